@@ -15,7 +15,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package private(set) var report: BridgeReport!
   /// Another front end on the same connection.
   package private(set) var companion: (any BridgeCompanion)?
-  private var ownership: Ownership!
+  private var admission: Admission!
   private var commands: CommandHandler!
   /// Carries out requests, also for other transports than MQTT.
   package private(set) var requests: RequestHandler!
@@ -36,7 +36,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     self.reload = reload
     context = BridgeContext(configuration, gateway: gateway, engine: engine, loop: loop)
     report = BridgeReport(configuration, self, context)
-    ownership = Ownership(self, context)
+    admission = Admission(self, context)
     commands = CommandHandler(self, context, state.section("commands"))
     requests = RequestHandler(engine, host: self, loop: loop)
   }
@@ -48,8 +48,8 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   /// Subscribes and publishes; the client does so on each connection.
   package func start() async {
     await context.mqtt.setHandler { [weak self] event in self?.handle(event) }
-    context.mqtt.subscribe(context.topics.ownership + [context.topics.barriers])
-    ownership.start()
+    context.mqtt.subscribe(context.topics.gateways + [context.topics.barriers])
+    admission.start()
     publishOnline()
     report.start()
   }
@@ -85,24 +85,21 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package func publisher(_ address: BluetoothAddress) -> DevicePublisher? { byAddress[address] }
 
   /// Which gateway owns the device, as far as is known.
-  package func owner(of address: BluetoothAddress) -> Owner? { byAddress[address]?.ownership.owner }
+  package func owner(of address: BluetoothAddress) -> Owner? { byAddress[address]?.owner }
 
   /// Whether the gateway may publish under its id.
-  package var isAdmitted: Bool { ownership.isAdmitted }
-  var hasIDConflict: Bool { ownership.hasIDConflict }
+  package var isAdmitted: Bool { admission.isAdmitted }
+  var hasIDConflict: Bool { admission.hasIDConflict }
 
   /// Whether another gateway is online.
-  func isOnline(_ gateway: GatewayID) -> Bool { ownership.isOnline(gateway) }
-
-  /// Whether a user has deleted the device in Home Assistant.
-  func isDeleted(_ address: BluetoothAddress) -> Bool { companion?.isDeleted(address) ?? false }
+  func isOnline(_ gateway: GatewayID) -> Bool { admission.isOnline(gateway) }
 
   package func isResponsible(for publisher: DevicePublisher) -> Bool {
-    ownership.isResponsible(for: publisher)
+    admission.isResponsible(for: publisher)
   }
   /// Whether all that the broker retains for the subscriptions up to this barrier has arrived.
-  func hasArrived(_ barrier: UInt64) -> Bool { ownership.hasArrived(barrier) }
-  func sendBarrier() -> UInt64 { ownership.sendBarrier() }
+  func hasArrived(_ barrier: UInt64) -> Bool { admission.hasArrived(barrier) }
+  func sendBarrier() -> UInt64 { admission.sendBarrier() }
 
   /// The known devices, in the order of their ids.
   func listing() -> [JSONValue] { context.engine.assumeIsolated { $0.devices }.map { listing(of: $0) } }
@@ -111,12 +108,12 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package func listing(of device: DeviceDescription) -> JSONValue {
     let publisher = byAddress[device.address]
     let owner: GatewayID? =
-      switch publisher?.ownership.owner {
+      switch publisher?.owner {
       case .this: context.gateway
       case .other(let gateway): gateway
       case .unknown, nil: nil
       }
-    return device.listing(owner: owner, moved: publisher?.moved, isDeleted: isDeleted(device.address))
+    return device.listing(owner: owner, moved: publisher?.moved)
   }
 
   // MARK: Engine
@@ -133,22 +130,26 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package func engineChanged() { report.changed() }
 
   package func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
-    ownership.foundOrphan(id, of: address, offered: offered)
+    foundOrphan(id, of: address, offered: offered, isSettled: false)
+  }
+
+  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>, isSettled: Bool) {
+    admission.foundOrphan(id, of: address, offered: offered, isSettled: isSettled)
   }
 
   // MARK: Publishers
 
-  /// Ownership first, as retained commands are for the owner. Commands before anything is published, so that whoever
+  /// The owner first, as retained commands are for the owner. Commands before anything is published, so that whoever
   /// sees the device can send it one.
   private func subscribe(_ publisher: DevicePublisher) {
-    ownership.idUsed(by: publisher)
-    context.mqtt.subscribe(publisher.topics.ownership)
-    publisher.setBarrier(ownership.sendBarrier())
-    if ownership.isAdmitted { commands.subscribe(publisher) }
+    admission.idUsed(by: publisher)
+    context.mqtt.subscribe(publisher.topics.presence)
+    publisher.setBarrier(admission.sendBarrier())
+    if admission.isAdmitted { commands.subscribe(publisher) }
   }
 
   func unsubscribe(_ publisher: DevicePublisher) {
-    context.mqtt.unsubscribe(publisher.topics.ownership)
+    context.mqtt.unsubscribe(publisher.topics.presence)
     commands.unsubscribe(publisher)
   }
 
@@ -180,10 +181,10 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     switch event {
     case .connected:
       report.connected()
-      ownership.connected()
+      admission.connected()
     case .disconnected(let error):
       report.disconnected(error)
-      ownership.disconnected()
+      admission.disconnected()
       // Subscribed to again when the owners of the devices are known.
       commands.disconnected()
       context.mqtt.unsubscribe([context.topics.requests])
@@ -191,7 +192,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
       companion?.disconnected()
     case .connectFailed(let error):
       report.failed(error)
-      ownership.connectFailed()
+      admission.connectFailed()
     case .subscriptionRefused, .publicationRefused:
       // The client logs it.
       break
@@ -216,16 +217,16 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     case .get(let id, let property):
       if let publisher = byID[id] { commands.get(message, publisher, property) }
     case .request(let verb):
-      if verb == Verb.health.rawValue, ownership.handleBarrier(message) { return }
-      if ownership.isAdmitted { receive(request: verb, message) }
-    case .response: ownership.received(response: message.payload)
-    case .bridgeState(let gateway): ownership.received(state: message.payload, of: gateway)
-    case .bridgeInfo: ownership.received(bridgeInfo: message.payload)
+      if verb == Verb.health.rawValue, admission.handleBarrier(message) { return }
+      if admission.isAdmitted { receive(request: verb, message) }
+    case .response: admission.received(response: message.payload)
+    case .bridgeState(let gateway): admission.received(state: message.payload, of: gateway)
+    case .bridgeInfo: admission.received(bridgeInfo: message.payload)
     case .deviceInfo(let id):
       if let publisher = byID[id] {
         publisher.received(info: message.payload)
       } else {
-        ownership.received(info: message.payload, ofUnknown: id)
+        admission.received(info: message.payload, ofUnknown: id)
       }
     case .deviceAvailability(let id): byID[id]?.received(availability: message.payload)
     case nil: companion?.received(message)
@@ -268,14 +269,8 @@ package protocol BridgeCompanion: AnyObject, Sendable {
   func detached(_ address: BluetoothAddress)
   /// Something that is published of a device of this gateway has changed.
   func deviceChanged(_ publisher: DevicePublisher)
-  /// A request added it, perhaps again.
-  func deviceAdded(_ address: BluetoothAddress)
   /// It was removed: one of this run or of an earlier one.
   func deviceRemoved(_ address: BluetoothAddress)
   /// Another gateway owns it now.
   func ownedElsewhere(_ address: BluetoothAddress)
-  /// Whether a user has deleted it in Home Assistant; then it is not announced.
-  func isDeleted(_ address: BluetoothAddress) -> Bool
-  /// Copies what the `info` of another gateway says, the owner or the one before.
-  func setDeleted(_ isDeleted: Bool, _ address: BluetoothAddress)
 }

@@ -7,7 +7,7 @@ import JSON
 extension Bridge: RequestHost {
   package func otherOwner(of device: DeviceDescription) -> GatewayID? {
     guard let publisher = publisher(device.address), !isResponsible(for: publisher),
-      case .other(let gateway) = publisher.ownership.owner
+      case .other(let gateway) = publisher.owner
     else { return nil }
     return gateway
   }

@@ -5,8 +5,7 @@ import JSON
 
 extension DeviceDescription {
   /// The payload of `{base}/{device}/info`, without what is unknown.
-  /// - Parameter isDeleted: in Home Assistant, by a user.
-  func infoJSON(owner: GatewayID?, moved: Move?, isDeleted: Bool = false) -> JSONValue {
+  func infoJSON(owner: GatewayID?, moved: Move?) -> JSONValue {
     var desired: [String: JSONValue] = [:]
     // What commands and requests have set is always shown: another gateway takes what is missing for withdrawn.
     for (name, value) in self.desired where mayOffer(name) || !self.configured.contains(name) {
@@ -28,6 +27,7 @@ extension DeviceDescription {
       "offline_since": offlineSince.map { .string($0.description) },
       "desired": desired.isEmpty ? nil : .object(desired),
       "configured": configured.isEmpty ? nil : .array(configured.map(JSONValue.string)),
+      "revision": revision == 0 ? nil : .integer(revision),
       "moved": moved?.json,
       "home_assistant": isDeleted ? "deleted" : nil,
       "model": model.map(JSONValue.string),
@@ -42,9 +42,7 @@ extension DeviceDescription {
   package var sessionWord: String { isEnabled ? session.rawValue : "disabled" }
 
   /// An entry of the list of devices: its id, the state of its session, and its `info`.
-  package func listing(
-    owner: GatewayID?, moved: Move? = nil, isDeleted: Bool = false
-  ) -> JSONValue {
+  package func listing(owner: GatewayID?, moved: Move? = nil) -> JSONValue {
     let own: JSONValue = [
       "id": .string(id.description),
       "session": .string(sessionWord),
@@ -52,7 +50,7 @@ extension DeviceDescription {
       "paired": .bool(isPaired),
       "last_error": lastError.map(JSONValue.string),
     ]
-    return own.merging(infoJSON(owner: owner, moved: moved, isDeleted: isDeleted))
+    return own.merging(infoJSON(owner: owner, moved: moved))
   }
 }
 
@@ -71,9 +69,10 @@ package struct Move: Sendable, Equatable {
   }
 }
 
-extension DeviceOwnership.Notice {
+extension OwnershipMachine.Notice {
   /// Reads a device's `info`; nil when it cannot be read.
-  init?(_ payload: [UInt8]) {
+  /// - Parameter profile: the device's here: desired values that it cannot encode are left out.
+  init?(_ payload: [UInt8], _ profile: Profile) {
     guard case .object(let object) = try? JSONParser.parse(payload),
       case .string(let gateway) = object["owner"], let gateway = GatewayID(gateway)
     else { return nil }
@@ -81,10 +80,12 @@ extension DeviceOwnership.Notice {
     if case .string(let area) = object["area"] { self.area = area }
     if case .string(let time) = object["last_connected"], object["offline_since"] == nil { liveSince = time }
     if case .string(let text) = object["identifier"] { address = BluetoothAddress(text) }
-    if case .object(let desired) = object["desired"] { self.desired = desired }
-    isDeleted = object["home_assistant"] == .string("deleted")
     properties = Self.names(object["properties"])
-    configured = Self.names(object["configured"])
+    var revision = 0
+    if case .integer(let number) = object["revision"] { revision = number }
+    handover = Handover(
+      desired: desired(object, profile), isDeleted: object["home_assistant"] == .string("deleted"),
+      revision: revision)
   }
 
   private static func names(_ json: JSONValue?) -> Set<String> {
@@ -92,11 +93,12 @@ extension DeviceOwnership.Notice {
     return Set(names.compactMap { if case .string(let name) = $0 { name } else { nil } })
   }
 
-  /// The desired values of the properties used there, as far as `profile` can encode them.
-  func published(_ profile: Profile) -> [String: PublishedDesired] {
+  private func desired(_ object: JSONObject, _ profile: Profile) -> [String: PublishedDesired] {
+    let configured = Self.names(object["configured"])
     var values: [String: PublishedDesired] = [:]
     for name in properties.union(configured) { values[name] = .noOverride }
-    for member in desired?.members ?? [] where !configured.contains(member.name) {
+    guard case .object(let desired) = object["desired"] else { return values }
+    for member in desired.members where !configured.contains(member.name) {
       let encoded = try? profile.property(named: member.name)?.value(of: member.value)
       values[member.name] = encoded.map(PublishedDesired.override)
     }

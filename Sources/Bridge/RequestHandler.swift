@@ -82,10 +82,8 @@ package final class RequestHandler: Sendable {
         let found = try await engine.scan(for: .seconds(seconds))
         return .array(found.map { $0.peripheral.json($0.device) })
       }
-    case .addDevice(let address, let options, let desired):
-      let device = try onEngine { engine throws(RequestError) in
-        try engine.add(address, options, desired: desired)
-      }
+    case .addDevice(let address, let options):
+      let device = try onEngine { engine throws(RequestError) in try engine.add(address, options) }
       return host.listing(of: device)
     case .removeDevice(let id):
       let address = try onEngine { engine throws(RequestError) in try engine.remove(id) }
@@ -98,8 +96,8 @@ package final class RequestHandler: Sendable {
       return ["from": .string(id.description), "to": .string(new.description)]
     case .pairDevice(let device, let passkey): try pair(device, passkey, reply)
     case .unpairDevice(let device): try unpair(device, reply)
-    case .setOptions(let id, let update):
-      let device = try onEngine { engine throws(RequestError) in try engine.change(id, update) }
+    case .setOptions(let id, let options):
+      let device = try onEngine { engine throws(RequestError) in try engine.change(id, options) }
       return device.map { host.listing(of: $0) } ?? ["id": .string(id.description)]
     case .inspectDevice(let selector):
       later(reply) { [engine] () throws(RequestError) in try await engine.inspect(selector).json }

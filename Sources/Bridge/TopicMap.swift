@@ -50,7 +50,7 @@ package struct TopicMap: Sendable {
   var barriers: TopicFilter { TopicFilter(bridgeRequest(Verb.health.rawValue)) }
 
   /// Shows whether another gateway uses this one's id, and which gateways are online.
-  var ownership: [TopicFilter] {
+  var gateways: [TopicFilter] {
     [
       topicFilter("\(base)/bridge/+/state"), TopicFilter(bridgeInfo),
       TopicFilter(bridgeResponse(to: Verb.health.rawValue)),
@@ -127,7 +127,7 @@ package struct DeviceTopics: Sendable, Equatable {
   /// The commands for the device.
   let commands: [TopicFilter]
   /// Which gateway owns it.
-  var ownership: [TopicFilter] { [TopicFilter(info), TopicFilter(availability)] }
+  var presence: [TopicFilter] { [TopicFilter(info), TopicFilter(availability)] }
   package let availability: TopicName
   package let readings: TopicName
   package let info: TopicName
@@ -149,8 +149,8 @@ package struct DeviceTopics: Sendable, Equatable {
     }
   }
 
-  /// The retained topics.
-  var states: [TopicName] { [availability, info] + properties.flatMap(\.states) }
+  /// The retained topics, `info` last: when that is cleared, all are.
+  var states: [TopicName] { [availability] + properties.flatMap(\.states) + [info] }
 
   /// The topics that may be retained of those of `names` that the profile does not have.
   func states(ofOtherProperties names: Set<String>) -> [TopicName] {

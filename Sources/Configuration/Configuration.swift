@@ -149,58 +149,29 @@ extension Configuration {
     }
   }
 
-  /// An entry of `devices`: for one peripheral, or for all that are alike.
+  /// An entry of `devices`: for one peripheral, or for all that are alike. The options are properties.
+  @dynamicMemberLookup
   package struct Device: Sendable, Equatable {
     /// Which peripherals the entry is for.
     package var match = Match.namePrefix("BBC micro:bit")
-    /// The name of their profile; nil: `microbit`.
-    package var profile: String?
-    /// The properties that are used; nil: the profile's default properties. Those of ``desired`` are used as well.
-    package var properties: [String]?
-    /// The values that properties are to hold, as in the file; ``Configuration/desired(of:)`` decodes them.
-    package var desired: [Named<JSONValue>]?
-    /// Nil: the address. Where several peripherals match, the first one found gets the id, and the others
-    /// use their addresses.
-    package var id: DeviceID?
-    /// Its name for users; nil: the Bluetooth name.
-    package var name: String?
-    /// Where it is; nil: the gateway's area.
-    package var area: String?
-    /// Short for `desired.period`: of a micro:bit, the period of the temperature, in ms.
-    package var period: Int?
-    /// False: the device is known but not connected to; nil: as true.
-    package var isEnabled: Bool?
-    /// The only gateway that serves it; nil: whichever has it in range.
-    package var gateway: GatewayID?
-    /// The only adapter that connects to it; nil: the one that receives it best.
-    package var adapter: String?
-    /// When the gateway pairs with it; nil: ``PairingMode/ask``.
-    package var pair: PairingMode?
-    /// The one that the peripheral requires for pairing; it then has to ask for it.
-    package var passkey: Int?
-    /// When it is connected; nil: always.
-    package var connect: ConnectMode?
-    /// Of a device that is connected on demand: seconds between two visits; nil: ``defaultInterval``.
-    package var every: Int?
-
-    /// In seconds.
-    package static let defaultInterval = 600
+    /// What is set for them.
+    package var options = DeviceOptions()
 
     /// The defaults.
     package init() {}
 
     /// An entry with the defaults for what is not given.
-    package init(
-      match: Match, id: DeviceID? = nil, name: String? = nil, area: String? = nil, period: Int? = nil,
-      isEnabled: Bool? = nil, gateway: GatewayID? = nil
-    ) {
+    package init(match: Match, id: DeviceID? = nil) {
       self.match = match
       self.id = id
-      self.name = name
-      self.area = area
-      self.period = period
-      self.isEnabled = isEnabled
-      self.gateway = gateway
+    }
+
+    /// The value of an option; nil: the entry does not set it.
+    package subscript<Value, Effective>(
+      dynamicMember path: KeyPath<DeviceOptionTable, DeviceOption<Value, Effective>>
+    ) -> Value? {
+      get { options[dynamicMember: path] }
+      set { options[dynamicMember: path] = newValue }
     }
   }
 }

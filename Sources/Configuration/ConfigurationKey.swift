@@ -25,8 +25,11 @@ package struct ConfigurationKey<Section> {
   package let name: String
   /// What its value may be.
   package let shape: ConfigurationShape
-  /// Whether it must be given.
-  let isRequired: Bool
+  /// Whether it must be given; if it is missing, the hint says what is to be given.
+  private(set) var isRequired = false
+  private(set) var hint: String?
+  /// The value that the key has when it is left out, if that is not in the section's value.
+  private(set) var defaultJSON: JSONValue?
   let read: (JSONValue, inout Section, ConfigurationPath, inout [ConfigurationError]) -> Void
   /// The key's value in a section as JSON; nil where the key is left out.
   package let write: (Section) -> JSONValue?
@@ -35,38 +38,62 @@ package struct ConfigurationKey<Section> {
   package init<Value>(
     _ name: String, _ place: WritableKeyPath<Section, Value>, _ rule: ConfigurationRule<Value>
   ) {
-    self.init(name, place, rule, isRequired: false)
+    self.init(
+      name: name, shape: rule.shape,
+      read: { json, section, path, errors in
+        if let value = rule.read(json, section[keyPath: place], path, &errors) {
+          section[keyPath: place] = value
+        }
+      },
+      write: { rule.write($0[keyPath: place]) })
   }
 
   /// A key that must be given, whose value is then at `place`.
   package init<Value>(
-    required name: String, _ place: WritableKeyPath<Section, Value?>, _ rule: ConfigurationRule<Value>
+    required name: String, _ place: WritableKeyPath<Section, Value?>, _ rule: ConfigurationRule<Value>,
+    hint: String? = nil
   ) {
-    self.init(name, place, .optional(rule), isRequired: true)
-  }
-
-  private init<Value>(
-    _ name: String, _ place: WritableKeyPath<Section, Value>, _ rule: ConfigurationRule<Value>,
-    isRequired: Bool
-  ) {
-    self.name = name
-    self.isRequired = isRequired
-    shape = rule.shape
-    read = { json, section, path, errors in
-      if let value = rule.read(json, section[keyPath: place], path, &errors) {
-        section[keyPath: place] = value
-      }
-    }
-    write = { rule.write($0[keyPath: place]) }
+    self.init(name, place, .optional(rule))
+    isRequired = true
+    self.hint = hint
   }
 
   /// A key that is checked by the rule and ignored.
   package init<Value>(ignored name: String, _ rule: ConfigurationRule<Value>) {
+    self.init(
+      name: name, shape: rule.shape,
+      read: { json, _, path, errors in _ = rule.read(json, nil, path, &errors) }, write: { _ in nil })
+  }
+
+  /// The key of an option of a device, whose value is then set in `place`.
+  ///
+  /// - Parameter allowsNull: `null` is a value as well. An object of names can have it in its members instead.
+  package init(
+    _ option: any DeviceOptionDeclaration, _ place: WritableKeyPath<Section, DeviceOptions>,
+    allowsNull: Bool = false
+  ) {
+    let isObject = if case .members = option.shape { true } else { false }
+    self.init(
+      name: option.name, shape: option.shape,
+      read: { json, section, path, errors in
+        let isReset = allowsNull && !isObject && json == .null
+        if let value = isReset ? JSONValue.null : option.check(json, at: path, &errors) {
+          section[keyPath: place].values[option.name] = value
+        }
+      },
+      write: { $0[keyPath: place][option] })
+    defaultJSON = option.defaultJSON
+  }
+
+  private init(
+    name: String, shape: ConfigurationShape,
+    read: @escaping (JSONValue, inout Section, ConfigurationPath, inout [ConfigurationError]) -> Void,
+    write: @escaping (Section) -> JSONValue?
+  ) {
     self.name = name
-    isRequired = false
-    shape = rule.shape
-    read = { json, _, path, errors in _ = rule.read(json, nil, path, &errors) }
-    write = { _ in nil }
+    self.shape = shape
+    self.read = read
+    self.write = write
   }
 }
 
@@ -75,7 +102,8 @@ extension ConfigurationRule where Value: ConfigurationSection {
   package static var section: Self {
     let members = Value.keys.map { key in
       ConfigurationShape.Member(
-        name: key.name, shape: key.shape, isRequired: key.isRequired, default: key.write(Value()))
+        name: key.name, shape: key.shape, isRequired: key.isRequired,
+        default: key.defaultJSON ?? key.write(Value()))
     }
     return ConfigurationRule(
       shape: .object(members),
@@ -97,7 +125,7 @@ extension ConfigurationRule where Value: ConfigurationSection {
           }
         }
         for key in keys where key.isRequired && object[key.name] == nil {
-          errors.append(path.key(key.name).error("this is missing"))
+          errors.append(path.key(key.name).error("this is missing", hint: key.hint))
         }
         if errors.count == before { errors += section.problems(at: path) }
         return section

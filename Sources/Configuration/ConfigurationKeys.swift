@@ -18,7 +18,7 @@ extension Configuration: ConfigurationSection {
   }
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    devices.indices.flatMap { problems(of: devices[$0], at: path.key("devices").index($0)) }
+    devices.indices.flatMap { problems(of: devices[$0].options, at: path.key("devices").index($0)) }
   }
 }
 
@@ -107,28 +107,13 @@ extension Configuration.HomeAssistant: ConfigurationSection {
 
 extension Configuration.Device: ConfigurationSection {
   package static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("match", \.match, .match),
-      ConfigurationKey("profile", \.profile, .optional(.text(longest: TopicWord.longest))),
-      ConfigurationKey("properties", \.properties, .optional(.list(of: .propertyName))),
-      ConfigurationKey(
-        "desired", \.desired, .optional(.members(of: .any, names: Property.namePattern))),
-      ConfigurationKey("id", \.id, .optional(.deviceID)),
-      ConfigurationKey("name", \.name, .optional(.label)),
-      ConfigurationKey("area", \.area, .optional(.label)),
-      ConfigurationKey("period", \.period, .optional(.period)),
-      ConfigurationKey("enabled", \.isEnabled, .optional(.bool)),
-      ConfigurationKey("gateway", \.gateway, .optional(.gatewayID)),
-      ConfigurationKey("adapter", \.adapter, .optional(.adapter)),
-      ConfigurationKey("pair", \.pair, .optional(.choice(\.json))),
-      ConfigurationKey("passkey", \.passkey, .optional(.passkey)),
-      ConfigurationKey("connect", \.connect, .optional(.choice)),
-      ConfigurationKey("every", \.every, .optional(.visitInterval)),
-    ]
+    [ConfigurationKey("match", \.match, .match)]
+      + DeviceOptionTable.all.map { ConfigurationKey($0, \.options) }
   }
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    every != nil && connect != .onDemand ? [.everyWithoutVisits(at: path)] : []
+    options.problems(at: path)
+      + (self.every != nil && self.connect != .onDemand ? [.everyWithoutVisits(at: path)] : [])
   }
 
   /// Ids and matches that stand in two entries.
@@ -159,6 +144,6 @@ extension Configuration.Device: ConfigurationSection {
 
   /// The `{device}` of the entry's topics, where the entry determines it.
   private var topicName: String? {
-    id?.description ?? match.identifier?.compact
+    self.id?.description ?? match.identifier?.compact
   }
 }

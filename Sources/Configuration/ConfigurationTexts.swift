@@ -61,14 +61,6 @@ extension ConfigurationRule<BluetoothAddress> {
   }
 }
 
-extension ConfigurationRule<Int> {
-  /// The period of a device, in ms.
-  package static var period: Self { .integer(20...0xFFFF) }
-
-  /// Between two visits of a device that is connected on demand, in seconds.
-  package static var visitInterval: Self { .integer(5...86_400) }
-}
-
 extension ConfigurationRule<String> {
   /// The name of a device or of an area, for users.
   package static var label: Self { .text(longest: 128) }

@@ -99,7 +99,7 @@ private final class WatchedDevice: DeviceObserver, @unchecked Sendable {
     self.device = device
     switch change {
     case .availability, .session, .renamed: describe()
-    case .description, .added: break
+    case .description: break
     }
   }
 

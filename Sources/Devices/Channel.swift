@@ -122,21 +122,16 @@ final class Channel: @unchecked Sendable {
       context.log.warning("\(finding.text): reading it instead (\(finding.remedy ?? ""))", device.fields)
     }
     areNotificationsTaken = true
-    let deliver = deliverPolled
-    device.task { [self] central in
-      guard await central.pollUntilSubscribed(characteristic, every: { self.device.pollInterval }, deliver)
-      else { return }
+    device.task { [self, device] central in
+      let isSubscribed = await central.pollUntilSubscribed(characteristic, every: { device.pollInterval }) {
+        self.polled($0)
+        // It is called as long as the link lasts: see `subscribe`.
+        withExtendedLifetime(device) {}
+      }
+      guard isSubscribed else { return }
       isReadNotified = true
       areNotificationsTaken = false
       context.log.notice("\(property.name) is notified again", device.fields)
-    }
-  }
-
-  /// Calls ``polled(_:)``. It is called as long as the link lasts, and must retain the device: see `subscribe`.
-  private var deliverPolled: @Sendable (Result<[UInt8], CentralError>) -> Void {
-    { [self, device] result in
-      polled(result)
-      withExtendedLifetime(device) {}
     }
   }
 

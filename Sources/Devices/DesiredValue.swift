@@ -6,8 +6,6 @@ struct DesiredValue: Sendable, Equatable {
   struct Override: Sendable, Equatable {
     let value: Value
     let source: ValueSource
-    /// Whether it was set while there was no link, and none has begun since.
-    var isUnapplied = false
   }
 
   var configured: Value?
@@ -19,12 +17,33 @@ struct DesiredValue: Sendable, Equatable {
   var effective: Value? { override?.value ?? configured }
   /// What is kept over a restart.
   var persistent: Override? {
-    waiting.map { Override(value: $0, source: .command, isUnapplied: true) } ?? override
+    waiting.map { Override(value: $0, source: .command) } ?? override
   }
   /// What is published.
   var shown: Value? { waiting ?? effective }
   /// Whether ``shown`` is the configured value.
   var isConfigured: Bool { waiting == nil && override == nil && configured != nil }
+}
+
+/// What gateways hand over to each other by the `info` of a device: its owner publishes it, the others copy what is newer.
+package struct Handover: Sendable, Equatable {
+  /// By property; what is not named is not known there.
+  package let desired: [String: PublishedDesired]
+  /// See ``DeviceDescription/isDeleted``.
+  package let isDeleted: Bool
+  /// See ``DeviceDescription/revision``.
+  package let revision: Int
+
+  package init(desired: [String: PublishedDesired] = [:], isDeleted: Bool = false, revision: Int = 0) {
+    self.desired = desired
+    self.isDeleted = isDeleted
+    self.revision = revision
+  }
+
+  /// Whether it replaces what is here. Of two that are as new, that of an owner that is online counts.
+  func isNewer(than revision: Int, isTakenOver: Bool) -> Bool {
+    self.revision > revision || isTakenOver && self.revision == revision
+  }
 }
 
 /// What another gateway, which owns the device, has published of a property's desired value.

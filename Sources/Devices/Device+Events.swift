@@ -50,7 +50,8 @@ extension Device {
     owner = .this
     learnOffered()
     context.store.change(address) { record in
-      record.id = id
+      // Another one has topics that are still to be cleared.
+      record.id = record.id ?? id
       record.advertisement = advertisement
       record.lastSeen = max(record.lastSeen ?? 0, Timestamp.now.day)
     }

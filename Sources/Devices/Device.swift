@@ -19,7 +19,8 @@ final class Device: @unchecked Sendable {
   /// One for each property, in the order of the profile's properties.
   private(set) var channels: [Channel] = []
   private(set) var observers: [(observer: any DeviceObserver, frontEnd: ObjectIdentifier)] = []
-  private(set) lazy var session = DeviceSession(of: self)
+  private(set) lazy var session = DeviceSession(
+    of: self, DeviceAdapters(context, pinned: settings.adapter))
   /// The sequence number of the last reading in this run.
   private(set) var sequence: UInt64 = 0
   /// How many tasks run for the device: a link on demand lasts until they have ended.
@@ -55,7 +56,7 @@ final class Device: @unchecked Sendable {
   /// Whether a link can be made on demand.
   var isConnectable: Bool { session.isConnectable }
   /// Calls `body` when there is a link, or with the reason why there is none.
-  func withLink(_ body: @escaping LinkWaiters.Body) { session.withLink(body) }
+  func withLink(_ body: @escaping Visits.Body) { session.withLink(body) }
   /// Whether it has to be found before it can be used.
   var needsScan: Bool { state != .live && state != .idle }
 
@@ -133,26 +134,23 @@ final class Device: @unchecked Sendable {
   func apply(_ new: DeviceSettings) {
     let before = settings
     settings = new
-    description.configuredName = new.name.value
-    description.area = new.area.value
-    description.isEnabled = new.isEnabled.value
+    description.configuredName = new.name
+    description.area = new.area
+    description.isEnabled = new.isEnabled
     description.isOnDemand = new.visitInterval != nil
     for channel in channels { channel.writer?.configure(new.desired[channel.property.name]) }
     if new.pairing != before.pairing { session.setPairing(new.pairing) }
-    if new.adapter != before.adapter, let adapter = new.adapter, !context.uses(adapter: adapter) {
+    var changed = DeviceOptionTable.all.filter { new[$0] != before[$0] }
+    if let adapter = new.adapter, adapter != before.adapter, !context.uses(adapter: adapter) {
       context.log.notice("the pin to the adapter \(adapter) takes effect after a restart", fields)
+      changed.removeAll { $0.name == "adapter" }
     }
-    let isPinChanged = new.adapter != before.adapter && new.adapter.map(context.uses(adapter:)) != false
-    let isOtherMode = new.visitInterval != before.visitInterval || isPinChanged
-    if isOtherMode, before.isEnabled.value, new.isEnabled.value {
-      session.stop()
-      session.restart()
-    } else if new.isEnabled.value != before.isEnabled.value {
-      if new.isEnabled.value {
-        session.restart()
-      } else {
-        abandonWrites(reason: "the device is disabled")
-        session.stop()
+    if !new.isEnabled, before.isEnabled { abandonWrites(reason: "the device is disabled") }
+    if changed.contains(where: \.restartsLink) || new.isEnabled != before.isEnabled {
+      if before.isEnabled { session.stop() }
+      if new.isEnabled {
+        session.adapters.pin(new.adapter)
+        session = DeviceSession(of: self, session.adapters)
       }
     }
     report(.description)
@@ -162,39 +160,61 @@ final class Device: @unchecked Sendable {
   func rename(to id: DeviceID, _ reason: RenameReason) {
     let before = description.id
     description.id = id
-    if owner == .this { context.store.change(address) { $0.id = id } }
     report(.renamed(from: before, reason))
   }
 
   // MARK: Owner
 
-  func setOwner(
-    _ new: Owner, desired: [String: PublishedDesired], isOwnerOnline: Bool, hasNewLink: Bool
-  ) {
+  func setOwner(_ new: Owner, _ handover: Handover?, isTakenOver: Bool, hasNewLink: Bool) {
     let before = owner
     owner = new
-    guard case .other = new else { return }
-    // The link here is no longer alive, even if the other gateway has lost its own meanwhile.
-    let isHandedOver = isOwnerOnline || description.isOnline
-    // Nothing is new: the broker has sent the retained `info` again.
-    guard isHandedOver || new != before else { return }
-    if isHandedOver {
+    if isTakenOver {
       // Commands for a device that this gateway owned came to it alone; an owner that was offline received only
       // retained ones.
       let mayHaveCommands = before != .this && before != new
       for channel in channels {
-        channel.writer?.handOver(desired[channel.property.name], mayHaveCommands: mayHaveCommands)
+        channel.writer?.handOver(handover?.desired[channel.property.name], mayHaveCommands: mayHaveCommands)
       }
     }
-    copyOverrides(desired)
-    if isHandedOver { session.handedOver(hasNewLink: hasNewLink) }
+    if let handover {
+      if owner == .unknown {
+        // It was removed there: it is no longer deleted in Home Assistant, and whatever its next owner has is newer.
+        revise(0, isDeleted: false)
+        report(.description)
+      } else if handover.isNewer(than: description.revision, isTakenOver: isTakenOver) {
+        copy(handover)
+        report(.description)
+      }
+    }
+    if isTakenOver { session.handedOver(hasNewLink: hasNewLink) }
   }
 
-  /// Copies what commands and requests have set at the owner of the device, or at the one before.
-  func copyOverrides(_ desired: [String: PublishedDesired]) {
+  private func copy(_ handover: Handover) {
     for channel in channels {
-      if let published = desired[channel.property.name] { channel.writer?.copyOverride(published) }
+      if let published = handover.desired[channel.property.name] { channel.writer?.copy(published) }
     }
+    revise(handover.revision, isDeleted: handover.isDeleted)
+  }
+
+  /// A request has added it, perhaps again: what gateways still know of it is older.
+  func added() {
+    revise(isDeleted: false)
+    report(.description)
+  }
+
+  func setDeleted(_ isDeleted: Bool) {
+    guard isDeleted != description.isDeleted else { return }
+    revise(isDeleted: isDeleted)
+    report(.description)
+  }
+
+  /// Something that gateways hand over has changed.
+  /// - Parameter revision: nil: it was changed here.
+  func revise(_ revision: Int? = nil, isDeleted: Bool? = nil) {
+    let revision = revision ?? max(Int(Timestamp.now.milliseconds), description.revision &+ 1)
+    let isDeleted = isDeleted ?? description.isDeleted
+    (description.revision, description.isDeleted) = (revision, isDeleted)
+    context.store.change(address) { ($0.revision, $0.isDeleted) = (revision, isDeleted) }
   }
 
   // MARK: Commands

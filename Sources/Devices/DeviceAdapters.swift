@@ -3,15 +3,6 @@ import EventLoop
 
 /// The adapters as one device sees them: its object on each of them, and which one it uses. Runs ``AdapterChoice``.
 final class DeviceAdapters {
-  enum Decision {
-    /// - Parameter isMove: whether the last link was another adapter's.
-    case use(Adapter, isMove: Bool)
-    /// The adapter will be chosen later.
-    case wait
-    /// The device is out of range of all adapters.
-    case none
-  }
-
   private let context: DeviceContext
   /// The objects in the running bluetoothd, by adapter; nil where there is none.
   private var objects: [PeripheralID?]
@@ -66,22 +57,19 @@ final class DeviceAdapters {
   /// Chooses the adapter for the next link, and occupies one of its links.
   ///
   /// - Parameter again: called when the decision was to wait, and the time is over.
-  func choose(orWait again: @escaping @Sendable () -> Void) -> Decision {
+  func choose(orWait again: @escaping @Sendable () -> Void) -> AdapterChoice.Decision {
     stopWaiting()
     releaseLink()
-    let before = choice.current
     let hasFreeLink = context.adapters.map { $0.links < context.mostLinks }
-    switch choice.choose(hasFreeLink: hasFreeLink, startDeadline: context.startDeadline, at: .now) {
-    case .use(let index):
-      let adapter = context.adapters[index]
-      adapter.links += 1
-      occupied = adapter
-      return .use(adapter, isMove: before.map { $0 != index } ?? false)
-    case .wait(let delay):
-      timer = context.loop.timer(after: delay, again)
-      return .wait
-    case .none: return .none
+    let decision = choice.choose(hasFreeLink: hasFreeLink, startDeadline: context.startDeadline, at: .now)
+    switch decision {
+    case .use:
+      current.links += 1
+      occupied = current
+    case .wait(let delay): timer = context.loop.timer(after: delay, again)
+    case .none: break
     }
+    return decision
   }
 
   var isWaiting: Bool { timer != nil }
@@ -99,6 +87,8 @@ final class DeviceAdapters {
 
   // MARK: Queries
 
+  /// The index of the adapter that was chosen last; nil: none yet.
+  var chosen: Int? { choice.current }
   /// That of the link, or of the last one.
   var current: Adapter { context.adapters[choice.currentOrFirst] }
   /// The object that the current adapter has.

@@ -37,6 +37,11 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var desired: [String: Value] = [:]
   /// Those of them that the configuration sets, and no command or request.
   package internal(set) var configured: Set<String> = []
+  /// A user has deleted it where front ends announce it (Home Assistant): it is not announced until it is added again.
+  package internal(set) var isDeleted = false
+  /// Grows with each change of what gateways hand over, the overrides and ``isDeleted``: of two copies, the one with the
+  /// larger number is newer. The time of the change in milliseconds, unless a change before has a later one.
+  package internal(set) var revision = 0
   /// From the Device Information Service; nil where it was not read.
   package internal(set) var model: String?
   package internal(set) var firmware: String?

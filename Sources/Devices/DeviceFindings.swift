@@ -180,14 +180,14 @@ extension Device {
   /// Whether a request to pair may mend what is wrong with it.
   fileprivate var wantsPairing: Bool {
     if case .other = owner { return false }
-    return settings.isEnabled.value && settings.pairing != .never
+    return settings.isEnabled && settings.pairing != .never
       && session.machine.lastError?.wantsPairing == true
   }
 
   /// What is wrong with it; nil if nothing is, or if another gateway owns it.
   fileprivate var finding: Finding? {
     if case .other = owner { return nil }
-    guard settings.isEnabled.value else { return nil }
+    guard settings.isEnabled else { return nil }
     let name = id.description
     switch session.machine.lastError {
     // It may be connected again at once.

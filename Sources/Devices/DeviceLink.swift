@@ -81,11 +81,8 @@ final class DeviceLink: @unchecked Sendable {
   private func use(
     _ channel: Channel, in visit: Visit?, on central: isolated Central
   ) async throws(CentralError) {
-    if let visit {
-      try await visit.use(channel, on: central)
-    } else {
-      try await channel.subscribe(on: central)
-    }
+    guard let visit else { return try await channel.subscribe(on: central) }
+    if let value = try await channel.visit(on: central) { visit.add(value, of: channel.property.name) }
   }
 
   // MARK: Services that change

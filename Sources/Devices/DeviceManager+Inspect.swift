@@ -104,7 +104,7 @@ extension DeviceManager {
     var inspection = inspection(of: peripheral, characteristics)
     await read(&inspection, on: central)
     let session = registry.byAddress[peripheral.address]?.session
-    let isUsed = session.map { $0.machine.state.usesLink && $0.adapter.central === central } ?? false
+    let isUsed = session.map { $0.machine.state.occupiesLink && $0.adapter.central === central } ?? false
     if !wasConnected, !isUsed {
       await central.disconnect(peripheral.id)
     }
@@ -142,7 +142,7 @@ extension DeviceManager {
   private func inspection(of peripheral: Peripheral, _ characteristics: [Characteristic]) -> Inspection {
     let device = registry.byAddress[peripheral.address]
     let entry = configuration.device(matching: peripheral.address, Advertisement(peripheral))
-    let used = device?.description.profile ?? entry.map { configuration.profile(of: $0) }
+    let used = device?.description.profile ?? entry.map { configuration.profile(of: $0.options) }
     // The whole profile, so that properties that are not in use are included.
     let known = used.map { used in [configuration.profile(named: used.name) ?? used] }
     let candidates = (known ?? [.microbit] + configuration.profiles).map { profile in

@@ -73,10 +73,11 @@ extension DeviceManager {
     guard let settings = settings(of: device.address, device.advertisement), settings != device.settings
     else { return }
     if settings.profile != device.settings.profile { return replace(device) }
-    let desired = settings.id.value
+    let desired = settings.id
     // The id may become this device's own although its text is the same.
     let isIDChanged =
       settings.id != device.settings.id || settings.hasSharedID != device.settings.hasSharedID
+      || settings.source(of: \.id) != device.settings.source(of: \.id)
     if isIDChanged, desired != device.id, let id = availableID(desired, for: device.address) {
       rename(device, to: id, .requested)
     }
@@ -96,7 +97,7 @@ extension DeviceManager {
   private func freeID(_ id: DeviceID) -> Bool {
     guard let device = registry.byID[id] else { return true }
     let temporary = DeviceID(device.address)
-    guard registry.byID[temporary] == nil, settings(of: device.address, device.advertisement)?.id.value != id
+    guard registry.byID[temporary] == nil, settings(of: device.address, device.advertisement)?.id != id
     else { return false }
     rename(device, to: temporary, .requested)
     return true
@@ -140,7 +141,7 @@ extension DeviceManager {
     let records = store.records.values.sorted { $0.address.description < $1.address.description }
     // The device that had the id of a prefix gets it again, whichever else matches the prefix.
     let owners = records.filter {
-      $0.id != nil && settings(of: $0.address, $0.advertisement)?.id.value == $0.id
+      $0.id != nil && settings(of: $0.address, $0.advertisement)?.id == $0.id
     }
     for record in owners + records { _ = makeDevice(record.address, record.advertisement) }
     // Not those after a pattern: whether that matches the device first is known only from its advertisements.
@@ -170,14 +171,14 @@ extension DeviceManager {
       }
       return nil
     }
-    guard let id = availableID(settings.id.value, for: address) else { return nil }
+    guard let id = availableID(settings.id, for: address) else { return nil }
     checkRecord(against: settings)
     let device = Device(
       description(id, name: advertisement.name, settings), advertisement, settings: settings, context: context
     )
     registry.insert(device)
     for frontEnd in frontEnds { device.attach(frontEnd) }
-    if !settings.isEnabled.value { device.session.stop() }
+    if !settings.isEnabled { device.session.stop() }
     engineChanged()
     return device
   }
@@ -188,14 +189,14 @@ extension DeviceManager {
     if let name = record.changes.profile, configuration.profile(named: name) == nil {
       log.warning(
         "the profile that a request named is gone: using \(settings.profile.name)",
-        ["device": settings.id.value, "address": settings.address, "profile": Excerpt(name)])
+        ["device": settings.id, "address": settings.address, "profile": Excerpt(name)])
     }
     for (name, desired) in record.desired
     where settings.profile.property(named: name) != nil && settings.override(name, record) == nil {
       log.warning(
         "dropping a stored value that is no longer valid for its property",
         [
-          "device": settings.id.value, "address": settings.address, "property": name,
+          "device": settings.id, "address": settings.address, "property": name,
           "value": String(decoding: desired.value.bytes, as: UTF8.self),
         ])
       store.change(settings.address) { $0.desired[name] = nil }
@@ -208,8 +209,9 @@ extension DeviceManager {
     let record = store.records[settings.address]
     return DeviceDescription(
       id: id, address: settings.address, profile: settings.profile, bluetoothName: name,
-      configuredName: settings.name.value, area: settings.area.value, isEnabled: settings.isEnabled.value,
-      isOnDemand: settings.visitInterval != nil, offered: record?.offered, model: record?.model,
+      configuredName: settings.name, area: settings.area, isEnabled: settings.isEnabled,
+      isOnDemand: settings.visitInterval != nil, offered: record?.offered,
+      isDeleted: record?.isDeleted ?? false, revision: record?.revision ?? 0, model: record?.model,
       firmware: record?.firmware, serial: record?.serial)
   }
 
@@ -308,6 +310,7 @@ extension DeviceManager {
         ? "the device is out of range, and was never connected" : "the device was removed")
     device.session.stop()
     registry.remove(device)
+    if reason == .removed { store.change(device.address) { $0.isDeleted = false } }
     engineChanged()
     device.detach(reason)
   }

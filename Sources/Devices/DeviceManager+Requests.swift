@@ -43,18 +43,16 @@ extension DeviceManager {
   }
 
   /// Adds a device that no entry matches, or that was removed.
-  /// - Parameter desired: the values that its properties are to hold; those of earlier requests stay.
+  /// - Parameter options: those of earlier requests stay, apart from what this changes.
   package func add(
-    _ address: BluetoothAddress, _ options: DeviceOptions, desired: [Named<JSONValue>] = []
+    _ address: BluetoothAddress, _ options: DeviceOptionsPatch
   ) throws(RequestError) -> DeviceDescription {
-    if let id = options.id { try checkFree(id, for: address) }
+    if let id = options.set.id { try checkFree(id, for: address) }
     let before = store.records[address] ?? DeviceRecord(address: address)
     var record = before
     record.isAdded = true
     record.isRemoved = false
-    record.changes.add(options)
-    try apply(
-      profile: options.profile, properties: options.properties, desired: desired, to: &record, at: .root)
+    try apply(options, to: &record, at: .root)
     store.change(address) { $0 = record }
     reconcile(address)
     guard let device = registry.byAddress[address] else {
@@ -62,8 +60,8 @@ extension DeviceManager {
       if deviceCount >= capacity { throw RequestError("the limit of \(capacity) devices is reached") }
       throw RequestError("\(address) is pinned to another gateway: see devices[].gateway of config.json")
     }
-    set(desired, of: device)
-    device.report(.added)
+    set(options.desired, of: device)
+    device.added()
     return device.description
   }
 
@@ -95,48 +93,45 @@ extension DeviceManager {
 
   /// - Returns: nil if the device no longer belongs to this gateway.
   package func change(
-    _ id: DeviceID, _ update: DeviceOptionsUpdate
+    _ id: DeviceID, _ options: DeviceOptionsPatch
   ) throws(RequestError) -> DeviceDescription? {
     let device = try requireDevice(id)
-    let desired = update.desiredValues
-    if !desired.isEmpty, case .other(let gateway) = device.owner {
+    if !options.desired.isEmpty, case .other(let gateway) = device.owner {
       throw RequestError("\(id) is owned by the gateway \(gateway): its desired values are set there")
     }
     var record = store.records[device.address] ?? DeviceRecord(address: device.address)
-    record.changes.apply(update)
-    try apply(
-      properties: update.properties.value, desired: desired, to: &record, at: .root.key("options"))
+    try apply(options, to: &record, at: .root.key("options"))
     store.change(device.address) { $0 = record }
     reconcile(device.address)
     guard let changed = registry.byAddress[device.address] else { return nil }
-    set(desired, of: changed)
+    set(options.desired, of: changed)
     return changed.description
   }
 
-  /// Checks what a request names by the rules for an entry of config.json. A property with a desired value is used.
+  /// Changes options in a record, and checks them by the rules for an entry of config.json. A property with a desired
+  /// value is used.
   private func apply(
-    profile: String? = nil, properties: [String]?, desired: [Named<JSONValue>], to record: inout DeviceRecord,
-    at path: ConfigurationPath
+    _ patch: DeviceOptionsPatch, to record: inout DeviceRecord, at path: ConfigurationPath
   ) throws(RequestError) {
+    record.changes.merge(patch)
     let address = record.address
     let advertisement = registry.byAddress[address]?.advertisement ?? record.advertisement
-    let matching = configuration.device(matching: address, advertisement)
-    let current = DeviceSettings(address, matching, record, in: configuration).profile
-    var entry = Configuration.Device()
-    entry.profile = profile ?? current.name
-    entry.properties = properties
-    let whole = configuration.profile(named: current.name)
-    entry.desired = desired.filter { $0.value != .null || whole?.property(named: $0.name) == nil }
-    let problems = configuration.problems(of: entry, at: path)
+    let settings = DeviceSettings(
+      address, configuration.device(matching: address, advertisement), record, in: configuration)
+    var options = patch.set
+    options.profile = options.profile ?? settings.profile.name
+    let whole = configuration.profile(named: settings.profile.name)
+    // A null only has to name a property.
+    options.desired = options.desired?.filter { $0.value != .null || whole?.property(named: $0.name) == nil }
+    var problems = configuration.problems(of: options, at: path)
+    if record.changes.every != nil, settings.connect != .onDemand {
+      problems.append(.everyWithoutVisits(at: path))
+    }
     guard problems.isEmpty else {
       throw RequestError(.invalid, problems.map(\.description).joined(separator: "; "))
     }
-    let changed = DeviceSettings(address, matching, record, in: configuration)
-    if record.changes.every != nil, changed.connect.value != .onDemand {
-      throw RequestError(.invalid, ConfigurationError.everyWithoutVisits(at: path).description)
-    }
-    let used = current.properties.map(\.name)
-    let more = (entry.desired ?? []).map(\.name).filter { !used.contains($0) }
+    let used = settings.profile.properties.map(\.name)
+    let more = options.desiredValues.map(\.name).filter { !used.contains($0) }
     if !more.isEmpty { record.changes.properties = used + more }
   }
 

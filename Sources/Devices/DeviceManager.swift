@@ -159,17 +159,12 @@ package actor DeviceManager {
   /// Whether the device is known by more than an advertised name: an entry has its address, or it was
   /// connected before, or a request was about it.
   package func isKnownByAddress(_ address: BluetoothAddress) -> Bool {
-    hasRecord(of: address)
+    store.records[address]?.isKnownByAddress == true
       || configuration.devices.contains { $0.match.identifier == address }
   }
 
-  /// Whether it was connected before, or a request was about it, by the state database.
-  package func hasRecord(of address: BluetoothAddress) -> Bool {
-    store.records[address]?.isKnownByAddress == true
-  }
-
-  /// Whether the state database is new, or was lost.
-  package var knowsNoDevice: Bool { store.records.isEmpty }
+  /// Whether a request has removed it.
+  package func isRemoved(_ address: BluetoothAddress) -> Bool { store.records[address]?.isRemoved == true }
 
   // MARK: The centrals' events
 
@@ -245,7 +240,7 @@ package actor DeviceManager {
     isScanUpdateDue = false
     let isNeeded =
       !scans.isEmpty || configuration.devices.contains { mayFindDevices(by: $0.match) }
-      || registry.all.contains { $0.settings.isEnabled.value && $0.needsScan }
+      || registry.all.contains { $0.settings.isEnabled && $0.needsScan }
     for adapter in context.adapters { adapter.central.assumeIsolated { $0.scan(isNeeded) } }
   }
 
@@ -280,26 +275,22 @@ package actor DeviceManager {
   /// Passes to the state database at once what has changed of the devices.
   package func storeChanges() { store.flush() }
 
-  /// Which gateway owns the device; what commands and requests have set there is copied.
+  /// Which gateway owns the device.
   ///
   /// - Parameters:
-  ///   - isOwnerOnline: whether the other gateway is online. While it is not, commands wait here, and visits go on.
+  ///   - handover: what that one, or the one before, hands over; without an owner: it has removed the device.
+  ///   - isTakenOver: whether another gateway uses the device: the link here, and commands that wait, end. While the owner
+  ///     is offline, commands wait here, and visits go on.
   ///   - hasNewLink: whether it has made a link, or a visit, that was not known yet.
   package func setOwner(
-    _ owner: Owner, of id: DeviceID, desired: [String: PublishedDesired] = [:], isOwnerOnline: Bool = true,
-    hasNewLink: Bool = true
+    _ owner: Owner, of id: DeviceID, _ handover: Handover? = nil, isTakenOver: Bool = false,
+    hasNewLink: Bool = false
   ) {
-    registry.byID[id]?.setOwner(
-      owner, desired: desired, isOwnerOnline: isOwnerOnline, hasNewLink: hasNewLink)
+    registry.byID[id]?.setOwner(owner, handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)
   }
 
-  /// Whether the device is connected on demand.
-  package func isOnDemand(_ id: DeviceID) -> Bool { registry.byID[id]?.settings.visitInterval != nil }
-
-  /// Copies what commands and requests have set at the earlier owner of a device that this gateway owns.
-  package func copyOverrides(_ desired: [String: PublishedDesired], of id: DeviceID) {
-    registry.byID[id]?.copyOverrides(desired)
-  }
+  /// Whether a user has deleted the device where front ends announce it.
+  package func setDeleted(_ isDeleted: Bool, _ id: DeviceID) { registry.byID[id]?.setDeleted(isDeleted) }
 
   // MARK: Scans
 

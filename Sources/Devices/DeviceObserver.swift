@@ -33,8 +33,6 @@ package enum DeviceChange: Sendable, Equatable {
   case description
   /// It had this id before.
   case renamed(from: DeviceID, RenameReason)
-  /// A request added it, perhaps again.
-  case added
 }
 
 package enum RenameReason: Sendable, Equatable {

@@ -26,6 +26,10 @@ package struct DeviceRecord: Sendable, Equatable {
   package var isRemoved = false
   /// The values set by commands and requests, by property.
   var desired: [String: Desired] = [:]
+  /// See ``DeviceDescription/isDeleted``.
+  package var isDeleted = false
+  /// See ``DeviceDescription/revision``.
+  var revision = 0
   /// The day on which it was last in range, counted from 1970-01-01; nil: not noted yet.
   var lastSeen: Int?
 
@@ -33,8 +37,6 @@ package struct DeviceRecord: Sendable, Equatable {
   struct Desired: Sendable, Equatable {
     let value: JSONValue
     let source: ValueSource
-    /// See ``DesiredValue/Override/isUnapplied``.
-    var isUnapplied = false
   }
 
   package init(address: BluetoothAddress) {
@@ -43,11 +45,11 @@ package struct DeviceRecord: Sendable, Equatable {
 
   /// Whether this gateway has been connected to it or has published that it is offline, or a request was about it.
   /// Commands alone do not count: one for a group is for every device in range as well.
-  var isKnownByAddress: Bool { id != nil || isAdded || changes != DeviceOptions() }
+  var isKnownByAddress: Bool { id != nil || isAdded || !changes.isEmpty }
 
   /// Whether a request was about it.
   var isRequested: Bool {
-    isAdded || isRemoved || changes != DeviceOptions()
+    isAdded || isRemoved || !changes.isEmpty
       || desired.values.contains { $0.source == .request }
   }
 
@@ -79,10 +81,12 @@ extension DeviceRecord {
       "model": model.map(JSONValue.string),
       "firmware": firmware.map(JSONValue.string),
       "serial": serial.map(JSONValue.string),
-      "changes": changes == DeviceOptions() ? nil : changes.json,
+      "changes": changes.isEmpty ? nil : changes.json,
       "added": isAdded ? .bool(true) : nil,
       "removed": isRemoved ? .bool(true) : nil,
       "desired": desired.isEmpty ? nil : .object(desired.mapValues(\.json)),
+      "deleted": isDeleted ? .bool(true) : nil,
+      "revision": revision == 0 ? nil : .integer(revision),
       "last_seen": lastSeen.map(JSONValue.integer),
     ]
     return json.bytes
@@ -108,15 +112,15 @@ extension DeviceRecord {
     model = try object.member("model", as: Self.text)
     firmware = try object.member("firmware", as: Self.text)
     serial = try object.member("serial", as: Self.text)
-    if let options = try object.member("changes", as: Self.object) {
-      changes = try DeviceOptions(stored: options)
-    }
+    changes = try object.member("changes", as: DeviceOptions.init) ?? DeviceOptions()
     isAdded = try object.value("added", .bool) ?? false
     isRemoved = try object.value("removed", .bool) ?? false
     for member in try object.member("desired", as: Self.object)?.members ?? [] {
       guard let value = Desired(member.value) else { throw Broken() }
       desired[member.name] = value
     }
+    isDeleted = try object.value("deleted", .bool) ?? false
+    revision = try object.member("revision", as: Self.integer) ?? 0
     lastSeen = try object.member("last_seen", as: Self.integer)
   }
 
@@ -141,35 +145,6 @@ extension DeviceRecord {
 
   private static func object(_ json: JSONValue) -> JSONObject? {
     if case .object(let object) = json { object } else { nil }
-  }
-}
-
-extension DeviceOptions {
-  fileprivate init(stored object: JSONObject) throws(Broken) {
-    id = try object.value("id", .deviceID)
-    name = try object.value("name", .label)
-    area = try object.value("area", .label)
-    profile = try object.value("profile", .text(longest: TopicWord.longest))
-    properties = try object.value("properties", .list(of: .propertyName))
-    isEnabled = try object.value("enabled", .bool)
-    gateway = try object.value("gateway", .gatewayID)
-    connect = try object.value("connect", .choice)
-    every = try object.value("every", .visitInterval)
-  }
-
-  /// What is changed, by the keys of a device entry.
-  var json: JSONValue {
-    [
-      "id": id.map { .string($0.description) },
-      "name": name.map(JSONValue.string),
-      "area": area.map(JSONValue.string),
-      "profile": profile.map(JSONValue.string),
-      "properties": properties.map { .array($0.map(JSONValue.string)) },
-      "enabled": isEnabled.map(JSONValue.bool),
-      "gateway": gateway.map { .string($0.description) },
-      "connect": connect.map { .string($0.rawValue) },
-      "every": every.map(JSONValue.integer),
-    ]
   }
 }
 
@@ -198,15 +173,11 @@ extension JSONObject {
 
 extension DeviceRecord.Desired {
   var json: JSONValue {
-    [
-      "value": value, "source": source == .request ? "request" : nil,
-      "pending": isUnapplied ? .bool(true) : nil,
-    ]
+    ["value": value, "source": source == .request ? "request" : nil]
   }
 
   init?(_ json: JSONValue) {
     guard let value = json["value"] else { return nil }
-    self.init(
-      value: value, source: json["source"] == nil ? .command : .request, isUnapplied: json["pending"] != nil)
+    self.init(value: value, source: json["source"] == nil ? .command : .request)
   }
 }

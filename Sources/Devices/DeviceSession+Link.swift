@@ -6,23 +6,23 @@ extension DeviceSession {
   /// Chooses the adapter, and connects.
   func connect() {
     guard case .connecting = machine.state else { return adapters.stopWaiting() }
+    let before = adapters.chosen
     switch adapters.choose(orWait: { [weak self] in self?.connect() }) {
-    case .use(let adapter, let isMove):
-      if isMove { context.log.info("switching to adapter \(adapter.name)", device.fields) }
-      connect(by: adapter)
+    case .use(let index):
+      if let before, index != before {
+        context.log.info("switching to adapter \(adapter.name)", device.fields)
+      }
+      connectNow()
     case .wait: break
     case .none: feed { $0.connected(.failed(.gone), $1) }
     }
   }
 
-  private func connect(by adapter: Adapter) {
+  private func connectNow() {
     guard let peripheral else { return feed { $0.connected(.failed(.gone), $1) } }
     context.log.debug("connecting", ["device": device.id, "adapter": adapter.name])
     let isPreferred = context.store.records[device.address]?.id != nil && adapters.isReceived
-    let restart = restartCount
-    let isWanted: @Sendable () -> Bool = { [self] in
-      restartCount == restart && machine.state.published == .connecting
-    }
+    let isWanted: @Sendable () -> Bool = { [self] in machine.state.published == .connecting }
     device.task { [self] central in
       let connection: PeripheralSession.Connection
       do throws(CentralError) {
@@ -38,7 +38,7 @@ extension DeviceSession {
       } catch {
         connection = .failed(error)
       }
-      if restartCount == restart { feed { $0.connected(connection, $1) } }
+      feed { $0.connected(connection, $1) }
     }
   }
 
@@ -49,7 +49,7 @@ extension DeviceSession {
     if let visits { visits.visited() } else { becameOnline() }
     link.up()
     readInformation()
-    visits?.linkUp()
+    visits?.resume(nil)
     if let changedServices { servicesChanged(changedServices) }
     changedServices = nil
   }
@@ -69,11 +69,8 @@ extension DeviceSession {
       device.handle(.offered)
       return feed { session, _ in session.servicesLost() }
     }
-    let restart = restartCount
     device.task { [self] central in
-      let isUsed = await link.use(changed, on: central) {
-        self.restartCount == restart && self.machine.state.isLive
-      }
+      let isUsed = await link.use(changed, on: central) { self.machine.state.isLive }
       // Reported last, when commands for the added properties can be carried out.
       if isUsed { device.handle(.offered) }
     }

@@ -14,8 +14,6 @@ final class DeviceSession: @unchecked Sendable {
   let adapters: DeviceAdapters
   private(set) var machine: PeripheralSession
   private var timer = DeadlineTimer()
-  /// The number of ``restart()``s: results of operations from before the last one are ignored.
-  private(set) var restartCount = 0
   /// The state last reported to the device.
   private var reportedState = SessionState.absent
   let link: DeviceLink
@@ -28,22 +26,19 @@ final class DeviceSession: @unchecked Sendable {
 
   var context: DeviceContext { device.context }
 
-  init(of device: Device) {
+  /// - Parameter adapters: also those of the device's last session.
+  init(of device: Device, _ adapters: DeviceAdapters) {
     self.device = device
-    adapters = DeviceAdapters(device.context, pinned: device.settings.adapter)
+    self.adapters = adapters
     link = DeviceLink(of: device)
-    machine = Self.machine(device)
-    visits = device.settings.visitInterval.map { Visits(every: $0, of: self) }
-  }
-
-  private static func machine(_ device: Device) -> PeripheralSession {
     let profile = device.description.profile
-    return PeripheralSession(
+    machine = PeripheralSession(
       now: .now,
       interval: profile.alive.map {
         profile.properties[$0.property].poll ?? $0.longestInterval ?? .seconds(1)
       },
       isOnDemand: device.settings.visitInterval != nil, pairing: device.settings.pairing)
+    visits = device.settings.visitInterval.map { Visits(every: $0, of: self) }
   }
 
   // MARK: Queries
@@ -138,15 +133,7 @@ final class DeviceSession: @unchecked Sendable {
     }
   }
 
-  /// Starts again after ``stop()``.
-  func restart() {
-    machine = Self.machine(device)
-    visits = device.settings.visitInterval.map { Visits(every: $0, of: self) }
-    adapters.pin(device.settings.adapter)
-    restartCount += 1
-  }
-
-  /// Ends the session and the link.
+  /// Ends the session and the link. What is in progress has no effect any more.
   func stop() {
     adapters.stopWaiting()
     feed { session, _ in session.stop() }
@@ -195,9 +182,9 @@ final class DeviceSession: @unchecked Sendable {
         return { $0.disconnectCompleted($1) }
       }
     case .forget:
-      let forget = forget()
+      let removal = forget()
       operate { central in
-        await forget(central)
+        await removal(central)
         return { $0.disconnectCompleted($1) }
       }
     case .unpair: device.task(forget())
@@ -207,13 +194,9 @@ final class DeviceSession: @unchecked Sendable {
     }
   }
 
-  /// Runs an operation on the adapter. Its result is an input, unless the session was restarted meanwhile.
+  /// Runs an operation on the adapter. Its result is an input.
   private func operate(_ operation: @escaping @Sendable (isolated Central) async -> Input) {
-    let restart = restartCount
-    device.task { [self] central in
-      let input = await operation(central)
-      if restartCount == restart { feed(input) }
-    }
+    device.task { [self] central in feed(await operation(central)) }
   }
 
   private func log(_ trouble: PeripheralSession.Trouble) {
@@ -231,11 +214,15 @@ final class DeviceSession: @unchecked Sendable {
 
   /// A command waits for a link.
   /// - Parameter deadline: the end of its time to live; it waits for the next visit if that comes first.
-  func demand(before deadline: Moment?) { visits?.demand(before: deadline) }
+  func demand(before deadline: Moment?) {
+    guard let visits else { return }
+    if let deadline, visits.isDue(before: deadline) { return }
+    demanded()
+  }
 
   /// Calls `body` when there is a link: at once, or when the device was connected on demand; else with the reason why
   /// there is none.
-  func withLink(_ body: @escaping LinkWaiters.Body) {
+  func withLink(_ body: @escaping Visits.Body) {
     if machine.state.isLive { return body(nil) }
     guard let visits, isConnectable else { return body(device.obstacle ?? "the device is offline") }
     visits.awaitLink(body)

@@ -1,5 +1,6 @@
 import Configuration
 import GATT
+import JSON
 
 /// Where a value comes from. Commands and requests rank above config.json; of the two the latest counts.
 package enum ValueSource: String, Sendable {
@@ -23,35 +24,51 @@ package struct Sourced<Value: Sendable & Equatable>: Sendable, Equatable {
   }
 }
 
-/// What holds for a device: its entry in the configuration, and over it what requests and commands changed.
+/// What holds for a device: its entry in the configuration, and over it what requests and commands changed. Each option
+/// of the ``DeviceOptionTable`` is a property.
+@dynamicMemberLookup
 package struct DeviceSettings: Sendable, Equatable {
   package let address: BluetoothAddress
+  /// What requests have changed.
+  private let requested: DeviceOptions
+  /// What config.json sets.
+  private let configured: DeviceOptions
   /// Its id in topics. Where ``hasSharedID``, the first device that comes gets it, and the others go by their
   /// addresses.
-  package let id: Sourced<DeviceID>
+  package var id: DeviceID { requested.id ?? configured.id ?? DeviceID(address) }
   /// The id is that of an entry that several devices may match.
   package let hasSharedID: Bool
-  package let name: Sourced<String?>
-  /// Its own, else that of the gateway.
-  package let area: Sourced<String?>
   /// With the properties in use only.
   package let profile: Profile
   /// The configured values, by property.
   package let desired: [String: Value]
-  package let isEnabled: Sourced<Bool>
-  /// The only gateway that serves it; nil: whichever has it in range.
-  package let gateway: Sourced<GatewayID?>
-  /// The only adapter that connects to it; nil: the one that receives it best.
-  package let adapter: String?
-  package let pairing: Configuration.PairingMode
-  /// The one that the device requires for pairing.
-  let passkey: Int?
-  package let connect: Sourced<Configuration.ConnectMode>
-  /// Seconds between two visits, if it is connected on demand.
-  package let every: Sourced<Int>
+
+  /// The value that holds for an option.
+  package subscript<Value, Effective>(
+    dynamicMember path: KeyPath<DeviceOptionTable, DeviceOption<Value, Effective>>
+  ) -> Effective {
+    DeviceOptionTable()[keyPath: path].effective(
+      requested[dynamicMember: path] ?? configured[dynamicMember: path])
+  }
+
+  /// The value that holds for an option, as JSON; nil: none.
+  package subscript(option: any DeviceOptionDeclaration) -> JSONValue? {
+    requested[option] ?? configured[option] ?? option.defaultJSON
+  }
+
+  /// Where the value of an option comes from.
+  package func source(of option: any DeviceOptionDeclaration) -> ValueSource {
+    requested[option] != nil ? .request : configured[option] != nil ? .configuration : .default
+  }
+
+  package func source<Option: DeviceOptionDeclaration>(
+    of path: KeyPath<DeviceOptionTable, Option>
+  ) -> ValueSource {
+    source(of: DeviceOptionTable()[keyPath: path])
+  }
 
   /// Between two visits; nil if it is always connected.
-  var visitInterval: Duration? { connect.value == .onDemand ? .seconds(every.value) : nil }
+  var visitInterval: Duration? { self.connect == .onDemand ? .seconds(self.every) : nil }
 }
 
 /// Which gateway serves a device, by the configuration and by requests.
@@ -80,24 +97,24 @@ extension Configuration {
     let entry = device(matching: address, known)
     guard entry != nil || record?.isAdded == true else { return .unmatched }
     let device = DeviceSettings(address, entry, record, in: self)
-    guard let pinned = device.gateway.value, pinned != gateway else { return .here(device) }
+    guard let pinned = device.gateway, pinned != gateway else { return .here(device) }
     return .elsewhere(pinned, device)
   }
 }
 
 extension Configuration {
-  /// An entry with the profile and the properties that requests named, as far as they still exist.
-  fileprivate func entry(_ entry: Device, changedBy changes: DeviceOptions) -> Device {
-    var entry = entry
-    if let name = changes.profile, name != entry.profile ?? Profile.microbit.name, profile(named: name) != nil
-    {
-      entry = Device()
-      entry.profile = name
-    }
-    guard let profile = profile(named: entry.profile ?? Profile.microbit.name) else { return entry }
+  /// The options of an entry with those that requests changed, as far as their profile and properties still exist. Those
+  /// of an entry for another profile do not count.
+  fileprivate func options(_ entry: DeviceOptions, changedBy changes: DeviceOptions) -> DeviceOptions {
+    var (entry, changes) = (entry, changes)
+    let configured = entry.profile ?? Profile.microbit.name
+    let requested = changes.profile.flatMap { profile(named: $0) }?.name
+    changes.profile = requested
+    if let requested, requested != configured { entry = DeviceOptions() }
+    guard let profile = profile(named: requested ?? configured) else { return entry }
     let properties = changes.properties?.filter { profile.property(named: $0) != nil } ?? []
-    if !properties.isEmpty { entry.properties = properties }
-    return entry
+    changes.properties = properties.isEmpty ? nil : properties
+    return entry.merging(changes)
   }
 }
 
@@ -107,32 +124,22 @@ extension DeviceSettings {
     _ address: BluetoothAddress, _ entry: Configuration.Device?, _ record: DeviceRecord?,
     in configuration: Configuration
   ) {
-    let changes = record?.changes ?? DeviceOptions()
+    var configured = entry?.options ?? DeviceOptions()
+    configured.area = configured.area ?? configuration.gateway.area
+    let requested = record?.changes ?? DeviceOptions()
     self.address = address
-    let id = Self.layered(changes.id, entry?.id)
-    self.id = Sourced(id.value ?? DeviceID(address), id.source)
-    hasSharedID = id.source == .configuration && entry?.match.isIdentifier == false
-    name = Self.layered(changes.name, entry?.name)
-    self.area = Self.layered(changes.area, entry?.area ?? configuration.gateway.area)
-    let used = configuration.entry(entry ?? Configuration.Device(), changedBy: changes)
+    (self.configured, self.requested) = (configured, requested)
+    hasSharedID = requested.id == nil && configured.id != nil && entry?.match.isIdentifier == false
+    let used = configuration.options(configured, changedBy: requested)
     profile = configuration.profile(of: used)
     desired = profile.initialValues.merging(configuration.desired(of: used)) { $1 }
-    let enabled = Self.layered(changes.isEnabled, entry?.isEnabled)
-    isEnabled = Sourced(enabled.value ?? true, enabled.source)
-    gateway = Self.layered(changes.gateway, entry?.gateway)
-    adapter = entry?.adapter
-    pairing = entry?.pair ?? .ask
-    passkey = entry?.passkey
-    let connect = Self.layered(changes.connect, entry?.connect)
-    self.connect = Sourced(connect.value ?? .always, connect.source)
-    let every = Self.layered(changes.every, entry?.every)
-    self.every = Sourced(every.value ?? Configuration.Device.defaultInterval, every.source)
   }
 
   /// The value that the property is to hold, by the configuration and what commands and requests set.
   package func desired(_ property: String, _ record: DeviceRecord?) -> Sourced<Value?> {
     if let value = override(property, record) { return Sourced(value.value, value.source) }
-    return Self.layered(nil, desired[property])
+    let configured = desired[property]
+    return Sourced(configured, configured == nil ? .default : .configuration)
   }
 
   /// What a command or a request set, in this run or an earlier one; nil where it does not fit the property (any more).
@@ -140,12 +147,6 @@ extension DeviceSettings {
     guard let stored = record?.desired[name], let property = profile.property(named: name),
       let encoded = try? property.value(of: stored.value)
     else { return nil }
-    return DesiredValue.Override(value: encoded.value, source: stored.source, isUnapplied: stored.isUnapplied)
-  }
-
-  private static func layered<Value>(_ request: Value?, _ configuration: Value?) -> Sourced<Value?> {
-    if let request { return Sourced(request, .request) }
-    if let configuration { return Sourced(configuration, .configuration) }
-    return Sourced(nil, .default)
+    return DesiredValue.Override(value: encoded.value, source: stored.source)
   }
 }

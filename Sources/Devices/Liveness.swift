@@ -1,6 +1,9 @@
 import EventLoop
 
 /// Whether the readings on a link show that it is alive. A part of ``PeripheralSession``.
+///
+/// None may come for three periods, at least 30 s. A new period starts after the sample that is scheduled already (up to
+/// 65 s away), so until the next reading the longer of the two counts.
 struct Liveness: Sendable {
   /// Whether there was a reading on this link.
   private(set) var hasReading = false
@@ -8,21 +11,26 @@ struct Liveness: Sendable {
   /// When the session became live, or the last reading since.
   private(set) var lastSignOfLife: Moment
   /// Nil: the link alone keeps it alive.
-  private var silence: Silence?
+  private var period: Duration?
+  /// The period after the next reading, if it is another one.
+  private var nextPeriod: Duration?
 
+  private static let leastLimit = Duration.seconds(30)
   /// After a link that lasted this long, the back-off starts anew.
   private static let goodLink = Duration.seconds(30)
   /// The same, if another gateway takes the device over.
   private static let steadyLink = Duration.seconds(600)
 
-  /// - Parameter silence: nil: the link alone keeps it alive.
-  init(now: Moment, silence: Silence?) {
+  /// - Parameter period: as long as no other is known; nil: the link alone keeps it alive.
+  init(now: Moment, period: Duration?) {
     lastSignOfLife = now
-    self.silence = silence
+    self.period = period
   }
 
   /// How long no reading may come; nil: without a limit.
-  var limit: Duration? { silence?.limit }
+  var limit: Duration? { period.map { Self.limit(max($0, nextPeriod ?? .zero)) } }
+
+  private static func limit(_ period: Duration) -> Duration { max(leastLimit, period * 3) }
 
   /// How long no reading may come from now on; not positive if the link is no longer alive.
   func remaining(at now: Moment) -> Duration? { limit.map { $0 - lastSignOfLife.duration(to: now) } }
@@ -38,11 +46,18 @@ struct Liveness: Sendable {
   mutating func received(at now: Moment) {
     lastSignOfLife = now
     hasReading = true
-    silence?.ended()
+    if let next = nextPeriod {
+      period = next
+      nextPeriod = nil
+    }
   }
 
   /// - Returns: when to look again; nil: nothing has changed.
-  mutating func setPeriod(_ period: Duration) -> Duration? { silence?.setPeriod(period) }
+  mutating func setPeriod(_ new: Duration) -> Duration? {
+    guard let period, new != nextPeriod ?? period else { return nil }
+    nextPeriod = new
+    return Self.limit(new)
+  }
 
   /// Whether the link, which was alive until `end`, lasted long enough for earlier failures not to count.
   func wasGood(until end: Moment) -> Bool {

@@ -7,7 +7,7 @@ struct PairingPlan: Sendable {
   /// The next attempt to connect pairs first, whatever the mode.
   var isDue = false
   /// Links in a row that ended at once although bluetoothd has a bond.
-  private(set) var refusedLinks = 0
+  var refusedLinks = 0
 
   /// After this many the bond counts as lost: a bad link may end as fast, but seldom several times in a row.
   private static let mostRefusedLinks = 3
@@ -16,12 +16,6 @@ struct PairingPlan: Sendable {
 
   /// Whether the next attempt to connect pairs first, if there is no bond.
   var pairsFirst: Bool { isDue || mode == .always }
-
-  /// A bond was made, or could not be, or cannot be deleted: nothing is due any more.
-  mutating func ended() { isDue = false }
-
-  /// An attempt to connect failed in another way.
-  mutating func linkFailed() { refusedLinks = 0 }
 
   mutating func connected() {
     isDue = false
@@ -33,13 +27,4 @@ struct PairingPlan: Sendable {
     refusedLinks += 1
     return isDue || refusedLinks >= Self.mostRefusedLinks
   }
-
-  /// A user wants to pair.
-  mutating func request(_ configured: Configuration.PairingMode) {
-    mode = configured
-    isDue = true
-  }
-
-  /// The bond is deleted.
-  mutating func forget() { refusedLinks = 0 }
 }

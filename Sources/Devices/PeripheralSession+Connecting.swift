@@ -25,11 +25,11 @@ extension PeripheralSession {
       pairing.connected()
       return change(to: .awaitingServices(until: seen.now + Self.servicesLimit))
     case .notPaired(.failed(.refused(let reason))), .failed(.refused(let reason)):
-      pairing.ended()
+      pairing.isDue = false
       return trouble(.unusable(reason)) + wait(longBackOff.next(), seen)
     case .notPaired(let error):
       let wasDue = pairing.isDue
-      pairing.ended()
+      pairing.isDue = false
       if wasDue, pairing.mode != .always { return trouble(.wantsPairing) + wait(longBackOff.next(), seen) }
       return trouble(.pairingFailed(error.description)) + wait(backOff.next(), seen)
     case .failed(let error): return connectFailed(error, seen)
@@ -46,7 +46,7 @@ extension PeripheralSession {
       return trouble(.connectFailed(error.description)) + wait(backOff.next(), seen)
     // Says nothing about the bond.
     case .transient: break
-    case .busy, .unlikely, .timedOut, .disconnected, .refused, .notifyAcquired: pairing.linkFailed()
+    case .busy, .unlikely, .timedOut, .disconnected, .refused, .notifyAcquired: pairing.refusedLinks = 0
     }
     let actions = trouble(.connectFailed(error.description))
     if seen.isPaired, !seen.isReceived {

@@ -53,7 +53,8 @@ extension PeripheralSession {
   /// A user requests pairing: on a new link, before it is used.
   /// - Parameter mode: the configured one.
   mutating func pair(_ mode: Configuration.PairingMode, _ seen: Snapshot) -> [Action] {
-    pairing.request(mode)
+    pairing.mode = mode
+    pairing.isDue = true
     // The peripheral seems to have lost the bond.
     if case .waiting = state, seen.isPaired, pairing.refusedLinks > 0 { return forget(thenWait: .zero) }
     return reconnect(seen)
@@ -62,19 +63,19 @@ extension PeripheralSession {
   /// A user requests that the bond be deleted. From now on the session does not pair by itself.
   mutating func unpair() -> [Action] {
     pairing.mode = .ask
-    pairing.ended()
+    pairing.isDue = false
     switch state {
     case .live where isOnDemand: return forget(thenWait: nil)
     case .waiting, .awaitingServices, .subscribing, .live: return forget(thenWait: backOff.next())
     // Makes an attempt to connect fail.
     case .absent, .connecting, .leaving, .idle, .stopped:
-      pairing.forget()
+      pairing.refusedLinks = 0
       return [.unpair]
     }
   }
 
   /// There is a bond now, or one that could not be deleted: pairing is no longer due.
-  mutating func pairingEnded() { pairing.ended() }
+  mutating func pairingEnded() { pairing.isDue = false }
 
   /// Another mode is configured.
   mutating func setPairing(_ mode: Configuration.PairingMode) { pairing.mode = mode }

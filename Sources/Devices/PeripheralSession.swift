@@ -35,7 +35,7 @@ package struct PeripheralSession: Sendable {
     now: Moment, interval: Duration? = .seconds(1), isOnDemand: Bool = false,
     pairing: Configuration.PairingMode = .ask, spread: Double = 0.3
   ) {
-    liveness = Liveness(now: now, silence: isOnDemand ? nil : interval.map { Silence(interval: $0) })
+    liveness = Liveness(now: now, period: isOnDemand ? nil : interval)
     self.isOnDemand = isOnDemand
     self.pairing = PairingPlan(pairing)
     backOff = BackOff(first: .seconds(1), longest: .seconds(60), spread: spread)
@@ -190,7 +190,7 @@ package struct PeripheralSession: Sendable {
   }
 
   mutating func forget(thenWait delay: Duration?) -> [Action] {
-    pairing.forget()
+    pairing.refusedLinks = 0
     return change(to: .leaving(thenWait: delay)) + [.forget]
   }
 

@@ -32,14 +32,7 @@ final class PropertyWriter: @unchecked Sendable {
     }
   }
 
-  func linkUp() {
-    if desired.override?.isUnapplied == true {
-      desired.override?.isUnapplied = false
-      persistDesired()
-    }
-    feed { $0.linkUp() }
-  }
-
+  func linkUp() { feed { $0.linkUp() } }
   func linkDown() { feed { $0.linkDown() } }
   func abandon(reason: String) { feed { $0.abandon(reason: reason) } }
 
@@ -47,7 +40,7 @@ final class PropertyWriter: @unchecked Sendable {
     if let reason = channel.obstacle { return command.reply(.failed(reason: reason)) }
     var command = command
     if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.isConnectable {
-      command.timeToLive = TimeToLive(seconds: LinkWaiters.limit, from: .now)
+      command.timeToLive = TimeToLive(seconds: Visits.waitLimit, from: .now)
     }
     feed { [command] in $0.command(command) }
   }
@@ -64,12 +57,10 @@ final class PropertyWriter: @unchecked Sendable {
 
   /// Sets the override by a request; nil restores the configured value.
   func override(_ value: Value?) {
-    desired.override = value.map {
-      DesiredValue.Override(value: $0, source: .request, isUnapplied: !device.isLive)
-    }
+    desired.override = value.map { DesiredValue.Override(value: $0, source: .request) }
     desired.waiting = nil
-    applyDesired(supersedesCommands: true)
     persistDesired()
+    applyDesired(supersedesCommands: true)
   }
 
   private func applyDesired(supersedesCommands: Bool = false) {
@@ -86,14 +77,13 @@ final class PropertyWriter: @unchecked Sendable {
   func handOver(_ published: PublishedDesired?, mayHaveCommands: Bool) {
     feed { $0.handOver(desired: published?.override, mayHaveCommands: mayHaveCommands) }
     desired.waiting = nil
-    desired.override?.isUnapplied = false
     persistDesired()
   }
 
-  /// Copies the override at another gateway, unless one that was set here is still to be applied.
-  func copyOverride(_ published: PublishedDesired) {
+  /// Copies the override at another gateway, or in an earlier run.
+  func copy(_ published: PublishedDesired) {
     let value = published.override?.value
-    guard desired.override?.isUnapplied != true, value != desired.override?.value else { return }
+    guard value != desired.override?.value else { return }
     desired.override = value.map { DesiredValue.Override(value: $0, source: .command) }
     applyDesired()
     persistDesired()
@@ -108,10 +98,12 @@ final class PropertyWriter: @unchecked Sendable {
 
   private func persistDesired() {
     let stored = desired.persistent.map { value in
-      DeviceRecord.Desired(
-        value: property.codec.json(value.value), source: value.source, isUnapplied: value.isUnapplied)
+      DeviceRecord.Desired(value: property.codec.json(value.value), source: value.source)
     }
-    context.store.change(device.address) { $0.desired[property.name] = stored }
+    if stored != context.store.records[device.address]?.desired[property.name] {
+      context.store.change(device.address) { $0.desired[property.name] = stored }
+      device.revise()
+    }
     device.handle(.desired)
   }
 

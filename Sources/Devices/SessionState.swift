@@ -68,15 +68,12 @@ extension PeripheralSession {
       }
     }
 
-    /// Whether a link is used, or being made.
-    var usesLink: Bool {
+    /// Whether there is a link, or it is being made or ended.
+    var occupiesLink: Bool {
       switch self {
-      case .connecting, .awaitingServices, .subscribing, .live: true
-      case .absent, .waiting, .leaving, .idle, .stopped: false
+      case .connecting, .awaitingServices, .subscribing, .live, .leaving: true
+      case .absent, .waiting, .idle, .stopped: false
       }
     }
-
-    /// The same, and while the link is being ended.
-    var occupiesLink: Bool { if case .leaving = self { true } else { usesLink } }
   }
 }

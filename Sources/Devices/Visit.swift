@@ -12,11 +12,6 @@ final class Visit: @unchecked Sendable {
 
   init(_ loop: EventLoop) { self.loop = loop }
 
-  /// Reads the property, or subscribes to it if it is only notified.
-  func use(_ channel: Channel, on central: isolated Central) async throws(CentralError) {
-    if let value = try await channel.visit(on: central) { add(value, of: channel.property.name) }
-  }
-
   /// - Parameter value: resumed by the first value of the property, if it comes before the end of the visit.
   func add(_ value: Waiter<Void>, of property: String) {
     // The link may have ended just after the subscription was answered.

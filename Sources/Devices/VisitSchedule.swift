@@ -2,24 +2,25 @@ import EventLoop
 
 /// When a device that is connected on demand is visited, and whether it is online: as long as no visit is overdue.
 ///
-/// A pure machine. It has one timer; setting it replaces the one before.
+/// A pure machine. After each input the caller sets a timer for its ``deadline``.
 struct VisitSchedule: Sendable {
   enum Action: Sendable, Equatable {
     /// A visit is due.
     case connect
     case online
     case offline
-    case setTimer(Duration)
   }
 
   /// From one visit to the next.
-  let interval: Duration
+  private let interval: Duration
   private(set) var isOnline = false
   /// By this gateway, or by the one that owns the device; nil: none yet.
   private var lastVisit: Moment?
+  /// When to call ``timer(at:)``.
+  private(set) var deadline: Moment?
 
   /// Time for earlier connects in the queue, and for a second attempt.
-  static let margin = Duration.seconds(60)
+  private static let margin = Duration.seconds(60)
 
   init(interval: Duration) {
     self.interval = interval
@@ -38,27 +39,31 @@ struct VisitSchedule: Sendable {
   /// The device is connected, and its values are read.
   mutating func visited(at now: Moment) -> [Action] {
     lastVisit = now
+    deadline = now + interval
     isOnline = true
-    return [.online, .setTimer(interval)]
+    return [.online]
   }
 
   /// Another gateway has visited the device; this gateway takes over when the other one misses a visit.
   mutating func visitedElsewhere(at now: Moment) -> [Action] {
     lastVisit = now
-    return goOffline() + [.setTimer(limit)]
+    deadline = now + limit
+    return goOffline()
   }
 
-  /// The timer that was set has run out.
+  /// The deadline is reached.
   mutating func timer(at now: Moment) -> [Action] {
-    guard let lastVisit else { return [] }
-    let age = lastVisit.duration(to: now)
-    if age >= limit { return goOffline() + [.connect] }
-    guard isOnline, age >= interval else { return [.setTimer((isOnline ? interval : limit) - age)] }
-    return [.connect, .setTimer(limit - age)]
+    guard let lastVisit, let deadline, deadline <= now else { return [] }
+    let overdue = lastVisit + limit
+    self.deadline = now < overdue ? overdue : nil
+    return (now < overdue ? [] : goOffline()) + [.connect]
   }
 
   /// The device is disabled, removed, or the gateway stops.
-  mutating func stop() -> [Action] { goOffline() }
+  mutating func stop() -> [Action] {
+    deadline = nil
+    return goOffline()
+  }
 
   private mutating func goOffline() -> [Action] {
     defer { isOnline = false }

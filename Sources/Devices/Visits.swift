@@ -1,69 +1,85 @@
-import BlueZ
 import EventLoop
-import Log
 
 /// The visits to a device that is connected on demand, and the requests that wait for the next one. Runs
 /// ``VisitSchedule``.
 final class Visits: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
+  /// Called once, with the reason why there is no link, or nil when there is one.
+  typealias Body = @Sendable (_ obstacle: String?) -> Void
+
+  /// How long commands and requests wait for a link that is made for them, in seconds.
+  static let waitLimit = 60
+  /// More requests than this do not wait.
+  private static let mostWaiting = 64
+
   private var schedule: VisitSchedule
-  private var timer: LoopTimer?
-  private let waiters: LinkWaiters
+  private var timer = DeadlineTimer()
+  private var waiting: [(number: UInt64, timer: LoopTimer, body: Body)] = []
+  private var waitCount: UInt64 = 0
   private unowned let session: DeviceSession
+
+  private var loop: EventLoop { session.context.loop }
 
   init(every interval: Duration, of session: DeviceSession) {
     schedule = VisitSchedule(interval: interval)
-    waiters = LinkWaiters(session.context.loop)
     self.session = session
   }
 
   /// Whether the device was visited lately.
   var isOnline: Bool { schedule.isOnline }
+  /// Whether a visit takes place before `deadline` anyway.
+  func isDue(before deadline: Moment) -> Bool { schedule.isDue(before: deadline) }
 
   // MARK: Inputs
 
   /// The device is connected, and its values are read.
   func visited() { perform(schedule.visited(at: .now)) }
-
-  /// What waits for the link can be done.
-  func linkUp() { waiters.resume(nil) }
-
   func visitedElsewhere() { perform(schedule.visitedElsewhere(at: .now)) }
 
   func stop(_ reason: String) {
-    timer?.cancel()
     perform(schedule.stop())
-    waiters.resume(reason)
+    resume(reason)
   }
 
   private func perform(_ actions: [VisitSchedule.Action]) {
+    timer.set(schedule.deadline, on: loop) { [weak self] in
+      guard let self else { return }
+      perform(schedule.timer(at: .now))
+    }
     for action in actions {
       switch action {
       case .connect: session.demanded()
       case .online: session.becameOnline()
       case .offline: session.device.handle(.offline)
-      case .setTimer(let delay):
-        timer?.cancel()
-        timer = session.context.loop.timer(after: delay) { [weak self] in
-          guard let self else { return }
-          perform(schedule.timer(at: .now))
-        }
       }
     }
   }
 
-  // MARK: Demand
+  // MARK: Requests
 
-  /// A command waits for a link.
-  /// - Parameter deadline: the end of its time to live; it waits for the next visit if that comes first.
-  func demand(before deadline: Moment?) {
-    if let deadline, schedule.isDue(before: deadline) { return }
+  /// Calls `body` when there is a link, or with the reason why there is none.
+  func awaitLink(_ body: @escaping Body) {
+    guard waiting.count < Self.mostWaiting else {
+      return body("\(Self.mostWaiting) requests are waiting for the device already")
+    }
+    waitCount += 1
+    let number = waitCount
+    let timer = loop.timer(after: .seconds(Self.waitLimit)) { [weak self] in
+      self?.waiting.removeAll { $0.number == number }
+      body("the device could not be connected within \(Self.waitLimit) s")
+    }
+    waiting.append((number, timer, body))
     session.demanded()
   }
 
-  /// Calls `body` when there is a link, or with the reason why there is none.
-  func awaitLink(_ body: @escaping LinkWaiters.Body) {
-    if waiters.add(body) { session.demanded() }
+  /// What waits for the link can be done, or cannot.
+  func resume(_ obstacle: String?) {
+    let all = waiting
+    waiting = []
+    for waiter in all {
+      waiter.timer.cancel()
+      waiter.body(obstacle)
+    }
   }
 }

@@ -6,44 +6,38 @@ extension RecordCodec {
     guard values.count == names.count else {
       throw .kind(expected: "a record of \(names.count) fields", found: "one of \(values.count)")
     }
-    var present: [[Content]] = []
-    var absent: [Condition] = []
+    var candidates: [[Content]] = []
     for slot in names.indices {
       do throws(CodecError) {
-        if let value = values[slot] {
-          present.append(try contents(of: alternatives[slot], for: value))
-        } else {
-          for index in alternatives[slot] {
-            guard let condition = fields[index].condition else { throw .missingField }
-            absent.append(condition)
-          }
-        }
+        candidates.append(try contents(of: alternatives[slot], for: values[slot]))
       } catch {
         throw .field(names[slot], error)
       }
     }
-    var search = Search(present: present, absent: absent)
-    guard let choice = search.choice(from: Choice(fields.count)) else { throw .presence }
-    for index in fields.indices {
-      if let content = choice.contents[index] {
-        bytes += content
-      } else if fields[index].slot == nil, choice.hasField(fields[index].condition) {
-        fields[index].scalar.append(choice.bits[index], to: &bytes)
+    let (bits, used) = try choose(from: candidates)
+    for (index, field) in fields.enumerated() {
+      let isPresent = field.condition.map { $0.holds(bits[$0.flags]) } ?? true
+      if field.slot == nil {
+        if isPresent { field.scalar.append(bits[index], to: &bytes) }
+      } else {
+        guard isPresent == (used[index] != nil) else { throw .presence }
+        bytes += used[index] ?? []
       }
     }
   }
 
-  /// One way to encode a field.
+  /// A value, encoded as one of the fields that have its name.
   private struct Content {
     let index: Int
-    let condition: Condition?
     let bytes: [UInt8]
-    /// The field's value, if other fields may depend on its bits.
-    let bits: UInt64?
   }
 
-  /// The ways to encode `value`, in the order of the fields; at least one.
-  private func contents(of alternatives: [Int], for value: Value) throws(CodecError) -> [Content] {
+  /// The ways to encode `value`, in the order of the fields; none if it is absent.
+  private func contents(of alternatives: [Int], for value: Value?) throws(CodecError) -> [Content] {
+    guard let value else {
+      guard alternatives.allSatisfy({ fields[$0].condition != nil }) else { throw .missingField }
+      return []
+    }
     var contents: [Content] = []
     var problem = CodecError.missingField
     for index in alternatives {
@@ -55,11 +49,7 @@ extension RecordCodec {
         } else {
           try field.scalar.encode(value, to: &bytes)
         }
-        let isFlags = field.scalar.isInteger && !field.isRepeated
-        contents.append(
-          Content(
-            index: index, condition: field.condition, bytes: bytes,
-            bits: isFlags ? field.scalar.bits(bytes, at: 0) : nil))
+        contents.append(Content(index: index, bytes: bytes))
       } catch {
         problem = error
       }
@@ -68,83 +58,55 @@ extension RecordCodec {
     return contents
   }
 
-  /// A partial choice of the fields that are present, and the resulting flags.
-  private struct Choice {
-    /// By the fields' indices; nil: hidden or absent.
-    var contents: [[UInt8]?]
-    /// By the indices of the flag fields. Bits that are not in `known` are undecided, and 0 for now.
-    var bits: [UInt64]
-    private var known: [UInt64]
-
-    init(_ count: Int) {
-      contents = Array(repeating: nil, count: count)
-      bits = Array(repeating: 0, count: count)
-      known = bits
+  /// The flags that the fields need, by the flag fields' indices, and the fields that are used, by theirs. Hidden flags
+  /// are clear until a field needs one; that may rule out what was chosen for another field, which is then chosen anew.
+  private func choose(
+    from candidates: [[Content]]
+  ) throws(CodecError) -> (bits: [UInt64], used: [[UInt8]?]) {
+    var bits = [UInt64](repeating: 0, count: fields.count)
+    for content in candidates.joined() where fields[content.index].isFlags {
+      bits[content.index] = fields[content.index].scalar.bits(content.bytes, at: 0)
     }
-
-    func hasField(_ condition: Condition?) -> Bool { condition.map { $0.holds(bits[$0.flags]) } ?? true }
-
-    /// The choice with this field; nil if the decided flags say that it is absent.
-    func with(_ content: Content) -> Choice? {
-      var choice = self
-      if let condition = content.condition {
-        guard choice.allows(condition) else { return nil }
-        choice.known[condition.flags] |= condition.mask
-        choice.bits[condition.flags] |= condition.expected
-      }
-      choice.contents[content.index] = content.bytes
-      if let bits = content.bits {
-        choice.bits[content.index] = bits
-        choice.known[content.index] = .max
-      }
-      return choice
+    func set(_ flags: UInt64, of condition: Condition) {
+      if fields[condition.flags].slot == nil { bits[condition.flags] |= flags }
     }
-
-    /// The choices without the field that has this condition: one for each bit that can make it absent.
-    func without(_ condition: Condition) -> [Choice] {
-      guard allows(condition) else { return [self] }
-      var choices: [Choice] = []
-      var free = condition.mask & ~known[condition.flags]
-      while free != 0 {
-        let bit = free & ~(free - 1)
-        free &= ~bit
-        var choice = self
-        choice.known[condition.flags] |= bit
-        choice.bits[condition.flags] |= bit & ~condition.expected
-        choices.append(choice)
+    while true {
+      let before = bits
+      var used = [[UInt8]?](repeating: nil, count: fields.count)
+      for slot in names.indices {
+        if candidates[slot].isEmpty {
+          for index in alternatives[slot] {
+            if let condition = fields[index].condition { set(condition.flagAgainst(bits), of: condition) }
+          }
+        } else if let content = candidates[slot].first(where: { canUse($0.index, bits) }) {
+          used[content.index] = content.bytes
+          if let condition = fields[content.index].condition { set(condition.expected, of: condition) }
+        } else {
+          throw .presence
+        }
       }
-      return choices
-    }
-
-    private func allows(_ condition: Condition) -> Bool {
-      (bits[condition.flags] ^ condition.expected) & condition.mask & known[condition.flags] == 0
+      if bits == before { return (bits, used) }
     }
   }
 
-  /// Searches for flags that match all fields.
-  private struct Search {
-    /// Fields without alternatives first, as the others depend on their flags.
-    private let present: [[Content]]
-    private let absent: [Condition]
-    /// The limit: with many alternatives that do not fit, the search would take too long.
-    private var attempts = 1000
+  /// Whether a field can be present: visible flags are as the value has them, hidden ones can still be set.
+  private func canUse(_ index: Int, _ bits: [UInt64]) -> Bool {
+    guard let condition = fields[index].condition else { return true }
+    let set = bits[condition.flags]
+    return fields[condition.flags].slot == nil
+      ? set & condition.mask & ~condition.expected == 0 : condition.holds(set)
+  }
+}
 
-    init(present: [[Content]], absent: [Condition]) {
-      self.present = present.filter { $0.count == 1 } + present.filter { $0.count > 1 }
-      self.absent = absent
-    }
+extension RecordCodec.Field {
+  /// Whether other fields may depend on its bits.
+  fileprivate var isFlags: Bool { scalar.isInteger && !isRepeated && condition == nil }
+}
 
-    mutating func choice(from choice: Choice, step: Int = 0) -> Choice? {
-      guard step < present.count + absent.count else { return choice }
-      guard attempts > 0 else { return nil }
-      attempts -= 1
-      let next =
-        step < present.count
-        ? present[step].compactMap(choice.with) : choice.without(absent[step - present.count])
-      for choice in next {
-        if let found = self.choice(from: choice, step: step + 1) { return found }
-      }
-      return nil
-    }
+extension RecordCodec.Condition {
+  /// The flag that is to be set so that a field with this condition is absent; 0: it is, or none helps.
+  fileprivate func flagAgainst(_ bits: [UInt64]) -> UInt64 {
+    let clear = mask & ~expected
+    return holds(bits[flags]) ? clear & (~clear &+ 1) : 0
   }
 }

@@ -32,15 +32,13 @@ struct CheckReport: CustomStringConvertible {
   /// - Parameters:
   ///   - document: the JSON that the configuration was read from: what is not in it has its default.
   ///   - records: what the state database has of devices.
-  ///   - deleted: the devices that users have deleted in Home Assistant.
   ///   - gateway: this gateway.
   init(
-    _ configuration: Configuration, document: JSONValue, records: [DeviceRecord],
-    deleted: Set<BluetoothAddress>, gateway: GatewayID
+    _ configuration: Configuration, document: JSONValue, records: [DeviceRecord], gateway: GatewayID
   ) {
     blocks =
       [Block(title: nil, rows: Self.rows(configuration, document, gateway))]
-      + Self.devices(configuration, records, deleted, gateway)
+      + Self.devices(configuration, records, gateway)
   }
 
   var description: String {
@@ -92,12 +90,11 @@ struct CheckReport: CustomStringConvertible {
 
   /// The entries of the configuration in their order, then the other devices of the state database, by address.
   private static func devices(
-    _ configuration: Configuration, _ records: [DeviceRecord], _ deleted: Set<BluetoothAddress>,
-    _ gateway: GatewayID
+    _ configuration: Configuration, _ records: [DeviceRecord], _ gateway: GatewayID
   ) -> [Block] {
     var others = Dictionary(records.map { ($0.address, $0) }, uniquingKeysWith: { first, _ in first })
     func block(_ address: BluetoothAddress, _ record: DeviceRecord?) -> Block {
-      device(address, record, configuration, isDeleted: deleted.contains(address), gateway)
+      device(address, record, configuration, gateway)
     }
     let entries = configuration.devices.map { entry in
       if let address = entry.match.identifier {
@@ -112,7 +109,7 @@ struct CheckReport: CustomStringConvertible {
 
   private static func title(_ entry: Configuration.Device, _ configuration: Configuration) -> String {
     let match = entry.match
-    let isMicrobit = configuration.profile(of: entry).name == Profile.microbit.name
+    let isMicrobit = configuration.profile(of: entry.options).name == Profile.microbit.name
     let conditions = [
       match.name.map { "whose name is \"\(Excerpt.harmless($0))\"" },
       match.namePrefix.map { "whose name begins with \"\(Excerpt.harmless($0))\"" },
@@ -125,15 +122,13 @@ struct CheckReport: CustomStringConvertible {
   }
 
   private static func device(
-    _ address: BluetoothAddress, _ record: DeviceRecord?, _ configuration: Configuration, isDeleted: Bool,
-    _ gateway: GatewayID
+    _ address: BluetoothAddress, _ record: DeviceRecord?, _ configuration: Configuration, _ gateway: GatewayID
   ) -> Block {
     let name = record?.name.map { " \(Excerpt($0))" } ?? ""
     func block(_ device: DeviceSettings?, _ remark: String? = nil) -> Block {
-      let remarks = [remark, isDeleted ? "deleted in Home Assistant" : nil]
+      let remarks = [remark, record?.isDeleted == true ? "deleted in Home Assistant" : nil]
         .compactMap { $0 }.map { ": \($0)" }.joined()
-      let entry = configuration.device(matching: address, record?.advertisement ?? Advertisement())
-      return Block(title: "\(address)\(name)\(remarks)", rows: device.map { rows($0, entry, record) } ?? [])
+      return Block(title: "\(address)\(name)\(remarks)", rows: device.map { rows($0, record) } ?? [])
     }
     switch configuration.assignment(address, Advertisement(), record: record, in: gateway) {
     case .here(let device): return block(device, record?.isAdded == true ? "added by a request" : nil)
@@ -143,31 +138,19 @@ struct CheckReport: CustomStringConvertible {
     }
   }
 
-  /// - Parameter entry: that of the configuration which the device uses, if there is one.
-  private static func rows(
-    _ device: DeviceSettings, _ entry: Configuration.Device?, _ record: DeviceRecord?
-  ) -> [Row] {
-    let properties = device.profile.properties.map(\.name).joined(separator: ", ")
-    return [
-      Row("id", device.id.value.description, device.id.source),
-      Row("name", device.name.value, device.name.source),
-      Row("area", device.area.value, device.area.source),
-      Row("profile", device.profile.name, source(record?.changes.profile, entry?.profile)),
-      Row("properties", properties, source(record?.changes.properties, entry?.properties)),
-    ] + desired(device, record) + [
-      Row("enabled", "\(device.isEnabled.value)", device.isEnabled.source),
-      Row("gateway", device.gateway.value?.description, device.gateway.source),
-      Row("adapter", device.adapter, source(nil as String?, entry?.adapter)),
-      Row("pair", text(device.pairing.json), source(nil as Configuration.PairingMode?, entry?.pair)),
-      // Not shown: who knows it can pose as the device.
-      Row("passkey", entry?.passkey.map { _ in "given" }, source(nil as Int?, entry?.passkey)),
-      Row("connect", device.connect.value.rawValue, device.connect.source),
-      Row("every", device.connect.value == .onDemand ? "\(device.every.value) s" : nil, device.every.source),
-    ]
-  }
-
-  private static func source<Value>(_ request: Value?, _ configured: Value?) -> ValueSource {
-    request != nil ? .request : configured != nil ? .configuration : .default
+  /// A row for each option, and instead of the option `desired` one for each property that can be set.
+  private static func rows(_ device: DeviceSettings, _ record: DeviceRecord?) -> [Row] {
+    DeviceOptionTable.all.flatMap { option -> [Row] in
+      if option.setsValues { return option.name == "desired" ? desired(device, record) : [] }
+      let value: String? =
+        switch option.name {
+        case "id": device.id.description
+        case "profile": device.profile.name
+        case "properties": device.profile.properties.map(\.name).joined(separator: ", ")
+        default: device[option].map { option.isSecret ? "given" : text($0) }
+        }
+      return [Row(option.name, value, device.source(of: option))]
+    }
   }
 
   /// The desired value of each state that can be set.
@@ -186,7 +169,7 @@ struct CheckReport: CustomStringConvertible {
   private static func rows(_ entry: Configuration.Device, _ configuration: Configuration) -> [Row] {
     // Any address: only the default id depends on it.
     let device = DeviceSettings(BluetoothAddress(truncating: 0), entry, nil, in: configuration)
-    let rows = rows(device, entry, nil)
+    let rows = rows(device, nil)
     return entry.id == nil ? [Row("id", "its address", .default)] + rows.dropFirst() : rows
   }
 }

@@ -144,7 +144,7 @@ public enum GatewayCommand: Sendable, Equatable {
     let state = state(of: id)
     let report = CheckReport(
       file.configuration, document: file.document, records: DeviceRecord.records(state["devices"] ?? [:]),
-      deleted: HomeAssistantDiscovery.deletedDevices(state["home_assistant"] ?? [:]), gateway: id)
+      gateway: id)
     print("\n\(report)")
     let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
       .connect(on: loop)

@@ -28,6 +28,8 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     /// Nil: it is sent again, even the same.
     var hash: Int?
     let time: Moment
+    /// Of no document.
+    static let cleared = 0
   }
 
   private var context: BridgeContext { bridge.context }
@@ -83,25 +85,11 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     schedule.append(.device(publisher.device.address, .plain))
   }
 
-  package func deviceAdded(_ address: BluetoothAddress) {
-    store[address].isDeleted = false
-    schedule.append(.device(address, .plain))
-  }
-
-  package func deviceRemoved(_ address: BluetoothAddress) {
-    store[address].isDeleted = false
-    remove(address)
-  }
+  package func deviceRemoved(_ address: BluetoothAddress) { remove(address) }
 
   package func ownedElsewhere(_ address: BluetoothAddress) {
-    store[address].announced = nil
+    store[address] = nil
     published[address]?.hash = nil
-  }
-
-  package func isDeleted(_ address: BluetoothAddress) -> Bool { store[address].isDeleted }
-
-  package func setDeleted(_ isDeleted: Bool, _ address: BluetoothAddress) {
-    store[address].isDeleted = isDeleted
   }
 
   // MARK: Subscriptions
@@ -192,11 +180,12 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     guard let publisher = bridge.publisher(address), let owner = bridge.owner(of: address), owner != .unknown,
       bridge.isResponsible(for: publisher)
     else { return }
-    if owner == .this, store[address].announced == nil { return }
+    if owner == .this, store[address] == nil { return }
     context.log.notice(
       "deleted in Home Assistant: announced again when it is added with device/add", publisher.fields)
-    store[address] = DiscoveryStore.Record(announced: nil, isDeleted: true)
-    if owner == .this { publisher.publishInfo() }
+    if owner != .this { store[address] = nil }
+    let id = publisher.device.id
+    context.engine.assumeIsolated { $0.setDeleted(true, id) }
   }
 
   /// The prefix of a status topic; nil for other topics.
@@ -227,11 +216,9 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
       let publisher = bridge.publisher(address)
     else { return }
     published[address]?.hash = nil
-    if bridge.owner(of: address) == .this {
-      deviceChanged(publisher)
-    } else {
-      store[address].announced = nil
-    }
+    guard bridge.owner(of: address) == .this else { return store[address] = nil }
+    // Of two gateways that know it by different ids, the one that has its link announces it.
+    if publisher.device.isOnline || publisher.device.isDeleted { deviceChanged(publisher) }
   }
 
   // MARK: Announcing
@@ -270,16 +257,24 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
   private func announce(_ publisher: DevicePublisher, _ stage: Announcement.Stage) {
     let device = publisher.device
     let address = device.address
-    let record = store[address]
     // What it offers, and its model, are known after its first link.
-    guard let discovery, bridge.owner(of: address) == .this, !record.isDeleted, device.offered != nil,
+    guard let discovery, bridge.owner(of: address) == .this, device.offered != nil,
       !device.isInformationPending, !isTooEarly(.device(address, stage), after: published[address])
     else { return }
+    guard !device.isDeleted else { return clear(discovery.topic(of: .device(address)), address) }
     let document = discovery.document(
-      of: device, topics: publisher.topics, hasGateway: !isGatewayDeleted, before: record.announced,
+      of: device, topics: publisher.topics, hasGateway: !isGatewayDeleted, before: store[address],
       isReannouncement: stage == .reannounce)
     if let new = publish(document, after: published[address]) { published[address] = new }
-    store[address].announced = announced(by: document, stage, followUp: .device(address, .remove))
+    store[address] = announced(by: document, stage, followUp: .device(address, .remove))
+  }
+
+  /// A user has deleted it; a document may have been on its way then.
+  private func clear(_ topic: TopicName, _ address: BluetoothAddress) {
+    store[address] = nil
+    if published[address]?.hash == Published.cleared { return }
+    context.clearState(topic)
+    published[address] = Published(hash: Published.cleared, time: .now)
   }
 
   private func announceGateway(_ stage: Announcement.Stage) {
@@ -346,9 +341,9 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
   // MARK: Removing
 
   private func remove(_ address: BluetoothAddress) {
-    guard let announced = store[address].announced else { return }
+    guard let announced = store[address] else { return }
     // First, as the broker returns the empty payload where it does not know noLocal.
-    store[address].announced = nil
+    store[address] = nil
     cleared(address)
     remove(.device(address), announced)
   }
@@ -368,7 +363,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     let prefix = discovery?.prefix
     for address in store.announced(notUnder: prefix) {
       if case .other = bridge.owner(of: address) {
-        store[address].announced = nil
+        store[address] = nil
       } else {
         remove(address)
       }

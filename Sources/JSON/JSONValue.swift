@@ -99,6 +99,9 @@ extension JSONValue {
     }
     return .object(JSONObject(members))
   }
+
+  /// As ``setting(_:to:)``, in place.
+  package mutating func set(_ name: String, to value: JSONValue?) { self = setting(name, to: value) }
 }
 
 extension JSONValue {

@@ -130,7 +130,11 @@ extension Arguments {
     /// The value of an option; the last one, if it is repeated.
     subscript(option: Option) -> String? { options[option]?.last }
 
-    func all(_ option: Option) -> [String] { options[option] ?? [] }
+    /// All options by their names with two hyphens, and their values.
+    var all: [String: [String]] {
+      Dictionary(uniqueKeysWithValues: options.map { ("--\($0.rawValue)", $1) })
+    }
+
     func has(_ option: Option) -> Bool { options[option] != nil }
     func word(_ index: Int) -> String? { index < words.count ? words[index] : nil }
 

@@ -63,21 +63,7 @@ struct CommandDeclaration {
           (.timeout, "seconds to scan (default: 10)"),
           (.yes, "ask nothing: take the default of what is not given"),
         ]
-      ) { values in
-        var setup = Setup()
-        setup.configuration = values[.config]
-        setup.devices = values.all(.device)
-        setup.usesAll = values.has(.all)
-        for option in [Option.broker, .port, .caFile, .username] {
-          setup.given["--\(option.rawValue)"] = values[option]
-        }
-        if values.has(.tls) || values.has(.caFile) { setup.given["--tls"] = "y" }
-        setup.passwordFile = values[.passwordFile]
-        setup.triesBroker = !values.has(.noTest)
-        setup.isUnattended = values.has(.yes)
-        setup.timeout = values.timeout
-        return .setUp(setup)
-      },
+      ) { .setUp(Setup($0.all, timeout: $0.timeout)) },
       CommandDeclaration(
         "run", "", "run until stopped (Ctrl-C)",
         [config, (.logFormat, "text (default), or json: one JSON object per line")]

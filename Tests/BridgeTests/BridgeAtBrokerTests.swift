@@ -220,7 +220,8 @@ import Testing
       try await tested.comeOnline()
       try await tested.device { publisher in
         publisher.setBarrier(.max)
-        publisher.received(info: Array(Self.info(desired: #","desired":{"period":\#(period)}"#).utf8))
+        let desired = #","desired":{"period":\#(period)},"revision":\#(period)"#
+        publisher.received(info: Array(Self.info(desired: desired).utf8))
       }
       try await tested.message("kitchen/info", #""desired":{"period":\#(period)}"#)
     }

@@ -1,6 +1,7 @@
 import Configuration
 import GATT
 import JSON
+import TestSupport
 import Testing
 
 @testable import Bridge
@@ -37,23 +38,19 @@ import Testing
     #expect(content("scan", #"{"timeout":60}"#) == .scan(seconds: 60))
     #expect(
       content("device/add", #"{"identifier":"c5:a1:b2:c3:d4:e5"}"#)
-        == .addDevice(address, DeviceOptions(), desired: []))
+        == .addDevice(address, DeviceOptionsPatch()))
+    var added = DeviceOptionsPatch()
+    added.options.id = kitchen
+    added.options.name = "Küche"
+    added.options.profile = "sensortag"
+    added.options.properties = ["keys"]
+    added.options.period = 5000
+    added.options.desired = [Named("x", [.integer(1)])]
     #expect(
       content(
         "device/add",
-        #"{"identifier":"C5:A1:B2:C3:D4:E5","id":"kitchen","name":"Küche","area":"Home","period":5000}"#)
-        == .addDevice(
-          address, DeviceOptions(id: kitchen, name: "Küche", area: "Home"),
-          desired: [Named("period", .integer(5000))]))
-    var options = DeviceOptions()
-    options.profile = "sensortag"
-    options.properties = ["keys"]
-    #expect(
-      content(
-        "device/add",
-        #"{"identifier":"C5:A1:B2:C3:D4:E5","profile":"sensortag","properties":["keys"],"desired":{"x":[1]}}"#
-      )
-        == .addDevice(address, options, desired: [Named("x", [.integer(1)])]))
+        #"{"identifier":"C5:A1:B2:C3:D4:E5","id":"kitchen","name":"Küche","period":5000,"profile":"sensortag","#
+          + #""properties":["keys"],"desired":{"x":[1]}}"#) == .addDevice(address, added))
     #expect(content("device/remove", #"{"id":"kitchen"}"#) == .removeDevice(kitchen))
     #expect(content("device/reconnect", #"{"id":"kitchen"}"#) == .reconnectDevice(kitchen))
     #expect(
@@ -77,34 +74,31 @@ import Testing
   }
 
   @Test func optionIsKeptSetOrReset() throws {
-    let kitchen = try DeviceID("kitchen")
-    let attic = try #require(GatewayID("attic"))
-    let update = DeviceOptionsUpdate(
-      name: .reset, area: .set("Kitchen"), period: .keep, isEnabled: .set(false), gateway: .reset)
-    #expect(
-      content(
-        "device/options",
-        #"{"id":"kitchen","options":{"name":null,"area":"Kitchen","enabled":false,"gateway":null}}"#)
-        == .setOptions(kitchen, update))
-    #expect(
-      content("device/options", #"{"id":"kitchen","options":{"period":100,"gateway":"attic"}}"#)
-        == .setOptions(
-          kitchen, DeviceOptionsUpdate(period: .set(100), gateway: .set(attic))))
-    var chosen = DeviceOptionsUpdate(period: .reset)
-    chosen.properties = .set(["temperature"])
-    chosen.desired = [Named("accelerometer_period", .integer(80)), Named("mode", .null)]
-    #expect(
-      content(
-        "device/options",
-        #"{"id":"kitchen","options":{"properties":["temperature"],"period":null,"#
-          + #""desired":{"accelerometer_period":80,"mode":null}}}"#) == .setOptions(kitchen, chosen))
-    #expect(
-      content("device/options", #"{"id":"kitchen","options":{}}"#)
-        == .setOptions(kitchen, DeviceOptionsUpdate()))
+    func patch(_ options: String) throws -> DeviceOptionsPatch {
+      let request = content("device/options", "{\"id\":\"kitchen\",\"options\":\(options)}")
+      guard case .setOptions(try DeviceID("kitchen"), let patch) = request else {
+        throw Failure("\(options)")
+      }
+      return patch
+    }
+    var options = DeviceOptions()
+    options.name = "N"
+    options.isEnabled = true
+    options.gateway = GatewayID("attic")
+    var expected = options
+    options.merge(try patch("{}"))
+    #expect(options == expected)
+    options.merge(try patch(#"{"name":null,"area":"Kitchen","enabled":false}"#))
+    expected.name = nil
+    expected.area = "Kitchen"
+    expected.isEnabled = false
+    #expect(options == expected)
 
-    var options = DeviceOptions(id: kitchen, name: "N", isEnabled: true)
-    options.apply(update)
-    #expect(options == DeviceOptions(id: kitchen, area: "Kitchen", isEnabled: false))
+    let values = try patch(#"{"properties":["temperature"],"period":null,"desired":{"a":80,"mode":null}}"#)
+    #expect(values.desired == [Named("a", .integer(80)), Named("mode", .null), Named("period", .null)])
+    options.merge(values)
+    expected.properties = ["temperature"]
+    #expect(options == expected, "desired values are not among them")
   }
 
   @Test func theTransactionIsKept() throws {
@@ -147,7 +141,7 @@ import Testing
     ("device/add", #"{"identifer":"x"}"#, "identifer: unknown key (did you mean identifier?)"),
     (
       "device/add", #"{"zzzzzzzzz":1}"#,
-      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, profile, properties, desired, period, connect, every, transaction)"
+      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, profile, properties, desired, period, enabled, gateway, connect, every, transaction)"
     ),
     (
       "device/options", #"{"id":"a","options":{"nmae":"x"}}"#,
@@ -330,7 +324,7 @@ import Testing
     let keys = (0..<5000).map { "\"key\($0)\":1" }.joined(separator: ",")
     let rejection = try #require(self.rejection("device/add", "{\(keys)}"))
     #expect(rejection.reason.hasPrefix("key0: unknown key (known keys: "))
-    #expect(rejection.reason.hasSuffix("; and 4995 more"))
+    #expect(rejection.reason.hasSuffix("; and 4996 more"))
     #expect(rejection.reason.utf8.count < 1000)
   }
 
@@ -352,24 +346,5 @@ import Testing
       let reason = rejection("device/rename", text)?.reason
       #expect(reason?.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x202E } == false)
     }
-  }
-}
-
-extension DeviceOptions {
-  fileprivate init(id: DeviceID, name: String? = nil, area: String? = nil, isEnabled: Bool? = nil) {
-    self.init()
-    (self.id, self.name, self.area, self.isEnabled) = (id, name, area, isEnabled)
-  }
-}
-
-extension DeviceOptionsUpdate {
-  fileprivate init(
-    name: OptionUpdate<String> = .keep, area: OptionUpdate<String> = .keep,
-    period: OptionUpdate<Int> = .keep, isEnabled: OptionUpdate<Bool> = .keep,
-    gateway: OptionUpdate<GatewayID> = .keep
-  ) {
-    self.init()
-    (self.name, self.area, self.period) = (name, area, period)
-    (self.isEnabled, self.gateway) = (isEnabled, gateway)
   }
 }

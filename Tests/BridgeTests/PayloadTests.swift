@@ -111,7 +111,7 @@ import Testing
 
   @Test func publishedDesiredValuesAreReadForSettableProperties() {
     func published(_ members: String) -> [String: PublishedDesired]? {
-      DeviceOwnership.Notice(Array("{\"owner\":\"attic\",\(members)}".utf8))?.published(.microbit)
+      OwnershipMachine.Notice(Array("{\"owner\":\"attic\",\(members)}".utf8), .microbit)?.handover.desired
     }
     func desired(_ values: String) -> [String: Value]? {
       published("\"desired\":\(values)")?.compactMapValues(\.override?.value)

@@ -195,10 +195,10 @@ import Testing
   {
     let configuration = try Self.parse(#"{"devices":[\#(entry)],\#(Self.profiles)}"#)
     let device = try #require(configuration.devices.first)
-    let profile = configuration.profile(of: device)
+    let profile = configuration.profile(of: device.options)
     #expect(profile.name == (device.profile ?? "microbit"))
     #expect(profile.properties.map(\.name) == properties)
-    #expect(configuration.desired(of: device) == desired)
+    #expect(configuration.desired(of: device.options) == desired)
     #expect(try Configuration.parse(try #require(configuration.json).bytes).get() == configuration)
   }
 
@@ -211,13 +211,11 @@ import Testing
       #"{"profile":"refrigerator"}"#,
       #"1:24: devices[0].profile: there is no profile "refrigerator" (there are microbit, fan)"#
     ),
-    (#"{"profile":7}"#, "1:24: devices[0].profile: expected a string, found a number"),
     (
       #"{"properties":["temperature","buton_a"]}"#,
       #"1:42: devices[0].properties[1]: the profile microbit has no property "buton_a" (did you mean button_a?)"#
     ),
     (#"{"properties":[]}"#, "1:27: devices[0].properties: must not be empty (leave the key out instead)"),
-    (#"{"properties":"rpm"}"#, "1:27: devices[0].properties: expected a list, found a string"),
     (
       #"{"desired":{"perod":5}}"#,
       #"1:25: devices[0].desired.perod: the profile microbit has no property "perod" (did you mean period?)"#
@@ -228,10 +226,6 @@ import Testing
     (
       #"{"desired":{"period":"5000"}}"#,
       "1:34: devices[0].desired.period: expected a whole number in plain digits, found a string"
-    ),
-    (
-      #"{"desired":{"period":20.5}}"#,
-      "1:34: devices[0].desired.period: expected a whole number in plain digits, found a number"
     ),
     (#"{"desired":{"temperature":21}}"#, "1:39: devices[0].desired.temperature: temperature cannot be set"),
     (
@@ -253,10 +247,6 @@ import Testing
     (
       #"{"profile":"fan","desired":{"speed":101}}"#,
       "1:49: devices[0].desired.speed: 101 is above the largest speed, 100"
-    ),
-    (
-      #"{"profile":"fan","desired":{"light":true}}"#,
-      "1:49: devices[0].desired.light: light is an event: only a state can hold a value"
     ),
   ])
   func invalidEntryIsReportedAtItsPosition(entry: String, expected: String) throws {

@@ -38,7 +38,7 @@ import Testing
     let own = #","profiles":{"d":{\#(Self.button)}},"devices":[{"match":{"name":"x"},"profile":"a"}]"#
     let configuration = try load(own)
     #expect(configuration.profiles.map(\.name) == ["c", "b", "a", "d"])
-    #expect(configuration.profile(of: configuration.devices[0]).name == "a")
+    #expect(configuration.profile(of: configuration.devices[0].options).name == "a")
     // A reload detects changes in the folder.
     try folder.write("{}", to: "profiles.d/1.json")
     let plan = try load(own).changes(from: configuration)

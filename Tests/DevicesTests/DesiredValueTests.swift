@@ -38,6 +38,14 @@ import Testing
     #expect(desired.effective == 6)
     #expect(desired.shown == 7)
     #expect(!DesiredValue(configured: 5, waiting: 7).isConfigured)
-    #expect(desired.persistent == Override(value: 7, source: .command, isUnapplied: true))
+    #expect(desired.persistent == Override(value: 7, source: .command))
+  }
+
+  @Test func newerHandoverReplacesTheValuesHere() {
+    for (revision, isNewer) in [(4, false), (5, false), (6, true)] {
+      #expect(Handover(revision: revision).isNewer(than: 5, isTakenOver: false) == isNewer)
+    }
+    #expect(Handover(revision: 5).isNewer(than: 5, isTakenOver: true), "the owner is online")
+    #expect(!Handover(revision: 4).isNewer(than: 5, isTakenOver: true), "what was set here last is kept")
   }
 }

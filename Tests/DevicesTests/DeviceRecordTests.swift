@@ -33,9 +33,10 @@ import Testing
     record.isRemoved = true
     record.desired = [
       "period": DeviceRecord.Desired(value: 5000, source: .command),
-      "another": DeviceRecord.Desired(value: ["x": -1, "y": .null], source: .request, isUnapplied: true),
+      "another": DeviceRecord.Desired(value: ["x": -1, "y": .null], source: .request),
       "text": DeviceRecord.Desired(value: "off\u{1B}", source: .command),
     ]
+    (record.isDeleted, record.revision) = (true, 7)
     return record
   }
 
@@ -58,8 +59,8 @@ import Testing
         + #""firmware":"2.0","changes":{"id":"kitchen","name":"Küche","area":"Home","profile":"sensortag","#
         + #""properties":["keys"],"enabled":false,"gateway":"attic","connect":"on_demand","every":900},"#
         + #""added":true,"removed":true,"#
-        + #""desired":{"another":{"value":{"x":-1,"y":null},"source":"request","pending":true},"#
-        + #""period":{"value":5000}}}"#)
+        + #""desired":{"another":{"value":{"x":-1,"y":null},"source":"request"},"#
+        + #""period":{"value":5000}},"deleted":true,"revision":7}"#)
   }
 
   @Test func keysOfOtherVersionsAreIgnored() {

@@ -34,52 +34,55 @@ import Testing
 
   @Test func emptyEntryHasDefaults() throws {
     let device = try #require(configuration([entry()]).settings(address, name: nil, record: nil, in: here))
-    #expect(device.id == Sourced(DeviceID(address), .default))
-    #expect(!device.hasSharedID)
-    #expect(device.name == Sourced(nil, .default))
-    #expect(device.area == Sourced(nil, .default))
+    #expect(device.id == DeviceID(address) && !device.hasSharedID)
+    #expect(device.name == nil && device.area == nil && device.gateway == nil && device.isEnabled)
+    #expect(device.connect == .always && device.every == 600 && device.visitInterval == nil)
+    #expect(device.pairing == .ask && device.passkey == nil && device.adapter == nil)
     #expect(period(device) == Sourced(nil, .default))
-    #expect(device.desired == [:])
-    #expect(device.isEnabled == Sourced(true, .default))
-    #expect(device.gateway == Sourced(nil, .default))
+    #expect(device.desired == [:] && device.profile.name == "microbit")
+    #expect(DeviceOptionTable.all.allSatisfy { device.source(of: $0) == .default })
   }
 
-  @Test func theConfigurationRanksAboveTheDefaults() throws {
-    let kitchen = try DeviceID("kitchen")
-    let entry = entry {
-      $0 = Configuration.Device(
-        match: $0.match, id: kitchen, name: "N", area: "A", period: 7, isEnabled: false, gateway: here)
+  /// An option of an entry, and the same of a record.
+  private static let options: [(name: String, configured: JSONValue, requested: JSONValue)] = [
+    ("id", "kitchen", "hall"), ("name", "N", "M"), ("area", "A", "B"), ("profile", "microbit", "microbit"),
+    ("properties", ["temperature"], ["button_a"]), ("enabled", .bool(false), .bool(true)),
+    ("gateway", "attic", "here"), ("adapter", "hci0", "hci0"), ("pair", .bool(true), .bool(false)),
+    ("passkey", 7, 8), ("connect", "on_demand", "always"), ("every", 60, 5),
+  ]
+
+  @Test func requestsRankAboveTheConfigurationAndThatAboveTheDefaults() throws {
+    #expect(
+      Self.options.map(\.name) == DeviceOptionTable.all.filter { !$0.setsValues }.map(\.name), "all of them")
+    for (name, configured, requested) in Self.options {
+      let option = try #require(DeviceOptionTable.all.first { $0.name == name })
+      let entry = entry { $0.options = DeviceOptions([name: configured]) ?? $0.options }
+      let record = record { $0.changes = DeviceOptions([name: requested]) ?? $0.changes }
+      let configuration = configuration([entry], area: "G")
+      for (record, expected, source) in [
+        (nil, configured, .configuration), (record, requested, .request),
+      ] as [(DeviceRecord?, JSONValue, ValueSource)] {
+        let device = DeviceSettings(address, entry, record, in: configuration)
+        #expect(device[option] == expected, "\(name)")
+        #expect(device.source(of: option) == source, "\(name)")
+      }
     }
-    let device = try #require(
-      configuration([entry], area: "G").settings(address, name: nil, record: nil, in: here))
-    #expect(device.id == Sourced(kitchen, .configuration))
-    #expect(!device.hasSharedID)
-    #expect(device.name == Sourced("N", .configuration))
-    #expect(device.area == Sourced("A", .configuration))
-    #expect(period(device) == Sourced(7, .configuration))
-    #expect(device.isEnabled == Sourced(false, .configuration))
-    #expect(device.gateway == Sourced(here, .configuration))
   }
 
-  @Test func requestsRankAboveTheConfiguration() throws {
-    let hall = try DeviceID("hall")
+  @Test func settingsHaveTheTypesOfTheirOptions() throws {
     let entry = entry {
-      $0 = Configuration.Device(
-        match: $0.match, id: try? DeviceID("kitchen"), name: "N", area: "A", period: 7, isEnabled: false,
-        gateway: GatewayID("attic"))
+      $0.id = try? DeviceID("kitchen")
+      $0.isEnabled = false
+      $0.gateway = GatewayID("attic")
+      $0.connect = .onDemand
+      $0.every = 60
+      $0.pairing = .always
     }
-    let record = record {
-      $0.changes = DeviceOptions(id: hall, name: "M", area: "B", isEnabled: true, gateway: here)
-      $0.desired = ["period": DeviceRecord.Desired(value: 80, source: .request)]
-    }
-    let device = try #require(
-      configuration([entry]).settings(address, name: nil, record: record, in: here))
-    #expect(device.id == Sourced(hall, .request))
-    #expect(device.name == Sourced("M", .request))
-    #expect(device.area == Sourced("B", .request))
-    #expect(period(device, record) == Sourced(80, .request))
-    #expect(device.isEnabled == Sourced(true, .request))
-    #expect(device.gateway == Sourced(here, .request))
+    let record = record { $0.changes.gateway = here }
+    let device = try #require(configuration([entry]).settings(address, name: nil, record: record, in: here))
+    #expect(device.id.description == "kitchen" && !device.hasSharedID)
+    #expect(!device.isEnabled && device.gateway == here && device.pairing == .always)
+    #expect(device.visitInterval == .seconds(60))
   }
 
   @Test func commandsAndRequestsOverrideTheConfiguration() {
@@ -100,7 +103,7 @@ import Testing
     #expect(period(["period": set("90", .command)]) == Sourced(7, .configuration))
   }
 
-  /// Earlier versions allowed periods from 1 ms.
+  /// A profile may have changed.
   @Test(arguments: [1, 19, 65536])
   func storedValueOutOfRangeIsIgnored(period: Int) throws {
     let record = record {
@@ -113,14 +116,14 @@ import Testing
 
   @Test func devicesInheritTheAreaOfTheGateway() {
     let device = configuration([entry()], area: "Attic").settings(address, name: nil, record: nil, in: here)
-    #expect(device?.area == Sourced("Attic", .configuration))
+    #expect(device?.area == "Attic" && device?.source(of: \.area) == .configuration)
   }
 
   @Test func idOfAPrefixEntryIsShared() throws {
     let hall = try DeviceID("hall")
     let configuration = configuration([Configuration.Device(match: .namePrefix("BBC"), id: hall)])
     let device = configuration.settings(address, name: "BBC x", record: nil, in: here)
-    #expect(device?.id == Sourced(hall, .configuration))
+    #expect(device?.id == hall)
     #expect(device?.hasSharedID == true)
     let renamed = record { $0.changes.id = try? DeviceID("attic") }
     #expect(
@@ -163,25 +166,13 @@ import Testing
     guard case .elsewhere(attic, let device) = assignment(pinned) else {
       return #expect(Bool(false), "not assigned to the gateway attic")
     }
-    #expect(device.gateway == Sourced(attic, .configuration))
+    #expect(device.gateway == attic)
     guard case .here = assignment(pinned, { $0.changes.gateway = here }) else {
       return #expect(Bool(false), "the request does not override the configured gateway")
     }
-    let enabled = configuration([entry { $0.isEnabled = true }])
-    #expect(
-      enabled.settings(address, name: nil, record: nil, in: here)?.isEnabled == Sourced(true, .configuration)
-    )
     guard case .here = assignment(entry { $0.isEnabled = false }) else {
       return #expect(Bool(false), "a disabled device is not assigned")
     }
-  }
-}
-
-extension DeviceOptions {
-  fileprivate init(id: DeviceID?, name: String?, area: String?, isEnabled: Bool?, gateway: GatewayID?) {
-    self.init()
-    (self.id, self.name, self.area) = (id, name, area)
-    (self.isEnabled, self.gateway) = (isEnabled, gateway)
   }
 }
 

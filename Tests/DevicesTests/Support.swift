@@ -1,3 +1,4 @@
+import Configuration
 import GATT
 import JSON
 
@@ -23,4 +24,15 @@ extension EncodedValue: ExpressibleByIntegerLiteral {
 extension JSONValue: ExpressibleByIntegerLiteral {
   /// This whole number.
   public init(integerLiteral number: Int) { self = .integer(number) }
+}
+
+extension DeviceOptionsPatch: ExpressibleByDictionaryLiteral {
+  /// The options as in the request `device/options`, which have to be valid.
+  public init(dictionaryLiteral members: (String, JSONValue)...) {
+    let object = JSONObject(members.map { JSONObject.Member(name: $0, value: $1) })
+    var errors: [ConfigurationError] = []
+    let patch = ConfigurationRule<Self>.section.read(.object(object), nil, .root, &errors)
+    guard let patch, errors.isEmpty else { preconditionFailure("\(errors)") }
+    self = patch
+  }
 }

@@ -12,52 +12,46 @@ import Testing
   private func visited() -> VisitSchedule {
     var schedule = VisitSchedule(interval: .seconds(600))
     #expect(!schedule.isOnline)
-    #expect(schedule.visited(at: start) == [.online, .setTimer(.seconds(600))])
+    #expect(schedule.visited(at: start) == [.online] && schedule.deadline == at(600))
     return schedule
   }
 
   @Test func nothingIsScheduledBeforeTheFirstVisit() {
     var schedule = VisitSchedule(interval: .seconds(600))
-    #expect(schedule.timer(at: at(10_000)) == [])
+    #expect(schedule.deadline == nil && schedule.timer(at: at(10_000)) == [])
     #expect(schedule.stop() == [])
     #expect(schedule.isDue(before: at(1)))
   }
 
   @Test func theNextVisitIsDueAfterTheInterval() {
     var schedule = visited()
-    #expect(schedule.timer(at: at(600)) == [.connect, .setTimer(.seconds(660))])
-    #expect(schedule.isOnline)
-    #expect(schedule.visited(at: at(603)) == [.online, .setTimer(.seconds(600))])
-    #expect(schedule.timer(at: at(1203)) == [.connect, .setTimer(.seconds(660))])
+    #expect(schedule.timer(at: at(599)) == [])
+    #expect(schedule.timer(at: at(600)) == [.connect] && schedule.isOnline)
+    #expect(schedule.visited(at: at(603)) == [.online] && schedule.deadline == at(1203))
+    #expect(schedule.timer(at: at(1203)) == [.connect])
   }
 
   @Test func isOfflineWhenAVisitIsOverdue() {
     var schedule = visited()
     _ = schedule.timer(at: at(600))
+    #expect(schedule.deadline == at(1260))
     #expect(schedule.timer(at: at(1260)) == [.offline, .connect])
-    #expect(!schedule.isOnline)
-    #expect(schedule.timer(at: at(5000)) == [.connect])
-    #expect(schedule.visited(at: at(6000)) == [.online, .setTimer(.seconds(600))])
-  }
-
-  @Test func earlyTimerIsSetAgain() {
-    var schedule = visited()
-    #expect(schedule.timer(at: at(599)) == [.setTimer(.seconds(1))])
-    _ = schedule.timer(at: at(600))
-    #expect(schedule.timer(at: at(1259)) == [.connect, .setTimer(.seconds(1))])
+    // The session connects as soon as it can.
+    #expect(!schedule.isOnline && schedule.deadline == nil)
+    #expect(schedule.visited(at: at(6000)) == [.online] && schedule.deadline == at(6600))
   }
 
   @Test func deviceIsVisitedHereAfterAVisitMissedElsewhere() {
     var schedule = visited()
-    #expect(schedule.visitedElsewhere(at: at(100)) == [.offline, .setTimer(.seconds(1260))])
-    #expect(schedule.timer(at: at(700)) == [.setTimer(.seconds(660))])
-    #expect(schedule.visitedElsewhere(at: at(700)) == [.setTimer(.seconds(1260))])
+    #expect(schedule.visitedElsewhere(at: at(100)) == [.offline] && schedule.deadline == at(1360))
+    #expect(schedule.timer(at: at(700)) == [])
+    #expect(schedule.visitedElsewhere(at: at(700)) == [] && schedule.deadline == at(1960))
     #expect(schedule.timer(at: at(1960)) == [.connect])
   }
 
   @Test func stopReportsOfflineOnce() {
     var schedule = visited()
-    #expect(schedule.stop() == [.offline])
+    #expect(schedule.stop() == [.offline] && schedule.deadline == nil)
     #expect(schedule.stop() == [])
   }
 

@@ -65,6 +65,11 @@ import Testing
     }
   }
 
+  @Test func referenceOfTheConfigurationIsUpToDate() async throws {
+    let process = try ChildProcess(repositoryPath("scripts/config-reference"), ["--check"])
+    #expect(try await process.exitStatus(within: Fixture.patience) == 0, "\(process.text)")
+  }
+
   @Test func everyCommandIsDocumented() async throws {
     let commands = Self.commands(in: try await Self.help(of: "microbit-gateway"))
     try #require(commands.isSuperset(of: ["run", "scan", "profile", "version"]))

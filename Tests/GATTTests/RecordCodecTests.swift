@@ -220,7 +220,7 @@ import Testing
     #expect(try codec.decode([1, 9]) == value)
   }
 
-  /// Thirty flags without a solution: the search ends.
+  /// Thirty flags without a solution.
   @Test func manyImpossibleAlternativesAreRefused() throws {
     var fields = [Codec.Field("flags", .uint32, isHidden: true)]
     for bit in 0..<30 {

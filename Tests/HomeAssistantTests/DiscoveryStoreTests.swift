@@ -35,8 +35,7 @@ import Testing
   @Test func recordsAreStoredUnderTheseKeys() {
     let removal = Removal(object: "ble_000000000002", announced)
     let stored = stored { store in
-      store[kitchen] = DiscoveryStore.Record(announced: announced)
-      store[hall] = DiscoveryStore.Record(announced: announced, isDeleted: true)
+      store[kitchen] = announced
       store.setGateway(announced)
       store.add(removal)
     }
@@ -44,13 +43,11 @@ import Testing
     #expect(
       stored == [
         "C5:A1:B2:C3:D4:E5": #"{"announced":\#(text)}"#,
-        "00:00:00:00:00:01": #"{"announced":\#(text),"deleted":true}"#,
         "gateway": #"{"announced":\#(text)}"#,
         "removal/homeassistant/device/ble_000000000002/config": text,
       ])
     let store = reopened()
-    #expect(store[kitchen] == DiscoveryStore.Record(announced: announced))
-    #expect(store[hall] == DiscoveryStore.Record(announced: announced, isDeleted: true))
+    #expect(store[kitchen] == announced)
     #expect(store.announcedGateway == announced)
     #expect(store.removals == [removal.topic.string: removal])
   }
@@ -58,10 +55,8 @@ import Testing
   @Test func emptyRecordsAreNotStored() {
     let removal = Removal(object: "ble_000000000002", announced)
     let stored = stored { store in
-      store[kitchen] = DiscoveryStore.Record(announced: announced)
-      store[kitchen] = DiscoveryStore.Record()
-      store[hall].isDeleted = true
-      store[hall].isDeleted = false
+      store[kitchen] = announced
+      store[kitchen] = nil
       store.setGateway(announced)
       store.setGateway(nil)
       store.add(removal)
@@ -75,31 +70,22 @@ import Testing
     let before = database()
     let section = before.section("home_assistant")
     for (key, text) in [
-      ("C5:A1:B2:C3:D4:E5", #"{"announced":7,"deleted":1}"#), ("gateway", "[]"), ("nobody", "{}"),
+      ("C5:A1:B2:C3:D4:E5", #"{"announced":7}"#), ("gateway", "[]"), ("nobody", "{}"),
       ("00:00:00:00:00:01", "{"), ("removal/a", #"{"prefix":"a","components":{}}"#), ("removal/b", "7"),
     ] { section.put(key, Array(text.utf8)) }
     before.close()
     let store = reopened()
-    #expect(store[kitchen] == DiscoveryStore.Record() && store[hall] == DiscoveryStore.Record())
+    #expect(store[kitchen] == nil && store[hall] == nil)
     #expect(store.announcedGateway == nil && store.removals == [:])
   }
 
   @Test func listsDevicesAnnouncedUnderAnotherPrefix() {
     let store = reopened()
-    store[kitchen] = DiscoveryStore.Record(announced: announced)
-    store[hall] = DiscoveryStore.Record(announced: Announced(prefix: "ha", components: []))
+    store[kitchen] = announced
+    store[hall] = Announced(prefix: "ha", components: [])
     #expect(store.announced(notUnder: "homeassistant") == [hall])
     #expect(store.announced(notUnder: "ha") == [kitchen])
     #expect(Set(store.announced(notUnder: nil)) == [kitchen, hall])
-  }
-
-  @Test func listsTheDevicesThatUsersDeleted() {
-    let records = [
-      "C5:A1:B2:C3:D4:E5": "{}", "00:00:00:00:00:01": #"{"deleted":true}"#, "gateway": #"{"deleted":true}"#,
-      "00:00:00:00:00:02": "{", "00:00:00:00:00:03": #"{"deleted":1}"#,
-    ]
-    let deleted = HomeAssistantDiscovery.deletedDevices(records.mapValues { Array($0.utf8) })
-    #expect(deleted == [hall])
   }
 
   @Test func numberOfRemovalsIsLimited() {

@@ -11,14 +11,13 @@ struct BridgeRequest: Sendable, Equatable {
     case health
     case reload
     case scan(seconds: Int)
-    /// The options have the keys that the request names.
-    case addDevice(BluetoothAddress, DeviceOptions, desired: [Named<JSONValue>])
+    case addDevice(BluetoothAddress, DeviceOptionsPatch)
     case removeDevice(DeviceID)
     case reconnectDevice(DeviceID)
     case renameDevice(DeviceID, to: DeviceID)
     case pairDevice(DeviceReference, passkey: Int?)
     case unpairDevice(DeviceReference)
-    case setOptions(DeviceID, DeviceOptionsUpdate)
+    case setOptions(DeviceID, DeviceOptionsPatch)
     case inspectDevice(DeviceReference)
     case getProperty(String, of: DeviceID)
     /// The value as on `…/set`: a string is the payload itself.

@@ -8,16 +8,12 @@ struct PropertyGetKeys: RequestKeys {
   var id: DeviceID?
   var property: String?
 
-  static var own: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("id", \.id, .optional(.deviceID)),
-      ConfigurationKey("property", \.property, .optional(.propertyName)),
-    ]
-  }
+  static var own: [ConfigurationKey<Self>] { [.id(\.id), .property(\.property)] }
+}
 
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    (id == nil ? path.missing("id", hint: idHint) : [])
-      + (property == nil ? path.missing("property", hint: "its name, as in its topics") : [])
+extension ConfigurationKey {
+  fileprivate static func property(_ place: WritableKeyPath<Section, String?>) -> Self {
+    ConfigurationKey(required: "property", place, .propertyName, hint: "its name, as in its topics")
   }
 }
 
@@ -30,16 +26,10 @@ struct PropertySetKeys: RequestKeys {
 
   static var own: [ConfigurationKey<Self>] {
     [
-      ConfigurationKey("id", \.id, .optional(.deviceID)),
-      ConfigurationKey("property", \.property, .optional(.propertyName)),
-      ConfigurationKey("value", \.value, .optional(.any)),
+      .id(\.id), .property(\.property),
+      ConfigurationKey(required: "value", \.value, .any, hint: "as on …/set"),
       ConfigurationKey("ttl", \.ttl, .optional(.integer(CommandPayload.ttls))),
     ]
-  }
-
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    PropertyGetKeys(id: id, property: property).problems(at: path)
-      + (value == nil ? path.missing("value", hint: "as on …/set") : [])
   }
 
   var content: BridgeRequest.Content? {

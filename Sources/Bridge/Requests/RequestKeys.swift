@@ -34,7 +34,7 @@ enum Verb: String, CaseIterable, Sendable {
     case .scan: ScanKeys.read(json, &errors).map { .scan(seconds: $0.timeout) }
     case .addDevice:
       AddKeys.read(json, &errors).flatMap { keys in
-        keys.identifier.map { .addDevice($0, keys.options, desired: keys.desiredValues) }
+        keys.identifier.map { .addDevice($0, keys.options) }
       }
     case .removeDevice: DeviceKeys.read(json, &errors)?.id.map { .removeDevice($0) }
     case .reconnectDevice: DeviceKeys.read(json, &errors)?.id.map { .reconnectDevice($0) }
@@ -92,13 +92,14 @@ extension ConfigurationRule<String> {
   }
 }
 
-extension ConfigurationPath {
-  func missing(_ name: String, hint: String) -> [ConfigurationError] {
-    [key(name).error("this is missing", hint: hint)]
+let idHint = "the device's id, as in its topics"
+
+extension ConfigurationKey {
+  /// The device that a request is about.
+  static func id(_ place: WritableKeyPath<Section, DeviceID?>) -> Self {
+    ConfigurationKey(required: "id", place, .deviceID, hint: idHint)
   }
 }
-
-let idHint = "the device's id, as in its topics"
 
 private struct NoKeys: RequestKeys {
   static var own: [ConfigurationKey<Self>] { [] }
@@ -113,44 +114,22 @@ private struct ScanKeys: RequestKeys {
 
 private struct AddKeys: RequestKeys {
   var identifier: BluetoothAddress?
-  var options = DeviceOptions()
-  var desired: [Named<JSONValue>] = []
-  var period: Int?
+  var options = DeviceOptionsPatch()
 
   static var own: [ConfigurationKey<Self>] {
     [
-      ConfigurationKey("identifier", \.identifier, .optional(.address)),
-      ConfigurationKey("id", \.options.id, .optional(.deviceID)),
-      ConfigurationKey("name", \.options.name, .optional(.label)),
-      ConfigurationKey("area", \.options.area, .optional(.label)),
-      ConfigurationKey("profile", \.options.profile, .optional(.text(longest: TopicWord.longest))),
-      ConfigurationKey("properties", \.options.properties, .optional(.list(of: .propertyName))),
-      ConfigurationKey("desired", \.desired, .members(of: .any, names: Property.namePattern)),
-      ConfigurationKey("period", \.period, .optional(.period)),
-      ConfigurationKey("connect", \.options.connect, .optional(.choice)),
-      ConfigurationKey("every", \.options.every, .optional(.visitInterval)),
-    ]
+      ConfigurationKey(
+        required: "identifier", \.identifier, .address, hint: "the Bluetooth address, like C5:A1:B2:C3:D4:E5")
+    ] + DeviceOptionTable.all.filter(\.requests.includesAdd).map { ConfigurationKey($0, \.options.options) }
   }
 
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    if identifier == nil {
-      return path.missing("identifier", hint: "the Bluetooth address, like C5:A1:B2:C3:D4:E5")
-    }
-    return period != nil && desired.contains { $0.name == "period" } ? [.periodTwice(at: path)] : []
-  }
-
-  /// With the period.
-  var desiredValues: [Named<JSONValue>] { desired + (period.map { [Named("period", .integer($0))] } ?? []) }
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] { options.problems(at: path) }
 }
 
 private struct DeviceKeys: RequestKeys {
   var id: DeviceID?
 
-  static var own: [ConfigurationKey<Self>] { [ConfigurationKey("id", \.id, .optional(.deviceID))] }
-
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    id == nil ? path.missing("id", hint: idHint) : []
-  }
+  static var own: [ConfigurationKey<Self>] { [.id(\.id)] }
 }
 
 /// A device by its id, or by its address; for `device/inspect` also another peripheral.
@@ -169,7 +148,8 @@ private struct ReferenceKeys: RequestKeys {
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     switch (id, identifier) {
-    case (nil, nil): path.missing("id", hint: "\(idHint); or identifier, its Bluetooth address")
+    case (nil, nil):
+      [path.key("id").error("this is missing", hint: "\(idHint); or identifier, its Bluetooth address")]
     case (.some, .some): [path.key("identifier").error("the device is named twice", hint: "leave out id")]
     case (.some, nil), (nil, .some): []
     }
@@ -196,35 +176,19 @@ private struct RenameKeys: RequestKeys {
   var to: DeviceID?
 
   static var own: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("id", \.id, .optional(.deviceID)),
-      ConfigurationKey("to", \.to, .optional(.deviceID)),
-    ]
-  }
-
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    (id == nil ? path.missing("id", hint: idHint) : [])
-      + (to == nil ? path.missing("to", hint: "the new id") : [])
+    [.id(\.id), ConfigurationKey(required: "to", \.to, .deviceID, hint: "the new id")]
   }
 }
 
 private struct OptionsKeys: RequestKeys {
   var id: DeviceID?
-  var options: DeviceOptionsUpdate?
+  var options: DeviceOptionsPatch?
 
   static var own: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("id", \.id, .optional(.deviceID)),
-      ConfigurationKey("options", \.options, .optional(.section)),
+    let names = DeviceOptionsPatch.keys.map(\.name).joined(separator: ", ")
+    return [
+      .id(\.id), ConfigurationKey(required: "options", \.options, .section, hint: "an object of \(names)"),
     ]
-  }
-
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    (id == nil ? path.missing("id", hint: idHint) : [])
-      + (options == nil
-        ? path.missing(
-          "options", hint: "an object of \(DeviceOptionsUpdate.keys.map(\.name).joined(separator: ", "))")
-        : [])
   }
 }
 
@@ -236,21 +200,18 @@ private struct SequenceKeys: RequestKeys {
 
   static var own: [ConfigurationKey<Self>] {
     [
-      ConfigurationKey("id", \.id, .optional(.deviceID)),
-      ConfigurationKey("steps", \.steps, .list(of: .section)),
+      .id(\.id), ConfigurationKey("steps", \.steps, .list(of: .section)),
       ConfigurationKey("timeout", \.timeout, .integer(1...300)),
     ]
   }
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    var errors = id == nil ? path.missing("id", hint: idHint) : []
+    let path = path.key("steps")
     if steps.isEmpty {
-      errors += path.missing("steps", hint: #"a list like [{"read":"temperature"}]"#)
-    } else if steps.count > DeviceManager.mostSteps {
-      errors.append(
-        path.key("steps").error("\(steps.count) steps, the maximum is \(DeviceManager.mostSteps)"))
+      return [path.error("this is missing", hint: #"a list like [{"read":"temperature"}]"#)]
     }
-    return errors
+    guard steps.count > DeviceManager.mostSteps else { return [] }
+    return [path.error("\(steps.count) steps, the maximum is \(DeviceManager.mostSteps)")]
   }
 }
 
@@ -298,11 +259,7 @@ private struct LevelKeys: RequestKeys {
   var level: LogLevel?
 
   static var own: [ConfigurationKey<Self>] {
-    [ConfigurationKey("level", \.level, .optional(.choice { .string($0.name) }))]
-  }
-
-  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    level == nil
-      ? path.missing("level", hint: LogLevel.allCases.map(\.name).joined(separator: ", ")) : []
+    let names = LogLevel.allCases.map(\.name).joined(separator: ", ")
+    return [ConfigurationKey(required: "level", \.level, .choice { .string($0.name) }, hint: names)]
   }
 }

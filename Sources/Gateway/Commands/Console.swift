@@ -9,8 +9,10 @@ final class Console {
 
   init(on loop: EventLoop) { screen = Screen(on: loop) }
 
-  func show(_ lines: [String]) {
+  /// Returns when the lines are shown.
+  func show(_ lines: [String]) async {
     screen.write(lines.map { $0 + "\n" }.joined())
+    await screen.finish()
   }
 
   /// Shows a question, and waits for a line.
@@ -26,9 +28,6 @@ final class Console {
     showTyping()
     return line
   }
-
-  /// Returns when everything is shown.
-  func finish() async { await screen.finish() }
 
   private func hideTyping() {
     var settings = termios()

@@ -33,9 +33,18 @@ public struct Forget: Sendable, Equatable {
       close(socket)
       throw Self.running(id)
     }
-    let broker = RetainedMessages(configuration, gateway: id, loop: loop)
+    let mqtt = configuration.mqtt
+    var options = MQTTOptions(mqtt, clientID: "microbit-gateway-\(id)-forget", will: nil)
+    options.maximumIncomingPacket = 2 << 20
+    let topics = TopicMap(base: mqtt.baseTopic, gateway: id)
+    let prefix = configuration.homeAssistant.prefix
+    let messages = RetainedMessages(
+      mqtt: mqtt, barrier: topics.bridgeResponse(to: "forget"),
+      found: ForgottenTopics(topics, discoveryPrefix: prefix))
+    let broker = BrokerSession(options, messages, loop: loop) { $0.add($1) }
+    await broker.start(["\(mqtt.baseTopic)/#", "\(prefix)/device/+/config"].compactMap { TopicFilter($0) })
     do throws(CommandFailure) {
-      try await clear(broker, id, loop, "\(configuration.mqtt.host):\(configuration.mqtt.port)")
+      try await clear(broker, id, loop)
     } catch {
       await broker.stop()
       throw error
@@ -43,12 +52,18 @@ public struct Forget: Sendable, Equatable {
     await broker.stop()
   }
 
+  /// For the connection, for the retained messages, and for each 1000 messages that are cleared.
+  private static let limit = Duration.seconds(15)
+
   private func clear(
-    _ broker: RetainedMessages, _ id: GatewayID, _ loop: EventLoop, _ place: String
+    _ broker: BrokerSession<RetainedMessages>, _ id: GatewayID, _ loop: EventLoop
   ) async throws(CommandFailure) {
-    let found = try await broker.find()
+    broker.client.publish(MQTTMessage(topic: broker.state.barrier, payload: [1]))
+    try await wait(Self.limit, broker, "the broker has not sent its retained messages", until: \.isComplete)
+    let found = broker.state.found
     guard !found.isOnline else { throw Self.running(id) }
-    let topics = found.topics
+    let topics = found.topicsToClear.compactMap { TopicName($0) }
+    let place = "\(broker.state.mqtt.host):\(broker.state.mqtt.port)"
     guard !topics.isEmpty else { return print("\(place) retains nothing of the gateway \(id)") }
     let devices = found.devices.count
     let text =
@@ -60,8 +75,21 @@ public struct Forget: Sendable, Equatable {
         throw CommandFailure(.refused, "nothing was cleared")
       }
     }
-    try await broker.clear(topics)
+    broker.state.uncleared = Set(topics)
+    for topic in topics { broker.client.clearState(topic) }
+    try await wait(
+      Self.limit * (1 + topics.count / 1000), broker,
+      "the broker has not confirmed that all messages are cleared", until: \.uncleared.isEmpty)
     print("cleared \(text)")
+  }
+
+  private func wait(
+    _ limit: Duration, _ broker: BrokerSession<RetainedMessages>, _ problem: String,
+    until isDone: @escaping (RetainedMessages) -> Bool
+  ) async throws(CommandFailure) {
+    let isDecided = await broker.wait(limit) { isDone($0) || $0.failure != nil }
+    if let failure = broker.state.failure { throw CommandFailure(.unavailable, failure) }
+    if !isDecided { throw CommandFailure(.unavailable, problem) }
   }
 
   private static func running(_ id: GatewayID) -> CommandFailure {
@@ -122,105 +150,34 @@ struct ForgottenTopics: Sendable {
   }
 }
 
-/// Finds and clears the retained messages of a gateway.
-private final class RetainedMessages: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
-  struct Found {
-    let topics: [TopicName]
-    let devices: Set<String>
-    let isOnline: Bool
-  }
-
-  private let mqtt: Configuration.MQTT
-  private let client: MQTTClient
-  private let loop: EventLoop
-  private let filters: [TopicFilter]
+/// What the broker has sent, and which messages it has still to clear.
+private struct RetainedMessages {
+  let mqtt: Configuration.MQTT
   /// Comes back after the retained messages.
-  private let barrier: TopicName
-  private var found: ForgottenTopics
+  let barrier: TopicName
+  var found: ForgottenTopics
+  /// Whether the broker has sent all of them.
+  private(set) var isComplete = false
   /// The topics whose clearing the broker has not confirmed yet: it sends the empty message to all subscribers.
-  private var uncleared: Set<TopicName> = []
-  private var failure: String?
-  private var waiter: Waiter<Void>?
-  private var running: Task<Void, any Error>?
+  var uncleared: Set<TopicName> = []
+  private(set) var failure: String?
 
-  /// For the connection, for the retained messages, and for each 1000 messages that are cleared.
-  private static let limit = Duration.seconds(15)
-
-  init(_ configuration: Configuration, gateway: GatewayID, loop: EventLoop) {
-    self.loop = loop
-    mqtt = configuration.mqtt
-    let topics = TopicMap(base: mqtt.baseTopic, gateway: gateway)
-    let prefix = configuration.homeAssistant.prefix
-    found = ForgottenTopics(topics, discoveryPrefix: prefix)
-    barrier = topics.bridgeResponse(to: "forget")
-    filters = ["\(mqtt.baseTopic)/#", "\(prefix)/device/+/config"].compactMap { TopicFilter($0) }
-    var options = MQTTOptions(mqtt, clientID: "microbit-gateway-\(gateway)-forget", will: nil)
-    options.maximumIncomingPacket = 2 << 20
-    client = MQTTClient(options: options, loop: loop) { _, _ in }
+  init(mqtt: Configuration.MQTT, barrier: TopicName, found: ForgottenTopics) {
+    (self.mqtt, self.barrier, self.found) = (mqtt, barrier, found)
   }
 
-  func stop() async {
-    await client.stop(deadline: .seconds(2))
-    running?.cancel()
-  }
-
-  func find() async throws(CommandFailure) -> Found {
-    await client.setHandler { [weak self] in self?.receive($0) }
-    client.subscribe(filters)
-    client.publish(MQTTMessage(topic: barrier, payload: [1]))
-    running = Task(executorPreference: loop) { [client] in try await client.run() }
-    try await wait(Self.limit, "the broker has not sent its retained messages")
-    return Found(
-      topics: found.topicsToClear.compactMap { TopicName($0) }, devices: found.devices,
-      isOnline: found.isOnline)
-  }
-
-  func clear(_ topics: [TopicName]) async throws(CommandFailure) {
-    uncleared = Set(topics)
-    for topic in topics { client.clearState(topic) }
-    try await wait(
-      Self.limit * (1 + topics.count / 1000), "the broker has not confirmed that all messages are cleared")
-  }
-
-  private func wait(_ limit: Duration, _ problem: String) async throws(CommandFailure) {
-    let waiter = Waiter<Void>()
-    self.waiter = waiter
-    let timer = loop.timer(after: limit) { waiter.resume(.success(())) }
-    try? await waiter.value()
-    timer.cancel()
-    let isDone = self.waiter == nil
-    self.waiter = nil
-    if let failure { throw CommandFailure(.unavailable, failure) }
-    if !isDone { throw CommandFailure(.unavailable, problem) }
-  }
-
-  private func end() {
-    waiter?.resume(.success(()))
-    waiter = nil
-  }
-
-  private func receive(_ event: MQTTEvent) {
+  mutating func add(_ event: MQTTEvent) {
     switch event {
-    case .connected: break
+    case .connected, .disconnected(nil): break
     case .connectFailed(let error), .disconnected(let error?):
       failure = "\(error)\(error.hint(host: mqtt.host, port: mqtt.port).map { ": \($0)" } ?? "")"
-      end()
-    case .disconnected(nil): break
     case .subscriptionRefused(let filter, let reason):
       failure = "the broker refused the subscription to \(filter): \(reason)"
-      end()
     case .publicationRefused(let topic, let reason):
       failure = "the broker refused to clear \(topic): \(reason)"
-      end()
-    case .message(let message):
-      if message.topic == barrier, !message.retain { return end() }
-      if message.retain {
-        found.add(message.topic.string, message.payload)
-      } else if message.payload.isEmpty, uncleared.remove(message.topic) != nil, uncleared.isEmpty {
-        end()
-      }
+    case .message(let message) where message.retain: found.add(message.topic.string, message.payload)
+    case .message(let message) where message.topic == barrier: isComplete = true
+    case .message(let message): if message.payload.isEmpty { uncleared.remove(message.topic) }
     }
   }
 }

@@ -132,7 +132,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
       var entry = entry
       // A command about one property changes nothing else.
       (entry.desired, entry.period, entry.isEnabled, entry.gateway) = (nil, nil, nil, nil)
-      let profile = configuration.profile(of: entry)
+      let profile = configuration.profile(of: entry.options)
       let whole = configuration.profile(named: profile.name) ?? profile
       if let property, whole.property(named: property) != nil { entry.properties = [property] }
       return entry

@@ -36,7 +36,7 @@ struct ScanTable {
     let guess = profile(for: advertisement, configuration)
     let (profile, use): (String, String) =
       switch assignment {
-      case .here(let settings) where !settings.isEnabled.value: (settings.profile.name, "disabled")
+      case .here(let settings) where !settings.isEnabled: (settings.profile.name, "disabled")
       case .here(let settings): (settings.profile.name, Self.use(peripheral, settings, configuration))
       case .elsewhere(let other, let settings): (settings.profile.name, "left to the gateway \(other)")
       case .unmatched, .removed: (guess ?? "-", "ignored")
@@ -60,8 +60,8 @@ struct ScanTable {
     if let least = match?.minRSSI, let rssi = peripheral.rssi, rssi < least {
       return "too weak: min_rssi is \(least)"
     }
-    return settings.hasSharedID || settings.id.source == .default
-      ? "connect" : "connect as \(settings.id.value)"
+    return settings.hasSharedID || settings.source(of: \.id) == .default
+      ? "connect" : "connect as \(settings.id)"
   }
 
   /// The profile that fits what a peripheral advertises.

@@ -36,26 +36,26 @@ struct BrokerCheck {
     var options = MQTTOptions(configuration.mqtt, clientID: "microbit-gateway-\(probes.name)", will: will)
     options.connectTimeout = Self.connectLimit
     options.backOff = BackOff(first: .milliseconds(100), longest: .milliseconds(100), spread: 0)
-    let session = BrokerSession(options, status: probes.status, loop: loop)
+    let session = BrokerSession(options, BrokerReplies(status: probes.status), loop: loop) { $0.add($1) }
     await session.start(probes.filters)
     let findings = await check(session, probes)
     await session.stop()
     return findings
   }
 
-  private func check(_ session: BrokerSession, _ probes: BrokerProbes) async -> [Finding] {
+  private func check(_ session: BrokerSession<BrokerReplies>, _ probes: BrokerProbes) async -> [Finding] {
     guard await session.wait(Self.connectLimit * 3, until: { $0.isDecided }),
-      session.replies.isConnected
-    else { return [fault(session.replies.failure ?? .timedOut(.lookUp))] }
+      session.state.isConnected
+    else { return [fault(session.state.failure ?? .timedOut(.lookUp))] }
     for message in probes.messages { session.client.publish(message) }
     let isMQTT5 = probes.isMQTT5
     _ = await session.wait(Self.returnLimit) { replies in
       !replies.isConnected || probes.list.allSatisfy { replies.outcome(of: $0).isDecided(isMQTT5) }
     }
-    let outcomes = probes.list.map { (probe: $0, outcome: session.replies.outcome(of: $0)) }
+    let outcomes = probes.list.map { (probe: $0, outcome: session.state.outcome(of: $0)) }
     let retained = await checkRetained(session, probes)
     // A broker may end the connection of a client that publishes what it may not.
-    if let failure = session.replies.failure {
+    if let failure = session.state.failure {
       return [
         .fault(
           .broker, "the connection ended while topics were tried: \(failure)",
@@ -81,12 +81,12 @@ struct BrokerCheck {
   }
 
   /// Whether a message that is retained reaches a later subscription with a wildcard, and before what is published after
-  /// the subscription: on that order ``Ownership`` relies.
+  /// the subscription: on that order ``Admission`` relies.
   private func checkRetained(
-    _ session: BrokerSession, _ probes: BrokerProbes
+    _ session: BrokerSession<BrokerReplies>, _ probes: BrokerProbes
   ) async -> Finding? {
     // If the topic is not allowed, that has been found already.
-    guard session.replies.has(probes.retained) else { return nil }
+    guard session.state.has(probes.retained) else { return nil }
     let payload = Array("offline".utf8)
     session.client.publish(MQTTMessage(topic: probes.retained, payload: payload, retain: true))
     // Retained before the subscription.
@@ -98,7 +98,7 @@ struct BrokerCheck {
     }
     session.client.publish(MQTTMessage(topic: probes.retained, payload: [], retain: true))
     if isDelivered {
-      return session.replies.has(probes.barrier, payload, beforeRetained: probes.retained)
+      return session.state.has(probes.barrier, payload, beforeRetained: probes.retained)
         ? .warning(
           .retained,
           "the broker delivers retained messages late: gateways may not know in time which of them owns a device",
@@ -111,62 +111,14 @@ struct BrokerCheck {
       remedy: "use a broker that does, such as mosquitto (RabbitMQ does not)")
   }
 
-  private func homeAssistant(_ session: BrokerSession, _ probes: BrokerProbes) -> [Finding] {
+  private func homeAssistant(_ session: BrokerSession<BrokerReplies>, _ probes: BrokerProbes) -> [Finding] {
     guard configuration.homeAssistant.discovery else { return [] }
     return [
       .ok(
         .homeAssistant,
-        session.replies.isHomeAssistantOnline
+        session.state.isHomeAssistantOnline
           ? "Home Assistant is online"
           : "Home Assistant was not seen, which is normal: it sends a message only when it starts")
     ]
-  }
-}
-
-/// A connection to the broker for a check.
-private final class BrokerSession: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
-  let client: MQTTClient
-  private let loop: EventLoop
-  private(set) var replies: BrokerReplies
-  private var running: Task<Void, any Error>?
-  private var condition: (BrokerReplies) -> Bool = { _ in false }
-  private var waiter: Waiter<Bool>?
-
-  /// - Parameter status: where Home Assistant publishes that it is online.
-  init(_ options: MQTTOptions, status: TopicName?, loop: EventLoop) {
-    self.loop = loop
-    replies = BrokerReplies(status: status)
-    client = MQTTClient(options: options, loop: loop) { _, _ in }
-  }
-
-  func start(_ filters: [TopicFilter]) async {
-    await client.setHandler { [weak self] in self?.receive($0) }
-    client.subscribe(filters)
-    running = Task(executorPreference: loop) { [client] in try await client.run() }
-  }
-
-  /// Returns when what was published is acknowledged.
-  func stop() async {
-    await client.stop(deadline: .seconds(2))
-    running?.cancel()
-  }
-
-  /// Whether `condition` holds before `limit` is over.
-  func wait(_ limit: Duration, until condition: @escaping (BrokerReplies) -> Bool) async -> Bool {
-    if condition(replies) { return true }
-    let waiter = Waiter<Bool>()
-    (self.condition, self.waiter) = (condition, waiter)
-    let timer = loop.timer(after: limit) { waiter.resume(.success(false)) }
-    let holds = (try? await waiter.value()) ?? false
-    timer.cancel()
-    self.waiter = nil
-    return holds
-  }
-
-  private func receive(_ event: MQTTEvent) {
-    replies.add(event)
-    if let waiter, condition(replies) { waiter.resume(.success(true)) }
   }
 }

@@ -20,7 +20,7 @@ struct DeviceCheck {
     let settings: DeviceSettings
 
     var name: String {
-      settings.id.source == .default ? settings.address.description : settings.id.value.description
+      settings.source(of: \.id) == .default ? settings.address.description : settings.id.description
     }
   }
 
@@ -41,7 +41,7 @@ struct DeviceCheck {
     for peripheral in found {
       switch configuration.assignment(peripheral.address, Advertisement(peripheral), record: nil, in: gateway)
       {
-      case .here(let settings) where settings.isEnabled.value:
+      case .here(let settings) where settings.isEnabled:
         candidates.append(Candidate(peripheral: peripheral, settings: settings))
       case .unmatched where peripheral.name?.hasPrefix("BBC micro:bit") == true:
         findings.append(

@@ -5,25 +5,20 @@ import JSON
 
 /// `init`: asks for what a configuration needs, tries it, and writes it.
 public struct Setup: Sendable, Equatable {
-  /// The file to write; nil: that of the service as root, else `config.json` in the working folder.
-  public var configuration: String?
-  /// `ADDRESS`, `ADDRESS=NAME` or `ADDRESS=NAME,AREA`.
-  public var devices: [String] = []
-  /// Whether every micro:bit in range is used.
-  public var usesAll = false
-  /// The answers of the command line, by the options `--broker`, `--port`, `--tls`, `--ca-file` and `--username`.
-  public var given: [String: String] = [:]
-  /// The file whose first line is the password.
-  public var passwordFile: String?
-  /// Whether the broker is tried.
-  public var triesBroker = true
-  /// Whether all that is not given has its default, without questions.
-  public var isUnattended = false
+  /// The options of the command line, such as `--broker`, with their values. What none answers is asked for.
+  private let options: [String: [String]]
   /// How long to look for micro:bits.
-  public var timeout: Duration?
+  fileprivate let timeout: Duration
 
-  /// All is asked for.
-  public init() {}
+  /// A set-up of the command line.
+  public init(_ options: [String: [String]] = [:], timeout: Duration? = nil) {
+    self.options = options
+    self.timeout = timeout ?? .seconds(10)
+  }
+
+  func has(_ option: String) -> Bool { options[option] != nil }
+  /// Whether all that is not given has its default, without questions.
+  var isUnattended: Bool { has("--yes") }
 
   func run(on loop: EventLoop) async throws(CommandFailure) {
     let console = Console(on: loop)
@@ -33,18 +28,13 @@ public struct Setup: Sendable, Equatable {
       printError("\nInterrupted: nothing was changed.")
       exit(128 + signal)
     }
-    do throws(CommandFailure) {
-      let path = configuration ?? (geteuid() == 0 ? SetupFiles.serviceConfiguration : "./config.json")
-      let present = PresentConfiguration(readingFrom: path)
-      try await SetupRun(
-        setup: self, console: console, interruption: interruption, loop: loop, present: present,
-        files: SetupFiles(path: present.path), backup: SetupFiles.backupName(of: present.path)
-      ).run()
-      await console.finish()
-    } catch {
-      await console.finish()
-      throw error
-    }
+    let path =
+      options["--config"]?.last ?? (geteuid() == 0 ? SetupFiles.serviceConfiguration : "./config.json")
+    let present = PresentConfiguration(readingFrom: path)
+    try await SetupRun(
+      setup: self, console: console, interruption: interruption, loop: loop, present: present,
+      files: SetupFiles(path: present.path), backup: SetupFiles.backupName(of: present.path)
+    ).run()
   }
 
   /// How the user starts the gateway.
@@ -61,27 +51,40 @@ public struct Setup: Sendable, Equatable {
     }
   }
 
+  /// A text for someone who has answered questions and has not seen the keys of config.json.
+  static func inWords(_ text: String) -> String {
+    // In this order: mqtt.tls begins other keys.
+    let words = [
+      ("mqtt.host", "the broker's name"), ("mqtt.port", "the port"), ("mqtt.username", "the user name"),
+      ("mqtt.password_file", "the password"), ("mqtt.tls.ca_file", "the CA certificate"),
+      ("mqtt.tls", "whether it needs TLS"),
+    ]
+    return text.split(separator: " ").map { word in
+      words.first { word.hasPrefix($0.0) }.map { $0.1 + word.dropFirst($0.0.count) } ?? String(word)
+    }.joined(separator: " ")
+  }
+
   /// What the command line and the present file answer.
   func answers(
     _ present: PresentConfiguration, isOfService: Bool = false
   ) throws(CommandFailure) -> SetupAnswers {
     var answers = SetupAnswers(present)
-    answers.given = given
-    if let file = given["--ca-file"] { answers.given["--ca-file"] = file.absolutePath }
-    for text in devices {
+    answers.given = options.compactMapValues(\.last)
+    if has("--tls") || has("--ca-file") { answers.given["--tls"] = "y" }
+    for text in options["--device"] ?? [] {
       let device = try SetupDevice(option: text, in: present)
       guard !answers.devices.contains(where: { $0.address == device.address }) else {
         throw CommandFailure(.usage, "--device: \(device.address) is given twice")
       }
       answers.devices.append(device)
     }
-    answers.isChosen = usesAll || !devices.isEmpty
-    answers.servesLater = answers.isChosen && (usesAll || present.hasEveryMicrobit)
+    answers.isChosen = has("--all") || has("--device")
+    answers.servesLater = has("--all") || answers.isChosen && present.hasEveryMicrobit
     // Those that the command line names are looked for too: a wrong address is noticed.
-    if answers.isChosen, devices.isEmpty { answers.candidates = [] }
+    if answers.isChosen, answers.devices.isEmpty { answers.candidates = [] }
     if isOfService, let access = ServiceAccess() { answers.isReadable = { access.obstacle(to: $0) == nil } }
-    guard let passwordFile else { return answers }
-    guard given["--username"] != nil || answers.mqtt["username"] != nil else {
+    guard let passwordFile = answers.given["--password-file"] else { return answers }
+    guard has("--username") || answers.mqtt["username"] != nil else {
       throw CommandFailure(.usage, "--password-file needs --username")
     }
     let path = passwordFile.absolutePath
@@ -113,11 +116,11 @@ private struct SetupRun {
     }
     var interview = SetupInterview(
       answers: try setup.answers(present, isOfService: files.isOfService), isUnattended: setup.isUnattended,
-      triesBroker: setup.triesBroker, backup: backup,
+      triesBroker: !setup.has("--no-test"), backup: backup,
       reply: { [console] in await console.ask($0.text, isSecret: $0.isSecret) }, scan: scan,
       tryBroker: trouble)
-    if !setup.isUnattended { console.show(introduction) }
-    guard let plan = try await interview.plan() else { return console.show(["Nothing was changed."]) }
+    if !setup.isUnattended { await console.show(introduction) }
+    guard let plan = try await interview.plan() else { return await console.show(["Nothing was changed."]) }
     try await write(plan)
     let service = await EventLoop.blocking { [files] in files.isOfService ? ServiceUnit().state : .absent }
     // Nothing has changed: a restart would only end the links.
@@ -131,7 +134,7 @@ private struct SetupRun {
       let id = StateFolder.gatewayID(of: try interview.answers.configuration())
       let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
         .connect(on: loop)
-      return console.show([
+      return await console.show([
         Setup.closing(
           service, present.path, program: ProgramArguments.all.first ?? "microbit-gateway",
           isRunning: presence.isRunning)
@@ -143,7 +146,7 @@ private struct SetupRun {
         "the service does not start: see journalctl -u microbit-gateway -n 20"
           + (present.isThere ? "; the earlier file is kept as \(backup)" : ""))
     }
-    console.show(["The gateway is running. Its readings: sudo microbit-gateway watch"])
+    await console.show(["The gateway is running. Its readings: sudo microbit-gateway watch"])
   }
 
   private var introduction: [String] {
@@ -152,7 +155,7 @@ private struct SetupRun {
       "Press Enter to accept the answer in [brackets]. Ctrl-C ends this;",
       "nothing is changed before the last question.",
     ]
-    if setup.configuration == nil, geteuid() != 0, access(SetupFiles.serviceConfiguration, F_OK) == 0 {
+    if !setup.has("--config"), geteuid() != 0, access(SetupFiles.serviceConfiguration, F_OK) == 0 {
       lines += [
         "The installed service does not use this file, but \(SetupFiles.serviceConfiguration):",
         "for that one press Ctrl-C, and use: sudo microbit-gateway init",
@@ -168,12 +171,12 @@ private struct SetupRun {
   // MARK: Steps
 
   private func scan(_ answers: SetupAnswers) async -> (found: [SetupDevice], problem: String?) {
-    let limit = setup.timeout ?? .seconds(10)
-    console.show(["", "Looking for micro:bits for \(limit.components.seconds) s …"])
+    await console.show(["", "Looking for micro:bits for \(setup.timeout.components.seconds) s …"])
     var found: [SetupDevice] = []
     var problem: String?
     do throws(CommandFailure) {
-      let scan = try await AdapterView.scan(present.configuration.bluetooth.adapters, for: limit, on: loop)
+      let scan = try await AdapterView.scan(
+        present.configuration.bluetooth.adapters, for: setup.timeout, on: loop)
       found = scan.found.map {
         SetupDevice($0.address, name: $0.name, signal: $0.rssi, in: present)
       }
@@ -182,39 +185,26 @@ private struct SetupRun {
       problem = error.text
     }
     for device in answers.devices where !found.contains(where: { $0.address == device.address }) {
-      console.show(["Note: \(device.address) was not found: \(problem ?? "is the address right?")"])
+      await console.show(["Note: \(device.address) was not found: \(problem ?? "is the address right?")"])
     }
     return (found.filter(\.isMicrobit), problem)
   }
 
   private func trouble(with configuration: Configuration) async -> [String] {
-    console.show(["", "Trying the broker \(configuration.mqtt.host):\(configuration.mqtt.port) …"])
+    await console.show(["", "Trying the broker \(configuration.mqtt.host):\(configuration.mqtt.port) …"])
     let findings = await BrokerCheck(
       configuration, gateway: StateFolder.gatewayID(of: configuration), loop: loop
     ).run()
     let lines = findings.flatMap { finding in
-      [finding.text] + (finding.remedy.map { ["  " + Self.inWords($0)] } ?? [])
+      [finding.text] + (finding.remedy.map { ["  " + Setup.inWords($0)] } ?? [])
     }.map(Excerpt.harmless)
     if findings.contains(where: { $0.level == .fault }) { return lines }
-    console.show(lines)
+    await console.show(lines)
     return []
   }
 
-  /// A text for someone who has answered questions and has not seen the keys of config.json.
-  static func inWords(_ text: String) -> String {
-    // In this order: mqtt.tls begins other keys.
-    let words = [
-      ("mqtt.host", "the broker's name"), ("mqtt.port", "the port"), ("mqtt.username", "the user name"),
-      ("mqtt.password_file", "the password"), ("mqtt.tls.ca_file", "the CA certificate"),
-      ("mqtt.tls", "whether it needs TLS"),
-    ]
-    return text.split(separator: " ").map { word in
-      words.first { word.hasPrefix($0.0) }.map { $0.1 + word.dropFirst($0.0.count) } ?? String(word)
-    }.joined(separator: " ")
-  }
-
   private func write(_ plan: SetupPlan) async throws(CommandFailure) {
-    guard !plan.isEmpty else { return console.show(["Nothing has to be changed in \(present.path)."]) }
+    guard !plan.isEmpty else { return await console.show(["Nothing has to be changed in \(present.path)."]) }
     // From here on it is completed.
     interruption.action = { _ in }
     let result = await EventLoop.blocking { [files, backup] in
@@ -222,10 +212,10 @@ private struct SetupRun {
     }
     interruption.action = { exit(128 + $0) }
     let notes = try result.get()
-    console.show(["Written: \(present.path)"] + notes.map { "Note: \($0)" })
+    await console.show(["Written: \(present.path)"] + notes.map { "Note: \($0)" })
     do throws(ConfigurationFailure) {
       for warning in try ConfigurationFile.load(path: present.path).warnings {
-        console.show(["Note: \(warning)"])
+        await console.show(["Note: \(warning)"])
       }
     } catch {
       throw CommandFailure(.configuration, error.description)

@@ -26,16 +26,10 @@ struct SetupAnswers {
   private(set) var isPasswordGiven = false
   /// Whether the service that uses the configuration can read a file.
   var isReadable: (String) -> Bool = { _ in true }
-  /// What to do as the broker cannot be used.
-  private(set) var reaction = Reaction.retry
+  /// What to do as the broker cannot be used: `t`, try again; `c`, change the answers; `k`, keep them.
+  private(set) var reaction: Character = "t"
   /// Whether to write the configuration, or to start the service.
   var isAgreed = false
-
-  enum Reaction: Character {
-    case retry = "t"
-    case change = "c"
-    case keep = "k"
-  }
 
   init(_ present: PresentConfiguration) {
     self.present = present
@@ -67,7 +61,6 @@ struct SetupAnswers {
     case "all" where !found.isEmpty: devices = found
     case _ where found.isEmpty: throw SetupRefusal("Please answer again or every.")
     case let text:
-      // `1,3-4`
       let numbers = text.split { $0 == "," || $0 == " " }.flatMap { part -> [Int] in
         let ends = part.split(separator: "-", omittingEmptySubsequences: false).map { Int($0) ?? 0 }
         guard ends.count <= 2, 1 <= ends[0], ends[0] <= ends[ends.count - 1],
@@ -78,7 +71,10 @@ struct SetupAnswers {
       guard !numbers.isEmpty, !numbers.contains(0) else {
         throw SetupRefusal("The list has the numbers 1 to \(found.count): answer for example 1,3 or all.")
       }
-      devices = found.indices.filter { numbers.contains($0 + 1) }.map { found[$0] }
+      // Each once, in the order of the answer.
+      devices = numbers.indices.filter { numbers.firstIndex(of: numbers[$0]) == $0 }.map {
+        found[numbers[$0] - 1]
+      }
     }
   }
 
@@ -87,8 +83,8 @@ struct SetupAnswers {
     var device = devices[index]
     let letters = device.letters.flatMap(TopicWord.similar)
     if text != device.presetName {
-      try device.set("name", text)
       device.id = TopicWord.similar(to: text) ?? device.id ?? letters
+      try device.set("name", text)
     } else if !device.isConfigured {
       device.id = letters
     }
@@ -138,16 +134,18 @@ struct SetupAnswers {
   }
 
   mutating func setUsername(_ username: String?) throws(SetupRefusal) {
-    // The password was that of another user, unless the command line has both.
-    if username == nil || username != mqtt["username"]?.text && !isPasswordGiven { setPassword(nil, in: nil) }
+    let before = mqtt["username"]?.text
     try set("username", username.map(JSONValue.string))
+    // The password was that of another user, unless the command line has both.
+    if username == nil || username != before && !isPasswordGiven { setPassword(nil, in: nil) }
   }
 
   /// To be written to the file beside config.json. One elsewhere may be another program's too.
   mutating func setPassword(_ password: [UInt8]) {
     let file = present.document?["mqtt"]?["password_file"]?.text
     if password == present.password { return setPassword(password, in: file) }
-    setPassword(password, in: file.flatMap { $0.contains("/") ? nil : $0 } ?? "mqtt-password", isNew: true)
+    let name = file.flatMap { $0.contains("/") ? nil : $0 } ?? SetupPlan().passwordFile
+    setPassword(password, in: name, isNew: true)
   }
 
   /// - Parameter file: nil: that beside config.json.
@@ -162,11 +160,11 @@ struct SetupAnswers {
   }
 
   mutating func setReaction(_ answer: String) throws(SetupRefusal) {
-    guard let reaction = answer.lowercased().first.flatMap(Reaction.init) else {
+    guard let letter = answer.lowercased().first, "tck".contains(letter) else {
       throw SetupRefusal("Please answer t, c or k.")
     }
-    self.reaction = reaction
-    if reaction == .change { (given, isPasswordGiven) = ([:], false) }
+    reaction = letter
+    if letter == "c" { (given, isPasswordGiven) = ([:], false) }
   }
 
   // MARK: The result
@@ -215,7 +213,7 @@ struct SetupAnswers {
   var plan: SetupPlan {
     SetupPlan(
       text: document == present.document ? nil : PresentConfiguration.text(document),
-      password: isPasswordNew ? password : nil, passwordFile: mqtt["password_file"]?.text ?? "")
+      password: isPasswordNew ? password : nil, passwordFile: mqtt["password_file"]?.text ?? "mqtt-password")
   }
 }
 
@@ -225,7 +223,7 @@ struct SetupPlan: Equatable, Sendable {
   var text: String?
   var password: [UInt8]?
   /// The name of the file for the password, beside config.json.
-  var passwordFile = ""
+  var passwordFile = "mqtt-password"
 
   var isEmpty: Bool { text == nil && password == nil }
 }

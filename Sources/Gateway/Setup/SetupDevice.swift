@@ -13,9 +13,8 @@ struct SetupDevice {
   var entry: JSONValue
   /// Whether config.json has the entry already.
   let isConfigured: Bool
-  /// Those of the command line; empty: as they are.
-  private(set) var givenName: String?
-  private(set) var givenArea: String?
+  /// If the command line names it: the name and the area there, as far as they are given.
+  private(set) var given: [String]?
 
   init(
     _ address: BluetoothAddress, name: String? = nil, signal: Int? = nil, in present: PresentConfiguration
@@ -29,25 +28,24 @@ struct SetupDevice {
   /// From the option `--device`: `ADDRESS=NAME,AREA`.
   init(option text: String, in present: PresentConfiguration) throws(CommandFailure) {
     let parts = text.split(separator: "=", maxSplits: 1)
-    guard let first = parts.first,
-      let address = BluetoothAddress(first) ?? BluetoothAddress(compact: first.lowercased())
+    guard
+      let address = parts.first.flatMap({ BluetoothAddress($0) ?? BluetoothAddress(compact: $0.lowercased()) }
+      )
     else {
       throw CommandFailure(
         .usage, "--device \(text): must begin with an address such as C5:A1:B2:C3:D4:E5 (see init or scan)")
     }
     self.init(address, in: present)
-    let names = parts.count == 2 ? parts[1].split(separator: ",", maxSplits: 1).map(String.init) : []
-    (givenName, givenArea) = (names.first ?? "", names.count == 2 ? names[1] : "")
+    given = parts.dropFirst().joined().split(separator: ",", maxSplits: 1).map(String.init)
   }
 
   var isMicrobit: Bool { isConfigured || name?.hasPrefix(JSONValue.microbitPrefix) == true }
 
   /// The letters in brackets of `BBC micro:bit [zugev]`.
   var letters: String? {
-    guard let name, name.hasPrefix(JSONValue.microbitPrefix), name.hasSuffix("]"),
-      let bracket = name.lastIndex(of: "[")
-    else { return nil }
-    let letters = name[name.index(after: bracket)...].dropLast()
+    let start = JSONValue.microbitPrefix + " ["
+    guard let name, name.hasPrefix(start), name.hasSuffix("]") else { return nil }
+    let letters = name.dropFirst(start.count).dropLast()
     return letters.isEmpty ? nil : String(letters)
   }
 
@@ -90,8 +88,6 @@ extension JSONValue {
   var address: BluetoothAddress? {
     self["match"]?["identifier"]?.text.flatMap { BluetoothAddress($0) }
   }
-
-  mutating func set(_ key: String, to value: JSONValue?) { self = setting(key, to: value) }
 
   /// The name of the device in topics.
   var topic: String? { self["id"]?.text ?? address?.compact }

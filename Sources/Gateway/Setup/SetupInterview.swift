@@ -29,8 +29,8 @@ struct SetupInterview {
     var trouble = triesBroker ? await tryBroker(configuration) : []
     while !trouble.isEmpty {
       try await ask([SetupQuestion.trouble(trouble)])
-      if answers.reaction == .keep { break }
-      if answers.reaction == .change { try await ask(SetupQuestion.broker) }
+      if answers.reaction == "k" { break }
+      if answers.reaction == "c" { try await ask(SetupQuestion.broker) }
       trouble = await tryBroker(try answers.configuration())
     }
     let plan = answers.plan

@@ -36,7 +36,28 @@ extension SetupQuestion {
 
   /// Those about each chosen micro:bit, and about all.
   static func microbits(_ count: Int) -> [Form] {
-    (0..<count).flatMap(microbit) + [
+    let each = (0..<count).flatMap { index -> [Form] in
+      [
+        { answers in
+          let device = answers.devices[index]
+          return SetupQuestion(
+            prompt: index == 0 ? "  Name, for example Window" : "  Name",
+            lines: ["", "\(Excerpt.harmless(device.name ?? "micro:bit")) (\(device.address))"],
+            preset: device.presetName, option: "--device", given: device.given.map { $0.first ?? "" }
+          ) { try $0.setName($1, of: index) }
+        },
+        { answers in
+          let device = answers.devices[index]
+          let area = device.entry["area"]?.text
+          let hint = area != nil ? " (- for none)" : index == 0 ? ", for example Kitchen (may be empty)" : ""
+          return SetupQuestion(
+            prompt: "  Area\(hint)", preset: area ?? "", option: "--device",
+            given: device.given.map { $0.count > 1 ? $0[1] : "" }
+          ) { try $0.devices[index].set("area", $1.unlessDash) }
+        },
+      ]
+    }
+    let all: [Form] = [
       { answers in
         let unknown = answers.devices.indices.filter { answers.devices[$0].entry["pair"] == nil }
         if unknown.isEmpty { return nil }
@@ -57,27 +78,7 @@ extension SetupQuestion {
         }
       },
     ]
-  }
-
-  private static func microbit(_ index: Int) -> [Form] {
-    [
-      { answers in
-        let device = answers.devices[index]
-        return SetupQuestion(
-          prompt: index == 0 ? "  Name, for example Window" : "  Name",
-          lines: ["", "\(Excerpt.harmless(device.name ?? "micro:bit")) (\(device.address))"],
-          preset: device.presetName, option: "--device", given: device.givenName
-        ) { try $0.setName($1, of: index) }
-      },
-      { answers in
-        let device = answers.devices[index]
-        let area = device.entry["area"]?.text
-        let hint = area != nil ? " (- for none)" : index == 0 ? ", for example Kitchen (may be empty)" : ""
-        return SetupQuestion(
-          prompt: "  Area\(hint)", preset: area ?? "", option: "--device", given: device.givenArea
-        ) { try $0.devices[index].set("area", $1.unlessDash) }
-      },
-    ]
+    return each + all
   }
 
   // MARK: The broker

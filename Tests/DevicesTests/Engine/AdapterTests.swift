@@ -86,18 +86,6 @@ import Testing
     await tested.end()
   }
 
-  /// On the next link, a slightly better signal does not move the device, and a much better one does.
-  @Test(arguments: [(-49, "hci0"), (-20, "hci1")])
-  func onlyAMuchBetterSignalChangesTheAdapter(strength: Int, adapter: String) async throws {
-    let tested = try await Self.engine([-50, -70])
-    #expect(try await Self.online(tested) == "hci0")
-    await tested.strength(strength, of: 1)
-    let mark = tested.frontEnd.events.elements.count
-    await tested.hangUp()
-    #expect(try await Self.online(tested, after: mark) == adapter)
-    await tested.end()
-  }
-
   @Test func anAbsentAdapterDoesNotStopTheOther() async throws {
     let tested = try await Self.engine([-50, -70], absentAdapter: 0)
     #expect(try await Self.online(tested) == "hci1")
@@ -184,7 +172,7 @@ import Testing
 
   private static func pairing(adapter: String? = nil) -> Configuration {
     var configuration = configuration(adapter: adapter)
-    configuration.devices[0].pair = .always
+    configuration.devices[0].pairing = .always
     return configuration
   }
 

@@ -118,10 +118,6 @@ final class EngineUnderTest: Sendable {
   func plug(_ adapter: Int, _ on: Bool) async {
     _ = await simulator.control(ControlRequest(op: .plug, adapter: adapter, on: on))
   }
-  /// An adapter receives the peripheral with this strength, in dBm.
-  func strength(_ strength: Int, of adapter: Int) async {
-    _ = await simulator.control(ControlRequest(op: .strength, i: 0, adapter: adapter, v: strength))
-  }
   /// The peripheral has a service, or no longer.
   func serve(_ service: BluetoothUUID, _ isOwnerOnline: Bool) async {
     var request = ControlRequest(op: .serve, i: 0, on: isOwnerOnline)

@@ -103,14 +103,14 @@ import Testing
     try await tested.frontEnd.availability(true)
     #expect(await tested.engine.devices.map(\.address) == [Engine.address])
     // There is no place for another one, unless a device that is not configured has it.
-    await #expect(throws: RequestError.self) { try await tested.engine.add(Self.stranger, DeviceOptions()) }
+    await #expect(throws: RequestError.self) { try await tested.engine.add(Self.stranger, [:]) }
     await tested.end()
   }
 
   @Test func requestedDeviceTakesThePlaceOfOneThatIsNot() async throws {
     let tested = try await Engine(capacity: 1)
     try await tested.frontEnd.availability(true)
-    _ = try await tested.engine.add(Self.stranger, DeviceOptions())
+    _ = try await tested.engine.add(Self.stranger, [:])
     #expect(await tested.engine.devices.map(\.address) == [Self.stranger])
     #expect(tested.frontEnd.events.elements.contains(.detached(.removed)))
     await tested.end()

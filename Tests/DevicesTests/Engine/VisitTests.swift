@@ -117,12 +117,6 @@ import Testing
     await tested.end()
   }
 
-  @Test func commandWithShortTTLConnectsAtOnce() async throws {
-    let tested = try await visited()
-    #expect(try await tested.command(500, ttl: 30).final() == .applied(actual: 500))
-    await tested.end()
-  }
-
   @Test func eventWithoutTTLConnectsAtOnce() async throws {
     let configuration = try profile([
       Self.property("level", 0x2221, .state, .read), Self.property("add", 0x2222, .event, .write, .request),
@@ -169,27 +163,19 @@ import Testing
     let tested = try await visited()
     let attic = try #require(GatewayID("attic"))
     let before = tested.frontEnd.events.count
-    await tested.engine.setOwner(.other(attic), of: Engine.id)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, isTakenOver: true, hasNewLink: true)
     try await tested.frontEnd.availability(false, from: before)
     #expect(await tested.get(Engine.period).elements == [.failed(reason: "the device is offline")])
     #expect(await tested.engine.device(Engine.id)?.session == .idle)
     await tested.end()
   }
 
-  @Test func deviceThatAnotherGatewayHasNotVisitedIsVisited() async throws {
+  /// It is online and has made no visit, or is offline.
+  @Test(arguments: [true, false])
+  func deviceThatAnotherGatewayDoesNotVisitIsVisited(isTakenOver: Bool) async throws {
     let tested = try await Engine(configuration(every: 600), isInRange: false)
     let attic = try #require(GatewayID("attic"))
-    await tested.engine.setOwner(.other(attic), of: Engine.id, hasNewLink: false)
-    #expect(await tested.engine.device(Engine.id)?.session == .absent)
-    await tested.comeBack()
-    try await tested.frontEnd.availability(true)
-    await tested.end()
-  }
-
-  @Test func deviceOfAnOfflineGatewayIsVisited() async throws {
-    let tested = try await Engine(configuration(every: 600), isInRange: false)
-    let attic = try #require(GatewayID("attic"))
-    await tested.engine.setOwner(.other(attic), of: Engine.id, isOwnerOnline: false)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, isTakenOver: isTakenOver)
     #expect(await tested.engine.device(Engine.id)?.session == .absent)
     await tested.comeBack()
     try await tested.frontEnd.availability(true)
@@ -202,21 +188,16 @@ import Testing
     let tested = try await Engine(configuration())
     try await tested.frontEnd.availability(true)
     var before = tested.frontEnd.events.count
-    var update = DeviceOptionsUpdate()
-    update.every = .set(60)
     await #expect(
       throws: RequestError(
         .invalid,
         "options.every: only a device that is connected on demand has an interval "
           + #"(add "connect": "on_demand")"#)
-    ) { try await tested.engine.change(Engine.id, update) }
-    update.connect = .set(.onDemand)
-    _ = try await tested.engine.change(Engine.id, update)
+    ) { try await tested.engine.change(Engine.id, ["every": 60]) }
+    _ = try await tested.engine.change(Engine.id, ["connect": "on_demand", "every": 60])
     try await tested.frontEnd.idle(from: before)
     before = tested.frontEnd.events.count
-    update.connect = .reset
-    update.every = .reset
-    _ = try await tested.engine.change(Engine.id, update)
+    _ = try await tested.engine.change(Engine.id, ["connect": .null, "every": .null])
     try await tested.frontEnd.availability(true, from: before)
     #expect(await tested.engine.device(Engine.id)?.session == .live)
     await tested.end()

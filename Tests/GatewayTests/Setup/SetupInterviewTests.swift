@@ -38,14 +38,14 @@ import Testing
     _ present: PresentConfiguration = PresentConfiguration(path: "/tmp/config.json"),
     _ setup: Setup = Setup(), found: [[Found]] = [[zutip, zugev]], problem: String? = nil,
     trouble: [[String]] = [], isReadable: @escaping (String) -> Bool = { _ in true },
-    _ answers: KeyValuePairs<String, String> = [:]
+    answering answers: KeyValuePairs<String, String> = [:]
   ) async throws -> Outcome {
     let outcome = Outcome()
     var known = try setup.answers(present)
     known.isReadable = isReadable
     var rest = Array(answers)
     var interview = SetupInterview(
-      answers: known, isUnattended: setup.isUnattended, triesBroker: setup.triesBroker,
+      answers: known, isUnattended: setup.isUnattended, triesBroker: !setup.has("--no-test"),
       backup: "config.json.bak",
       reply: { question in
         outcome.asked.append(question)
@@ -83,17 +83,14 @@ import Testing
     return present
   }
 
-  private func unattended(_ given: [String: String] = [:]) -> Setup {
-    var setup = Setup()
-    setup.given = given
-    setup.isUnattended = true
-    return setup
+  private func unattended(_ options: [String: [String]] = [:]) -> Setup {
+    Setup(options.merging(["--yes": [""]]) { $1 })
   }
 
   // MARK: From beginning to end
 
   @Test func newConfigurationIsWritten() async throws {
-    let outcome = try await dialogue([
+    let outcome = try await dialogue(answering: [
       "Which": "all", "Name": "Kitchen window", "Area": "Kitchen", "Broker": "broker.local",
       "User": "gateway",
       "Password": " secret ",
@@ -132,7 +129,7 @@ import Testing
   }
 
   @Test func nothingIsWrittenWithoutConfirmation() async throws {
-    let outcome = try await dialogue(["Write this?": "n"])
+    let outcome = try await dialogue(answering: ["Write this?": "n"])
     #expect(outcome.plan == nil && outcome.failure == nil)
   }
 
@@ -178,7 +175,7 @@ import Testing
     async throws
   {
     let outcome = try await dialogue(
-      prompt == "Which" ? ["Which": answer] : ["Which": "1", prompt: answer])
+      answering: prompt == "Which" ? ["Which": answer] : ["Which": "1", prompt: answer])
     let questions = outcome.questions(prompt)
     try #require(questions.count == 2, "\(questions)")
     #expect(questions[1].lines.joined().contains(reason), "\(questions[1].lines)")
@@ -186,7 +183,9 @@ import Testing
   }
 
   @Test func namesWithTheSameIDAreRefused() async throws {
-    let outcome = try await dialogue(["Name": "Kitchen", "Name": "kitchen!", "Name": "c5a1b2c3d4e5"])
+    let outcome = try await dialogue(answering: [
+      "Name": "Kitchen", "Name": "kitchen!", "Name": "c5a1b2c3d4e5",
+    ])
     #expect(
       outcome.questions("Name").last?.lines == [
         #""kitchen" is already the name of the micro:bit C5:A1:B2:C3:D4:E5 in topics: choose another name."#
@@ -194,7 +193,8 @@ import Testing
     // The first micro:bit's address is free, because its id is kitchen.
     #expect(try outcome.entries().map { $0["id"] } == ["kitchen", "c5a1b2c3d4e5"])
     let file = #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:EE"},"id":"kitchen"}]}"#
-    let other = try await dialogue(present(file), ["Which": "1", "Name": "Kitchen", "Name": "Hall"])
+    let other = try await dialogue(
+      present(file), answering: ["Which": "1", "Name": "Kitchen", "Name": "Hall"])
     #expect(
       other.questions("Name").last?.lines.first?.contains(
         "already the name of the micro:bit C5:A1:B2:C3:D4:EE")
@@ -207,8 +207,14 @@ import Testing
     ("台所", "zugev"), ("All", "zugev"),
   ])
   func idFollowsFromTheName(name: String, id: String) async throws {
-    let entry = try #require(try await dialogue(["Which": "1", "Name": name]).entries().first)
+    let entry = try #require(try await dialogue(answering: ["Which": "1", "Name": name]).entries().first)
     #expect(entry["id"] == .string(id) && entry["name"] == .string(name))
+  }
+
+  @Test func microbitsAreChosenByNumbersInTheOrderOfTheAnswer() async throws {
+    for (answer, ids) in [("2,1", ["zutip", "zugev"]), ("1-2", ["zugev", "zutip"]), ("2 2", ["zutip"])] {
+      #expect(try await dialogue(answering: ["Which": answer]).entries().map { $0["id"]?.text } == ids)
+    }
   }
 
   @Test func theListIsSortedByName() async throws {
@@ -220,7 +226,8 @@ import Testing
   // MARK: Pairing
 
   @Test func pairingIsWrittenIntoTheEntriesOfTheChosen() async throws {
-    let outcome = try await dialogue(present(Self.file), ["Which": "all", "Do your": "y", "Also use": "y"])
+    let outcome = try await dialogue(
+      present(Self.file), answering: ["Which": "all", "Do your": "y", "Also use": "y"])
     #expect(outcome.questions("Do your").first?.preset == "n")
     #expect(
       try outcome.entries() == [
@@ -234,11 +241,11 @@ import Testing
   }
 
   @Test func whatIsConfiguredAboutPairingIsNotAsked() async throws {
-    let present = try present(Self.file.replacing(#""period": 5000"#, with: #""pair": false"#))
+    let file = try present(Self.file.replacing(#""period": 5000"#, with: #""pair": false"#))
     for choice in ["1", "none"] {
-      #expect(try await dialogue(present, ["Which": choice]).questions("Do your").isEmpty)
+      #expect(try await dialogue(file, answering: ["Which": choice]).questions("Do your").isEmpty)
     }
-    let outcome = try await dialogue(present, ["Which": "all", "Do your": "y"])
+    let outcome = try await dialogue(file, answering: ["Which": "all", "Do your": "y"])
     #expect(try outcome.entries().map { $0["pair"] } == [.bool(false), .bool(true), nil])
   }
 
@@ -246,7 +253,7 @@ import Testing
 
   @Test func withoutAMicrobitScanIsRepeatedOrAllAreUsed() async throws {
     let outcome = try await dialogue(
-      found: [[]], ["What now?": "1", "What now?": "again", "What now?": "every"])
+      found: [[]], answering: ["What now?": "1", "What now?": "again", "What now?": "every"])
     let questions = outcome.questions("What now?")
     #expect(questions[0].lines.joined().contains("No micro:bit was found"))
     #expect(questions[1].lines == ["Please answer again or every."] && outcome.scans == 2)
@@ -257,7 +264,7 @@ import Testing
 
   @Test func bluetoothErrorIsShown() async throws {
     let problem = "cannot use Bluetooth: the adapter is off"
-    let outcome = try await dialogue(found: [[]], problem: problem, ["What now?": "every"])
+    let outcome = try await dialogue(found: [[]], problem: problem, answering: ["What now?": "every"])
     #expect(outcome.asked.first?.lines.contains(problem) == true)
   }
 
@@ -269,28 +276,28 @@ import Testing
       "User": "gateway", "Password": "wrong", "t = try": "", "t = try": "t", "t = try": "c",
       "Password": "right",
     ]
-    let outcome = try await dialogue(trouble: [rejected, rejected], login)
+    let outcome = try await dialogue(trouble: [rejected, rejected], answering: login)
     let questions = outcome.questions("t = try")
     #expect(questions.map(\.lines) == [rejected, ["Please answer t, c or k."], rejected])
     #expect(outcome.questions("Password").last?.prompt.contains("as before") == true)
     #expect(
       outcome.tried.map(\.mqtt.password) == ["wrong", "wrong", "right"].map { Array($0.utf8) })
     #expect(outcome.tried.last?.mqtt.username == "gateway")
-    let kept = try await dialogue(trouble: [rejected], ["t = try": "k"])
+    let kept = try await dialogue(trouble: [rejected], answering: ["t = try": "k"])
     #expect(kept.plan != nil && kept.tried.count == 1)
   }
 
   @Test func certificateUnreadableForTheServiceIsRefused() async throws {
     let outcome = try await dialogue(
       isReadable: { $0.hasPrefix("/etc/") },
-      ["Does it": "y", "File with": "/root/ca.pem", "File with": "/etc/microbit-gateway/ca.pem"])
+      answering: ["Does it": "y", "File with": "/root/ca.pem", "File with": "/etc/microbit-gateway/ca.pem"])
     let reason = outcome.questions("File with").last?.lines.first
     #expect(reason?.contains("sudo install -m 600 -o microbit-gateway /root/ca.pem") == true)
     #expect(try outcome.document()["mqtt"]?["tls"] == ["ca_file": "/etc/microbit-gateway/ca.pem"])
   }
 
   @Test func tlsChangesTheDefaultPort() async throws {
-    let outcome = try await dialogue(["Does it": "y", "File with": "/etc/ssl/ca.pem"])
+    let outcome = try await dialogue(answering: ["Does it": "y", "File with": "/etc/ssl/ca.pem"])
     #expect(outcome.questions("Port").first?.preset == "8883")
     let mqtt = try #require(try outcome.document()["mqtt"])
     #expect(mqtt["port"] == .integer(8883) && mqtt["tls"] == ["ca_file": "/etc/ssl/ca.pem"])
@@ -308,18 +315,17 @@ import Testing
 
   @Test func keysWithoutAQuestionAreKept() async throws {
     let outcome = try await dialogue(
-      present(Self.file), ["Which": "all", "Name": "", "Name": "Bedroom", "Broker": "new"])
+      present(Self.file), answering: ["Which": "all", "Name": "", "Name": "Bedroom", "Broker": "new"])
     let list = try #require(outcome.asked.first)
     #expect(list.preset == "1" && list.lines.joined().contains("configured as hall"))
     let shown = try #require(outcome.questions("Write this?").first).lines
     #expect(
-      shown == [
+      shown.starts(with: [
         "", "Changes in /tmp/config.json:", "", #"  -     "host": "old","#, #"  +     "host": "new","#,
-        #"  -     "password_file": "secret""#, #"  +     "password_file": "secret","#,
-        #"  +     "port": 1883"#,
-        #"  +     {"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"bedroom","name":"Bedroom"},"#, "",
-        "The present file is kept as config.json.bak.",
-      ])
+      ]))
+    #expect(
+      shown.contains(#"  +     "port": 1883"#) && !shown.contains { $0.hasSuffix(#""base_topic": "home","#) })
+    #expect(shown.last == "The present file is kept as config.json.bak.")
     let document = try outcome.document()
     guard case .object(let object) = document else { return }
     #expect(object.names == ["$schema", "gateway", "mqtt", "devices", "profiles"])
@@ -340,12 +346,12 @@ import Testing
   }
 
   @Test func newPasswordIsWrittenToTheExistingFile() async throws {
-    let plan = try await dialogue(present(Self.file), ["Password": "new"]).plan
+    let plan = try await dialogue(present(Self.file), answering: ["Password": "new"]).plan
     #expect(plan?.password == Array("new".utf8) && plan?.passwordFile == "secret")
   }
 
   @Test func newUserNameDropsTheOldPassword() async throws {
-    let outcome = try await dialogue(present(Self.file), ["User": "other"])
+    let outcome = try await dialogue(present(Self.file), answering: ["User": "other"])
     #expect(outcome.questions("Password").first?.prompt == "Password (is not shown)")
     let mqtt = try #require(outcome.tried.first).mqtt
     #expect(mqtt.username == "other" && mqtt.password == nil && mqtt.passwordFile == nil)
@@ -354,8 +360,7 @@ import Testing
   // MARK: Options instead of questions
 
   @Test func givenOptionsSkipTheirQuestions() async throws {
-    var setup = Setup()
-    setup.given = ["--broker": "broker", "--port": "8883", "--username": "u"]
+    let setup = Setup(["--broker": ["broker"], "--port": ["8883"], "--username": ["u"]])
     let outcome = try await dialogue(PresentConfiguration(path: "/tmp/config.json"), setup)
     let prompts = outcome.asked.map { $0.prompt.split(separator: " ").first }
     #expect(prompts.suffix(4) == ["Does", "File", "Password", "Write"])
@@ -365,7 +370,7 @@ import Testing
   @Test(arguments: [("--broker", "mqtt://x"), ("--port", "99999"), ("--username", "a\u{7}")])
   func invalidOptionsAreUsageErrors(option: String, text: String) async throws {
     let failure = try await dialogue(
-      PresentConfiguration(path: "/tmp/config.json"), unattended([option: text])
+      PresentConfiguration(path: "/tmp/config.json"), unattended([option: [text]])
     ).failure
     #expect(failure?.status == .usage && failure?.text.hasPrefix("\(option): ") == true)
   }
@@ -386,7 +391,8 @@ import Testing
 
   /// For a user that the existing file does not have.
   @Test func givenPasswordIsUsedForAGivenUser() async throws {
-    var answers = try unattended(["--username": "gateway"]).answers(PresentConfiguration(path: "/tmp/c.json"))
+    var answers = try unattended(["--username": ["gateway"]]).answers(
+      PresentConfiguration(path: "/tmp/c.json"))
     answers.setGivenPassword(Array("secret".utf8), in: "/etc/secret")
     try answers.setUsername("gateway")
     let mqtt = try answers.configuration().mqtt
@@ -395,10 +401,8 @@ import Testing
 
   @Test func commandLineDevicesAreWritten() async throws {
     let new = PresentConfiguration(path: "/tmp/config.json")
-    var setup = unattended()
-    setup.devices = ["C5:A1:B2:C3:D4:E5=Kitchen window,Kitchen", "d05a0000c0de"]
-    setup.usesAll = true
-    setup.triesBroker = false
+    let devices = ["C5:A1:B2:C3:D4:E5=Kitchen window,Kitchen", "d05a0000c0de"]
+    let setup = unattended(["--device": devices, "--all": [""], "--no-test": [""]])
     let outcome = try await dialogue(new, setup, found: [[]])
     #expect(outcome.scans == 1, "the addresses are looked for")
     #expect(
@@ -410,14 +414,13 @@ import Testing
         ["match": ["identifier": "D0:5A:00:00:C0:DE"]], .everyMicrobit,
       ])
     for devices in [["kitchen"], ["C5:A1:B2:C3:D4:E5", "c5a1b2c3d4e5=a"]] {
-      setup.devices = devices
-      #expect(throws: CommandFailure.self) { try setup.answers(new) }
+      #expect(throws: CommandFailure.self) { try Setup(["--device": devices]).answers(new) }
     }
   }
 }
 
 extension SetupQuestion {
   fileprivate func begins(with text: String) -> Bool {
-    prompt.drop(while: \.isWhitespace).hasPrefix(text.drop(while: \.isWhitespace))
+    prompt.drop(while: \.isWhitespace).hasPrefix(text)
   }
 }

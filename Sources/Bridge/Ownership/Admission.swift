@@ -11,7 +11,7 @@ import MQTT
 ///
 /// All of that is in retained messages. When a barrier, a message that the gateway sends to itself, arrives, the
 /// retained messages for earlier subscriptions have arrived: mosquitto and ejabberd keep that order.
-final class Ownership: IterationEndHandler, @unchecked Sendable {
+final class Admission: IterationEndHandler, @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   /// How long to wait for a barrier: a broker may not return a client's own messages. On a bad network packets are late
@@ -30,14 +30,15 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
   private var guardBarrier: UInt64 = 0
   private var orphans: [DeviceID: Orphan] = [:]
   private var gatewaysOnline = GatewaysOnline()
-  /// The devices that this gateway owns by their retained `info`; nil: not asked for, as the state database has them.
-  private var published: [DeviceID: DeviceOwnership.Notice]?
+  /// The devices that this gateway owns by their retained `info` and does not know; nil: their topics are reported.
+  private var published: [DeviceID: OwnershipMachine.Notice]? = [:]
 
   /// A device whose topics are retained under an id that it no longer has.
   private struct Orphan {
     let address: BluetoothAddress
     /// The properties whose values may be published.
     let offered: Set<String>
+    var machine: OwnershipMachine
     var barrier: UInt64
   }
 
@@ -47,12 +48,8 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     idGuard = DuplicateIDGuard(run: context.run.description, started: context.started.description)
   }
 
-  /// With a new state database, asks the broker for the devices that an earlier run has published.
-  func start() {
-    guard context.engine.assumeIsolated({ $0.knowsNoDevice }) else { return }
-    published = [:]
-    context.mqtt.subscribe([context.topics.deviceInfos])
-  }
+  /// Asks the broker for the devices that an earlier run has published: the state database may be lost, or older.
+  func start() { context.mqtt.subscribe([context.topics.deviceInfos]) }
 
   var isAdmitted: Bool { idGuard.state == .admitted }
   /// Whether another gateway has the id.
@@ -68,6 +65,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     isBarrierDue = false
     gatewaysOnline = GatewaysOnline()
     idGuard.disconnected()
+    setBarrier(.max)
   }
 
   func connectFailed() { idGuard.connectFailed() }
@@ -101,6 +99,17 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     }
   }
 
+  /// All retained messages arrive again before this barrier.
+  private func setBarrier(_ barrier: UInt64) {
+    for publisher in bridge.publishers { publisher.setBarrier(barrier) }
+    for id in orphans.keys {
+      orphans[id]?.barrier = barrier
+      orphans[id]?.machine.awaitRetained()
+      // Another gateway may own the device by the next connection.
+      if !isConnected { releaseTopics(ofOrphan: id) }
+    }
+  }
+
   func hasArrived(_ barrier: UInt64) -> Bool { barrier <= lastArrived }
 
   /// Handles the message if it is a barrier of this run.
@@ -123,7 +132,10 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     for publisher in bridge.publishers {
       publisher.barrierArrived(number, isOnlyGateway: gatewaysOnline.isEmpty)
     }
-    for (id, orphan) in orphans where orphan.barrier <= number { clearOrphan(id) }
+    for (id, orphan) in orphans where orphan.barrier <= number {
+      orphans[id]?.barrier = .max
+      feed(id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: gatewaysOnline.isEmpty) }
+    }
   }
 
   // MARK: The gateway's id
@@ -133,8 +145,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
       switch action {
       case .sendBarrier:
         guardBarrier = sendBarrier()
-        for publisher in bridge.publishers { publisher.setBarrier(guardBarrier) }
-        for id in orphans.keys { orphans[id]?.barrier = guardBarrier }
+        setBarrier(guardBarrier)
       case .admit:
         bridge.admitted()
         reconcile(upTo: max(guardBarrier, lastArrived))
@@ -184,7 +195,7 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
 
   /// Whether this gateway answers commands for the device: unless another one owns it and is online.
   func isResponsible(for publisher: DevicePublisher) -> Bool {
-    switch publisher.ownership.owner {
+    switch publisher.owner {
     case .unknown, .this: true
     case .other(let gateway): !gatewaysOnline.contains(gateway)
     }
@@ -192,23 +203,30 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
 
   // MARK: Lost devices
 
-  /// The `info` of a device that this run does not know.
+  /// The `info` of an id that no device has in this run.
   func received(info payload: [UInt8], ofUnknown id: DeviceID) {
-    if orphans[id] != nil { return received(info: payload, ofOrphan: id) }
-    guard let count = published?.count, count < DeviceManager.capacity,
-      let notice = DeviceOwnership.Notice(payload), notice.gateway == context.gateway
-    else { return }
-    published?[id] = notice
+    let notice = OwnershipMachine.Notice(payload, .microbit)
+    // Unreadable.
+    if notice == nil, !payload.isEmpty { return }
+    let isOwn = notice?.gateway == context.gateway
+    if isOwn, let address = notice?.address { bridge.publisher(address)?.received(formerInfo: payload) }
+    if orphans[id] != nil {
+      feed(id) { $0.received(notice, OwnershipMachine.Here(), isOwnerOnline: false) }
+    } else if isOwn, let count = published?.count, count < DeviceManager.capacity {
+      published?[id] = notice
+    }
   }
 
   /// A device that has not been found yet is offline: the last run may have been killed while it was online. If it is
-  /// known under another id, its topics under the old one are cleared.
+  /// known under another id, or was removed, its topics under the old one are cleared.
   private func reportAbsentDevices() {
     guard let published else { return }
     self.published = nil
     context.mqtt.unsubscribe([context.topics.deviceInfos])
-    for (id, notice) in published where bridge.publisher(id) == nil {
-      if let address = notice.address, bridge.publisher(address) != nil {
+    for (id, notice) in published where bridge.publisher(id) == nil && orphans[id] == nil {
+      if let address = notice.address,
+        bridge.publisher(address) != nil || context.engine.assumeIsolated({ $0.isRemoved(address) })
+      {
         foundOrphan(id, of: address, offered: notice.properties)
       } else {
         context.log.notice(
@@ -227,24 +245,40 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
 
   /// Clears the topics of a device that is no longer configured or has another id, unless another gateway owns it, or
   /// is to own it; if the id is another device's now, only what that one does not publish.
-  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
+  /// - Parameter isSettled: whether it is known that no other gateway owns it.
+  func foundOrphan(
+    _ id: DeviceID, of address: BluetoothAddress, offered: Set<String>, isSettled: Bool = false
+  ) {
     guard orphans[id] == nil else { return }
     if let publisher = bridge.publisher(id) {
       storeID(of: address)
       return idPassed(from: address, offered: offered, to: publisher)
     }
     context.mqtt.subscribe([TopicFilter(topics(of: id).info)])
-    orphans[id] = Orphan(address: address, offered: offered, barrier: sendBarrier())
+    orphans[id] = Orphan(
+      address: address, offered: offered, machine: OwnershipMachine(context.gateway, address, isOrphan: true),
+      barrier: isSettled ? .max : sendBarrier())
+    if isSettled { feed(id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: false) } }
   }
 
-  private func received(info payload: [UInt8], ofOrphan id: DeviceID) {
-    guard let notice = DeviceOwnership.Notice(payload), notice.gateway != context.gateway,
-      let orphan = removeOrphan(id)
-    else { return }
-    if notice.address ?? orphan.address == orphan.address {
-      bridge.companion?.ownedElsewhere(orphan.address)
-    } else {
-      reportRemoved(orphan.address)
+  private func feed(
+    _ id: DeviceID, _ input: (inout OwnershipMachine) -> [OwnershipMachine.Action]
+  ) {
+    guard orphans[id] != nil else { return }
+    for action in input(&orphans[id]!.machine) {
+      switch action {
+      case .clear: clearOrphan(id)
+      case .cleared: _ = removeOrphan(id)
+      case .leave(let isSameDevice):
+        releaseTopics(ofOrphan: id)
+        guard let orphan = removeOrphan(id) else { return }
+        if isSameDevice {
+          bridge.companion?.ownedElsewhere(orphan.address)
+        } else {
+          reportRemoved(orphan.address)
+        }
+      case .setOwner, .moved, .publish, .publishOffline, .release, .yieldID: break
+      }
     }
   }
 
@@ -276,19 +310,26 @@ final class Ownership: IterationEndHandler, @unchecked Sendable {
     context.engine.assumeIsolated { $0.storeID(of: address) }
   }
 
-  /// No gateway owns it.
+  /// No gateway owns it. When the cleared `info` returns from the broker, all its topics are cleared.
   private func clearOrphan(_ id: DeviceID) {
-    guard let orphan = removeOrphan(id) else { return }
-    let topics = topics(of: id)
+    guard let orphan = orphans[id] else { return }
     if context.engine.assumeIsolated({ $0.isPinnedElsewhere(orphan.address) }) {
       // That gateway has not found it yet.
-      publishOffline(topics)
+      publishOffline(topics(of: id))
+      _ = removeOrphan(id)
     } else {
-      for topic in topics.states + topics.states(ofOtherProperties: orphan.offered) {
-        context.clearState(topic)
-      }
+      for topic in topics(ofOrphan: id) { context.clearState(topic) }
       reportRemoved(orphan.address)
     }
+  }
+
+  private func releaseTopics(ofOrphan id: DeviceID) {
+    for topic in topics(ofOrphan: id) { context.mqtt.releaseState(topic) }
+  }
+
+  private func topics(ofOrphan id: DeviceID) -> [TopicName] {
+    let topics = topics(of: id)
+    return topics.states(ofOtherProperties: orphans[id]?.offered ?? []) + topics.states
   }
 
   /// With every property of the built-in profile, besides those that the device is known to have offered.

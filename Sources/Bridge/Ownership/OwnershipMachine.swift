@@ -1,0 +1,178 @@
+import Configuration
+import Devices
+import GATT
+import JSON
+
+/// Which gateway owns a device and so writes the retained topics of one of its ids: the one that has its link, or had it
+/// last. The owner's `info` carries what gateways hand over to each other.
+///
+/// A pure machine. It follows the other gateways by the retained `info`; the last one that the broker has counts. A device
+/// that has another id by now, or is removed, leaves an orphan: a machine for its former id, until the topics are cleared,
+/// or another gateway owns them.
+struct OwnershipMachine: Equatable, Sendable {
+  enum Action: Equatable, Sendable {
+    /// Tell the engine who owns it, and what was handed over. If it is taken over, another gateway uses it; `hasNewLink`:
+    /// by a link, or a visit, that was not known yet.
+    case setOwner(Handover?, isTakenOver: Bool = false, hasNewLink: Bool = false)
+    /// This gateway has taken it over from the one of this `info`.
+    case moved(Notice)
+    /// Publish `info`, availability, and what follows.
+    case publish
+    /// No gateway is known to own it: publish that it is offline.
+    case publishOffline
+    /// Another gateway owns it: publish nothing about it any more.
+    case release
+    /// Its id is another gateway's: get another one.
+    case yieldID(to: GatewayID)
+    /// No gateway owns the orphan's topics: clear them, `info` last.
+    case clear
+    /// They are cleared.
+    case cleared
+    /// An orphan's topics are another gateway's: of the same device, or of another one.
+    case leave(isSameDevice: Bool)
+  }
+
+  /// The owner, as in a device's `info`.
+  struct Notice: Equatable, Sendable {
+    let gateway: GatewayID
+    var area: String?
+    /// The begin of its link, or of its last visit; nil while it is offline. RFC 3339, UTC with milliseconds, which
+    /// sorts by time.
+    var liveSince: String?
+    /// The properties that are used there.
+    var properties: Set<String> = []
+    /// The device's address, if it is given.
+    var address: BluetoothAddress?
+    var handover = Handover()
+  }
+
+  /// What is the case at this gateway.
+  struct Here: Equatable, Sendable {
+    /// As ``Notice/liveSince``.
+    var onlineSince: String?
+    var isOnDemand = false
+    /// Of what it hands over.
+    var revision = 0
+    /// Whether it may publish, on this connection to the broker.
+    var isAdmitted = true
+  }
+
+  private(set) var owner = Owner.unknown
+  private let this: GatewayID
+  private let address: BluetoothAddress
+  private let isOrphan: Bool
+  /// The last one of another gateway.
+  private var last: Notice?
+  /// Whether all that the broker retains for the device has arrived, on this connection.
+  private var isSettled = false
+  /// Whether an `info` of another gateway has arrived, on this connection.
+  private var isConfirmed = false
+
+  init(_ this: GatewayID, _ address: BluetoothAddress, isOrphan: Bool = false) {
+    self.this = this
+    self.address = address
+    self.isOrphan = isOrphan
+  }
+
+  var isElsewhere: Bool {
+    switch owner {
+    case .other: true
+    case .unknown, .this: false
+    }
+  }
+
+  /// Whether its topics may be cleared: no other gateway has them.
+  var mayClear: Bool { isSettled && !isElsewhere }
+
+  // MARK: Inputs
+
+  /// The broker is yet to send what it retains: there is a new subscription or connection, or none.
+  mutating func awaitRetained() { (isSettled, isConfirmed) = (false, false) }
+
+  /// The device is online, or visited, or offline.
+  mutating func availabilityChanged(_ here: Here) -> [Action] {
+    guard here.onlineSince != nil else { return owner == .this ? [.publish] : [] }
+    let before = isElsewhere ? last : nil
+    owner = .this
+    return (before.map { [.moved($0)] } ?? []) + [.publish]
+  }
+
+  /// All that the broker retains for the device has arrived. What an earlier run published may be out of date.
+  /// - Parameter isOnlyGateway: whether no other gateway is online.
+  mutating func settle(_ here: Here, isOnlyGateway: Bool) -> [Action] {
+    isSettled = true
+    if isOrphan { return [.clear] }
+    switch owner {
+    case .other:
+      if isConfirmed { return [] }
+      // It was removed there while this gateway had no connection, or the broker has lost it.
+      owner = .unknown
+      return [.setOwner(nil)]
+    case .this: return here.onlineSince == nil ? [.setOwner(nil), .publish] : []
+    // Another gateway may just have found it, and not have published that yet.
+    case .unknown: return isOnlyGateway ? [.publishOffline] : []
+    }
+  }
+
+  /// The `info` has arrived, from any gateway; nil: it was cleared.
+  mutating func received(_ notice: Notice?, _ here: Here, isOwnerOnline: Bool) -> [Action] {
+    guard let notice else { return cleared() }
+    let isSameDevice = notice.address ?? address == address
+    if notice.gateway == this { return receivedOwn(isSameDevice ? notice : nil, here) }
+    if isOrphan { return [.leave(isSameDevice: isSameDevice)] }
+    guard isSameDevice else { return receivedOtherDevice(notice, here) }
+    let hasNewLink =
+      notice.liveSince != nil && (notice.gateway != last?.gateway || notice.liveSince != last?.liveSince)
+    // One that visits the device keeps it, though this gateway has visited it, later, before it was admitted.
+    let keepsOwner = here.isOnDemand && hasNewLink && isOwnerOnline && !here.isAdmitted
+    if !keepsOwner, hasLaterLink(than: notice, here) {
+      // The device came online here before the `info` of its earlier owner arrived.
+      return (isSettled ? [] : [.moved(notice)]) + [.setOwner(notice.handover), .publish]
+    }
+    last = notice
+    owner = .other(notice.gateway)
+    isConfirmed = true
+    let isTakenOver = isOwnerOnline || here.onlineSince != nil
+    return [.release, .setOwner(notice.handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)]
+  }
+
+  /// The broker has cleared the `info`: the device was removed at its owner.
+  private mutating func cleared() -> [Action] {
+    if isOrphan { return isSettled ? [.cleared] : [] }
+    switch owner {
+    // By another gateway that did not know of this one.
+    case .this: return [.publish]
+    case .unknown: return []
+    case .other:
+      owner = .unknown
+      return [.setOwner(Handover())]
+    }
+  }
+
+  /// This gateway's own: of an earlier run, an older one of this run, or one that was on its way to the broker when
+  /// another gateway took the device over. Also of an id that the device had in an earlier run.
+  /// - Parameter notice: nil: of another device.
+  private mutating func receivedOwn(_ notice: Notice?, _ here: Here) -> [Action] {
+    if isOrphan || notice == nil && isElsewhere { return [] }
+    let wasOwner = owner == .this
+    owner = .this
+    guard let notice else { return [] }
+    let isCurrent = notice.liveSince == here.onlineSince && notice.handover.revision >= here.revision
+    return [.setOwner(notice.handover)] + (wasOwner || isCurrent || !isSettled ? [] : [.publish])
+  }
+
+  /// Another gateway uses this id for another device. Of two that are online the earlier one keeps it.
+  private func receivedOtherDevice(_ notice: Notice, _ here: Here) -> [Action] {
+    guard let since = notice.liveSince else { return [] }
+    if let own = here.onlineSince, (own, this.description) < (since, notice.gateway.description) {
+      return [.publish]
+    }
+    return [.yieldID(to: notice.gateway)]
+  }
+
+  /// Of two links the later one counts: the id of the gateway decides between two that are as new.
+  private func hasLaterLink(than notice: Notice, _ here: Here) -> Bool {
+    guard let since = here.onlineSince else { return false }
+    return (since, this.description) > (notice.liveSince ?? "", notice.gateway.description)
+  }
+}

@@ -1,0 +1,123 @@
+import JSON
+
+/// Options of a device that are set in one place: in an entry of config.json, or by requests. Each option of the
+/// ``DeviceOptionTable`` is a property, which is nil where the option is not set.
+@dynamicMemberLookup
+package struct DeviceOptions: Sendable, Equatable {
+  /// Valid values, by the options' names.
+  var values: [String: JSONValue] = [:]
+
+  /// Nothing is set.
+  package init() {}
+
+  /// The value that is set; nil: none.
+  package subscript<Value, Effective>(
+    dynamicMember path: KeyPath<DeviceOptionTable, DeviceOption<Value, Effective>>
+  ) -> Value? {
+    get {
+      let option = DeviceOptionTable()[keyPath: path]
+      return values[option.name].flatMap(option.value)
+    }
+    set {
+      let option = DeviceOptionTable()[keyPath: path]
+      values[option.name] = newValue.flatMap(option.rule.write)
+    }
+  }
+
+  /// The JSON of an option; nil: it is not set.
+  package subscript(option: any DeviceOptionDeclaration) -> JSONValue? { values[option.name] }
+
+  package var isEmpty: Bool { values.isEmpty }
+
+  /// With what `other` sets.
+  package func merging(_ other: DeviceOptions) -> DeviceOptions {
+    var merged = self
+    merged.values.merge(other.values) { $1 }
+    return merged
+  }
+
+  /// ``desired`` with ``period``.
+  package var desiredValues: [Named<JSONValue>] {
+    (self.desired ?? []) + (periodJSON.map { [Named("period", $0)] } ?? [])
+  }
+
+  /// In a patch it can be `null`.
+  private var periodJSON: JSONValue? { self[DeviceOptionTable().period] }
+
+  /// `period` is short for `desired.period`.
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    guard periodJSON != nil, self.desired?.contains(where: { $0.name == "period" }) == true else { return [] }
+    return [
+      path.key("period").error("period and desired.period must not be combined", hint: "give one of them")
+    ]
+  }
+}
+
+// MARK: As they are stored
+
+extension DeviceOptions {
+  /// An object of what is set.
+  package var json: JSONValue {
+    .object(
+      JSONObject(
+        DeviceOptionTable.all.compactMap { option in
+          self[option].map { JSONObject.Member(name: option.name, value: $0) }
+        }))
+  }
+
+  /// Nil if it is not an object, or a value is not valid. Other members are ignored.
+  package init?(_ json: JSONValue) {
+    guard case .object(let object) = json else { return nil }
+    var errors: [ConfigurationError] = []
+    for option in DeviceOptionTable.all {
+      values[option.name] = object[option.name].flatMap { option.check($0, at: .root, &errors) }
+    }
+    guard errors.isEmpty else { return nil }
+  }
+}
+
+// MARK: Changes
+
+/// What a request changes of a device's options: a JSON merge patch (RFC 7396). `null` restores what config.json says.
+package struct DeviceOptionsPatch: Sendable, Equatable {
+  /// Values, also `null`.
+  package var options = DeviceOptions()
+
+  /// Changes nothing.
+  package init() {}
+
+  /// What it sets.
+  package var set: DeviceOptions {
+    var set = options
+    set.values = options.values.filter { $0.value != .null }
+    return set
+  }
+
+  /// The desired values that it sets; `null`: back to what config.json says.
+  package var desired: [Named<JSONValue>] { options.desiredValues }
+}
+
+extension DeviceOptionsPatch: ConfigurationSection {
+  /// Those of `device/options`.
+  package static var keys: [ConfigurationKey<Self>] {
+    DeviceOptionTable.all.filter { $0.requests.hint == nil }
+      .map { ConfigurationKey($0, \.options, allowsNull: true) }
+  }
+
+  package static var elsewhere: [String: String] {
+    let others = DeviceOptionTable.all.compactMap { option in option.requests.hint.map { (option.name, $0) } }
+    return Dictionary(others + [("match", DeviceOptionRequests.onlyInTheFile)]) { $1 }
+  }
+
+  package func problems(at path: ConfigurationPath) -> [ConfigurationError] { options.problems(at: path) }
+}
+
+extension DeviceOptions {
+  /// Applies a patch. The desired values are stored elsewhere.
+  package mutating func merge(_ patch: DeviceOptionsPatch) {
+    for option in DeviceOptionTable.all where !option.setsValues {
+      guard let value = patch.options[option] else { continue }
+      values[option.name] = value == .null ? nil : value
+    }
+  }
+}

@@ -1,0 +1,204 @@
+import Configuration
+import GATT
+import Testing
+
+@testable import Bridge
+@testable import Devices
+
+@Suite struct OwnershipMachineTests {
+  private typealias Machine = OwnershipMachine
+  private typealias Notice = OwnershipMachine.Notice
+  private static let this = GatewayID("this")!
+  private static let other = GatewayID("other")!
+  private static let address = BluetoothAddress(truncating: 1)
+
+  /// A machine, and what is the case at its gateway.
+  private struct Bench {
+    var machine = Machine(OwnershipMachineTests.this, OwnershipMachineTests.address)
+    var here = Machine.Here()
+
+    mutating func online(_ second: Int?) -> [Machine.Action] {
+      here.onlineSince = second.map(time)
+      return machine.availabilityChanged(here)
+    }
+
+    mutating func received(_ notice: Notice?, isOwnerOnline: Bool = true) -> [Machine.Action] {
+      machine.received(notice, here, isOwnerOnline: isOwnerOnline)
+    }
+
+    mutating func settle(isOnlyGateway: Bool = true) -> [Machine.Action] {
+      machine.settle(here, isOnlyGateway: isOnlyGateway)
+    }
+  }
+
+  private static func notice(
+    _ gateway: GatewayID = other, since second: Int? = nil, of address: BluetoothAddress? = address,
+    revision: Int = 0, isDeleted: Bool = false
+  ) -> Notice {
+    Notice(
+      gateway: gateway, area: "Hall", liveSince: second.map(time), address: address,
+      handover: Handover(isDeleted: isDeleted, revision: revision))
+  }
+
+  private static func takenOver(_ notice: Notice, hasNewLink: Bool = true) -> [Machine.Action] {
+    [.release, .setOwner(notice.handover, isTakenOver: true, hasNewLink: hasNewLink)]
+  }
+
+  @Test func gatewayOwnsADeviceThatIsOnlineThere() {
+    var bench = Bench()
+    #expect(bench.machine.owner == .unknown)
+    #expect(bench.online(1) == [.publish])
+    #expect(bench.machine.owner == .this)
+    #expect(bench.online(nil) == [.publish])
+    #expect(bench.machine.owner == .this)
+  }
+
+  @Test func infoOfAnEarlierRunCountsAsOwn() {
+    var bench = Bench()
+    let notice = Self.notice(Self.this, since: 1, revision: 4)
+    #expect(bench.received(notice) == [.setOwner(notice.handover)])
+    #expect(bench.machine.owner == .this)
+    #expect(bench.received(Self.notice(Self.this, of: BluetoothAddress(truncating: 2))) == [])
+    #expect(bench.settle() == [.setOwner(nil), .publish])
+  }
+
+  @Test func deviceOwnedByAnotherGatewayIsReleased() {
+    var bench = Bench()
+    _ = bench.online(1)
+    _ = bench.online(nil)
+    let notice = Self.notice(since: 2)
+    #expect(bench.received(notice) == Self.takenOver(notice))
+    #expect(bench.machine.owner == .other(Self.other))
+    #expect(bench.machine.owner == .other(Self.other))
+    #expect(bench.settle() == [])
+  }
+
+  /// It was on its way to the broker when another gateway took the device over: the others take this one for the owner.
+  @Test func lastInfoAtTheBrokerNamesTheOwner() {
+    var bench = Bench()
+    _ = bench.received(Self.notice(since: 2))
+    _ = bench.settle()
+    let late = Self.notice(Self.this, since: 1)
+    #expect(bench.received(late) == [.setOwner(late.handover), .publish])
+    #expect(bench.machine.owner == .this)
+    _ = bench.received(Self.notice(since: 2))
+    let current = Self.notice(Self.this)
+    #expect(bench.received(current) == [.setOwner(current.handover)], "nothing to correct")
+  }
+
+  @Test func ownerThatHasRemovedTheDeviceInAnOutageIsForgotten() {
+    var bench = Bench()
+    _ = bench.received(Self.notice())
+    #expect(bench.settle() == [])
+    bench.machine.awaitRetained()
+    #expect(bench.settle() == [.setOwner(nil)])
+    #expect(bench.machine.owner == .unknown)
+  }
+
+  @Test func previousOwnerIsKnownWhenTheDeviceReturns() {
+    var bench = Bench()
+    _ = bench.received(Self.notice())
+    #expect(bench.online(1) == [.moved(Self.notice()), .publish])
+    #expect(bench.machine.owner == .this)
+  }
+
+  @Test func laterLinkDeterminesTheOwner() {
+    var bench = Bench()
+    _ = bench.settle()
+    _ = bench.online(10)
+    for notice in [Self.notice(since: 9), Self.notice()] {
+      #expect(bench.received(notice) == [.setOwner(notice.handover), .publish])
+    }
+    #expect(bench.machine.owner == .this)
+    #expect(bench.received(Self.notice(since: 11)) == Self.takenOver(Self.notice(since: 11)))
+  }
+
+  @Test func twoLinksOfTheSameAgeHaveOneOwner() {
+    let notice = Self.notice(since: 10)
+    var (here, there) = (Bench(), Bench())
+    there.machine = Machine(Self.other, Self.address)
+    for settled in [false, true] {
+      _ = here.online(10)
+      _ = there.online(10)
+      #expect(here.received(notice).first == (settled ? .setOwner(notice.handover) : .moved(notice)))
+      #expect(here.machine.owner == .this)
+      #expect(there.received(Self.notice(Self.this, since: 10)).first == .release)
+      _ = here.settle()
+    }
+  }
+
+  @Test func gatewayThatVisitedTheDeviceKeepsIt() {
+    var bench = Bench()
+    bench.here = Machine.Here(isOnDemand: true, isAdmitted: false)
+    _ = bench.online(10)
+    #expect(bench.received(Self.notice()).last == .publish, "no visit")
+    #expect(bench.received(Self.notice(since: 5), isOwnerOnline: false).last == .publish)
+    #expect(bench.received(Self.notice(since: 5)) == Self.takenOver(Self.notice(since: 5)))
+    // Taken over when a visit was overdue: the same `info` again is no visit.
+    _ = bench.online(20)
+    #expect(bench.received(Self.notice(since: 5)).last == .publish)
+    #expect(bench.machine.owner == .this)
+  }
+
+  @Test func infoWithoutANewVisitIsTold() {
+    var bench = Bench()
+    for (since, isNew) in [(5, true), (5, false), (10, true), (nil, false), (nil, false)] {
+      let notice = Self.notice(since: since)
+      #expect(bench.received(notice) == Self.takenOver(notice, hasNewLink: isNew))
+    }
+    let notice = Self.notice(GatewayID("third")!, since: 10)
+    #expect(bench.received(notice) == Self.takenOver(notice))
+  }
+
+  @Test func clearedInfoLeavesTheDeviceWithoutOwner() {
+    var bench = Bench()
+    _ = bench.received(Self.notice(revision: 3, isDeleted: true))
+    #expect(bench.received(nil) == [.setOwner(Handover())], "not deleted any more")
+    #expect(bench.machine.owner == .unknown)
+    _ = bench.online(10)
+    #expect(bench.received(nil) == [.publish])
+    #expect(bench.machine.owner == .this)
+  }
+
+  // MARK: Ids
+
+  @Test func earlierOfTwoDevicesKeepsTheID() {
+    var bench = Bench()
+    let another = BluetoothAddress(truncating: 2)
+    #expect(bench.received(Self.notice(of: another)) == [], "that one is offline")
+    #expect(bench.received(Self.notice(since: 5, of: another)) == [.yieldID(to: Self.other)])
+    _ = bench.online(4)
+    #expect(bench.received(Self.notice(since: 5, of: another)) == [.publish])
+    #expect(bench.received(Self.notice(since: 3, of: another)) == [.yieldID(to: Self.other)])
+  }
+
+  @Test func orphanIsClearedUnlessAnotherGatewayHasIt() {
+    for (address, isSame) in [(Self.address, true), (nil, true), (BluetoothAddress(truncating: 2), false)] {
+      var orphan = Machine(Self.this, Self.address, isOrphan: true)
+      let here = Machine.Here()
+      #expect(orphan.received(Self.notice(Self.this), here, isOwnerOnline: false) == [])
+      #expect(orphan.received(nil, here, isOwnerOnline: false) == [])
+      var other = orphan
+      #expect(orphan.settle(here, isOnlyGateway: false) == [.clear])
+      #expect(orphan.received(nil, here, isOwnerOnline: false) == [.cleared])
+      let notice = Self.notice(of: address)
+      #expect(other.received(notice, here, isOwnerOnline: false) == [.leave(isSameDevice: isSame)])
+    }
+  }
+
+  @Test func topicsMayBeClearedOnceAllThatIsRetainedHasArrived() {
+    var bench = Bench()
+    #expect(!bench.machine.mayClear)
+    _ = bench.settle()
+    #expect(bench.machine.mayClear)
+    bench.machine.awaitRetained()
+    #expect(!bench.machine.mayClear)
+    _ = bench.received(Self.notice())
+    _ = bench.settle()
+    #expect(!bench.machine.mayClear)
+  }
+}
+
+private func time(_ second: Int) -> String {
+  "2026-01-01T00:00:\(second < 10 ? "0" : "")\(second).000Z"
+}

@@ -1,0 +1,674 @@
+import Configuration
+import GATT
+import TestSupport
+
+@testable import Bridge
+@testable import Devices
+
+/// A few gateways with their machines, a broker that delivers in order on each connection, and devices that move.
+///
+/// What is around ``OwnershipMachine`` is a model: of `DevicePublisher` and `Admission`, which run it, of the engine, the
+/// state database, and the MQTT client with its table of retained state.
+struct OwnershipModel {
+  enum Topic: Hashable {
+    case info(Int)
+    case availability(Int)
+    case value(Int)
+    /// Home Assistant's.
+    case document(Int)
+    case state(Int)
+  }
+
+  enum Payload: Equatable {
+    case empty
+    case info(OwnershipMachine.Notice)
+    case online(Bool)
+    case by(gateway: Int)
+  }
+
+  enum Upward {
+    case publish(Topic, Payload, version: Int)
+    case subscribe([Topic])
+    case barrier(UInt64)
+  }
+
+  enum Downward {
+    case message(Topic, Payload)
+    case acknowledged(Topic, version: Int)
+    case barrier(UInt64)
+    case command(device: Int, PublishedDesired)
+  }
+
+  /// What the state database has of a device.
+  ///
+  /// It is written at once that a device is announced, and that one without an owner is published as offline: nothing else
+  /// tells the next run.
+  struct Record: Equatable {
+    var id: Int?
+    /// By request.
+    var name: Int
+    var isRemoved = false
+    var desired = PublishedDesired.noOverride
+    var isDeleted = false
+    var isAnnounced = false
+    var revision = 0
+  }
+
+  /// A device at a gateway.
+  struct Publisher {
+    var id: Int
+    var machine: OwnershipMachine
+    var barrier = UInt64.max
+    var onlineSince: String?
+    /// It is deleted, and its document is cleared.
+    var isDocumentCleared = false
+    /// The document of another gateway is to be replaced, after a pause.
+    var isDocumentDue = false
+  }
+
+  struct Orphan {
+    let device: Int
+    var machine: OwnershipMachine
+    var barrier: UInt64
+  }
+
+  struct Gateway {
+    let id: GatewayID
+    let clockError: Int
+    var records: [Record]
+    /// What is written of them.
+    var saved: [Record]
+    var isRunning = false
+    var isConnected = false
+    var isAdmitted = false
+    var publishers: [Publisher?]
+    var orphans: [Int: Orphan] = [:]
+    var online: Set<GatewayID> = []
+    var barriers: UInt64 = 0
+    var guardBarrier: UInt64 = 0
+    /// The devices that it owns by their `info`; nil: not asked for.
+    var published: [Int: OwnershipMachine.Notice]?
+    /// The client's state of each topic.
+    var table: [Topic: (payload: Payload, version: Int)] = [:]
+    var queue: [(topic: Topic, payload: Payload, version: Int?)] = []
+    var up: [Upward] = []
+    var down: [Downward] = []
+    /// The broker has not noticed yet that it is gone.
+    var isWillDue = false
+    var filters: Set<Topic> = []
+  }
+
+  static let deviceCount = 3
+  static let idCount = 8
+  /// This device is connected on demand.
+  static let onDemand = 2
+
+  var random: SplitMix64
+  var gateways: [Gateway]
+  var retained: [Topic: Payload] = [:]
+  /// The gateways that receive each device.
+  var range: [Set<Int>]
+  /// The gateway that has its link.
+  var links: [Int?]
+  /// The id that a user wants each device to have.
+  var names: [Int]
+  /// The newest that any `info` has said of each device since it was removed last.
+  var newest: [Handover?]
+  /// The gateway that published an older one after it was killed, or lost its connection, before it could learn that.
+  var isExcused: [Bool]
+  /// The device that was removed, by the version of the message that clears its `info`.
+  var removals: [Int: Int] = [:]
+  var clock = 1_000_000
+  var version = 0
+  var commands = 20
+
+  init(seed: UInt64) {
+    random = SplitMix64(state: seed)
+    let count = Int.random(in: 2...5, using: &random)
+    let skew = Bool.random(using: &random) ? 200 : 0
+    names = Array(0..<Self.deviceCount)
+    links = Array(repeating: nil, count: Self.deviceCount)
+    newest = Array(repeating: nil, count: Self.deviceCount)
+    range = Array(repeating: [], count: Self.deviceCount)
+    isExcused = Array(repeating: false, count: Self.deviceCount)
+    gateways = []
+    let records = names.map { Record(name: $0) }
+    for number in 0..<count {
+      gateways.append(
+        Gateway(
+          id: GatewayID("g\(number)")!, clockError: Int.random(in: 0...skew, using: &random),
+          records: records,
+          saved: records, publishers: records.map { _ in nil }))
+    }
+  }
+
+  mutating func chance(_ count: Int) -> Bool { Int.random(in: 0..<count, using: &random) == 0 }
+  mutating func any(_ count: Int) -> Int { Int.random(in: 0..<count, using: &random) }
+  func now(_ g: Int) -> Int { clock + gateways[g].clockError }
+
+  // MARK: The broker
+
+  /// The broker handles the next packet of a gateway.
+  mutating func handleNext(of g: Int) {
+    switch gateways[g].up.removeFirst() {
+    case .publish(let topic, let payload, let version):
+      publish(topic, payload)
+      if let device = removals[version] { newest[device] = nil }
+      gateways[g].down.append(.acknowledged(topic, version: version))
+    case .subscribe(let topics):
+      for topic in topics {
+        gateways[g].filters.insert(topic)
+        if case .document = topic { continue }
+        if let payload = retained[topic] { gateways[g].down.append(.message(topic, payload)) }
+      }
+    case .barrier(let number): gateways[g].down.append(.barrier(number))
+    }
+  }
+
+  mutating func publish(_ topic: Topic, _ payload: Payload) {
+    retained[topic] = payload == .empty ? nil : payload
+    if case .info(let notice) = payload {
+      let device = Int(notice.address!.value)
+      if newest[device].map({ $0.revision < notice.handover.revision }) ?? true {
+        newest[device] = notice.handover
+        isExcused[device] = false
+      }
+    }
+    for g in gateways.indices where gateways[g].isConnected && gateways[g].filters.contains(topic) {
+      gateways[g].down.append(.message(topic, payload))
+    }
+  }
+
+  mutating func noticeLoss(of g: Int) {
+    guard gateways[g].isWillDue else { return }
+    gateways[g].isWillDue = false
+    publish(.state(g), .online(false))
+  }
+
+  // MARK: A gateway's connection
+
+  mutating func connect(_ g: Int) {
+    noticeLoss(of: g)
+    gateways[g].isConnected = true
+    gateways[g].filters = []
+    var topics = gateways.indices.map(Topic.state)
+    if gateways[g].published != nil { topics += (0..<Self.idCount).map(Topic.info) }
+    for (device, publisher) in gateways[g].publishers.enumerated() {
+      if let publisher { topics += [.info(publisher.id), .availability(publisher.id), .document(device)] }
+    }
+    topics += gateways[g].orphans.keys.sorted().map(Topic.info)
+    gateways[g].up = [.subscribe(topics)]
+    gateways[g].guardBarrier = sendBarrier(g)
+    setBarriers(of: g, gateways[g].guardBarrier)
+  }
+
+  mutating func disconnect(_ g: Int) {
+    // What was on its way arrives, up to some packet.
+    for _ in 0..<any(gateways[g].up.count + 1) { handleNext(of: g) }
+    excuse(g)
+    gateways[g].up = []
+    gateways[g].down = []
+    gateways[g].queue = []
+    (gateways[g].isConnected, gateways[g].isAdmitted) = (false, false)
+    gateways[g].online = []
+    gateways[g].isWillDue = true
+    setBarriers(of: g, .max)
+  }
+
+  /// What the gateway has published last is older than what another one had before, and it will not learn that.
+  mutating func excuse(_ g: Int) {
+    for case .info(let notice) in retained.values where notice.gateway == gateways[g].id {
+      let device = Int(notice.address!.value)
+      if let newest = newest[device], notice.handover.revision < newest.revision { isExcused[device] = true }
+    }
+  }
+
+  mutating func sendBarrier(_ g: Int) -> UInt64 {
+    guard gateways[g].isConnected else { return .max }
+    gateways[g].barriers += 1
+    gateways[g].up.append(.barrier(gateways[g].barriers))
+    return gateways[g].barriers
+  }
+
+  mutating func setBarriers(of g: Int, _ barrier: UInt64) {
+    for device in gateways[g].publishers.indices {
+      gateways[g].publishers[device]?.barrier = barrier
+      gateways[g].publishers[device]?.machine.awaitRetained()
+    }
+    for id in gateways[g].orphans.keys {
+      gateways[g].orphans[id]?.barrier = barrier
+      gateways[g].orphans[id]?.machine.awaitRetained()
+      if !gateways[g].isConnected { for topic in Self.topics(id) { release(g, topic) } }
+    }
+  }
+
+  mutating func subscribe(_ g: Int, _ topics: [Topic]) {
+    if gateways[g].isConnected { gateways[g].up.append(.subscribe(topics)) }
+  }
+
+  mutating func set(_ g: Int, _ topic: Topic, _ payload: Payload) {
+    version += 1
+    gateways[g].table[topic] = (payload, version)
+    if gateways[g].isAdmitted { gateways[g].queue.append((topic, payload, version)) }
+  }
+
+  mutating func release(_ g: Int, _ topic: Topic) { gateways[g].table[topic] = nil }
+
+  /// The end of the loop iteration: what is still to be sent is sent.
+  mutating func flush(_ g: Int) {
+    for (topic, payload, version) in gateways[g].queue {
+      if let version, gateways[g].table[topic]?.version != version { continue }
+      gateways[g].up.append(.publish(topic, payload, version: version ?? 0))
+    }
+    gateways[g].queue = []
+  }
+
+  // MARK: What a gateway receives
+
+  mutating func receiveNext(_ g: Int) {
+    switch gateways[g].down.removeFirst() {
+    case .acknowledged(let topic, let version):
+      if let state = gateways[g].table[topic], state.version == version, state.payload == .empty {
+        gateways[g].table[topic] = nil
+      }
+    case .barrier(let number):
+      if number == gateways[g].guardBarrier { admit(g) }
+      reconcile(g, upTo: number)
+    case .message(let topic, let payload): receive(g, topic, payload)
+    case .command(let device, let value):
+      guard gateways[g].isAdmitted, isResponsible(g, device) else { break }
+      gateways[g].records[device].desired = value
+      revise(g, device)
+    }
+    flush(g)
+  }
+
+  mutating func admit(_ g: Int) {
+    gateways[g].isAdmitted = true
+    let before = version
+    reconcile(g, upTo: gateways[g].guardBarrier)
+    // Everything that is not queued by now.
+    let rest = gateways[g].table.filter { $0.value.version <= before }.sorted {
+      $0.value.version < $1.value.version
+    }
+    gateways[g].queue.insert(contentsOf: rest.map { ($0.key, $0.value.payload, $0.value.version) }, at: 0)
+    for device in gateways[g].publishers.indices { announce(g, device) }
+  }
+
+  mutating func reconcile(_ g: Int, upTo number: UInt64) {
+    guard gateways[g].isAdmitted else { return }
+    if let published = gateways[g].published {
+      gateways[g].published = nil
+      for (id, notice) in published.sorted(by: { $0.key < $1.key }) where publisher(g, id: id) == nil {
+        let device = Int(notice.address!.value)
+        if gateways[g].publishers[device] != nil || gateways[g].records[device].isRemoved {
+          foundOrphan(g, id, of: device)
+        }
+      }
+    }
+    let isOnly = gateways[g].online.isEmpty
+    for device in gateways[g].publishers.indices {
+      guard let publisher = gateways[g].publishers[device], publisher.barrier <= number else { continue }
+      gateways[g].publishers[device]!.barrier = .max
+      feed(g, device) { $0.settle($1, isOnlyGateway: isOnly) }
+      if owner(g, device) == .this { storeID(g, device) }
+    }
+    for (id, orphan) in gateways[g].orphans.sorted(by: { $0.key < $1.key }) where orphan.barrier <= number {
+      gateways[g].orphans[id]?.barrier = .max
+      feed(g, orphan: id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: isOnly) }
+    }
+  }
+
+  mutating func receive(_ g: Int, _ topic: Topic, _ payload: Payload) {
+    switch topic {
+    case .state(let other):
+      let isOnline = payload == .online(true)
+      if other != g {
+        if isOnline {
+          gateways[g].online.insert(gateways[other].id)
+        } else {
+          gateways[g].online.remove(gateways[other].id)
+        }
+      } else if !isOnline, gateways[g].isAdmitted {
+        set(g, .state(g), .online(true))
+      }
+    case .info(let id):
+      var notice: OwnershipMachine.Notice?
+      if case .info(let known) = payload { notice = known }
+      let isOnline = notice.map { gateways[g].online.contains($0.gateway) } ?? false
+      if let device = publisher(g, id: id) {
+        if owner(g, device) == .this, gateways[g].table[topic]?.payload == payload { return }
+        feed(g, device) { $0.received(notice, $1, isOwnerOnline: isOnline) }
+        return
+      }
+      let isOwn = notice?.gateway == gateways[g].id
+      if isOwn, let device = notice.map({ Int($0.address!.value) }), let owner = owner(g, device),
+        owner == .unknown || owner == .this
+      {
+        feed(g, device) { $0.received(notice, $1, isOwnerOnline: false) }
+      }
+      if gateways[g].orphans[id] != nil {
+        feed(g, orphan: id) { $0.received(notice, OwnershipMachine.Here(), isOwnerOnline: false) }
+      } else if isOwn {
+        gateways[g].published?[id] = notice
+      }
+    case .availability(let id):
+      guard let device = publisher(g, id: id), gateways[g].publishers[device]!.onlineSince != nil,
+        payload != .online(true)
+      else { return }
+      set(g, topic, .online(true))
+    case .document(let device): receive(g, document: payload, device)
+    case .value: break
+    }
+  }
+
+  mutating func receive(_ g: Int, document payload: Payload, _ device: Int) {
+    if payload == .empty {
+      guard let owner = owner(g, device), owner != .unknown, isResponsible(g, device) else { return }
+      if owner == .this, !gateways[g].records[device].isAnnounced { return }
+      if owner != .this { gateways[g].records[device].isAnnounced = false }
+      setDeleted(g, device, true)
+    } else if payload != .by(gateway: g) {
+      release(g, .document(device))
+      if owner(g, device) != .this { return gateways[g].records[device].isAnnounced = false }
+      gateways[g].publishers[device]!.isDocumentCleared = false
+      if gateways[g].records[device].isDeleted {
+        announce(g, device)
+      } else if gateways[g].publishers[device]!.onlineSince != nil {
+        gateways[g].publishers[device]!.isDocumentDue = true
+      }
+    }
+  }
+
+  func isResponsible(_ g: Int, _ device: Int) -> Bool {
+    switch owner(g, device) {
+    case .other(let other): !gateways[g].online.contains(other)
+    case .unknown, .this: true
+    case nil: false
+    }
+  }
+
+  func owner(_ g: Int, _ device: Int) -> Owner? { gateways[g].publishers[device]?.machine.owner }
+
+  func publisher(_ g: Int, id: Int) -> Int? { gateways[g].publishers.firstIndex { $0?.id == id } }
+
+  // MARK: The machines
+
+  func here(_ g: Int, _ device: Int) -> OwnershipMachine.Here {
+    OwnershipMachine.Here(
+      onlineSince: gateways[g].publishers[device]?.onlineSince, isOnDemand: device == Self.onDemand,
+      revision: gateways[g].records[device].revision, isAdmitted: gateways[g].isAdmitted)
+  }
+
+  mutating func feed(
+    _ g: Int, _ device: Int,
+    _ input: (inout OwnershipMachine, OwnershipMachine.Here) -> [OwnershipMachine.Action]
+  ) {
+    let here = here(g, device)
+    for action in input(&gateways[g].publishers[device]!.machine, here) { perform(g, device, action) }
+  }
+
+  mutating func perform(_ g: Int, _ device: Int, _ action: OwnershipMachine.Action) {
+    let id = gateways[g].publishers[device]!.id
+    switch action {
+    case .setOwner(let handover, let isTakenOver, let hasNewLink):
+      let revision = gateways[g].records[device].revision
+      if let handover, owner(g, device) == .unknown {
+        (gateways[g].records[device].revision, gateways[g].records[device].isDeleted) = (
+          0, handover.isDeleted
+        )
+      } else if let handover, handover.isNewer(than: revision, isTakenOver: isTakenOver) {
+        if let value = handover.desired["v"] { gateways[g].records[device].desired = value }
+        gateways[g].records[device].isDeleted = handover.isDeleted
+        gateways[g].records[device].revision = handover.revision
+        changed(g, device)
+      }
+      if isTakenOver, device != Self.onDemand || hasNewLink { goOffline(g, device) }
+    case .publish:
+      publishInfo(g, device)
+      let isOnline = gateways[g].publishers[device]!.onlineSince != nil
+      set(g, .availability(id), .online(isOnline))
+      if isOnline { set(g, .value(id), .by(gateway: g)) }
+    case .publishOffline:
+      set(g, .availability(id), .online(false))
+      storeID(g, device)
+      gateways[g].saved[device].id = id
+    case .release:
+      for topic in Self.topics(id) { release(g, topic) }
+      gateways[g].records[device].isAnnounced = false
+      gateways[g].publishers[device]!.isDocumentCleared = false
+    case .yieldID: fatalError("two devices have the id \(id)")
+    case .moved, .clear, .cleared, .leave: break
+    }
+  }
+
+  static func topics(_ id: Int) -> [Topic] { [.availability(id), .value(id), .info(id)] }
+
+  mutating func publishInfo(_ g: Int, _ device: Int) {
+    let (publisher, record) = (gateways[g].publishers[device]!, gateways[g].records[device])
+    set(
+      g, .info(publisher.id),
+      .info(
+        OwnershipMachine.Notice(
+          gateway: gateways[g].id, liveSince: publisher.onlineSince,
+          address: BluetoothAddress(truncating: UInt64(device)),
+          handover: Handover(
+            desired: ["v": record.desired], isDeleted: record.isDeleted, revision: record.revision))))
+    announce(g, device)
+  }
+
+  mutating func announce(_ g: Int, _ device: Int) {
+    guard gateways[g].isAdmitted, owner(g, device) == .this else { return }
+    let isDeleted = gateways[g].records[device].isDeleted
+    defer { gateways[g].publishers[device]!.isDocumentCleared = isDeleted }
+    if isDeleted {
+      gateways[g].records[device].isAnnounced = false
+      if !gateways[g].publishers[device]!.isDocumentCleared { set(g, .document(device), .empty) }
+      return
+    }
+    gateways[g].records[device].isAnnounced = true
+    gateways[g].saved[device].isAnnounced = true
+    release(g, .document(device))
+    gateways[g].queue.append((.document(device), .by(gateway: g), nil))
+  }
+
+  // MARK: The engine
+
+  mutating func changed(_ g: Int, _ device: Int) { if owner(g, device) == .this { publishInfo(g, device) } }
+
+  mutating func revise(_ g: Int, _ device: Int) {
+    gateways[g].records[device].revision = max(now(g), gateways[g].records[device].revision + 1)
+    changed(g, device)
+  }
+
+  mutating func setDeleted(_ g: Int, _ device: Int, _ isDeleted: Bool) {
+    guard isDeleted != gateways[g].records[device].isDeleted else { return }
+    gateways[g].records[device].isDeleted = isDeleted
+    revise(g, device)
+  }
+
+  mutating func storeID(_ g: Int, _ device: Int) {
+    gateways[g].records[device].id = gateways[g].publishers[device]?.id
+  }
+
+  mutating func link(_ g: Int, _ device: Int) {
+    if device != Self.onDemand { links[device] = g }
+    gateways[g].publishers[device]!.onlineSince = String(now(g))
+    if gateways[g].records[device].id == nil { storeID(g, device) }
+    feed(g, device) { $0.availabilityChanged($1) }
+    flush(g)
+  }
+
+  /// The gateway notices that the link is gone, or ends it.
+  mutating func goOffline(_ g: Int, _ device: Int) {
+    if links[device] == g { links[device] = nil }
+    guard gateways[g].publishers[device]?.onlineSince != nil else { return }
+    gateways[g].publishers[device]!.onlineSince = nil
+    feed(g, device) { $0.availabilityChanged($1) }
+    flush(g)
+  }
+
+  mutating func makePublisher(_ g: Int, _ device: Int) {
+    let id = gateways[g].records[device].name
+    let publisher = Publisher(
+      id: id, machine: OwnershipMachine(gateways[g].id, BluetoothAddress(truncating: UInt64(device))))
+    gateways[g].publishers[device] = publisher
+    if let former = gateways[g].records[device].id, former != id { foundOrphan(g, former, of: device) }
+    follow(g, device)
+  }
+
+  /// Subscribes to what is published of a device.
+  mutating func follow(_ g: Int, _ device: Int) {
+    let id = gateways[g].publishers[device]!.id
+    if gateways[g].orphans.removeValue(forKey: id) != nil { storeID(g, device) }
+    subscribe(g, [.info(id), .availability(id), .document(device)])
+    gateways[g].publishers[device]!.barrier = sendBarrier(g)
+    gateways[g].publishers[device]!.machine.awaitRetained()
+  }
+
+  mutating func foundOrphan(_ g: Int, _ id: Int, of device: Int, isSettled: Bool = false) {
+    guard gateways[g].orphans[id] == nil else { return }
+    if publisher(g, id: id) != nil { return storeID(g, device) }
+    subscribe(g, [.info(id)])
+    gateways[g].orphans[id] = Orphan(
+      device: device,
+      machine: OwnershipMachine(
+        gateways[g].id, BluetoothAddress(truncating: UInt64(device)), isOrphan: true),
+      barrier: isSettled ? .max : sendBarrier(g))
+    if isSettled { feed(g, orphan: id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: false) } }
+  }
+
+  mutating func feed(
+    _ g: Int, orphan id: Int, _ input: (inout OwnershipMachine) -> [OwnershipMachine.Action]
+  ) {
+    for action in input(&gateways[g].orphans[id]!.machine) {
+      switch action {
+      case .clear:
+        let device = gateways[g].orphans[id]!.device
+        for topic in Self.topics(id) { set(g, topic, .empty) }
+        guard gateways[g].publishers[device] == nil else { break }
+        unannounce(g, device)
+        removals[gateways[g].table[.info(id)]!.version] = device
+      case .cleared: endOrphan(g, id)
+      case .leave:
+        for topic in Self.topics(id) { release(g, topic) }
+        gateways[g].records[gateways[g].orphans[id]!.device].isAnnounced = false
+        endOrphan(g, id)
+      case .setOwner, .moved, .publish, .publishOffline, .release, .yieldID: break
+      }
+    }
+  }
+
+  private mutating func endOrphan(_ g: Int, _ id: Int) {
+    let device = gateways[g].orphans.removeValue(forKey: id)!.device
+    storeID(g, device)
+  }
+
+  private mutating func unannounce(_ g: Int, _ device: Int) {
+    guard gateways[g].records[device].isAnnounced else { return }
+    gateways[g].records[device].isAnnounced = false
+    set(g, .document(device), .empty)
+  }
+
+  // MARK: What users do
+
+  mutating func rename(_ g: Int, _ device: Int, to id: Int) {
+    guard let before = gateways[g].publishers[device], before.id != id else { return }
+    gateways[g].records[device].name = id
+    let (isOwn, mayClear) = (before.machine.owner == .this, before.machine.mayClear)
+    if isOwn { for topic in Self.topics(before.id) { release(g, topic) } }
+    gateways[g].publishers[device]!.id = id
+    follow(g, device)
+    if isOwn {
+      foundOrphan(g, before.id, of: device, isSettled: mayClear)
+      perform(g, device, .publish)
+    } else if let former = gateways[g].records[device].id, former != id {
+      foundOrphan(g, former, of: device)
+    }
+    flush(g)
+  }
+
+  mutating func remove(_ g: Int, _ device: Int) {
+    guard let publisher = gateways[g].publishers[device] else { return }
+    let record = gateways[g].records[device]
+    excuse(g)
+    if links[device] == g { links[device] = nil }
+    var new = Record(id: record.id, name: record.name, isRemoved: true)
+    new.isAnnounced = record.isAnnounced
+    gateways[g].records[device] = new
+    gateways[g].publishers[device] = nil
+    gateways[g].filters.subtract([.availability(publisher.id), .document(device), .info(publisher.id)])
+    for topic in Self.topics(publisher.id) { release(g, topic) }
+    if publisher.machine.mayClear {
+      foundOrphan(g, publisher.id, of: device, isSettled: true)
+    } else if publisher.machine.isElsewhere {
+      gateways[g].records[device].isAnnounced = false
+      storeID(g, device)
+    }
+    if let former = gateways[g].records[device].id { foundOrphan(g, former, of: device) }
+    flush(g)
+  }
+
+  mutating func add(_ g: Int, _ device: Int) {
+    if gateways[g].publishers[device] == nil {
+      gateways[g].records[device].isRemoved = false
+      makePublisher(g, device)
+    }
+    gateways[g].records[device].isDeleted = false
+    revise(g, device)
+    flush(g)
+  }
+
+  mutating func start(_ g: Int) {
+    gateways[g].isRunning = true
+    gateways[g].published = [:]
+    set(g, .state(g), .online(true))
+    for device in 0..<Self.deviceCount {
+      if !gateways[g].records[device].isRemoved {
+        makePublisher(g, device)
+      } else if let former = gateways[g].records[device].id {
+        foundOrphan(g, former, of: device)
+      }
+    }
+  }
+
+  mutating func save(_ g: Int) {
+    gateways[g].saved = gateways[g].records
+    replaceDocuments(g)
+  }
+
+  /// - Returns: whether there were any.
+  @discardableResult
+  mutating func replaceDocuments(_ g: Int) -> Bool {
+    var isDue = false
+    for device in gateways[g].publishers.indices where gateways[g].publishers[device]?.isDocumentDue == true {
+      gateways[g].publishers[device]!.isDocumentDue = false
+      announce(g, device)
+      isDue = true
+    }
+    flush(g)
+    return isDue
+  }
+
+  mutating func kill(_ g: Int, losesDatabase: Bool) {
+    if gateways[g].isConnected { disconnect(g) }
+    if losesDatabase {
+      for device in names.indices {
+        var record = Record(name: names[device])
+        // Of a device that was never connected, nothing but the database has the id.
+        if let id = gateways[g].saved[device].id, retained[.availability(id)] != nil,
+          retained[.info(id)] == nil
+        {
+          record.id = id
+        }
+        gateways[g].saved[device] = record
+      }
+    }
+    gateways[g].isRunning = false
+    gateways[g].records = gateways[g].saved
+    gateways[g].publishers = names.map { _ in nil }
+    gateways[g].orphans = [:]
+    gateways[g].table = [:]
+    for device in links.indices where links[device] == g { links[device] = nil }
+  }
+}
