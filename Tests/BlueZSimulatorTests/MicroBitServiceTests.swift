@@ -254,16 +254,4 @@ import Testing
     #expect(writes.last.count == 1000)
     #expect(writes.last.first == [3, 0])
   }
-
-  // MARK: Faults
-
-  @Test func allButTheInformationDemandsPairing() {
-    let fixture = Self.linked()
-    fixture.model.peripherals[0].security.isRequired = true
-    fixture.call("A", LinkTests.device + "/service000e/char000f", .readValue, [.noOptions])
-    #expect(fixture.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)
-    fixture.call("A", Self.buttonA, .readValue, [.noOptions])
-    #expect(fixture.takeLines() == [])
-    #expect(fixture.unanswered == 1)
-  }
 }

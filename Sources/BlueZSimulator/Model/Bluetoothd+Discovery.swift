@@ -110,7 +110,7 @@ extension Bluetoothd {
     else { return }
     let strength = mean + Int.random(in: -3...3, using: &random)
     let isWanted = adapters[of: key].discoverers.values.contains { client in
-      client.active && client.filter?.matches(peripherals[key], rssi: strength) != false
+      client.active && client.filter?.isClassicOnly != true
     }
     guard isWanted else { return }
     let rssi = Int16(clamping: strength)

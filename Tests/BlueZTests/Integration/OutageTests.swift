@@ -7,31 +7,6 @@ import Testing
 
 /// What goes away under a central, and comes back: peripherals, the adapter, bluetoothd, the bus.
 @Suite struct OutageTests {
-  @Test func aLinkThatEndsTakesWhatIsPendingWithIt() async throws {
-    let fixture = try await Fixture { $0.timing.attribute = .seconds(3600) }
-    let (tested, id) = try await fixture.centralAndMicroBit()
-    let characteristics = try await tested.central.connect(id)
-    let period = try #require(characteristics.period)
-    let monitor = try await fixture.monitor()
-    // One has been sent to bluetoothd, the others wait for the lock.
-    let first = Task { _ = try await tested.central.read(period) }
-    try await monitor.saw("ReadValue char0019")
-    let operations = [
-      first, Task { _ = try await tested.central.read(period) },
-      Task { _ = try await tested.central.write([1, 0], to: period) },
-    ]
-    await fixture.hangUp()
-    try await deadline(patience, "the operations of a link that has ended") { () async throws -> Void in
-      for operation in operations {
-        await #expect(throws: CentralError.disconnected) { try await operation.value }
-      }
-    }
-    try await tested.disconnected(id)
-    // Those that waited were never sent.
-    #expect(monitor.lines("ReadValue", "WriteValue") == ["ReadValue char0019"])
-    try await tested.end()
-  }
-
   @Test func vanishedPeripheralIsFoundOnItsReturn() async throws {
     let fixture = try await Fixture()
     let (tested, id) = try await fixture.centralAndMicroBit()
