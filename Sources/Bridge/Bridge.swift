@@ -15,7 +15,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package private(set) var report: BridgeReport!
   /// Another front end on the same connection.
   package private(set) var companion: (any BridgeCompanion)?
-  private var admission: Admission!
+  private(set) var admission: Admission!
   private var commands: CommandHandler!
   /// Carries out requests, also for other transports than MQTT.
   package private(set) var requests: RequestHandler!
@@ -89,17 +89,10 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   /// Whether the gateway may publish under its id.
   package var isAdmitted: Bool { admission.isAdmitted }
-  var hasIDConflict: Bool { admission.hasIDConflict }
-
-  /// Whether another gateway is online.
-  func isOnline(_ gateway: GatewayID) -> Bool { admission.isOnline(gateway) }
 
   package func isResponsible(for publisher: DevicePublisher) -> Bool {
     admission.isResponsible(for: publisher)
   }
-  /// Whether all that the broker retains for the subscriptions up to this barrier has arrived.
-  func hasArrived(_ barrier: UInt64) -> Bool { admission.hasArrived(barrier) }
-  func sendBarrier() -> UInt64 { admission.sendBarrier() }
 
   /// The known devices, in the order of their ids.
   func listing() -> [JSONValue] { context.engine.assumeIsolated { $0.devices }.map { listing(of: $0) } }
@@ -130,11 +123,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package func engineChanged() { report.changed() }
 
   package func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
-    foundOrphan(id, of: address, offered: offered, isSettled: false)
-  }
-
-  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>, isSettled: Bool) {
-    admission.foundOrphan(id, of: address, offered: offered, isSettled: isSettled)
+    admission.foundOrphan(id, of: address, offered: offered)
   }
 
   // MARK: Publishers

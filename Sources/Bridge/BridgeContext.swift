@@ -1,6 +1,7 @@
 import Configuration
 import Devices
 import EventLoop
+import GATT
 import Log
 import MQTT
 
@@ -36,6 +37,9 @@ package final class BridgeContext: @unchecked Sendable {
     mqtt = MQTTClient(
       options: MQTTOptions(configuration, id: gateway, run: run, topics: topics), loop: loop)
   }
+
+  /// The device has no topics under another id than its own.
+  func storeID(of address: BluetoothAddress) { engine.assumeIsolated { $0.storeID(of: address) } }
 
   // MARK: Sending
 

@@ -36,7 +36,7 @@ extension Bridge: RequestHost {
   }
 
   private var brokerFindings: [Finding] {
-    if hasIDConflict {
+    if admission.hasIDConflict {
       return [
         .fault(
           .gateway,

@@ -45,7 +45,7 @@ final class CommandHandler: @unchecked Sendable {
 
   func subscribe(_ publisher: DevicePublisher) {
     subscribeOwn(publisher)
-    barrier = bridge.sendBarrier()
+    barrier = bridge.admission.sendBarrier()
     // The broker then sends the retained commands to groups again, to which the other devices do not react again.
     guard !isResubscribing else { return }
     isResubscribing = true
@@ -72,7 +72,7 @@ final class CommandHandler: @unchecked Sendable {
 
   private func subscribeGroups() {
     context.mqtt.subscribe(context.topics.groupCommands, options: .retainAsPublished)
-    barrier = bridge.sendBarrier()
+    barrier = bridge.admission.sendBarrier()
   }
 
   // MARK: Set
@@ -109,7 +109,7 @@ final class CommandHandler: @unchecked Sendable {
     }
     // It cannot be set: rejected when it is newly published. The copies that the broker sends on every connection come
     // before the barrier.
-    guard let property, property.isWritable else { return bridge.hasArrived(barrier) }
+    guard let property, property.isWritable else { return bridge.admission.hasArrived(barrier) }
     if !context.isMQTT5 || property.kind == .event {
       let isNew = rejectedTopics[publisher.device.id, default: []].insert(message.topic.string).inserted
       if isNew, bridge.isResponsible(for: publisher) {
@@ -121,7 +121,7 @@ final class CommandHandler: @unchecked Sendable {
       return false
     }
     let address = publisher.device.address
-    guard retained.isNew(message, for: address) || bridge.hasArrived(barrier) else {
+    guard retained.isNew(message, for: address) || bridge.admission.hasArrived(barrier) else {
       context.log.debug("retained command ignored: it was handled before", publisher.fields)
       return false
     }

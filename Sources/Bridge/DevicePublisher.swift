@@ -42,6 +42,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   package var owner: Owner { machine.owner }
+  var isElsewhere: Bool { machine.isElsewhere }
 
   package var fields: LogFields {
     ["device": device.id, "address": device.address, "name": device.name ?? "unknown"]
@@ -50,7 +51,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   // MARK: Observer
 
   package func received(_ reading: Reading) {
-    guard !machine.isElsewhere, heldReadings.isEmpty else { return hold(reading) }
+    guard !isElsewhere, heldReadings.isEmpty else { return hold(reading) }
     properties[reading.property].publish(reading, readings: topics.readings)
   }
 
@@ -91,26 +92,25 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     bridge.remove(self)
     if [.removed, .neverConnected].contains(reason) { bridge.forgetCommands(of: device) }
     switch reason {
-    case .removed where !machine.isElsewhere:
+    case .removed where !isElsewhere:
       release()
       // Otherwise the engine reports it, if anything was published.
       if machine.mayClear { leaveOrphan(device.id, isSettled: true) }
-    case .replaced where machine.mayClear:
+    case .replaced where !isElsewhere:
       // The new properties may be others.
-      for topic in topics.properties.flatMap(\.states) { context.clearState(topic) }
+      for topic in topics.properties.flatMap(\.states) {
+        if machine.mayClear { context.clearState(topic) } else { context.mqtt.releaseState(topic) }
+      }
     case .removed, .replaced, .pinnedElsewhere, .neverConnected:
       release()
       bridge.companion?.ownedElsewhere(device.address)
       // What is pinned to another gateway keeps its topics until that one has it.
-      if machine.isElsewhere, reason != .replaced { storeID() }
+      if isElsewhere, reason != .replaced { storeID() }
     }
     bridge.report.changed()
   }
 
-  private func storeID() {
-    let address = device.address
-    context.engine.assumeIsolated { $0.storeID(of: address) }
-  }
+  private func storeID() { context.storeID(of: device.address) }
 
   private func renamed(from before: DeviceID, _ reason: RenameReason) {
     let (isOwn, isSettled) = (owner == .this, machine.mayClear)
@@ -130,7 +130,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   private func leaveOrphan(_ id: DeviceID, isSettled: Bool) {
-    bridge.foundOrphan(id, of: device.address, offered: device.offered ?? [], isSettled: isSettled)
+    bridge.admission.foundOrphan(id, of: device.address, offered: device.offered ?? [], isSettled: isSettled)
   }
 
   // MARK: Publishing
@@ -185,7 +185,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     clearOrphanedValues()
   }
 
-  /// The retained `info`, from any gateway.
+  /// The retained `info`, from any gateway; also this one's under an id that the device had before.
   func received(info payload: [UInt8]) {
     // Mostly it is this gateway's own.
     if owner == .this, payload == publishedInfo { return }
@@ -193,19 +193,13 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     // Unreadable.
     if notice == nil, !payload.isEmpty { return }
     let before = owner
-    let isOwnerOnline = notice.map { bridge.isOnline($0.gateway) } ?? false
+    let isOwnerOnline = notice.map { bridge.admission.isOnline($0.gateway) } ?? false
     perform(machine.received(notice, here, isOwnerOnline: isOwnerOnline))
     if owner != before, case .other(let gateway) = owner {
       context.log.notice(
         "owned by another gateway",
         ["device": device.id, "address": device.address, "gateway": gateway])
     }
-  }
-
-  /// The retained `info` of this gateway under an id that the device had in an earlier run, or had until now.
-  func received(formerInfo payload: [UInt8]) {
-    guard !machine.isElsewhere, let notice = OwnershipMachine.Notice(payload, device.profile) else { return }
-    perform(machine.received(notice, here, isOwnerOnline: false))
   }
 
   private func perform(_ actions: [OwnershipMachine.Action]) {

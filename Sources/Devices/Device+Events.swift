@@ -52,6 +52,7 @@ extension Device {
     context.store.change(address) { record in
       // Another one has topics that are still to be cleared.
       record.id = record.id ?? id
+      record.isPending = false
       record.advertisement = advertisement
       record.lastSeen = max(record.lastSeen ?? 0, Timestamp.now.day)
     }

@@ -164,60 +164,6 @@ final class Device: @unchecked Sendable {
     report(.renamed(from: before, reason))
   }
 
-  // MARK: Owner
-
-  func setOwner(_ new: Owner, _ handover: Handover?, isTakenOver: Bool, hasNewLink: Bool) {
-    let before = owner
-    owner = new
-    if isTakenOver {
-      // Commands for a device that this gateway owned came to it alone; an owner that was offline received only
-      // retained ones.
-      let mayHaveCommands = before != .this && before != new
-      for channel in channels {
-        channel.writer?.handOver(handover?.desired[channel.property.name], mayHaveCommands: mayHaveCommands)
-      }
-    }
-    if let handover {
-      if owner == .unknown {
-        // It was removed there: it is no longer deleted in Home Assistant, and whatever its next owner has is newer.
-        revise(0, isDeleted: false)
-        report(.description)
-      } else if handover.isNewer(than: description.revision, isTakenOver: isTakenOver) {
-        copy(handover)
-        report(.description)
-      }
-    }
-    if isTakenOver { session.handedOver(hasNewLink: hasNewLink) }
-  }
-
-  private func copy(_ handover: Handover) {
-    for channel in channels {
-      if let published = handover.desired[channel.property.name] { channel.writer?.copy(published) }
-    }
-    revise(handover.revision, isDeleted: handover.isDeleted)
-  }
-
-  /// A request has added it, perhaps again: what gateways still know of it is older.
-  func added() {
-    revise(isDeleted: false)
-    report(.description)
-  }
-
-  func setDeleted(_ isDeleted: Bool) {
-    guard isDeleted != description.isDeleted else { return }
-    revise(isDeleted: isDeleted)
-    report(.description)
-  }
-
-  /// Something that gateways hand over has changed.
-  /// - Parameter revision: nil: it was changed here.
-  func revise(_ revision: Int? = nil, isDeleted: Bool? = nil) {
-    let revision = revision ?? max(Int(Timestamp.now.milliseconds), description.revision &+ 1)
-    let isDeleted = isDeleted ?? description.isDeleted
-    (description.revision, description.isDeleted) = (revision, isDeleted)
-    context.store.change(address) { ($0.revision, $0.isDeleted) = (revision, isDeleted) }
-  }
-
   // MARK: Commands
 
   /// Why commands cannot be carried out, not even after waiting; nil if they can.

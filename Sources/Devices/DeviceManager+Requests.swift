@@ -33,7 +33,7 @@ extension DeviceManager {
       throw RequestError("\(address) is pinned to another gateway: see devices[].gateway of config.json")
     }
     set(options.desired, of: device)
-    device.added()
+    device.setDeleted(false)
     return device.description
   }
 
@@ -102,9 +102,7 @@ extension DeviceManager {
     guard problems.isEmpty else {
       throw RequestError(.invalid, problems.map(\.description).joined(separator: "; "))
     }
-    let used = settings.profile.properties.map(\.name)
-    let more = options.desiredValues.map(\.name).filter { !used.contains($0) }
-    if !more.isEmpty { record.changes.properties = used + more }
+    record.changes.use(options.desiredValues.map(\.name), besides: settings.profile)
   }
 
   /// Sets desired values; null: back to the configured one.

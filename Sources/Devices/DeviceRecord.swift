@@ -32,6 +32,9 @@ package struct DeviceRecord: Sendable, Equatable {
   package var isDeleted = false
   /// See ``DeviceDescription/revision``.
   var revision = 0
+  /// What is handed over was changed while another gateway owned the device, or none: a command waits for it. Given up if
+  /// the owner uses the device.
+  var isPending = false
   /// The day on which it was last in range, counted from 1970-01-01; nil: not noted yet.
   var lastSeen: Int?
 
@@ -102,6 +105,7 @@ extension DeviceRecord {
         ? nil : .object(waiting.mapValues { ["value": $0.value, "sender": $0.sender] }),
       "deleted": isDeleted ? .bool(true) : nil,
       "revision": revision == 0 ? nil : .integer(revision),
+      "pending": isPending ? .bool(true) : nil,
       "last_seen": lastSeen.map(JSONValue.integer),
     ]
     return json.bytes
@@ -140,6 +144,7 @@ extension DeviceRecord {
     }
     isDeleted = try object.value("deleted", .bool) ?? false
     revision = try object.member("revision", as: Self.integer) ?? 0
+    isPending = try object.value("pending", .bool) ?? false
     lastSeen = try object.member("last_seen", as: Self.integer)
   }
 

@@ -52,6 +52,7 @@ struct OwnershipModel {
     var isDeleted = false
     var isAnnounced = false
     var revision = 0
+    var isPending = false
   }
 
   /// A device at a gateway.
@@ -60,8 +61,6 @@ struct OwnershipModel {
     var machine: OwnershipMachine
     var barrier = UInt64.max
     var onlineSince: String?
-    /// It is deleted, and its document is cleared.
-    var isDocumentCleared = false
     /// The document of another gateway is to be replaced, after a pause.
     var isDocumentDue = false
   }
@@ -217,6 +216,10 @@ struct OwnershipModel {
 
   /// What the gateway has published last is older than what another one had before, and it will not learn that.
   mutating func excuse(_ g: Int) {
+    // While a user renames it, they do not see each other's.
+    for device in names.indices where Set(gateways.compactMap { $0.publishers[device]?.id }).count > 1 {
+      isExcused[device] = true
+    }
     for case .info(let notice) in retained.values where notice.gateway == gateways[g].id {
       let device = Int(notice.address!.value)
       if let newest = newest[device], notice.handover.revision < newest.revision { isExcused[device] = true }
@@ -371,7 +374,6 @@ struct OwnershipModel {
     } else if payload != .by(gateway: g) {
       release(g, .document(device))
       if owner(g, device) != .this { return gateways[g].records[device].isAnnounced = false }
-      gateways[g].publishers[device]!.isDocumentCleared = false
       if gateways[g].records[device].isDeleted {
         announce(g, device)
       } else if gateways[g].publishers[device]!.onlineSince != nil {
@@ -412,15 +414,17 @@ struct OwnershipModel {
     let id = gateways[g].publishers[device]!.id
     switch action {
     case .setOwner(let handover, let isTakenOver, let hasNewLink):
-      let revision = gateways[g].records[device].revision
+      var record = gateways[g].records[device]
       if let handover, owner(g, device) == .unknown {
-        (gateways[g].records[device].revision, gateways[g].records[device].isDeleted) = (
-          0, handover.isDeleted
-        )
-      } else if let handover, handover.isNewer(than: revision, isTakenOver: isTakenOver) {
-        if let value = handover.desired["v"] { gateways[g].records[device].desired = value }
-        gateways[g].records[device].isDeleted = handover.isDeleted
-        gateways[g].records[device].revision = handover.revision
+        (record.revision, record.isDeleted, record.isPending) = (0, handover.isDeleted, false)
+      } else if let handover,
+        isTakenOver && record.isPending || handover.isNewer(than: record.revision, isTakenOver: isTakenOver)
+      {
+        if let value = handover.desired["v"] { record.desired = value }
+        (record.revision, record.isDeleted, record.isPending) = (handover.revision, handover.isDeleted, false)
+      }
+      if record != gateways[g].records[device] {
+        gateways[g].records[device] = record
         changed(g, device)
       }
       if isTakenOver, device != Self.onDemand || hasNewLink { goOffline(g, device) }
@@ -436,7 +440,6 @@ struct OwnershipModel {
     case .release:
       for topic in Self.topics(id) { release(g, topic) }
       gateways[g].records[device].isAnnounced = false
-      gateways[g].publishers[device]!.isDocumentCleared = false
     case .yieldID: fatalError("two devices have the id \(id)")
     case .moved, .clear, .cleared, .leave: break
     }
@@ -459,12 +462,9 @@ struct OwnershipModel {
 
   mutating func announce(_ g: Int, _ device: Int) {
     guard gateways[g].isAdmitted, owner(g, device) == .this else { return }
-    let isDeleted = gateways[g].records[device].isDeleted
-    defer { gateways[g].publishers[device]!.isDocumentCleared = isDeleted }
-    if isDeleted {
+    if gateways[g].records[device].isDeleted {
       gateways[g].records[device].isAnnounced = false
-      if !gateways[g].publishers[device]!.isDocumentCleared { set(g, .document(device), .empty) }
-      return
+      return set(g, .document(device), .empty)
     }
     gateways[g].records[device].isAnnounced = true
     gateways[g].saved[device].isAnnounced = true
@@ -478,6 +478,7 @@ struct OwnershipModel {
 
   mutating func revise(_ g: Int, _ device: Int) {
     gateways[g].records[device].revision = max(now(g), gateways[g].records[device].revision + 1)
+    gateways[g].records[device].isPending = owner(g, device) != .this
     changed(g, device)
   }
 
@@ -494,6 +495,7 @@ struct OwnershipModel {
   mutating func link(_ g: Int, _ device: Int) {
     if device != Self.onDemand { links[device] = g }
     gateways[g].publishers[device]!.onlineSince = String(now(g))
+    gateways[g].records[device].isPending = false
     if gateways[g].records[device].id == nil { storeID(g, device) }
     feed(g, device) { $0.availabilityChanged($1) }
     flush(g)
@@ -655,6 +657,8 @@ struct OwnershipModel {
     if losesDatabase {
       for device in names.indices {
         var record = Record(name: names[device])
+        // Home Assistant's documents are not read.
+        record.isAnnounced = gateways[g].saved[device].isAnnounced
         // Of a device that was never connected, nothing but the database has the id.
         if let id = gateways[g].saved[device].id, retained[.availability(id)] != nil,
           retained[.info(id)] == nil

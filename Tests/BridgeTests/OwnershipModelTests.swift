@@ -18,7 +18,7 @@ import Testing
       var model = OwnershipModel(seed: seed * 1000 + number)
       for step in 1...Self.stepsOfModel {
         model.step()
-        guard step % 100 == 0 else { continue }
+        guard step % 250 == 0 else { continue }
         var problems = model.problemsOnceDelivered()
         model.comeToRest()
         problems += model.problemsAtRest()

@@ -39,7 +39,7 @@ import Testing
     record.waiting = [
       "period": DeviceRecord.Waiting(value: 700, sender: ["transaction": "t"])
     ]
-    (record.isDeleted, record.revision) = (true, 7)
+    (record.isDeleted, record.revision, record.isPending) = (true, 7, true)
     return record
   }
 
@@ -64,7 +64,7 @@ import Testing
         + #""added":true,"removed":true,"#
         + #""desired":{"another":{"value":{"x":-1,"y":null},"source":"request"},"#
         + #""period":{"value":5000}},"waiting":{"period":{"value":700,"sender":{"transaction":"t"}}},"#
-        + #""deleted":true,"revision":7}"#)
+        + #""deleted":true,"revision":7,"pending":true}"#)
   }
 
   @Test func keysOfOtherVersionsAreIgnored() {

@@ -28,7 +28,7 @@ extension JSONValue: ExpressibleByIntegerLiteral {
 
 extension DeviceOptionsPatch: ExpressibleByDictionaryLiteral {
   /// The options as in the request `device/options`, which have to be valid.
-  public init(dictionaryLiteral members: (String, JSONValue)...) {
+  package init(dictionaryLiteral members: (String, JSONValue)...) {
     let object = JSONObject(members.map { JSONObject.Member(name: $0, value: $1) })
     var errors: [ConfigurationError] = []
     let patch = ConfigurationRule<Self>.section.read(.object(object), nil, .root, &errors)

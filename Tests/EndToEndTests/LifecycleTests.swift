@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test("Killed: the will is published; started again: the link is used without another Connect")
+  @Test("Killed: the will is published; started again, it uses the link there is, and corrects what it left")
   func killedAndBack() async throws {
     try await withFixture { fixture in
       let id = try await fixture.id()
@@ -89,33 +89,26 @@ import Testing
       try #require(try await monitor.calls(of: "Connect") == 0)
       try #require(try await monitor.calls(of: "StartNotify") == 1)
       try #require(try await fixture.simulator.device(0).isNotifying)
-    }
-  }
 
-  @Test("Stale availability left by a killed gateway is corrected at the next start")
-  func staleAvailability() async throws {
-    try await withFixture { fixture in
-      let id = try await fixture.id()
-      try await fixture.online(id)
-      // Without this record the next start could not correct it.
+      // Availability that a killed gateway leaves is corrected at the next start, by this record.
       try await fixture.stored(#""name":"BBC micro:bit"#)
-      let gateway = try fixture.gateway
-      gateway.signal(SIGKILL)
-      try await gateway.exitStatus(within: Fixture.patience)
+      let second = try fixture.gateway
+      second.signal(SIGKILL)
+      try await second.exitStatus(within: Fixture.patience)
       try await fixture.simulator.control("vanish", 0)
       try await fixture.simulator.waitUntil(0, "its link is lost") { !$0.isConnected }
       let kept = try await fixture.retained()
       try #require(kept["\(id)/availability"]?.text == "online")
-      let mark = try fixture.observer.mark
+      mark = try fixture.observer.mark
       try fixture.startGateway()
       try await fixture.offline(id, after: mark)
       // The device is still known: a command for it is pending.
       try await fixture.bridgeOnline(after: mark)
       try #require(try await fixture.setPeriod(id, "60")["status"]?.string == "pending")
-      let again = try fixture.observer.mark
+      mark = try fixture.observer.mark
       try await fixture.simulator.control("return", 0)
-      try await fixture.online(id, after: again)
-      try await fixture.message("\(id)/period", "60", after: again)
+      try await fixture.online(id, after: mark)
+      try await fixture.message("\(id)/period", "60", after: mark)
     }
   }
 

@@ -126,7 +126,8 @@ import Testing
     }
   }
 
-  @Test("A gateway that reconnects to the broker does not overwrite a device that has moved meanwhile")
+  @Test(
+    "A device that moves from or to a gateway without a broker has its true owner when the broker is back")
   func moveDuringOutage() async throws {
     var plans = Self.plans
     plans[0].usesProxy = true
@@ -153,6 +154,19 @@ import Testing
         $0.hasPrefix("microbit/\(Self.id)/")
       }
       #expect(published == [])
+
+      // It moves back to the gateway without a broker: published when the broker is back, with the old gateway.
+      mark = try ground.observer.mark
+      ground.proxy?.cut()
+      try await ground.message("bridge/ground/state", "offline", after: mark)
+      try await cluster.move(from: attic, to: ground)
+      try await attic.offline(Self.id, after: mark)
+      try await ground.logged("taken over")
+      mark = try ground.observer.mark
+      ground.proxy?.restore()
+      try await ground.waitForOwnership(of: Self.id, from: "attic", after: mark)
+      try await Self.expectOneAnswer(of: cluster, "back")
+      try ground.expect(Self.id, after: mark, availability: ["online"], owners: ["ground"])
     }
   }
 
@@ -213,6 +227,27 @@ import Testing
     }
   }
 
+  @Test("A gateway that no longer announces leaves that to the next one")
+  func discoverySwitchedOff() async throws {
+    try await withCluster(Self.plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
+      try await ground.waitForOwnership(of: Self.id)
+      try await ground.announced(by: ground)
+      for fixture in cluster.fixtures { try await fixture.synchronizeGateway() }
+      var mark = try ground.observer.mark
+      let text = ground.configuration(ground.plan.entries)
+        .replacing(#""devices":"#, with: #""home_assistant": { "discovery": false }, "devices":"#)
+      try ground.folder.write(text, to: "config.json")
+      try await ground.perform("reload")
+      _ = try await ground.observer.message(
+        Cluster.discovery, after: mark, within: Fixture.patience, where: \.payload.isEmpty)
+      try await attic.synchronizeGateway()
+      mark = try ground.observer.mark
+      try await cluster.moveAfterOffline(from: ground, to: attic)
+      try await ground.announced(by: attic, after: mark)
+    }
+  }
+
   @Test("Deleted in Home Assistant while its gateway is off, it is not announced by the next one")
   func deletedWhileOwnerIsOffline() async throws {
     try await withCluster(Self.plans) { cluster in
@@ -245,49 +280,6 @@ import Testing
     try await fixture.synchronizeGateway()
     let documents = try fixture.observer.messages(on: Cluster.discovery, after: mark)
     #expect(documents.allSatisfy { $0.payload.isEmpty })
-  }
-
-  @Test("A gateway that no longer announces leaves that to the next one")
-  func discoverySwitchedOff() async throws {
-    try await withCluster(Self.plans) { cluster in
-      let (ground, attic) = (cluster[0], cluster[1])
-      try await ground.waitForOwnership(of: Self.id)
-      try await ground.announced(by: ground)
-      for fixture in cluster.fixtures { try await fixture.synchronizeGateway() }
-      var mark = try ground.observer.mark
-      let text = ground.configuration(ground.plan.entries)
-        .replacing(#""devices":"#, with: #""home_assistant": { "discovery": false }, "devices":"#)
-      try ground.folder.write(text, to: "config.json")
-      try await ground.perform("reload")
-      _ = try await ground.observer.message(
-        Cluster.discovery, after: mark, within: Fixture.patience, where: \.payload.isEmpty)
-      try await attic.synchronizeGateway()
-      mark = try ground.observer.mark
-      try await cluster.moveAfterOffline(from: ground, to: attic)
-      try await ground.announced(by: attic, after: mark)
-    }
-  }
-
-  @Test("A move to a gateway without a broker is published when the broker is back, with the old gateway")
-  func moveToGatewayWithoutBroker() async throws {
-    var plans = Self.plans
-    plans[1].usesProxy = true
-    try await withCluster(plans) { cluster in
-      let (ground, attic) = (cluster[0], cluster[1])
-      try await ground.waitForOwnership(of: Self.id)
-      try await attic.logged("owned by another gateway")
-      var mark = try ground.observer.mark
-      attic.proxy?.cut()
-      try await ground.message("bridge/attic/state", "offline", after: mark)
-      try await cluster.move(from: ground, to: attic)
-      try await ground.offline(Self.id, after: mark)
-      try await attic.logged("taken over")
-      mark = try ground.observer.mark
-      attic.proxy?.restore()
-      try await attic.waitForOwnership(of: Self.id, from: "ground", after: mark)
-      try await Self.expectOneAnswer(of: cluster, "mended")
-      try ground.expect(Self.id, after: mark, availability: ["online"], owners: ["attic"])
-    }
   }
 
   @Test(

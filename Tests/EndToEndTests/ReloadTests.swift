@@ -135,10 +135,15 @@ import Testing
         (#"{"match":"#, "config.json:5:24: expected a value"),
       ] {
         try fixture.configure(entries: entries)
+        func expectLine() async throws {
+          _ = try await fixture.gateway.line {
+            $0.contains("configuration not reloaded") && $0.contains(position)
+          }
+        }
         #expect(try await fixture.refusal("reload").contains(position))
+        try await expectLine()
         try fixture.gateway.signal(SIGHUP)
-        let line = try await fixture.gateway.line { $0.contains("configuration not reloaded") }
-        #expect(line.contains(position))
+        try await expectLine()
       }
       for id in ["room-0", "room-1"] {
         try await fixture.moreReadings(id, 2)

@@ -29,7 +29,10 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   /// The barrier of the id guard.
   private var guardBarrier: UInt64 = 0
   private var orphans: [DeviceID: Orphan] = [:]
-  private var gatewaysOnline = GatewaysOnline()
+  /// The other gateways at this broker that are online; beyond ``mostGateways``, further ones count as offline.
+  private var online: Set<GatewayID> = []
+  /// Whoever may publish `bridge/{id}/state` can invent ids.
+  private static let mostGateways = 1024
   /// The devices that this gateway owns by their retained `info` and does not know; nil: their topics are reported.
   private var published: [DeviceID: OwnershipMachine.Notice]? = [:]
 
@@ -63,7 +66,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   func disconnected() {
     isConnected = false
     isBarrierDue = false
-    gatewaysOnline = GatewaysOnline()
+    online = []
     idGuard.disconnected()
     setBarrier(.max)
   }
@@ -110,6 +113,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     }
   }
 
+  /// Whether all that the broker retains for the subscriptions up to this barrier has arrived.
   func hasArrived(_ barrier: UInt64) -> Bool { barrier <= lastArrived }
 
   /// Handles the message if it is a barrier of this run.
@@ -130,11 +134,11 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     guard isAdmitted else { return }
     reportAbsentDevices()
     for publisher in bridge.publishers {
-      publisher.barrierArrived(number, isOnlyGateway: gatewaysOnline.isEmpty)
+      publisher.barrierArrived(number, isOnlyGateway: online.isEmpty)
     }
     for (id, orphan) in orphans where orphan.barrier <= number {
       orphans[id]?.barrier = .max
-      feed(id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: gatewaysOnline.isEmpty) }
+      feed(id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: online.isEmpty) }
     }
   }
 
@@ -184,12 +188,14 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     let isOnline = payload.elementsEqual(Payload.availability(true))
     if gateway == context.gateway {
       perform(idGuard.received(isOnline: isOnline))
-    } else {
-      gatewaysOnline.set(gateway, isOnline: isOnline)
+    } else if !isOnline {
+      online.remove(gateway)
+    } else if online.count < Self.mostGateways {
+      online.insert(gateway)
     }
   }
 
-  func isOnline(_ gateway: GatewayID) -> Bool { gatewaysOnline.contains(gateway) }
+  func isOnline(_ gateway: GatewayID) -> Bool { online.contains(gateway) }
 
   // MARK: Devices
 
@@ -197,7 +203,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   func isResponsible(for publisher: DevicePublisher) -> Bool {
     switch publisher.owner {
     case .unknown, .this: true
-    case .other(let gateway): !gatewaysOnline.contains(gateway)
+    case .other(let gateway): !online.contains(gateway)
     }
   }
 
@@ -209,7 +215,11 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     // Unreadable.
     if notice == nil, !payload.isEmpty { return }
     let isOwn = notice?.gateway == context.gateway
-    if isOwn, let address = notice?.address { bridge.publisher(address)?.received(formerInfo: payload) }
+    if isOwn, let address = notice?.address, let publisher = bridge.publisher(address),
+      !publisher.isElsewhere
+    {
+      publisher.received(info: payload)
+    }
     if orphans[id] != nil {
       feed(id) { $0.received(notice, OwnershipMachine.Here(), isOwnerOnline: false) }
     } else if isOwn, let count = published?.count, count < DeviceManager.capacity {
@@ -251,7 +261,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   ) {
     guard orphans[id] == nil else { return }
     if let publisher = bridge.publisher(id) {
-      storeID(of: address)
+      context.storeID(of: address)
       return idPassed(from: address, offered: offered, to: publisher)
     }
     context.mqtt.subscribe([TopicFilter(topics(of: id).info)])
@@ -302,12 +312,8 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   private func removeOrphan(_ id: DeviceID) -> Orphan? {
     guard let orphan = orphans.removeValue(forKey: id) else { return nil }
     context.mqtt.unsubscribe([TopicFilter(topics(of: id).info)])
-    storeID(of: orphan.address)
+    context.storeID(of: orphan.address)
     return orphan
-  }
-
-  private func storeID(of address: BluetoothAddress) {
-    context.engine.assumeIsolated { $0.storeID(of: address) }
   }
 
   /// No gateway owns it. When the cleared `info` returns from the broker, all its topics are cleared.

@@ -67,6 +67,16 @@ extension Configuration {
   }
 }
 
+extension DeviceOptions {
+  /// Adds properties to those in use, which `profile` has.
+  package mutating func use(_ names: [String], besides profile: Profile) {
+    let used = profile.properties.map(\.name)
+    let more = names.filter { !used.contains($0) }
+    guard !more.isEmpty else { return }
+    self.properties = used + more
+  }
+}
+
 extension ConfigurationError {
   /// Only a device that is connected on demand has an interval.
   package static func everyWithoutVisits(at path: ConfigurationPath) -> ConfigurationError {

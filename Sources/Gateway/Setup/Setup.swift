@@ -87,10 +87,9 @@ public struct Setup: Sendable, Equatable {
     guard has("--username") || answers.mqtt["username"] != nil else {
       throw CommandFailure(.usage, "--password-file needs --username")
     }
-    let path = passwordFile.absolutePath
     do throws(FileProblem) {
-      // The service cannot read what belongs to root or lies in /home: it gets a copy.
-      answers.setGivenPassword(try ConfigurationFile.password(in: path), in: isOfService ? nil : path)
+      let password = try ConfigurationFile.password(in: passwordFile)
+      answers.given["--password-file"] = String(decoding: password, as: UTF8.self)
     } catch {
       throw CommandFailure(.usage, "--password-file \(passwordFile): \(error)")
     }
@@ -187,7 +186,8 @@ private struct SetupRun {
     for device in answers.devices where !found.contains(where: { $0.address == device.address }) {
       await console.show(["Note: \(device.address) was not found: \(problem ?? "is the address right?")"])
     }
-    return (found.filter(\.isMicrobit), problem)
+    let microbits = found.filter { $0.isConfigured || $0.name?.hasPrefix(JSONValue.microbitPrefix) == true }
+    return (microbits, problem)
   }
 
   private func trouble(with configuration: Configuration) async -> [String] {
@@ -198,9 +198,9 @@ private struct SetupRun {
     let lines = findings.flatMap { finding in
       [finding.text] + (finding.remedy.map { ["  " + Setup.inWords($0)] } ?? [])
     }.map(Excerpt.harmless)
-    if findings.contains(where: { $0.level == .fault }) { return lines }
-    await console.show(lines)
-    return []
+    let isUsable = findings.allSatisfy { $0.level != .fault }
+    if isUsable { await console.show(lines) }
+    return isUsable ? [] : lines
   }
 
   private func write(_ plan: SetupPlan) async throws(CommandFailure) {

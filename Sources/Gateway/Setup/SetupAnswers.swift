@@ -22,8 +22,6 @@ struct SetupAnswers {
   private var password: [UInt8]?
   /// Whether the password is still to be written to its file.
   private var isPasswordNew = false
-  /// Whether the command line has the password.
-  private(set) var isPasswordGiven = false
   /// Whether the service that uses the configuration can read a file.
   var isReadable: (String) -> Bool = { _ in true }
   /// What to do as the broker cannot be used: `t`, try again; `c`, change the answers; `k`, keep them.
@@ -34,8 +32,7 @@ struct SetupAnswers {
   init(_ present: PresentConfiguration) {
     self.present = present
     let now = present.configuration.mqtt
-    mqtt = present.document?["mqtt"] ?? [:]
-    mqtt.set("host", to: .string(now.host))
+    mqtt = (present.document?["mqtt"] ?? [:]).setting("host", to: .string(now.host))
     mqtt.set("port", to: .integer(now.port))
     if now.tls == nil { mqtt.set("tls", to: nil) }
     password = present.password
@@ -136,8 +133,8 @@ struct SetupAnswers {
   mutating func setUsername(_ username: String?) throws(SetupRefusal) {
     let before = mqtt["username"]?.text
     try set("username", username.map(JSONValue.string))
-    // The password was that of another user, unless the command line has both.
-    if username == nil || username != before && !isPasswordGiven { setPassword(nil, in: nil) }
+    // The password was that of another user.
+    if username != before { setPassword(nil, in: nil) }
   }
 
   /// To be written to the file beside config.json. One elsewhere may be another program's too.
@@ -146,12 +143,6 @@ struct SetupAnswers {
     if password == present.password { return setPassword(password, in: file) }
     let name = file.flatMap { $0.contains("/") ? nil : $0 } ?? SetupPlan().passwordFile
     setPassword(password, in: name, isNew: true)
-  }
-
-  /// - Parameter file: nil: that beside config.json.
-  mutating func setGivenPassword(_ password: [UInt8], in file: String?) {
-    isPasswordGiven = true
-    if let file { setPassword(password, in: file) } else { setPassword(password) }
   }
 
   private mutating func setPassword(_ password: [UInt8]?, in file: String?, isNew: Bool = false) {
@@ -164,7 +155,7 @@ struct SetupAnswers {
       throw SetupRefusal("Please answer t, c or k.")
     }
     reaction = letter
-    if letter == "c" { (given, isPasswordGiven) = ([:], false) }
+    if letter == "c" { given = [:] }
   }
 
   // MARK: The result

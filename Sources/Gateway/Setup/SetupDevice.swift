@@ -39,8 +39,6 @@ struct SetupDevice {
     given = parts.dropFirst().joined().split(separator: ",", maxSplits: 1).map(String.init)
   }
 
-  var isMicrobit: Bool { isConfigured || name?.hasPrefix(JSONValue.microbitPrefix) == true }
-
   /// The letters in brackets of `BBC micro:bit [zugev]`.
   var letters: String? {
     let start = JSONValue.microbitPrefix + " ["
@@ -76,7 +74,6 @@ struct SetupDevice {
   }
 }
 
-/// Entries of `devices`.
 extension JSONValue {
   /// How the names of micro:bits begin.
   static let microbitPrefix = "BBC micro:bit"

@@ -68,12 +68,10 @@ struct SetupFiles: Sendable {
     }
     let name = path.split(separator: "/").last ?? ""
     let backups = RuntimeFolder.names(in: folder).filter { $0.hasPrefix("\(name).bak-") }.sorted()
-    for old in backups.dropLast(Self.mostBackups) { unlink("\(folder)/\(old)") }
+    // The three newest stay.
+    for old in backups.dropLast(3) { unlink("\(folder)/\(old)") }
     return notes
   }
-
-  /// The newest copies of earlier files that are kept.
-  private static let mostBackups = 3
 
   /// The user of the service, for the service's configuration; else who has it now.
   private func passwordOwner(_ file: String, _ notes: inout [String]) -> (uid_t, gid_t)? {

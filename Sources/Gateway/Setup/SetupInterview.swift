@@ -48,8 +48,7 @@ struct SetupInterview {
         do {
           try set(question, text)
         } catch {
-          let option = given == nil ? nil : question.option
-          throw CommandFailure(.usage, "\(option.map { "\($0): " } ?? "")\(error)")
+          throw CommandFailure(.usage, "\(question.option.map { "\($0): " } ?? "")\(error)")
         }
         continue
       }
@@ -69,15 +68,11 @@ struct SetupInterview {
   }
 
   private mutating func set(_ question: SetupQuestion, _ text: String) throws {
-    let answer = question.isSecret ? text : text.trimmed
+    var answer = text
+    if !question.isSecret {
+      answer = String(answer.drop(while: \.isWhitespace))
+      while answer.last?.isWhitespace == true { answer.removeLast() }
+    }
     try question.set(&answers, answer.isEmpty ? question.preset ?? "" : answer)
-  }
-}
-
-extension String {
-  /// Without white space at its ends.
-  fileprivate var trimmed: String {
-    let rest = drop(while: \.isWhitespace)
-    return String(rest.reversed().drop(while: \.isWhitespace).reversed())
   }
 }

@@ -42,6 +42,5 @@ struct SetupQuestion {
 /// Why an answer cannot be used.
 struct SetupRefusal: Error, CustomStringConvertible {
   let description: String
-
   init(_ description: String) { self.description = description }
 }

@@ -132,9 +132,11 @@ extension SetupQuestion {
         ) { try $0.setUsername($1.unlessDash) }
       },
       { answers in
-        guard answers.mqtt["username"] != nil, !answers.isPasswordGiven else { return nil }
+        guard answers.mqtt["username"] != nil else { return nil }
         let hint = answers.mqtt["password_file"] == nil ? "" : "; empty: as before"
-        return SetupQuestion(prompt: "Password (is not shown\(hint))", preset: "", isSecret: true) {
+        return SetupQuestion(
+          prompt: "Password (is not shown\(hint))", preset: "", isSecret: true, option: "--password-file"
+        ) {
           if !$1.isEmpty { $0.setPassword(Array($1.utf8)) }
         }
       },
@@ -151,8 +153,6 @@ extension SetupQuestion {
       ) { try $0.setReaction($1) }
     }
   }
-
-  // MARK: The end
 
   static func confirmation(_ plan: SetupPlan, backup: String) -> Form {
     { answers in

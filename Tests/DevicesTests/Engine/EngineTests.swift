@@ -474,6 +474,8 @@ import Testing
       return device.id == kitchen
     }
     #expect(try await tested.command(500, of: kitchen).final() == .applied(actual: 500))
+    // Stored when the topics of the former id are cleared.
+    await tested.engine.storeID(of: Engine.address)
     await tested.end()
     #expect(try Engine.stored(in: folder.path + "/state.db").first?.id == kitchen)
   }
@@ -890,15 +892,16 @@ import Testing
     let tested = try await Engine(configuration(), isInRange: false)
     let period = try Property.microbitPeriod.encode(800)
     let desired: [String: PublishedDesired] = ["period": .override(period)]
-    await tested.engine.setOwner(.other(attic), of: Engine.id, Handover(desired: desired))
+    await tested.engine.setOwner(.other(attic), of: Engine.id, Handover(desired: desired, revision: 1))
     #expect(await tested.engine.device(Engine.id)?.desired == ["period": 800])
     let outcomes = await tested.command(500)
     // The broker was restarted, and sends it again.
-    await tested.engine.setOwner(.other(attic), of: Engine.id, Handover(desired: desired))
+    await tested.engine.setOwner(.other(attic), of: Engine.id, Handover(desired: desired, revision: 1))
     #expect(outcomes.elements == [.pending])
     #expect(await tested.engine.device(Engine.id)?.desired == ["period": 500])
     await tested.engine.setOwner(
-      .other(attic), of: Engine.id, Handover(desired: desired), isTakenOver: true, hasNewLink: true)
+      .other(attic), of: Engine.id, Handover(desired: desired, revision: 1), isTakenOver: true,
+      hasNewLink: true)
     #expect(outcomes.elements == [.pending, .takenOver()])
     await tested.end()
   }
@@ -929,6 +932,23 @@ import Testing
     let outcomes = await tested.command(500, ttl: 1)
     await tested.engine.setOwner(.other(attic), of: Engine.id, isTakenOver: true, hasNewLink: true)
     #expect(try await outcomes.final() == .timeout(reason: "not applied within 1 s"))
+    await tested.end()
+  }
+
+  @Test func newestDeletionCounts() async throws {
+    let attic = try #require(GatewayID("attic"))
+    let tested = try await Engine(configuration(), isInRange: false)
+    func isDeleted(_ owner: Owner, _ handover: Handover) async -> Bool? {
+      await tested.engine.setOwner(owner, of: Engine.id, handover)
+      return await tested.engine.device(Engine.id)?.isDeleted
+    }
+    #expect(await isDeleted(.other(attic), Handover(isDeleted: true, revision: 5)) == true)
+    #expect(await isDeleted(.other(attic), Handover(revision: 6)) == false, "added again while this was off")
+    await tested.engine.setDeleted(true, Engine.id)
+    #expect(await isDeleted(.other(attic), Handover(revision: 6)) == true, "deleted while the owner was off")
+    #expect(await isDeleted(.unknown, Handover()) == false, "removed at its owner")
+    #expect(
+      await isDeleted(.this, Handover(isDeleted: true, revision: 1)) == true, "killed before it was stored")
     await tested.end()
   }
 

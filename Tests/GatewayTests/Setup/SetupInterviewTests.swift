@@ -1,6 +1,7 @@
 import Configuration
 import GATT
 import JSON
+import TestSupport
 import Testing
 
 @testable import Gateway
@@ -298,8 +299,9 @@ import Testing
 
   @Test func tlsChangesTheDefaultPort() async throws {
     let outcome = try await dialogue(answering: ["Does it": "y", "File with": "/etc/ssl/ca.pem"])
-    #expect(outcome.questions("Port").first?.preset == "8883")
-    let mqtt = try #require(try outcome.document()["mqtt"])
+    let port = outcome.questions("Port").first
+    let mqtt = try outcome.document()["mqtt"] ?? [:]
+    #expect(port?.preset == "8883")
     #expect(mqtt["port"] == .integer(8883) && mqtt["tls"] == ["ca_file": "/etc/ssl/ca.pem"])
   }
 
@@ -391,12 +393,15 @@ import Testing
 
   /// For a user that the existing file does not have.
   @Test func givenPasswordIsUsedForAGivenUser() async throws {
-    var answers = try unattended(["--username": ["gateway"]]).answers(
-      PresentConfiguration(path: "/tmp/c.json"))
-    answers.setGivenPassword(Array("secret".utf8), in: "/etc/secret")
-    try answers.setUsername("gateway")
-    let mqtt = try answers.configuration().mqtt
-    #expect(mqtt.password == Array("secret".utf8) && mqtt.passwordFile == "/etc/secret")
+    let folder = try TemporaryFolder()
+    let file = try folder.write("secret\n", to: "password")
+    let setup = unattended(["--username": ["gateway"], "--password-file": [file]])
+    let outcome = try await dialogue(present(Self.file), setup)
+    #expect(outcome.tried.first?.mqtt.password == Array("secret".utf8))
+    #expect(outcome.plan?.password == Array("secret".utf8) && outcome.plan?.passwordFile == "secret")
+    #expect(throws: CommandFailure.self) {
+      try Setup(["--password-file": [file]]).answers(PresentConfiguration(path: "/tmp/config.json"))
+    }
   }
 
   @Test func commandLineDevicesAreWritten() async throws {

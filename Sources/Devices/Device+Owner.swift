@@ -1,0 +1,54 @@
+/// Which gateway owns the device, and what gateways hand over.
+extension Device {
+  func setOwner(_ new: Owner, _ handover: Handover?, isTakenOver: Bool, hasNewLink: Bool) {
+    let before = owner
+    owner = new
+    let record = context.store.records[address]
+    let (revision, isPending) = (description.revision, record?.isPending == true)
+    if isTakenOver {
+      // Commands for a device that this gateway owned came to it alone; an owner that was offline received only
+      // retained ones.
+      let mayHaveCommands = before != .this && before != new
+      for channel in channels {
+        channel.writer?.handOver(handover?.desired[channel.property.name], mayHaveCommands: mayHaveCommands)
+      }
+      revise(revision)
+    }
+    if let handover {
+      if owner == .unknown {
+        // It was removed there: it is no longer deleted in Home Assistant, and whatever its next owner has is newer.
+        revise(0, isDeleted: false)
+        report(.description)
+      } else if isTakenOver && isPending || handover.isNewer(than: revision, isTakenOver: isTakenOver) {
+        copy(handover)
+        report(.description)
+      }
+    }
+    if isTakenOver { session.handedOver(hasNewLink: hasNewLink) }
+  }
+
+  private func copy(_ handover: Handover) {
+    for channel in channels {
+      if let published = handover.desired[channel.property.name] { channel.writer?.copy(published) }
+    }
+    revise(handover.revision, isDeleted: handover.isDeleted)
+  }
+
+  /// Also if nothing changes: what gateways still know of a device that is added again is older.
+  func setDeleted(_ isDeleted: Bool) {
+    revise(isDeleted: isDeleted)
+    report(.description)
+  }
+
+  /// Something that gateways hand over has changed.
+  /// - Parameter revision: nil: it was changed here.
+  func revise(_ revision: Int? = nil, isDeleted: Bool? = nil) {
+    let isPending = revision == nil && owner != .this
+    let revision = revision ?? max(Int(Timestamp.now.milliseconds), description.revision &+ 1)
+    let isDeleted = isDeleted ?? description.isDeleted
+    (description.revision, description.isDeleted) = (revision, isDeleted)
+    context.store.change(address) { record in
+      (record.revision, record.isDeleted, record.isPending) = (revision, isDeleted, isPending)
+    }
+  }
+}
