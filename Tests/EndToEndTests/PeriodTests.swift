@@ -38,7 +38,7 @@ import Testing
     ("period", "19", "19 is below the smallest period, 20 ms"),
     ("period", #"{"value":100"#, "JSON"), ("period", "[100]", "[100]"),
     ("temperature", "1", "temperature"), ("colour", "1", "colour"),
-    ("PERIOD", "60", " has no property PERIOD"),
+    ("PERIOD", "60", #"has no property "PERIOD""#),
   ]
 
   @Test("An invalid command is rejected with a reason; nothing is written, and other devices are unaffected")
