@@ -14,15 +14,17 @@ struct Bench {
   }
   private(set) var started: [Started] = []
   /// The words of the commands that were answered.
-  private let answered = Record<String>()
+  private let answered: Record<String>
 
   /// - Parameter waiting: the value of the command `w` of an earlier run.
   init(
     desired: Int? = nil, waiting: Int? = nil, mode: Property.WriteMode = .confirm, isReadable: Bool = true
   ) {
+    let answered = Record<String>()
     let waiting = waiting.map { value in
-      EncodedCommand(EncodedValue(value)) { [answered] _ in answered.append("w") }
+      EncodedCommand(EncodedValue(value)) { _ in answered.append("w") }
     }
+    self.answered = answered
     machine = StateWrites(
       desired: desired.map { EncodedValue($0) }, waiting: waiting, mode: mode, isReadable: isReadable)
   }
