@@ -1,5 +1,5 @@
-/// A mutual exclusion lock whose waiters are suspended, in first-come, first-served order. Confined to the actor that
-/// holds it.
+/// A mutual exclusion lock whose waiters are suspended: first come, first served within each of two groups, which
+/// alternate. Confined to the actor that holds it.
 final class AsyncMutex {
   private(set) var isLocked = false
   private var preferred: [CheckedContinuation<Void, Never>] = []

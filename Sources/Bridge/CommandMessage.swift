@@ -170,11 +170,11 @@ struct Sender: Sendable, Equatable {
 extension BridgeContext {
   /// Publishes what has become of a command.
   func publish(_ result: CommandResult, on topic: TopicName, for sender: Sender) {
-    reply(result.payload(transaction: sender.transaction), on: topic, to: sender, atOnce: true)
+    reply(result.payload(transaction: sender.transaction), on: topic, to: sender, isUrgent: true)
   }
 
-  /// - Parameter atOnce: a result: sent without delay, and ahead of much else that waits.
-  func reply(_ payload: [UInt8], on topic: TopicName, to sender: Sender, atOnce: Bool) {
+  /// - Parameter isUrgent: a result: sent without delay, and ahead of much else that waits.
+  func reply(_ payload: [UInt8], on topic: TopicName, to sender: Sender, isUrgent: Bool) {
     var messages = [MQTTMessage(topic: topic, payload: payload, qos: qos)]
     if let topic = sender.responseTopic, isForReplies(topic) {
       messages.append(
@@ -182,7 +182,7 @@ extension BridgeContext {
     }
     for message in messages {
       log.debug("replied", ["topic": message.topic, "payload": Excerpt.beginning(of: payload)])
-      mqtt.publish(message, atOnce: atOnce)
+      mqtt.publish(message, isUrgent: isUrgent)
     }
   }
 

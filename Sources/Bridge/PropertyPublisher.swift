@@ -16,6 +16,8 @@ final class PropertyPublisher: @unchecked Sendable {
   /// The payload of the last value; nil of an event, and before the first.
   private(set) var payload: [UInt8]?
   private var limiter: ReportLimiter?
+  /// The end of the limiter's interval.
+  private var release: LoopTimer?
 
   init(_ property: Property, _ topics: DeviceTopics.Topics, _ context: BridgeContext) {
     self.property = property
@@ -37,14 +39,14 @@ final class PropertyPublisher: @unchecked Sendable {
       let payload = encoder.encodeEvent(reading, sequence: sequence)
       var message = MQTTMessage(topic: topics.value, payload: payload, qos: context.qos)
       message.endsWithConnection = true
-      context.mqtt.publish(message, atOnce: true)
+      context.mqtt.publish(message, isUrgent: true)
     }
     guard context.sendsReadings, let sequence = reading.sequence else { return }
     let payload = encoder.encode(reading, sequence: sequence)
     context.mqtt.publish(
       MQTTMessage(
         topic: readings, payload: isHeld ? ReadingEncoder.markReplayed(payload) : payload, qos: context.qos,
-        replayTransform: isHeld ? nil : ReadingEncoder.markReplayed), atOnce: true)
+        replayTransform: isHeld ? nil : ReadingEncoder.markReplayed), isUrgent: true)
   }
 
   private func publishState(_ value: Value) {
@@ -53,7 +55,7 @@ final class PropertyPublisher: @unchecked Sendable {
     switch limiter?.received(value, at: .now) {
     case nil, .publish: publish(value)
     case .wait(let delay):
-      context.loop.timer(after: delay) { [weak self] in
+      release = context.loop.timer(after: delay) { [weak self] in
         guard let self, let value = limiter?.release(at: .now) else { return }
         publish(value)
       }
@@ -64,7 +66,7 @@ final class PropertyPublisher: @unchecked Sendable {
   private func publish(_ value: Value) {
     let payload = Payload.value(value, property.codec)
     self.payload = payload
-    context.mqtt.setState(topics.value, payload, qos: context.qos, atOnce: true)
+    context.mqtt.setState(topics.value, payload, qos: context.qos, isUrgent: true)
     publishImage()
   }
 
@@ -79,6 +81,7 @@ final class PropertyPublisher: @unchecked Sendable {
   /// Another gateway publishes the value from now on: nothing is kept that could be published later.
   func handOver() {
     payload = nil
+    release?.cancel()
     limiter = property.report.map(ReportLimiter.init)
   }
 

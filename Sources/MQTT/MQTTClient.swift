@@ -50,7 +50,7 @@ public actor MQTTClient: IterationEndHandler {
 
   private var options: MQTTOptions { dialling.options }
 
-  /// Sets the handler of events, called synchronously on the loop, but never during a call of ``publish(_:atOnce:)`` or
+  /// Sets the handler of events, called synchronously on the loop, but never during a call of ``publish(_:isUrgent:)`` or
   /// a similar method. It may call the client.
   public func setHandler(_ handler: @escaping @Sendable (MQTTEvent) -> Void) { self.handler = handler }
 
@@ -106,27 +106,27 @@ public actor MQTTClient: IterationEndHandler {
 
   /// Publishes `message`, or queues it; if the queue is full, the oldest is dropped.
   ///
-  /// - Parameter atOnce: a reading or a result: sent without delay, and ahead of much else that waits. Otherwise the
+  /// - Parameter isUrgent: a reading or a result: sent without delay, and ahead of much else that waits. Otherwise the
   ///   message is sent at the end of the loop's iteration, together with others.
-  public nonisolated func publish(_ message: MQTTMessage, atOnce: Bool = false) {
-    loop.enter(self, (message: message, atOnce: atOnce)) { client, new in
+  public nonisolated func publish(_ message: MQTTMessage, isUrgent: Bool = false) {
+    loop.enter(self, (message: message, isUrgent: isUrgent)) { client, new in
       let lost = client.outbox.lost
-      client.outbox.append(new.message, isLive: new.atOnce)
+      client.outbox.append(new.message, isUrgent: new.isUrgent)
       if client.outbox.lost != lost { client.write(client.outages.lost()) }
-      client.schedulePump(atOnce: new.atOnce)
+      client.schedulePump(isUrgent: new.isUrgent)
     }
   }
 
   /// Publishes `payload` as retained state of `topic`, now and on every new connection, until another value is set.
   /// Every value is sent while the broker keeps up; otherwise only the newest.
   ///
-  /// - Parameter atOnce: a value just received: sent without delay, and ahead of much else that waits.
+  /// - Parameter isUrgent: a value just received: sent without delay, and ahead of much else that waits.
   public nonisolated func setState(
-    _ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce, atOnce: Bool = false
+    _ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce, isUrgent: Bool = false
   ) {
-    loop.enter(self, (topic: topic, payload: payload, qos: qos, atOnce: atOnce)) { client, state in
-      client.outbox.setState(state.topic, state.payload, qos: state.qos, isLive: state.atOnce)
-      client.schedulePump(atOnce: state.atOnce)
+    loop.enter(self, (topic: topic, payload: payload, qos: qos, isUrgent: isUrgent)) { client, state in
+      client.outbox.setState(state.topic, state.payload, qos: state.qos, isUrgent: state.isUrgent)
+      client.schedulePump(isUrgent: state.isUrgent)
     }
   }
 
@@ -175,9 +175,9 @@ public actor MQTTClient: IterationEndHandler {
 
   // MARK: Sending
 
-  private func schedulePump(atOnce: Bool = false) {
+  private func schedulePump(isUrgent: Bool = false) {
     guard openSocket != nil else { return }
-    switch connection?.schedule.queued(atOnce: atOnce, in: loop.iteration) {
+    switch connection?.schedule.queued(isUrgent: isUrgent, in: loop.iteration) {
     case .now: pump()
     case .atEndOfIteration: loop.atEndOfIteration(self)
     case .wait, nil: break

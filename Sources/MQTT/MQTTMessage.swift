@@ -35,7 +35,7 @@ public struct MQTTMessage: Sendable {
   /// Reduced to the broker's maximum (``MQTTConnection/maximumQoS``).
   public var qos: QoS
   /// Whether the broker retains it for later subscribers. For state that is to be published again after every connect,
-  /// use ``MQTTClient/setState(_:_:qos:atOnce:)``.
+  /// use ``MQTTClient/setState(_:_:qos:isUrgent:)``.
   public var retain: Bool
   /// The topic for the reply. MQTT 5; omitted with 3.1.1.
   public var responseTopic: TopicName?

@@ -75,8 +75,8 @@ struct MessageQueue {
   /// To be called after ``putBack(_:)`` of all that was not acknowledged.
   mutating func dropOldest() {
     while count > limits.messages || bytes > limits.bytes {
-      let isLiveOlder = (first(.live)?.sequence ?? .max) < (first(.bulk)?.sequence ?? .max)
-      removeFirst(isLiveOlder ? .live : .bulk)
+      let isUrgentOlder = (first(.urgent)?.sequence ?? .max) < (first(.bulk)?.sequence ?? .max)
+      removeFirst(isUrgentOlder ? .urgent : .bulk)
       lost += 1
     }
   }

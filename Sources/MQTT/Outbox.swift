@@ -4,7 +4,7 @@
 /// Two kinds are queued. A *message* is sent once (or again, if the connection ends before its PUBACK). Retained
 /// *state* is the newest payload of a topic. On every new connection all state is sent again, ahead of the waiting
 /// messages, as it is current and bounded by the number of topics. Otherwise both kinds are sent in the order in which
-/// they were queued, except that live ones (readings, results) overtake a backlog of others (1000 devices that change at
+/// they were queued, except that urgent ones (readings, results) overtake a backlog of others (1000 devices that change at
 /// once): fifteen for each of the backlog. The order on each topic is always kept.
 ///
 /// The cost of every operation is independent of the queue's length, except for a new connection, which queues all
@@ -23,7 +23,7 @@ struct Outbox {
 
   enum Lane {
     /// Readings and results.
-    case live
+    case urgent
     /// Everything else: what describes devices, announcements, answers to requests, all state on a new connection.
     case bulk
   }
@@ -32,11 +32,11 @@ struct Outbox {
   private var lastSequence: UInt64 = 0
   private var messages: MessageQueue
   private var states = StateTable()
-  /// What may wait in the bulk lane before the live lane overtakes it.
+  /// What may wait in the bulk lane before the urgent lane overtakes it.
   static let backlog = 64
-  /// What is sent of the live lane for each of the backlog.
-  static let liveShare = 15
-  private var sentLive = 0
+  /// What is sent of the urgent lane for each of the backlog.
+  static let urgentShare = 15
+  private var sentUrgent = 0
   private var inFlight = Deque<(packet: Int32, source: Source)>()
 
   /// Messages that are larger than the broker accepts, or that it rejected.
@@ -55,15 +55,15 @@ struct Outbox {
 
   // MARK: Queueing
 
-  /// - Parameter isLive: a reading or a result: it may overtake what is not. The same for all messages of a topic.
-  mutating func append(_ message: MQTTMessage, isLive: Bool = false) {
+  /// - Parameter isUrgent: a reading or a result: it may overtake what is not. The same for all messages of a topic.
+  mutating func append(_ message: MQTTMessage, isUrgent: Bool = false) {
     if message.endsWithConnection, peer == nil { return }
-    messages.append(message, sequence: nextSequence(), lane: isLive ? .live : .bulk)
+    messages.append(message, sequence: nextSequence(), lane: isUrgent ? .urgent : .bulk)
   }
 
-  /// - Parameter isLive: a value just received: it may overtake what is not.
-  mutating func setState(_ topic: TopicName, _ payload: [UInt8], qos: QoS, isLive: Bool = false) {
-    change(topic, payload, qos, isCleared: false, isLive ? .live : .bulk)
+  /// - Parameter isUrgent: a value just received: it may overtake what is not.
+  mutating func setState(_ topic: TopicName, _ payload: [UInt8], qos: QoS, isUrgent: Bool = false) {
+    change(topic, payload, qos, isCleared: false, isUrgent ? .urgent : .bulk)
   }
 
   /// Publishes an empty retained payload, which deletes the retained message (MQTT 5, 3.3.1.3).
@@ -120,7 +120,7 @@ struct Outbox {
       case .message(let lane): next = messages.takeFirst(lane, for: peer)
       case .state(let lane): next = states.takeFirst(lane, for: peer)
       }
-      sentLive = source.lane == .bulk ? 0 : sentLive + 1
+      sentUrgent = source.lane == .bulk ? 0 : sentUrgent + 1
       guard let next else { continue }
       if let maximum = peer.maximumPacketSize, next.size(hasProperties: peer.hasProperties) > maximum {
         rejected += 1
@@ -150,8 +150,8 @@ struct Outbox {
     func offer(_ queue: Queue, _ qos: QoS, _ sequence: UInt64) {
       if sequence < first?.sequence ?? .max { first = (queue, qos, sequence) }
     }
-    let mayOvertake = states.bulkCount + messages.bulkCount > Self.backlog && sentLive < Self.liveShare
-    for lane in [Lane.live, .bulk] {
+    let mayOvertake = states.bulkCount + messages.bulkCount > Self.backlog && sentUrgent < Self.urgentShare
+    for lane in [Lane.urgent, .bulk] {
       if lane == .bulk, mayOvertake, first != nil { break }
       if let state = states.first(lane) { offer(.state(lane), state.qos, state.sequence) }
       // What waits from an earlier connection does not overtake the state of this one.

@@ -23,7 +23,7 @@ struct SendSchedule {
   mutating func admit() { isAdmitted = true }
 
   /// A message was queued in an iteration of the loop.
-  mutating func queued(atOnce isUrgent: Bool, in iteration: UInt64) -> Decision {
+  mutating func queued(isUrgent: Bool, in iteration: UInt64) -> Decision {
     guard isAdmitted else { return .wait }
     if isUrgent {
       if atOnce.iteration != iteration { atOnce = (iteration, 0) }

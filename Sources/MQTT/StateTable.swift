@@ -48,9 +48,9 @@ struct StateTable {
     states[slot].isCleared = isCleared
     switch lane {
     // Also if it is queued in the other lane: that entry is then skipped.
-    case .live where states[slot].lane != .live: enqueue(slot, sequence, in: .live)
+    case .urgent where states[slot].lane != .urgent: enqueue(slot, sequence, in: .urgent)
     case .bulk where states[slot].queued == nil: enqueue(slot, sequence, in: .bulk)
-    case .live, .bulk, nil: break
+    case .urgent, .bulk, nil: break
     }
   }
 
@@ -74,7 +74,7 @@ struct StateTable {
   }
 
   mutating func unqueueAll() {
-    while let entry = queue.popFirst(.live) ?? queue.popFirst(.bulk) { states[entry.slot].queued = nil }
+    while let entry = queue.popFirst(.urgent) ?? queue.popFirst(.bulk) { states[entry.slot].queued = nil }
   }
 
   /// What is first in the lane.

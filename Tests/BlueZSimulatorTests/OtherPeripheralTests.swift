@@ -107,17 +107,6 @@ import Testing
     #expect(fixture.takeLines().last == "<\tA\tReadValue\tok\tay:07")
   }
 
-  @Test(arguments: [("180d", true), ("0000180F-0000-1000-8000-00805F9B34FB", true), ("1111", false)])
-  func aFilterHearsWhatAdvertisesOneOfItsServices(_ uuid: String, _ isHeard: Bool) {
-    let fixture = Fixture { $0.describe(Self.described) }
-    fixture.call(
-      "A", LinkTests.adapter, "org.bluez.Adapter1.SetDiscoveryFilter",
-      [.properties(["UUIDs": .strings(["1234", uuid])])])
-    fixture.call("A", LinkTests.adapter, .startDiscovery)
-    fixture.advance(by: .milliseconds(300))
-    #expect(fixture.takeLines().contains { $0.contains("\tInterfacesAdded\t") } == isHeard)
-  }
-
   // MARK: Values
 
   @Test func valueThatWasSetIsNotifiedAndRead() throws {

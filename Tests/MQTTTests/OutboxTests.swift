@@ -80,8 +80,8 @@ import Testing
       outbox.setState(topic("info/\(number)"), Array("x".utf8), qos: .atLeastOnce)
     }
     for number in 0..<10 {
-      outbox.setState(topic("value/\(number)"), Array("1".utf8), qos: .atLeastOnce, isLive: true)
-      outbox.append(message("\(number)"), isLive: true)
+      outbox.setState(topic("value/\(number)"), Array("1".utf8), qos: .atLeastOnce, isUrgent: true)
+      outbox.append(message("\(number)"), isUrgent: true)
     }
     let sent = sendAll(&outbox)
     let live = (0..<10).flatMap { ["value/\($0)=1", "e=\($0)"] }
@@ -99,19 +99,19 @@ import Testing
       answer.topic = topic("answer")
       outbox.append(answer)
     }
-    outbox.append(message("reading"), isLive: true)
+    outbox.append(message("reading"), isUrgent: true)
     let answers = (0..<100).map { "answer=\($0)" }
     #expect(sendAll(&outbox) == ["e=reading"] + answers)
   }
 
   @Test func ofBothLanesTheOldestMessageIsDropped() {
     var outbox = outbox(messages: 3)
-    outbox.append(message("1"), isLive: true)
+    outbox.append(message("1"), isUrgent: true)
     outbox.append(message("2"))
-    outbox.append(message("3"), isLive: true)
+    outbox.append(message("3"), isUrgent: true)
     outbox.append(message("4"))
     #expect(outbox.lost == 1)
-    outbox.append(message("5"), isLive: true)
+    outbox.append(message("5"), isUrgent: true)
     #expect(outbox.lost == 2)
     outbox.connected(peer())
     #expect(sendAll(&outbox) == ["e=held 3", "e=held 4", "e=held 5"])
@@ -120,11 +120,11 @@ import Testing
   @Test func unacknowledgedMessagesOfBothLanesComeFirstOnTheNextConnection() {
     var outbox = outbox()
     outbox.connected(peer())
-    outbox.append(message("1"), isLive: true)
+    outbox.append(message("1"), isUrgent: true)
     outbox.append(message("2"))
     #expect(sendAll(&outbox) == ["e=1", "e=2"])
     outbox.append(message("3"))
-    outbox.append(message("4"), isLive: true)
+    outbox.append(message("4"), isUrgent: true)
     outbox.disconnected()
     outbox.connected(peer())
     #expect(sendAll(&outbox) == ["e=held 1", "e=held 2", "e=held 3", "e=held 4"])
@@ -136,8 +136,8 @@ import Testing
     for number in 0..<Outbox.backlog {
       outbox.setState(topic("info/\(number)"), Array("x".utf8), qos: .atLeastOnce)
     }
-    outbox.setState(topic("value"), Array("1".utf8), qos: .atLeastOnce, isLive: true)
-    outbox.append(message("1"), isLive: true)
+    outbox.setState(topic("value"), Array("1".utf8), qos: .atLeastOnce, isUrgent: true)
+    outbox.append(message("1"), isUrgent: true)
     let sent = sendAll(&outbox)
     #expect(sent.suffix(3) == ["info/63=x", "value=1", "e=1"])
   }
@@ -146,8 +146,8 @@ import Testing
     var outbox = outbox()
     outbox.connected(peer(window: 1000))
     for number in 0..<100 { outbox.clearState(topic("t/\(number)")) }
-    outbox.setState(topic("t/99"), Array("1".utf8), qos: .atLeastOnce, isLive: true)
-    outbox.setState(topic("live"), Array("2".utf8), qos: .atLeastOnce, isLive: true)
+    outbox.setState(topic("t/99"), Array("1".utf8), qos: .atLeastOnce, isUrgent: true)
+    outbox.setState(topic("live"), Array("2".utf8), qos: .atLeastOnce, isUrgent: true)
     outbox.clearState(topic("live"))
     let sent = sendAll(&outbox)
     #expect(sent.prefix(2) == ["t/99=1", "live="])
@@ -160,9 +160,9 @@ import Testing
     for number in 0..<100 {
       outbox.setState(topic("info/\(number)"), Array("x".utf8), qos: .atLeastOnce)
     }
-    outbox.append(message("old"), isLive: true)
+    outbox.append(message("old"), isUrgent: true)
     outbox.connected(peer(window: 1000))
-    outbox.append(message("new"), isLive: true)
+    outbox.append(message("new"), isUrgent: true)
     #expect(sendAll(&outbox).suffix(2) == ["e=held old", "e=new"])
   }
 

@@ -177,7 +177,7 @@ import Testing
     // One job is one iteration of the loop. Queued messages are sent before urgent ones.
     let sent = await client.client.isolated { client in
       messages.enumerated().map { number, message in
-        client.publish(message, atOnce: number > 0)
+        client.publish(message, isUrgent: number > 0)
         return client.statistics.sent
       }
     }

@@ -5,19 +5,19 @@ import Testing
 @Suite struct SendScheduleTests {
   @Test func nothingIsSentBeforeAdmission() {
     var schedule = SendSchedule(isAdmitted: false)
-    #expect(schedule.queued(atOnce: true, in: 1) == .wait)
+    #expect(schedule.queued(isUrgent: true, in: 1) == .wait)
     schedule.admit()
-    #expect(schedule.queued(atOnce: false, in: 1) == .atEndOfIteration)
-    #expect(schedule.queued(atOnce: false, in: 1) == .wait)
+    #expect(schedule.queued(isUrgent: false, in: 1) == .atEndOfIteration)
+    #expect(schedule.queued(isUrgent: false, in: 1) == .wait)
     schedule.iterationEnds()
-    #expect(schedule.queued(atOnce: false, in: 2) == .atEndOfIteration)
+    #expect(schedule.queued(isUrgent: false, in: 2) == .atEndOfIteration)
   }
 
   @Test func fourMessagesPerIterationAreSentAtOnce() {
     var schedule = SendSchedule(isAdmitted: true)
-    for _ in 0..<4 { #expect(schedule.queued(atOnce: true, in: 1) == .now) }
-    #expect(schedule.queued(atOnce: true, in: 1) == .atEndOfIteration)
+    for _ in 0..<4 { #expect(schedule.queued(isUrgent: true, in: 1) == .now) }
+    #expect(schedule.queued(isUrgent: true, in: 1) == .atEndOfIteration)
     schedule.iterationEnds()
-    #expect(schedule.queued(atOnce: true, in: 2) == .now)
+    #expect(schedule.queued(isUrgent: true, in: 2) == .now)
   }
 }

@@ -54,7 +54,7 @@ import Testing
   // MARK: Visits
 
   @Test func isVisitedRegularlyAndStaysOnline() async throws {
-    let tested = try await visited(every: 1, configuration(every: 1) { $0.period = 500 })
+    let tested = try await visited(every: 5, configuration(every: 5) { $0.period = 500 })
     let first = tested.frontEnd.events.count
     #expect(await tested.heldPeriod() == 500, "the desired value is applied")
     let again = try await tested.frontEnd.availability(true, from: first)
