@@ -292,9 +292,9 @@ import Testing
     try await tested.admitted(false)
     await tested.configure(Configuration())
     #expect(await tested.record()?.id == record.id)
-    let start = tested.messages.count
     try await broker.start()
-    try await tested.message("kitchen/info", "", from: start)
+    try await tested.admitted(true)
+    // The broker has returned the cleared topic.
     _ = try await tested.payloads("kitchen/info")
     #expect(await tested.record()?.id == nil)
   }
