@@ -24,7 +24,7 @@ def adapter_of_two_unplugged(world):
     """When the adapter with the link is unplugged, the readings go on through the other one."""
     adapters = ["hci0", "hci1"]
     world.start(options=("--second-adapter",))
-    world.start_gateway(BY_PREFIX, {"adapters": adapters})
+    world.start_gateway(BY_PREFIX, bluetooth={"adapters": adapters})
     device = world.devices()[0]
     device.wait_availability("online", CONNECT)
     device.wait_readings(2, CONNECT)
