@@ -28,6 +28,8 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     /// Nil: it is sent again, even the same.
     var hash: Int?
     let time: Moment
+    /// Of no document.
+    static let cleared = 0
   }
 
   private var context: BridgeContext { bridge.context }
@@ -178,7 +180,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     guard let publisher = bridge.publisher(address), let owner = bridge.owner(of: address), owner != .unknown,
       bridge.isResponsible(for: publisher)
     else { return }
-    if owner == .this, store[address] == nil { return }
+    if publisher.device.isDeleted || owner == .this && store[address] == nil { return }
     context.log.notice(
       "deleted in Home Assistant: announced again when it is added with device/add", publisher.fields)
     if owner != .this { store[address] = nil }
@@ -259,16 +261,20 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     guard let discovery, bridge.owner(of: address) == .this, device.offered != nil,
       !device.isInformationPending, !isTooEarly(.device(address, stage), after: published[address])
     else { return }
-    guard !device.isDeleted else {
-      // A document may have been on its way when it was deleted.
-      store[address] = nil
-      return context.clearState(discovery.topic(of: .device(address)))
-    }
+    guard !device.isDeleted else { return clear(discovery.topic(of: .device(address)), address) }
     let document = discovery.document(
       of: device, topics: publisher.topics, hasGateway: !isGatewayDeleted, before: store[address],
       isReannouncement: stage == .reannounce)
     if let new = publish(document, after: published[address]) { published[address] = new }
     store[address] = announced(by: document, stage, followUp: .device(address, .remove))
+  }
+
+  /// A user has deleted it; a document may have been on its way then.
+  private func clear(_ topic: TopicName, _ address: BluetoothAddress) {
+    store[address] = nil
+    if published[address]?.hash == Published.cleared { return }
+    context.clearState(topic)
+    published[address] = Published(hash: Published.cleared, time: .now)
   }
 
   private func announceGateway(_ stage: Announcement.Stage) {

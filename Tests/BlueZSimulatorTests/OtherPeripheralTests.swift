@@ -231,10 +231,9 @@ import Testing
         "send": {"service": "1111", "characteristic": "2223", "instance": 1, "access": ["write"],
           "write": "command", "kind": "event", "type": "uint8"}}}}
       """#)
+    let profile = try Self.profile()
     #expect(
-      made
-        == PeripheralDescription(
-          name: "Both", profile: try Self.profile(), advertises: Self.described.advertises))
+      made == PeripheralDescription(name: "Both", profile: profile, advertises: Self.described.advertises))
   }
 
   @Test(arguments: [

@@ -208,11 +208,19 @@ import Testing
       let (ground, attic) = (cluster[0], cluster[1])
       try await ground.waitForOwnership(of: Self.id)
       try await ground.announced(by: ground)
+      var mark = try ground.observer.mark
       try await ground.observer.publish(Cluster.discovery, [], retain: true)
       try await ground.message("\(Self.id)/info") { $0.text.contains(#""home_assistant":"deleted""#) }
       for fixture in cluster.fixtures { try await fixture.synchronizeGateway() }
+      // What changes later does not delete it again: besides the user's message there is one of the gateway.
+      for name in [#""A""#, #""B""#, "null"] {
+        try await ground.perform("device/options", #"{"id":"\#(Self.id)","options":{"name":\#(name)}}"#)
+        try await ground.synchronizeGateway()
+      }
+      #expect(try ground.observer.messages(on: Cluster.discovery, after: mark).count <= 2)
+      #expect(try ground.lines(with: "deleted in Home Assistant").count == 1)
 
-      var mark = try ground.observer.mark
+      mark = try ground.observer.mark
       try await cluster.moveAfterOffline(from: ground, to: attic)
       try await Self.expectDeleted(at: attic, after: mark)
 
