@@ -28,8 +28,6 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     /// Nil: it is sent again, even the same.
     var hash: Int?
     let time: Moment
-    /// Of no document.
-    static let cleared = 0
   }
 
   private var context: BridgeContext { bridge.context }
@@ -206,6 +204,12 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
 
   private func received(document: MQTTReceived) {
     let topic = document.topic.string
+    if case .device(let address) = discovery?.subject(of: topic), bridge.owner(of: address) == .this,
+      bridge.publisher(address)?.device.isDeleted == true
+    {
+      // It was on its way when a user deleted the device.
+      return context.clearState(document.topic)
+    }
     let any = Discovery(prefix: configuration.homeAssistant.prefix, qos: context.qos, topics: context.topics)
     guard any.isOfAnotherGateway(document.payload) else { return }
     // Another gateway has announced the device.
@@ -218,7 +222,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     published[address]?.hash = nil
     guard bridge.owner(of: address) == .this else { return store[address] = nil }
     // Of two gateways that know it by different ids, the one that has its link announces it.
-    if publisher.device.isOnline || publisher.device.isDeleted { deviceChanged(publisher) }
+    if publisher.device.isOnline { deviceChanged(publisher) }
   }
 
   // MARK: Announcing
@@ -261,20 +265,12 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     guard let discovery, bridge.owner(of: address) == .this, device.offered != nil,
       !device.isInformationPending, !isTooEarly(.device(address, stage), after: published[address])
     else { return }
-    guard !device.isDeleted else { return clear(discovery.topic(of: .device(address)), address) }
+    guard !device.isDeleted else { return store[address] = nil }
     let document = discovery.document(
       of: device, topics: publisher.topics, hasGateway: !isGatewayDeleted, before: store[address],
       isReannouncement: stage == .reannounce)
     if let new = publish(document, after: published[address]) { published[address] = new }
     store[address] = announced(by: document, stage, followUp: .device(address, .remove))
-  }
-
-  /// A user has deleted it; a document may have been on its way then.
-  private func clear(_ topic: TopicName, _ address: BluetoothAddress) {
-    store[address] = nil
-    if published[address]?.hash == Published.cleared { return }
-    context.clearState(topic)
-    published[address] = Published(hash: Published.cleared, time: .now)
   }
 
   private func announceGateway(_ stage: Announcement.Stage) {
