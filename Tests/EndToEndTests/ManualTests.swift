@@ -68,7 +68,8 @@ import Testing
 
   @Test(.enabled(if: access("/usr/bin/python3", X_OK) == 0, "needs Python"))
   func referenceOfTheConfigurationIsUpToDate() async throws {
-    let process = try ChildProcess("/usr/bin/python3", [repositoryPath("scripts/config-reference"), "--check"])
+    let script = repositoryPath("scripts/config-reference")
+    let process = try ChildProcess("/usr/bin/python3", [script, "--check"])
     #expect(try await process.exitStatus(within: Fixture.patience) == 0, "\(process.text)")
   }
 
