@@ -71,6 +71,7 @@ final class PropertyWriter: @unchecked Sendable {
     let before = desired.effective
     desired.configured = value
     if desired.effective != before { applyDesired() }
+    device.handle(.desired)
   }
 
   /// Sets the override by a request; nil restores the configured value.
@@ -84,7 +85,6 @@ final class PropertyWriter: @unchecked Sendable {
   private func applyDesired(supersedesCommands: Bool = false) {
     let value = desired.effective.flatMap { try? property.encode($0) }
     feed { $0.setDesired(value, supersedesCommands: supersedesCommands) }
-    device.handle(.desired)
   }
 
   /// Another gateway serves the device now: commands here are ended, or left to it.
