@@ -111,8 +111,10 @@ extension Central {
     }
     // bluetoothd waits for a peripheral that is out of range without a limit.
     let isLinked = await wait(limits.connect) { pairing.isAnswered || $0.isConnected(id) }
-    if isLinked, await wait(limits.pair, until: { _ in pairing.isAnswered }), let result = pairing.result {
-      return result
+    if isLinked, await wait(limits.pair, until: { pairing.isAnswered || $0.isRefused(id) }) {
+      // At once, before bluetoothd makes it a keyboard: Pair is answered later.
+      if isRefused(id) { return .failure(.failed(.inputDevice)) }
+      if let result = pairing.result { return result }
     }
     await cancelPairing(id)
     if await wait(limits.treeUpdate, until: { _ in pairing.isAnswered }), case .success = pairing.result {

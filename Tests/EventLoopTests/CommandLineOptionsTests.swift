@@ -1,7 +1,8 @@
 import EventLoop
 import Testing
 
-@Suite struct CommandLineOptionsTests {
+/// One after the other: getopt(3) keeps its place in variables of the process.
+@Suite(.serialized) struct CommandLineOptionsTests {
   private enum Option: String, CommandLineOption {
     case config, json, help
 
