@@ -1,7 +1,7 @@
 import JSON
 
 /// An object in the configuration, or in a request: its keys, and what they must be together.
-package protocol ConfigurationSection {
+package protocol ConfigurationSection: Sendable {
   /// All keys left out.
   init()
   /// In the order in which they are written.
@@ -21,7 +21,7 @@ extension ConfigurationSection {
 
 /// A key of a section: its name, its place in the section's value, and its rule. Reading, writing and the check of the
 /// JSON schema use it.
-package struct ConfigurationKey<Section> {
+package struct ConfigurationKey<Section>: Sendable {
   package let name: String
   /// What its value may be.
   package let shape: ConfigurationShape
@@ -30,13 +30,13 @@ package struct ConfigurationKey<Section> {
   private(set) var hint: String?
   /// The value that the key has when it is left out, if that is not in the section's value.
   private(set) var defaultJSON: JSONValue?
-  let read: (JSONValue, inout Section, ConfigurationPath, inout [ConfigurationError]) -> Void
+  let read: @Sendable (JSONValue, inout Section, ConfigurationPath, inout [ConfigurationError]) -> Void
   /// The key's value in a section as JSON; nil where the key is left out.
-  package let write: (Section) -> JSONValue?
+  package let write: @Sendable (Section) -> JSONValue?
 
   /// A key whose value is at `place`.
   package init<Value>(
-    _ name: String, _ place: WritableKeyPath<Section, Value>, _ rule: ConfigurationRule<Value>
+    _ name: String, _ place: WritableKeyPath<Section, Value> & Sendable, _ rule: ConfigurationRule<Value>
   ) {
     self.init(
       name: name, shape: rule.shape,
@@ -50,7 +50,8 @@ package struct ConfigurationKey<Section> {
 
   /// A key that must be given, whose value is then at `place`.
   package init<Value>(
-    required name: String, _ place: WritableKeyPath<Section, Value?>, _ rule: ConfigurationRule<Value>,
+    required name: String, _ place: WritableKeyPath<Section, Value?> & Sendable,
+    _ rule: ConfigurationRule<Value>,
     hint: String? = nil
   ) {
     self.init(name, place, .optional(rule))
@@ -69,7 +70,7 @@ package struct ConfigurationKey<Section> {
   ///
   /// - Parameter allowsNull: `null` is a value as well. An object of names can have it in its members instead.
   package init(
-    _ option: any DeviceOptionDeclaration, _ place: WritableKeyPath<Section, DeviceOptions>,
+    _ option: any DeviceOptionDeclaration, _ place: WritableKeyPath<Section, DeviceOptions> & Sendable,
     allowsNull: Bool = false
   ) {
     let isObject = if case .members = option.shape { true } else { false }
@@ -87,8 +88,9 @@ package struct ConfigurationKey<Section> {
 
   private init(
     name: String, shape: ConfigurationShape,
-    read: @escaping (JSONValue, inout Section, ConfigurationPath, inout [ConfigurationError]) -> Void,
-    write: @escaping (Section) -> JSONValue?
+    read:
+      @escaping @Sendable (JSONValue, inout Section, ConfigurationPath, inout [ConfigurationError]) -> Void,
+    write: @escaping @Sendable (Section) -> JSONValue?
   ) {
     self.name = name
     self.shape = shape
@@ -105,43 +107,50 @@ extension ConfigurationRule where Value: ConfigurationSection {
         name: key.name, shape: key.shape, isRequired: key.isRequired,
         default: key.defaultJSON ?? key.write(Value()))
     }
-    return ConfigurationRule(
-      shape: .object(members),
-      read: { json, current, path, errors in
-        guard case .object(let object) = json else {
-          errors.append(path.error("expected an object, found \(json.kind)"))
-          return nil
-        }
-        let before = errors.count
-        var section = current ?? Value()
-        let keys = Value.keys
-        for member in object.members {
-          if let key = keys.first(where: { $0.name == member.name }) {
-            key.read(member.value, &section, path.key(member.name), &errors)
-          } else {
-            // A hint is expensive, and there may be thousands of unknown keys.
-            let hint = errors.count < 20 ? hint(for: member.name) : nil
-            errors.append(path.name(member.name).error("unknown key", hint: hint))
-          }
-        }
-        for key in keys where key.isRequired && object[key.name] == nil {
-          errors.append(path.key(key.name).error("this is missing", hint: key.hint))
-        }
-        if errors.count == before { errors += section.problems(at: path) }
-        return section
-      },
-      write: { section in
-        .object(
-          JSONObject(
-            Value.keys.compactMap { key in
-              key.write(section).map { JSONObject.Member(name: key.name, value: $0) }
-            }))
-      })
+    return ConfigurationRule(shape: .object(members), read: Value.read, write: \.json)
+  }
+}
+
+extension ConfigurationSection {
+  /// Reads an object with the section's keys and no others; see ``ConfigurationRule/Read``.
+  package static func read(
+    _ json: JSONValue, _ current: Self?, _ path: ConfigurationPath, _ errors: inout [ConfigurationError]
+  ) -> Self? {
+    guard case .object(let object) = json else {
+      errors.append(path.error("expected an object, found \(json.kind)"))
+      return nil
+    }
+    let before = errors.count
+    var section = current ?? Self()
+    let keys = keys
+    for member in object.members {
+      if let key = keys.first(where: { $0.name == member.name }) {
+        key.read(member.value, &section, path.key(member.name), &errors)
+      } else {
+        // A hint is expensive, and there may be thousands of unknown keys.
+        let hint = errors.count < 20 ? hint(for: member.name) : nil
+        errors.append(path.name(member.name).error("unknown key", hint: hint))
+      }
+    }
+    for key in keys where key.isRequired && object[key.name] == nil {
+      errors.append(path.key(key.name).error("this is missing", hint: key.hint))
+    }
+    if errors.count == before { errors += section.problems(at: path) }
+    return section
+  }
+
+  /// The section as JSON: every key that has a value, defaults as well.
+  package var json: JSONValue {
+    .object(
+      JSONObject(
+        Self.keys.compactMap { key in
+          key.write(self).map { JSONObject.Member(name: key.name, value: $0) }
+        }))
   }
 
   private static func hint(for name: String) -> String {
-    if let elsewhere = Value.elsewhere[name] { return elsewhere }
-    let known = Value.keys.map(\.name)
+    if let elsewhere = elsewhere[name] { return elsewhere }
+    let known = keys.map(\.name)
     if let near = nearest(to: name, among: known) { return "did you mean \(near)?" }
     return "known keys: \(known.joined(separator: ", "))"
   }

@@ -4,18 +4,16 @@ import JSON
 /// Every key of config.json: its name, where its value goes, and what it may hold.
 
 extension Configuration: ConfigurationSection {
-  package static var keys: [ConfigurationKey<Configuration>] {
-    [
-      ConfigurationKey(ignored: "$schema", .text(longest: 1024)),
-      ConfigurationKey("gateway", \.gateway, .section),
-      ConfigurationKey("bluetooth", \.bluetooth, .section),
-      ConfigurationKey("mqtt", \.mqtt, .section),
-      ConfigurationKey("home_assistant", \.homeAssistant, .section),
-      ConfigurationKey("devices", \.devices, .list(of: .section, check: Device.duplicates)),
-      ConfigurationKey("profiles", \.profiles, .profiles),
-      ConfigurationKey("profiles_directory", \.profilesDirectory, .optional(.text(longest: 4096))),
-    ]
-  }
+  package static let keys: [ConfigurationKey<Configuration>] = [
+    ConfigurationKey(ignored: "$schema", .text(longest: 1024)),
+    ConfigurationKey("gateway", \.gateway, .section),
+    ConfigurationKey("bluetooth", \.bluetooth, .section),
+    ConfigurationKey("mqtt", \.mqtt, .section),
+    ConfigurationKey("home_assistant", \.homeAssistant, .section),
+    ConfigurationKey("devices", \.devices, .list(of: .section, check: Device.duplicates)),
+    ConfigurationKey("profiles", \.profiles, .profiles),
+    ConfigurationKey("profiles_directory", \.profilesDirectory, .optional(.text(longest: 4096))),
+  ]
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     devices.indices.flatMap { problems(of: devices[$0].options, at: path.key("devices").index($0)) }
@@ -23,22 +21,18 @@ extension Configuration: ConfigurationSection {
 }
 
 extension Configuration.Gateway: ConfigurationSection {
-  package static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("id", \.id, .optional(.gatewayID)),
-      ConfigurationKey("area", \.area, .optional(.label)),
-    ]
-  }
+  package static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey("id", \.id, .optional(.gatewayID)),
+    ConfigurationKey("area", \.area, .optional(.label)),
+  ]
 }
 
 extension Configuration.Bluetooth: ConfigurationSection {
-  package static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("adapters", \.adaptersKey, .optional(.list(of: .adapter, check: adapterProblems))),
-      ConfigurationKey("adapter", \.adapter, .optional(.adapter)),
-      ConfigurationKey("links", \.links, .integer(1...64)),
-    ]
-  }
+  package static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey("adapters", \.adaptersKey, .optional(.list(of: .adapter, check: adapterProblems))),
+    ConfigurationKey("adapter", \.adapter, .optional(.adapter)),
+    ConfigurationKey("links", \.links, .integer(1...64)),
+  ]
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     guard adapter != nil, adapterList != nil else { return [] }
@@ -56,19 +50,17 @@ extension Configuration.Bluetooth: ConfigurationSection {
 }
 
 extension Configuration.MQTT: ConfigurationSection {
-  package static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("host", \.host, .host),
-      ConfigurationKey("port", \.port, .integer(1...65535)),
-      ConfigurationKey("protocol", \.protocolVersion, .choice),
-      ConfigurationKey("username", \.username, .optional(.text(longest: 1024))),
-      ConfigurationKey("password_file", \.passwordFile, .optional(.text(longest: 4096))),
-      ConfigurationKey("base_topic", \.baseTopic, .topic),
-      ConfigurationKey("qos", \.qos, .integer(0...1)),
-      ConfigurationKey("readings", \.readings, .bool),
-      ConfigurationKey("tls", \.tls, .optional(.section)),
-    ]
-  }
+  package static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey("host", \.host, .host),
+    ConfigurationKey("port", \.port, .integer(1...65535)),
+    ConfigurationKey("protocol", \.protocolVersion, .choice),
+    ConfigurationKey("username", \.username, .optional(.text(longest: 1024))),
+    ConfigurationKey("password_file", \.passwordFile, .optional(.text(longest: 4096))),
+    ConfigurationKey("base_topic", \.baseTopic, .topic),
+    ConfigurationKey("qos", \.qos, .integer(0...1)),
+    ConfigurationKey("readings", \.readings, .bool),
+    ConfigurationKey("tls", \.tls, .optional(.section)),
+  ]
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     guard passwordFile != nil, username == nil else { return [] }
@@ -77,13 +69,11 @@ extension Configuration.MQTT: ConfigurationSection {
 }
 
 extension Configuration.TLS: ConfigurationSection {
-  package static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("ca_file", \.caFile, .optional(.text(longest: 4096))),
-      ConfigurationKey("cert_file", \.certFile, .optional(.text(longest: 4096))),
-      ConfigurationKey("key_file", \.keyFile, .optional(.text(longest: 4096))),
-    ]
-  }
+  package static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey("ca_file", \.caFile, .optional(.text(longest: 4096))),
+    ConfigurationKey("cert_file", \.certFile, .optional(.text(longest: 4096))),
+    ConfigurationKey("key_file", \.keyFile, .optional(.text(longest: 4096))),
+  ]
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     switch (certFile, keyFile) {
@@ -97,19 +87,16 @@ extension Configuration.TLS: ConfigurationSection {
 }
 
 extension Configuration.HomeAssistant: ConfigurationSection {
-  package static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("discovery", \.discovery, .bool),
-      ConfigurationKey("prefix", \.prefix, .topic),
-    ]
-  }
+  package static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey("discovery", \.discovery, .bool),
+    ConfigurationKey("prefix", \.prefix, .topic),
+  ]
 }
 
 extension Configuration.Device: ConfigurationSection {
-  package static var keys: [ConfigurationKey<Self>] {
+  package static let keys: [ConfigurationKey<Self>] =
     [ConfigurationKey("match", \.match, .match)]
-      + DeviceOptionTable.all.map { ConfigurationKey($0, \.options) }
-  }
+    + DeviceOptionTable.all.map { ConfigurationKey($0, \.options) }
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     options.problems(at: path)

@@ -21,7 +21,7 @@ extension ConfigurationSection {
     _ document: JSONDocument, _ initial: Self
   ) -> Result<Self, ConfigurationErrors> {
     var errors: [ConfigurationError] = []
-    let section = ConfigurationRule<Self>.section.read(document.value, initial, .root, &errors)
+    let section = read(document.value, initial, .root, &errors)
     guard let section, errors.isEmpty else {
       return .failure(ConfigurationErrors(errors: errors.map { $0.located(in: document) }))
     }
@@ -60,9 +60,6 @@ extension Configuration {
     initial.profiles = profiles
     return read(document, initial)
   }
-
-  /// The configuration as JSON: every key that has a value, defaults as well.
-  package var json: JSONValue? { ConfigurationRule<Configuration>.section.write(self) }
 
   /// What is valid but probably a mistake.
   var warnings: [ConfigurationError] {

@@ -117,7 +117,7 @@ extension ConfigurationRule {
   ///   - problem: what is wrong with a name; nil: nothing.
   package static func members<Element>(
     of rule: ConfigurationRule<Element>, names pattern: String,
-    problem: @escaping (String) -> ConfigurationProblem? = { _ in nil }
+    problem: @escaping @Sendable (String) -> ConfigurationProblem? = { _ in nil }
   ) -> Self where Value == [Named<Element>] {
     ConfigurationRule(
       shape: .members(rule.shape, names: pattern),

@@ -1,22 +1,25 @@
 import JSON
 
 /// What a key may hold, and how it is read and written.
-package struct ConfigurationRule<Value> {
+package struct ConfigurationRule<Value>: Sendable {
   /// Nil, with an error added, when the JSON is not valid. `current` is the value so far, for an object that names only
   /// some of its keys.
-  package typealias Read = (
-    _ json: JSONValue, _ current: Value?, _ path: ConfigurationPath, _ errors: inout [ConfigurationError]
-  ) -> Value?
+  package typealias Read =
+    @Sendable (
+      _ json: JSONValue, _ current: Value?, _ path: ConfigurationPath, _ errors: inout [ConfigurationError]
+    ) -> Value?
 
   /// What the value may be.
   package let shape: ConfigurationShape
   /// Reads JSON.
   package let read: Read
   /// Nil for a value that is written by leaving its key out.
-  package let write: (Value) -> JSONValue?
+  package let write: @Sendable (Value) -> JSONValue?
 
   /// A rule that reads every kind of JSON itself.
-  package init(shape: ConfigurationShape, read: @escaping Read, write: @escaping (Value) -> JSONValue?) {
+  package init(
+    shape: ConfigurationShape, read: @escaping Read, write: @escaping @Sendable (Value) -> JSONValue?
+  ) {
     self.shape = shape
     self.read = read
     self.write = write
@@ -24,7 +27,7 @@ package struct ConfigurationRule<Value> {
 }
 
 /// The type of a key, as in the JSON schema.
-package indirect enum ConfigurationShape: Equatable {
+package indirect enum ConfigurationShape: Sendable, Equatable {
   case bool
   case integer(ClosedRange<Int>)
   /// Every number, or one of a range.
@@ -45,7 +48,7 @@ package indirect enum ConfigurationShape: Equatable {
   case any
 
   /// A key of an object.
-  package struct Member: Equatable {
+  package struct Member: Sendable, Equatable {
     package let name: String
     package let shape: ConfigurationShape
     /// Whether it must be given.
@@ -76,8 +79,8 @@ package indirect enum ConfigurationShape: Equatable {
 extension ConfigurationRule {
   /// A rule for JSON of one kind: `parse` gives nil for every other.
   package init(
-    shape: ConfigurationShape, parse: @escaping (JSONValue) throws(ConfigurationProblem) -> Value?,
-    write: @escaping (Value) -> JSONValue?
+    shape: ConfigurationShape, parse: @escaping @Sendable (JSONValue) throws(ConfigurationProblem) -> Value?,
+    write: @escaping @Sendable (Value) -> JSONValue?
   ) {
     self.init(
       shape: shape,
@@ -96,7 +99,8 @@ extension ConfigurationRule {
   /// A string that `parse` makes a value of.
   package static func text(
     _ lengths: ClosedRange<Int>, pattern: String? = nil,
-    parse: @escaping (String) throws(ConfigurationProblem) -> Value, write: @escaping (Value) -> String
+    parse: @escaping @Sendable (String) throws(ConfigurationProblem) -> Value,
+    write: @escaping @Sendable (Value) -> String
   ) -> Self {
     ConfigurationRule(
       shape: .text(lengths, pattern: pattern),
@@ -173,7 +177,7 @@ extension ConfigurationRule<String> {
 
   /// A string in which `problem` finds none.
   package static func text(
-    longest: Int, pattern: String, problem: @escaping (String) -> ConfigurationProblem?
+    longest: Int, pattern: String, problem: @escaping @Sendable (String) -> ConfigurationProblem?
   ) -> Self {
     .text(
       1...longest, pattern: pattern,
@@ -185,14 +189,14 @@ extension ConfigurationRule<String> {
   }
 }
 
-extension ConfigurationRule where Value: RawRepresentable<String> & CaseIterable {
+extension ConfigurationRule where Value: RawRepresentable<String> & CaseIterable & Sendable {
   /// One of the words that the type's cases are.
   package static var choice: Self { .choice { .string($0.rawValue) } }
 }
 
-extension ConfigurationRule where Value: CaseIterable {
+extension ConfigurationRule where Value: CaseIterable & Sendable {
   /// One of the words, or other JSON, that stand for the type's cases.
-  package static func choice(_ word: @escaping (Value) -> JSONValue) -> Self {
+  package static func choice(_ word: @escaping @Sendable (Value) -> JSONValue) -> Self {
     let words = Value.allCases.map(word)
     let shape = ConfigurationShape.choice(words)
     return ConfigurationRule(
@@ -224,8 +228,7 @@ extension ConfigurationRule {
   /// A list, whose elements `check` compares with one another.
   package static func list<Element>(
     of rule: ConfigurationRule<Element>,
-    check: @escaping (_ elements: [Element], _ path: ConfigurationPath) -> [ConfigurationError] = { _, _ in []
-    }
+    check: @escaping @Sendable ([Element], ConfigurationPath) -> [ConfigurationError] = { _, _ in [] }
   ) -> Self where Value == [Element] {
     ConfigurationRule(
       shape: .list(rule.shape),

@@ -121,17 +121,15 @@ extension Configuration {
 }
 
 extension Configuration.Match: ConfigurationSection {
-  package static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("identifier", \.identifier, .optional(.address)),
-      ConfigurationKey("name", \.name, .optional(.bluetoothName)),
-      ConfigurationKey("name_prefix", \.namePrefix, .optional(.bluetoothName)),
-      ConfigurationKey("name_contains", \.nameContains, .optional(.bluetoothName)),
-      ConfigurationKey("service", \.service, .optional(.uuid)),
-      ConfigurationKey("manufacturer", \.manufacturer, .optional(.integer(0...0xFFFF))),
-      ConfigurationKey("min_rssi", \.minRSSI, .optional(.integer(-127...20))),
-    ]
-  }
+  package static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey("identifier", \.identifier, .optional(.address)),
+    ConfigurationKey("name", \.name, .optional(.bluetoothName)),
+    ConfigurationKey("name_prefix", \.namePrefix, .optional(.bluetoothName)),
+    ConfigurationKey("name_contains", \.nameContains, .optional(.bluetoothName)),
+    ConfigurationKey("service", \.service, .optional(.uuid)),
+    ConfigurationKey("manufacturer", \.manufacturer, .optional(.integer(0...0xFFFF))),
+    ConfigurationKey("min_rssi", \.minRSSI, .optional(.integer(-127...20))),
+  ]
 
   /// The keys that are given, but `min_rssi`.
   var given: [String] { Self.keys.filter { $0.name != "min_rssi" && $0.write(self) != nil }.map(\.name) }

@@ -157,10 +157,8 @@ struct WatchKeys: RequestKeys {
   /// Nil: all properties.
   var property: String?
 
-  static var own: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("id", \.id, .optional(.deviceID)),
-      ConfigurationKey("property", \.property, .optional(.propertyName)),
-    ]
-  }
+  static let own: [ConfigurationKey<Self>] = [
+    ConfigurationKey("id", \.id, .optional(.deviceID)),
+    ConfigurationKey("property", \.property, .optional(.propertyName)),
+  ]
 }

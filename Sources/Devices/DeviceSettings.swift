@@ -47,7 +47,7 @@ package struct DeviceSettings: Sendable, Equatable {
   package subscript<Value, Effective>(
     dynamicMember path: KeyPath<DeviceOptionTable, DeviceOption<Value, Effective>>
   ) -> Effective {
-    DeviceOptionTable()[keyPath: path].effective(
+    DeviceOptionTable.table[keyPath: path].effective(
       requested[dynamicMember: path] ?? configured[dynamicMember: path])
   }
 
@@ -64,7 +64,7 @@ package struct DeviceSettings: Sendable, Equatable {
   package func source<Option: DeviceOptionDeclaration>(
     of path: KeyPath<DeviceOptionTable, Option>
   ) -> ValueSource {
-    source(of: DeviceOptionTable()[keyPath: path])
+    source(of: DeviceOptionTable.table[keyPath: path])
   }
 
   /// Between two visits; nil if it is always connected.

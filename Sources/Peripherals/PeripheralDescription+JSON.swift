@@ -6,17 +6,15 @@ extension PeripheralDescription: ConfigurationSection {
   /// Without a name and services.
   package init() { self.init(name: "", services: []) }
 
-  package static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("name", \.name, .text(longest: 248)),
-      ConfigurationKey("address", \.address, .optional(.address)),
-      ConfigurationKey("advertises", \.advertises, .list(of: .uuid)),
-      ConfigurationKey("manufacturer_data", \.manufacturerData, .data { UInt16($0, radix: 16) }),
-      ConfigurationKey("service_data", \.serviceData, .data { BluetoothUUID($0) }),
-      ConfigurationKey("services", \.services, .list(of: .section)),
-      ConfigurationKey("profile", \.profile, .optional(.profile)),
-    ]
-  }
+  package static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey("name", \.name, .text(longest: 248)),
+    ConfigurationKey("address", \.address, .optional(.address)),
+    ConfigurationKey("advertises", \.advertises, .list(of: .uuid)),
+    ConfigurationKey("manufacturer_data", \.manufacturerData, .data { UInt16($0, radix: 16) }),
+    ConfigurationKey("service_data", \.serviceData, .data { BluetoothUUID($0) }),
+    ConfigurationKey("services", \.services, .list(of: .section)),
+    ConfigurationKey("profile", \.profile, .optional(.profile)),
+  ]
 
   /// Adds the services of a profile.
   private var profile: Profile? {
@@ -28,36 +26,30 @@ extension PeripheralDescription: ConfigurationSection {
 extension GATTDatabase.Service: ConfigurationSection {
   package init() { self.init(.none, []) }
 
-  package static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey(required: "uuid", \.uuid.given, .uuid),
-      ConfigurationKey("characteristics", \.characteristics, .list(of: .section)),
-    ]
-  }
+  package static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey(required: "uuid", \.uuid.given, .uuid),
+    ConfigurationKey("characteristics", \.characteristics, .list(of: .section)),
+  ]
 }
 
 extension GATTDatabase.Characteristic: ConfigurationSection {
   package init() { self.init(.none, []) }
 
-  package static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey(required: "uuid", \.uuid.given, .uuid),
-      ConfigurationKey("flags", \.flags, .flags),
-      ConfigurationKey("value", \.value, .hexadecimal),
-      ConfigurationKey("descriptors", \.descriptors, .list(of: .section)),
-    ]
-  }
+  package static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey(required: "uuid", \.uuid.given, .uuid),
+    ConfigurationKey("flags", \.flags, .flags),
+    ConfigurationKey("value", \.value, .hexadecimal),
+    ConfigurationKey("descriptors", \.descriptors, .list(of: .section)),
+  ]
 }
 
 extension GATTDatabase.Descriptor: ConfigurationSection {
   package init() { self.init(.none, value: []) }
 
-  package static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey(required: "uuid", \.uuid.given, .uuid),
-      ConfigurationKey("value", \.value, .hexadecimal),
-    ]
-  }
+  package static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey(required: "uuid", \.uuid.given, .uuid),
+    ConfigurationKey("value", \.value, .hexadecimal),
+  ]
 }
 
 extension BluetoothUUID {
@@ -89,8 +81,8 @@ extension ConfigurationRule<[UInt8]> {
 
 extension ConfigurationRule {
   /// Advertised data, `{"004c": "0215"}`, by what `parse` makes of the names.
-  fileprivate static func data<Key: Hashable>(
-    by parse: @escaping (String) -> Key?
+  fileprivate static func data<Key: Hashable & Sendable>(
+    by parse: @escaping @Sendable (String) -> Key?
   ) -> Self where Value == [Key: [UInt8]] {
     let members = ConfigurationRule<[Named<[UInt8]>]>.members(of: .hexadecimal, names: "^[0-9A-Fa-f-]+$") {
       parse($0) == nil ? ConfigurationProblem("not hexadecimal, or of another length") : nil

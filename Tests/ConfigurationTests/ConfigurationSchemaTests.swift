@@ -11,7 +11,7 @@ import Testing
     #expect(try Configuration.parse(bytes).get() == Configuration())
     // Every key that has a default is shown with it.
     let document = try #require(JSONParser.parse(bytes).object)
-    let defaults = try #require(Configuration().json?.object)
+    let defaults = try #require(Configuration().json.object)
     #expect(document.names == ["$schema"] + defaults.names)
     for member in defaults.members { #expect(document[member.name] == member.value, "\(member.name)") }
     #expect(document["$schema"] == .string("deploy/config.schema.json"))

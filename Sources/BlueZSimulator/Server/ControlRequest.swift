@@ -87,27 +87,25 @@ struct ControlRequest: ConfigurationSection, Sendable {
   var passkey: Int?
   var pairs: Bool?
 
-  static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey(required: "op", \.op, .choice),
-      ConfigurationKey("i", \.i, .optional(.integer(0...65535))),
-      ConfigurationKey("adapter", \.adapter, .optional(.integer(0...9))),
-      ConfigurationKey("all", \.all, .optional(.bool)),
-      ConfigurationKey("v", \.v, .optional(.integer(-128...65535))),
-      ConfigurationKey("on", \.on, .optional(.bool)),
-      ConfigurationKey("hex", \.bytes, .optional(.hexadecimal)),
-      ConfigurationKey("how", \.how, .optional(.choice)),
-      ConfigurationKey("ms", \.ms, .optional(.integer(0...86_400_000))),
-      ConfigurationKey("fault", \.fault, .optional(.choice)),
-      ConfigurationKey("code", \.code, .optional(.integer(0...255))),
-      ConfigurationKey("count", \.count, .optional(.integer(0...65535))),
-      ConfigurationKey("service", \.service, .optional(.uuid)),
-      ConfigurationKey("characteristic", \.characteristic, .optional(.uuid)),
-      ConfigurationKey("instance", \.instance, .optional(.integer(0...99))),
-      ConfigurationKey("passkey", \.passkey, .optional(.passkey)),
-      ConfigurationKey("pairs", \.pairs, .optional(.bool)),
-    ]
-  }
+  static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey(required: "op", \.op, .choice),
+    ConfigurationKey("i", \.i, .optional(.integer(0...65535))),
+    ConfigurationKey("adapter", \.adapter, .optional(.integer(0...9))),
+    ConfigurationKey("all", \.all, .optional(.bool)),
+    ConfigurationKey("v", \.v, .optional(.integer(-128...65535))),
+    ConfigurationKey("on", \.on, .optional(.bool)),
+    ConfigurationKey("hex", \.bytes, .optional(.hexadecimal)),
+    ConfigurationKey("how", \.how, .optional(.choice)),
+    ConfigurationKey("ms", \.ms, .optional(.integer(0...86_400_000))),
+    ConfigurationKey("fault", \.fault, .optional(.choice)),
+    ConfigurationKey("code", \.code, .optional(.integer(0...255))),
+    ConfigurationKey("count", \.count, .optional(.integer(0...65535))),
+    ConfigurationKey("service", \.service, .optional(.uuid)),
+    ConfigurationKey("characteristic", \.characteristic, .optional(.uuid)),
+    ConfigurationKey("instance", \.instance, .optional(.integer(0...99))),
+    ConfigurationKey("passkey", \.passkey, .optional(.passkey)),
+    ConfigurationKey("pairs", \.pairs, .optional(.bool)),
+  ]
 
   /// The fault of writes of the client configuration; nil: none.
   var subscriptionFault: SubscriptionFault? {

@@ -8,11 +8,11 @@ struct PropertyGetKeys: RequestKeys {
   var id: DeviceID?
   var property: String?
 
-  static var own: [ConfigurationKey<Self>] { [.id(\.id), .property(\.property)] }
+  static let own: [ConfigurationKey<Self>] = [.id(\.id), .property(\.property)]
 }
 
 extension ConfigurationKey {
-  fileprivate static func property(_ place: WritableKeyPath<Section, String?>) -> Self {
+  fileprivate static func property(_ place: WritableKeyPath<Section, String?> & Sendable) -> Self {
     ConfigurationKey(required: "property", place, .propertyName, hint: "its name, as in its topics")
   }
 }
@@ -24,13 +24,11 @@ struct PropertySetKeys: RequestKeys {
   /// In seconds.
   var ttl: Int?
 
-  static var own: [ConfigurationKey<Self>] {
-    [
-      .id(\.id), .property(\.property),
-      ConfigurationKey(required: "value", \.value, .any, hint: "as on …/set"),
-      ConfigurationKey("ttl", \.ttl, .optional(.integer(CommandPayload.ttls))),
-    ]
-  }
+  static let own: [ConfigurationKey<Self>] = [
+    .id(\.id), .property(\.property),
+    ConfigurationKey(required: "value", \.value, .any, hint: "as on …/set"),
+    ConfigurationKey("ttl", \.ttl, .optional(.integer(CommandPayload.ttls))),
+  ]
 
   var content: BridgeRequest.Content? {
     guard let id, let property, let value else { return nil }

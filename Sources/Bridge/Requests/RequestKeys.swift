@@ -79,7 +79,7 @@ extension RequestKeys {
   }
 
   static func read(_ json: JSONValue, _ errors: inout [ConfigurationError]) -> Self? {
-    ConfigurationRule<Self>.section.read(json, nil, .root, &errors)
+    read(json, nil, .root, &errors)
   }
 }
 
@@ -96,32 +96,31 @@ let idHint = "the device's id, as in its topics"
 
 extension ConfigurationKey {
   /// The device that a request is about.
-  static func id(_ place: WritableKeyPath<Section, DeviceID?>) -> Self {
+  static func id(_ place: WritableKeyPath<Section, DeviceID?> & Sendable) -> Self {
     ConfigurationKey(required: "id", place, .deviceID, hint: idHint)
   }
 }
 
 private struct NoKeys: RequestKeys {
-  static var own: [ConfigurationKey<Self>] { [] }
+  static let own: [ConfigurationKey<Self>] = []
 }
 
 private struct ScanKeys: RequestKeys {
   /// In seconds.
   var timeout = 5
 
-  static var own: [ConfigurationKey<Self>] { [ConfigurationKey("timeout", \.timeout, .integer(1...60))] }
+  static let own: [ConfigurationKey<Self>] = [ConfigurationKey("timeout", \.timeout, .integer(1...60))]
 }
 
 private struct AddKeys: RequestKeys {
   var identifier: BluetoothAddress?
   var options = DeviceOptionsPatch()
 
-  static var own: [ConfigurationKey<Self>] {
+  static let own: [ConfigurationKey<Self>] =
     [
       ConfigurationKey(
         required: "identifier", \.identifier, .address, hint: "the Bluetooth address, like C5:A1:B2:C3:D4:E5")
     ] + DeviceOptionTable.all.filter(\.requests.includesAdd).map { ConfigurationKey($0, \.options.options) }
-  }
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] { options.problems(at: path) }
 }
@@ -129,7 +128,7 @@ private struct AddKeys: RequestKeys {
 private struct DeviceKeys: RequestKeys {
   var id: DeviceID?
 
-  static var own: [ConfigurationKey<Self>] { [.id(\.id)] }
+  static let own: [ConfigurationKey<Self>] = [.id(\.id)]
 }
 
 /// A device by its id, or by its address; for `device/inspect` also another peripheral.
@@ -137,12 +136,10 @@ private struct ReferenceKeys: RequestKeys {
   var id: DeviceID?
   var identifier: BluetoothAddress?
 
-  static var own: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("id", \.id, .optional(.deviceID)),
-      ConfigurationKey("identifier", \.identifier, .optional(.address)),
-    ]
-  }
+  static let own: [ConfigurationKey<Self>] = [
+    ConfigurationKey("id", \.id, .optional(.deviceID)),
+    ConfigurationKey("identifier", \.identifier, .optional(.address)),
+  ]
 
   var reference: DeviceReference? { id.map { .id($0) } ?? identifier.map { .address($0) } }
 
@@ -160,13 +157,11 @@ private struct PairKeys: RequestKeys {
   var device = ReferenceKeys()
   var passkey: Int?
 
-  static var own: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("id", \.device.id, .optional(.deviceID)),
-      ConfigurationKey("identifier", \.device.identifier, .optional(.address)),
-      ConfigurationKey("passkey", \.passkey, .optional(.passkey)),
-    ]
-  }
+  static let own: [ConfigurationKey<Self>] = [
+    ConfigurationKey("id", \.device.id, .optional(.deviceID)),
+    ConfigurationKey("identifier", \.device.identifier, .optional(.address)),
+    ConfigurationKey("passkey", \.passkey, .optional(.passkey)),
+  ]
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] { device.problems(at: path) }
 }
@@ -175,21 +170,21 @@ private struct RenameKeys: RequestKeys {
   var id: DeviceID?
   var to: DeviceID?
 
-  static var own: [ConfigurationKey<Self>] {
-    [.id(\.id), ConfigurationKey(required: "to", \.to, .deviceID, hint: "the new id")]
-  }
+  static let own: [ConfigurationKey<Self>] = [
+    .id(\.id), ConfigurationKey(required: "to", \.to, .deviceID, hint: "the new id"),
+  ]
 }
 
 private struct OptionsKeys: RequestKeys {
   var id: DeviceID?
   var options: DeviceOptionsPatch?
 
-  static var own: [ConfigurationKey<Self>] {
+  static let own: [ConfigurationKey<Self>] = {
     let names = DeviceOptionsPatch.keys.map(\.name).joined(separator: ", ")
     return [
       .id(\.id), ConfigurationKey(required: "options", \.options, .section, hint: "an object of \(names)"),
     ]
-  }
+  }()
 }
 
 private struct SequenceKeys: RequestKeys {
@@ -198,12 +193,10 @@ private struct SequenceKeys: RequestKeys {
   /// In seconds.
   var timeout = 60
 
-  static var own: [ConfigurationKey<Self>] {
-    [
-      .id(\.id), ConfigurationKey("steps", \.steps, .list(of: .section)),
-      ConfigurationKey("timeout", \.timeout, .integer(1...300)),
-    ]
-  }
+  static let own: [ConfigurationKey<Self>] = [
+    .id(\.id), ConfigurationKey("steps", \.steps, .list(of: .section)),
+    ConfigurationKey("timeout", \.timeout, .integer(1...300)),
+  ]
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     let path = path.key("steps")
@@ -219,12 +212,10 @@ private struct StepKeys: ConfigurationSection {
   var write: WriteKeys?
   var read: String?
 
-  static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("write", \.write, .optional(.section)),
-      ConfigurationKey("read", \.read, .optional(.propertyName)),
-    ]
-  }
+  static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey("write", \.write, .optional(.section)),
+    ConfigurationKey("read", \.read, .optional(.propertyName)),
+  ]
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     (write == nil) == (read == nil) ? [path.error("a step has one key: write or read")] : []
@@ -241,25 +232,23 @@ private struct WriteKeys: ConfigurationSection {
   var property: String?
   var value: JSONValue?
 
-  static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey(required: "property", \.property, .propertyName),
-      ConfigurationKey(required: "value", \.value, .any),
-    ]
-  }
+  static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey(required: "property", \.property, .propertyName),
+    ConfigurationKey(required: "value", \.value, .any),
+  ]
 }
 
 private struct AdapterKeys: RequestKeys {
   var adapter: String?
 
-  static var own: [ConfigurationKey<Self>] { [ConfigurationKey("adapter", \.adapter, .optional(.adapter))] }
+  static let own: [ConfigurationKey<Self>] = [ConfigurationKey("adapter", \.adapter, .optional(.adapter))]
 }
 
 private struct LevelKeys: RequestKeys {
   var level: LogLevel?
 
-  static var own: [ConfigurationKey<Self>] {
+  static let own: [ConfigurationKey<Self>] = {
     let names = LogLevel.allCases.map(\.name).joined(separator: ", ")
     return [ConfigurationKey(required: "level", \.level, .choice { .string($0.name) }, hint: names)]
-  }
+  }()
 }

@@ -1,7 +1,7 @@
 import JSON
 
 /// The declaration of an option whose type does not matter.
-package protocol DeviceOptionDeclaration {
+package protocol DeviceOptionDeclaration: Sendable {
   /// The key in JSON.
   var name: String { get }
   /// What its value may be.
@@ -48,7 +48,7 @@ package enum DeviceOptionRequests: Sendable {
 /// - Parameters:
 ///   - Value: of a value that is set.
 ///   - Effective: of the value that holds: `Value` if there is a default, else `Value?`.
-package struct DeviceOption<Value, Effective>: DeviceOptionDeclaration {
+package struct DeviceOption<Value: Sendable, Effective: Sendable>: DeviceOptionDeclaration {
   package let name: String
   package let requests: DeviceOptionRequests
   package let restartsLink: Bool
@@ -57,7 +57,7 @@ package struct DeviceOption<Value, Effective>: DeviceOptionDeclaration {
   let rule: ConfigurationRule<Value>
   package let defaultJSON: JSONValue?
   /// The value that holds where this is set; nil: nothing is.
-  package let effective: (Value?) -> Effective
+  package let effective: @Sendable (Value?) -> Effective
 
   package var shape: ConfigurationShape { rule.shape }
 

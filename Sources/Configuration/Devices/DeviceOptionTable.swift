@@ -5,86 +5,66 @@ import JSON
 /// is to be known of it. From that come the keys of an entry of config.json, of the requests `device/add` and
 /// `device/options`, and of the stored record, the properties of ``DeviceOptions`` and of the device's settings, and the
 /// rows of `check`. deploy/config.schema.json is compared with it by a test.
-package struct DeviceOptionTable {
-  package init() {}
+package struct DeviceOptionTable: Sendable {
+  package static let table = DeviceOptionTable()
 
   /// In the order in which they are written.
-  package static var all: [any DeviceOptionDeclaration] {
-    let table = DeviceOptionTable()
-    return [
-      table.id, table.name, table.area, table.profile, table.properties, table.exclude, table.desired,
-      table.period,
-      table.isEnabled, table.gateway, table.adapter, table.pairing, table.passkey, table.connect, table.every,
-    ]
-  }
+  package static let all: [any DeviceOptionDeclaration] = [
+    table.id, table.name, table.area, table.profile, table.properties, table.exclude, table.desired,
+    table.period, table.isEnabled, table.gateway, table.adapter, table.pairing, table.passkey, table.connect,
+    table.every,
+  ]
 
   /// The id; nil: the address. Where several peripherals match an entry, the first one found gets its id, and the
   /// others use their addresses.
-  package var id: DeviceOption<DeviceID, DeviceID?> {
-    DeviceOption("id", .deviceID, requests: .add(otherwise: "use the request device/rename"))
-  }
+  package let id = DeviceOption<DeviceID, DeviceID?>(
+    "id", .deviceID, requests: .add(otherwise: "use the request device/rename"))
 
   /// The name for users; nil: the Bluetooth name.
-  package var name: DeviceOption<String, String?> { DeviceOption("name", .label) }
+  package let name = DeviceOption<String, String?>("name", .label)
 
   /// Where it is; nil: unknown. An entry without it has the gateway's.
-  package var area: DeviceOption<String, String?> { DeviceOption("area", .label) }
+  package let area = DeviceOption<String, String?>("area", .label)
 
   /// The name of the profile.
-  package var profile: DeviceOption<String, String> {
-    DeviceOption(
-      "profile", .text(longest: TopicWord.longest), default: Profile.microbit.name,
-      requests: .add(otherwise: "change it in config.json, or with device/remove and device/add"))
-  }
+  package let profile = DeviceOption<String, String>(
+    "profile", .text(longest: TopicWord.longest), default: Profile.microbit.name,
+    requests: .add(otherwise: "change it in config.json, or with device/remove and device/add"))
 
   /// The properties that are used; nil: the profile's default properties. Those of ``desired`` are used as well.
-  package var properties: DeviceOption<[String], [String]?> {
-    DeviceOption("properties", .list(of: .propertyName))
-  }
+  package let properties = DeviceOption<[String], [String]?>("properties", .list(of: .propertyName))
 
   /// The properties of those that are not used.
-  package var exclude: DeviceOption<[String], [String]> {
-    DeviceOption("exclude", .list(of: .propertyName), default: [])
-  }
+  package let exclude = DeviceOption<[String], [String]>("exclude", .list(of: .propertyName), default: [])
 
   /// The values that properties are to hold, as JSON; ``Configuration/desired(of:)`` decodes them.
-  package var desired: DeviceOption<[Named<JSONValue>], [Named<JSONValue>]?> {
-    DeviceOption("desired", .members(of: .any, names: Property.namePattern), setsValues: true)
-  }
+  package let desired = DeviceOption<[Named<JSONValue>], [Named<JSONValue>]?>(
+    "desired", .members(of: .any, names: Property.namePattern), setsValues: true)
 
   /// Short for `desired.period`: of a micro:bit, the period of the temperature, in ms.
-  package var period: DeviceOption<Int, Int?> {
-    DeviceOption("period", .integer(20...0xFFFF), setsValues: true)
-  }
+  package let period = DeviceOption<Int, Int?>("period", .integer(20...0xFFFF), setsValues: true)
 
   /// Otherwise the device is known but not connected to.
-  package var isEnabled: DeviceOption<Bool, Bool> { DeviceOption("enabled", .bool, default: true) }
+  package let isEnabled = DeviceOption<Bool, Bool>("enabled", .bool, default: true)
 
   /// The only gateway that serves the device; nil: whichever has it in range.
-  package var gateway: DeviceOption<GatewayID, GatewayID?> { DeviceOption("gateway", .gatewayID) }
+  package let gateway = DeviceOption<GatewayID, GatewayID?>("gateway", .gatewayID)
 
   /// The only adapter that connects to the device; nil: the one that receives it best.
-  package var adapter: DeviceOption<String, String?> {
-    DeviceOption("adapter", .adapter, requests: .none, restartsLink: true)
-  }
+  package let adapter = DeviceOption<String, String?>(
+    "adapter", .adapter, requests: .none, restartsLink: true)
 
   /// When the gateway pairs with the device.
-  package var pairing: DeviceOption<Configuration.PairingMode, Configuration.PairingMode> {
-    DeviceOption("pair", .choice(\.json), default: .ask, requests: .none)
-  }
+  package let pairing = DeviceOption<Configuration.PairingMode, Configuration.PairingMode>(
+    "pair", .choice(\.json), default: .ask, requests: .none)
 
   /// The one that the peripheral requires for pairing; it then has to ask for it.
-  package var passkey: DeviceOption<Int, Int?> {
-    DeviceOption("passkey", .passkey, requests: .none, isSecret: true)
-  }
+  package let passkey = DeviceOption<Int, Int?>("passkey", .passkey, requests: .none, isSecret: true)
 
   /// When the device is connected.
-  package var connect: DeviceOption<Configuration.ConnectMode, Configuration.ConnectMode> {
-    DeviceOption("connect", .choice, default: .always, restartsLink: true)
-  }
+  package let connect = DeviceOption<Configuration.ConnectMode, Configuration.ConnectMode>(
+    "connect", .choice, default: .always, restartsLink: true)
 
   /// Of a device that is connected on demand: seconds between two visits.
-  package var every: DeviceOption<Int, Int> {
-    DeviceOption("every", .integer(5...86_400), default: 600, restartsLink: true)
-  }
+  package let every = DeviceOption<Int, Int>("every", .integer(5...86_400), default: 600, restartsLink: true)
 }

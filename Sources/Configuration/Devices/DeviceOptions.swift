@@ -15,11 +15,11 @@ package struct DeviceOptions: Sendable, Equatable {
     dynamicMember path: KeyPath<DeviceOptionTable, DeviceOption<Value, Effective>>
   ) -> Value? {
     get {
-      let option = DeviceOptionTable()[keyPath: path]
+      let option = DeviceOptionTable.table[keyPath: path]
       return values[option.name].flatMap(option.value)
     }
     set {
-      let option = DeviceOptionTable()[keyPath: path]
+      let option = DeviceOptionTable.table[keyPath: path]
       values[option.name] = newValue.flatMap(option.rule.write)
     }
   }
@@ -42,7 +42,7 @@ package struct DeviceOptions: Sendable, Equatable {
   }
 
   /// In a patch it can be `null`.
-  private var periodJSON: JSONValue? { self[DeviceOptionTable().period] }
+  private var periodJSON: JSONValue? { self[DeviceOptionTable.table.period] }
 
   /// `period` is short for `desired.period`.
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
@@ -99,10 +99,8 @@ package struct DeviceOptionsPatch: Sendable, Equatable {
 
 extension DeviceOptionsPatch: ConfigurationSection {
   /// Those of `device/options`.
-  package static var keys: [ConfigurationKey<Self>] {
-    DeviceOptionTable.all.filter { $0.requests.hint == nil }
-      .map { ConfigurationKey($0, \.options, allowsNull: true) }
-  }
+  package static let keys: [ConfigurationKey<Self>] = DeviceOptionTable.all.filter { $0.requests.hint == nil }
+    .map { ConfigurationKey($0, \.options, allowsNull: true) }
 
   package static var elsewhere: [String: String] {
     let others = DeviceOptionTable.all.compactMap { option in option.requests.hint.map { (option.name, $0) } }

@@ -21,21 +21,19 @@ struct EntityKeys: ConfigurationSection {
   var on: JSONValue?
   var off: JSONValue?
 
-  static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey(required: "platform", \.platform, .choice),
-      ConfigurationKey("key", \.key, .optional(.text(longest: 64))),
-      ConfigurationKey(required: "name", \.name, .label),
-      ConfigurationKey("device_class", \.deviceClass, .optional(.text(longest: 64))),
-      ConfigurationKey("state_class", \.stateClass, .optional(.choice)),
-      ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
-      ConfigurationKey("category", \.category, .optional(.choice)),
-      ConfigurationKey("mode", \.mode, .optional(.choice)),
-      ConfigurationKey("options", \.options, .optional(.choices)),
-      ConfigurationKey("on", \.on, .optional(.any)),
-      ConfigurationKey("off", \.off, .optional(.any)),
-    ]
-  }
+  static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey(required: "platform", \.platform, .choice),
+    ConfigurationKey("key", \.key, .optional(.text(longest: 64))),
+    ConfigurationKey(required: "name", \.name, .label),
+    ConfigurationKey("device_class", \.deviceClass, .optional(.text(longest: 64))),
+    ConfigurationKey("state_class", \.stateClass, .optional(.choice)),
+    ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
+    ConfigurationKey("category", \.category, .optional(.choice)),
+    ConfigurationKey("mode", \.mode, .optional(.choice)),
+    ConfigurationKey("options", \.options, .optional(.choices)),
+    ConfigurationKey("on", \.on, .optional(.any)),
+    ConfigurationKey("off", \.off, .optional(.any)),
+  ]
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     let misplaced: [(key: String, platform: Platform, isGiven: Bool)] = [

@@ -10,17 +10,15 @@ struct ProfileKeys: ConfigurationSection {
   var defaultProperties: [String]?
   var properties: [Named<PropertyKeys>]?
 
-  static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("manufacturer", \.manufacturer, .optional(.label)),
-      ConfigurationKey("model", \.model, .optional(.label)),
-      ConfigurationKey("requires", \.requires, .optional(.list(of: .uuid))),
-      ConfigurationKey("alive", \.alive, .optional(.section)),
-      ConfigurationKey("default_properties", \.defaultProperties, .optional(.list(of: .propertyName))),
-      ConfigurationKey(
-        required: "properties", \.properties, .members(of: .section, names: Property.namePattern)),
-    ]
-  }
+  static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey("manufacturer", \.manufacturer, .optional(.label)),
+    ConfigurationKey("model", \.model, .optional(.label)),
+    ConfigurationKey("requires", \.requires, .optional(.list(of: .uuid))),
+    ConfigurationKey("alive", \.alive, .optional(.section)),
+    ConfigurationKey("default_properties", \.defaultProperties, .optional(.list(of: .propertyName))),
+    ConfigurationKey(
+      required: "properties", \.properties, .members(of: .section, names: Property.namePattern)),
+  ]
 }
 
 /// What keeps a link alive.
@@ -28,12 +26,10 @@ struct AliveKeys: ConfigurationSection {
   var property: String?
   var period: String?
 
-  static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey(required: "property", \.property, .propertyName),
-      ConfigurationKey("period", \.period, .optional(.propertyName)),
-    ]
-  }
+  static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey(required: "property", \.property, .propertyName),
+    ConfigurationKey("period", \.period, .optional(.propertyName)),
+  ]
 }
 
 extension Property {

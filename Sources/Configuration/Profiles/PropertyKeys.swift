@@ -2,7 +2,7 @@ import GATT
 import JSON
 
 /// A property of a profile.
-struct PropertyKeys: ConfigurationSection {
+struct PropertyKeys: ScalarSection {
   var service: BluetoothUUID?
   var characteristic: BluetoothUUID?
   var alternative: BluetoothUUID?
@@ -27,7 +27,7 @@ struct PropertyKeys: ConfigurationSection {
   var initial: JSONValue?
   var homeAssistant: [EntityKeys]?
 
-  static var keys: [ConfigurationKey<Self>] {
+  static let keys: [ConfigurationKey<Self>] =
     [
       ConfigurationKey(required: "service", \.service, .uuid),
       ConfigurationKey(required: "characteristic", \.characteristic, .uuid),
@@ -38,7 +38,7 @@ struct PropertyKeys: ConfigurationSection {
       ConfigurationKey("write", \.writeMode, .optional(.choice)),
       ConfigurationKey("settle", \.settle, .optional(.number(0.1...60))),
       ConfigurationKey("type", \.scalar.type, .optional(.choice)),
-    ] + ScalarKeys.keys(in: \.scalar) + [
+    ] + scalarKeys + [
       ConfigurationKey("flags", \.flags, .optional(.words)),
       ConfigurationKey("fields", \.fields, .optional(.list(of: .section))),
       ConfigurationKey("repeat", \.isRepeated, .optional(.bool)),
@@ -52,7 +52,6 @@ struct PropertyKeys: ConfigurationSection {
       ConfigurationKey("initial", \.initial, .optional(.any)),
       ConfigurationKey("home_assistant", \.homeAssistant, .optional(.oneOrMore(.section))),
     ]
-  }
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     var errors: [ConfigurationError] = []
@@ -108,12 +107,10 @@ struct ReportKeys: ConfigurationSection {
   var minInterval: Int?
   var change: Double?
 
-  static var keys: [ConfigurationKey<Self>] {
-    [
-      ConfigurationKey("min_interval", \.minInterval, .optional(.integer(0...86_400_000))),
-      ConfigurationKey("change", \.change, .optional(.number(0...1e12))),
-    ]
-  }
+  static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey("min_interval", \.minInterval, .optional(.integer(0...86_400_000))),
+    ConfigurationKey("change", \.change, .optional(.number(0...1e12))),
+  ]
 
   var report: Property.Report {
     Property.Report(minInterval: .milliseconds(minInterval ?? 0), change: change ?? 0)

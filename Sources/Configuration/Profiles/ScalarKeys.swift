@@ -1,6 +1,25 @@
 import GATT
 import JSON
 
+/// An object with the keys of the encoding of one value.
+protocol ScalarSection: ConfigurationSection {
+  var scalar: ScalarKeys { get set }
+}
+
+extension ScalarSection {
+  /// The keys but `type`, which a field must have and a property may do without.
+  static var scalarKeys: [ConfigurationKey<Self>] {
+    [
+      ConfigurationKey("scale", \.scalar.scale, .optional(.number())),
+      ConfigurationKey("offset", \.scalar.offset, .optional(.number())),
+      ConfigurationKey("endian", \.scalar.endian, .optional(.choice)),
+      ConfigurationKey("values", \.scalar.values, .optional(.words)),
+      ConfigurationKey("rows", \.scalar.rows, .optional(.integer(1...Codec.longestValue))),
+      ConfigurationKey("columns", \.scalar.columns, .optional(.integer(1...8))),
+    ]
+  }
+}
+
 /// The keys of the encoding of one value: of a property, or of a field.
 struct ScalarKeys {
   var type: Codec.ScalarType?
@@ -11,19 +30,7 @@ struct ScalarKeys {
   var rows: Int?
   var columns: Int?
 
-  /// The keys but `type`, which a field must have and a property may do without.
-  static func keys<Section>(in place: WritableKeyPath<Section, ScalarKeys>) -> [ConfigurationKey<Section>] {
-    [
-      ConfigurationKey("scale", place.appending(path: \.scale), .optional(.number())),
-      ConfigurationKey("offset", place.appending(path: \.offset), .optional(.number())),
-      ConfigurationKey("endian", place.appending(path: \.endian), .optional(.choice)),
-      ConfigurationKey("values", place.appending(path: \.values), .optional(.words)),
-      ConfigurationKey("rows", place.appending(path: \.rows), .optional(.integer(1...Codec.longestValue))),
-      ConfigurationKey("columns", place.appending(path: \.columns), .optional(.integer(1...8))),
-    ]
-  }
-
-  /// The first of ``keys(in:)`` that is given.
+  /// The first of ``ScalarSection/scalarKeys`` that is given.
   var given: String? {
     if scale != nil { return "scale" }
     if offset != nil { return "offset" }
@@ -80,7 +87,7 @@ extension ConfigurationRule<[Int: String]> {
 }
 
 /// A part of a record.
-struct FieldKeys: ConfigurationSection {
+struct FieldKeys: ScalarSection {
   var name: String?
   var scalar = ScalarKeys()
   var isHidden: Bool?
@@ -88,17 +95,16 @@ struct FieldKeys: ConfigurationSection {
   var requiresSet: [Codec.Flag]?
   var requiresClear: [Codec.Flag]?
 
-  static var keys: [ConfigurationKey<Self>] {
+  static let keys: [ConfigurationKey<Self>] =
     [
       ConfigurationKey(required: "name", \.name, .text(longest: 64)),
       ConfigurationKey(required: "type", \.scalar.type, .choice),
-    ] + ScalarKeys.keys(in: \.scalar) + [
+    ] + scalarKeys + [
       ConfigurationKey("hidden", \.isHidden, .optional(.bool)),
       ConfigurationKey("if", \.requiresSet, .optional(.oneOrMore(.flag))),
       ConfigurationKey("unless", \.requiresClear, .optional(.oneOrMore(.flag))),
       ConfigurationKey("repeat", \.isRepeated, .optional(.bool)),
     ]
-  }
 
   /// Nil while name or type is missing.
   var field: Codec.Field? {
