@@ -166,7 +166,8 @@ package actor GATTServer {
       } else {
         changed.resume(.success(()))
       }
-    case "InterfacesAdded" where signal.arguments.first?.text == registration.adapterPath:
+    // A new bluetoothd reports the adapter some time after its name, perhaps after the registration.
+    case "InterfacesAdded" where signal.arguments.first?.text == registration.adapterPath && !isServing:
       changed.resume(.success(()))
     case "InterfacesRemoved" where signal.arguments.first?.text == registration.adapterPath:
       objects.endSubscriptions()
