@@ -144,7 +144,7 @@ import Testing
       defaultProperties: ["a", "b"], properties: properties)
     #expect(configuration.profiles == [expected])
     // The JSON that it writes is parsed to the same configuration.
-    #expect(try Configuration.parse(try #require(configuration.json).bytes).get() == configuration)
+    #expect(try Configuration.parse(configuration.json.bytes).get() == configuration)
   }
 
   @Test func builtInProfileRoundTripsThroughJSON() throws {
@@ -202,7 +202,7 @@ import Testing
     #expect(profile.name == (device.profile ?? "microbit"))
     #expect(profile.properties.map(\.name) == properties)
     #expect(configuration.desired(of: device.options) == desired)
-    #expect(try Configuration.parse(try #require(configuration.json).bytes).get() == configuration)
+    #expect(try Configuration.parse(configuration.json.bytes).get() == configuration)
   }
 
   @Test(arguments: [
