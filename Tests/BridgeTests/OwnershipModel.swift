@@ -87,8 +87,8 @@ struct OwnershipModel {
     var guardBarrier: UInt64 = 0
     /// The devices that it owns by their `info`; nil: not asked for.
     var published: [Int: OwnershipMachine.Notice]?
-    /// The client's state of each topic.
-    var table: [Topic: (payload: Payload, version: Int)] = [:]
+    /// The client's state of each topic; `order` is the version of its first payload.
+    var table: [Topic: (payload: Payload, version: Int, order: Int)] = [:]
     var queue: [(topic: Topic, payload: Payload, version: Int?)] = []
     var up: [Upward] = []
     var down: [Downward] = []
@@ -259,7 +259,7 @@ struct OwnershipModel {
 
   mutating func set(_ g: Int, _ topic: Topic, _ payload: Payload) {
     version += 1
-    gateways[g].table[topic] = (payload, version)
+    gateways[g].table[topic] = (payload, version, gateways[g].table[topic]?.order ?? version)
     if gateways[g].isAdmitted { gateways[g].queue.append((topic, payload, version)) }
   }
 
@@ -302,7 +302,7 @@ struct OwnershipModel {
     reconcile(g, upTo: gateways[g].guardBarrier)
     // Everything that is not queued by now.
     let rest = gateways[g].table.filter { $0.value.version <= before }.sorted {
-      $0.value.version < $1.value.version
+      $0.value.order < $1.value.order
     }
     gateways[g].queue.insert(contentsOf: rest.map { ($0.key, $0.value.payload, $0.value.version) }, at: 0)
     for device in gateways[g].publishers.indices { announce(g, device) }

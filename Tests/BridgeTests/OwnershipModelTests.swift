@@ -28,10 +28,12 @@ import Testing
   /// A gateway becomes the owner by its own `info`, which was on its way when another one cleared the topics.
   @Test func availabilityIsPublishedWithAnInfoThatIsUpToDate() { #expect(Self.problems(9, 146) == nil) }
 
-  /// Sequences that do not end well yet: a newer change is lost, topics are left behind.
-  @Test(arguments: [(631_385, 14), (823_602, 45)] as [(UInt64, UInt64)])
-  func knownSequence(_ seed: UInt64, _ number: UInt64) {
-    withKnownIssue { #expect(Self.problems(seed, number) == nil) }
+  /// A gateway is killed before it has sent all: what it sent first was the `info`, by which the topics are found.
+  @Test func infoIsTheFirstTopicOfANewConnection() { #expect(Self.problems(823_602, 45) == nil) }
+
+  /// A sequence that does not end well yet: a newer change is lost.
+  @Test func knownSequence() {
+    withKnownIssue { #expect(Self.problems(631_385, 14) == nil) }
   }
 
   /// - Parameter isTraced: whether the events are printed.
