@@ -140,6 +140,10 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     clearOrphanedValues()
     // First, so that it is there when the device comes online.
     publishInfo()
+    publishAvailability()
+  }
+
+  private func publishAvailability() {
     context.publishState(topics.availability, Payload.availability(device.isOnline))
   }
 
@@ -215,6 +219,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
           "taken over", ["device": device.id, "address": device.address, "from": notice.gateway])
         moved = Move(from: notice.gateway, area: notice.area, time: .now)
       case .publish: publishPresence()
+      case .publishAvailability: publishAvailability()
       case .publishOffline: publishOffline()
       case .release:
         release()

@@ -83,7 +83,8 @@ import Testing
     #expect(bench.machine.owner == .this)
     _ = bench.received(Self.notice(since: 2))
     let current = Self.notice(Self.this)
-    #expect(bench.received(current) == [.setOwner(current.handover)], "nothing to correct")
+    let actions: [Machine.Action] = [.setOwner(current.handover), .publishAvailability]
+    #expect(bench.received(current) == actions, "the info is not to be corrected")
   }
 
   @Test func ownerThatHasRemovedTheDeviceInAnOutageIsForgotten() {

@@ -87,8 +87,8 @@ struct OwnershipModel {
     var guardBarrier: UInt64 = 0
     /// The devices that it owns by their `info`; nil: not asked for.
     var published: [Int: OwnershipMachine.Notice]?
-    /// The client's state of each topic.
-    var table: [Topic: (payload: Payload, version: Int)] = [:]
+    /// The client's state of each topic; `order` is the version of its first payload.
+    var table: [Topic: (payload: Payload, version: Int, order: Int)] = [:]
     var queue: [(topic: Topic, payload: Payload, version: Int?)] = []
     var up: [Upward] = []
     var down: [Downward] = []
@@ -120,6 +120,10 @@ struct OwnershipModel {
   var clock = 1_000_000
   var version = 0
   var commands = 20
+  /// Whether events are printed.
+  var isTraced = false
+  /// What must not happen at any time.
+  var problems: [String] = []
 
   init(seed: UInt64) {
     random = SplitMix64(state: seed)
@@ -144,6 +148,7 @@ struct OwnershipModel {
   mutating func chance(_ count: Int) -> Bool { Int.random(in: 0..<count, using: &random) == 0 }
   mutating func any(_ count: Int) -> Int { Int.random(in: 0..<count, using: &random) }
   func now(_ g: Int) -> Int { clock + gateways[g].clockError }
+  func trace(_ event: @autoclosure () -> String) { if isTraced { print(clock, event()) } }
 
   // MARK: The broker
 
@@ -165,6 +170,7 @@ struct OwnershipModel {
   }
 
   mutating func publish(_ topic: Topic, _ payload: Payload) {
+    trace("broker: \(topic) \(payload)")
     retained[topic] = payload == .empty ? nil : payload
     if case .info(let notice) = payload {
       let device = Int(notice.address!.value)
@@ -188,6 +194,7 @@ struct OwnershipModel {
 
   mutating func connect(_ g: Int) {
     noticeLoss(of: g)
+    trace("g\(g) connects to the broker")
     gateways[g].isConnected = true
     gateways[g].filters = []
     var topics = gateways.indices.map(Topic.state)
@@ -204,6 +211,7 @@ struct OwnershipModel {
   mutating func disconnect(_ g: Int) {
     // What was on its way arrives, up to some packet.
     for _ in 0..<any(gateways[g].up.count + 1) { handleNext(of: g) }
+    trace("g\(g) loses its connection")
     excuse(g)
     gateways[g].up = []
     gateways[g].down = []
@@ -251,7 +259,7 @@ struct OwnershipModel {
 
   mutating func set(_ g: Int, _ topic: Topic, _ payload: Payload) {
     version += 1
-    gateways[g].table[topic] = (payload, version)
+    gateways[g].table[topic] = (payload, version, gateways[g].table[topic]?.order ?? version)
     if gateways[g].isAdmitted { gateways[g].queue.append((topic, payload, version)) }
   }
 
@@ -269,7 +277,9 @@ struct OwnershipModel {
   // MARK: What a gateway receives
 
   mutating func receiveNext(_ g: Int) {
-    switch gateways[g].down.removeFirst() {
+    let next = gateways[g].down.removeFirst()
+    if case .acknowledged = next {} else { trace("g\(g) receives \(next)") }
+    switch next {
     case .acknowledged(let topic, let version):
       if let state = gateways[g].table[topic], state.version == version, state.payload == .empty {
         gateways[g].table[topic] = nil
@@ -292,7 +302,7 @@ struct OwnershipModel {
     reconcile(g, upTo: gateways[g].guardBarrier)
     // Everything that is not queued by now.
     let rest = gateways[g].table.filter { $0.value.version <= before }.sorted {
-      $0.value.version < $1.value.version
+      $0.value.order < $1.value.order
     }
     gateways[g].queue.insert(contentsOf: rest.map { ($0.key, $0.value.payload, $0.value.version) }, at: 0)
     for device in gateways[g].publishers.indices { announce(g, device) }
@@ -412,6 +422,7 @@ struct OwnershipModel {
 
   mutating func perform(_ g: Int, _ device: Int, _ action: OwnershipMachine.Action) {
     let id = gateways[g].publishers[device]!.id
+    trace("g\(g) device \(device): \(action)")
     switch action {
     case .setOwner(let handover, let isTakenOver, let hasNewLink):
       var record = gateways[g].records[device]
@@ -433,6 +444,8 @@ struct OwnershipModel {
       let isOnline = gateways[g].publishers[device]!.onlineSince != nil
       set(g, .availability(id), .online(isOnline))
       if isOnline { set(g, .value(id), .by(gateway: g)) }
+    case .publishAvailability:
+      set(g, .availability(id), .online(gateways[g].publishers[device]!.onlineSince != nil))
     case .publishOffline:
       set(g, .availability(id), .online(false))
       storeID(g, device)
@@ -440,7 +453,7 @@ struct OwnershipModel {
     case .release:
       for topic in Self.topics(id) { release(g, topic) }
       gateways[g].records[device].isAnnounced = false
-    case .yieldID: fatalError("two devices have the id \(id)")
+    case .yieldID: problems.append("two devices have the id \(id)")
     case .moved, .clear, .cleared, .leave: break
     }
   }
@@ -493,6 +506,7 @@ struct OwnershipModel {
   }
 
   mutating func link(_ g: Int, _ device: Int) {
+    trace("g\(g) makes a link to device \(device)")
     if device != Self.onDemand { links[device] = g }
     gateways[g].publishers[device]!.onlineSince = String(now(g))
     gateways[g].records[device].isPending = false
@@ -505,6 +519,7 @@ struct OwnershipModel {
   mutating func goOffline(_ g: Int, _ device: Int) {
     if links[device] == g { links[device] = nil }
     guard gateways[g].publishers[device]?.onlineSince != nil else { return }
+    trace("g\(g) notices that device \(device) is offline")
     gateways[g].publishers[device]!.onlineSince = nil
     feed(g, device) { $0.availabilityChanged($1) }
     flush(g)
@@ -544,6 +559,7 @@ struct OwnershipModel {
     _ g: Int, orphan id: Int, _ input: (inout OwnershipMachine) -> [OwnershipMachine.Action]
   ) {
     for action in input(&gateways[g].orphans[id]!.machine) {
+      trace("g\(g) orphan \(id): \(action)")
       switch action {
       case .clear:
         let device = gateways[g].orphans[id]!.device
@@ -556,7 +572,7 @@ struct OwnershipModel {
         for topic in Self.topics(id) { release(g, topic) }
         gateways[g].records[gateways[g].orphans[id]!.device].isAnnounced = false
         endOrphan(g, id)
-      case .setOwner, .moved, .publish, .publishOffline, .release, .yieldID: break
+      case .setOwner, .moved, .publish, .publishAvailability, .publishOffline, .release, .yieldID: break
       }
     }
   }
@@ -576,6 +592,7 @@ struct OwnershipModel {
 
   mutating func rename(_ g: Int, _ device: Int, to id: Int) {
     guard let before = gateways[g].publishers[device], before.id != id else { return }
+    trace("g\(g) renames device \(device) from \(before.id) to \(id)")
     gateways[g].records[device].name = id
     let (isOwn, mayClear) = (before.machine.owner == .this, before.machine.mayClear)
     if isOwn { for topic in Self.topics(before.id) { release(g, topic) } }
@@ -592,6 +609,7 @@ struct OwnershipModel {
 
   mutating func remove(_ g: Int, _ device: Int) {
     guard let publisher = gateways[g].publishers[device] else { return }
+    trace("g\(g) removes device \(device)")
     let record = gateways[g].records[device]
     excuse(g)
     if links[device] == g { links[device] = nil }
@@ -612,6 +630,7 @@ struct OwnershipModel {
   }
 
   mutating func add(_ g: Int, _ device: Int) {
+    trace("g\(g) adds device \(device)")
     if gateways[g].publishers[device] == nil {
       gateways[g].records[device].isRemoved = false
       makePublisher(g, device)
@@ -622,6 +641,7 @@ struct OwnershipModel {
   }
 
   mutating func start(_ g: Int) {
+    trace("g\(g) starts")
     gateways[g].isRunning = true
     gateways[g].published = [:]
     set(g, .state(g), .online(true))
@@ -654,6 +674,7 @@ struct OwnershipModel {
 
   mutating func kill(_ g: Int, losesDatabase: Bool) {
     if gateways[g].isConnected { disconnect(g) }
+    trace("g\(g) is killed\(losesDatabase ? ", and its state database lost" : "")")
     if losesDatabase {
       for device in names.indices {
         var record = Record(name: names[device])

@@ -16,29 +16,40 @@ import Testing
   @Test func anyOrderOfEventsEndsWithOneOwnerAndNothingLost() {
     let seed = getenv("OWNERSHIP_SEED").flatMap { UInt64(String(cString: $0)) } ?? 1
     print("OwnershipModelTests: seed \(seed)")
-    for number in 0..<UInt64(Self.steps / Self.stepsOfModel) where !Self.endsWell(seed, number) { return }
+    for number in 0..<UInt64(Self.steps / Self.stepsOfModel) {
+      guard let problems = Self.problems(seed, number) else { continue }
+      // Again, with its events.
+      _ = Self.problems(seed, number, isTraced: true)
+      Issue.record("seed \(seed), model \(number): \(problems)")
+      return
+    }
   }
 
-  /// Sequences that do not end well yet: a newer change is lost, topics are left behind, an availability is out of date.
-  @Test(arguments: [(631_385, 14), (823_602, 45), (9, 146)] as [(UInt64, UInt64)])
-  func knownSequence(_ seed: UInt64, _ number: UInt64) {
-    withKnownIssue { _ = Self.endsWell(seed, number) }
+  /// A gateway becomes the owner by its own `info`, which was on its way when another one cleared the topics.
+  @Test func availabilityIsPublishedWithAnInfoThatIsUpToDate() { #expect(Self.problems(9, 146) == nil) }
+
+  /// A gateway is killed before it has sent all: what it sent first was the `info`, by which the topics are found.
+  @Test func infoIsTheFirstTopicOfANewConnection() { #expect(Self.problems(823_602, 45) == nil) }
+
+  /// A sequence that does not end well yet: a newer change is lost.
+  @Test func knownSequence() {
+    withKnownIssue { #expect(Self.problems(631_385, 14) == nil) }
   }
 
-  private static func endsWell(_ seed: UInt64, _ number: UInt64) -> Bool {
+  /// - Parameter isTraced: whether the events are printed.
+  /// - Returns: nil: it ends well.
+  private static func problems(_ seed: UInt64, _ number: UInt64, isTraced: Bool = false) -> [String]? {
     var model = OwnershipModel(seed: seed * 1000 + number)
+    model.isTraced = isTraced
     for step in 1...stepsOfModel {
       model.step()
       guard step % 250 == 0 else { continue }
       var problems = model.problemsOnceDelivered()
       model.comeToRest()
       problems += model.problemsAtRest()
-      guard problems.isEmpty else {
-        Issue.record("seed \(seed), model \(number), step \(step): \(problems)")
-        return false
-      }
+      if !problems.isEmpty { return problems }
     }
-    return true
+    return nil
   }
 }
 
@@ -210,7 +221,10 @@ extension OwnershipModel {
   }
 
   func problemsAtRest() -> [String] {
-    var problems = gateways.contains { !$0.up.isEmpty || !$0.down.isEmpty } ? ["messages without an end"] : []
+    var problems = self.problems
+    if gateways.contains(where: { !$0.up.isEmpty || !$0.down.isEmpty }) {
+      problems.append("messages without an end")
+    }
     var expected = Set(gateways.indices.map(Topic.state))
     for device in names.indices {
       let known = gateways.indices.filter { gateways[$0].publishers[device] != nil }

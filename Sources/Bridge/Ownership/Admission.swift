@@ -287,7 +287,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
         } else {
           reportRemoved(orphan.address)
         }
-      case .setOwner, .moved, .publish, .publishOffline, .release, .yieldID: break
+      case .setOwner, .moved, .publish, .publishAvailability, .publishOffline, .release, .yieldID: break
       }
     }
   }

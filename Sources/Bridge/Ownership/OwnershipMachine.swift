@@ -18,6 +18,8 @@ struct OwnershipMachine: Equatable, Sendable {
     case moved(Notice)
     /// Publish `info`, availability, and what follows.
     case publish
+    /// Its `info` is as it should be; the availability may be that of another gateway, or cleared.
+    case publishAvailability
     /// No gateway is known to own it: publish that it is offline.
     case publishOffline
     /// Another gateway owns it: publish nothing about it any more.
@@ -157,8 +159,9 @@ struct OwnershipMachine: Equatable, Sendable {
     let wasOwner = owner == .this
     owner = .this
     guard let notice else { return [] }
+    if wasOwner || !isSettled { return [.setOwner(notice.handover)] }
     let isCurrent = notice.liveSince == here.onlineSince && notice.handover.revision >= here.revision
-    return [.setOwner(notice.handover)] + (wasOwner || isCurrent || !isSettled ? [] : [.publish])
+    return [.setOwner(notice.handover), isCurrent ? .publishAvailability : .publish]
   }
 
   /// Another gateway uses this id for another device. Of two that are online the earlier one keeps it.
