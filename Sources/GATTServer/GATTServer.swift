@@ -31,8 +31,14 @@ package actor GATTServer {
   private var changed = Waiter<Void>()
   /// The reason last reported; nil: it is served.
   private var problem: String?
-  /// The application and the advertisement are registered.
-  private var isServing = false
+  private enum State {
+    /// For a change, or for the next attempt.
+    case waiting
+    case registering
+    /// The application and the advertisement are registered.
+    case serving
+  }
+  private var state = State.waiting
 
   private static let retries = BackOff(first: .seconds(1), longest: .seconds(30))
   /// Changes within this time cause one registration.
@@ -114,13 +120,13 @@ package actor GATTServer {
   ]
 
   private func report(serving address: String) {
-    isServing = true
+    state = .serving
     problem = nil
     handler(.serving(address: address))
   }
 
   private func report(waiting reason: String) {
-    isServing = false
+    state = .waiting
     guard problem != reason else { return }
     problem = reason
     handler(.waiting(reason))
@@ -129,15 +135,15 @@ package actor GATTServer {
   /// Registers the application and the advertisement, unless they are registered.
   /// - Returns: the address of the adapter.
   private func register(on bus: DBusConnection) async throws -> String {
-    isServing = false
+    state = .registering
     return try await registration.register(on: bus, for: self)
   }
 
   /// Ends the registration and the connection to the bus.
   private func withdraw() async {
     guard let bus else { return }
-    let isRegistered = isServing
-    isServing = false
+    let isRegistered = state == .serving
+    state = .waiting
     await registration.withdraw(isRegistered: isRegistered, on: bus, for: self)
     await bus.close()
     self.bus = nil
@@ -152,7 +158,7 @@ package actor GATTServer {
     case .signal(let signal): receive(signal)
     case .disconnected:
       bus = nil
-      isServing = false
+      state = .waiting
       changed.resume(.failure(DBusError.disconnected))
     }
   }
@@ -166,9 +172,9 @@ package actor GATTServer {
       } else {
         changed.resume(.success(()))
       }
-    // A new bluetoothd reports the adapter some time after its name, perhaps after the registration.
-    case "InterfacesAdded" where signal.arguments.first?.text == registration.adapterPath && !isServing:
-      changed.resume(.success(()))
+    case "InterfacesAdded" where signal.arguments.first?.text == registration.adapterPath:
+      // Otherwise the adapter was found by itself, before this signal.
+      if state == .waiting { changed.resume(.success(())) }
     case "InterfacesRemoved" where signal.arguments.first?.text == registration.adapterPath:
       objects.endSubscriptions()
       registration.powerChanged(to: false)
@@ -194,7 +200,7 @@ package actor GATTServer {
     case .error(let name, let text): bus?.assumeIsolated { try? $0.reply(to: call, error: name, text) }
     }
     if let (property, bytes) = outcome.written { handler(.written(property, bytes)) }
-    if outcome.hasReleased, isServing { changed.resume(.success(())) }
+    if outcome.hasReleased, state == .serving { changed.resume(.success(())) }
     emit(outcome.signal.map { [$0] } ?? [])
   }
 
