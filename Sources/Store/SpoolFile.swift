@@ -111,6 +111,7 @@ package final class SpoolFile: @unchecked Sendable {
     let content = outcome.content
     outcome = Outcome()
     outcome.content = content
+    guard attempt({ _ in }) != nil else { return outcome }
     // Needs no space on the disk.
     if let number = work.readAfter {
       outcome.read = attempt { db throws(StoreError) in try self.read(after: number, from: db) } ?? []

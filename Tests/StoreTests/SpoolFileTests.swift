@@ -83,14 +83,14 @@ import Testing
 
   @Test func longOutageLeavesASmallFile() throws {
     let file = SpoolFile(path: path, Self.unlimited)
-    for block in 0..<40 { _ = file.perform(work(add: entries(Int64(block * 1000 + 1)...Int64(block * 1000 + 1000)))) }
+    _ = file.perform(work(add: entries(1...100_000)))
     func size() throws -> Int {
       var status = stat()
       try #require(stat(path, &status) == 0)
       return Int(status.st_size)
     }
     #expect(try size() > 1 << 20)
-    #expect(file.perform(work(through: 40_000)).content.messages == 0)
+    #expect(file.perform(work(through: 100_000)).content.messages == 0)
     #expect(try size() < 1 << 15)
   }
 
@@ -137,15 +137,15 @@ import Testing
 
   @Test func fileDamagedWhileItIsUsedIsSetAsideAndCounted() throws {
     let file = SpoolFile(path: path, Self.unlimited)
-    _ = file.perform(work(add: entries(1...5000)))
+    _ = file.perform(work(add: entries(1...30_000)))
     let garbage = [UInt8](repeating: 0xA5, count: try contents(path).count - 4096)
     let descriptor = open(path, O_WRONLY)
     defer { close(descriptor) }
     #expect(pwrite(descriptor, garbage, garbage.count, 4096) == garbage.count)
     let outcome = file.perform(work(after: 3000))
-    #expect(outcome.setAside != nil && outcome.lost == 5000 && outcome.content.messages == 0)
-    #expect(file.perform(work(add: entries(5001...5001), after: 3000)).isAdded)
-    #expect(file.perform(work(after: 3000)).read == entries(5001...5001))
+    #expect(outcome.setAside != nil && outcome.lost == 30_000 && outcome.content.messages == 0)
+    #expect(file.perform(work(add: entries(30_001...30_001), after: 3000)).isAdded)
+    #expect(file.perform(work(after: 3000)).read == entries(30_001...30_001))
   }
 
   @Test func fileOfAnotherProcessIsNotTouched() {
