@@ -38,7 +38,8 @@ actor Gateway {
     let reloader = Reloader()
     bridge = Bridge(
       configuration, gateway: id, engine: engine, state: state,
-      spool: configuration.spool.isEnabled ? StateFolder.spool(of: id, StateFolder.environment) : nil, loop: loop,
+      spool: configuration.spool.isEnabled ? StateFolder.spool(of: id, StateFolder.environment) : nil,
+      loop: loop,
       reload: { reply in reloader.gateway?.assumeIsolated { $0.reload(reply) } })
     homeAssistant = HomeAssistantDiscovery(configuration, bridge, state.section("home_assistant"))
     bridge.add(homeAssistant)

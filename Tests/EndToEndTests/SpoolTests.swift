@@ -75,6 +75,48 @@ import Testing
     }
   }
 
+  @Test("Presses of an outage are replayed in order on readings, and none is published as an event")
+  func events() async throws {
+    let button = "e95dda90-251d-470a-a062-fa1922dfa9a8"
+    var plan = Plan()
+    plan.simulator = ["--services", "buttons"]
+    plan.entries =
+      #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen","properties":["button_a"]}"#
+    try await withFixture(plan) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.press(button, 1...1)
+      let first = try await fixture.message("kitchen/button_a")
+      let sequence = try #require(try first.json()["sequence"]?.int)
+      try await fixture.message("kitchen/readings")
+      try await fixture.broker.kill()
+      try await fixture.logged("trying again")
+      let mark = try fixture.observer.mark
+      try await fixture.press(button, 2...500)
+      // The gateway is notified of this after the last press.
+      try await fixture.simulator.control("disconnect", 0)
+      try await fixture.logged("offline")
+      try await fixture.restartBroker()
+      let end = sequence + 499
+      try await fixture.message("kitchen/readings", after: mark) {
+        (try? $0.json())?["sequence"]?.int == end
+      }
+      let replayed = try fixture.observer.messages(on: "microbit/kitchen/readings", after: mark)
+        .map { try $0.json() }
+      let sequences = replayed.compactMap { $0["sequence"]?.int }
+      #expect(sequences.suffix(499) == Array((sequence + 1)...end)[...])
+      #expect(replayed.allSatisfy { $0["replayed"]?.bool == true })
+      // The first was a press, the next its release.
+      let types = sequences.map { ($0 - sequence) % 2 == 0 ? "press_start" : "press_end" }
+      #expect(replayed.compactMap { $0["value"]?.string } == types)
+      // The next press is an event again, and the only one since.
+      try await fixture.online("kitchen", after: mark)
+      try await fixture.press(button, 501...501)
+      let next = try await fixture.message("kitchen/button_a", after: mark)
+      #expect(try next.json()["sequence"]?.int == end + 1)
+      #expect(try fixture.observer.messages(on: "microbit/kitchen/button_a", after: mark).count == 1)
+    }
+  }
+
   @Test("With a file that cannot be used, the readings are kept in memory")
   func unusableFile() async throws {
     var plan = Plan(period: 20)
@@ -165,6 +207,21 @@ extension Fixture {
   fileprivate func restartBrokerAlone() async throws {
     try await broker.start()
     try await observer.synchronize()
+  }
+
+  /// Presses (odd numbers) and releases (even ones) a button of the first micro:bit, all over one connection.
+  fileprivate func press(_ characteristic: String, _ numbers: ClosedRange<Int>) async throws {
+    let simulator = try LineClient(folder.path + "/control")
+    for start in stride(from: numbers.lowerBound, through: numbers.upperBound, by: 100) {
+      let batch = start...min(start + 99, numbers.upperBound)
+      let lines = batch.map {
+        #"{"op":"value","i":0,"characteristic":"\#(characteristic)","hex":"0\#($0 % 2)"}"# + "\n"
+      }
+      simulator.send(lines.joined())
+      for _ in batch {
+        guard try await simulator.line() != nil else { throw Failure("the simulator does not answer") }
+      }
+    }
   }
 
   /// Every reading of the run up to the last one has arrived.
