@@ -37,7 +37,9 @@ actor Gateway {
     engine = DeviceManager(configuration, gateway: id, state: state.section("devices"), loop: loop)
     let reloader = Reloader()
     bridge = Bridge(
-      configuration, gateway: id, engine: engine, state: state, loop: loop,
+      configuration, gateway: id, engine: engine, state: state,
+      spool: configuration.spool.isEnabled ? StateFolder.spool(of: id, StateFolder.environment) : nil,
+      loop: loop,
       reload: { reply in reloader.gateway?.assumeIsolated { $0.reload(reply) } })
     homeAssistant = HomeAssistantDiscovery(configuration, bridge, state.section("home_assistant"))
     bridge.add(homeAssistant)
