@@ -13,7 +13,7 @@ final class Spool: @unchecked Sendable {
   private static let log = Logger(component: "spool")
   /// From the first message to the transaction, to write few of them.
   private static let gather = Duration.seconds(1)
-  /// Between the messages sent together.
+  /// Between the messages sent together, unless acknowledgements make room for more.
   private static let tick = Duration.milliseconds(20)
 
   private let context: BridgeContext
@@ -84,6 +84,7 @@ final class Spool: @unchecked Sendable {
   func completed(_ numbers: [Int64]) {
     queue.completed(numbers)
     published += numbers.count
+    send()
     if queue.isEmpty {
       Self.log.notice("what was not delivered before is published", ["messages": published])
       onChange()
