@@ -167,7 +167,9 @@ import Testing
           gateway.signal(SIGKILL)
           let time = Date()
           _ = try await gateway.exitStatus(within: Fixture.patience)
-          if let run = try fixture.readings(ids[0]).last(where: { !$0.isReplayed })?.run { killed[run] = time }
+          if let run = try fixture.readings(ids[0]).last(where: { !$0.isReplayed })?.run {
+            killed[run] = time
+          }
           if isDown { try await fixture.restartBrokerAlone() }
           try fixture.startGateway()
         case 1:
