@@ -25,7 +25,7 @@ final class PropertyWriter: @unchecked Sendable {
     switch property.kind {
     case .state:
       machine = StateWrites(
-        desired: desired.effective.flatMap { try? property.encode($0) },
+        toApply: desired.effective.flatMap { try? property.encode($0) },
         waiting: Self.restored(desired.waiting, property, device), mode: property.writeMode,
         isReadable: property.isReadable)
     case .event:
@@ -84,7 +84,7 @@ final class PropertyWriter: @unchecked Sendable {
 
   private func applyDesired(supersedesCommands: Bool = false) {
     let value = desired.effective.flatMap { try? property.encode($0) }
-    feed { $0.setDesired(value, supersedesCommands: supersedesCommands) }
+    feed { $0.apply(value, supersedesCommands: supersedesCommands) }
   }
 
   /// Another gateway serves the device now: commands here are ended, or left to it.
