@@ -239,7 +239,7 @@ final class Channel: @unchecked Sendable {
 
   /// The value that was read after a write or on a new link. Published without a sequence number, unless bluetoothd
   /// notifies it as well: then it is a reading already.
-  func wasReadBack(_ value: Value) {
+  func readBack(_ value: Value) {
     keep(value)
     if !isReadNotified { device.handle(.readBack(value, property: index)) }
   }

@@ -12,7 +12,7 @@ enum DeviceEvent {
   case offered
   /// The values of the Device Information Service, by characteristic.
   case information([BluetoothUUID: String])
-  /// The engine has read a value for itself: it is not a reading.
+  /// A value was read back: it is not a reading.
   case readBack(Value, property: Int)
   /// A desired value has changed.
   case desired

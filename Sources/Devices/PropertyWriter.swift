@@ -141,8 +141,8 @@ final class PropertyWriter: @unchecked Sendable {
         let result = await read(on: central)
         feed { $0.read(operation, result) }
       }
-    case .valueRead(let value):
-      channel.wasReadBack(value.value)
+    case .readBack(let value):
+      channel.readBack(value.value)
     case .completed(let command, let outcome, let isDesired):
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
       if property.kind == .state { updateDesired(command, outcome, isDesired) }

@@ -6,7 +6,7 @@ package struct Reading: Sendable {
   package let property: Int
   package let value: Value
   package let time: Timestamp
-  /// Counts the device's readings of this run, whatever their property; nil for what the engine read for itself, after
-  /// a write or on a new link: only the property's value, not a reading.
+  /// Counts the device's readings of this run, whatever their property; nil for a value read back, after a write or on a
+  /// new link: only the property's value, not a reading.
   package let sequence: UInt64?
 }

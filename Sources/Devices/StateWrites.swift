@@ -160,7 +160,7 @@ struct StateWrites: WriteMachine {
       valueIsKnown(value)
       let outcome: Outcome =
         value == purpose.value ? .applied(actual: value.value) : .adjusted(actual: value.value)
-      return succeed(purpose, outcome) + [.valueRead(value)] + startNext()
+      return succeed(purpose, outcome) + [.readBack(value)] + startNext()
     case .notConfirmed:
       return succeed(purpose, unconfirmed ?? .accepted) + startNext()
     case .notWritten(let failure):
@@ -179,7 +179,7 @@ struct StateWrites: WriteMachine {
     switch result {
     case .success(let value):
       valueIsKnown(value)
-      return [.valueRead(value)] + startNext()
+      return [.readBack(value)] + startNext()
     case .failure(.linkLost):
       return linkDown()
     case .failure(.timeout):

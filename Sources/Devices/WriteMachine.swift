@@ -56,8 +56,8 @@ enum WriteAction: Sendable {
   case read(WriteOperation)
   /// A command has this outcome; `isDesired`: its value is the desired one now.
   case completed(EncodedCommand, Outcome, isDesired: Bool = false)
-  /// The value that was read from the device.
-  case valueRead(EncodedValue)
+  /// The value was read, after a write or on a new link.
+  case readBack(EncodedValue)
   /// Log that the desired value could not be applied. It is tried again on the next link.
   case applyFailed(EncodedValue, WriteFailure)
   /// The device does not answer: end the link. Call ``WriteMachine/linkUp()`` on the next one.

@@ -29,7 +29,7 @@ private struct EventBench {
         command.reply(outcome)
         return "\(answered.elements.last!): \(outcome.word)" + (outcome.reason.map { " \($0)" } ?? "")
       case .unresponsive: return "unresponsive"
-      case .read, .valueRead, .applyFailed: return "\(action)"
+      case .read, .readBack, .applyFailed: return "\(action)"
       }
     }
   }

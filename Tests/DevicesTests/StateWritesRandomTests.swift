@@ -220,7 +220,7 @@ private struct Simulation {
       switch action {
       case .write(let value, let operation): begin(.write(value, operation))
       case .read(let operation): begin(.read(operation))
-      case .valueRead(let value):
+      case .readBack(let value):
         published = value
         if value != lastRead { violations.append("published \(value.value), which was not read") }
       case .applyFailed(let value, _):

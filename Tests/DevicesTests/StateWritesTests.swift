@@ -44,7 +44,7 @@ struct Bench {
         command.reply(outcome)
         return ["\(answered.elements.last!): \(outcome.word)\(detail)"]
           + (isDesired ? ["desired \(command.value.value)"] : [])
-      case .valueRead(let value): return ["publish \(value.value)"]
+      case .readBack(let value): return ["publish \(value.value)"]
       case .applyFailed(let value, let failure): return ["not restored \(value.value) \(failure)"]
       case .unresponsive: return ["unresponsive"]
       }
