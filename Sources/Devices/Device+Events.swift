@@ -25,9 +25,10 @@ extension Device {
       guard description != before else { return }
       context.store.change(address) { $0.learn(description) }
       report(.description)
-    case .readBack(let value, let property):
-      let reading = Reading(property: property, value: value, time: .now, sequence: nil)
-      for (observer, _) in observers { observer.received(reading) }
+    case .reading(let value, let property):
+      count(value, of: property)
+      report(value, of: property, sequence: sequence)
+    case .readBack(let value, let property): report(value, of: property, sequence: nil)
     case .desired:
       let before = description
       describeDesired()
