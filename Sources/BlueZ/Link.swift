@@ -14,7 +14,7 @@ final class Link: @unchecked Sendable {
   private var servicesTimer: LoopTimer?
   /// In progress. Weak: retained by its calls.
   private weak var exchange: Exchange?
-  private let feed: ByteFeed
+  private let byteSignals: ByteSignals
   /// The characteristics whose signals are delivered.
   private var listening: Set<Characteristic> = []
   /// Those of them that bluetoothd has been asked to notify, and has agreed to.
@@ -22,8 +22,8 @@ final class Link: @unchecked Sendable {
   /// Calls of StopNotify that bluetoothd has not answered.
   var unsubscribing = 0
 
-  /// - Parameter feed: delivers values notified by signals.
-  init(_ feed: ByteFeed) { self.feed = feed }
+  /// - Parameter byteSignals: delivers values notified by signals.
+  init(_ byteSignals: ByteSignals) { self.byteSignals = byteSignals }
 
   /// Whether an operation is unanswered.
   var hasUnanswered: Bool { unanswered > 0 }
@@ -57,15 +57,15 @@ final class Link: @unchecked Sendable {
   }
 
   /// Values of `characteristic` that arrive as signals are passed to `handler`.
-  func listen(to characteristic: Characteristic, _ handler: @escaping ByteFeed.Handler) {
+  func listen(to characteristic: Characteristic, _ handler: @escaping ByteSignals.Handler) {
     guard !hasEnded else { return }
     listening.insert(characteristic)
-    feed.listen(to: characteristic.path, handler)
+    byteSignals.listen(to: characteristic.path, handler)
   }
 
   func stopListening(to characteristic: Characteristic) {
     subscribed.remove(characteristic)
-    if listening.remove(characteristic) != nil { feed.stopListening(to: characteristic.path) }
+    if listening.remove(characteristic) != nil { byteSignals.stopListening(to: characteristic.path) }
   }
 
   /// bluetoothd has answered StartNotify.
@@ -83,7 +83,7 @@ final class Link: @unchecked Sendable {
   func end() {
     hasEnded = true
     exchange?.end()
-    for characteristic in listening { feed.stopListening(to: characteristic.path) }
+    for characteristic in listening { byteSignals.stopListening(to: characteristic.path) }
     listening.removeAll()
     subscribed.removeAll()
   }

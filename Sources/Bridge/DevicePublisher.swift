@@ -50,7 +50,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   // MARK: Observer
 
-  package func received(_ reading: Reading) {
+  package func reported(_ reading: Reading) {
     guard !isElsewhere, heldReadings.isEmpty else { return hold(reading) }
     properties[reading.property].publish(reading, readings: topics.readings)
   }

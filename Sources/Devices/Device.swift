@@ -203,7 +203,7 @@ final class Device: @unchecked Sendable {
       session.setPeriod(milliseconds)
     }
     let reading = Reading(property: property, value: value, time: .now, sequence: sequence)
-    for (observer, _) in observers { observer.received(reading) }
+    for (observer, _) in observers { observer.reported(reading) }
   }
 
   /// The interval for polling while another program has acquired the notifications: the period, but at least 1 s.

@@ -18,7 +18,7 @@ package protocol FrontEnd: AnyObject, Sendable {
 /// synchronously, except ``DeviceManager/storeID(of:)``.
 package protocol DeviceObserver: AnyObject, Sendable {
   /// A reading, or a value read back. On the path of every reading.
-  func received(_ reading: Reading)
+  func reported(_ reading: Reading)
   func changed(_ change: DeviceChange, _ device: DeviceDescription)
   /// A command of an earlier run has its outcome.
   /// - Parameter sender: see ``Command/sender``.

@@ -82,7 +82,7 @@ package struct PeripheralSession: Sendable {
   // MARK: The link
 
   /// A reading: on the path of every notification.
-  mutating func received(at now: Moment) { liveness.received(at: now) }
+  mutating func readingReceived(at now: Moment) { liveness.readingReceived(at: now) }
 
   /// The peripheral sends a reading every `milliseconds` from its next sample on.
   mutating func setPeriod(_ milliseconds: Int, _ seen: Snapshot) -> [Action] {

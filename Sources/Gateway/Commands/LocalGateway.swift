@@ -162,7 +162,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
 
     init(_ online: Waiter<Void>) { self.online = online }
 
-    func received(_ reading: Reading) {}
+    func reported(_ reading: Reading) {}
     func changed(_ change: DeviceChange, _ device: DeviceDescription) {
       if device.isOnline { online.resume(.success(())) }
     }
