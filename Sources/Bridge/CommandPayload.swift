@@ -18,28 +18,23 @@ struct CommandPayload: Sendable, Equatable {
   /// From a second to a day.
   static let ttls = 1...86_400
 
-  /// Reads `payload` as a command for a property: plain text for a text, an enumeration or bytes, else JSON.
   /// - Parameter codec: the property's; nil: the device has no such property.
   init(_ payload: [UInt8], _ codec: Codec?) throws(Rejection) {
     guard payload.count <= Self.longestPayload else {
       throw Rejection("the payload has \(payload.count) bytes, the maximum is \(Self.longestPayload)")
     }
-    let json: JSONValue?
-    let problem: JSONSyntaxError?
-    do throws(JSONSyntaxError) {
-      (json, problem) = (try JSONParser.parse(payload), nil)
-    } catch {
-      (json, problem) = (nil, error)
-    }
+    let json = try? JSONParser.parse(payload)
     if case .object(let object) = json, Self.isLongForm(object, codec) {
       self = try CommandPayload(object)
       return
     }
     (ttl, transaction) = (nil, nil)
-    if let json, codec?.isPlain != true || json.isString {
+    if let json, case .string = json {
       value = json
+    } else if let text = String(validating: payload, as: UTF8.self) {
+      value = .string(text)
     } else {
-      value = try Self.text(payload, codec, problem)
+      throw Rejection("\(Excerpt(payload)) is not \(codec?.valueDescription ?? "a text")")
     }
   }
 
@@ -53,25 +48,6 @@ struct CommandPayload: Sendable, Equatable {
     self.value = value
     self.ttl = try Self.ttl(object["ttl"], transaction)
     self.transaction = transaction
-  }
-
-  /// A payload that is not JSON, or is not meant as such.
-  private static func text(
-    _ payload: [UInt8], _ codec: Codec?, _ problem: JSONSyntaxError?
-  ) throws(Rejection) -> JSONValue {
-    if codec?.isPlain != true {
-      // Most payloads that are not JSON are meant as a plain value.
-      if let problem, payload.contains(UInt8(ascii: "{")) {
-        throw Rejection("the payload is not a JSON object: \(problem)")
-      }
-      if payload.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) {
-        throw Rejection("the payload is empty")
-      }
-    }
-    guard let text = String(validating: payload, as: UTF8.self) else {
-      throw Rejection("\(Excerpt(payload)) is not \(codec?.valueDescription ?? "a text")")
-    }
-    return .string(text)
   }
 
   /// Whether the object is `{"value":…,"ttl":…}`, and not a record itself, of which no field is an object.
@@ -111,8 +87,4 @@ struct CommandPayload: Sendable, Equatable {
       throw Rejection("ttl: \(Excerpt(other.bytes)) is not a whole number of seconds, \(range)", transaction)
     }
   }
-}
-
-extension JSONValue {
-  fileprivate var isString: Bool { if case .string = self { true } else { false } }
 }

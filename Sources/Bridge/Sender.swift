@@ -1,6 +1,7 @@
 import Devices
 import GATT
 import JSON
+import Log
 import MQTT
 
 /// How the sender of a command or a request recognises the reply, and where it wants a copy of it.
