@@ -1,6 +1,7 @@
 import Configuration
 import Devices
 import JSON
+import Log
 
 extension CommandResult {
   /// The payload of `…/{property}/result`, and of the sender's response topic.

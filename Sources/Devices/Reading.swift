@@ -1,4 +1,5 @@
 import GATT
+import Log
 
 /// A value that a device sent, or that was read from it.
 package struct Reading: Sendable {

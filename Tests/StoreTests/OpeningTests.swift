@@ -178,9 +178,4 @@ import Testing
     #expect(throws: StoreError.self) { try StateStore.records(path: path) }
     #expect(try names(in: folder.path) == before)
   }
-
-  @Test func timestampInFileName() {
-    #expect(StateFile.stamp(0) == "19700101T000000Z")
-    #expect(StateFile.stamp(1_767_323_045) == "20260102T030405Z")
-  }
 }
