@@ -1,6 +1,3 @@
-import DBus
-import EventLoop
-
 extension Central {
   /// Pairs with a peripheral, with a bond; one that is paired already is left as it is. Runs like a connect: one at a
   /// time, with scanning paused. Leaves the link up after success, and ends it after a failure.

@@ -1,6 +1,5 @@
 import DBus
 import EventLoop
-import GATT
 import Log
 
 /// A central: finds peripherals with a BlueZ adapter, connects to them, and operates on their characteristics.

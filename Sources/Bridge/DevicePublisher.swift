@@ -1,6 +1,5 @@
 import Configuration
 import Devices
-import EventLoop
 import GATT
 import JSON
 import Log

@@ -1,7 +1,6 @@
 import Configuration
 import GATT
 import JSON
-import Log
 
 /// Setting and reading a property: the one way, for every front end. What cannot be carried out at all is thrown; what
 /// becomes of the rest is an ``Outcome``.

@@ -1,5 +1,4 @@
 import Configuration
-import Control
 import Glibc
 
 /// Where gateways have their sockets for the command line.

@@ -3,7 +3,6 @@ import Configuration
 import Devices
 import GATT
 import JSON
-import MQTT
 
 extension Discovery {
   /// The document of a device that this gateway owns.

@@ -1,5 +1,4 @@
 import Bridge
-import Configuration
 import Devices
 import EventLoop
 import JSON

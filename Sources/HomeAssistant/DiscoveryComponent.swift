@@ -1,5 +1,3 @@
-import Bridge
-import Configuration
 import JSON
 import MQTT
 

@@ -1,9 +1,6 @@
-import EventLoop
 import Glibc
 import TestSupport
 import Testing
-
-@testable import BlueZSimulator
 
 /// The program itself: its command line, its control socket, and a client that shares no code with it.
 @Suite struct ProgramTests {

@@ -2,7 +2,6 @@ import Configuration
 import EventLoop
 import GATT
 import Glibc
-import JSON
 import Store
 import TestSupport
 

@@ -1,4 +1,3 @@
-import TestSupport
 import Testing
 
 /// Commands for many devices at once.

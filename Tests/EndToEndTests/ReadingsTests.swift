@@ -1,4 +1,3 @@
-import TestSupport
 import Testing
 
 /// The readings that arrive at the broker.

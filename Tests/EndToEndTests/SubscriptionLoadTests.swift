@@ -1,4 +1,3 @@
-import TestSupport
 import Testing
 
 /// Subscriptions that fail on many micro:bits at once, and restarts of bluetoothd during a subscription.

@@ -1,4 +1,3 @@
-import TestSupport
 import Testing
 
 /// One gateway with two adapters.

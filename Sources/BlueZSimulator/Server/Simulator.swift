@@ -1,6 +1,5 @@
 import DBus
 import EventLoop
-import GATT
 import Peripherals
 
 /// Why the simulator cannot run.

@@ -1,5 +1,4 @@
 import Configuration
-import Control
 import EventLoop
 import GATT
 import Glibc

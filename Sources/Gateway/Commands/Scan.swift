@@ -1,7 +1,6 @@
 import BlueZ
 import Bridge
 import Configuration
-import Devices
 import EventLoop
 import Findings
 import Glibc

@@ -4,9 +4,7 @@ import Control
 import Devices
 import EventLoop
 import Findings
-import GATT
 import Glibc
-import JSON
 
 /// `doctor`: finds what is wrong with the configuration, the machine, Bluetooth, the broker and the devices, and what
 /// to do about it.
