@@ -8,8 +8,8 @@ extension Central {
   ///   - passkeyRequested: called on the loop when the peripheral requires a passkey that is not known: it is awaited
   ///     from ``enter(passkey:for:)``, until the peripheral ends the link (30 s).
   public func pair(
-    _ id: PeripheralID, passkey: Int? = nil, while isNeeded: @Sendable () -> Bool = { true },
-    passkeyRequested: @escaping @Sendable () -> Void = {}
+    _ id: PeripheralID, passkey: Int?, while isNeeded: @Sendable () -> Bool = { true },
+    passkeyRequested: @escaping @Sendable () -> Void
   ) async throws(PairingError) {
     let pairing = Pairing(passkey: passkey, passkeyRequested: passkeyRequested)
     let attempt = Attempt(id, pairing: pairing)

@@ -31,8 +31,8 @@ package struct PeripheralSession: Sendable {
   ///   - isOnDemand: whether each link is ended when there is nothing more to do.
   ///   - spread: the random share of each wait.
   init(
-    now: Moment, interval: Duration? = .seconds(1), isOnDemand: Bool = false,
-    pairing: Configuration.PairingMode = .ask, spread: Double = 0.3
+    now: Moment, interval: Duration?, isOnDemand: Bool, pairing: Configuration.PairingMode,
+    spread: Double = 0.3
   ) {
     liveness = Liveness(now: now, period: isOnDemand ? nil : interval)
     self.isOnDemand = isOnDemand

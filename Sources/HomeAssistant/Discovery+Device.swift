@@ -75,7 +75,7 @@ extension Discovery {
       // Needed most while the device is offline.
       .button(
         "reconnect", name: "Reconnect", command: self.topics.bridgeRequest("device/reconnect"),
-        request: ["id": .string(device.id.description)], category: "diagnostic", deviceClass: "restart",
+        request: ["id": .string(device.id.description)], deviceClass: "restart",
         availability: [self.topics.bridgeState]),
     ]
   }

@@ -183,7 +183,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
       "deleted in Home Assistant: announced again when it is added with device/add", publisher.fields)
     if owner != .this { store[address] = nil }
     let id = publisher.device.id
-    context.engine.assumeIsolated { $0.setDeleted(true, id) }
+    context.engine.assumeIsolated { $0.setDeleted(id) }
   }
 
   /// The prefix of a status topic; nil for other topics.

@@ -26,9 +26,6 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
   private let deviceOnline = Waiter<Void>()
   let id: GatewayID
 
-  /// How long the bus, bluetoothd and the adapter may take to answer.
-  private static let timeout = Duration.seconds(5)
-
   private init(_ configuration: Configuration, timeout: Duration, on loop: EventLoop) {
     self.configuration = configuration
     self.timeout = timeout

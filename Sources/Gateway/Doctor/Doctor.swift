@@ -13,7 +13,7 @@ public struct Doctor: Sendable, Equatable {
   let json: Bool
 
   /// A check-up of the command line.
-  public init(configuration: String?, json: Bool = false) {
+  public init(configuration: String?, json: Bool) {
     self.configuration = configuration
     self.json = json
   }
