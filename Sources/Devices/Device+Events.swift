@@ -39,7 +39,7 @@ extension Device {
 
   private func becameOnline(hasInformation: Bool) {
     if description.isOnline {
-      context.log.debug("visited", fields)
+      context.log.debug("connected on demand", fields)
     } else {
       context.log.notice("online", fields)
     }

@@ -8,7 +8,7 @@ import MQTT
 import Store
 
 /// Announces the devices that this gateway owns, and the gateway, to Home Assistant, and removes what is gone.
-package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable {
+package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   /// Between two documents of one device: Home Assistant loses parts of one that comes while it sets up the entities of
