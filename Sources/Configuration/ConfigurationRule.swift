@@ -121,7 +121,7 @@ extension ConfigurationRule {
   }
 }
 
-extension ConfigurationRule where Value: CustomStringConvertible {
+extension ConfigurationRule where Value: CustomStringConvertible & Sendable {
   /// A string that is `what`, for example "a UUID".
   static func text(
     _ lengths: ClosedRange<Int>, pattern: String, _ parse: @escaping @Sendable (String) -> Value?,

@@ -50,7 +50,7 @@ extension ConfigurationRule<BluetoothAddress> {
   package static var address: Self {
     .text(
       1...17, pattern: "^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$",
-      BluetoothAddress.init, "a Bluetooth address", hint: "example: C5:A1:B2:C3:D4:E5")
+      { BluetoothAddress($0) }, "a Bluetooth address", hint: "example: C5:A1:B2:C3:D4:E5")
   }
 }
 

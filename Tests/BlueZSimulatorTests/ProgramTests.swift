@@ -168,5 +168,6 @@ import Testing
       environment: ["DBUS_SYSTEM_BUS_ADDRESS": bus.address])
     let status = try await session.exitStatus(within: .seconds(300))
     #expect(status == 0 && session.text.hasSuffix("done"), "\(session.text)")
+    simulator.signal(SIGTERM)
   }
 }

@@ -78,7 +78,8 @@ import Testing
         try await client.call(call("Silence"), timeout: .milliseconds(20))
       }
       // The connection goes on.
-      #expect(try await client.call(call("Echo", [.byte(1)]), timeout: patience) == [.byte(1)])
+      let reply = try await client.call(call("Echo", [.byte(1)]), timeout: patience)
+      #expect(reply == [.byte(1)])
     }
   }
 

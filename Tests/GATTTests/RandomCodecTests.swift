@@ -1,4 +1,4 @@
-import GATT
+@testable import GATT
 import TestSupport
 import Testing
 
