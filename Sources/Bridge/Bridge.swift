@@ -16,6 +16,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   /// Another front end on the same connection.
   package private(set) var discovery: (any DiscoveryFrontEnd)?
   private(set) var admission: Admission!
+  private(set) var spool: Spool!
   private var commands: CommandHandler!
   /// Carries out requests, also for other transports than MQTT.
   package private(set) var requests: RequestHandler!
@@ -24,19 +25,24 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   private var byAddress: [BluetoothAddress: DevicePublisher] = [:]
   private var byID: [DeviceID: DevicePublisher] = [:]
   private(set) var isStopping = false
+  /// How many messages the broker takes unacknowledged.
+  private var receiveMaximum = 0
   /// The file that the configuration was read from, and the digest of its content.
   package var configurationFile: (path: String, digest: String)?
 
-  /// - Parameter reload: reads config.json again.
+  /// - Parameters:
+  ///   - spool: the file for undelivered readings; nil: they are kept in memory.
+  ///   - reload: reads config.json again.
   package init(
     _ configuration: Configuration, gateway: GatewayID, engine: DeviceManager, state: StateDatabase,
-    loop: EventLoop, reload: @escaping ReloadHandler
+    spool: String?, loop: EventLoop, reload: @escaping ReloadHandler
   ) {
     self.state = state
     self.reload = reload
     context = BridgeContext(configuration, gateway: gateway, engine: engine, loop: loop)
     report = BridgeReport(configuration, self, context)
     admission = Admission(self, context)
+    self.spool = Spool(configuration.spool, path: spool, context) { [weak self] in self?.report.changed() }
     commands = CommandHandler(self, context, state.section("commands"))
     requests = RequestHandler(engine, host: self, loop: loop)
   }
@@ -52,6 +58,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     admission.start()
     publishOnline()
     report.start()
+    spool.start()
   }
 
   /// Returns when it is stopped.
@@ -64,7 +71,12 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     context.publishState(context.topics.bridgeState, Payload.availability(false))
   }
 
-  package func stop(deadline: Duration) async { await context.mqtt.stop(deadline: deadline) }
+  /// Sends what waits, and stores readings that are not acknowledged; for at most twice the `deadline`.
+  package func stop(deadline: Duration) async {
+    spool.disconnected()
+    await context.mqtt.stop(deadline: deadline)
+    await spool.close(within: deadline)
+  }
 
   func publishOnline() {
     if !isStopping { context.publishState(context.topics.bridgeState, Payload.availability(true)) }
@@ -168,12 +180,14 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   private func handle(_ event: MQTTEvent) {
     switch event {
-    case .connected:
+    case .connected(let connection):
+      receiveMaximum = Int(connection.receiveMaximum)
       report.connected()
       admission.connected()
     case .disconnected(let error):
       report.disconnected(error)
       admission.disconnected()
+      spool.disconnected()
       // Subscribed to again when the owners of the devices are known.
       commands.disconnected()
       context.mqtt.unsubscribe([context.topics.requests])
@@ -185,8 +199,9 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     case .subscriptionRefused, .publicationRefused:
       // The client logs it.
       break
-    case .message(let message):
-      receive(message)
+    case .undelivered(let messages): spool.undelivered(messages)
+    case .completed(let numbers): spool.completed(numbers)
+    case .message(let message): receive(message)
     }
   }
 
@@ -197,6 +212,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     commands.admitted()
     context.mqtt.assumeIsolated { $0.admit() }
     discovery?.admitted()
+    if !isStopping { spool.connected(receiveMaximum: receiveMaximum) }
   }
 
   private func receive(_ message: MQTTReceived) {

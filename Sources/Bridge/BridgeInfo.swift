@@ -31,6 +31,7 @@ struct BridgeInfo: Sendable {
   var pairing: String?
   /// The events of this run, in order.
   var counters: [(name: String, count: UInt64)] = []
+  let spool: SpoolStatus
 
   /// The run that published a payload, and its start.
   static func origin(in payload: [UInt8]) -> (run: String, started: String)? {
@@ -54,6 +55,10 @@ struct BridgeInfo: Sendable {
       "counters": .object(
         JSONObject(
           counters.map { JSONObject.Member(name: $0.name, value: .integer(Int(clamping: $0.count))) })),
+      "spool": [
+        "messages": .integer(spool.messages), "bytes": .integer(Int(spool.bytes)),
+        "oldest": spool.oldest.map { .string($0.description) }, "lost": .integer(Int(clamping: spool.lost)),
+      ],
     ]
     return json.bytes
   }

@@ -16,6 +16,7 @@ extension Configuration {
     var merged = self
     merged.gateway.id = old.gateway.id
     merged.bluetooth = old.bluetooth
+    merged.spool = old.spool
     merged.mqtt = old.mqtt
     merged.mqtt.qos = mqtt.qos
     merged.mqtt.readings = mqtt.readings

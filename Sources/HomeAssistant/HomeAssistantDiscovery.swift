@@ -294,10 +294,10 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
     discardRemoval(document.topic.string)
     // A deletion that the broker has not received yet would come after it on the next connection.
     context.mqtt.releaseState(document.topic)
-    var message = MQTTMessage(topic: document.topic, payload: document.payload, retain: true)
     // On the next connection everything is announced again, as it is then.
-    message.endsWithConnection = true
-    context.mqtt.publish(message)
+    context.mqtt.publish(
+      MQTTMessage(
+        topic: document.topic, payload: document.payload, retain: true, undelivered: .dropped))
     return Published(hash: hash, time: .now)
   }
 

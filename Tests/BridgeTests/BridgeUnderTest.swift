@@ -44,7 +44,9 @@ final class BridgeUnderTest: Sendable {
     let gateway = GatewayID(hostName: "here")
     state = StateDatabase(path: path, loop: loop)
     let engine = DeviceManager(parsed, gateway: gateway, state: state.section("devices"), loop: loop)
-    let bridge = Bridge(parsed, gateway: gateway, engine: engine, state: state, loop: loop) { _ in }
+    let bridge = Bridge(
+      parsed, gateway: gateway, engine: engine, state: state, spool: path.map { $0 + ".spool" }, loop: loop
+    ) { _ in }
     (self.engine, self.bridge) = (engine, bridge)
     let start = Waiter<Void>()
     tasks = [

@@ -101,6 +101,7 @@ import Testing
       try #require(kept["\(id)/availability"]?.text == "online")
       mark = try fixture.observer.mark
       try fixture.startGateway()
+      try await fixture.logged("the last run has not ended by itself")
       try await fixture.offline(id, after: mark)
       // The device is still known: a command for it is pending.
       try await fixture.bridgeOnline(after: mark)
