@@ -111,7 +111,10 @@ let package = Package(
       ]),
     tests(
       "BridgeTests",
-      ["Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "MQTT", "Store", "TestSupport"]),
+      [
+        "Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Log", "MQTT", "Store",
+        "TestSupport",
+      ]),
     tests(
       "ControlTests",
       [

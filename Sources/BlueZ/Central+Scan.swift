@@ -36,7 +36,7 @@ extension Central {
   private func perform(_ change: Scanner.Change) async {
     var phase = Scanner.Phase.off
     switch change {
-    case .start: phase = await startDiscovery()
+    case .start: phase = await startDiscovery() ? .on : .failed
     case .stop: await stopDiscovery()
     }
     scanner.endChange(in: state.isOn ? phase : .off)
@@ -49,7 +49,7 @@ extension Central {
     checkConditions()
   }
 
-  private func startDiscovery() async -> Scanner.Phase {
+  private func startDiscovery() async -> Bool {
     do throws(CentralError) {
       // Without a filter bluetoothd does not report peripherals that are not discoverable, such as bonded micro:bits.
       _ = try await call(
@@ -65,9 +65,9 @@ extension Central {
       }
       // Not a failure if scanning was called off, or the adapter turned off, during the call.
       if state.isOn, scanner.isRequested { scanFailed(error) }
-      return .failed
+      return false
     }
-    return .on
+    return true
   }
 
   private func scanFailed(_ error: CentralError) {

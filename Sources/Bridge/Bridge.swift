@@ -14,7 +14,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package let context: BridgeContext
   package private(set) var report: BridgeReport!
   /// Another front end on the same connection.
-  package private(set) var companion: (any BridgeCompanion)?
+  package private(set) var discovery: (any DiscoveryFrontEnd)?
   private(set) var admission: Admission!
   private(set) var spool: Spool!
   private var commands: CommandHandler!
@@ -49,7 +49,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   // MARK: Life
 
-  package func add(_ companion: any BridgeCompanion) { self.companion = companion }
+  package func add(_ discovery: any DiscoveryFrontEnd) { self.discovery = discovery }
 
   /// Subscribes and publishes; the client does so on each connection.
   package func start() async {
@@ -127,7 +127,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     let publisher = DevicePublisher(device, self, context)
     byAddress[device.address] = publisher
     byID[device.id] = publisher
-    companion?.attached(device.address)
+    discovery?.attached(device.address)
     subscribe(publisher)
     return publisher
   }
@@ -162,7 +162,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   func remove(_ publisher: DevicePublisher) {
     unsubscribe(publisher)
-    companion?.detached(publisher.device.address)
+    discovery?.detached(publisher.device.address)
     if byAddress[publisher.device.address] === publisher { byAddress[publisher.device.address] = nil }
     if byID[publisher.device.id] === publisher { byID[publisher.device.id] = nil }
   }
@@ -173,7 +173,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   /// Something that is published of a device of this gateway has changed.
   func ownedDeviceChanged(_ publisher: DevicePublisher) {
     report.changed()
-    companion?.deviceChanged(publisher)
+    discovery?.deviceChanged(publisher)
   }
 
   // MARK: Broker
@@ -192,7 +192,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
       commands.disconnected()
       context.mqtt.unsubscribe([context.topics.requests])
       context.mqtt.subscribe([context.topics.barriers])
-      companion?.disconnected()
+      discovery?.disconnected()
     case .connectFailed(let error):
       report.failed(error)
       admission.connectFailed()
@@ -211,7 +211,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     context.mqtt.subscribe([context.topics.requests])
     commands.admitted()
     context.mqtt.assumeIsolated { $0.admit() }
-    companion?.admitted()
+    discovery?.admitted()
     if !isStopping { spool.connected(receiveMaximum: receiveMaximum) }
   }
 
@@ -234,7 +234,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
         admission.received(info: message.payload, ofUnknown: id)
       }
     case .deviceAvailability(let id): byID[id]?.received(availability: message.payload)
-    case nil: companion?.received(message)
+    case nil: discovery?.received(message)
     }
   }
 
@@ -264,7 +264,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 }
 
 /// A front end that uses the bridge's topics and connection: Home Assistant's discovery.
-package protocol BridgeCompanion: AnyObject, Sendable {
+package protocol DiscoveryFrontEnd: AnyObject, Sendable {
   /// The gateway may publish from now on, on this connection.
   func admitted()
   func disconnected()

@@ -1,6 +1,7 @@
 import BlueZ
 import Devices
 import JSON
+import Log
 
 /// The payload of `{base}/bridge/{gateway}/info`.
 struct BridgeInfo: Sendable {

@@ -1,6 +1,5 @@
 import Configuration
 import Devices
-import EventLoop
 import GATT
 import JSON
 import Log
@@ -50,7 +49,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   // MARK: Observer
 
-  package func received(_ reading: Reading) {
+  package func reported(_ reading: Reading) {
     guard !isElsewhere, heldReadings.isEmpty else { return hold(reading) }
     properties[reading.property].publish(reading, readings: topics.readings)
   }
@@ -103,7 +102,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       }
     case .removed, .replaced, .pinnedElsewhere, .neverConnected:
       release()
-      bridge.companion?.ownedElsewhere(device.address)
+      bridge.discovery?.ownedElsewhere(device.address)
       // What is pinned to another gateway keeps its topics until that one has it.
       if isElsewhere, reason != .replaced { storeID() }
     }
@@ -224,7 +223,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       case .release:
         release()
         for property in properties { property.handOver() }
-        bridge.companion?.ownedElsewhere(device.address)
+        bridge.discovery?.ownedElsewhere(device.address)
         bridge.report.changed()
       case .yieldID(let gateway): yieldID(to: gateway)
       case .clear, .cleared, .leave: break

@@ -52,7 +52,7 @@ final class PropertyPublisher: @unchecked Sendable {
   private func publishState(_ value: Value) {
     // NaN and infinities have no payload.
     if case .number(let number) = value, !number.isFinite { return }
-    switch limiter?.received(value, at: .now) {
+    switch limiter?.update(value, at: .now) {
     case nil, .publish: publish(value)
     case .wait(let delay):
       release = context.loop.timer(after: delay) { [weak self] in

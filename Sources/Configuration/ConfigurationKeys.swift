@@ -1,5 +1,4 @@
 import GATT
-import JSON
 
 /// Every key of config.json: its name, where its value goes, and what it may hold.
 

@@ -267,8 +267,8 @@ package actor DeviceManager {
     registry.byID[id]?.setOwner(owner, handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)
   }
 
-  /// Whether a user has deleted the device where front ends announce it.
-  package func setDeleted(_ isDeleted: Bool, _ id: DeviceID) { registry.byID[id]?.setDeleted(isDeleted) }
+  /// A user has deleted the device where front ends announce it.
+  package func setDeleted(_ id: DeviceID) { registry.byID[id]?.setDeleted(true) }
 
   // MARK: Scans
 

@@ -8,7 +8,7 @@ import MQTT
 import Store
 
 /// Announces the devices that this gateway owns, and the gateway, to Home Assistant, and removes what is gone.
-package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable {
+package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   /// Between two documents of one device: Home Assistant loses parts of one that comes while it sets up the entities of
@@ -183,7 +183,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
       "deleted in Home Assistant: announced again when it is added with device/add", publisher.fields)
     if owner != .this { store[address] = nil }
     let id = publisher.device.id
-    context.engine.assumeIsolated { $0.setDeleted(true, id) }
+    context.engine.assumeIsolated { $0.setDeleted(id) }
   }
 
   /// The prefix of a status topic; nil for other topics.

@@ -66,7 +66,7 @@ struct LineSink {
     let text =
       switch format {
       case .text: line.text(isColoured: style == .coloured)
-      case .json: line.json(time: LogTime.now.rfc3339)
+      case .json: line.json(time: Timestamp.now.description)
       }
     switch journal?.send(line.journalEntry(text)) {
     case .sent?: return true
@@ -123,8 +123,8 @@ enum LineStyle {
     case (.journal, _): "<\(level.journalPriority)>"
     // Its time is in the object.
     case (_, .json): ""
-    case (.plain, .text): "\(LogTime.now.clock) "
-    case (.coloured, .text): "\(LogLevel.faint)\(LogTime.now.clock)\(LogLevel.noColour) "
+    case (.plain, .text): "\(Timestamp.now.clock) "
+    case (.coloured, .text): "\(LogLevel.faint)\(Timestamp.now.clock)\(LogLevel.noColour) "
     }
   }
 }

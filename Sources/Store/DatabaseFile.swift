@@ -1,4 +1,5 @@
 import Glibc
+import Log
 
 /// The file of a database: creation, permissions, and the handling of unusable files.
 enum DatabaseFile {
@@ -77,7 +78,7 @@ enum DatabaseFile {
 
   /// Renames the database and its journal; returns the database's new path.
   static func setAside(_ path: String) throws(StoreError) -> String {
-    let name = "\(path).corrupt-\(stamp(time(nil)))"
+    let name = "\(path).corrupt-\(Timestamp.now.compact)"
     var aside = name
     var number = 1
     while access(aside, F_OK) == 0 {
@@ -93,15 +94,5 @@ enum DatabaseFile {
       }
     }
     return aside
-  }
-
-  /// A time for file names, in UTC: 20260102T030405Z.
-  static func stamp(_ time: time_t) -> String {
-    var time = time
-    var parts = tm()
-    gmtime_r(&time, &parts)
-    func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-    let date = "\(1900 + parts.tm_year)\(two(parts.tm_mon + 1))\(two(parts.tm_mday))"
-    return "\(date)T\(two(parts.tm_hour))\(two(parts.tm_min))\(two(parts.tm_sec))Z"
   }
 }

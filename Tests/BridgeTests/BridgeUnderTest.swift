@@ -2,7 +2,6 @@ import Configuration
 import EventLoop
 import GATT
 import Glibc
-import JSON
 import Store
 import TestSupport
 
@@ -220,7 +219,7 @@ final class BridgeUnderTest: Sendable {
   /// A value of a property, by its place in ``kitchen``.
   func receive(_ property: Int, _ value: Value, sequence: UInt64? = 1) async throws {
     try await device {
-      $0.received(Reading(property: property, value: value, time: .now, sequence: sequence))
+      $0.reported(Reading(property: property, value: value, time: .now, sequence: sequence))
     }
   }
 }

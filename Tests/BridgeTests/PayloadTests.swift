@@ -2,6 +2,7 @@ import Configuration
 import FoundationEssentials
 import GATT
 import JSON
+import Log
 import TestSupport
 import Testing
 

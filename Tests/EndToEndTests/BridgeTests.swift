@@ -95,9 +95,7 @@ import Testing
 
   @Test("While many micro:bits connect, the device list is published at 32 KiB/s at most")
   func manyDevices() async throws {
-    var plan = Plan(devices: 200, period: 1000)
-    plan.simulator = ["--connect-ms", "1"]
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(devices: 200, period: 1000, simulator: ["--connect-ms", "1"])) { fixture in
       try await fixture.message("\(Self.bridge)/devices") { message in
         message.text.ranges(of: #""session":"live""#).count == 200
       }

@@ -6,9 +6,7 @@ import Testing
 @Suite struct BrokerTests {
   @Test("A broker that starts after the gateway receives all readings from the first on")
   func absentAtStart() async throws {
-    var plan = Plan(devices: 2, period: 20)
-    plan.absent = [.broker]
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(devices: 2, period: 20, absent: [.broker])) { fixture in
       let ids = [try await fixture.id(0), try await fixture.id(1)]
       try await fixture.logged("the broker cannot be reached")
       for index in 0..<2 { try await fixture.simulator.waitUntil(index, hasSent: 20) }
@@ -121,9 +119,7 @@ import Testing
 
   @Test("A server that is no broker is logged once and retried, until a broker replaces it")
   func brokerReplacesOtherServer() async throws {
-    var plan = Plan()
-    plan.absent = [.broker, .gateway]
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(absent: [.broker, .gateway])) { fixture in
       do {
         let server = try StubServer(port: fixture.broker.port, sending: Array("hello".utf8))
         try fixture.startGateway()

@@ -115,9 +115,7 @@ import Testing
 
   @Test("The service manager is notified of readiness, life and stop")
   func notify() async throws {
-    var plan = Plan()
-    plan.absent = [.gateway]
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(absent: [.gateway])) { fixture in
       let socket = try NotifySocket(in: fixture.folder)
       // Without WATCHDOG_USEC it does not say that it is alive.
       try fixture.startGateway(environment: ["NOTIFY_SOCKET": socket.path])

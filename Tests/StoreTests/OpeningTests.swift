@@ -179,9 +179,4 @@ import Testing
     #expect(throws: StoreError.self) { try StateStore.records(path: path) }
     #expect(try names(in: folder.path) == before)
   }
-
-  @Test func timestampInFileName() {
-    #expect(DatabaseFile.stamp(0) == "19700101T000000Z")
-    #expect(DatabaseFile.stamp(1_767_323_045) == "20260102T030405Z")
-  }
 }

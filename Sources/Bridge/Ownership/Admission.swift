@@ -283,7 +283,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
         releaseTopics(ofOrphan: id)
         guard let orphan = removeOrphan(id) else { return }
         if isSameDevice {
-          bridge.companion?.ownedElsewhere(orphan.address)
+          bridge.discovery?.ownedElsewhere(orphan.address)
         } else {
           reportRemoved(orphan.address)
         }
@@ -306,7 +306,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
 
   /// It is removed from Home Assistant, unless this gateway still has it, under another id.
   private func reportRemoved(_ address: BluetoothAddress) {
-    if bridge.publisher(address) == nil { bridge.companion?.deviceRemoved(address) }
+    if bridge.publisher(address) == nil { bridge.discovery?.deviceRemoved(address) }
   }
 
   private func removeOrphan(_ id: DeviceID) -> Orphan? {

@@ -1,7 +1,6 @@
 import Bridge
 import Configuration
 import EventLoop
-import GATT
 import Glibc
 import JSON
 import MQTT

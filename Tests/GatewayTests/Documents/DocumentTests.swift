@@ -1,4 +1,3 @@
-import GATT
 import Glibc
 import JSON
 import TestSupport
