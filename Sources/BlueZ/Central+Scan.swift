@@ -73,10 +73,13 @@ extension Central {
   private func scanFailed(_ error: CentralError) {
     switch scanner.failed("\(error)", mayReset: mayReset(after: error)) {
     case .first: log.notice("scanning failed: trying again", ["adapter": adapterName, "error": error])
-    case .problem: log.warning("cannot scan: trying again", ["adapter": adapterName, "error": error])
+    case .problem:
+      log.warning("cannot scan: trying again", ["adapter": adapterName, "error": error])
+      handler(.recovery)
     case .retry: break
     case .reset:
       log.warning("still cannot scan: resetting the adapter", ["adapter": adapterName, "error": error])
+      handler(.recovery)
       loop.task(of: self) { await $0.resetForScan() }
     }
   }
@@ -96,8 +99,8 @@ extension Central {
     }
   }
 
-  /// Why bluetoothd does not scan although it should, after several attempts; nil: it scans, or need not.
-  public var scanProblem: String? { scanner.problem }
+  /// Bluetoothd does not scan although it should, after several attempts; nil: it scans, or need not.
+  public var recovery: Recovery? { scanner.recovery }
 
   private func stopDiscovery() async {
     do throws(CentralError) {
@@ -109,7 +112,10 @@ extension Central {
 
   /// Discovery has yielded an advertisement, or has lasted.
   func noteScan() {
-    if scanner.worked() { log.notice("scanning again", ["adapter": adapterName]) }
+    if scanner.worked() {
+      log.notice("scanning again", ["adapter": adapterName])
+      handler(.recovery)
+    }
   }
 
   private func retryScanLater() {

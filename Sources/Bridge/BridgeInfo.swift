@@ -69,7 +69,16 @@ extension AdapterStatus {
 
   /// `state` is `on`, `off`, `blocked`, `in_use`, `absent`, `unauthorized` or `unsupported`.
   var stateJSON: JSONValue {
-    ["state": .string(state.word), "address": state.address.map(JSONValue.string)]
+    [
+      "state": .string(state.word), "address": state.address.map(JSONValue.string),
+      "recovery": recovery.map {
+        [
+          "step": .string($0.step.rawValue), "reason": .string($0.reason),
+          "since": .string($0.since.description),
+          "count": .integer($0.count),
+        ]
+      },
+    ]
   }
 }
 

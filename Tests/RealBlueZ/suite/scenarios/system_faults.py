@@ -53,6 +53,11 @@ def expect_reset(world):
     texts = [finding["text"] for finding in health["findings"]]
     expect(any(text.startswith("hci0 cannot scan") for text in texts), f"health reports {texts}")
     world.gateway.wait_line("resetting the adapter", 2 * RETURN)
+
+    def has_reset(message):
+        return message.json()["adapters"][0].get("recovery", {}).get("step") == "reset_adapter"
+
+    world.broker.wait(f"{BASE}/bridge/{GATEWAY_ID}/info", ANSWER, has_reset, what="recovery in info")
     device = world.devices()[0]
     device.wait_availability("online", RETURN)
     device.wait_readings(1, RETURN)
