@@ -104,8 +104,6 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     case .removed, .replaced, .pinnedElsewhere, .neverConnected:
       release()
       bridge.companion?.ownedElsewhere(device.address)
-      // What is pinned to another gateway keeps its topics until that one has it.
-      if isElsewhere, reason != .replaced { storeID() }
     }
     bridge.report.changed()
   }

@@ -112,7 +112,7 @@ struct OwnershipModel {
   /// The id that a user wants each device to have.
   var names: [Int]
   /// The newest that any `info` has said of each device since it was removed last.
-  var newest: [Handover?]
+  var newest: [(handover: Handover, id: Int)?]
   /// The gateway that published an older one after it was killed, or lost its connection, before it could learn that.
   var isExcused: [Bool]
   /// The device that was removed, by the version of the message that clears its `info`.
@@ -172,15 +172,22 @@ struct OwnershipModel {
   mutating func publish(_ topic: Topic, _ payload: Payload) {
     trace("broker: \(topic) \(payload)")
     retained[topic] = payload == .empty ? nil : payload
-    if case .info(let notice) = payload {
-      let device = Int(notice.address!.value)
-      if newest[device].map({ $0.revision < notice.handover.revision }) ?? true {
-        newest[device] = notice.handover
-        isExcused[device] = false
-      }
-    }
+    if case .info(let id) = topic, case .info(let notice) = payload { compareWithNewest(notice, id) }
     for g in gateways.indices where gateways[g].isConnected && gateways[g].filters.contains(topic) {
       gateways[g].down.append(.message(topic, payload))
+    }
+  }
+
+  private mutating func compareWithNewest(_ notice: OwnershipMachine.Notice, _ id: Int) {
+    let device = Int(notice.address!.value)
+    guard let newest = newest[device], newest.handover.revision >= notice.handover.revision else {
+      newest[device] = (notice.handover, id)
+      return isExcused[device] = false
+    }
+    if newest.handover.revision == notice.handover.revision {
+      self.newest[device]!.id = id
+    } else if id != newest.id || !gateways.contains(where: { $0.id == notice.gateway && $0.publishers[device] != nil }) {
+      isExcused[device] = true
     }
   }
 
@@ -224,13 +231,9 @@ struct OwnershipModel {
 
   /// What the gateway has published last is older than what another one had before, and it will not learn that.
   mutating func excuse(_ g: Int) {
-    // While a user renames it, they do not see each other's.
-    for device in names.indices where Set(gateways.compactMap { $0.publishers[device]?.id }).count > 1 {
-      isExcused[device] = true
-    }
     for case .info(let notice) in retained.values where notice.gateway == gateways[g].id {
       let device = Int(notice.address!.value)
-      if let newest = newest[device], notice.handover.revision < newest.revision { isExcused[device] = true }
+      if let newest = newest[device], notice.handover.revision < newest.handover.revision { isExcused[device] = true }
     }
   }
 
@@ -623,7 +626,6 @@ struct OwnershipModel {
       foundOrphan(g, publisher.id, of: device, isSettled: true)
     } else if publisher.machine.isElsewhere {
       gateways[g].records[device].isAnnounced = false
-      storeID(g, device)
     }
     if let former = gateways[g].records[device].id { foundOrphan(g, former, of: device) }
     flush(g)

@@ -250,7 +250,7 @@ extension OwnershipModel {
       let handover = Handover(
         desired: ["v": record.desired], isDeleted: record.isDeleted, revision: record.revision)
       if notice.handover != handover { fail("\(notice.handover) is published, not \(handover)") }
-      if let newest = newest[device], newest.revision != record.revision, !isExcused[device] {
+      if let newest = newest[device]?.handover, newest.revision != record.revision, !isExcused[device] {
         fail("\(newest) is lost: \(handover)")
       }
       if retained[.availability(names[device])] != .online(isOnline(g, device)) { fail("availability") }

@@ -67,7 +67,7 @@ struct OwnershipMachine: Equatable, Sendable {
   private var last: Notice?
   /// Whether all that the broker retains for the device has arrived, on this connection.
   private var isSettled = false
-  /// Whether an `info` of another gateway has arrived, on this connection.
+  /// Whether an `info` of another gateway has arrived, on this connection; of an orphan: whether it is the last one.
   private var isConfirmed = false
 
   init(_ this: GatewayID, _ address: BluetoothAddress, isOrphan: Bool = false) {
@@ -103,7 +103,7 @@ struct OwnershipMachine: Equatable, Sendable {
   /// - Parameter isOnlyGateway: whether no other gateway is online.
   mutating func settle(_ here: Here, isOnlyGateway: Bool) -> [Action] {
     isSettled = true
-    if isOrphan { return [.clear] }
+    if isOrphan { return isConfirmed ? [.leave(isSameDevice: isSameDevice(last!))] : [.clear] }
     switch owner {
     case .other:
       if isConfirmed { return [] }
@@ -118,11 +118,10 @@ struct OwnershipMachine: Equatable, Sendable {
 
   /// The `info` has arrived, from any gateway; nil: it was cleared.
   mutating func received(_ notice: Notice?, _ here: Here, isOwnerOnline: Bool) -> [Action] {
+    if isOrphan { return receivedOfOrphan(notice) }
     guard let notice else { return cleared() }
-    let isSameDevice = notice.address ?? address == address
-    if notice.gateway == this { return receivedOwn(isSameDevice ? notice : nil, here) }
-    if isOrphan { return [.leave(isSameDevice: isSameDevice)] }
-    guard isSameDevice else { return receivedOtherDevice(notice, here) }
+    if notice.gateway == this { return receivedOwn(isSameDevice(notice) ? notice : nil, here) }
+    guard isSameDevice(notice) else { return receivedOtherDevice(notice, here) }
     let hasNewLink =
       notice.liveSince != nil && (notice.gateway != last?.gateway || notice.liveSince != last?.liveSince)
     // One that visits the device keeps it, though this gateway has visited it, later, before it was admitted.
@@ -138,9 +137,19 @@ struct OwnershipMachine: Equatable, Sendable {
     return [.release, .setOwner(notice.handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)]
   }
 
+  private func isSameDevice(_ notice: Notice) -> Bool { notice.address ?? address == address }
+
+  /// An `info` of another gateway counts unless one of this gateway, which was on its way, has replaced it.
+  private mutating func receivedOfOrphan(_ notice: Notice?) -> [Action] {
+    isConfirmed = notice != nil && notice?.gateway != this
+    if isConfirmed { last = notice }
+    guard isSettled else { return [] }
+    if isConfirmed { return settle(Here(), isOnlyGateway: false) }
+    return notice == nil ? [.cleared] : []
+  }
+
   /// The broker has cleared the `info`: the device was removed at its owner.
   private mutating func cleared() -> [Action] {
-    if isOrphan { return isSettled ? [.cleared] : [] }
     switch owner {
     // By another gateway that did not know of this one.
     case .this: return [.publish]
@@ -155,7 +164,7 @@ struct OwnershipMachine: Equatable, Sendable {
   /// another gateway took the device over. Also of an id that the device had in an earlier run.
   /// - Parameter notice: nil: of another device.
   private mutating func receivedOwn(_ notice: Notice?, _ here: Here) -> [Action] {
-    if isOrphan || notice == nil && isElsewhere { return [] }
+    if notice == nil && isElsewhere { return [] }
     let wasOwner = owner == .this
     owner = .this
     guard let notice else { return [] }
