@@ -146,10 +146,12 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   private func publishInfo() {
-    publishedInfo = device.infoJSON(owner: context.gateway, moved: moved).bytes
+    publishedInfo = info
     context.publishState(topics.info, publishedInfo)
     bridge.ownedDeviceChanged(self)
   }
+
+  private var info: [UInt8] { device.infoJSON(owner: context.gateway, moved: moved).bytes }
 
   private func release() { for topic in topics.states { context.mqtt.releaseState(topic) } }
 
@@ -169,7 +171,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private var here: OwnershipMachine.Here {
     OwnershipMachine.Here(
       onlineSince: device.isOnline ? device.lastConnected?.description : nil,
-      isOnDemand: device.isOnDemand, revision: device.revision, isAdmitted: bridge.isAdmitted)
+      isOnDemand: device.isOnDemand, isAdmitted: bridge.isAdmitted)
   }
 
   /// The retained messages of the device arrive before this barrier; `.max`: without a connection.
@@ -195,6 +197,8 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     // Unreadable.
     if notice == nil, !payload.isEmpty { return }
     let before = owner
+    var here = here
+    here.isUpToDate = notice?.gateway == context.gateway && payload == info
     let isOwnerOnline = notice.map { bridge.admission.isOnline($0.gateway) } ?? false
     perform(machine.received(notice, here, isOwnerOnline: isOwnerOnline))
     if owner != before, case .other(let gateway) = owner {

@@ -354,7 +354,12 @@ struct OwnershipModel {
       let isOnline = notice.map { gateways[g].online.contains($0.gateway) } ?? false
       if let device = publisher(g, id: id) {
         if owner(g, device) == .this, gateways[g].table[topic]?.payload == payload { return }
-        feed(g, device) { $0.received(notice, $1, isOwnerOnline: isOnline) }
+        let isUpToDate = notice == info(g, device)
+        feed(g, device) { machine, here in
+          var here = here
+          here.isUpToDate = isUpToDate
+          return machine.received(notice, here, isOwnerOnline: isOnline)
+        }
         return
       }
       let isOwn = notice?.gateway == gateways[g].id
@@ -412,7 +417,7 @@ struct OwnershipModel {
   func here(_ g: Int, _ device: Int) -> OwnershipMachine.Here {
     OwnershipMachine.Here(
       onlineSince: gateways[g].publishers[device]?.onlineSince, isOnDemand: device == Self.onDemand,
-      revision: gateways[g].records[device].revision, isAdmitted: gateways[g].isAdmitted)
+      isAdmitted: gateways[g].isAdmitted)
   }
 
   mutating func feed(
@@ -464,16 +469,17 @@ struct OwnershipModel {
   static func topics(_ id: Int) -> [Topic] { [.availability(id), .value(id), .info(id)] }
 
   mutating func publishInfo(_ g: Int, _ device: Int) {
-    let (publisher, record) = (gateways[g].publishers[device]!, gateways[g].records[device])
-    set(
-      g, .info(publisher.id),
-      .info(
-        OwnershipMachine.Notice(
-          gateway: gateways[g].id, liveSince: publisher.onlineSince,
-          address: BluetoothAddress(truncating: UInt64(device)),
-          handover: Handover(
-            desired: ["v": record.desired], isDeleted: record.isDeleted, revision: record.revision))))
+    set(g, .info(gateways[g].publishers[device]!.id), .info(info(g, device)))
     announce(g, device)
+  }
+
+  func info(_ g: Int, _ device: Int) -> OwnershipMachine.Notice {
+    let record = gateways[g].records[device]
+    return OwnershipMachine.Notice(
+      gateway: gateways[g].id, liveSince: gateways[g].publishers[device]!.onlineSince,
+      address: BluetoothAddress(truncating: UInt64(device)),
+      handover: Handover(
+        desired: ["v": record.desired], isDeleted: record.isDeleted, revision: record.revision))
   }
 
   mutating func announce(_ g: Int, _ device: Int) {

@@ -247,8 +247,7 @@ extension OwnershipModel {
         continue
       }
       if notice.gateway != gateways[g].id { fail("info of \(notice.gateway), not of gateway \(g)") }
-      let handover = Handover(
-        desired: ["v": record.desired], isDeleted: record.isDeleted, revision: record.revision)
+      let handover = info(g, device).handover
       if notice.handover != handover { fail("\(notice.handover) is published, not \(handover)") }
       if let newest = newest[device]?.handover, newest.revision != record.revision, !isExcused[device] {
         fail("\(newest) is lost: \(handover)")

@@ -53,8 +53,8 @@ struct OwnershipMachine: Equatable, Sendable {
     /// As ``Notice/liveSince``.
     var onlineSince: String?
     var isOnDemand = false
-    /// Of what it hands over.
-    var revision = 0
+    /// Whether the `info` that has arrived is as this gateway publishes it now.
+    var isUpToDate = false
     /// Whether it may publish, on this connection to the broker.
     var isAdmitted = true
   }
@@ -169,8 +169,7 @@ struct OwnershipMachine: Equatable, Sendable {
     owner = .this
     guard let notice else { return [] }
     if wasOwner || !isSettled { return [.setOwner(notice.handover)] }
-    let isCurrent = notice.liveSince == here.onlineSince && notice.handover.revision >= here.revision
-    return [.setOwner(notice.handover), isCurrent ? .publishAvailability : .publish]
+    return [.setOwner(notice.handover), here.isUpToDate ? .publishAvailability : .publish]
   }
 
   /// Another gateway uses this id for another device. Of two that are online the earlier one keeps it.
