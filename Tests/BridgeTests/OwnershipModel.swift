@@ -115,6 +115,8 @@ struct OwnershipModel {
   var newest: [(handover: Handover, id: Int)?]
   /// The gateway that published an older one after it was killed, or lost its connection, before it could learn that.
   var isExcused: [Bool]
+  /// Ids whose topics another gateway cleared when their owner was killed: nobody knows of those that it published later.
+  var forgotten: Set<Int> = []
   /// The device that was removed, by the version of the message that clears its `info`.
   var removals: [Int: Int] = [:]
   var clock = 1_000_000
@@ -172,7 +174,10 @@ struct OwnershipModel {
   mutating func publish(_ topic: Topic, _ payload: Payload) {
     trace("broker: \(topic) \(payload)")
     retained[topic] = payload == .empty ? nil : payload
-    if case .info(let id) = topic, case .info(let notice) = payload { compareWithNewest(notice, id) }
+    if case .info(let id) = topic, case .info(let notice) = payload {
+      compareWithNewest(notice, id)
+      forgotten.remove(id)
+    }
     for g in gateways.indices where gateways[g].isConnected && gateways[g].filters.contains(topic) {
       gateways[g].down.append(.message(topic, payload))
     }
@@ -696,6 +701,13 @@ struct OwnershipModel {
         }
         gateways[g].saved[device] = record
       }
+    }
+    for (device, publisher) in gateways[g].publishers.enumerated() {
+      guard let publisher, publisher.machine.owner == .this, gateways[g].saved[device].id != publisher.id else {
+        continue
+      }
+      let isCleared = gateways.contains { $0.orphans[publisher.id]?.machine.mayClear == true }
+      if isCleared || retained[.info(publisher.id)] == nil { forgotten.insert(publisher.id) }
     }
     gateways[g].isRunning = false
     gateways[g].records = gateways[g].saved
