@@ -92,16 +92,15 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     bridge.remove(self)
     if [.removed, .neverConnected].contains(reason) { bridge.forgetCommands(of: device) }
     switch reason {
-    case .removed where !isElsewhere:
+    case .removed:
       release()
-      // Otherwise the engine reports it, if anything was published.
-      if machine.mayClear { leaveOrphan(device.id, isSettled: true) }
+      leaveOrphan(device.id)
     case .replaced where !isElsewhere:
       // The new properties may be others.
       for topic in topics.properties.flatMap(\.states) {
         if machine.mayClear { context.clearState(topic) } else { context.mqtt.releaseState(topic) }
       }
-    case .removed, .replaced, .pinnedElsewhere, .neverConnected:
+    case .replaced, .pinnedElsewhere, .neverConnected:
       release()
       bridge.companion?.ownedElsewhere(device.address)
     }
@@ -111,7 +110,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private func storeID() { context.storeID(of: device.address) }
 
   private func renamed(from before: DeviceID, _ reason: RenameReason) {
-    let (isOwn, isSettled) = (owner == .this, machine.mayClear)
+    let isOwn = owner == .this
     if isOwn || reason == .conflict { release() }
     bridge.unsubscribe(self)
     topics = context.topics.topics(of: device.id, device.profile)
@@ -120,15 +119,15 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     bridge.renamed(self, from: before)
     guard isOwn else { return }
     switch reason {
-    case .requested: leaveOrphan(before, isSettled: isSettled)
+    case .requested: leaveOrphan(before)
     case .conflict: storeID()
     }
     publishPresence()
     for property in properties { property.republish() }
   }
 
-  private func leaveOrphan(_ id: DeviceID, isSettled: Bool) {
-    bridge.admission.foundOrphan(id, of: device.address, offered: device.offered ?? [], isSettled: isSettled)
+  private func leaveOrphan(_ id: DeviceID) {
+    bridge.admission.foundOrphan(id, of: device.address, offered: device.offered ?? [])
   }
 
   // MARK: Publishing

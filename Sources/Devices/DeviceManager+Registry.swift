@@ -279,7 +279,6 @@ extension DeviceManager {
       (record.id, record.offered) = (before.id, before.offered)
     }
     remove(device, because: .removed)
-    reportOrphan(device.address)
   }
 
   private func rename(_ device: Device, to id: DeviceID, _ reason: RenameReason) {

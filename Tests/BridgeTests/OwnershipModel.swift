@@ -115,8 +115,9 @@ struct OwnershipModel {
   var newest: [(handover: Handover, id: Int)?]
   /// The gateway that published an older one after it was killed, or lost its connection, before it could learn that.
   var isExcused: [Bool]
-  /// Ids whose topics another gateway cleared when their owner was killed: nobody knows of those that it published later.
-  var forgotten: Set<Int> = []
+  /// May stay: another gateway cleared them when their owner was killed, and nobody knows of those that it published
+  /// later; or a document, whose removal the state database has until Home Assistant starts next.
+  var forgotten: Set<Topic> = []
   /// The device that was removed, by the version of the message that clears its `info`.
   var removals: [Int: Int] = [:]
   var clock = 1_000_000
@@ -173,10 +174,10 @@ struct OwnershipModel {
 
   mutating func publish(_ topic: Topic, _ payload: Payload) {
     trace("broker: \(topic) \(payload)")
+    forgotten.remove(topic)
     retained[topic] = payload == .empty ? nil : payload
     if case .info(let id) = topic, case .info(let notice) = payload {
       compareWithNewest(notice, id)
-      forgotten.remove(id)
     }
     for g in gateways.indices where gateways[g].isConnected && gateways[g].filters.contains(topic) {
       gateways[g].down.append(.message(topic, payload))
@@ -557,7 +558,7 @@ struct OwnershipModel {
     gateways[g].publishers[device]!.machine.awaitRetained()
   }
 
-  mutating func foundOrphan(_ g: Int, _ id: Int, of device: Int, isSettled: Bool = false) {
+  mutating func foundOrphan(_ g: Int, _ id: Int, of device: Int) {
     guard gateways[g].orphans[id] == nil else { return }
     if publisher(g, id: id) != nil { return storeID(g, device) }
     subscribe(g, [.info(id)])
@@ -565,8 +566,7 @@ struct OwnershipModel {
       device: device,
       machine: OwnershipMachine(
         gateways[g].id, BluetoothAddress(truncating: UInt64(device)), isOrphan: true),
-      barrier: isSettled ? .max : sendBarrier(g))
-    if isSettled { feed(g, orphan: id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: false) } }
+      barrier: sendBarrier(g))
   }
 
   mutating func feed(
@@ -608,12 +608,12 @@ struct OwnershipModel {
     guard let before = gateways[g].publishers[device], before.id != id else { return }
     trace("g\(g) renames device \(device) from \(before.id) to \(id)")
     gateways[g].records[device].name = id
-    let (isOwn, mayClear) = (before.machine.owner == .this, before.machine.mayClear)
+    let isOwn = before.machine.owner == .this
     if isOwn { for topic in Self.topics(before.id) { release(g, topic) } }
     gateways[g].publishers[device]!.id = id
     follow(g, device)
     if isOwn {
-      foundOrphan(g, before.id, of: device, isSettled: mayClear)
+      foundOrphan(g, before.id, of: device)
       perform(g, device, .publish)
     } else if let former = gateways[g].records[device].id, former != id {
       foundOrphan(g, former, of: device)
@@ -633,11 +633,8 @@ struct OwnershipModel {
     gateways[g].publishers[device] = nil
     gateways[g].filters.subtract([.availability(publisher.id), .document(device), .info(publisher.id)])
     for topic in Self.topics(publisher.id) { release(g, topic) }
-    if publisher.machine.mayClear {
-      foundOrphan(g, publisher.id, of: device, isSettled: true)
-    } else if publisher.machine.isElsewhere {
-      gateways[g].records[device].isAnnounced = false
-    }
+    if publisher.machine.isElsewhere { gateways[g].records[device].isAnnounced = false }
+    foundOrphan(g, publisher.id, of: device)
     if let former = gateways[g].records[device].id { foundOrphan(g, former, of: device) }
     flush(g)
   }
@@ -703,11 +700,16 @@ struct OwnershipModel {
       }
     }
     for (device, publisher) in gateways[g].publishers.enumerated() {
+      if gateways[g].table[.document(device)] != nil { forgotten.insert(.document(device)) }
       guard let publisher, publisher.machine.owner == .this, gateways[g].saved[device].id != publisher.id else {
         continue
       }
-      let isCleared = gateways.contains { $0.orphans[publisher.id]?.machine.mayClear == true }
-      if isCleared || retained[.info(publisher.id)] == nil { forgotten.insert(publisher.id) }
+      let isCleared = gateways.contains { gateway in
+        gateway.up.contains {
+          if case .publish(.info(publisher.id), .empty, _) = $0 { true } else { false }
+        }
+      }
+      if isCleared || retained[.info(publisher.id)] == nil { forgotten.formUnion(Self.topics(publisher.id)) }
     }
     gateways[g].isRunning = false
     gateways[g].records = gateways[g].saved

@@ -222,7 +222,7 @@ extension OwnershipModel {
     if gateways.contains(where: { !$0.up.isEmpty || !$0.down.isEmpty }) {
       problems.append("messages without an end")
     }
-    var expected = Set(gateways.indices.map(Topic.state)).union(forgotten.flatMap(Self.topics))
+    var expected = Set(gateways.indices.map(Topic.state)).union(forgotten)
     for device in names.indices {
       let known = gateways.indices.filter { gateways[$0].publishers[device] != nil }
       let owners = known.filter { owner($0, device) == .this }
