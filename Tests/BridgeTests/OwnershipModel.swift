@@ -397,6 +397,7 @@ struct OwnershipModel {
       setDeleted(g, device, true)
     } else if payload != .by(gateway: g) {
       release(g, .document(device))
+      guard gateways[g].publishers[device] != nil else { return }
       if owner(g, device) != .this { return gateways[g].records[device].isAnnounced = false }
       if gateways[g].records[device].isDeleted {
         announce(g, device)
