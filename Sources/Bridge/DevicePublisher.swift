@@ -255,9 +255,9 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       ["device": id, "address": device.address, "gateway": gateway, "now": device.id])
   }
 
-  /// Corrects an `offline` of an earlier owner, or of a late will.
+  /// Corrects what an earlier owner has published late.
   func received(availability payload: [UInt8]) {
-    guard device.isOnline, !payload.elementsEqual(Payload.availability(true)) else { return }
-    context.publishState(topics.availability, Payload.availability(true))
+    guard owner == .this, !payload.elementsEqual(Payload.availability(device.isOnline)) else { return }
+    publishAvailability()
   }
 }

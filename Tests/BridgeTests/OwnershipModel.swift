@@ -380,10 +380,9 @@ struct OwnershipModel {
         gateways[g].published?[id] = notice
       }
     case .availability(let id):
-      guard let device = publisher(g, id: id), gateways[g].publishers[device]!.onlineSince != nil,
-        payload != .online(true)
-      else { return }
-      set(g, topic, .online(true))
+      guard let device = publisher(g, id: id), owner(g, device) == .this else { return }
+      let availability = Payload.online(gateways[g].publishers[device]!.onlineSince != nil)
+      if payload != availability { set(g, topic, availability) }
     case .document(let device): receive(g, document: payload, device)
     case .value: break
     }
