@@ -128,6 +128,7 @@ struct OwnershipMachine: Equatable, Sendable {
     let keepsOwner = here.isOnDemand && hasNewLink && isOwnerOnline && !here.isAdmitted
     if !keepsOwner, hasLaterLink(than: notice, here) {
       // The device came online here before the `info` of its earlier owner arrived.
+      owner = .this
       return (isSettled ? [] : [.moved(notice)]) + [.setOwner(notice.handover), .publish]
     }
     last = notice
