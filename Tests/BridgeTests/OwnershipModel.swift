@@ -161,6 +161,12 @@ struct OwnershipModel {
     case .publish(let topic, let payload, let version):
       publish(topic, payload)
       if let device = removals[version] { newest[device] = nil }
+      // On its way when the device was removed here, and another gateway has taken it over.
+      if case .document(let device) = topic, payload == .by(gateway: g), gateways[g].publishers[device] == nil,
+        !gateways[g].records[device].isAnnounced || !isOwner(g, device)
+      {
+        forgotten.insert(topic)
+      }
       gateways[g].down.append(.acknowledged(topic, version: version))
     case .subscribe(let topics):
       for topic in topics {
@@ -181,6 +187,17 @@ struct OwnershipModel {
     }
     for g in gateways.indices where gateways[g].isConnected && gateways[g].filters.contains(topic) {
       gateways[g].down.append(.message(topic, payload))
+    }
+  }
+
+  /// By what is retained.
+  private func isOwner(_ g: Int, _ device: Int) -> Bool {
+    retained.values.contains {
+      if case .info(let notice) = $0 {
+        notice.gateway == gateways[g].id && Int(notice.address!.value) == device
+      } else {
+        false
+      }
     }
   }
 
@@ -701,15 +718,15 @@ struct OwnershipModel {
     }
     for (device, publisher) in gateways[g].publishers.enumerated() {
       if gateways[g].table[.document(device)] != nil { forgotten.insert(.document(device)) }
-      guard let publisher, publisher.machine.owner == .this, gateways[g].saved[device].id != publisher.id else {
-        continue
-      }
+      guard let publisher, publisher.machine.owner == .this else { continue }
       let isCleared = gateways.contains { gateway in
         gateway.up.contains {
           if case .publish(.info(publisher.id), .empty, _) = $0 { true } else { false }
         }
       }
-      if isCleared || retained[.info(publisher.id)] == nil { forgotten.formUnion(Self.topics(publisher.id)) }
+      guard isCleared || retained[.info(publisher.id)] == nil else { continue }
+      isExcused[device] = true
+      if gateways[g].saved[device].id != publisher.id { forgotten.formUnion(Self.topics(publisher.id)) }
     }
     gateways[g].isRunning = false
     gateways[g].records = gateways[g].saved
