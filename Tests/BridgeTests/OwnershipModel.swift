@@ -112,7 +112,7 @@ struct OwnershipModel {
   /// The id that a user wants each device to have.
   var names: [Int]
   /// The newest that any `info` has said of each device since it was removed last.
-  var newest: [(handover: Handover, id: Int)?]
+  var newest: [(handover: Handover, id: Int, replacedBy: Int?)?]
   /// The gateway that published an older one after it was killed, or lost its connection, before it could learn that.
   var isExcused: [Bool]
   /// May stay: another gateway cleared them when their owner was killed, and nobody knows of those that it published
@@ -204,13 +204,16 @@ struct OwnershipModel {
   private mutating func compareWithNewest(_ notice: OwnershipMachine.Notice, _ id: Int) {
     let device = Int(notice.address!.value)
     guard let newest = newest[device], newest.handover.revision >= notice.handover.revision else {
-      newest[device] = (notice.handover, id)
+      self.newest[device] = (notice.handover, id, nil)
       return isExcused[device] = false
     }
+    let g = gateways.firstIndex { $0.id == notice.gateway }!
     if newest.handover.revision == notice.handover.revision {
-      self.newest[device]!.id = id
-    } else if id != newest.id || !gateways.contains(where: { $0.id == notice.gateway && $0.publishers[device] != nil }) {
+      self.newest[device] = (newest.handover, id, nil)
+    } else if id != newest.id || gateways[g].publishers[device] == nil {
       isExcused[device] = true
+    } else {
+      self.newest[device]!.replacedBy = newest.replacedBy ?? g
     }
   }
 
@@ -254,10 +257,7 @@ struct OwnershipModel {
 
   /// What the gateway has published last is older than what another one had before, and it will not learn that.
   mutating func excuse(_ g: Int) {
-    for case .info(let notice) in retained.values where notice.gateway == gateways[g].id {
-      let device = Int(notice.address!.value)
-      if let newest = newest[device], notice.handover.revision < newest.handover.revision { isExcused[device] = true }
-    }
+    for device in names.indices where newest[device]?.replacedBy == g { isExcused[device] = true }
   }
 
   mutating func sendBarrier(_ g: Int) -> UInt64 {
