@@ -89,7 +89,8 @@ struct OwnershipModel {
     var published: [Int: OwnershipMachine.Notice]?
     /// The client's state of each topic; `order` is the version of its first payload.
     var table: [Topic: (payload: Payload, version: Int, order: Int)] = [:]
-    var queue: [(topic: Topic, payload: Payload, version: Int?)] = []
+    /// Without a payload: the state of the topic.
+    var queue: [(topic: Topic, payload: Payload?)] = []
     var up: [Upward] = []
     var down: [Downward] = []
     /// The broker has not noticed yet that it is gone.
@@ -181,6 +182,7 @@ struct OwnershipModel {
   mutating func publish(_ topic: Topic, _ payload: Payload) {
     trace("broker: \(topic) \(payload)")
     forgotten.remove(topic)
+    if case .info = topic, payload == .empty { forgotten.insert(topic) }
     retained[topic] = payload == .empty ? nil : payload
     if case .info(let id) = topic, case .info(let notice) = payload {
       compareWithNewest(notice, id)
@@ -236,6 +238,7 @@ struct OwnershipModel {
       if let publisher { topics += [.info(publisher.id), .availability(publisher.id), .document(device)] }
     }
     topics += gateways[g].orphans.keys.sorted().map(Topic.info)
+    gateways[g].queue = gateways[g].table.sorted { $0.value.order < $1.value.order }.map { ($0.key, nil) }
     gateways[g].up = [.subscribe(topics)]
     gateways[g].guardBarrier = sendBarrier(g)
     setBarriers(of: g, gateways[g].guardBarrier)
@@ -286,16 +289,25 @@ struct OwnershipModel {
   mutating func set(_ g: Int, _ topic: Topic, _ payload: Payload) {
     version += 1
     gateways[g].table[topic] = (payload, version, gateways[g].table[topic]?.order ?? version)
-    if gateways[g].isAdmitted { gateways[g].queue.append((topic, payload, version)) }
+    if gateways[g].isConnected, !gateways[g].queue.contains(where: { $0.topic == topic && $0.payload == nil }) {
+      gateways[g].queue.append((topic, nil))
+    }
   }
 
-  mutating func release(_ g: Int, _ topic: Topic) { gateways[g].table[topic] = nil }
+  mutating func release(_ g: Int, _ topic: Topic) {
+    gateways[g].table[topic] = nil
+    gateways[g].queue.removeAll { $0.topic == topic && $0.payload == nil }
+  }
 
-  /// The end of the loop iteration: what is still to be sent is sent.
+  /// The end of the loop iteration: what is queued is sent.
   mutating func flush(_ g: Int) {
-    for (topic, payload, version) in gateways[g].queue {
-      if let version, gateways[g].table[topic]?.version != version { continue }
-      gateways[g].up.append(.publish(topic, payload, version: version ?? 0))
+    guard gateways[g].isAdmitted else { return }
+    for (topic, payload) in gateways[g].queue {
+      if let payload {
+        gateways[g].up.append(.publish(topic, payload, version: 0))
+      } else if let state = gateways[g].table[topic] {
+        gateways[g].up.append(.publish(topic, state.payload, version: state.version))
+      }
     }
     gateways[g].queue = []
   }
@@ -324,13 +336,7 @@ struct OwnershipModel {
 
   mutating func admit(_ g: Int) {
     gateways[g].isAdmitted = true
-    let before = version
     reconcile(g, upTo: gateways[g].guardBarrier)
-    // Everything that is not queued by now.
-    let rest = gateways[g].table.filter { $0.value.version <= before }.sorted {
-      $0.value.order < $1.value.order
-    }
-    gateways[g].queue.insert(contentsOf: rest.map { ($0.key, $0.value.payload, $0.value.version) }, at: 0)
     for device in gateways[g].publishers.indices { announce(g, device) }
   }
 
@@ -514,7 +520,7 @@ struct OwnershipModel {
     gateways[g].records[device].isAnnounced = true
     gateways[g].saved[device].isAnnounced = true
     release(g, .document(device))
-    gateways[g].queue.append((.document(device), .by(gateway: g), nil))
+    gateways[g].queue.append((.document(device), .by(gateway: g)))
   }
 
   // MARK: The engine
@@ -648,7 +654,7 @@ struct OwnershipModel {
     new.isAnnounced = record.isAnnounced
     gateways[g].records[device] = new
     gateways[g].publishers[device] = nil
-    gateways[g].filters.subtract([.availability(publisher.id), .document(device), .info(publisher.id)])
+    gateways[g].filters.subtract([.availability(publisher.id), .document(device)])
     for topic in Self.topics(publisher.id) { release(g, topic) }
     if publisher.machine.isElsewhere { gateways[g].records[device].isAnnounced = false }
     foundOrphan(g, publisher.id, of: device)
@@ -724,7 +730,7 @@ struct OwnershipModel {
           if case .publish(.info(publisher.id), .empty, _) = $0 { true } else { false }
         }
       }
-      guard isCleared || retained[.info(publisher.id)] == nil else { continue }
+      guard isCleared || forgotten.contains(.info(publisher.id)) else { continue }
       isExcused[device] = true
       if gateways[g].saved[device].id != publisher.id { forgotten.formUnion(Self.topics(publisher.id)) }
     }
