@@ -182,10 +182,9 @@ struct OwnershipModel {
   mutating func publish(_ topic: Topic, _ payload: Payload) {
     trace("broker: \(topic) \(payload)")
     forgotten.remove(topic)
-    if case .info = topic, payload == .empty { forgotten.insert(topic) }
     retained[topic] = payload == .empty ? nil : payload
-    if case .info(let id) = topic, case .info(let notice) = payload {
-      compareWithNewest(notice, id)
+    if case .info(let id) = topic {
+      if case .info(let notice) = payload { compareWithNewest(notice, id) } else { infoCleared(id) }
     }
     for g in gateways.indices where gateways[g].isConnected && gateways[g].filters.contains(topic) {
       gateways[g].down.append(.message(topic, payload))
@@ -216,6 +215,17 @@ struct OwnershipModel {
       isExcused[device] = true
     } else {
       self.newest[device]!.replacedBy = newest.replacedBy ?? g
+    }
+  }
+
+  private mutating func infoCleared(_ id: Int) {
+    forgotten.insert(.info(id))
+    // By gateways that know the device by other ids; its owner would publish it again.
+    for device in names.indices where newest[device]?.id == id {
+      let isOwned = gateways.contains { gateway in
+        gateway.publishers[device].map { $0.id == id && $0.machine.owner == .this } ?? false
+      }
+      if !isOwned { isExcused[device] = true }
     }
   }
 
