@@ -163,7 +163,8 @@ struct OwnershipModel {
       publish(topic, payload)
       if let device = removals[version] { newest[device] = nil }
       // On its way when the device was removed here, and another gateway has taken it over.
-      if case .document(let device) = topic, payload == .by(gateway: g), gateways[g].publishers[device] == nil,
+      if case .document(let device) = topic, payload == .by(gateway: g),
+        gateways[g].publishers[device] == nil,
         !gateways[g].records[device].isAnnounced || !isOwner(g, device)
       {
         forgotten.insert(topic)
@@ -216,6 +217,14 @@ struct OwnershipModel {
     } else {
       self.newest[device]!.replacedBy = newest.replacedBy ?? g
     }
+  }
+
+  /// Whether a gateway has cleared the `info`, perhaps by a message that is on its way.
+  private func isCleared(_ id: Int) -> Bool {
+    forgotten.contains(.info(id))
+      || gateways.contains { gateway in
+        gateway.up.contains { if case .publish(.info(id), .empty, _) = $0 { true } else { false } }
+      }
   }
 
   private mutating func infoCleared(_ id: Int) {
@@ -299,7 +308,8 @@ struct OwnershipModel {
   mutating func set(_ g: Int, _ topic: Topic, _ payload: Payload) {
     version += 1
     gateways[g].table[topic] = (payload, version, gateways[g].table[topic]?.order ?? version)
-    if gateways[g].isConnected, !gateways[g].queue.contains(where: { $0.topic == topic && $0.payload == nil }) {
+    if gateways[g].isConnected, !gateways[g].queue.contains(where: { $0.topic == topic && $0.payload == nil })
+    {
       gateways[g].queue.append((topic, nil))
     }
   }
@@ -732,17 +742,14 @@ struct OwnershipModel {
         gateways[g].saved[device] = record
       }
     }
-    for (device, publisher) in gateways[g].publishers.enumerated() {
+    for device in names.indices {
       if gateways[g].table[.document(device)] != nil { forgotten.insert(.document(device)) }
-      guard let publisher, publisher.machine.owner == .this else { continue }
-      let isCleared = gateways.contains { gateway in
-        gateway.up.contains {
-          if case .publish(.info(publisher.id), .empty, _) = $0 { true } else { false }
-        }
+      var ids = gateways[g].orphans.filter { $0.value.device == device }.map(\.key)
+      if let publisher = gateways[g].publishers[device] { ids.append(publisher.id) }
+      for id in ids where isCleared(id) {
+        isExcused[device] = true
+        if gateways[g].saved[device].id != id { forgotten.formUnion(Self.topics(id)) }
       }
-      guard isCleared || forgotten.contains(.info(publisher.id)) else { continue }
-      isExcused[device] = true
-      if gateways[g].saved[device].id != publisher.id { forgotten.formUnion(Self.topics(publisher.id)) }
     }
     gateways[g].isRunning = false
     gateways[g].records = gateways[g].saved

@@ -135,7 +135,8 @@ extension OwnershipModel {
   private mutating func rename(_ device: Int) {
     let id = any(Self.idCount)
     // Another device has it, or its topics are not cleared yet. Visits under two ids would not end.
-    guard device != Self.onDemand, !names.contains(id), retained[.info(id)] == nil, !gateways.contains(where: { $0.orphans[id] != nil }),
+    guard device != Self.onDemand, !names.contains(id), retained[.info(id)] == nil,
+      !gateways.contains(where: { $0.orphans[id] != nil }),
       !gateways.contains(where: { ($0.records + $0.saved).contains { $0.id == id || $0.name == id } })
     else { return }
     names[device] = id
