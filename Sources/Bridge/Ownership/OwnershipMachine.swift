@@ -169,7 +169,7 @@ struct OwnershipMachine: Equatable, Sendable {
     let wasOwner = owner == .this
     owner = .this
     guard let notice else { return [] }
-    if wasOwner || !isSettled { return [.setOwner(notice.handover)] }
+    if wasOwner || !isSettled && here.onlineSince == nil { return [.setOwner(notice.handover)] }
     return [.setOwner(notice.handover), here.isUpToDate ? .publishAvailability : .publish]
   }
 
