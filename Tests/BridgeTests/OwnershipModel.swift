@@ -162,10 +162,10 @@ struct OwnershipModel {
     case .publish(let topic, let payload, let version):
       publish(topic, payload)
       if let device = removals[version] { newest[device] = nil }
-      // On its way when the device was removed here, and another gateway has taken it over.
+      // It was on its way when another gateway took the device over.
       if case .document(let device) = topic, payload == .by(gateway: g),
-        gateways[g].publishers[device] == nil,
-        !gateways[g].records[device].isAnnounced || !isOwner(g, device)
+        !gateways[g].records[device].isAnnounced
+          || gateways[g].publishers[device] == nil && !isOwner(g, device)
       {
         forgotten.insert(topic)
       }
@@ -435,12 +435,12 @@ struct OwnershipModel {
     if payload == .empty {
       guard let owner = owner(g, device), owner != .unknown, isResponsible(g, device) else { return }
       if owner == .this, !gateways[g].records[device].isAnnounced { return }
-      if owner != .this { gateways[g].records[device].isAnnounced = false }
+      if owner != .this { announcedElsewhere(g, device) }
       setDeleted(g, device, true)
     } else if payload != .by(gateway: g) {
       release(g, .document(device))
       guard gateways[g].publishers[device] != nil else { return }
-      if owner(g, device) != .this { return gateways[g].records[device].isAnnounced = false }
+      if owner(g, device) != .this { return announcedElsewhere(g, device) }
       if gateways[g].records[device].isDeleted {
         announce(g, device)
       } else if gateways[g].publishers[device]!.onlineSince != nil {
@@ -509,7 +509,7 @@ struct OwnershipModel {
       gateways[g].saved[device].id = id
     case .release:
       for topic in Self.topics(id) { release(g, topic) }
-      gateways[g].records[device].isAnnounced = false
+      announcedElsewhere(g, device)
     case .yieldID: problems.append("two devices have the id \(id)")
     case .moved, .clear, .cleared, .leave: break
     }
@@ -627,11 +627,17 @@ struct OwnershipModel {
       case .cleared: endOrphan(g, id)
       case .leave:
         for topic in Self.topics(id) { release(g, topic) }
-        gateways[g].records[gateways[g].orphans[id]!.device].isAnnounced = false
+        announcedElsewhere(g, gateways[g].orphans[id]!.device)
         endOrphan(g, id)
       case .setOwner, .moved, .publish, .publishAvailability, .publishOffline, .release, .yieldID: break
       }
     }
+  }
+
+  private mutating func announcedElsewhere(_ g: Int, _ device: Int) {
+    gateways[g].records[device].isAnnounced = false
+    // The last document is this gateway's, though: it will not remove it.
+    if retained[.document(device)] == .by(gateway: g) { forgotten.insert(.document(device)) }
   }
 
   private mutating func endOrphan(_ g: Int, _ id: Int) {
@@ -676,7 +682,7 @@ struct OwnershipModel {
     gateways[g].publishers[device] = nil
     gateways[g].filters.subtract([.availability(publisher.id), .document(device)])
     for topic in Self.topics(publisher.id) { release(g, topic) }
-    if publisher.machine.isElsewhere { gateways[g].records[device].isAnnounced = false }
+    if publisher.machine.isElsewhere { announcedElsewhere(g, device) }
     foundOrphan(g, publisher.id, of: device)
     if let former = gateways[g].records[device].id { foundOrphan(g, former, of: device) }
     flush(g)
