@@ -164,7 +164,8 @@ extension CodecError {
     switch self {
     case .word(let word, let known): "\(Excerpt(word)) is not one of \(known.joined(separator: ", "))"
     case .field(let name, let error): "\(name): \(error.harmless)"
-    case .length, .tooShort, .notUTF8, .tooLarge, .range, .kind, .tooLong, .missingField, .presence: description
+    case .length, .tooShort, .notUTF8, .tooLarge, .range, .kind, .tooLong, .missingField, .presence:
+      description
     }
   }
 }
