@@ -112,7 +112,7 @@ let package = Package(
     tests(
       "BridgeTests",
       [
-        "Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Log", "MQTT", "Store",
+        "Bridge", "BlueZ", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Log", "MQTT", "Store",
         "TestSupport",
       ]),
     tests(
