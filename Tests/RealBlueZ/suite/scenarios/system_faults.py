@@ -48,16 +48,16 @@ def adapter_unplugged(world):
 def expect_reset(world):
     """The gateway reports that it cannot scan, and after about a minute it resets the adapter."""
     world.gateway.wait_line("cannot scan: trying again", 2 * RETURN)
+
+    def tells_recovery(message):
+        return message.json()["adapters"][0].get("recovery", {}).get("step") == "retry"
+
+    world.broker.wait(f"{BASE}/bridge/{GATEWAY_ID}/info", ANSWER, tells_recovery, what="recovery in info")
     world.broker.publish(f"{BASE}/bridge/{GATEWAY_ID}/request/health", "")
     health = world.broker.wait(f"{BASE}/bridge/{GATEWAY_ID}/response/health", ANSWER).json()["data"]
     texts = [finding["text"] for finding in health["findings"]]
     expect(any(text.startswith("hci0 cannot scan") for text in texts), f"health reports {texts}")
     world.gateway.wait_line("resetting the adapter", 2 * RETURN)
-
-    def has_reset(message):
-        return message.json()["adapters"][0].get("recovery", {}).get("step") == "reset_adapter"
-
-    world.broker.wait(f"{BASE}/bridge/{GATEWAY_ID}/info", ANSWER, has_reset, what="recovery in info")
     device = world.devices()[0]
     device.wait_availability("online", RETURN)
     device.wait_readings(1, RETURN)
