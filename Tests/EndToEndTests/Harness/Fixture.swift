@@ -278,6 +278,20 @@ final class Fixture: Sendable {
     }
   }
 
+  /// Kills the broker when the observer has received every message that the broker has acknowledged. What it had only
+  /// written to the observer's socket would be lost with it, and the gateway could not know.
+  func killBroker() async throws {
+    try await freezingGateway {
+      // The broker reads a message of each client in turn, so one that waits comes between two of the observer's.
+      var last = 0
+      repeat {
+        last = try observer.mark
+        try await observer.synchronize()
+      } while try observer.mark > last + 1
+      try await broker.kill()
+    }
+  }
+
   func startObserver() async throws {
     let observer = try await Observer(
       port: broker.port, username: plan.observer?.name, password: plan.observer?.password)
