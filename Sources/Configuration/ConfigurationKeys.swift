@@ -33,6 +33,7 @@ extension Configuration.Bluetooth: ConfigurationSection {
     ConfigurationKey("adapters", \.adaptersKey, .optional(.list(of: .adapter, check: adapterProblems))),
     ConfigurationKey("adapter", \.adapter, .optional(.adapter)),
     ConfigurationKey("links", \.links, .integer(1...64)),
+    ConfigurationKey("stay", \.stay, .integer(1...86_400)),
   ]
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
