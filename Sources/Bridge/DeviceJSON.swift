@@ -23,7 +23,8 @@ extension DeviceDescription {
       "enabled": .bool(isEnabled),
       "rssi": rssi.map(JSONValue.integer),
       "last_connected": lastConnected.map { .string($0.description) },
-      "connected_since": session == .live && !isOnDemand ? lastConnected.map { .string($0.description) } : nil,
+      "connected_since": session == .live && !isOnDemand
+        ? lastConnected.map { .string($0.description) } : nil,
       "turn": turn?.json,
       "offline_since": offlineSince.map { .string($0.description) },
       "desired": desired.isEmpty ? nil : .object(desired),

@@ -202,7 +202,7 @@ struct LinkTurns: Sendable {
     var ends = links.values.filter { $0.need != .lasting }.map { link in
       (link.adapter, link.isGivenUp ? now : max(now, (link.liveSince ?? now + Self.change) + stay))
     }
-    for adapter in 0..<adapters { ends += Array(repeating: (adapter, now), count: max(0, unoccupied(adapter))) }
+    for adapter in 0..<adapters { ends += (0..<max(0, unoccupied(adapter))).map { _ in (adapter, now) } }
     return queue.map { device in
       guard let waiter = waiting[device],
         let first = ends.indices.filter({ waiter.adapters.contains(ends[$0].0) }).min(by: {

@@ -183,7 +183,7 @@ import Testing
 
   @Test func onlyThePinnedAdapterIsUsed() {
     var choice = choice(-30, -90, pinned: 1)
-    #expect(choice.choose(hasFreeLink: [true, false], at: start) == .use(1))
+    #expect(choice.choose(hasFreeLink: [true, false], at: start) == .full([1]))
     choice.adapterChanged(1, isOn: false, at: start)
     #expect(!choice.isInRange(at: start))
     #expect(choice.choose(hasFreeLink: free, at: at(1)) == .none)
