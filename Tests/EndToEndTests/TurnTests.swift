@@ -104,4 +104,24 @@ import Testing
       #expect(infos.allSatisfy { $0.text.contains("connected_since") && !$0.text.contains("turn") })
     }
   }
+
+  @Test("A visit waits in the same queue, and gets the only link in its turn")
+  func visits() async throws {
+    var plan = Plan(devices: 2)
+    plan.bluetooth = #""links": 1, "stay": 1"#
+    plan.entries =
+      #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"meter","connect":"on_demand","every":5},"#
+      + plan.entries
+    try await withFixture(plan) { fixture in
+      let other = try await fixture.id(1)
+      let mark = try await fixture.online(other).number
+      var last = try await fixture.online("meter").number
+      for _ in 1...2 {
+        last = try await fixture.message("meter/info", after: last) { $0.text.contains(#""turn":"#) }.number
+        last = try await fixture.message("meter/readings", after: last).number
+        try await fixture.message("\(other)/readings", after: last)
+      }
+      #expect(try fixture.stayedOnline(other, after: mark) && fixture.stayedOnline("meter", after: 0))
+    }
+  }
 }
