@@ -115,13 +115,14 @@ import Testing
     try await withFixture(plan) { fixture in
       let other = try await fixture.id(1)
       let mark = try await fixture.online(other).number
-      var last = try await fixture.online("meter").number
+      let first = try await fixture.online("meter").number
+      var last = first
       for _ in 1...2 {
         last = try await fixture.message("meter/info", after: last) { $0.text.contains(#""turn":"#) }.number
         last = try await fixture.message("meter/readings", after: last).number
         try await fixture.message("\(other)/readings", after: last)
       }
-      #expect(try fixture.stayedOnline(other, after: mark) && fixture.stayedOnline("meter", after: 0))
+      #expect(try fixture.stayedOnline(other, after: mark) && fixture.stayedOnline("meter", after: first))
     }
   }
 }
