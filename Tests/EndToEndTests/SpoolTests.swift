@@ -197,7 +197,8 @@ import Testing
           let lost = (sequences.max() ?? 0) - sequences.count
           missing += lost
           // Some of the in-flight ones may have arrived, and those before not.
-          #expect(lost == 0 || killed.contains(run) && lost <= 64, "\(run): \(lost) of \(sequences.max() ?? 0)")
+          #expect(
+            lost == 0 || killed.contains(run) && lost <= 64, "\(run): \(lost) of \(sequences.max() ?? 0)")
         }
       }
       print("SpoolTests: \(readings) readings in \(runs) runs, \(killed.count) killed, \(missing) missing")
