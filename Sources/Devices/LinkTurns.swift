@@ -1,5 +1,6 @@
 import EventLoop
 import GATT
+import Log
 
 /// Which devices have the links of the adapters, and in which order the others get one.
 ///

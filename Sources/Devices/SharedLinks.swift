@@ -1,6 +1,7 @@
 import Configuration
 import EventLoop
 import GATT
+import Log
 
 /// The links of the adapters, which the devices share. Runs ``LinkTurns``.
 final class SharedLinks: @unchecked Sendable {

@@ -20,7 +20,7 @@ package struct Timestamp: Sendable, Hashable, Comparable {
 
   package static func < (a: Timestamp, b: Timestamp) -> Bool { a.milliseconds < b.milliseconds }
 
-  static func + (time: Timestamp, duration: Duration) -> Timestamp {
+  package static func + (time: Timestamp, duration: Duration) -> Timestamp {
     Timestamp(milliseconds: time.milliseconds + duration.components.seconds * 1000)
   }
 
