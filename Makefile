@@ -42,8 +42,8 @@ bench: ## measure CPU, latency, memory and throughput, beside a C program
 soak: ## 100 virtual micro:bits and random faults for 20 minutes
 	@scripts/soak
 
-fuzz: ## search for inputs that the parsers cannot cope with, for an hour
-	@scripts/fuzz
+fuzz: ## search for inputs that the parsers cannot cope with, for an hour (SECONDS=…)
+	@scripts/fuzz $(SECONDS)
 
 sanitize: ## all tests with the thread and the address sanitizer
 	@scripts/sanitize
