@@ -10,6 +10,7 @@ from scenarios import (
     on_demand,
     peripheral,
     profiles,
+    random_faults,
     service_changed,
     services,
     subscriptions,
