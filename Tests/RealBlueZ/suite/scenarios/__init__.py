@@ -4,6 +4,7 @@ from scenarios import (
     command_line,
     commands,
     finding,
+    hostile,
     microbit_faults,
     pairing,
     microbit_services,
