@@ -107,7 +107,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     bridge.report.changed()
   }
 
-  private func storeID() { context.storeID(of: device.address) }
+  private func storeID() { bridge.admission.storeID(of: device.address) }
 
   private func renamed(from before: DeviceID, _ reason: RenameReason) {
     let isOwn = owner == .this

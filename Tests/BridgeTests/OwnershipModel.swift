@@ -506,7 +506,7 @@ struct OwnershipModel {
     case .publishOffline:
       set(g, .availability(id), .online(false))
       storeID(g, device)
-      gateways[g].saved[device].id = id
+      gateways[g].saved[device].id = gateways[g].records[device].id
     case .release:
       for topic in Self.topics(id) { release(g, topic) }
       announcedElsewhere(g, device)
@@ -560,6 +560,7 @@ struct OwnershipModel {
   }
 
   mutating func storeID(_ g: Int, _ device: Int) {
+    guard !gateways[g].orphans.values.contains(where: { $0.device == device }) else { return }
     gateways[g].records[device].id = gateways[g].publishers[device]?.id
   }
 
@@ -568,7 +569,7 @@ struct OwnershipModel {
     if device != Self.onDemand { links[device] = g }
     gateways[g].publishers[device]!.onlineSince = String(now(g))
     gateways[g].records[device].isPending = false
-    if gateways[g].records[device].id == nil { storeID(g, device) }
+    gateways[g].records[device].id = gateways[g].records[device].id ?? gateways[g].publishers[device]!.id
     feed(g, device) { $0.availabilityChanged($1) }
     flush(g)
   }
@@ -624,7 +625,9 @@ struct OwnershipModel {
         guard gateways[g].publishers[device] == nil else { break }
         unannounce(g, device)
         removals[gateways[g].table[.info(id)]!.version] = device
-      case .cleared: endOrphan(g, id)
+      case .cleared:
+        for topic in Self.topics(id) { release(g, topic) }
+        endOrphan(g, id)
       case .leave:
         for topic in Self.topics(id) { release(g, topic) }
         announcedElsewhere(g, gateways[g].orphans[id]!.device)

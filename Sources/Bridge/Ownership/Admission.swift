@@ -258,7 +258,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
     guard orphans[id] == nil else { return }
     if let publisher = bridge.publisher(id) {
-      context.storeID(of: address)
+      storeID(of: address)
       return idPassed(from: address, offered: offered, to: publisher)
     }
     context.mqtt.subscribe([TopicFilter(topics(of: id).info)])
@@ -274,7 +274,10 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     for action in input(&orphans[id]!.machine) {
       switch action {
       case .clear: clearOrphan(id)
-      case .cleared: _ = removeOrphan(id)
+      case .cleared:
+        // Otherwise, what is not acknowledged yet is cleared on the next connection too.
+        releaseTopics(ofOrphan: id)
+        _ = removeOrphan(id)
       case .leave(let isSameDevice):
         releaseTopics(ofOrphan: id)
         guard let orphan = removeOrphan(id) else { return }
@@ -308,8 +311,14 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   private func removeOrphan(_ id: DeviceID) -> Orphan? {
     guard let orphan = orphans.removeValue(forKey: id) else { return nil }
     context.mqtt.unsubscribe([TopicFilter(topics(of: id).info)])
-    context.storeID(of: orphan.address)
+    storeID(of: orphan.address)
     return orphan
+  }
+
+  /// Stores the id that the device has now, unless topics under an earlier one are still to be cleared.
+  func storeID(of address: BluetoothAddress) {
+    guard !orphans.values.contains(where: { $0.address == address }) else { return }
+    context.engine.assumeIsolated { $0.storeID(of: address) }
   }
 
   /// No gateway owns it. When the cleared `info` returns from the broker, all its topics are cleared.
