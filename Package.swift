@@ -111,7 +111,10 @@ let package = Package(
       ]),
     tests(
       "BridgeTests",
-      ["Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "MQTT", "Store", "TestSupport"]),
+      [
+        "Bridge", "BlueZ", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Log", "MQTT", "Store",
+        "TestSupport",
+      ]),
     tests(
       "ControlTests",
       [
@@ -146,3 +149,14 @@ let package = Package(
       ["TestSupport", "EventLoop", "DBus", "MQTT", "Store", "microbit-gateway", "microbit-simulator"]),
   ]
 )
+
+// The fuzzers need the main loop and the instrumentation of libFuzzer: `scripts/fuzz` builds them.
+if Context.environment["FUZZ"] != nil {
+  package.targets.append(
+    .executableTarget(
+      name: "fuzz",
+      dependencies: [
+        "JSON", "Log", "GATT", "DBus", "CDBus", "BlueZ", "MQTT", "Configuration", "Devices", "Bridge",
+        "HomeAssistant", "Control", "Peripherals", "BlueZSimulator",
+      ], path: "Fuzz", exclude: ["seeds"], swiftSettings: strict))
+}

@@ -29,7 +29,7 @@ actor BluetoothdConnection {
 
   private let log = Logger(component: "bluetooth")
   private let limits: Limits
-  private let feed: ByteFeed
+  private let byteSignals: ByteSignals
   private let handler: @Sendable (BluetoothdEvent) -> Void
   private var bus: DBusConnection?
   private let ended = Waiter<Void>()
@@ -41,27 +41,29 @@ actor BluetoothdConnection {
   private var backlog: [BlueZEvent]?
 
   private init(
-    feed: ByteFeed, limits: Limits, loop: EventLoop, handler: @escaping @Sendable (BluetoothdEvent) -> Void
+    byteSignals: ByteSignals, limits: Limits, loop: EventLoop,
+    handler: @escaping @Sendable (BluetoothdEvent) -> Void
   ) {
-    self.feed = feed
+    self.byteSignals = byteSignals
     self.limits = limits
     self.loop = loop
     self.handler = handler
   }
 
   /// Connects to the bus. bluetoothd is not watched yet.
-  /// - Parameter feed: delivers the notified values of characteristics; `handler` receives all other changes.
+  /// - Parameter byteSignals: delivers the notified values of characteristics; `handler` receives all other changes.
   static func open(
-    _ address: DBusAddress, feed: ByteFeed, limits: Limits, on loop: EventLoop,
+    _ address: DBusAddress, byteSignals: ByteSignals, limits: Limits, on loop: EventLoop,
     handler: @escaping @Sendable (BluetoothdEvent) -> Void
   ) async throws(DBusError) -> BluetoothdConnection {
-    let connection = BluetoothdConnection(feed: feed, limits: limits, loop: loop, handler: handler)
+    let connection = BluetoothdConnection(
+      byteSignals: byteSignals, limits: limits, loop: loop, handler: handler)
     try await connection.connect(to: address)
     return connection
   }
 
   private func connect(to address: DBusAddress) async throws(DBusError) {
-    bus = try await DBusConnection.open(address, on: loop, feed: feed) { [weak self] event in
+    bus = try await DBusConnection.open(address, on: loop, byteSignals: byteSignals) { [weak self] event in
       self?.assumeIsolated { $0.receive(event) }
     }
   }
@@ -81,7 +83,7 @@ actor BluetoothdConnection {
     bus = nil
     owner = nil
     backlog = nil
-    feed.setSender(nil)
+    byteSignals.setSender(nil)
   }
 
   /// For calls of bluetoothd; nil while it is not running.
@@ -148,7 +150,7 @@ actor BluetoothdConnection {
 
   private func ownerChanged(to owner: String?) {
     self.owner = owner
-    feed.setSender(owner)
+    byteSignals.setSender(owner)
     backlog = owner == nil ? nil : []
     handler(.owner(owner))
     if let owner { loop.task(of: self) { await $0.listObjects(of: owner) } }

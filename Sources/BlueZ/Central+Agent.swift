@@ -1,5 +1,4 @@
 import DBus
-import EventLoop
 
 /// The pairing agent (`org.bluez.Agent1`), from which bluetoothd requests passkeys and confirmations.
 ///

@@ -1,6 +1,5 @@
 import DBus
 import EventLoop
-import GATT
 
 extension Central {
   /// Reads the value of a characteristic, or of a descriptor of it.

@@ -1,6 +1,3 @@
-import DBus
-import EventLoop
-
 extension Central {
   /// Pairs with a peripheral, with a bond; one that is paired already is left as it is. Runs like a connect: one at a
   /// time, with scanning paused. Leaves the link up after success, and ends it after a failure.
@@ -11,8 +8,8 @@ extension Central {
   ///   - passkeyRequested: called on the loop when the peripheral requires a passkey that is not known: it is awaited
   ///     from ``enter(passkey:for:)``, until the peripheral ends the link (30 s).
   public func pair(
-    _ id: PeripheralID, passkey: Int? = nil, while isNeeded: @Sendable () -> Bool = { true },
-    passkeyRequested: @escaping @Sendable () -> Void = {}
+    _ id: PeripheralID, passkey: Int?, while isNeeded: @Sendable () -> Bool = { true },
+    passkeyRequested: @escaping @Sendable () -> Void
   ) async throws(PairingError) {
     let pairing = Pairing(passkey: passkey, passkeyRequested: passkeyRequested)
     let attempt = Attempt(id, pairing: pairing)

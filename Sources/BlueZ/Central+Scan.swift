@@ -36,7 +36,7 @@ extension Central {
   private func perform(_ change: Scanner.Change) async {
     var phase = Scanner.Phase.off
     switch change {
-    case .start: phase = await startDiscovery()
+    case .start: phase = await startDiscovery() ? .on : .failed
     case .stop: await stopDiscovery()
     }
     scanner.endChange(in: state.isOn ? phase : .off)
@@ -49,7 +49,7 @@ extension Central {
     checkConditions()
   }
 
-  private func startDiscovery() async -> Scanner.Phase {
+  private func startDiscovery() async -> Bool {
     do throws(CentralError) {
       // Without a filter bluetoothd does not report peripherals that are not discoverable, such as bonded micro:bits.
       _ = try await call(
@@ -65,18 +65,21 @@ extension Central {
       }
       // Not a failure if scanning was called off, or the adapter turned off, during the call.
       if state.isOn, scanner.isRequested { scanFailed(error) }
-      return .failed
+      return false
     }
-    return .on
+    return true
   }
 
   private func scanFailed(_ error: CentralError) {
     switch scanner.failed("\(error)", mayReset: mayReset(after: error)) {
     case .first: log.notice("scanning failed: trying again", ["adapter": adapterName, "error": error])
-    case .problem: log.warning("cannot scan: trying again", ["adapter": adapterName, "error": error])
+    case .problem:
+      log.warning("cannot scan: trying again", ["adapter": adapterName, "error": error])
+      handler(.recovery)
     case .retry: break
     case .reset:
       log.warning("still cannot scan: resetting the adapter", ["adapter": adapterName, "error": error])
+      handler(.recovery)
       loop.task(of: self) { await $0.resetForScan() }
     }
   }
@@ -96,8 +99,8 @@ extension Central {
     }
   }
 
-  /// Why bluetoothd does not scan although it should, after several attempts; nil: it scans, or need not.
-  public var scanProblem: String? { scanner.problem }
+  /// Bluetoothd does not scan although it should, after several attempts; nil: it scans, or need not.
+  public var recovery: Recovery? { scanner.recovery }
 
   private func stopDiscovery() async {
     do throws(CentralError) {
@@ -109,7 +112,10 @@ extension Central {
 
   /// Discovery has yielded an advertisement, or has lasted.
   func noteScan() {
-    if scanner.worked() { log.notice("scanning again", ["adapter": adapterName]) }
+    if scanner.worked() {
+      log.notice("scanning again", ["adapter": adapterName])
+      handler(.recovery)
+    }
   }
 
   private func retryScanLater() {

@@ -1,6 +1,5 @@
 import DBus
 import EventLoop
-import GATT
 import Log
 
 /// A central: finds peripherals with a BlueZ adapter, connects to them, and operates on their characteristics.
@@ -76,7 +75,7 @@ public actor Central {
   /// Runs one connection to the bus until it ends.
   private func serve(_ backOff: inout BackOff) async throws {
     let bluetoothd = try await BluetoothdConnection.open(
-      options.bus, feed: links.feed, limits: limits, on: loop
+      options.bus, byteSignals: links.byteSignals, limits: limits, on: loop
     ) { [weak self] event in
       self?.assumeIsolated { $0.receive(event) }
     }

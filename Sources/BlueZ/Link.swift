@@ -14,7 +14,7 @@ final class Link: @unchecked Sendable {
   private var servicesTimer: LoopTimer?
   /// In progress. Weak: retained by its calls.
   private weak var exchange: Exchange?
-  private let feed: ByteFeed
+  private let byteSignals: ByteSignals
   /// The characteristics whose signals are delivered.
   private var listening: Set<Characteristic> = []
   /// Those of them that bluetoothd has been asked to notify, and has agreed to.
@@ -22,8 +22,8 @@ final class Link: @unchecked Sendable {
   /// Calls of StopNotify that bluetoothd has not answered.
   var unsubscribing = 0
 
-  /// - Parameter feed: delivers values notified by signals.
-  init(_ feed: ByteFeed) { self.feed = feed }
+  /// - Parameter byteSignals: delivers values notified by signals.
+  init(_ byteSignals: ByteSignals) { self.byteSignals = byteSignals }
 
   /// Whether an operation is unanswered.
   var hasUnanswered: Bool { unanswered > 0 }
@@ -57,15 +57,15 @@ final class Link: @unchecked Sendable {
   }
 
   /// Values of `characteristic` that arrive as signals are passed to `handler`.
-  func listen(to characteristic: Characteristic, _ handler: @escaping ByteFeed.Handler) {
+  func listen(to characteristic: Characteristic, _ handler: @escaping ByteSignals.Handler) {
     guard !hasEnded else { return }
     listening.insert(characteristic)
-    feed.listen(to: characteristic.path, handler)
+    byteSignals.listen(to: characteristic.path, handler)
   }
 
   func stopListening(to characteristic: Characteristic) {
     subscribed.remove(characteristic)
-    if listening.remove(characteristic) != nil { feed.stopListening(to: characteristic.path) }
+    if listening.remove(characteristic) != nil { byteSignals.stopListening(to: characteristic.path) }
   }
 
   /// bluetoothd has answered StartNotify.
@@ -83,67 +83,8 @@ final class Link: @unchecked Sendable {
   func end() {
     hasEnded = true
     exchange?.end()
-    for characteristic in listening { feed.stopListening(to: characteristic.path) }
+    for characteristic in listening { byteSignals.stopListening(to: characteristic.path) }
     listening.removeAll()
     subscribed.removeAll()
-  }
-}
-
-/// Operations requested together, and their replies.
-final class Exchange: @unchecked Sendable {
-  // @unchecked: accessed by the central only, on the loop's thread.
-  typealias Answer = Result<[DBusValue], CentralError>
-
-  let characteristic: Characteristic
-  private var answers: [Answer?]
-  /// Whether the replies came in the order of the operations.
-  private(set) var isInOrder = true
-  /// Nil once called.
-  private var done: (@Sendable (Exchange) -> Void)?
-
-  /// - Parameter done: called once, when all operations are answered; those after a failed one fail with it.
-  init(of count: Int, on characteristic: Characteristic, _ done: @escaping @Sendable (Exchange) -> Void) {
-    self.characteristic = characteristic
-    answers = Array(repeating: nil, count: count)
-    self.done = done
-  }
-
-  var unansweredCount: Int { answers.count { $0 == nil } }
-
-  /// Only valid when all operations are answered.
-  subscript(index: Int) -> Answer { answers[index]! }
-
-  /// Records a reply; ignored if the operation has already failed, with an earlier one or with the link.
-  func answer(_ index: Int, _ answer: Answer) {
-    guard answers[index] == nil else { return }
-    if answers[..<index].contains(where: { $0 == nil }) { isInOrder = false }
-    answers[index] = answer
-    if case .failure(let error) = answer { fail(from: index + 1, error) } else { completeIfAnswered() }
-  }
-
-  /// The link or the characteristic has ended.
-  func end(_ error: CentralError = .disconnected) { fail(from: 0, error) }
-
-  /// Whether one failed with the error of operations whose link is ending.
-  var hasUnlikelyError: Bool {
-    answers.contains { if case .failure(.unlikely) = $0 { true } else { false } }
-  }
-
-  /// The unlikely errors were caused by the end of the link.
-  func linkHasEnded() {
-    for index in answers.indices {
-      if case .failure(.unlikely) = answers[index] { answers[index] = .failure(.disconnected) }
-    }
-  }
-
-  private func fail(from first: Int, _ error: CentralError) {
-    for index in first..<answers.count where answers[index] == nil { answers[index] = .failure(error) }
-    completeIfAnswered()
-  }
-
-  private func completeIfAnswered() {
-    guard let done, !answers.contains(where: { $0 == nil }) else { return }
-    self.done = nil
-    done(self)
   }
 }

@@ -3,7 +3,7 @@ import DBus
 /// The links of a central.
 final class Links {
   /// Delivers values notified by signals.
-  let feed = ByteFeed(of: "Value", on: BlueZName.characteristic)
+  let byteSignals = ByteSignals(of: "Value", on: BlueZName.characteristic)
   private var links: [PeripheralID: Link] = [:]
   /// Peripherals whose link is being ended.
   private var ending: Set<PeripheralID> = []
@@ -16,7 +16,7 @@ final class Links {
   /// The link to a connected peripheral is in use from now on.
   func use(_ id: PeripheralID) -> Link {
     if let link = links[id] { return link }
-    let link = Link(feed)
+    let link = Link(byteSignals)
     links[id] = link
     return link
   }

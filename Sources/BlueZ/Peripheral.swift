@@ -149,6 +149,8 @@ public enum CentralState: Sendable, Equatable {
 public enum CentralEvent: Sendable {
   /// The state differs from the last reported one.
   case state(CentralState)
+  /// ``Central/recovery`` has begun, has taken its next step, or has ended.
+  case recovery
   /// A peripheral was seen for the first time, or its name, signal strength, link or other data changed.
   case seen(Peripheral)
   /// The link ended, for any reason.

@@ -1,4 +1,24 @@
 import EventLoop
+import Log
+
+/// What is being done about an adapter that cannot scan.
+public struct Recovery: Sendable, Equatable {
+  /// Each is tried again and again; what a person can do is in `health`.
+  public enum Step: String, Sendable {
+    /// Discovery is started again.
+    case retry
+    /// The adapter was powered off and on, and discovery is started again.
+    case resetAdapter = "reset_adapter"
+  }
+
+  /// The last one.
+  public internal(set) var step: Step
+  /// Of the last failure.
+  public let reason: String
+  package let since: Timestamp
+  /// The failures in succession.
+  public let count: Int
+}
 
 /// The state of discovery. Calls are made one at a time; changes requested meanwhile follow.
 final class Scanner {
@@ -22,8 +42,8 @@ final class Scanner {
   private(set) var isRequested = false
   /// How often discovery has failed in succession.
   private var failures = 0
-  /// Why discovery has failed at least twice in succession; nil: it has not, or is not needed.
-  private(set) var problem: String?
+  /// Nil: discovery has not failed twice in succession, or is not needed.
+  private(set) var recovery: Recovery?
   private var resetBackOff: BackOff
   /// The earliest time of the next reset, while discovery fails.
   private var nextReset = Moment.now
@@ -105,7 +125,7 @@ final class Scanner {
   enum Reaction {
     /// It is the first in succession: the next attempt usually succeeds.
     case first
-    /// It is the second in succession, and has become the ``Scanner/problem``.
+    /// It is the second in succession, and has begun the ``Scanner/recovery``.
     case problem
     /// One of many in succession.
     case retry
@@ -117,7 +137,10 @@ final class Scanner {
   /// - Parameter mayReset: whether the adapter may be reset.
   func failed(_ reason: String, mayReset: Bool) -> Reaction {
     failures += 1
-    if failures > 1 { problem = reason }
+    if failures > 1 {
+      recovery = Recovery(
+        step: recovery?.step ?? .retry, reason: reason, since: recovery?.since ?? .now, count: failures)
+    }
     switch failures {
     case 1:
       nextReset = .now + resetBackOff.next()
@@ -125,6 +148,7 @@ final class Scanner {
     case 2: return .problem
     case _ where mayReset && nextReset <= .now:
       nextReset = .now + resetBackOff.next()
+      recovery?.step = .resetAdapter
       return .reset
     default: return .retry
     }
@@ -141,7 +165,7 @@ final class Scanner {
 
   private func clearFailures() {
     failures = 0
-    problem = nil
+    recovery = nil
     resetBackOff.reset()
   }
 

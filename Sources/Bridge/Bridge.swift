@@ -14,8 +14,9 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package let context: BridgeContext
   package private(set) var report: BridgeReport!
   /// Another front end on the same connection.
-  package private(set) var companion: (any BridgeCompanion)?
+  package private(set) var discovery: (any DiscoveryFrontEnd)?
   private(set) var admission: Admission!
+  private(set) var spool: Spool!
   private var commands: CommandHandler!
   /// Carries out requests, also for other transports than MQTT.
   package private(set) var requests: RequestHandler!
@@ -24,26 +25,31 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   private var byAddress: [BluetoothAddress: DevicePublisher] = [:]
   private var byID: [DeviceID: DevicePublisher] = [:]
   private(set) var isStopping = false
+  /// How many messages the broker takes unacknowledged.
+  private var receiveMaximum = 0
   /// The file that the configuration was read from, and the digest of its content.
   package var configurationFile: (path: String, digest: String)?
 
-  /// - Parameter reload: reads config.json again.
+  /// - Parameters:
+  ///   - spool: the file for undelivered readings; nil: they are kept in memory.
+  ///   - reload: reads config.json again.
   package init(
     _ configuration: Configuration, gateway: GatewayID, engine: DeviceManager, state: StateDatabase,
-    loop: EventLoop, reload: @escaping ReloadHandler
+    spool: String?, loop: EventLoop, reload: @escaping ReloadHandler
   ) {
     self.state = state
     self.reload = reload
     context = BridgeContext(configuration, gateway: gateway, engine: engine, loop: loop)
     report = BridgeReport(configuration, self, context)
     admission = Admission(self, context)
+    self.spool = Spool(configuration.spool, path: spool, context) { [weak self] in self?.report.changed() }
     commands = CommandHandler(self, context, state.section("commands"))
     requests = RequestHandler(engine, host: self, loop: loop)
   }
 
   // MARK: Life
 
-  package func add(_ companion: any BridgeCompanion) { self.companion = companion }
+  package func add(_ discovery: any DiscoveryFrontEnd) { self.discovery = discovery }
 
   /// Subscribes and publishes; the client does so on each connection.
   package func start() async {
@@ -52,6 +58,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     admission.start()
     publishOnline()
     report.start()
+    spool.start()
   }
 
   /// Returns when it is stopped.
@@ -64,7 +71,12 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     context.publishState(context.topics.bridgeState, Payload.availability(false))
   }
 
-  package func stop(deadline: Duration) async { await context.mqtt.stop(deadline: deadline) }
+  /// Sends what waits, and stores readings that are not acknowledged; for at most twice the `deadline`.
+  package func stop(deadline: Duration) async {
+    spool.disconnected()
+    await context.mqtt.stop(deadline: deadline)
+    await spool.close(within: deadline)
+  }
 
   func publishOnline() {
     if !isStopping { context.publishState(context.topics.bridgeState, Payload.availability(true)) }
@@ -115,7 +127,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     let publisher = DevicePublisher(device, self, context)
     byAddress[device.address] = publisher
     byID[device.id] = publisher
-    companion?.attached(device.address)
+    discovery?.attached(device.address)
     subscribe(publisher)
     return publisher
   }
@@ -150,7 +162,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   func remove(_ publisher: DevicePublisher) {
     unsubscribe(publisher)
-    companion?.detached(publisher.device.address)
+    discovery?.detached(publisher.device.address)
     if byAddress[publisher.device.address] === publisher { byAddress[publisher.device.address] = nil }
     if byID[publisher.device.id] === publisher { byID[publisher.device.id] = nil }
   }
@@ -161,32 +173,35 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   /// Something that is published of a device of this gateway has changed.
   func ownedDeviceChanged(_ publisher: DevicePublisher) {
     report.changed()
-    companion?.deviceChanged(publisher)
+    discovery?.deviceChanged(publisher)
   }
 
   // MARK: Broker
 
   private func handle(_ event: MQTTEvent) {
     switch event {
-    case .connected:
+    case .connected(let connection):
+      receiveMaximum = Int(connection.receiveMaximum)
       report.connected()
       admission.connected()
     case .disconnected(let error):
       report.disconnected(error)
       admission.disconnected()
+      spool.disconnected()
       // Subscribed to again when the owners of the devices are known.
       commands.disconnected()
       context.mqtt.unsubscribe([context.topics.requests])
       context.mqtt.subscribe([context.topics.barriers])
-      companion?.disconnected()
+      discovery?.disconnected()
     case .connectFailed(let error):
       report.failed(error)
       admission.connectFailed()
     case .subscriptionRefused, .publicationRefused:
       // The client logs it.
       break
-    case .message(let message):
-      receive(message)
+    case .undelivered(let messages): spool.undelivered(messages)
+    case .completed(let numbers): spool.completed(numbers)
+    case .message(let message): receive(message)
     }
   }
 
@@ -196,7 +211,8 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     context.mqtt.subscribe([context.topics.requests])
     commands.admitted()
     context.mqtt.assumeIsolated { $0.admit() }
-    companion?.admitted()
+    discovery?.admitted()
+    if !isStopping { spool.connected(receiveMaximum: receiveMaximum) }
   }
 
   private func receive(_ message: MQTTReceived) {
@@ -218,7 +234,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
         admission.received(info: message.payload, ofUnknown: id)
       }
     case .deviceAvailability(let id): byID[id]?.received(availability: message.payload)
-    case nil: companion?.received(message)
+    case nil: discovery?.received(message)
     }
   }
 
@@ -248,7 +264,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 }
 
 /// A front end that uses the bridge's topics and connection: Home Assistant's discovery.
-package protocol BridgeCompanion: AnyObject, Sendable {
+package protocol DiscoveryFrontEnd: AnyObject, Sendable {
   /// The gateway may publish from now on, on this connection.
   func admitted()
   func disconnected()

@@ -3,6 +3,7 @@ import Devices
 import EventLoop
 import Findings
 import JSON
+import Log
 
 extension Bridge: RequestHost {
   package func otherOwner(of device: DeviceDescription) -> GatewayID? {

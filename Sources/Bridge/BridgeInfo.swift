@@ -1,6 +1,7 @@
 import BlueZ
 import Devices
 import JSON
+import Log
 
 /// The payload of `{base}/bridge/{gateway}/info`.
 struct BridgeInfo: Sendable {
@@ -30,6 +31,7 @@ struct BridgeInfo: Sendable {
   var pairing: String?
   /// The events of this run, in order.
   var counters: [(name: String, count: UInt64)] = []
+  let spool: SpoolStatus
 
   /// The run that published a payload, and its start.
   static func origin(in payload: [UInt8]) -> (run: String, started: String)? {
@@ -53,6 +55,10 @@ struct BridgeInfo: Sendable {
       "counters": .object(
         JSONObject(
           counters.map { JSONObject.Member(name: $0.name, value: .integer(Int(clamping: $0.count))) })),
+      "spool": [
+        "messages": .integer(spool.messages), "bytes": .integer(Int(spool.bytes)),
+        "oldest": spool.oldest.map { .string($0.description) }, "lost": .integer(Int(clamping: spool.lost)),
+      ],
     ]
     return json.bytes
   }
@@ -63,7 +69,16 @@ extension AdapterStatus {
 
   /// `state` is `on`, `off`, `blocked`, `in_use`, `absent`, `unauthorized` or `unsupported`.
   var stateJSON: JSONValue {
-    ["state": .string(state.word), "address": state.address.map(JSONValue.string)]
+    [
+      "state": .string(state.word), "address": state.address.map(JSONValue.string),
+      "recovery": recovery.map {
+        [
+          "step": .string($0.step.rawValue), "reason": .string($0.reason),
+          "since": .string($0.since.description),
+          "count": .integer($0.count),
+        ]
+      },
+    ]
   }
 }
 

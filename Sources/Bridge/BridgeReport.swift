@@ -109,14 +109,17 @@ package final class BridgeReport: @unchecked Sendable {
 
   private func info(_ known: Int, _ online: Int) -> BridgeInfo {
     var info = BridgeInfo(
-      version: Version.current, started: context.started, run: context.run, broker: broker)
+      version: Version.current, started: context.started, run: context.run, broker: broker,
+      spool: bridge.spool.status)
     let (adapters, counters, pairing) = context.engine.assumeIsolated {
       ($0.adapters, $0.counters, $0.pairingCommand)
     }
+    var statistics = context.mqtt.assumeIsolated { $0.statistics }
+    statistics.lost += Int(clamping: info.spool.lost)
     info.area = area
     info.adapters = adapters
     (info.known, info.online, info.pairing) = (known, online, pairing)
-    info.counters = Self.list(counters, commands: commands, context.mqtt.assumeIsolated { $0.statistics })
+    info.counters = Self.list(counters, commands: commands, statistics)
     return info
   }
 

@@ -87,7 +87,7 @@ final class CommandHandler: @unchecked Sendable {
     for publisher in targets {
       let known = publisher.device.profile.property(named: property)
       if isGroup, known?.isWritable != true { continue }
-      if message.retain, !acceptRetained(message, publisher, known) { continue }
+      if message.retain, !mustExecute(retained: message, publisher, known) { continue }
       guard bridge.isResponsible(for: publisher) else {
         // What another gateway carries out is not repeated here later.
         handled(message, publisher.device.address)
@@ -97,18 +97,17 @@ final class CommandHandler: @unchecked Sendable {
     }
   }
 
-  /// Begins a retained command, or rejects it.
-  /// - Returns: whether to go on to `execute`, which also rejects what cannot be set.
-  private func acceptRetained(
-    _ message: MQTTReceived, _ publisher: DevicePublisher, _ property: Property?
+  /// Whether a retained command is to be executed: it has begun then. Otherwise it is rejected here, or ignored.
+  private func mustExecute(
+    retained message: MQTTReceived, _ publisher: DevicePublisher, _ property: Property?
   ) -> Bool {
     // The retained command was deleted: an equal one that is sent later is a new command.
     if message.payload.isEmpty {
       retained.remove(message.topic, for: publisher.device.address)
       return false
     }
-    // It cannot be set: rejected when it is newly published. The copies that the broker sends on every connection come
-    // before the barrier.
+    // It cannot be set: `execute` rejects it when it is newly published. The copies that the broker sends on every
+    // connection come before the barrier.
     guard let property, property.isWritable else { return bridge.admission.hasArrived(barrier) }
     if !context.isMQTT5 || property.kind == .event {
       let isNew = rejectedTopics[publisher.device.id, default: []].insert(message.topic.string).inserted

@@ -2,6 +2,7 @@ import Configuration
 import Devices
 import GATT
 import JSON
+import Log
 
 extension DeviceDescription {
   /// The payload of `{base}/{device}/info`, without what is unknown.

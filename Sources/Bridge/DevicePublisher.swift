@@ -1,6 +1,5 @@
 import Configuration
 import Devices
-import EventLoop
 import GATT
 import JSON
 import Log
@@ -50,7 +49,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   // MARK: Observer
 
-  package func received(_ reading: Reading) {
+  package func reported(_ reading: Reading) {
     guard !isElsewhere, heldReadings.isEmpty else { return hold(reading) }
     properties[reading.property].publish(reading, readings: topics.readings)
   }
@@ -92,17 +91,20 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     bridge.remove(self)
     if [.removed, .neverConnected].contains(reason) { bridge.forgetCommands(of: device) }
     switch reason {
-    case .removed:
+    case .removed where !isElsewhere:
       release()
-      leaveOrphan(device.id)
+      // Otherwise the engine reports it, if anything was published.
+      if machine.mayClear { leaveOrphan(device.id, isSettled: true) }
     case .replaced where !isElsewhere:
       // The new properties may be others.
       for topic in topics.properties.flatMap(\.states) {
         if machine.mayClear { context.clearState(topic) } else { context.mqtt.releaseState(topic) }
       }
-    case .replaced, .pinnedElsewhere, .neverConnected:
+    case .removed, .replaced, .pinnedElsewhere, .neverConnected:
       release()
-      bridge.companion?.ownedElsewhere(device.address)
+      bridge.discovery?.ownedElsewhere(device.address)
+      // What is pinned to another gateway keeps its topics until that one has it.
+      if isElsewhere, reason != .replaced { storeID() }
     }
     bridge.report.changed()
   }
@@ -110,7 +112,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private func storeID() { bridge.admission.storeID(of: device.address) }
 
   private func renamed(from before: DeviceID, _ reason: RenameReason) {
-    let isOwn = owner == .this
+    let (isOwn, isSettled) = (owner == .this, machine.mayClear)
     if isOwn || reason == .conflict { release() }
     bridge.unsubscribe(self)
     topics = context.topics.topics(of: device.id, device.profile)
@@ -119,15 +121,15 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     bridge.renamed(self, from: before)
     guard isOwn else { return }
     switch reason {
-    case .requested: leaveOrphan(before)
+    case .requested: leaveOrphan(before, isSettled: isSettled)
     case .conflict: storeID()
     }
     publishPresence()
     for property in properties { property.republish() }
   }
 
-  private func leaveOrphan(_ id: DeviceID) {
-    bridge.admission.foundOrphan(id, of: device.address, offered: device.offered ?? [])
+  private func leaveOrphan(_ id: DeviceID, isSettled: Bool) {
+    bridge.admission.foundOrphan(id, of: device.address, offered: device.offered ?? [], isSettled: isSettled)
   }
 
   // MARK: Publishing
@@ -145,12 +147,10 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   private func publishInfo() {
-    publishedInfo = info
+    publishedInfo = device.infoJSON(owner: context.gateway, moved: moved).bytes
     context.publishState(topics.info, publishedInfo)
     bridge.ownedDeviceChanged(self)
   }
-
-  private var info: [UInt8] { device.infoJSON(owner: context.gateway, moved: moved).bytes }
 
   private func release() { for topic in topics.states { context.mqtt.releaseState(topic) } }
 
@@ -170,7 +170,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private var here: OwnershipMachine.Here {
     OwnershipMachine.Here(
       onlineSince: device.isOnline ? device.lastConnected?.description : nil,
-      isOnDemand: device.isOnDemand, isAdmitted: bridge.isAdmitted)
+      isOnDemand: device.isOnDemand, revision: device.revision, isAdmitted: bridge.isAdmitted)
   }
 
   /// The retained messages of the device arrive before this barrier; `.max`: without a connection.
@@ -196,8 +196,6 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     // Unreadable.
     if notice == nil, !payload.isEmpty { return }
     let before = owner
-    var here = here
-    here.isUpToDate = notice?.gateway == context.gateway && payload == info
     let isOwnerOnline = notice.map { bridge.admission.isOnline($0.gateway) } ?? false
     perform(machine.received(notice, here, isOwnerOnline: isOwnerOnline))
     if owner != before, case .other(let gateway) = owner {
@@ -225,7 +223,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       case .release:
         release()
         for property in properties { property.handOver() }
-        bridge.companion?.ownedElsewhere(device.address)
+        bridge.discovery?.ownedElsewhere(device.address)
         bridge.report.changed()
       case .yieldID(let gateway): yieldID(to: gateway)
       case .clear, .cleared, .leave: break
@@ -255,9 +253,9 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       ["device": id, "address": device.address, "gateway": gateway, "now": device.id])
   }
 
-  /// Corrects what an earlier owner has published late.
+  /// Corrects an `offline` of an earlier owner, or of a late will.
   func received(availability payload: [UInt8]) {
-    guard owner == .this, !payload.elementsEqual(Payload.availability(device.isOnline)) else { return }
-    publishAvailability()
+    guard device.isOnline, !payload.elementsEqual(Payload.availability(true)) else { return }
+    context.publishState(topics.availability, Payload.availability(true))
   }
 }

@@ -37,22 +37,22 @@ final class PropertyPublisher: @unchecked Sendable {
       // Neither held nor buffered: a late press must not switch a light.
       guard let sequence = reading.sequence, !isHeld else { break }
       let payload = encoder.encodeEvent(reading, sequence: sequence)
-      var message = MQTTMessage(topic: topics.value, payload: payload, qos: context.qos)
-      message.endsWithConnection = true
-      context.mqtt.publish(message, isUrgent: true)
+      context.mqtt.publish(
+        MQTTMessage(topic: topics.value, payload: payload, qos: context.qos, undelivered: .dropped),
+        isUrgent: true)
     }
     guard context.sendsReadings, let sequence = reading.sequence else { return }
     let payload = encoder.encode(reading, sequence: sequence)
     context.mqtt.publish(
       MQTTMessage(
         topic: readings, payload: isHeld ? ReadingEncoder.markReplayed(payload) : payload, qos: context.qos,
-        replayTransform: isHeld ? nil : ReadingEncoder.markReplayed), isUrgent: true)
+        undelivered: .returned), isUrgent: true)
   }
 
   private func publishState(_ value: Value) {
     // NaN and infinities have no payload.
     if case .number(let number) = value, !number.isFinite { return }
-    switch limiter?.received(value, at: .now) {
+    switch limiter?.update(value, at: .now) {
     case nil, .publish: publish(value)
     case .wait(let delay):
       release = context.loop.timer(after: delay) { [weak self] in
@@ -171,9 +171,10 @@ struct ReadingEncoder: Sendable {
     return bytes
   }
 
-  /// The reading with `"replayed":true` at its end, for one that was buffered while there was no connection.
+  /// The reading with `"replayed":true` at its end, once: it is published later than it was received.
   static func markReplayed(_ reading: [UInt8]) -> [UInt8] {
-    reading.dropLast() + Array(#","replayed":true}"#.utf8)
+    let mark = Array(#","replayed":true}"#.utf8)
+    return reading.suffix(mark.count) == mark[...] ? reading : reading.dropLast() + mark
   }
 }
 

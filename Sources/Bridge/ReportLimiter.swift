@@ -17,7 +17,7 @@ struct ReportLimiter: Sendable {
 
   init(_ report: Property.Report) { self.report = report }
 
-  mutating func received(_ value: Value, at now: Moment) -> Decision {
+  mutating func update(_ value: Value, at now: Moment) -> Decision {
     guard let published else {
       self.published = (value, now)
       return .publish

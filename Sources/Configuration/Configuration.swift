@@ -9,6 +9,8 @@ package struct Configuration: Sendable, Equatable {
   package var bluetooth = Bluetooth()
   /// The object `mqtt`.
   package var mqtt = MQTT()
+  /// The object `spool`.
+  package var spool = Spool()
   /// The object `home_assistant`.
   package var homeAssistant = HomeAssistant()
   /// Each peripheral uses the first entry that matches; one without an entry is ignored.
@@ -106,6 +108,21 @@ extension Configuration {
     package var certFile: String?
     /// The key of ``certFile``, without a passphrase.
     package var keyFile: String?
+
+    /// The defaults.
+    package init() {}
+  }
+
+  /// Readings that the broker has not acknowledged.
+  package struct Spool: Sendable, Equatable {
+    /// Whether they are kept in a file; otherwise only in memory.
+    package var isEnabled = true
+    /// How long, in seconds.
+    package var maxAge = 604_800
+    /// The bytes of their topics and payloads, at most.
+    package var maxSize = 268_435_456
+    /// How many of them are published in a second, at most, when the broker is back.
+    package var rate = 500
 
     /// The defaults.
     package init() {}

@@ -30,7 +30,8 @@ package struct ConfigurationKey<Section>: Sendable {
   private(set) var hint: String?
   /// The value that the key has when it is left out, if that is not in the section's value.
   private(set) var defaultJSON: JSONValue?
-  let read: @Sendable (JSONValue, inout Section, ConfigurationPath, inout [ConfigurationError]) -> Void
+  package let read:
+    @Sendable (JSONValue, inout Section, ConfigurationPath, inout [ConfigurationError]) -> Void
   /// The key's value in a section as JSON; nil where the key is left out.
   package let write: @Sendable (Section) -> JSONValue?
 

@@ -1,5 +1,4 @@
 import GATT
-import JSON
 
 /// Every key of config.json: its name, where its value goes, and what it may hold.
 
@@ -9,6 +8,7 @@ extension Configuration: ConfigurationSection {
     ConfigurationKey("gateway", \.gateway, .section),
     ConfigurationKey("bluetooth", \.bluetooth, .section),
     ConfigurationKey("mqtt", \.mqtt, .section),
+    ConfigurationKey("spool", \.spool, .section),
     ConfigurationKey("home_assistant", \.homeAssistant, .section),
     ConfigurationKey("devices", \.devices, .list(of: .section, check: Device.duplicates)),
     ConfigurationKey("profiles", \.profiles, .profiles),
@@ -84,6 +84,15 @@ extension Configuration.TLS: ConfigurationSection {
     case (.some, .some), (nil, nil): []
     }
   }
+}
+
+extension Configuration.Spool: ConfigurationSection {
+  package static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey("enabled", \.isEnabled, .bool),
+    ConfigurationKey("max_age", \.maxAge, .integer(1...31_536_000)),
+    ConfigurationKey("max_size", \.maxSize, .integer(65_536...1_099_511_627_776)),
+    ConfigurationKey("rate", \.rate, .integer(1...10_000)),
+  ]
 }
 
 extension Configuration.HomeAssistant: ConfigurationSection {

@@ -54,7 +54,7 @@ extension Configuration {
   /// Reads a configuration from JSON.
   /// - Parameter profiles: those of its ``profilesDirectory``.
   static func parse(
-    _ document: JSONDocument, profiles: [Profile] = []
+    _ document: JSONDocument, profiles: [Profile]
   ) -> Result<Configuration, ConfigurationErrors> {
     var initial = Configuration()
     initial.profiles = profiles

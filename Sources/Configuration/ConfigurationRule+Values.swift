@@ -69,14 +69,7 @@ extension ConfigurationRule<BluetoothUUID> {
   package static var uuid: Self {
     .text(
       1...36, pattern: "^([0-9A-Fa-f]{4}){1,2}$|^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
-      parse: { text throws(ConfigurationProblem) in
-        guard let uuid = BluetoothUUID(text) else {
-          throw ConfigurationProblem(
-            "\(Excerpt(text)) is not a UUID", hint: "examples: 180d, 0000180d-0000-1000-8000-00805f9b34fb")
-        }
-        return uuid
-      },
-      write: \.description)
+      BluetoothUUID.init, "a UUID", hint: "examples: 180d, 0000180d-0000-1000-8000-00805f9b34fb")
   }
 }
 

@@ -121,6 +121,24 @@ extension ConfigurationRule {
   }
 }
 
+extension ConfigurationRule where Value: CustomStringConvertible & Sendable {
+  /// A string that is `what`, for example "a UUID".
+  static func text(
+    _ lengths: ClosedRange<Int>, pattern: String, _ parse: @escaping @Sendable (String) -> Value?,
+    _ what: String, hint: String
+  ) -> Self {
+    .text(
+      lengths, pattern: pattern,
+      parse: { text throws(ConfigurationProblem) in
+        guard let value = parse(text) else {
+          throw ConfigurationProblem("\(Excerpt(text)) is not \(what)", hint: hint)
+        }
+        return value
+      },
+      write: \.description)
+  }
+}
+
 /// A mistake in a value, without its place.
 package struct ConfigurationProblem: Error {
   package let problem: String

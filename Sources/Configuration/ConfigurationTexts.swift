@@ -50,14 +50,7 @@ extension ConfigurationRule<BluetoothAddress> {
   package static var address: Self {
     .text(
       1...17, pattern: "^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$",
-      parse: { text throws(ConfigurationProblem) in
-        guard let address = BluetoothAddress(text) else {
-          throw ConfigurationProblem(
-            "\(Excerpt(text)) is not a Bluetooth address", hint: "example: C5:A1:B2:C3:D4:E5")
-        }
-        return address
-      },
-      write: \.description)
+      { BluetoothAddress($0) }, "a Bluetooth address", hint: "example: C5:A1:B2:C3:D4:E5")
   }
 }
 

@@ -8,27 +8,20 @@ package struct ReloadPlan: Sendable, Equatable {
   package let live: [String]
   /// The keys that have changed and wait for a restart: `mqtt.host` …
   package let waiting: [String]
-
-  /// The keys that may change while the gateway runs.
-  static let liveKeys: Set = [
-    "gateway.area", "mqtt.qos", "mqtt.readings", "home_assistant.discovery", "home_assistant.prefix",
-    "devices", "profiles", "profiles_directory",
-  ]
 }
 
 extension Configuration {
   /// How this configuration replaces `old`.
   package func changes(from old: Configuration) -> ReloadPlan {
-    let changed = Self.differences(old, self)
     var merged = self
     merged.gateway.id = old.gateway.id
     merged.bluetooth = old.bluetooth
+    merged.spool = old.spool
     merged.mqtt = old.mqtt
     merged.mqtt.qos = mqtt.qos
     merged.mqtt.readings = mqtt.readings
     return ReloadPlan(
-      configuration: merged, live: changed.filter(ReloadPlan.liveKeys.contains),
-      waiting: changed.filter { !ReloadPlan.liveKeys.contains($0) })
+      configuration: merged, live: Self.differences(old, merged), waiting: Self.differences(merged, self))
   }
 
   /// The paths of the keys, two levels deep at most, whose values are not the same.

@@ -148,13 +148,25 @@ extension Property {
       "\(value) is below the smallest \(name), \(text(allowed.lowerBound))"
     case .tooLong(let count, let most): "\(name) has \(count) bytes, the maximum is \(most)"
     case .range, .length, .tooShort, .notUTF8, .tooLarge, .kind, .word, .missingField, .presence, .field:
-      "\(error)"
+      error.harmless
     }
   }
 
   private func text(_ number: Double) -> String {
     let digits = Int(exactly: number).map(String.init) ?? "\(number)"
     return unit.map { "\(digits) \($0)" } ?? digits
+  }
+}
+
+extension CodecError {
+  /// The description, with an excerpt of a word that may be of any length and have invisible characters.
+  package var harmless: String {
+    switch self {
+    case .word(let word, let known): "\(Excerpt(word)) is not one of \(known.joined(separator: ", "))"
+    case .field(let name, let error): "\(name): \(error.harmless)"
+    case .length, .tooShort, .notUTF8, .tooLarge, .range, .kind, .tooLong, .missingField, .presence:
+      description
+    }
   }
 }
 

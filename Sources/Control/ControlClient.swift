@@ -1,4 +1,3 @@
-import Bridge
 import Devices
 import EventLoop
 import JSON

@@ -1,7 +1,6 @@
 import Bridge
 import Configuration
 import Devices
-import EventLoop
 import JSON
 import Sockets
 

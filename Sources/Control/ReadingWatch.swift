@@ -84,7 +84,7 @@ private final class WatchedDevice: DeviceObserver, @unchecked Sendable {
     ])
   }
 
-  func received(_ reading: Reading) {
+  func reported(_ reading: Reading) {
     if let property, property != reading.property { return }
     let property = device.profile.properties[reading.property]
     report([

@@ -11,7 +11,7 @@ public actor DBusConnection {
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private let handler: @Sendable (DBusEvent) -> Void
-  private let feed: ByteFeed?
+  private let byteSignals: ByteSignals?
   private var handle: ConnectionHandle?
   /// Calls awaiting a reply, by their serial number.
   private var inFlight: [UInt32: PendingCall] = [:]
@@ -21,9 +21,9 @@ public actor DBusConnection {
   /// The default system bus allows 128 pending replies per connection.
   private static let callsInFlight = 100
 
-  private init(loop: EventLoop, feed: ByteFeed?, handler: @escaping @Sendable (DBusEvent) -> Void) {
+  private init(loop: EventLoop, byteSignals: ByteSignals?, handler: @escaping @Sendable (DBusEvent) -> Void) {
     self.loop = loop
-    self.feed = feed
+    self.byteSignals = byteSignals
     self.handler = handler
   }
 
@@ -33,13 +33,13 @@ public actor DBusConnection {
   }
 
   /// Connects to the bus at `address` and registers with it (`Hello`).
-  /// - Parameter feed: receives the changes of its property; `handler` receives all other signals.
+  /// - Parameter byteSignals: receives the changes of its property; `handler` receives all other signals.
   /// - Throws: ``DBusError/unreachable(address:reason:)``.
   public static func open(
-    _ address: DBusAddress, on loop: EventLoop, feed: ByteFeed? = nil,
+    _ address: DBusAddress, on loop: EventLoop, byteSignals: ByteSignals? = nil,
     handler: @escaping @Sendable (DBusEvent) -> Void
   ) async throws(DBusError) -> DBusConnection {
-    let connection = DBusConnection(loop: loop, feed: feed, handler: handler)
+    let connection = DBusConnection(loop: loop, byteSignals: byteSignals, handler: handler)
     try await connection.connect(to: address)
     return connection
   }
@@ -178,7 +178,7 @@ public actor DBusConnection {
     case DBUS_MESSAGE_TYPE_METHOD_CALL:
       handler(.call(DBusCall(message)))
     case DBUS_MESSAGE_TYPE_SIGNAL:
-      if feed?.deliver(message) == true { return }
+      if byteSignals?.deliver(message) == true { return }
       let signal = DBusSignal(message)
       if signal.interface == DBusName.local, signal.member == "Disconnected", signal.sender == nil {
         lost(.disconnected)

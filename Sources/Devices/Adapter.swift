@@ -25,4 +25,6 @@ package struct AdapterStatus: Sendable, Equatable {
   /// As BlueZ names it: `hci0`.
   package let name: String
   package let state: CentralState
+  /// Nil: it can scan, or need not.
+  package var recovery: Recovery?
 }

@@ -181,7 +181,7 @@ final class Channel: @unchecked Sendable {
       logMalformed(error)
       return
     }
-    deliver(value)
+    report(value)
   }
 
   /// At most once an hour, as a device may send many, and valid values in between.
@@ -193,16 +193,12 @@ final class Channel: @unchecked Sendable {
   }
 
   /// A reading, whether notified or read.
-  private func deliver(_ value: Value) {
+  private func report(_ value: Value) {
     keep(value)
-    device.received(value, of: self)
+    device.handle(.reading(value, property: index))
   }
 
-  private func keep(_ value: Value) {
-    guard property.kind == .state else { return }
-    self.value = value
-    device.learnPeriod(value, of: self)
-  }
+  private func keep(_ value: Value) { if property.kind == .state { self.value = value } }
 
   // MARK: Reading
 
@@ -224,7 +220,7 @@ final class Channel: @unchecked Sendable {
       guard let value = try? property.codec.decode(bytes) else {
         return .failed(reason: "the device returned a malformed value")
       }
-      if !isReadNotified { deliver(value) }
+      if !isReadNotified { report(value) }
       return .read(actual: value)
     } catch {
       if case .timedOut = error { device.handle(.unresponsive) }
@@ -239,7 +235,7 @@ final class Channel: @unchecked Sendable {
 
   /// The value that was read after a write or on a new link. Published without a sequence number, unless bluetoothd
   /// notifies it as well: then it is a reading already.
-  func wasReadBack(_ value: Value) {
+  func readBack(_ value: Value) {
     keep(value)
     if !isReadNotified { device.handle(.readBack(value, property: index)) }
   }

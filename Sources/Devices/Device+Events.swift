@@ -1,4 +1,3 @@
-import BlueZ
 import GATT
 import Log
 
@@ -25,9 +24,10 @@ extension Device {
       guard description != before else { return }
       context.store.change(address) { $0.learn(description) }
       report(.description)
-    case .readBack(let value, let property):
-      let reading = Reading(property: property, value: value, time: .now, sequence: nil)
-      for (observer, _) in observers { observer.received(reading) }
+    case .reading(let value, let property):
+      count(value, of: property)
+      report(value, of: property, sequence: sequence)
+    case .readBack(let value, let property): report(value, of: property, sequence: nil)
     case .desired:
       let before = description
       describeDesired()
@@ -39,7 +39,7 @@ extension Device {
 
   private func becameOnline(hasInformation: Bool) {
     if description.isOnline {
-      context.log.debug("visited", fields)
+      context.log.debug("connected on demand", fields)
     } else {
       context.log.notice("online", fields)
     }

@@ -1,3 +1,5 @@
+import Log
+
 /// Which gateway owns the device, and what gateways hand over.
 extension Device {
   func setOwner(_ new: Owner, _ handover: Handover?, isTakenOver: Bool, hasNewLink: Bool) {

@@ -178,16 +178,13 @@ final class Device: @unchecked Sendable {
 
   // MARK: Values
 
-  /// Numbers a value as a reading, and passes it to the observers. Called for every reading.
-  func received(_ value: Value, of channel: Channel) {
-    if channel.index == description.profile.alive?.property || description.profile.alive == nil {
-      session.readingReceived()
-    }
+  /// Counts a reading, which shows that the link is alive. Called for every reading.
+  func count(_ value: Value, of property: Int) {
+    let alive = description.profile.alive
+    if alive == nil || alive?.property == property { session.readingReceived() }
     sequence += 1
     context.counters.readings += 1
-    if Logger.isEnabled(.debug) { logReading(value, channel) }
-    let reading = Reading(property: channel.index, value: value, time: .now, sequence: sequence)
-    for (observer, _) in observers { observer.received(reading) }
+    if Logger.isEnabled(.debug) { logReading(value, channels[property]) }
   }
 
   private func logReading(_ value: Value, _ channel: Channel) {
@@ -199,12 +196,14 @@ final class Device: @unchecked Sendable {
       ])
   }
 
-  /// The value read may be the period of the readings that keep the link alive.
-  func learnPeriod(_ value: Value, of channel: Channel) {
-    guard channel.index == description.profile.alive?.period, case .integer(let milliseconds) = value else {
-      return
+  /// Passes on a value, which may be the period of the readings that keep the link alive.
+  /// - Parameter sequence: see ``Reading/sequence``.
+  func report(_ value: Value, of property: Int, sequence: UInt64?) {
+    if property == description.profile.alive?.period, case .integer(let milliseconds) = value {
+      session.setPeriod(milliseconds)
     }
-    session.setPeriod(milliseconds)
+    let reading = Reading(property: property, value: value, time: .now, sequence: sequence)
+    for (observer, _) in observers { observer.reported(reading) }
   }
 
   /// The interval for polling while another program has acquired the notifications: the period, but at least 1 s.

@@ -1,4 +1,3 @@
-import BlueZ
 import EventLoop
 import Log
 

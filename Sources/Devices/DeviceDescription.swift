@@ -1,5 +1,6 @@
 import Configuration
 import GATT
+import Log
 
 /// What is known of a device beyond its readings.
 package struct DeviceDescription: Sendable, Equatable {

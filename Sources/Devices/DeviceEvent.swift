@@ -1,7 +1,7 @@
 import EventLoop
 import GATT
 
-/// What the session and the properties of a device report to it. Readings come by ``Device/received(_:of:)``.
+/// What the session and the properties of a device report to it.
 enum DeviceEvent {
   /// The state of the session has changed, or why its link ended is known.
   case session
@@ -12,7 +12,9 @@ enum DeviceEvent {
   case offered
   /// The values of the Device Information Service, by characteristic.
   case information([BluetoothUUID: String])
-  /// The engine has read a value for itself: it is not a reading.
+  /// A value was notified, or read at an interval or on request.
+  case reading(Value, property: Int)
+  /// A value was read back: it is not a reading.
   case readBack(Value, property: Int)
   /// A desired value has changed.
   case desired

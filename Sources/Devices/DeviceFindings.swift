@@ -155,8 +155,8 @@ extension DeviceManager {
       if !adapter.state.isOn {
         let fault = adapter.state.finding(adapter: adapter.name)
         if !faults.contains(fault) { faults.append(fault) }
-      } else if let problem = adapter.central.assumeIsolated({ $0.scanProblem }) {
-        faults.append(.cannotScan(adapter.name, problem))
+      } else if let recovery = adapter.central.assumeIsolated({ $0.recovery }) {
+        faults.append(.cannotScan(adapter.name, recovery.reason))
       }
     }
     // Without an adapter no device is in range.

@@ -1,5 +1,4 @@
 import BlueZ
-import EventLoop
 import GATT
 import Log
 

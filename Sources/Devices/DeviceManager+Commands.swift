@@ -1,7 +1,6 @@
 import Configuration
 import GATT
 import JSON
-import Log
 
 /// Setting and reading a property: the one way, for every front end. What cannot be carried out at all is thrown; what
 /// becomes of the rest is an ``Outcome``.
@@ -136,18 +135,28 @@ extension Property {
     if let problem = readProblem { throw RequestError(.invalid, problem) }
   }
 
-  /// The value that the property is set to by a command with `json`. A string stands for other values too, as `"2000"`
-  /// for a number.
+  /// The value that the property is set to by a command with `json`. A string is the value itself for a text, a word or
+  /// bytes, else JSON as text: `"2000"` stands for a number.
   func value(ofCommand json: JSONValue) throws(RequestError) -> EncodedValue {
     var sent = json
-    if case .string(let text) = json, !codec.isPlain, let parsed = try? JSONParser.parse(Array(text.utf8)) {
-      sent = parsed
+    if case .string(let text) = json, !codec.isPlain {
+      do throws(JSONSyntaxError) {
+        sent = try JSONParser.parse(Array(text.utf8))
+      } catch {
+        // Most that is not JSON is meant as a plain value.
+        if text.utf8.contains(UInt8(ascii: "{")) {
+          throw RequestError(.invalid, "the payload is not a JSON object: \(error)")
+        }
+        if text.utf8.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) {
+          throw RequestError(.invalid, "the payload is empty")
+        }
+      }
     }
     do throws(ValueProblem) {
       return try value(of: sent)
     } catch {
       if case .type(let expected, _) = error {
-        throw RequestError(.invalid, "\(Excerpt(json.payload)) is not \(expected)")
+        throw RequestError(.invalid, "\(Excerpt(sent.payload)) is not \(expected)")
       }
       throw RequestError(.invalid, error.reason)
     }

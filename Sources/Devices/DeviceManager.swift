@@ -147,7 +147,10 @@ package actor DeviceManager {
 
   /// In the order of the configuration with which the gateway was started.
   package var adapters: [AdapterStatus] {
-    context.adapters.map { AdapterStatus(name: $0.name, state: $0.state) }
+    context.adapters.map { adapter in
+      AdapterStatus(
+        name: adapter.name, state: adapter.state, recovery: adapter.central.assumeIsolated { $0.recovery })
+    }
   }
   package var deviceCount: Int { registry.all.count }
   package var onlineCount: Int { registry.all.count { $0.description.isOnline } }
@@ -171,6 +174,7 @@ package actor DeviceManager {
     switch event {
     case .state(let state):
       adapterChanged(adapter, to: state)
+    case .recovery: engineChanged()
     case .seen(let peripheral):
       for number in scans.keys { scans[number]?.add(peripheral) }
       guard let device = device(of: peripheral) else { return }
@@ -267,8 +271,8 @@ package actor DeviceManager {
     registry.byID[id]?.setOwner(owner, handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)
   }
 
-  /// Whether a user has deleted the device where front ends announce it.
-  package func setDeleted(_ isDeleted: Bool, _ id: DeviceID) { registry.byID[id]?.setDeleted(isDeleted) }
+  /// A user has deleted the device where front ends announce it.
+  package func setDeleted(_ id: DeviceID) { registry.byID[id]?.setDeleted(true) }
 
   // MARK: Scans
 

@@ -17,8 +17,8 @@ package protocol FrontEnd: AnyObject, Sendable {
 /// Follows one device. Called synchronously on the loop, when the engine's own state is complete; it must not call back
 /// synchronously, except ``DeviceManager/storeID(of:)``.
 package protocol DeviceObserver: AnyObject, Sendable {
-  /// A reading, or a value that the engine has read for itself. On the path of every reading.
-  func received(_ reading: Reading)
+  /// A reading, or a value read back. On the path of every reading.
+  func reported(_ reading: Reading)
   func changed(_ change: DeviceChange, _ device: DeviceDescription)
   /// A command of an earlier run has its outcome.
   /// - Parameter sender: see ``Command/sender``.

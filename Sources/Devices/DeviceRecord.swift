@@ -85,114 +85,84 @@ package struct DeviceRecord: Sendable, Equatable {
 // MARK: As it is stored
 
 extension DeviceRecord {
+  /// The members of the stored object. What was advertised, or given by a sender, is not validated.
+  private static let keys: [ConfigurationKey<DeviceRecord>] = [
+    ConfigurationKey("id", \.id, .optional(.deviceID)),
+    ConfigurationKey("name", \.name, .optional(.anyText)),
+    ConfigurationKey("services", \.services, .list(of: .uuid)),
+    ConfigurationKey("manufacturers", \.manufacturers, .list(of: .anyInteger)),
+    ConfigurationKey("offered", \.sortedOffered, .optional(.list(of: .anyText))),
+    ConfigurationKey("model", \.model, .optional(.anyText)),
+    ConfigurationKey("firmware", \.firmware, .optional(.anyText)),
+    ConfigurationKey("serial", \.serial, .optional(.anyText)),
+    ConfigurationKey("changes", \.changes, .stored(DeviceOptions.init, \.json)),
+    ConfigurationKey("added", \.isAdded, .bool),
+    ConfigurationKey("removed", \.isRemoved, .bool),
+    ConfigurationKey("desired", \.desired, .byProperty(Desired.init, \.json)),
+    ConfigurationKey("waiting", \.waiting, .byProperty(Waiting.init, \.json)),
+    ConfigurationKey("deleted", \.isDeleted, .bool),
+    ConfigurationKey("revision", \.revision, .anyInteger),
+    ConfigurationKey("pending", \.isPending, .bool),
+    ConfigurationKey("last_seen", \.lastSeen, .optional(.anyInteger)),
+  ]
+
+  /// The same record is the same bytes.
+  private var sortedOffered: [String]? {
+    get { offered?.sorted() }
+    set { offered = newValue.map { Set($0) } }
+  }
+
   /// A JSON object; what is as in a new record is left out.
   package var bytes: [UInt8] {
-    let json: JSONValue = [
-      "id": id.map { .string($0.description) },
-      "name": name.map(JSONValue.string),
-      "services": services.isEmpty ? nil : .array(services.map { .string($0.description) }),
-      "manufacturers": manufacturers.isEmpty ? nil : .array(manufacturers.map(JSONValue.integer)),
-      // Sorted: the same record is the same bytes.
-      "offered": offered.map { .array($0.sorted().map(JSONValue.string)) },
-      "model": model.map(JSONValue.string),
-      "firmware": firmware.map(JSONValue.string),
-      "serial": serial.map(JSONValue.string),
-      "changes": changes.isEmpty ? nil : changes.json,
-      "added": isAdded ? .bool(true) : nil,
-      "removed": isRemoved ? .bool(true) : nil,
-      "desired": desired.isEmpty ? nil : .object(desired.mapValues(\.json)),
-      "waiting": waiting.isEmpty
-        ? nil : .object(waiting.mapValues { ["value": $0.value, "sender": $0.sender] }),
-      "deleted": isDeleted ? .bool(true) : nil,
-      "revision": revision == 0 ? nil : .integer(revision),
-      "pending": isPending ? .bool(true) : nil,
-      "last_seen": lastSeen.map(JSONValue.integer),
-    ]
-    return json.bytes
+    let new = DeviceRecord(address: address)
+    let members = Self.keys.compactMap { key in
+      key.write(self).flatMap { json in
+        json == key.write(new) ? nil : JSONObject.Member(name: key.name, value: json)
+      }
+    }
+    return JSONValue.object(JSONObject(members)).bytes
   }
 
   /// Reads a record. Keys of other versions are ignored; nil if it is not a record.
   package init?(address: BluetoothAddress, bytes: [UInt8]) {
     guard case .object(let object) = try? JSONParser.parse(bytes) else { return nil }
-    do throws(Broken) {
-      self = try DeviceRecord(address, object)
-    } catch {
-      return nil
+    self.init(address: address)
+    var errors: [ConfigurationError] = []
+    for key in Self.keys {
+      if let json = object[key.name] { key.read(json, &self, .root, &errors) }
     }
-  }
-
-  private init(_ address: BluetoothAddress, _ object: JSONObject) throws(Broken) {
-    self.address = address
-    id = try object.value("id", .deviceID)
-    name = try object.member("name", as: Self.text)
-    services = try object.member("services", as: Self.texts)?.compactMap { BluetoothUUID($0) } ?? []
-    manufacturers = try object.member("manufacturers", as: Self.integers) ?? []
-    offered = try object.member("offered", as: Self.texts).map { Set($0) }
-    model = try object.member("model", as: Self.text)
-    firmware = try object.member("firmware", as: Self.text)
-    serial = try object.member("serial", as: Self.text)
-    changes = try object.member("changes", as: DeviceOptions.init) ?? DeviceOptions()
-    isAdded = try object.value("added", .bool) ?? false
-    isRemoved = try object.value("removed", .bool) ?? false
-    for member in try object.member("desired", as: Self.object)?.members ?? [] {
-      guard let value = Desired(member.value) else { throw Broken() }
-      desired[member.name] = value
-    }
-    for member in try object.member("waiting", as: Self.object)?.members ?? [] {
-      guard let value = member.value["value"] else { throw Broken() }
-      waiting[member.name] = Waiting(value: value, sender: member.value["sender"])
-    }
-    isDeleted = try object.value("deleted", .bool) ?? false
-    revision = try object.member("revision", as: Self.integer) ?? 0
-    isPending = try object.value("pending", .bool) ?? false
-    lastSeen = try object.member("last_seen", as: Self.integer)
-  }
-
-  // Advertised, or given by a sender: not validated.
-  private static func text(_ json: JSONValue) -> String? {
-    if case .string(let text) = json { text } else { nil }
-  }
-
-  private static func texts(_ json: JSONValue) -> [String]? { list(json, text) }
-
-  private static func integers(_ json: JSONValue) -> [Int]? { list(json, integer) }
-
-  private static func integer(_ json: JSONValue) -> Int? {
-    if case .integer(let number) = json { number } else { nil }
-  }
-
-  private static func list<Element>(_ json: JSONValue, _ read: (JSONValue) -> Element?) -> [Element]? {
-    guard case .array(let elements) = json else { return nil }
-    let values = elements.compactMap(read)
-    return values.count == elements.count ? values : nil
-  }
-
-  private static func object(_ json: JSONValue) -> JSONObject? {
-    if case .object(let object) = json { object } else { nil }
+    guard errors.isEmpty else { return nil }
   }
 }
 
-/// A member has an invalid value.
-private struct Broken: Error {}
-
-extension JSONObject {
-  /// The member, by the rule that a user's would have to follow; nil when there is none.
-  fileprivate func value<Value>(
-    _ name: String, _ rule: ConfigurationRule<Value>
-  ) throws(Broken) -> Value? {
-    var errors: [ConfigurationError] = []
-    guard let json = self[name] else { return nil }
-    guard let value = rule.read(json, nil, .root, &errors), errors.isEmpty else { throw Broken() }
-    return value
+extension ConfigurationRule {
+  fileprivate static func stored(
+    _ read: @escaping @Sendable (JSONValue) -> Value?, _ write: @escaping @Sendable (Value) -> JSONValue
+  ) -> Self {
+    ConfigurationRule(shape: .any, parse: read, write: write)
   }
 
-  fileprivate func member<Value>(
-    _ name: String, as read: (JSONValue) -> Value?
-  ) throws(Broken) -> Value? {
-    guard let json = self[name] else { return nil }
-    guard let value = read(json) else { throw Broken() }
-    return value
+  fileprivate static func byProperty<Element>(
+    _ read: @escaping @Sendable (JSONValue) -> Element?, _ write: @escaping @Sendable (Element) -> JSONValue
+  ) -> Self where Value == [String: Element] {
+    .stored(
+      { json in
+        guard case .object(let object) = json else { return nil }
+        let values = object.members.compactMap { member in read(member.value).map { (member.name, $0) } }
+        return values.count == object.members.count ? Dictionary(values) { $1 } : nil
+      },
+      { .object($0.mapValues(write)) })
   }
+}
+
+extension ConfigurationRule<String> {
+  fileprivate static var anyText: Self {
+    .stored({ if case .string(let text) = $0 { text } else { nil } }, JSONValue.string)
+  }
+}
+
+extension ConfigurationRule<Int> {
+  fileprivate static var anyInteger: Self { .integer(.min ... .max) }
 }
 
 extension DeviceRecord.Desired {
@@ -203,5 +173,14 @@ extension DeviceRecord.Desired {
   init?(_ json: JSONValue) {
     guard let value = json["value"] else { return nil }
     self.init(value: value, source: json["source"] == nil ? .command : .request)
+  }
+}
+
+extension DeviceRecord.Waiting {
+  var json: JSONValue { ["value": value, "sender": sender] }
+
+  init?(_ json: JSONValue) {
+    guard let value = json["value"] else { return nil }
+    self.init(value: value, sender: json["sender"])
   }
 }

@@ -1,5 +1,4 @@
 import BlueZ
-import EventLoop
 
 /// The session's link, from the choice of the adapter to its end.
 extension DeviceSession {

@@ -57,7 +57,7 @@ final class DeviceSession: @unchecked Sendable {
   // MARK: Inputs
 
   /// A reading that shows that the link is alive. Called for every notification.
-  func readingReceived() { machine.received(at: .now) }
+  func readingReceived() { machine.readingReceived(at: .now) }
 
   func setPairing(_ mode: Configuration.PairingMode) { machine.setPairing(mode) }
   /// There is a bond now, or one that could not be deleted.

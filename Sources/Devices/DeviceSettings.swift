@@ -13,12 +13,12 @@ package enum ValueSource: String, Sendable {
   case request
 }
 
-/// A value, and where it comes from.
-package struct Sourced<Value: Sendable & Equatable>: Sendable, Equatable {
-  package let value: Value
+/// The value that a property is to hold, if any, and where it comes from.
+package struct SourcedValue: Sendable, Equatable {
+  package let value: Value?
   package let source: ValueSource
 
-  package init(_ value: Value, _ source: ValueSource) {
+  init(_ value: Value?, _ source: ValueSource) {
     self.value = value
     self.source = source
   }
@@ -120,11 +120,11 @@ extension DeviceSettings {
   }
 
   /// The value that the property is to hold, by the configuration and what commands and requests set.
-  package func desired(_ property: String, _ record: DeviceRecord?) -> Sourced<Value?> {
-    if let waiting = waiting(property, record) { return Sourced(waiting.value, .command) }
-    if let value = override(property, record) { return Sourced(value.value, value.source) }
+  package func desired(_ property: String, _ record: DeviceRecord?) -> SourcedValue {
+    if let waiting = waiting(property, record) { return SourcedValue(waiting.value, .command) }
+    if let value = override(property, record) { return SourcedValue(value.value, value.source) }
     let configured = desired[property]
-    return Sourced(configured, configured == nil ? .default : .configuration)
+    return SourcedValue(configured, configured == nil ? .default : .configuration)
   }
 
   /// What a command or a request set, in this run or an earlier one; nil where it does not fit the property (any more).

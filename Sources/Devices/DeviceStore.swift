@@ -1,4 +1,3 @@
-import Configuration
 import EventLoop
 import GATT
 import JSON

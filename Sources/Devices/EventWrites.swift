@@ -72,7 +72,7 @@ struct EventWrites: WriteMachine {
   }
 
   /// An event has no desired value.
-  mutating func setDesired(_ value: EncodedValue?, supersedesCommands: Bool) -> [WriteAction] { [] }
+  mutating func apply(_ value: EncodedValue?, supersedesCommands: Bool) -> [WriteAction] { [] }
 
   mutating func handOver(desired: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction] {
     abandon { _ in .takenOver() }

@@ -43,7 +43,7 @@ struct Liveness: Sendable {
   }
 
   /// On the path of every notification.
-  mutating func received(at now: Moment) {
+  mutating func readingReceived(at now: Moment) {
     lastSignOfLife = now
     hasReading = true
     if let next = nextPeriod {

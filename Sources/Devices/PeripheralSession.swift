@@ -1,4 +1,3 @@
-import BlueZ
 import Configuration
 import EventLoop
 
@@ -32,8 +31,8 @@ package struct PeripheralSession: Sendable {
   ///   - isOnDemand: whether each link is ended when there is nothing more to do.
   ///   - spread: the random share of each wait.
   init(
-    now: Moment, interval: Duration? = .seconds(1), isOnDemand: Bool = false,
-    pairing: Configuration.PairingMode = .ask, spread: Double = 0.3
+    now: Moment, interval: Duration?, isOnDemand: Bool, pairing: Configuration.PairingMode,
+    spread: Double = 0.3
   ) {
     liveness = Liveness(now: now, period: isOnDemand ? nil : interval)
     self.isOnDemand = isOnDemand
@@ -82,7 +81,7 @@ package struct PeripheralSession: Sendable {
   // MARK: The link
 
   /// A reading: on the path of every notification.
-  mutating func received(at now: Moment) { liveness.received(at: now) }
+  mutating func readingReceived(at now: Moment) { liveness.readingReceived(at: now) }
 
   /// The peripheral sends a reading every `milliseconds` from its next sample on.
   mutating func setPeriod(_ milliseconds: Int, _ seen: Snapshot) -> [Action] {

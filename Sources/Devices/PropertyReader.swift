@@ -1,5 +1,3 @@
-import BlueZ
-
 /// Reads one property of a device on request.
 ///
 /// While one read is in flight, all further ones wait for the next, so that each gets a value that was read after it was

@@ -25,7 +25,7 @@ final class PropertyWriter: @unchecked Sendable {
     switch property.kind {
     case .state:
       machine = StateWrites(
-        desired: desired.effective.flatMap { try? property.encode($0) },
+        toApply: desired.effective.flatMap { try? property.encode($0) },
         waiting: Self.restored(desired.waiting, property, device), mode: property.writeMode,
         isReadable: property.isReadable)
     case .event:
@@ -84,7 +84,7 @@ final class PropertyWriter: @unchecked Sendable {
 
   private func applyDesired(supersedesCommands: Bool = false) {
     let value = desired.effective.flatMap { try? property.encode($0) }
-    feed { $0.setDesired(value, supersedesCommands: supersedesCommands) }
+    feed { $0.apply(value, supersedesCommands: supersedesCommands) }
   }
 
   /// Another gateway serves the device now: commands here are ended, or left to it.
@@ -141,8 +141,8 @@ final class PropertyWriter: @unchecked Sendable {
         let result = await read(on: central)
         feed { $0.read(operation, result) }
       }
-    case .valueRead(let value):
-      channel.wasReadBack(value.value)
+    case .readBack(let value):
+      channel.readBack(value.value)
     case .completed(let command, let outcome, let isDesired):
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
       if property.kind == .state { updateDesired(command, outcome, isDesired) }

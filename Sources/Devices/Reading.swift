@@ -1,4 +1,5 @@
 import GATT
+import Log
 
 /// A value that a device sent, or that was read from it.
 package struct Reading: Sendable {
@@ -6,7 +7,7 @@ package struct Reading: Sendable {
   package let property: Int
   package let value: Value
   package let time: Timestamp
-  /// Counts the device's readings of this run, whatever their property; nil for what the engine read for itself, after
-  /// a write or on a new link: only the property's value, not a reading.
+  /// Counts the device's readings of this run, whatever their property; nil for a value read back, after a write or on a
+  /// new link: only the property's value, not a reading.
   package let sequence: UInt64?
 }

@@ -7,7 +7,7 @@ struct StateWrites: WriteMachine {
   /// What a write is for.
   private enum Purpose {
     case command(TrackedCommand)
-    /// Applies the desired value, on a new link or after it has changed.
+    /// Applies ``toApply``, on a new link or after it has changed.
     case apply(EncodedValue)
 
     var value: EncodedValue {
@@ -45,24 +45,24 @@ struct StateWrites: WriteMachine {
   private var waiting: TrackedCommand?
   /// The last one that was begun.
   private var operation = WriteOperation.none
-  /// Whether the desired value is still to be applied on this link.
+  /// Whether ``toApply`` is still to be applied on this link.
   private var mustApply = false
 
-  /// The value that is applied on every link: the last one set by a command or a request, else the configured one.
-  private(set) var desired: EncodedValue?
+  /// ``DesiredValue/effective`` as bytes, applied on every link; nil leaves the device as it is.
+  private(set) var toApply: EncodedValue?
   /// The outcome of a write without read-back; nil in the mode `confirm`.
   private let unconfirmed: Outcome?
   private let isReadable: Bool
 
   /// - Parameters:
-  ///   - desired: the initial desired value; nil leaves the device as it is.
+  ///   - toApply: its value at first.
   ///   - waiting: a command of an earlier run.
   ///   - isReadable: whether the value can be read.
   init(
-    desired: EncodedValue? = nil, waiting: EncodedCommand? = nil, mode: Property.WriteMode = .confirm,
+    toApply: EncodedValue? = nil, waiting: EncodedCommand? = nil, mode: Property.WriteMode = .confirm,
     isReadable: Bool = true
   ) {
-    self.desired = desired
+    self.toApply = toApply
     self.waiting = waiting.map { TrackedCommand(command: $0, isPendingReported: true, isRestored: true) }
     self.isReadable = isReadable
     unconfirmed =
@@ -79,7 +79,7 @@ struct StateWrites: WriteMachine {
 
   mutating func linkUp() -> [WriteAction] {
     guard case .absent = state else { return [] }
-    mustApply = desired != nil
+    mustApply = toApply != nil
     guard isReadable else { return startNext() }
     state = .reading
     operation = operation.next
@@ -117,14 +117,14 @@ struct StateWrites: WriteMachine {
     return [.completed(command, command.expired)]
   }
 
-  mutating func setDesired(_ value: EncodedValue?, supersedesCommands: Bool) -> [WriteAction] {
+  mutating func apply(_ value: EncodedValue?, supersedesCommands: Bool) -> [WriteAction] {
     var actions: [WriteAction] = []
     if supersedesCommands {
       if let superseded = waiting { actions.append(.completed(superseded.command, .superseded)) }
       waiting = nil
       supersedeCommandInFlight()
     }
-    desired = value
+    toApply = value
     // Even if the last read returned this value: an unanswered write may have changed it since.
     mustApply = value != nil
     switch state {
@@ -160,14 +160,14 @@ struct StateWrites: WriteMachine {
       valueIsKnown(value)
       let outcome: Outcome =
         value == purpose.value ? .applied(actual: value.value) : .adjusted(actual: value.value)
-      return succeed(purpose, outcome) + [.valueRead(value)] + startNext()
+      return succeed(purpose, outcome) + [.readBack(value)] + startNext()
     case .notConfirmed:
       return succeed(purpose, unconfirmed ?? .accepted) + startNext()
     case .notWritten(let failure):
       return fail(purpose, failure, while: "the write")
     case .notReadBack(let failure):
       // The command fails, but the device may hold its value: the desired value is written again.
-      if case .command = purpose { mustApply = desired != nil }
+      if case .command = purpose { mustApply = toApply != nil }
       return fail(purpose, failure, while: "the read-back")
     }
   }
@@ -179,7 +179,7 @@ struct StateWrites: WriteMachine {
     switch result {
     case .success(let value):
       valueIsKnown(value)
-      return [.valueRead(value)] + startNext()
+      return [.readBack(value)] + startNext()
     case .failure(.linkLost):
       return linkDown()
     case .failure(.timeout):
@@ -209,10 +209,10 @@ struct StateWrites: WriteMachine {
     if let tracked = waiting {
       waiting = nil
       purpose = .command(tracked)
-    } else if mustApply, let desired {
+    } else if mustApply, let toApply {
       // Once per link, as a device that rounds the value would be written to for ever.
       mustApply = false
-      purpose = .apply(desired)
+      purpose = .apply(toApply)
     } else {
       state = .idle
       return []
@@ -229,7 +229,7 @@ struct StateWrites: WriteMachine {
     case .command(let tracked):
       if tracked.isSuperseded { return [.completed(tracked.command, outcome)] }
       // Not written again if the device has adjusted it, as it would adjust it again.
-      desired = tracked.command.value
+      toApply = tracked.command.value
       mustApply = false
       return [.completed(tracked.command, outcome, isDesired: true)]
     }
@@ -237,7 +237,7 @@ struct StateWrites: WriteMachine {
 
   /// The device holds `value`: if that is the desired value, it need not be written.
   private mutating func valueIsKnown(_ value: EncodedValue) {
-    if value == desired { mustApply = false }
+    if value == toApply { mustApply = false }
   }
 
   /// Whether a newer command or request replaces the value of the command in flight.
@@ -264,7 +264,7 @@ struct StateWrites: WriteMachine {
     var actions: [WriteAction] = []
     switch purpose {
     // Not reported if the value is no longer the desired one.
-    case .apply(let value): if value == desired { actions = [.applyFailed(value, failure)] }
+    case .apply(let value): if value == toApply { actions = [.applyFailed(value, failure)] }
     case .command(let tracked): actions = [.completed(tracked.command, outcome)]
     }
     return actions + (failure == .timeout ? abandonLink() : startNext())

@@ -17,10 +17,10 @@ protocol WriteMachine: Sendable {
   /// The link has ended, or no longer offers the property. Has no effect when repeated.
   mutating func linkDown() -> [WriteAction]
   mutating func command(_ command: EncodedCommand) -> [WriteAction]
-  /// Sets the desired value, and applies it at once if there is a link; nil: leave the device as it is.
+  /// Sets the value that is applied on every link, at once if there is one; nil: leave the device as it is.
   /// - Parameter supersedesCommands: of commands and requests the latest wins: a command that waits is superseded, and
   ///   one in flight is answered and then undone. Otherwise unfinished commands go on.
-  mutating func setDesired(_ value: EncodedValue?, supersedesCommands: Bool) -> [WriteAction]
+  mutating func apply(_ value: EncodedValue?, supersedesCommands: Bool) -> [WriteAction]
   /// Another gateway owns the device now.
   /// - Parameters:
   ///   - desired: the value that a command or a request has set there, or that waits there; nil: none.
@@ -56,8 +56,8 @@ enum WriteAction: Sendable {
   case read(WriteOperation)
   /// A command has this outcome; `isDesired`: its value is the desired one now.
   case completed(EncodedCommand, Outcome, isDesired: Bool = false)
-  /// The value that was read from the device.
-  case valueRead(EncodedValue)
+  /// The value was read, after a write or on a new link.
+  case readBack(EncodedValue)
   /// Log that the desired value could not be applied. It is tried again on the next link.
   case applyFailed(EncodedValue, WriteFailure)
   /// The device does not answer: end the link. Call ``WriteMachine/linkUp()`` on the next one.

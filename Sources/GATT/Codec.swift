@@ -53,12 +53,8 @@ public struct Codec: Sendable {
   public static let int8 = Codec(builtIn: .scalar(Scalar(.int8)))
   /// One byte.
   public static let uint8 = Codec(builtIn: .scalar(Scalar(.uint8)))
-  /// Two bytes, little-endian, two's complement.
-  public static let int16 = Codec(builtIn: .scalar(Scalar(.int16)))
   /// Two bytes, little-endian.
   public static let uint16 = Codec(builtIn: .scalar(Scalar(.uint16)))
-  /// Four bytes, little-endian.
-  public static let uint32 = Codec(builtIn: .scalar(Scalar(.uint32)))
   /// One byte, 0 or 1.
   public static let bool = Codec(builtIn: .scalar(Scalar(.bool)))
   /// UTF-8 text of any length.

@@ -60,16 +60,6 @@ extension ProfileError: CustomStringConvertible {
     }
   }
 
-  /// The property that is wrong; nil: the profile itself.
-  public var property: String? {
-    switch self {
-    case .property(let name, _), .duplicateProperty(let name), .sameCharacteristic(_, let name),
-      .sameEntity(_, let name):
-      name
-    case .noProperties, .unknownProperty, .aliveIsSilent, .alivePeriodIsNone: nil
-    }
-  }
-
   /// A sentence for the author of a profile.
   public var description: String {
     switch self {

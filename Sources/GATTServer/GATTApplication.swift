@@ -70,12 +70,12 @@ struct GATTApplication: Sendable {
   /// The interfaces of an object with their properties; none for an unknown path.
   func interfaces(of path: String) -> [(name: String, properties: [(String, DBusValue)])] {
     if let service = services.first(where: { $0.path == path }) {
-      return [(BlueZName.gattService, [("UUID", .string(service.uuid)), ("Primary", .boolean(true))])]
+      return [(BlueZServerName.gattService, [("UUID", .string(service.uuid)), ("Primary", .boolean(true))])]
     }
     guard let characteristic = characteristics[path] else { return [] }
     return [
       (
-        BlueZName.characteristic,
+        BlueZServerName.characteristic,
         [
           ("UUID", .string(characteristic.content.uuid.description)),
           ("Service", .objectPath(characteristic.service)),

@@ -114,9 +114,9 @@ package actor GATTServer {
   }
 
   private static let rules = [
-    "type='signal',sender='\(DBusName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.busName)'",
-    "type='signal',sender='\(BlueZName.busName)',interface='\(DBusName.objectManager)'",
-    "type='signal',sender='\(BlueZName.busName)',interface='\(DBusName.properties)',arg0='\(BlueZName.adapter)'",
+    "type='signal',sender='\(DBusName.bus)',member='NameOwnerChanged',arg0='\(BlueZServerName.busName)'",
+    "type='signal',sender='\(BlueZServerName.busName)',interface='\(DBusName.objectManager)'",
+    "type='signal',sender='\(BlueZServerName.busName)',interface='\(DBusName.properties)',arg0='\(BlueZServerName.adapter)'",
   ]
 
   private func report(serving address: String) {

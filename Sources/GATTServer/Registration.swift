@@ -32,19 +32,20 @@ final class Registration {
     try await rename(from: properties, on: bus, for: server)
     do {
       try await register(
-        "RegisterApplication", BlueZName.gattManager, GATTApplication.path, on: bus, for: server)
-    } catch let error as DBusError where error.name == BlueZName.alreadyExists {
+        "RegisterApplication", BlueZServerName.gattManager, GATTApplication.path, on: bus, for: server)
+    } catch let error as DBusError where error.name == BlueZServerName.alreadyExists {
       // It is still registered from before the adapter was powered off.
     }
     do {
       try await register(
-        "RegisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus, for: server)
-    } catch let error as DBusError where error.name == BlueZName.alreadyExists {
+        "RegisterAdvertisement", BlueZServerName.advertisingManager, Advertisement.path, on: bus, for: server)
+    } catch let error as DBusError where error.name == BlueZServerName.alreadyExists {
       // The advertisement may have ended when the adapter was powered off.
       try await unregister(
-        "UnregisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus, for: server)
+        "UnregisterAdvertisement", BlueZServerName.advertisingManager, Advertisement.path, on: bus,
+        for: server)
       try await register(
-        "RegisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus, for: server)
+        "RegisterAdvertisement", BlueZServerName.advertisingManager, Advertisement.path, on: bus, for: server)
     }
     return properties["Address"]?.text ?? ""
   }
@@ -54,8 +55,8 @@ final class Registration {
   ) async throws(DBusError) {
     _ = try await bus.call(
       DBusCall(
-        "Set", on: DBusName.properties, of: adapterPath, at: BlueZName.busName,
-        [.string(BlueZName.adapter), .string(name), .variant(value)]),
+        "Set", on: DBusName.properties, of: adapterPath, at: BlueZServerName.busName,
+        [.string(BlueZServerName.adapter), .string(name), .variant(value)]),
       timeout: Self.answer)
   }
 
@@ -92,7 +93,7 @@ final class Registration {
     let reply: [DBusValue]
     do throws(DBusError) {
       reply = try await bus.call(
-        DBusCall("GetManagedObjects", on: DBusName.objectManager, of: "/", at: BlueZName.busName),
+        DBusCall("GetManagedObjects", on: DBusName.objectManager, of: "/", at: BlueZServerName.busName),
         timeout: Self.answer)
     } catch {
       guard let name = error.name else { throw error }
@@ -102,16 +103,17 @@ final class Registration {
     }
     let objects = reply.first?.map ?? [:]
     guard let interfaces = objects[adapterPath]?.map else {
-      let names = objects.filter { $0.value.map?[BlueZName.adapter] != nil }.keys.sorted()
+      let names = objects.filter { $0.value.map?[BlueZServerName.adapter] != nil }.keys.sorted()
         .map { $0.split(separator: "/").last ?? "" }
       throw RegistrationError(
         "there is no adapter \(adapter) "
           + (names.isEmpty ? "(plug one in)" : "(there is \(names.joined(separator: ", ")): use --adapter)"))
     }
-    for manager in [BlueZName.gattManager, BlueZName.advertisingManager] where interfaces[manager] == nil {
+    for manager in [BlueZServerName.gattManager, BlueZServerName.advertisingManager]
+    where interfaces[manager] == nil {
       throw RegistrationError("\(adapter) cannot be a peripheral: bluetoothd has no \(manager) for it")
     }
-    return interfaces[BlueZName.adapter]?.map ?? [:]
+    return interfaces[BlueZServerName.adapter]?.map ?? [:]
   }
 
   /// bluetoothd calls the exported objects before it answers; the server replies meanwhile.
@@ -124,7 +126,7 @@ final class Registration {
         method, manager, [.objectPath(path), .properties([:])], timeout: Self.registration, on: bus,
         for: server)
     } catch {
-      guard error.name != BlueZName.alreadyExists, error != .disconnected else { throw error }
+      guard error.name != BlueZServerName.alreadyExists, error != .disconnected else { throw error }
       throw RegistrationError("\(method) failed on \(adapter): \(error)")
     }
   }
@@ -147,7 +149,8 @@ final class Registration {
     on bus: DBusConnection, for server: isolated GATTServer
   ) async throws(DBusError) {
     _ = try await bus.call(
-      DBusCall(method, on: manager, of: adapterPath, at: BlueZName.busName, arguments), timeout: timeout)
+      DBusCall(method, on: manager, of: adapterPath, at: BlueZServerName.busName, arguments), timeout: timeout
+    )
   }
 
   /// The adapter has been powered on or off, or is gone.
@@ -162,9 +165,10 @@ final class Registration {
   func withdraw(isRegistered: Bool, on bus: DBusConnection, for server: isolated GATTServer) async {
     if isRegistered {
       try? await unregister(
-        "UnregisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus, for: server)
+        "UnregisterAdvertisement", BlueZServerName.advertisingManager, Advertisement.path, on: bus,
+        for: server)
       try? await unregister(
-        "UnregisterApplication", BlueZName.gattManager, GATTApplication.path, on: bus, for: server)
+        "UnregisterApplication", BlueZServerName.gattManager, GATTApplication.path, on: bus, for: server)
     }
     guard let originalAlias else { return }
     do throws(DBusError) {

@@ -50,9 +50,9 @@ struct ServedObjects: Sendable {
         return .error("org.freedesktop.DBus.Error.InvalidArgs", "No such property")
       }
       return .reply(.variant(value))
-    case (BlueZName.advertisement, "Release") where call.path == Advertisement.path:
+    case (BlueZServerName.advertisement, "Release") where call.path == Advertisement.path:
       return Outcome(answer: .reply([]), hasReleased: true)
-    case (BlueZName.characteristic, _):
+    case (BlueZServerName.characteristic, _):
       guard let characteristic = application.characteristics[call.path] else {
         return .error(DBusName.unknownObject, "No such characteristic")
       }
@@ -68,7 +68,7 @@ struct ServedObjects: Sendable {
 
   private func properties(_ path: String, _ interface: String?) -> [(String, DBusValue)] {
     if path == Advertisement.path {
-      return interface == BlueZName.advertisement ? advertisement.properties : []
+      return interface == BlueZServerName.advertisement ? advertisement.properties : []
     }
     return application.interfaces(of: path).first { $0.name == interface }?.properties ?? []
   }
@@ -143,7 +143,7 @@ struct ServedObjects: Sendable {
     application.path(of: handle).map { path in
       DBusSignal(
         "PropertiesChanged", on: DBusName.properties, of: path,
-        [.string(BlueZName.characteristic), .properties(["Value": .bytes(bytes)]), .strings([])])
+        [.string(BlueZServerName.characteristic), .properties(["Value": .bytes(bytes)]), .strings([])])
     }
   }
 }

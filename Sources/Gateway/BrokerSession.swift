@@ -1,5 +1,4 @@
 import EventLoop
-import GATT
 import MQTT
 
 /// A connection to the broker for one command, and what that has learned from it.

@@ -17,6 +17,7 @@ actor Gateway {
   private let path: String
   private var configuration: Configuration
   private let state: StateDatabase
+  private let run: StateSection
   private let engine: DeviceManager
   private let bridge: Bridge
   private let homeAssistant: HomeAssistantDiscovery
@@ -31,13 +32,16 @@ actor Gateway {
     self.loop = loop
     self.id = id
     self.state = state
+    run = state.section("run")
     self.serviceManager = serviceManager
     configuration = file.configuration
     path = file.path
     engine = DeviceManager(configuration, gateway: id, state: state.section("devices"), loop: loop)
     let reloader = Reloader()
     bridge = Bridge(
-      configuration, gateway: id, engine: engine, state: state, loop: loop,
+      configuration, gateway: id, engine: engine, state: state,
+      spool: configuration.spool.isEnabled ? StateFolder.spool(of: id, StateFolder.environment) : nil,
+      loop: loop,
       reload: { reply in reloader.gateway?.assumeIsolated { $0.reload(reply) } })
     homeAssistant = HomeAssistantDiscovery(configuration, bridge, state.section("home_assistant"))
     bridge.add(homeAssistant)
@@ -56,6 +60,12 @@ actor Gateway {
 
   /// Runs until ``stop()``; then ends every link, publishes `offline`, and returns within 5 s.
   func serve() async {
+    if let started = run.records[Self.started] {
+      log.warning(
+        "the last run has not ended by itself: a crash, or a power failure; readings of its last second may be lost",
+        ["started": String(decoding: started, as: UTF8.self)])
+    }
+    run.put(Self.started, Array(Timestamp.now.description.utf8))
     await bridge.start()
     homeAssistant.start()
     await engine.add(bridge)
@@ -72,8 +82,12 @@ actor Gateway {
       await shutDown()
     }
     running.cancel()
+    run.put(Self.started, nil)
     state.close()
   }
+
+  /// The key of the time when a run that has not ended was started.
+  private static let started = "started"
 
   /// Opens the socket for the command line, also after another gateway has closed it.
   private func listen() async {

@@ -1,11 +1,8 @@
-import BlueZ
-import Bridge
 import Configuration
 import Devices
 import EventLoop
 import GATT
 import Glibc
-import HomeAssistant
 import JSON
 import Log
 import Store

@@ -1,5 +1,4 @@
 import Configuration
-import Control
 import Glibc
 
 /// Where gateways have their sockets for the command line.
@@ -39,9 +38,7 @@ enum RuntimeFolder {
   private static let suffix = ".sock"
 
   /// The sockets of this user's gateways and of the service that exist, whether or not a gateway listens.
-  static func sockets(
-    _ environment: [String: String], service: String = service
-  ) -> [(gateway: String, path: String)] {
+  static func sockets(_ environment: [String: String]) -> [(gateway: String, path: String)] {
     var folders = [path(environment)].compactMap { $0 }
     if environment["RUNTIME_DIRECTORY"] == nil, !folders.contains(service) { folders.append(service) }
     return folders.flatMap(gateways)

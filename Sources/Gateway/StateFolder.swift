@@ -29,6 +29,11 @@ enum StateFolder {
     path(environment).map { below($0, "\(gateway).db") }
   }
 
+  /// The file of readings that the broker has not acknowledged; nil when there is no folder for it.
+  static func spool(of gateway: GatewayID, _ environment: [String: String]) -> String? {
+    path(environment).map { below($0, "\(gateway).spool") }
+  }
+
   /// The state database that `check` reads: the service's, unless there is `$STATE_DIRECTORY` or the user has one.
   /// - Returns: the path, whether there is such a file, and beside a user's own the path of the service's, if there is
   ///   one; nil when there is no folder for any.

@@ -1,5 +1,4 @@
 import Configuration
-import Bridge
 import Configuration
 import JSON
 import MQTT

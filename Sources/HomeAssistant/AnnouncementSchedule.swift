@@ -1,9 +1,5 @@
-import Bridge
-import Configuration
-import Devices
 import EventLoop
 import GATT
-import MQTT
 
 /// Something to announce to Home Assistant.
 enum Announcement: Sendable, Hashable {

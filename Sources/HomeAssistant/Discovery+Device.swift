@@ -3,7 +3,6 @@ import Configuration
 import Devices
 import GATT
 import JSON
-import MQTT
 
 extension Discovery {
   /// The document of a device that this gateway owns.
@@ -76,7 +75,7 @@ extension Discovery {
       // Needed most while the device is offline.
       .button(
         "reconnect", name: "Reconnect", command: self.topics.bridgeRequest("device/reconnect"),
-        request: ["id": .string(device.id.description)], category: "diagnostic", deviceClass: "restart",
+        request: ["id": .string(device.id.description)], deviceClass: "restart",
         availability: [self.topics.bridgeState]),
     ]
   }

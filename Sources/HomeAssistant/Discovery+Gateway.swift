@@ -1,5 +1,4 @@
 import Bridge
-import Configuration
 import Devices
 import EventLoop
 import JSON
@@ -88,13 +87,13 @@ extension Discovery {
   private func buttonsOfGateway(_ adapters: [String]) -> [DiscoveryComponent] {
     [
       .button(
-        "scan", name: "Scan", command: topics.bridgeRequest("scan"), request: [:], category: "diagnostic")
+        "scan", name: "Scan", command: topics.bridgeRequest("scan"), request: [:])
     ]
       + adapters.enumerated().map { index, adapter in
         .button(
           Self.key("restart", of: index, adapters), name: Self.name("Restart adapter", of: index, adapters),
           command: topics.bridgeRequest("adapter/reset"), request: ["adapter": .string(adapter)],
-          category: "diagnostic", deviceClass: "restart")
+          deviceClass: "restart")
       }
   }
 }

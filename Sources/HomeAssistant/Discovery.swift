@@ -1,6 +1,4 @@
 import Bridge
-import Configuration
-import Devices
 import GATT
 import JSON
 import MQTT

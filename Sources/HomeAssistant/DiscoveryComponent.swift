@@ -1,5 +1,3 @@
-import Bridge
-import Configuration
 import JSON
 import MQTT
 
@@ -15,8 +13,8 @@ struct DiscoveryComponent {
 
   /// A value, as a topic has it or as `template` takes it out of the payload.
   static func sensor(
-    _ key: String, name: String, topic: TopicName, template: InfoTemplate? = nil, deviceClass: String? = nil,
-    stateClass: String? = nil, unit: String? = nil, category: String? = nil, options: [String]? = nil
+    _ key: String, name: String, topic: TopicName, template: InfoTemplate?, deviceClass: String? = nil,
+    stateClass: String? = nil, unit: String? = nil, category: String?, options: [String]? = nil
   ) -> DiscoveryComponent {
     DiscoveryComponent(
       key: key, platform: .sensor,
@@ -48,7 +46,7 @@ struct DiscoveryComponent {
   /// - Parameter step: between the numbers that Home Assistant offers, which allows none below 0.001.
   static func number(
     _ key: String, name: String, topic: TopicName, command: TopicName, range: ClosedRange<Double>,
-    step: Double, mode: String, deviceClass: String? = nil, unit: String? = nil, category: String? = nil
+    step: Double, mode: String, deviceClass: String?, unit: String?, category: String?
   ) -> DiscoveryComponent {
     DiscoveryComponent(
       key: key, platform: .number,
@@ -138,7 +136,7 @@ struct DiscoveryComponent {
   static func `switch`(
     _ key: String, name: String, topic: TopicName?, template: InfoTemplate? = nil, command: TopicName,
     on: String, off: String, states: (on: String, off: String)? = nil, deviceClass: String? = nil,
-    category: String? = nil, availability: [TopicName]? = nil
+    category: String?, availability: [TopicName]? = nil
   ) -> DiscoveryComponent {
     DiscoveryComponent(
       key: key, platform: .switch,
@@ -196,13 +194,13 @@ struct DiscoveryComponent {
   ///
   /// - Parameter availability: nil: the same as for the other entities.
   static func button(
-    _ key: String, name: String, command: TopicName, request: JSONValue, category: String,
-    deviceClass: String? = nil, availability: [TopicName]? = nil
+    _ key: String, name: String, command: TopicName, request: JSONValue, deviceClass: String? = nil,
+    availability: [TopicName]? = nil
   ) -> DiscoveryComponent {
     DiscoveryComponent(
       key: key, platform: .button,
       members: [
-        "name": .string(name), "dev_cla": deviceClass.map(JSONValue.string), "ent_cat": .string(category),
+        "name": .string(name), "dev_cla": deviceClass.map(JSONValue.string), "ent_cat": "diagnostic",
         "cmd_t": .string(command.string),
         "pl_prs": .string(String(decoding: request.bytes, as: UTF8.self)),
         "avty": availability.map(JSONValue.availability),

@@ -1,5 +1,3 @@
-import Bridge
-import Configuration
 import EventLoop
 import JSON
 import MQTT

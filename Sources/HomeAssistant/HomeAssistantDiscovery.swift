@@ -8,7 +8,7 @@ import MQTT
 import Store
 
 /// Announces the devices that this gateway owns, and the gateway, to Home Assistant, and removes what is gone.
-package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable {
+package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   /// Between two documents of one device: Home Assistant loses parts of one that comes while it sets up the entities of
@@ -183,7 +183,7 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
       "deleted in Home Assistant: announced again when it is added with device/add", publisher.fields)
     if owner != .this { store[address] = nil }
     let id = publisher.device.id
-    context.engine.assumeIsolated { $0.setDeleted(true, id) }
+    context.engine.assumeIsolated { $0.setDeleted(id) }
   }
 
   /// The prefix of a status topic; nil for other topics.
@@ -294,10 +294,10 @@ package final class HomeAssistantDiscovery: BridgeCompanion, @unchecked Sendable
     discardRemoval(document.topic.string)
     // A deletion that the broker has not received yet would come after it on the next connection.
     context.mqtt.releaseState(document.topic)
-    var message = MQTTMessage(topic: document.topic, payload: document.payload, retain: true)
     // On the next connection everything is announced again, as it is then.
-    message.endsWithConnection = true
-    context.mqtt.publish(message)
+    context.mqtt.publish(
+      MQTTMessage(
+        topic: document.topic, payload: document.payload, retain: true, undelivered: .dropped))
     return Published(hash: hash, time: .now)
   }
 

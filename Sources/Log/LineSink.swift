@@ -8,6 +8,7 @@ struct LineSink {
   /// Nil: lines for the journal are written to the descriptor.
   private let journal: JournalSocket?
   var format = LogFormat.text
+  private var limiter = LineLimiter()
   private var dropped = 0
   /// A line was written in part: begin a new line first.
   private var isTorn = false
@@ -26,6 +27,27 @@ struct LineSink {
   }
 
   mutating func write(_ line: LogLine) {
+    // Who wants debug lines wants them all.
+    if line.level > .debug {
+      guard let leftOut = limiter.admit(line.component, at: Self.uptime) else { return }
+      if leftOut > 0 {
+        writeNow(
+          LogLine(
+            level: .warning, component: line.component, message: "lines left out: there were too many",
+            ["count": leftOut]))
+      }
+    }
+    writeNow(line)
+  }
+
+  /// In seconds.
+  private static var uptime: Double {
+    var time = timespec()
+    clock_gettime(CLOCK_BOOTTIME, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+  }
+
+  private mutating func writeNow(_ line: LogLine) {
     if dropped > 0 {
       let lost = LogLine(
         level: .warning, component: "log", message: "lines dropped: the log was not read fast enough",
@@ -44,7 +66,7 @@ struct LineSink {
     let text =
       switch format {
       case .text: line.text(isColoured: style == .coloured)
-      case .json: line.json(time: LogTime.now.rfc3339)
+      case .json: line.json(time: Timestamp.now.description)
       }
     switch journal?.send(line.journalEntry(text)) {
     case .sent?: return true
@@ -101,8 +123,8 @@ enum LineStyle {
     case (.journal, _): "<\(level.journalPriority)>"
     // Its time is in the object.
     case (_, .json): ""
-    case (.plain, .text): "\(LogTime.now.clock) "
-    case (.coloured, .text): "\(LogLevel.faint)\(LogTime.now.clock)\(LogLevel.noColour) "
+    case (.plain, .text): "\(Timestamp.now.clock) "
+    case (.coloured, .text): "\(LogLevel.faint)\(Timestamp.now.clock)\(LogLevel.noColour) "
     }
   }
 }

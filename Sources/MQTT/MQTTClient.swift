@@ -22,6 +22,8 @@ public actor MQTTClient: IterationEndHandler {
   private var subscriptions = Subscriptions()
   /// PUBLISH packets sent.
   private var sent = 0
+  /// Whether ``report()`` follows at the end of the iteration.
+  private var isReportDue = false
 
   private var connection: Connection?
   private var timer: LoopTimer?
@@ -114,6 +116,7 @@ public actor MQTTClient: IterationEndHandler {
       client.outbox.append(new.message, isUrgent: new.isUrgent)
       if client.outbox.lost != lost { client.write(client.outages.lost()) }
       client.schedulePump(isUrgent: new.isUrgent)
+      client.scheduleReport()
     }
   }
 
@@ -189,7 +192,22 @@ public actor MQTTClient: IterationEndHandler {
     loop.enter(self, ()) { client, _ in
       client.connection?.schedule.iterationEnds()
       client.pump()
+      client.report()
     }
+  }
+
+  private func scheduleReport() {
+    guard outbox.hasReport, !isReportDue else { return }
+    isReportDue = true
+    loop.atEndOfIteration(self)
+  }
+
+  /// Tells the publisher what has become of messages.
+  private func report() {
+    isReportDue = false
+    let (completed, returned) = (outbox.takeCompleted(), outbox.takeReturned())
+    if !completed.isEmpty { handler?(.completed(completed)) }
+    if !returned.isEmpty { handler?(.undelivered(returned)) }
   }
 
   /// Sends as many packets as the broker and the socket accept now.
@@ -215,6 +233,7 @@ public actor MQTTClient: IterationEndHandler {
         write(outages.refused(topic, "it is larger than the broker accepts"))
       }
     }
+    scheduleReport()
     if link.isFlushing, outbox.isEmpty { perform(link.drained()) }
   }
 
@@ -324,6 +343,7 @@ public actor MQTTClient: IterationEndHandler {
     guard socket.phase == nil else { return }
     subscriptions.disconnected()
     outbox.disconnected()
+    report()
     if link.state == .stopped { handler?(.disconnected(nil)) }
   }
 
@@ -380,6 +400,7 @@ public actor MQTTClient: IterationEndHandler {
     for (packet, reasons) in events.subscriptions {
       for (filter, reason) in subscriptions.acknowledged(packet, reasons) { acknowledged(filter, reason) }
     }
+    report()
     for message in events.messages { handler?(.message(message)) }
   }
 

@@ -6,6 +6,11 @@ public enum MQTTEvent: Sendable {
   case disconnected(MQTTError?)
   /// An attempt to connect has failed; the next one follows.
   case connectFailed(MQTTError)
+  /// Messages with ``MQTTMessage/Undelivered/returned``, in the order in which they were published: they may have
+  /// arrived, but were not acknowledged.
+  case undelivered([MQTTMessage])
+  /// Messages with these ``MQTTMessage/number``s need not be sent again.
+  case completed([Int64])
   /// A message for one of the subscriptions.
   case message(MQTTReceived)
   /// The broker has refused a subscription.

@@ -41,16 +41,26 @@ public struct MQTTMessage: Sendable {
   public var responseTopic: TopicName?
   /// Identifies the reply, at most 65535 bytes. MQTT 5; omitted with 3.1.1.
   public var correlationData: [UInt8]?
-  /// Transforms the payload of a message that was queued through a disconnection.
-  public var replayTransform: (@Sendable ([UInt8]) -> [UInt8])?
-  /// Whether to drop the message when the current connection ends.
-  public var endsWithConnection = false
+  /// What becomes of it if there is no connection, or the connection ends before the broker has acknowledged it.
+  public var undelivered = Undelivered.kept
+  /// If not nil, ``MQTTEvent/completed(_:)`` names it when the message was acknowledged (with QoS 0: sent) or rejected.
+  public var number: Int64?
+
+  /// Without a connection, and when the queue is full.
+  public enum Undelivered: Sendable {
+    /// It is sent on the next connection; of too many, the oldest are lost.
+    case kept
+    /// It is lost.
+    case dropped
+    /// It is given back by ``MQTTEvent/undelivered(_:)``.
+    case returned
+  }
 
   /// Not validated: messages that are too large are counted as ``MQTTStatistics/rejected``.
   public init(
     topic: TopicName, payload: [UInt8], qos: QoS = .atLeastOnce, retain: Bool = false,
-    responseTopic: TopicName? = nil, correlationData: [UInt8]? = nil,
-    replayTransform: (@Sendable ([UInt8]) -> [UInt8])? = nil
+    responseTopic: TopicName? = nil, correlationData: [UInt8]? = nil, undelivered: Undelivered = .kept,
+    number: Int64? = nil
   ) {
     self.topic = topic
     self.payload = payload
@@ -58,7 +68,8 @@ public struct MQTTMessage: Sendable {
     self.retain = retain
     self.responseTopic = responseTopic
     self.correlationData = correlationData
-    self.replayTransform = replayTransform
+    self.undelivered = undelivered
+    self.number = number
   }
 }
 

@@ -7,7 +7,7 @@ struct MessageQueue {
     /// Its place among all that is queued.
     let sequence: UInt64
     fileprivate let lane: Outbox.Lane
-    /// The connection during or after which it was queued; on any other it is a replay.
+    /// The connection during or after which it was queued.
     fileprivate let connection: UInt32
 
     fileprivate init(_ message: MQTTMessage, sequence: UInt64, lane: Outbox.Lane, connection: UInt32) {
@@ -30,6 +30,8 @@ struct MessageQueue {
   private var connection: UInt32 = 0
   /// Messages dropped because there were too many.
   private(set) var lost = 0
+  /// Messages to give back to the publisher, until ``takeReturned()``.
+  private(set) var returned: [MQTTMessage] = []
 
   init(limits: OutboxLimits) { self.limits = limits }
 
@@ -39,7 +41,7 @@ struct MessageQueue {
   func first(_ lane: Outbox.Lane) -> Entry? { lanes.first(lane) }
 
   /// Whether it was queued before this connection.
-  func isReplay(_ entry: Entry) -> Bool { entry.connection != connection }
+  func isOlder(_ entry: Entry) -> Bool { entry.connection != connection }
 
   mutating func append(_ message: MQTTMessage, sequence: UInt64, lane: Outbox.Lane) {
     let entry = Entry(message, sequence: sequence, lane: lane, connection: connection)
@@ -50,15 +52,30 @@ struct MessageQueue {
 
   mutating func connected() { connection &+= 1 }
 
-  /// The packet of the first message in the lane; nil if that was for an earlier connection only.
+  /// To be called after ``putBack(_:)`` of all that was not acknowledged: only messages that are kept are still queued.
+  mutating func disconnected() {
+    for lane in [Outbox.Lane.urgent, .bulk] {
+      var kept: [Entry] = []
+      while let entry = removeFirst(lane) {
+        if entry.message.undelivered == .kept { kept.append(entry) } else { end(entry.message) }
+      }
+      for entry in kept.reversed() { putBack(entry) }
+    }
+    dropOldest()
+  }
+
+  mutating func takeReturned() -> [MQTTMessage] {
+    defer { returned = [] }
+    return returned
+  }
+
+  /// The packet of the first message in the lane.
   mutating func takeFirst(_ lane: Outbox.Lane, for peer: Outbox.Peer) -> Outbox.Packet? {
     guard let entry = removeFirst(lane) else { return nil }
-    let (message, isReplay) = (entry.message, isReplay(entry))
-    if message.endsWithConnection, isReplay { return nil }
+    let message = entry.message
     var packet = Outbox.Packet(
       topic: message.topic, payload: message.payload, qos: min(message.qos, peer.maximumQoS),
       retain: message.retain, source: .message(entry))
-    if isReplay, let transform = message.replayTransform { packet.payload = transform(packet.payload) }
     if peer.hasProperties {
       packet.responseTopic = message.responseTopic
       packet.correlationData = message.correlationData
@@ -72,13 +89,18 @@ struct MessageQueue {
     bytes += entry.bytes
   }
 
-  /// To be called after ``putBack(_:)`` of all that was not acknowledged.
-  mutating func dropOldest() {
+  private mutating func dropOldest() {
     while count > limits.messages || bytes > limits.bytes {
       let isUrgentOlder = (first(.urgent)?.sequence ?? .max) < (first(.bulk)?.sequence ?? .max)
-      removeFirst(isUrgentOlder ? .urgent : .bulk)
-      lost += 1
+      guard let entry = removeFirst(isUrgentOlder ? .urgent : .bulk) else { return }
+      if entry.message.undelivered != .returned { lost += 1 }
+      end(entry.message)
     }
+  }
+
+  /// It is not queued any more, or not at all.
+  mutating func end(_ message: MQTTMessage) {
+    if message.undelivered == .returned { returned.append(message) }
   }
 
   @discardableResult

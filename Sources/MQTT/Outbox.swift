@@ -41,6 +41,8 @@ struct Outbox {
 
   /// Messages that are larger than the broker accepts, or that it rejected.
   private(set) var rejected = 0
+  /// Numbers of messages that need not be sent again, until ``takeCompleted()``.
+  private(set) var completed: [Int64] = []
   /// Topics of messages larger than the broker accepts, until ``takeTooLarge()``.
   private(set) var tooLarge: [TopicName] = []
 
@@ -57,7 +59,7 @@ struct Outbox {
 
   /// - Parameter isUrgent: a reading or a result: it may overtake what is not. The same for all messages of a topic.
   mutating func append(_ message: MQTTMessage, isUrgent: Bool = false) {
-    if message.endsWithConnection, peer == nil { return }
+    guard peer != nil || message.undelivered == .kept else { return messages.end(message) }
     messages.append(message, sequence: nextSequence(), lane: isUrgent ? .urgent : .bulk)
   }
 
@@ -107,7 +109,17 @@ struct Outbox {
       if case .message(let entry) = source { messages.putBack(entry) }
     }
     states.unqueueAll()
-    messages.dropOldest()
+    messages.disconnected()
+  }
+
+  /// Whether ``takeCompleted()`` or ``takeReturned()`` has something.
+  var hasReport: Bool { !completed.isEmpty || !messages.returned.isEmpty }
+
+  mutating func takeReturned() -> [MQTTMessage] { messages.takeReturned() }
+
+  mutating func takeCompleted() -> [Int64] {
+    defer { completed = [] }
+    return completed
   }
 
   /// The next packet to send; nil if there is none, no connection, or the window is full.
@@ -125,6 +137,7 @@ struct Outbox {
       if let maximum = peer.maximumPacketSize, next.size(hasProperties: peer.hasProperties) > maximum {
         rejected += 1
         tooLarge.append(next.topic)
+        complete(next.source)
         continue
       }
       return next
@@ -155,7 +168,7 @@ struct Outbox {
       if lane == .bulk, mayOvertake, first != nil { break }
       if let state = states.first(lane) { offer(.state(lane), state.qos, state.sequence) }
       // What waits from an earlier connection does not overtake the state of this one.
-      if let message = messages.first(lane), lane == .bulk || !mayOvertake || !messages.isReplay(message) {
+      if let message = messages.first(lane), lane == .bulk || !mayOvertake || !messages.isOlder(message) {
         offer(.message(lane), message.message.qos, message.sequence)
       }
     }
@@ -210,6 +223,10 @@ struct Outbox {
   }
 
   private mutating func complete(_ source: Source) {
-    if case .state(let version) = source { states.complete(version) }
+    switch source {
+    case .state(let version): states.complete(version)
+    case .message(let entry): if let number = entry.message.number { completed.append(number) }
+    case .once: break
+    }
   }
 }

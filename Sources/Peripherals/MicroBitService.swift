@@ -94,7 +94,7 @@ extension MicroBitService {
 
 extension GATTDatabase {
   package static func microBit(
-    serial: Int, _ services: [MicroBitService] = [.temperature], hasPeriod: Bool = true
+    serial: Int, _ services: [MicroBitService], hasPeriod: Bool = true
   ) -> GATTDatabase {
     GATTDatabase(
       [information(model: "BBC micro:bit", serial: String(serial), firmware: "2.1.1")]

@@ -40,7 +40,7 @@ extension Property {
         Array(framed[$0..<min($0 + Self.packet, framed.count)])
       }
     } catch {
-      throw PeripheralError("\(name): \(error)")
+      throw PeripheralError("\(name): \(error.harmless)")
     }
   }
 

@@ -2,8 +2,8 @@
 package enum Opening: Sendable, Equatable {
   /// An existing or new database.
   case opened
-  /// The file was damaged; it was renamed to `path`, and a new one created.
-  case setAside(path: String, reason: String)
+  /// The file was damaged; there is a new one.
+  case setAside(SetAside)
   /// The file was written by a newer version of the program, and is not used. Changes are kept in memory only.
   case newer(reason: String)
   /// Another process writes the file: it was not read, and changes are lost.
@@ -18,4 +18,11 @@ package enum StoreEvent: Sendable, Equatable {
   case failing(reason: String)
   /// All changes are written.
   case recovered
+}
+
+/// A database file that could not be used and was renamed.
+package struct SetAside: Sendable, Equatable {
+  /// Its new path.
+  package let path: String
+  package let reason: String
 }

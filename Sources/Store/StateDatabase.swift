@@ -44,10 +44,10 @@ package final class StateDatabase: @unchecked Sendable {
     switch opened.opening {
     case .opened:
       Self.log.debug("state database", ["path": path, "records": opened.records.count])
-    case .setAside(let aside, let reason):
+    case .setAside(let aside):
       Self.log.warning(
         "the state database was damaged: it was renamed, and a new one created",
-        ["moved_to": aside, "reason": reason])
+        ["moved_to": aside.path, "reason": aside.reason])
     case .newer(let reason):
       trouble = reason
       Self.log.warning(

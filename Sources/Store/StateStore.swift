@@ -31,14 +31,19 @@ package final class StateStore: Sendable {
     path: String, pacing: Pacing = Pacing(), maximumPages: Int? = nil
   ) -> (store: StateStore, records: [String: [UInt8]], opening: Opening) {
     do {
-      let opened = try StateFile.open(path, maximumPages: maximumPages)
-      return (StateStore(opened.database, pacing), opened.records, opened.opening)
+      let opened = try DatabaseFile.open(path, .records, maximumPages: maximumPages) {
+        database throws(StoreError) in try database.records()
+      }
+      return (
+        StateStore(opened.database, pacing), opened.content,
+        opened.setAside.map(Opening.setAside) ?? .opened
+      )
     } catch {
       let store = StateStore(nil, pacing)
       if error.cause == .newer { return (store, [:], .newer(reason: error.description)) }
       if error.cause == .inUse { return (store, [:], .inUse(reason: error.description)) }
       // The file may still be readable, as on a card that has become read-only.
-      let records = (try? StateFile.records(path)) ?? [:]
+      let records = (try? self.records(path: path)) ?? [:]
       return (store, records, .inMemoryOnly(reason: error.description))
     }
   }
@@ -46,7 +51,7 @@ package final class StateStore: Sendable {
   /// The records of the database at `path`, without changing the file, whether a gateway uses it or not; empty if there
   /// is none. Blocks for at most a few seconds.
   package static func records(path: String) throws(StoreError) -> [String: [UInt8]] {
-    try StateFile.records(path)
+    try DatabaseFile.exists(path) ? Database(path, .records, .readOnly).records() : [:]
   }
 
   /// A store without a file.

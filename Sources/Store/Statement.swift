@@ -20,28 +20,60 @@ final class Statement {
 
   deinit { sqlite3_finalize(handle) }
 
-  /// Runs it with `values` for its parameters, as text.
-  func run(_ values: [UInt8]...) throws(StoreError) {
-    defer {
-      // The results repeat an error that has been reported already.
-      sqlite3_reset(handle)
-      sqlite3_clear_bindings(handle)
-    }
-    for (index, value) in values.enumerated() {
-      try check(bind(value, at: Int32(index + 1)))
-    }
+  enum Value {
+    case integer(Int64)
+    /// In UTF-8.
+    case text([UInt8])
+    case blob([UInt8])
+  }
+
+  /// Runs it with `values` for its parameters.
+  func run(_ values: Value...) throws(StoreError) {
+    defer { reset() }
+    try bind(values)
     while try next() {}
   }
 
-  private func bind(_ value: [UInt8], at index: Int32) -> Int32 {
-    value.withUnsafeBytes { bytes in
-      // SQLITE_TRANSIENT: copy the bytes, which are invalid when the statement runs.
-      let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
-      // A null pointer would mean NULL, not an empty text.
-      guard let start = bytes.baseAddress else { return sqlite3_bind_text(handle, index, "", 0, copied) }
-      return sqlite3_bind_text(
-        handle, index, start.assumingMemoryBound(to: CChar.self), Int32(clamping: bytes.count), copied)
+  /// Calls `body` at each row; false ends it.
+  func rows(_ values: Value..., body: (Statement) throws(StoreError) -> Bool) throws(StoreError) {
+    defer { reset() }
+    try bind(values)
+    while try next(), try body(self) {}
+  }
+
+  private func reset() {
+    // The results repeat an error that has been reported already.
+    sqlite3_reset(handle)
+    sqlite3_clear_bindings(handle)
+  }
+
+  private func bind(_ values: [Value]) throws(StoreError) {
+    for (index, value) in values.enumerated() {
+      let index = Int32(index + 1)
+      switch value {
+      case .integer(let number): try check(sqlite3_bind_int64(handle, index, number))
+      case .text(let text): try check(bind(text: text, at: index))
+      case .blob(let bytes): try check(bind(blob: bytes, at: index))
+      }
     }
+  }
+
+  // SQLITE_TRANSIENT: copy the bytes, which are invalid when the statement runs.
+  private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+
+  private func bind(text: [UInt8], at index: Int32) -> Int32 {
+    text.withUnsafeBytes { bytes in
+      // A null pointer would mean NULL, not an empty text.
+      guard let start = bytes.baseAddress else { return sqlite3_bind_text(handle, index, "", 0, Self.copied) }
+      return sqlite3_bind_text(
+        handle, index, start.assumingMemoryBound(to: CChar.self), Int32(clamping: bytes.count), Self.copied)
+    }
+  }
+
+  private func bind(blob: [UInt8], at index: Int32) -> Int32 {
+    blob.isEmpty
+      ? sqlite3_bind_zeroblob(handle, index, 0)
+      : sqlite3_bind_blob(handle, index, blob, Int32(clamping: blob.count), Self.copied)
   }
 
   /// Advances to the next row; false if there is none.
@@ -59,6 +91,8 @@ final class Statement {
     let count = Int(sqlite3_column_bytes(handle, column))
     return start.map { [UInt8](UnsafeRawBufferPointer(start: $0, count: count)) } ?? []
   }
+
+  func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
   func text(_ column: Int32) -> String { String(decoding: bytes(column), as: UTF8.self) }
 

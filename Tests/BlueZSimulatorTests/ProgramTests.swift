@@ -1,13 +1,17 @@
-import EventLoop
 import Glibc
 import TestSupport
 import Testing
 
-@testable import BlueZSimulator
-
 /// The program itself: its command line, its control socket, and a client that shares no code with it.
 @Suite struct ProgramTests {
   private static let tests = String(#filePath.dropLast("ProgramTests.swift".count))
+
+  /// The program, when it is ready.
+  private func simulator(_ arguments: [String]) async throws -> ChildProcess {
+    let child = try ChildProcess(try program("microbit-simulator"), arguments)
+    _ = try await child.line { $0 == "ready" }
+    return child
+  }
 
   // MARK: Command line
 
@@ -19,8 +23,7 @@ import Testing
   func badUsageIsNamedAndEndsWith64(_ arguments: [String]) async throws {
     let child = try ChildProcess(
       try program("microbit-simulator"), arguments + ["--bus", "unix:path=/nonexistent"])
-    let status = try await child.exitStatus()
-    #expect(status == 64)
+    #expect(try await child.exitStatus() == 64)
     #expect(child.text.contains(arguments.count > 1 ? arguments[1] : arguments[0]))
   }
 
@@ -28,15 +31,13 @@ import Testing
   func theRealSystemBusIsRefused(_ address: String) async throws {
     let child = try ChildProcess(
       try program("microbit-simulator"), environment: ["DBUS_SYSTEM_BUS_ADDRESS": address])
-    let status = try await child.exitStatus()
-    #expect(status == 64)
+    #expect(try await child.exitStatus() == 64)
     #expect(child.text.contains("--system-bus"))
   }
 
   @Test func helpNamesEveryOption() async throws {
     let child = try ChildProcess(try program("microbit-simulator"), ["--help"])
-    let status = try await child.exitStatus()
-    #expect(status == 0)
+    #expect(try await child.exitStatus() == 0)
     for option in [
       "--devices", "--decoys", "--bus", "--control", "--connect-ms", "--seed", "--minimum-period",
       "--no-period", "--services", "--peripheral",
@@ -47,21 +48,17 @@ import Testing
 
   @Test func noBusEndsWith69() async throws {
     let child = try ChildProcess(try program("microbit-simulator"), ["--bus", "unix:path=/nonexistent/bus"])
-    let status = try await child.exitStatus()
-    #expect(status == 69)
+    #expect(try await child.exitStatus() == 69)
     #expect(child.text.contains("/nonexistent/bus"))
   }
 
   @Test func secondInstanceExitsWith69AndSIGTERMEndsTheFirstWith0() async throws {
     let bus = try await PrivateBus()
-    let first = try ChildProcess(try program("microbit-simulator"), ["--bus", bus.address])
-    _ = try await first.line { $0 == "ready" }
+    let first = try await simulator(["--bus", bus.address])
     let second = try ChildProcess(try program("microbit-simulator"), ["--bus", bus.address])
-    let refused = try await second.exitStatus()
-    #expect(refused == 69)
+    #expect(try await second.exitStatus() == 69)
     first.signal(SIGTERM)
-    let ended = try await first.exitStatus()
-    #expect(ended == 0)
+    #expect(try await first.exitStatus() == 0)
   }
 
   // MARK: Control
@@ -70,10 +67,8 @@ import Testing
     let bus = try await PrivateBus()
     let folder = try TemporaryFolder()
     let path = folder.path + "/control"
-    let child = try ChildProcess(
-      try program("microbit-simulator"),
+    let child = try await simulator(
       ["--bus", bus.address, "--devices", "1", "--decoys", "1", "--control", path])
-    _ = try await child.line { $0 == "ready" }
     let microBit =
       #"{"address":"D0:5A:00:00:C0:DE","armed":0,"bonded":false,"connected":false,"gone":false,"i":0,"#
       + #""name":"BBC micro:bit [zugev]","notifying":false,"period":1000,"sent":0,"stuck":false,"#
@@ -106,8 +101,7 @@ import Testing
       #expect(try await ask(path, wrong).hasPrefix(#"{"error":"#), "\(wrong)")
     }
     child.signal(SIGINT)
-    let status = try await child.exitStatus()
-    #expect(status == 0)
+    #expect(try await child.exitStatus() == 0)
     #expect(access(path, F_OK) != 0)
   }
 
@@ -121,13 +115,10 @@ import Testing
       #"{"name":"Counter","services":[{"uuid":"1111","characteristics":[{"uuid":"2222","flags":["write"]}]}]}"#,
       file)
     fclose(file)
-    let child = try ChildProcess(
-      try program("microbit-simulator"),
-      [
-        "--bus", bus.address, "--devices", "1", "--services", "temperature,buttons,accelerometer,led",
-        "--peripheral", description, "--control", path,
-      ])
-    _ = try await child.line { $0 == "ready" }
+    let child = try await simulator([
+      "--bus", bus.address, "--devices", "1", "--services", "temperature,buttons,accelerometer,led",
+      "--peripheral", description, "--control", path,
+    ])
     let counter = try await ask(path, #"{"op":"value","i":1,"characteristic":"2222","hex":"01ff"}"#)
     #expect(counter.contains(#""name":"Counter""#))
     for characteristic in ["da90", "da91", "ca4b", "fb24", "7b77", "93ee", "0d2d"] {
@@ -146,22 +137,18 @@ import Testing
     let second = try await ask(path, #"{"op":"writes","i":1,"characteristic":"2222","instance":1}"#)
     #expect(second.contains("error"))
     child.signal(SIGTERM)
-    let status = try await child.exitStatus()
-    #expect(status == 0)
+    #expect(try await child.exitStatus() == 0)
   }
 
   @Test func aLongAnswerComesWhole() async throws {
     let bus = try await PrivateBus()
     let folder = try TemporaryFolder()
     let path = folder.path + "/control"
-    let child = try ChildProcess(
-      try program("microbit-simulator"), ["--bus", bus.address, "--devices", "5000", "--control", path])
-    _ = try await child.line { $0 == "ready" }
+    let child = try await simulator(["--bus", bus.address, "--devices", "5000", "--control", path])
     let answer = try await ask(path, #"{"op":"list"}"#)
     #expect(answer.split(separator: "{").count == 5001)
     child.signal(SIGTERM)
-    let status = try await child.exitStatus()
-    #expect(status == 0)
+    #expect(try await child.exitStatus() == 0)
   }
 
   // MARK: An independent client
@@ -174,14 +161,13 @@ import Testing
       return
     }
     let bus = try await PrivateBus()
-    let simulator = try ChildProcess(
-      try program("microbit-simulator"),
+    let simulator = try await simulator(
       ["--bus", bus.address, "--decoys", "1", "--connect-ms", "100", "--disconnect-ms", "100"])
-    _ = try await simulator.line { $0 == "ready" }
     let session = try ChildProcess(
       String(python), [Self.tests + "bleak/session.py"],
       environment: ["DBUS_SYSTEM_BUS_ADDRESS": bus.address])
     let status = try await session.exitStatus(within: .seconds(300))
     #expect(status == 0 && session.text.hasSuffix("done"), "\(session.text)")
+    simulator.signal(SIGTERM)
   }
 }

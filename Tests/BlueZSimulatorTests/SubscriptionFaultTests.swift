@@ -39,7 +39,7 @@ import Testing
   }
 
   private func property(_ name: String, in fixture: Fixture) -> DBusValue? {
-    fixture.model.tree.value(LinkTests.temperature, BlueZName.characteristic, name)
+    fixture.model.tree.value(LinkTests.temperature, BluetoothdName.characteristic, name)
   }
 
   @Test(arguments: faults, [.zero, .milliseconds(20)] as [Duration])

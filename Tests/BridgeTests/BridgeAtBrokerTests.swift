@@ -615,7 +615,7 @@ import Testing
     try await tested.device { publisher in
       for x in [0, 100, 105, 300] {
         let value = Value.record([.integer(x), 0, 0])
-        publisher.received(Reading(property: 3, value: value, time: .now, sequence: 1))
+        publisher.reported(Reading(property: 3, value: value, time: .now, sequence: 1))
       }
     }
     try await tested.message("kitchen/accelerometer", #"{"x":300,"#)
@@ -630,7 +630,7 @@ import Testing
     try await tested.comeOnline()
     try await tested.device { publisher in
       for value in [still, .record([100, 0, 0])] {
-        publisher.received(Reading(property: 3, value: value, time: .now, sequence: 1))
+        publisher.reported(Reading(property: 3, value: value, time: .now, sequence: 1))
       }
       publisher.received(info: Array(Self.info("attic").utf8))
     }

@@ -2,7 +2,6 @@ import Configuration
 import EventLoop
 import GATT
 import Glibc
-import JSON
 import Store
 import TestSupport
 
@@ -45,7 +44,9 @@ final class BridgeUnderTest: Sendable {
     let gateway = GatewayID(hostName: "here")
     state = StateDatabase(path: path, loop: loop)
     let engine = DeviceManager(parsed, gateway: gateway, state: state.section("devices"), loop: loop)
-    let bridge = Bridge(parsed, gateway: gateway, engine: engine, state: state, loop: loop) { _ in }
+    let bridge = Bridge(
+      parsed, gateway: gateway, engine: engine, state: state, spool: path.map { $0 + ".spool" }, loop: loop
+    ) { _ in }
     (self.engine, self.bridge) = (engine, bridge)
     let start = Waiter<Void>()
     tasks = [
@@ -218,7 +219,7 @@ final class BridgeUnderTest: Sendable {
   /// A value of a property, by its place in ``kitchen``.
   func receive(_ property: Int, _ value: Value, sequence: UInt64? = 1) async throws {
     try await device {
-      $0.received(Reading(property: property, value: value, time: .now, sequence: sequence))
+      $0.reported(Reading(property: property, value: value, time: .now, sequence: sequence))
     }
   }
 }

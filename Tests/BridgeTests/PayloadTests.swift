@@ -2,9 +2,11 @@ import Configuration
 import FoundationEssentials
 import GATT
 import JSON
+import Log
 import TestSupport
 import Testing
 
+@testable import BlueZ
 @testable import Bridge
 @testable import Devices
 
@@ -195,9 +197,13 @@ import Testing
     let broker = BridgeInfo.Broker(host: "localhost", port: 1883, protocolVersion: "5")
     var random = SplitMix64(state: 1)
     let run = RunID(using: &random)
-    var info = BridgeInfo(version: "0.1.0", started: time, run: run, broker: broker)
+    var info = BridgeInfo(
+      version: "0.1.0", started: time, run: run, broker: broker,
+      spool: SpoolStatus(messages: 2, bytes: 300, oldest: time, lost: 1))
     info.adapters = [
-      AdapterStatus(name: "hci0", state: .on(adapter: "hci0", address: "00:00:00:00:00:01")),
+      AdapterStatus(
+        name: "hci0", state: .on(adapter: "hci0", address: "00:00:00:00:00:01"),
+        recovery: Recovery(step: .resetAdapter, reason: "InProgress", since: time, count: 4)),
       AdapterStatus(name: "hci1", state: .adapterAbsent),
     ]
     (info.known, info.online) = (3, 2)
@@ -207,9 +213,11 @@ import Testing
     #expect(
       text(info.payload)
         == #"{"version":"0.1.0","started":"2025-11-20T18:01:02.345Z","run":"\#(run)","adapters":[{"name":"hci0","#
-        + #""state":"on","address":"00:00:00:00:00:01"},{"name":"hci1","state":"absent"}],"broker":{"host":"localhost","#
+        + #""state":"on","address":"00:00:00:00:00:01","recovery":{"step":"reset_adapter","#
+        + #""reason":"InProgress","since":"2025-11-20T18:01:02.345Z","count":4}},{"name":"hci1","state":"absent"}],"broker":{"host":"localhost","#
         + #""port":1883,"protocol":"5","connected":true,"connected_since":"2025-11-20T18:01:02.345Z","connects":2},"#
-        + #""devices":{"known":3,"online":2},"counters":{"readings":17,"readings_lost":0}}"#)
+        + #""devices":{"known":3,"online":2},"counters":{"readings":17,"readings_lost":0},"spool":{"messages":2,"bytes":300,"#
+        + #""oldest":"2025-11-20T18:01:02.345Z","lost":1}}"#)
   }
 }
 

@@ -1,6 +1,5 @@
 import EventLoop
 import GATT
-import JSON
 import Store
 import TestSupport
 import Testing

@@ -1,6 +1,5 @@
 import Configuration
 import GATT
-import JSON
 
 @testable import Bridge
 @testable import Devices

@@ -1,5 +1,4 @@
 import Configuration
-import GATT
 import MQTT
 import Testing
 

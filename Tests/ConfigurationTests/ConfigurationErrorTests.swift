@@ -27,7 +27,7 @@ private let oneOf =
     ),
     (
       #"{"nope":1}"#,
-      "nope: unknown key (known keys: $schema, gateway, bluetooth, mqtt, home_assistant, devices, profiles, "
+      "nope: unknown key (known keys: $schema, gateway, bluetooth, mqtt, spool, home_assistant, devices, profiles, "
         + "profiles_directory)"
     ),
     (#"{"gateway":{"a b":1}}"#, #"gateway."a b": unknown key (known keys: id, area)"#),

@@ -1,7 +1,4 @@
-import TestSupport
 import Testing
-
-@testable import Configuration
 
 /// Errors in a profile are reported at their position.
 @Suite struct ProfileErrorTests {

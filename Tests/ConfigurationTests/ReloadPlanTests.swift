@@ -1,4 +1,3 @@
-import GATT
 import Testing
 
 @testable import Configuration
@@ -27,6 +26,10 @@ import Testing
     ("mqtt.qos", #"{"mqtt":{"qos":0}}"#, true),
     ("mqtt.readings", #"{"mqtt":{"readings":false}}"#, true),
     ("mqtt.tls", #"{"mqtt":{"tls":{}}}"#, false),
+    ("spool.enabled", #"{"spool":{"enabled":false}}"#, false),
+    ("spool.max_age", #"{"spool":{"max_age":60}}"#, false),
+    ("spool.max_size", #"{"spool":{"max_size":65536}}"#, false),
+    ("spool.rate", #"{"spool":{"rate":20}}"#, false),
     ("home_assistant.discovery", #"{"home_assistant":{"discovery":false}}"#, true),
     ("home_assistant.prefix", #"{"home_assistant":{"prefix":"x"}}"#, true),
     ("devices", #"{"devices":[]}"#, true),

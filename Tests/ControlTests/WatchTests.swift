@@ -2,7 +2,6 @@ import Configuration
 import TestSupport
 import Testing
 
-@testable import Control
 @testable import Devices
 
 @Suite struct WatchTests {

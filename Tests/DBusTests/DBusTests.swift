@@ -26,6 +26,16 @@ import Testing
     return connection
   }
 
+  /// Calls `body` with another connection on the same bus.
+  private func withEcho(_ body: (DBusConnection) async throws -> Void) async throws {
+    let bus = try await PrivateBus()
+    let server = try await echo(on: bus)
+    let client = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
+    try await body(client)
+    await server.close()
+    await client.close()
+  }
+
   private final class Holder: Sendable {
     private let box = Mutex<DBusConnection?>(nil)
     var connection: DBusConnection? {
@@ -39,67 +49,56 @@ import Testing
   }
 
   @Test func everyTypeComesBackAsItWent() async throws {
-    let bus = try await PrivateBus()
-    let server = try await echo(on: bus)
-    let client = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
-    let values: [DBusValue] = [
-      .byte(255), .boolean(true), .int16(-32768), .uint16(65535), .int32(.min), .uint32(.max),
-      .int64(.min), .uint64(.max), .double(1.5), .string("größer"), .objectPath("/a/b"),
-      .signature("a{sv}"), .bytes([0, 1, 255]), .bytes([]), .strings(["a", ""]), .strings([]),
-      .array(of: "ay", [.bytes([1]), .bytes([])]),
-      .properties(["Connected": .boolean(true), "RSSI": .int16(-61)]),
-      .dictionary(key: "q", value: "v", []),
-      .structure([.string("x"), .variant(.variant(.byte(1)))]),
-    ]
-    let reply = try await client.call(call("Echo", values), timeout: patience)
-    #expect(reply == values)
-    await server.close()
-    await client.close()
+    try await withEcho { client in
+      let values: [DBusValue] = [
+        .byte(255), .boolean(true), .int16(-32768), .uint16(65535), .int32(.min), .uint32(.max),
+        .int64(.min), .uint64(.max), .double(1.5), .string("größer"), .objectPath("/a/b"),
+        .signature("a{sv}"), .bytes([0, 1, 255]), .bytes([]), .strings(["a", ""]), .strings([]),
+        .array(of: "ay", [.bytes([1]), .bytes([])]),
+        .properties(["Connected": .boolean(true), "RSSI": .int16(-61)]),
+        .dictionary(key: "q", value: "v", []),
+        .structure([.string("x"), .variant(.variant(.byte(1)))]),
+      ]
+      let reply = try await client.call(call("Echo", values), timeout: patience)
+      #expect(reply == values)
+    }
   }
 
   @Test func aRemoteErrorKeepsItsNameAndWords() async throws {
-    let bus = try await PrivateBus()
-    let server = try await echo(on: bus)
-    let client = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
-    await #expect(throws: DBusError.remote(name: "org.example.Error", message: "as asked")) {
-      try await client.call(call("Fail"), timeout: patience)
+    try await withEcho { client in
+      await #expect(throws: DBusError.remote(name: "org.example.Error", message: "as asked")) {
+        try await client.call(call("Fail"), timeout: patience)
+      }
     }
-    await server.close()
-    await client.close()
   }
 
   @Test func aCallThatIsNeverAnsweredEndsByItsOwnTimeOut() async throws {
-    let bus = try await PrivateBus()
-    let server = try await echo(on: bus)
-    let client = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
-    await #expect(throws: DBusError.timedOut) {
-      try await client.call(call("Silence"), timeout: .milliseconds(20))
+    try await withEcho { client in
+      await #expect(throws: DBusError.timedOut) {
+        try await client.call(call("Silence"), timeout: .milliseconds(20))
+      }
+      // The connection goes on.
+      let reply = try await client.call(call("Echo", [.byte(1)]), timeout: patience)
+      #expect(reply == [.byte(1)])
     }
-    // The connection goes on.
-    #expect(try await client.call(call("Echo", [.byte(1)]), timeout: patience) == [.byte(1)])
-    await server.close()
-    await client.close()
   }
 
   @Test func callsBeyondTheLimitOfTheBusAreQueued() async throws {
-    let bus = try await PrivateBus()
-    let server = try await echo(on: bus)
-    let client = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
-    let sum = try await withThrowingTaskGroup(of: Int.self) { group in
-      for number in 0..<500 {
-        group.addTask {
-          try await client.call(
-            DBusCall(
-              "Echo", on: "org.example.Echo", of: "/", at: "org.example.Echo", [.int32(Int32(number))]),
-            timeout: patience
-          ).first?.integer ?? 0
+    try await withEcho { client in
+      let sum = try await withThrowingTaskGroup(of: Int.self) { group in
+        for number in 0..<500 {
+          group.addTask {
+            try await client.call(
+              DBusCall(
+                "Echo", on: "org.example.Echo", of: "/", at: "org.example.Echo", [.int32(Int32(number))]),
+              timeout: patience
+            ).first?.integer ?? 0
+          }
         }
+        return try await group.reduce(0, +)
       }
-      return try await group.reduce(0, +)
+      #expect(sum == 499 * 500 / 2)
     }
-    #expect(sum == 499 * 500 / 2)
-    await server.close()
-    await client.close()
   }
 
   @Test func signalsArriveInOrder() async throws {
@@ -169,15 +168,12 @@ import Testing
   }
 
   @Test func invalidArgumentsAreRefused() async throws {
-    let bus = try await PrivateBus()
-    let server = try await echo(on: bus)
-    let client = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
-    for bad in [DBusValue.string("a\0b"), .objectPath("not a path"), .signature("a{")] {
-      await #expect(throws: DBusError.self) {
-        try await client.call(call("Echo", [.variant(.byte(1)), bad]), timeout: patience)
+    try await withEcho { client in
+      for bad in [DBusValue.string("a\0b"), .objectPath("not a path"), .signature("a{")] {
+        await #expect(throws: DBusError.self) {
+          try await client.call(call("Echo", [.variant(.byte(1)), bad]), timeout: patience)
+        }
       }
     }
-    await server.close()
-    await client.close()
   }
 }

@@ -1,5 +1,4 @@
 import EventLoop
-import TestSupport
 import Testing
 
 @testable import Devices

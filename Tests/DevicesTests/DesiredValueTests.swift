@@ -1,4 +1,3 @@
-import GATT
 import Testing
 
 @testable import Devices

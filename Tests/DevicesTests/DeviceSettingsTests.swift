@@ -28,7 +28,7 @@ import Testing
     return record
   }
 
-  func period(_ device: DeviceSettings, _ record: DeviceRecord? = nil) -> Sourced<Value?> {
+  func period(_ device: DeviceSettings, _ record: DeviceRecord? = nil) -> SourcedValue {
     device.desired("period", record)
   }
 
@@ -38,7 +38,7 @@ import Testing
     #expect(device.name == nil && device.area == nil && device.gateway == nil && device.isEnabled)
     #expect(device.connect == .always && device.every == 600 && device.visitInterval == nil)
     #expect(device.pairing == .ask && device.passkey == nil && device.adapter == nil)
-    #expect(period(device) == Sourced(nil, .default))
+    #expect(period(device) == SourcedValue(nil, .default))
     #expect(device.desired == [:] && device.profile.name == "microbit")
     #expect(DeviceOptionTable.all.allSatisfy { device.source(of: $0) == .default })
   }
@@ -97,7 +97,7 @@ import Testing
   }
 
   @Test func commandsAndRequestsOverrideTheConfiguration() {
-    func period(_ desired: [String: DeviceRecord.Desired]) -> Sourced<Value?>? {
+    func period(_ desired: [String: DeviceRecord.Desired]) -> SourcedValue? {
       let record = record { $0.desired = desired }
       let device = configuration([entry { $0.period = 7 }])
         .settings(address, name: nil, record: record, in: here)
@@ -106,12 +106,12 @@ import Testing
     func set(_ value: JSONValue, _ source: ValueSource) -> DeviceRecord.Desired {
       DeviceRecord.Desired(value: value, source: source)
     }
-    #expect(period([:]) == Sourced(7, .configuration))
-    #expect(period(["period": set(90, .command)]) == Sourced(90, .command))
-    #expect(period(["another": set(90, .command)]) == Sourced(7, .configuration))
-    #expect(period(["period": set(80, .request)]) == Sourced(80, .request))
-    #expect(period(["period": set(.number(90.5), .command)]) == Sourced(7, .configuration))
-    #expect(period(["period": set("90", .command)]) == Sourced(7, .configuration))
+    #expect(period([:]) == SourcedValue(7, .configuration))
+    #expect(period(["period": set(90, .command)]) == SourcedValue(90, .command))
+    #expect(period(["another": set(90, .command)]) == SourcedValue(7, .configuration))
+    #expect(period(["period": set(80, .request)]) == SourcedValue(80, .request))
+    #expect(period(["period": set(.number(90.5), .command)]) == SourcedValue(7, .configuration))
+    #expect(period(["period": set("90", .command)]) == SourcedValue(7, .configuration))
   }
 
   /// A profile may have changed.
@@ -122,7 +122,7 @@ import Testing
     }
     let device = try #require(configuration([entry()]).settings(address, name: nil, record: record, in: here))
     #expect(device.override("period", record) == nil)
-    #expect(self.period(device, record) == Sourced(nil, .default))
+    #expect(self.period(device, record) == SourcedValue(nil, .default))
   }
 
   @Test func devicesInheritTheAreaOfTheGateway() {

@@ -1,4 +1,3 @@
-import Configuration
 import EventLoop
 import GATT
 import TestSupport
@@ -29,7 +28,7 @@ private struct EventBench {
         command.reply(outcome)
         return "\(answered.elements.last!): \(outcome.word)" + (outcome.reason.map { " \($0)" } ?? "")
       case .unresponsive: return "unresponsive"
-      case .read, .valueRead, .applyFailed: return "\(action)"
+      case .read, .readBack, .applyFailed: return "\(action)"
       }
     }
   }

@@ -1,6 +1,5 @@
 import BlueZ
 import Configuration
-import EventLoop
 import Testing
 
 @testable import Devices

@@ -71,8 +71,8 @@ import Testing
   @Test(arguments: [true, false])
   func desiredValueIsAppliedAtOnceOnALink(supersedesCommands: Bool) {
     var bench = Bench.idle()
-    #expect(bench.setDesired(5, supersedesCommands: supersedesCommands) == ["write 5"])
-    #expect(bench.machine.desired == 5)
+    #expect(bench.apply(5, supersedesCommands: supersedesCommands) == ["write 5"])
+    #expect(bench.machine.toApply == 5)
     #expect(bench.holds(5) == ["publish 5"])
     _ = bench.linkDown()
     _ = bench.linkUp()
@@ -82,7 +82,7 @@ import Testing
   @Test(arguments: [true, false])
   func desiredValueIsWrittenOnTheNextLink(supersedesCommands: Bool) {
     var bench = Bench(desired: 7)
-    #expect(bench.setDesired(5, supersedesCommands: supersedesCommands) == [])
+    #expect(bench.apply(5, supersedesCommands: supersedesCommands) == [])
     _ = bench.linkUp()
     #expect(bench.holds(7) == ["publish 7", "write 5"])
   }
@@ -90,8 +90,8 @@ import Testing
   @Test(arguments: [true, false])
   func withoutADesiredValueTheDeviceKeepsItsOwn(supersedesCommands: Bool) {
     var bench = Bench.idle(actual: 5, desired: 5)
-    #expect(bench.setDesired(nil, supersedesCommands: supersedesCommands) == [])
-    #expect(bench.machine.desired == nil)
+    #expect(bench.apply(nil, supersedesCommands: supersedesCommands) == [])
+    #expect(bench.machine.toApply == nil)
     _ = bench.linkDown()
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000"])
@@ -99,10 +99,10 @@ import Testing
 
   @Test func newDesiredValueFollowsARestoreInFlight() {
     var bench = Bench.idle(desired: 1000)
-    _ = bench.setDesired(5)
-    #expect(bench.setDesired(6) == [])
+    _ = bench.apply(5)
+    #expect(bench.apply(6) == [])
     #expect(bench.holds(5) == ["publish 5", "write 6"])
-    #expect(bench.setDesired(7) == [])
+    #expect(bench.apply(7) == [])
     #expect(bench.notWritten(.failed(reason: "no")) == ["write 7"], "the failure of 6 is not reported")
     #expect(bench.notWritten(.timeout) == ["not restored 7 no answer in time", "unresponsive"])
   }
@@ -110,18 +110,18 @@ import Testing
   @Test func desiredValueSetDuringTheFirstReadWaitsForIt() {
     var bench = Bench()
     _ = bench.linkUp()
-    #expect(bench.setDesired(5) == [])
+    #expect(bench.apply(5) == [])
     #expect(bench.holds(5) == ["publish 5"], "the device already holds it")
     var other = Bench(desired: 5)
     _ = other.linkUp()
-    #expect(other.setDesired(nil) == [])
+    #expect(other.apply(nil) == [])
     #expect(other.holds(1000) == ["publish 1000"])
   }
 
   @Test func requestSupersedesTheWaitingCommand() {
     var bench = Bench()
     _ = bench.command("a", 5)
-    #expect(bench.setDesired(6) == ["a: superseded"])
+    #expect(bench.apply(6) == ["a: superseded"])
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000", "write 6"])
   }
@@ -129,26 +129,26 @@ import Testing
   @Test func configurationRanksBelowTheWaitingCommand() {
     var bench = Bench()
     _ = bench.command("a", 5)
-    #expect(bench.setDesired(6, supersedesCommands: false) == [])
+    #expect(bench.apply(6, supersedesCommands: false) == [])
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000", "write 5"])
     #expect(bench.holds(5) == ["a: applied 5", "desired 5", "publish 5"])
-    #expect(bench.machine.desired == 5)
+    #expect(bench.machine.toApply == 5)
   }
 
   @Test func requestOverridesTheCommandInFlight() {
     var bench = Bench.idle()
     _ = bench.command("a", 5)
-    #expect(bench.setDesired(6) == [])
+    #expect(bench.apply(6) == [])
     #expect(bench.holds(5) == ["a: applied 5", "publish 5", "write 6"])
-    #expect(bench.machine.desired == 6)
+    #expect(bench.machine.toApply == 6)
     #expect(bench.holds(6) == ["publish 6"])
   }
 
   @Test func overriddenCommandIsSupersededOnLinkLoss() {
     var bench = Bench.idle()
     _ = bench.command("a", 5)
-    _ = bench.setDesired(6)
+    _ = bench.apply(6)
     #expect(bench.linkDown() == ["a: superseded"])
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000", "write 6"])
@@ -157,16 +157,16 @@ import Testing
   @Test func aCommandInFlightRanksAboveTheConfiguration() {
     var bench = Bench.idle()
     _ = bench.command("a", 5)
-    #expect(bench.setDesired(6, supersedesCommands: false) == [])
+    #expect(bench.apply(6, supersedesCommands: false) == [])
     #expect(bench.holds(5) == ["a: applied 5", "desired 5", "publish 5"])
     _ = bench.command("b", 7)
-    #expect(bench.setDesired(6, supersedesCommands: false) == [])
+    #expect(bench.apply(6, supersedesCommands: false) == [])
     #expect(bench.notWritten(.failed(reason: "no")) == ["b: failed the write failed: no", "write 6"])
   }
 
   @Test func commandAfterARequestIsApplied() {
     var bench = Bench.idle()
-    _ = bench.setDesired(6)
+    _ = bench.apply(6)
     #expect(bench.command("a", 5) == [])
     #expect(bench.holds(6) == ["publish 6", "write 5"])
     #expect(bench.holds(5) == ["a: applied 5", "desired 5", "publish 5"])
@@ -178,7 +178,7 @@ import Testing
     var bench = Bench(desired: 5)
     _ = bench.command("a", 6)
     #expect(bench.handOver(desired: 6) == [], "its value is desired there")
-    #expect(bench.machine.desired == 6)
+    #expect(bench.machine.toApply == 6)
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000", "write 6"])
     #expect(bench.holds(6) == ["publish 6"])
@@ -189,7 +189,7 @@ import Testing
       var bench = Bench(desired: 5)
       #expect(bench.command("a", 6, ttl: 60, at: start) == ["a: pending"])
       #expect(bench.handOver(desired: 7) == [])
-      #expect(bench.machine.desired == 7)
+      #expect(bench.machine.toApply == 7)
       return bench
     }
     var bench = handedOver()
@@ -229,7 +229,7 @@ import Testing
   @Test func desiredValueStaysIfTheOtherGatewayPublishesNone() {
     var bench = Bench(desired: 5)
     #expect(bench.handOver() == [])
-    #expect(bench.machine.desired == 5)
+    #expect(bench.machine.toApply == 5)
   }
 
   @Test func handoverFailsTheCommandInFlight() throws {
@@ -243,7 +243,7 @@ import Testing
       ])
     #expect(bench.handOver(desired: 7) == [])
     #expect(bench.holds(6) == [], "a result of the previous link")
-    #expect(bench.machine.desired == 7)
+    #expect(bench.machine.toApply == 7)
     #expect(bench.linkDown() == [])
     #expect(bench.linkUp() == ["read"])
   }

@@ -64,7 +64,7 @@ private struct Simulation {
   init(seed: UInt64) {
     random = SplitMix64(state: seed)
     desired = Bool.random(using: &random) ? EncodedValue(Int.random(in: 1...9, using: &random)) : nil
-    machine = StateWrites(desired: desired)
+    machine = StateWrites(toApply: desired)
   }
 
   mutating func step() {
@@ -73,12 +73,12 @@ private struct Simulation {
     case 1: linkDown()
     case 2, 3: command()
     case 4: lateResult()
-    case 5: setDesired()
+    case 5: apply()
     case 6: if Int.random(in: 0..<4, using: &random) == 0 { handOver() }
     case 7, 8: pass()
     default: finish(fault: Int.random(in: 0..<8, using: &random))
     }
-    if machine.desired != desired { violations.append("the desired value is not the requested one") }
+    if machine.toApply != desired { violations.append("the desired value is not the requested one") }
     let waits = commands.values.contains { $0.final == nil && !$0.isDropped && $0.deadline != nil }
     if machine.deadline != nil, !waits { violations.append("a deadline without a waiting command") }
     if isUp, inFlight == nil, !hasRestoreFailed { checkHeld() }
@@ -99,7 +99,7 @@ private struct Simulation {
   }
 
   private mutating func checkHeld() {
-    if let desired = machine.desired, held != Self.rounded(desired) {
+    if let desired = machine.toApply, held != Self.rounded(desired) {
       violations.append("\(desired.value) is desired, the device holds \(held.value)")
     }
   }
@@ -142,12 +142,12 @@ private struct Simulation {
     run(actions)
   }
 
-  private mutating func setDesired() {
+  private mutating func apply() {
     let value = Bool.random(using: &random) ? EncodedValue(Int.random(in: 1...9, using: &random)) : nil
     let supersedesCommands = Bool.random(using: &random)
     desired = value
     if supersedesCommands { supersededBelow = nextTag }
-    run(machine.setDesired(value, supersedesCommands: supersedesCommands))
+    run(machine.apply(value, supersedesCommands: supersedesCommands))
   }
 
   private mutating func handOver() {
@@ -158,7 +158,7 @@ private struct Simulation {
     isUp = false
     let mayHaveCommands = Bool.random(using: &random)
     run(machine.handOver(desired: value, mayHaveCommands: mayHaveCommands))
-    if let value { run(machine.setDesired(value, supersedesCommands: false)) }
+    if let value { run(machine.apply(value, supersedesCommands: false)) }
     // A command with a ttl keeps waiting.
     let open = commands.filter {
       $0.value.final == nil && !$0.value.isDropped && ($0.value.deadline == nil || $0.value.value == value)
@@ -220,12 +220,12 @@ private struct Simulation {
       switch action {
       case .write(let value, let operation): begin(.write(value, operation))
       case .read(let operation): begin(.read(operation))
-      case .valueRead(let value):
+      case .readBack(let value):
         published = value
         if value != lastRead { violations.append("published \(value.value), which was not read") }
       case .applyFailed(let value, _):
         hasRestoreFailed = true
-        if value != machine.desired { violations.append("restored a value that is not desired") }
+        if value != machine.toApply { violations.append("restored a value that is not desired") }
       case .unresponsive: linkDown()
       case .completed(let command, let outcome, let isDesired): answer(command, outcome, isDesired)
       }
@@ -250,7 +250,7 @@ private struct Simulation {
     }
     if isDesired {
       desired = command.value
-      if machine.desired != desired { violations.append("the machine has another desired value") }
+      if machine.toApply != desired { violations.append("the machine has another desired value") }
     }
     switch outcome {
     case .pending:

@@ -26,7 +26,7 @@ struct Bench {
     }
     self.answered = answered
     machine = StateWrites(
-      desired: desired.map { EncodedValue($0) }, waiting: waiting, mode: mode, isReadable: isReadable)
+      toApply: desired.map { EncodedValue($0) }, waiting: waiting, mode: mode, isReadable: isReadable)
   }
 
   /// The actions in short: `read`, `write 5`, `a: applied 5`, `publish 5`.
@@ -44,7 +44,7 @@ struct Bench {
         command.reply(outcome)
         return ["\(answered.elements.last!): \(outcome.word)\(detail)"]
           + (isDesired ? ["desired \(command.value.value)"] : [])
-      case .valueRead(let value): return ["publish \(value.value)"]
+      case .readBack(let value): return ["publish \(value.value)"]
       case .applyFailed(let value, let failure): return ["not restored \(value.value) \(failure)"]
       case .unresponsive: return ["unresponsive"]
       }
@@ -72,8 +72,8 @@ struct Bench {
           EncodedValue(value), timeToLive: timeToLive, waitsForLink: waitsForLink, reply: reply)))
   }
   mutating func expire(at now: Moment) -> [String] { run(machine.expire(at: now)) }
-  mutating func setDesired(_ value: Int?, supersedesCommands: Bool = true) -> [String] {
-    run(machine.setDesired(value.map { EncodedValue($0) }, supersedesCommands: supersedesCommands))
+  mutating func apply(_ value: Int?, supersedesCommands: Bool = true) -> [String] {
+    run(machine.apply(value.map { EncodedValue($0) }, supersedesCommands: supersedesCommands))
   }
   mutating func abandon(reason: String) -> [String] {
     run(machine.abandon { _ in .failed(reason: reason) })
@@ -82,7 +82,7 @@ struct Bench {
   mutating func handOver(desired: Int? = nil, mayHaveCommands: Bool = true) -> [String] {
     let value = desired.map { EncodedValue($0) }
     var log = run(machine.handOver(desired: value, mayHaveCommands: mayHaveCommands))
-    if let value { log += run(machine.setDesired(value, supersedesCommands: false)) }
+    if let value { log += run(machine.apply(value, supersedesCommands: false)) }
     return log
   }
   /// The device answers the read, or accepts the write, and holds this value.
@@ -125,14 +125,14 @@ struct Bench {
     var bench = Bench.idle()
     #expect(bench.command("a", 2000) == ["write 2000"])
     #expect(bench.holds(2000) == ["a: applied 2000", "desired 2000", "publish 2000"])
-    #expect(bench.machine.desired == 2000)
+    #expect(bench.machine.toApply == 2000)
   }
 
   @Test func differentReadBackIsReportedAsAdjusted() {
     var bench = Bench.idle()
     _ = bench.command("a", 2000)
     #expect(bench.holds(2048) == ["a: adjusted 2048", "desired 2000", "publish 2048"])
-    #expect(bench.machine.desired == 2000)
+    #expect(bench.machine.toApply == 2000)
   }
 
   @Test(arguments: [(Property.WriteMode.request, "accepted"), (.command, "sent")])
@@ -171,7 +171,7 @@ struct Bench {
     var bench = Bench.idle()
     _ = bench.command("a", 5)
     #expect(bench.notWritten(.failed(reason: "no")) == ["a: failed the write failed: no"])
-    #expect(bench.machine.desired == nil)
+    #expect(bench.machine.toApply == nil)
     #expect(bench.command("b", 6) == ["write 6"])
   }
 
@@ -180,7 +180,7 @@ struct Bench {
     _ = bench.command("a", 5)
     _ = bench.command("b", 6)
     #expect(bench.readFailed(.failed(reason: "gone")) == ["a: failed the read-back failed: gone", "write 6"])
-    #expect(bench.machine.desired == 1000)
+    #expect(bench.machine.toApply == 1000)
   }
 
   /// A device that does not answer is not called again on this link; waiting commands wait for the next link.
@@ -213,7 +213,7 @@ struct Bench {
     _ = bench.holds(5)
     _ = bench.command("b", 6)
     _ = bench.notWritten(.timeout)
-    #expect(bench.machine.desired == 5)
+    #expect(bench.machine.toApply == 5)
     _ = bench.linkDown()
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000", "write 5"])
@@ -259,7 +259,7 @@ struct Bench {
     _ = bench.linkUp()
     _ = bench.holds(1000)
     #expect(bench.notWritten(.timeout) == ["not restored 5000 no answer in time", "unresponsive"])
-    #expect(bench.machine.desired == 5000)
+    #expect(bench.machine.toApply == 5000)
     _ = bench.linkDown()
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000", "write 5000"])
@@ -412,7 +412,7 @@ struct Bench {
 
     var overridden = Bench.idle()
     _ = overridden.command("a", 1)
-    _ = overridden.setDesired(2)
+    _ = overridden.apply(2)
     #expect(overridden.abandon(reason: "stopped") == ["a: superseded"])
 
     var absent = Bench()
@@ -435,7 +435,7 @@ struct Bench {
     _ = bench.linkUp()
     _ = bench.holds(5)
     #expect(bench.notWritten(.failed(reason: "x")) == ["w: failed the write failed: x"])
-    #expect(bench.machine.desired == 5)
+    #expect(bench.machine.toApply == 5)
   }
 
   /// Other gateways know its value at most.

@@ -2,8 +2,6 @@ import Configuration
 import GATT
 import JSON
 
-@testable import Devices
-
 // Whole numbers as values, so that tests can write them as they are.
 
 extension Value: ExpressibleByIntegerLiteral {

@@ -5,11 +5,7 @@ import Testing
 /// Two gateway processes on one adapter.
 @Suite struct AdapterInUseTests {
   /// Without a gateway: each test starts its own.
-  private static let plan: Plan = {
-    var plan = Plan()
-    plan.absent = [.gateway]
-    return plan
-  }()
+  private static let plan = Plan(absent: [.gateway])
 
   /// Waits until a gateway publishes this state of its adapter, after `mark`.
   private static func waitForAdapter(

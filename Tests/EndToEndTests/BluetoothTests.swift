@@ -5,9 +5,7 @@ import Testing
 @Suite struct BluetoothTests {
   @Test("A missing bus is reported once, also when it was killed; devices come online when it appears")
   func bus() async throws {
-    var plan = Plan(devices: 2)
-    plan.absent = [.bus]
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(devices: 2, absent: [.bus])) { fixture in
       func expectDevices(after mark: Int) async throws -> [String] {
         try await fixture.startSimulator()
         let ids = try await fixture.simulator.devices().map(\.id)

@@ -244,9 +244,7 @@ import Testing
     "--log-level sets the lowest level that is logged",
     arguments: [("warning", []), ("debug", ["notice", "debug"])] as [(String, [String])])
   func logLevel(level: String, others: [String]) async throws {
-    var plan = Plan()
-    plan.absent = [.gateway]
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(absent: [.gateway])) { fixture in
       try fixture.startGateway(["--log-level", level])
       try await fixture.online(try await fixture.id())
       try await fixture.simulator.control(#"{"op":"power","on":false}"#)
@@ -259,9 +257,7 @@ import Testing
 
   @Test("--log-format json: every line is an object; lines about a device have its id and address")
   func logFormat() async throws {
-    var plan = Plan()
-    plan.absent = [.gateway]
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(absent: [.gateway])) { fixture in
       try fixture.startGateway(["--log-format", "json"])
       let device = try await fixture.simulator.device(0)
       try await fixture.online(device.id)
@@ -278,9 +274,7 @@ import Testing
   // MARK: scan
 
   private static func plan(_ absent: Set<Plan.Part> = []) -> Plan {
-    var plan = Plan(devices: 3, decoys: 2)
-    plan.absent = absent.union([.gateway])
-    return plan
+    Plan(devices: 3, decoys: 2, absent: absent.union([.gateway]))
   }
 
   @Test("scan lists the peripherals in range, as text and as JSON, whatever their names are")

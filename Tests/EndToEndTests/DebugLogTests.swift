@@ -5,9 +5,7 @@ import Testing
 @Suite struct DebugLogTests {
   @Test("At the level debug, readings, commands, replies, characteristics and subscriptions are logged")
   func levels() async throws {
-    var plan = Plan()
-    plan.absent = [.gateway]
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(absent: [.gateway])) { fixture in
       try fixture.startGateway(["--log-level", "debug"])
       let id = try await fixture.id()
       try await fixture.online(id)

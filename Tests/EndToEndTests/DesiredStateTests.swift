@@ -6,9 +6,7 @@ import Testing
 /// The desired state of a device: the latest command or request overrides the configuration.
 @Suite struct DesiredStateTests {
   private static func plan(_ keys: String = "") -> Plan {
-    var plan = Plan()
-    plan.entries = entry(keys)
-    return plan
+    Plan(entries: entry(keys))
   }
 
   private static func entry(_ keys: String) -> String {

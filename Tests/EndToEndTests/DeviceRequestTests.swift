@@ -7,9 +7,7 @@ import Testing
   private static let kitchen = #"{"match":{"identifier":"\#(first)"},"id":"kitchen"}"#
 
   private static func plan(devices: Int = 1, entries: String = kitchen) -> Plan {
-    var plan = Plan(devices: devices)
-    plan.entries = entries
-    return plan
+    Plan(devices: devices, entries: entries)
   }
 
   private static func discovery(_ id: String) -> String { "homeassistant/device/ble_\(id)/config" }

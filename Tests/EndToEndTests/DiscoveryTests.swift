@@ -1,4 +1,3 @@
-import TestSupport
 import Testing
 
 /// Which peripherals become devices, and with which ids.

@@ -5,9 +5,7 @@ import Testing
 /// `doctor` reports each fault with its remedy.
 @Suite struct DoctorTests {
   private static func plan(_ absent: Set<Plan.Part> = [.gateway]) -> Plan {
-    var plan = Plan()
-    plan.absent = absent
-    return plan
+    Plan(absent: absent)
   }
 
   /// Runs `doctor` to its end.

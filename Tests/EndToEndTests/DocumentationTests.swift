@@ -1,5 +1,4 @@
 import FoundationEssentials
-import TestSupport
 import Testing
 
 /// Runs the examples of the pages on MQTT: sends their messages, and expects their answers.

@@ -6,9 +6,7 @@ import Testing
 /// The command `forget`, and the id that a gateway keeps.
 @Suite struct ForgetTests {
   private static func plan() -> Plan {
-    var plan = Plan()
-    plan.entries = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#
-    return plan
+    Plan(entries: #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#)
   }
 
   @Test("forget clears everything that the gateway and its devices have published, and nothing else")

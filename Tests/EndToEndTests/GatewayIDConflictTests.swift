@@ -1,5 +1,4 @@
 import Glibc
-import TestSupport
 import Testing
 
 /// Two gateways have the same id.

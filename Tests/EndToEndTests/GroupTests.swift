@@ -1,4 +1,3 @@
-import TestSupport
 import Testing
 
 /// Commands for many devices at once.
@@ -78,9 +77,7 @@ import Testing
 
   @Test("A retained command to all is executed once by each device, also by one that connects later")
   func retained() async throws {
-    var plan = Plan(devices: 2)
-    plan.absent = [.gateway]
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(devices: 2, absent: [.gateway])) { fixture in
       let ids = [try await fixture.id(0), try await fixture.id(1)]
       try await fixture.simulator.control("vanish", 1)
       try await fixture.observer.publish("microbit/all/period/set", "70", retain: true)

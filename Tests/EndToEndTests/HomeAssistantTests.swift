@@ -103,9 +103,7 @@ import Testing
 
   @Test("A hundred micro:bits are announced within a second of a birth message")
   func hundredMicrobits() async throws {
-    var plan = Plan(devices: 100, period: 1000)
-    plan.simulator = ["--connect-ms", "1"]
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(devices: 100, period: 1000, simulator: ["--connect-ms", "1"])) { fixture in
       let devices = try await fixture.simulator.devices()
       for device in devices { _ = try await document(fixture, topic(device.id)) }
       // One of five attempts must be fast enough, as the machine may be busy.
@@ -130,9 +128,7 @@ import Testing
   /// If Home Assistant was offline when the topic was cleared, it still has the device in its registry.
   @Test("A device that another one has replaced is announced and removed once more at the next birth message")
   func removal() async throws {
-    var plan = Plan(devices: 2)
-    plan.entries = Self.kitchen
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(devices: 2, entries: Self.kitchen)) { fixture in
       let topic = topic(try await fixture.id())
       _ = try await document(fixture, topic)
       try await fixture.stored("announced")
@@ -226,9 +222,7 @@ import Testing
 
   @Test("A micro:bit that is removed while its document is queued for the broker is not announced again")
   func removedDuringOutage() async throws {
-    var plan = Plan()
-    plan.entries = Self.kitchen
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(entries: Self.kitchen)) { fixture in
       let topic = topic("d05a0000c0de")
       _ = try await document(fixture, topic)
       try await fixture.synchronizeGateway()
@@ -250,10 +244,7 @@ import Testing
   @Test(
     "A micro:bit that is removed and added again during an outage is announced", arguments: ["5", "3.1.1"])
   func addedAgainDuringOutage(version: String) async throws {
-    var plan = Plan()
-    plan.entries = Self.kitchen
-    plan.mqtt = #""protocol":"\#(version)""#
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(entries: Self.kitchen, mqtt: #""protocol":"\#(version)""#)) { fixture in
       let topic = topic("d05a0000c0de")
       _ = try await document(fixture, topic)
       try await fixture.broker.kill()

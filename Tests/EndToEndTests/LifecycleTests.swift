@@ -101,6 +101,7 @@ import Testing
       try #require(kept["\(id)/availability"]?.text == "online")
       mark = try fixture.observer.mark
       try fixture.startGateway()
+      try await fixture.logged("the last run has not ended by itself")
       try await fixture.offline(id, after: mark)
       // The device is still known: a command for it is pending.
       try await fixture.bridgeOnline(after: mark)
@@ -114,9 +115,7 @@ import Testing
 
   @Test("The service manager is notified of readiness, life and stop")
   func notify() async throws {
-    var plan = Plan()
-    plan.absent = [.gateway]
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(absent: [.gateway])) { fixture in
       let socket = try NotifySocket(in: fixture.folder)
       // Without WATCHDOG_USEC it does not say that it is alive.
       try fixture.startGateway(environment: ["NOTIFY_SOCKET": socket.path])

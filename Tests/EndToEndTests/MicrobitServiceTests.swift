@@ -1,4 +1,3 @@
-import TestSupport
 import Testing
 
 /// The micro:bit's services besides temperature.

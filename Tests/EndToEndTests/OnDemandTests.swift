@@ -1,4 +1,3 @@
-import TestSupport
 import Testing
 
 /// Devices that are connected on demand, and the request `device/sequence`, over MQTT.

@@ -5,10 +5,7 @@ import Testing
 @Suite("Pairing", .serialized) struct PairingTests {
   /// One micro:bit that requires pairing; `members` are added to its entry.
   private static func plan(_ method: String, _ members: String = "") -> Plan {
-    var plan = Plan()
-    plan.simulator = ["--pairing", method]
-    plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"}\#(members)}"#
-    return plan
+    Plan(simulator: ["--pairing", method], entries: #"{"match":{"name_prefix":"BBC micro:bit"}\#(members)}"#)
   }
 
   @Test("A device that wants pairing is not paired with, and log, health and info say how to pair")

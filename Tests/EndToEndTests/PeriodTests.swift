@@ -1,4 +1,3 @@
-import TestSupport
 import Testing
 
 /// Period commands.
@@ -77,9 +76,7 @@ import Testing
 
   @Test("The last command of a burst wins, and each is answered once")
   func superseded() async throws {
-    var plan = Plan(devices: 2)
-    plan.simulator = ["--attribute-ms", "200"]
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(devices: 2, simulator: ["--attribute-ms", "200"])) { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
       let commands = Array(1...30)
@@ -111,9 +108,7 @@ import Testing
 
   @Test("A command whose link is lost is pending, and applied when the micro:bit returns")
   func linkLost() async throws {
-    var plan = Plan()
-    plan.simulator = ["--attribute-ms", "1000"]
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(simulator: ["--attribute-ms", "1000"])) { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
       try await fixture.message("\(id)/period")

@@ -1,4 +1,3 @@
-import TestSupport
 import Testing
 
 /// A micro:bit that no longer offers a property.

@@ -1,4 +1,3 @@
-import TestSupport
 import Testing
 
 /// The readings that arrive at the broker.
@@ -38,9 +37,7 @@ import Testing
 
   @Test("Topics begin with the configured base topic, and are published with the configured QoS")
   func baseTopicAndQoS() async throws {
-    var plan = Plan()
-    plan.mqtt = #""base_topic":"school/lab-1","qos":0"#
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(mqtt: #""base_topic":"school/lab-1","qos":0"#)) { fixture in
       let id = try await fixture.id()
       let observer = try fixture.observer
       let topics = ["readings", "temperature", "availability", "info"].map { "\(id)/\($0)" }

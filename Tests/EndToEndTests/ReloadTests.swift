@@ -10,9 +10,7 @@ import Testing
 
   /// Three micro:bits, the first two of which are configured.
   private static var plan: Plan {
-    var plan = Plan(devices: 3)
-    plan.entries = "\(entry(0)),\(entry(1))"
-    return plan
+    return Plan(devices: 3, entries: "\(entry(0)),\(entry(1))")
   }
 
   private enum Trigger: CaseIterable { case request, signal }

@@ -29,9 +29,7 @@ import Testing
 
   @Test("Readings, commands and requests work with MQTT 3.1.1")
   func mqtt311() async throws {
-    var plan = Plan()
-    plan.mqtt = #""protocol":"3.1.1""#
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(mqtt: #""protocol":"3.1.1""#)) { fixture in
       // mosquitto's name for 3.1.1 is p2, for 5 it is p5.
       try await fixture.broker.logLine { $0.contains(/as microbit-gateway-fixture-[a-z0-9]{4} \(p2/) }
       let id = try await fixture.id()
@@ -84,9 +82,7 @@ import Testing
     "A request or command of 1 MB is refused with either protocol version, and the next one is carried out",
     arguments: ["5", "3.1.1"])
   func megabyte(version: String) async throws {
-    var plan = Plan()
-    plan.mqtt = #""protocol":"\#(version)""#
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(mqtt: #""protocol":"\#(version)""#)) { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
       let payload = Array(#"{"transaction":""#.utf8) + Array(repeating: UInt8(ascii: "x"), count: 1 << 20)

@@ -10,10 +10,7 @@ import Testing
     """
 
   private static func plan() -> Plan {
-    var plan = Plan()
-    plan.devices = 2
-    plan.absent = [.gateway]
-    return plan
+    Plan(devices: 2, absent: [.gateway])
   }
 
   private func start(_ fixture: Fixture, _ options: [String]) throws -> TerminalProcess {

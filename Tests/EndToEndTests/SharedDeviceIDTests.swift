@@ -1,4 +1,3 @@
-import TestSupport
 import Testing
 
 /// The configurations of two gateways have the same id for a prefix.

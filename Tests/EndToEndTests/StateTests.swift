@@ -6,10 +6,7 @@ import Testing
 @Suite struct StateTests {
   @Test("The gateway runs without a usable state folder, and with a new database in place of a damaged one")
   func unusableDatabase() async throws {
-    var plan = Plan()
-    plan.absent = [.gateway]
-    plan.files = ["file": ""]
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(files: ["file": ""], absent: [.gateway])) { fixture in
       let id = try await fixture.id()
       try fixture.startGateway(environment: ["STATE_DIRECTORY": fixture.folder.path + "/file"])
       try await fixture.online(id)

@@ -1,4 +1,3 @@
-import TestSupport
 import Testing
 
 /// Subscriptions that fail on many micro:bits at once, and restarts of bluetoothd during a subscription.
@@ -11,10 +10,7 @@ import Testing
     "If the subscription fails on 30 micro:bits at once, all of them are subscribed to later",
     arguments: faults)
   func allSubscriptionsFail(fault: String) async throws {
-    var plan = Plan(devices: 30)
-    plan.period = 500
-    plan.absent = [.gateway]
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(devices: 30, period: 500, absent: [.gateway])) { fixture in
       try await fixture.simulator.control(#"{"op":"subscription","all":true,\#(fault)}"#)
       try fixture.startGateway()
       let devices = try await fixture.simulator.devices()

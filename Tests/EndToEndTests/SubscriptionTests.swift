@@ -7,9 +7,7 @@ import Testing
 @Suite struct SubscriptionTests {
   @Test("A property whose notifications bluetoothd refuses is polled until bluetoothd restarts")
   func stuck() async throws {
-    var plan = Plan()
-    plan.absent = [.gateway]
-    try await withFixture(plan) { fixture in
+    try await withFixture(Plan(absent: [.gateway])) { fixture in
       try await fixture.leaveNotificationsStuck()
       let monitor = try await BusMonitor(fixture.bus)
       try fixture.startGateway()

@@ -17,11 +17,20 @@ import Testing
     return plan
   }
 
-  @Test("A property is read and written, with and without a gateway", arguments: [true, false])
-  func readAndWrite(hasGateway: Bool) async throws {
+  /// With a micro:bit, which is online if there is a gateway.
+  private func withDevice(
+    hasGateway: Bool = true, _ body: @escaping @Sendable (Fixture, VirtualBlueZ.Device) async throws -> Void
+  ) async throws {
     try await withFixture(Self.plan(hasGateway: hasGateway)) { fixture in
       let device = try await fixture.simulator.device(0)
       if hasGateway { try await fixture.online(device.id) }
+      try await body(fixture, device)
+    }
+  }
+
+  @Test("A property is read and written, with and without a gateway", arguments: [true, false])
+  func readAndWrite(hasGateway: Bool) async throws {
+    try await withDevice(hasGateway: hasGateway) { fixture, device in
       let temperature = try await fixture.command(["read", device.address, "temperature"])
       #expect(temperature.status == 0)
       #expect(temperature.text.wholeMatch(of: /-?\d+ °C/) != nil, "\(temperature.text)")
@@ -88,9 +97,7 @@ import Testing
 
   @Test("An invalid command is refused with the reason and an exit status", arguments: [true, false])
   func invalidCommands(hasGateway: Bool) async throws {
-    try await withFixture(Self.plan(hasGateway: hasGateway)) { fixture in
-      let device = try await fixture.simulator.device(0)
-      if hasGateway { try await fixture.online(device.id) }
+    try await withDevice(hasGateway: hasGateway) { fixture, device in
       for (arguments, expected, reason) in Self.invalid {
         let (status, text) = try await fixture.command(arguments.map { $0 == "ID" ? device.address : $0 })
         #expect(status == expected && text.contains(reason), "\(arguments): \(status) \(text)")
@@ -100,9 +107,7 @@ import Testing
 
   @Test("The command line says what would help: properties not in use, blank letters, no bond")
   func hints() async throws {
-    try await withFixture(Self.plan(hasGateway: true)) { fixture in
-      let device = try await fixture.simulator.device(0)
-      try await fixture.online(device.id)
+    try await withDevice { fixture, device in
       for command in [["read", device.id, "accelerometer"], ["watch", device.id, "accelerometer"]] {
         let unused = try await fixture.command(command)
         #expect(
@@ -120,9 +125,7 @@ import Testing
 
   @Test("A disabled device is unavailable")
   func disabled() async throws {
-    try await withFixture(Self.plan(hasGateway: true)) { fixture in
-      let device = try await fixture.simulator.device(0)
-      try await fixture.online(device.id)
+    try await withDevice { fixture, device in
       try await fixture.perform("device/options", #"{"id":"\#(device.id)","options":{"enabled":false}}"#)
       for arguments in [["read", device.id, "period"], ["write", device.id, "period", "500"]] {
         let (status, text) = try await fixture.command(arguments)
@@ -133,9 +136,7 @@ import Testing
 
   @Test("inspect shows the services of a micro:bit and of another peripheral", arguments: [true, false])
   func inspect(hasGateway: Bool) async throws {
-    try await withFixture(Self.plan(hasGateway: hasGateway)) { fixture in
-      let device = try await fixture.simulator.device(0)
-      if hasGateway { try await fixture.online(device.id) }
+    try await withDevice(hasGateway: hasGateway) { fixture, device in
       let (status, text) = try await fixture.command(["inspect", device.address])
       #expect(status == 0)
       #expect(text.hasPrefix(device.address) && text.contains("profile microbit: fits"), "\(text)")
@@ -251,9 +252,7 @@ import Testing
 
   @Test("watch prints readings as lines, JSON and CSV", arguments: [true, false])
   func watch(hasGateway: Bool) async throws {
-    try await withFixture(Self.plan(hasGateway: hasGateway)) { fixture in
-      let device = try await fixture.simulator.device(0)
-      if hasGateway { try await fixture.online(device.id) }
+    try await withDevice(hasGateway: hasGateway) { fixture, device in
       for (option, part) in [
         ("", "  \(device.id)  temperature "),
         ("--json", "{\"device\":\"\(device.id)\",\"property\":\"temperature\",\"value\":"),
@@ -312,8 +311,7 @@ import Testing
 
   @Test("scan --live runs until it is interrupted; bonds lists no peripheral")
   func scanLive() async throws {
-    try await withFixture(Self.plan(hasGateway: false)) { fixture in
-      let device = try await fixture.simulator.device(0)
+    try await withDevice(hasGateway: false) { fixture, device in
       let scan = try fixture.start(["scan", "--live"])
       _ = try await scan.line(within: Fixture.patience) { $0.contains(device.address) }
       scan.signal(SIGINT)
@@ -325,9 +323,7 @@ import Testing
 
   @Test("watch ends when the gateway ends")
   func gatewayEnds() async throws {
-    try await withFixture(Self.plan(hasGateway: true)) { fixture in
-      let device = try await fixture.simulator.device(0)
-      try await fixture.online(device.id)
+    try await withDevice { fixture, device in
       let watch = try fixture.start(["watch", device.id])
       _ = try await watch.line(within: Fixture.patience) { $0.contains("temperature") }
       _ = try await fixture.stopGateway()
@@ -338,9 +334,7 @@ import Testing
 
   @Test("A write to an offline device waits for it until the timeout")
   func offline() async throws {
-    try await withFixture(Self.plan(hasGateway: true)) { fixture in
-      let device = try await fixture.simulator.device(0)
-      try await fixture.online(device.id)
+    try await withDevice { fixture, device in
       try await fixture.vanish(0, device.id)
       let read = try await fixture.command(["read", device.id, "temperature"])
       let offline = try Regex(
@@ -363,9 +357,7 @@ import Testing
 
   @Test("Access to the gateway of another user is refused, with the remedy")
   func anotherUser() async throws {
-    try await withFixture(Self.plan(hasGateway: true)) { fixture in
-      let device = try await fixture.simulator.device(0)
-      try await fixture.online(device.id)
+    try await withDevice { fixture, device in
       var other: [String] = []
       if getuid() == 0 {
         // The fixture's folder is private; the other user must be able to reach the socket.
@@ -383,9 +375,7 @@ import Testing
 
   @Test("An adapter used by a gateway that cannot be reached is reported")
   func adapterInUse() async throws {
-    try await withFixture(Self.plan(hasGateway: true)) { fixture in
-      let device = try await fixture.simulator.device(0)
-      try await fixture.online(device.id)
+    try await withDevice { fixture, device in
       let process = try ChildProcess(
         try program("microbit-gateway"),
         ["read", device.id, "temperature", "--config", fixture.folder.path + "/config.json"],
@@ -397,9 +387,7 @@ import Testing
 
   @Test("The requests of the command line can also be sent over MQTT")
   func requests() async throws {
-    try await withFixture(Self.plan(hasGateway: true)) { fixture in
-      let device = try await fixture.simulator.device(0)
-      try await fixture.online(device.id)
+    try await withDevice { fixture, device in
       let inspected = try await fixture.perform("device/inspect", #"{"id":"\#(device.id)"}"#)
       #expect(inspected["profile"]?.string == "microbit" && inspected["fits"]?.bool == true)
       let adapter = try await fixture.perform("adapter/state")

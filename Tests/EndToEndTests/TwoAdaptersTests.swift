@@ -1,15 +1,9 @@
-import TestSupport
 import Testing
 
 /// One gateway with two adapters.
 @Suite struct TwoAdaptersTests {
-  private static let plan: Plan = {
-    var plan = Plan()
-    plan.simulator = ["--adapters", "2"]
-    plan.bluetooth = #""adapters": ["hci0", "hci1"]"#
-    plan.absent = [.gateway]
-    return plan
-  }()
+  private static let plan = Plan(
+    simulator: ["--adapters", "2"], bluetooth: #""adapters": ["hci0", "hci1"]"#, absent: [.gateway])
 
   /// Waits until the list of devices names this adapter, after `mark`.
   private static func wait(for adapter: String, in fixture: Fixture, after mark: Int = 0) async throws {

@@ -39,7 +39,7 @@ final class FakeBluetoothd: @unchecked Sendable {
     let bus = try await DBusConnection.open(.at(address), on: loop) { event in fake.receive(event) }
     await fake.onLoop { $0.bus = bus }
     try await bus.addMatch("type='signal',interface='\(DBusName.properties)'")
-    guard try await bus.requestName(BlueZName.busName) else { throw Failure("org.bluez is taken") }
+    guard try await bus.requestName(BlueZServerName.busName) else { throw Failure("org.bluez is taken") }
     return fake
   }
 
@@ -82,7 +82,8 @@ final class FakeBluetoothd: @unchecked Sendable {
     let (bus, client) = await onLoop { ($0.bus, $0.client) }
     guard let bus else { throw Failure("not connected to the bus") }
     return try await bus.call(
-      DBusCall(method, on: BlueZName.characteristic, of: path, at: client, arguments), timeout: patience)
+      DBusCall(method, on: BlueZServerName.characteristic, of: path, at: client, arguments), timeout: patience
+    )
   }
 
   func write(_ path: String, _ bytes: [UInt8]) async throws {
@@ -128,12 +129,13 @@ final class FakeBluetoothd: @unchecked Sendable {
 
   private func register(_ call: DBusCall) {
     guard let path = call.arguments[0].text, let bus, let client = call.sender else { return }
-    guard !registered.contains(path) else { return refuse(call, BlueZName.alreadyExists) }
+    guard !registered.contains(path) else { return refuse(call, BlueZServerName.alreadyExists) }
     self.client = client
     let request =
       call.member == "RegisterApplication"
       ? DBusCall("GetManagedObjects", on: DBusName.objectManager, of: path, at: client)
-      : DBusCall("GetAll", on: DBusName.properties, of: path, at: client, [.string(BlueZName.advertisement)])
+      : DBusCall(
+        "GetAll", on: DBusName.properties, of: path, at: client, [.string(BlueZServerName.advertisement)])
     bus.assumeIsolated {
       $0.call(request, timeout: .seconds(10)) { result in
         guard case .success(let arguments) = result, let value = arguments.first?.map else {
@@ -158,8 +160,9 @@ final class FakeBluetoothd: @unchecked Sendable {
     let interfaces: DBusValue = .dictionary(
       key: "s", value: "a{sv}",
       [
-        .init(.string(BlueZName.adapter), adapter), .init(.string(BlueZName.gattManager), .properties([:])),
-        .init(.string(BlueZName.advertisingManager), .properties([:])),
+        .init(.string(BlueZServerName.adapter), adapter),
+        .init(.string(BlueZServerName.gattManager), .properties([:])),
+        .init(.string(BlueZServerName.advertisingManager), .properties([:])),
       ])
     return .dictionary(key: "o", value: "a{sa{sv}}", [.init(.objectPath(Self.adapter), interfaces)])
   }
@@ -168,7 +171,7 @@ final class FakeBluetoothd: @unchecked Sendable {
     isPowered = isOn
     let signal = DBusSignal(
       "PropertiesChanged", on: DBusName.properties, of: Self.adapter,
-      [.string(BlueZName.adapter), .properties(["Powered": .boolean(isOn)]), .strings([])])
+      [.string(BlueZServerName.adapter), .properties(["Powered": .boolean(isOn)]), .strings([])])
     bus?.assumeIsolated { try? $0.emit(signal) }
   }
 

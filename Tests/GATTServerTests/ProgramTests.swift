@@ -3,8 +3,6 @@ import Glibc
 import TestSupport
 import Testing
 
-@testable import GATTServer
-
 /// Runs microbit-peripheral.
 @Suite struct ProgramTests {
   private static func expect(_ arguments: [String], exits status: Int32, printing part: String) async throws {

@@ -1,4 +1,4 @@
-import GATT
+@testable import GATT
 import TestSupport
 import Testing
 
@@ -188,20 +188,7 @@ import Testing
   }
 
   private static func integer(_ type: Codec.ScalarType, _ random: inout SplitMix64) -> Int {
-    let range: ClosedRange<Int> =
-      switch type {
-      case .uint8: 0...0xFF
-      case .uint16: 0...0xFFFF
-      case .uint24: 0...0xFF_FFFF
-      case .uint32: 0...0xFFFF_FFFF
-      case .uint64: 0...Int.max
-      case .int8: -0x80...0x7F
-      case .int16: -0x8000...0x7FFF
-      case .sint24: -0x80_0000...0x7F_FFFF
-      case .int32: -0x8000_0000...0x7FFF_FFFF
-      case .int64: Int.min...Int.max
-      case .float32, .float64, .sfloat, .float, .bool, .utf8, .bytes, .bits: 0...0
-      }
+    let range = type.integers ?? 0...0
     return [range.lowerBound, range.upperBound, Int.random(in: range, using: &random)]
       .randomElement(using: &random) ?? 0
   }

@@ -56,6 +56,10 @@ import Testing
       mqtt.qos                  1                    default
       mqtt.readings             false                config.json
       mqtt.tls                  –                    default
+      spool.enabled             true                 default
+      spool.max_age             604800               default
+      spool.max_size            268435456            default
+      spool.rate                500                  default
       home_assistant.discovery  true                 default
       home_assistant.prefix     homeassistant        default
 

@@ -1,4 +1,3 @@
-import Bridge
 import EventLoop
 import GATT
 import MQTT

@@ -72,6 +72,34 @@ import Testing
     #expect(pipe.drain() == "<4>warning test: again\n")
   }
 
+  @Test func componentThatWritesTooMuchIsLimitedAndTheOthersAreNot() {
+    var limiter = LineLimiter()
+    let admitted = (0..<5000).count { _ in limiter.admit("mqtt", at: 10) != nil }
+    #expect(admitted == 1000)
+    #expect(limiter.admit("gateway", at: 10) == 0)
+    #expect(limiter.admit("mqtt", at: 10.04) == nil)
+    #expect(limiter.admit("mqtt", at: 10.06) == 4001)
+    #expect(limiter.admit("mqtt", at: 11) == 0)
+    #expect((0..<5000).count { _ in limiter.admit("mqtt", at: 1000) != nil } == 1000)
+  }
+
+  @Test func linesLeftOutAreCounted() throws {
+    let pipe = Pipe()
+    var sink = LineSink(descriptor: pipe.writer, style: .journal)
+    var text = ""
+    for _ in 0..<1500 {
+      sink.write(line("a"))
+      text += pipe.drain()
+    }
+    #expect((1000..<1100).contains(text.split(separator: "\n").count))
+    var other = LogLine(level: .error, component: "other", message: "b", [:])
+    sink.write(other)
+    #expect(pipe.drain() == "<3>error other: b\n")
+    other = LogLine(level: .debug, component: "test", message: "c", [:])
+    sink.write(other)
+    #expect(pipe.drain() == "<7>debug test: c\n")
+  }
+
   @Test func linesWithoutAReaderAreDropped() {
     var ends: [Int32] = [0, 0]
     #expect(pipe(&ends) == 0)

@@ -5,9 +5,12 @@ import Testing
 @Suite struct OutboxTests {
   private func topic(_ text: String) -> TopicName { TopicName(text)! }
 
-  private func message(_ text: String, qos: QoS = .atLeastOnce) -> MQTTMessage {
+  private func message(
+    _ text: String, qos: QoS = .atLeastOnce, undelivered: MQTTMessage.Undelivered = .kept,
+    number: Int64? = nil
+  ) -> MQTTMessage {
     MQTTMessage(
-      topic: topic("e"), payload: Array(text.utf8), qos: qos, replayTransform: { Array("held ".utf8) + $0 })
+      topic: topic("e"), payload: Array(text.utf8), qos: qos, undelivered: undelivered, number: number)
   }
 
   private func outbox(messages: Int = 10_000, bytes: Int = 1 << 20) -> Outbox {
@@ -114,7 +117,7 @@ import Testing
     outbox.append(message("5"), isUrgent: true)
     #expect(outbox.lost == 2)
     outbox.connected(peer())
-    #expect(sendAll(&outbox) == ["e=held 3", "e=held 4", "e=held 5"])
+    #expect(sendAll(&outbox) == ["e=3", "e=4", "e=5"])
   }
 
   @Test func unacknowledgedMessagesOfBothLanesComeFirstOnTheNextConnection() {
@@ -127,7 +130,7 @@ import Testing
     outbox.append(message("4"), isUrgent: true)
     outbox.disconnected()
     outbox.connected(peer())
-    #expect(sendAll(&outbox) == ["e=held 1", "e=held 2", "e=held 3", "e=held 4"])
+    #expect(sendAll(&outbox) == ["e=1", "e=2", "e=3", "e=4"])
   }
 
   @Test func withoutABacklogTheOrderIsKept() {
@@ -163,7 +166,7 @@ import Testing
     outbox.append(message("old"), isUrgent: true)
     outbox.connected(peer(window: 1000))
     outbox.append(message("new"), isUrgent: true)
-    #expect(sendAll(&outbox).suffix(2) == ["e=held old", "e=new"])
+    #expect(sendAll(&outbox).suffix(2) == ["e=old", "e=new"])
   }
 
   @Test func repeatedStateIsSentEachTime() {
@@ -200,7 +203,7 @@ import Testing
     outbox.append(message("7"))
     #expect(
       sendAll(&outbox, first: 10)
-        == ["e=held 1", "e=held 3", "e=held 4", "e=held 5", "e=held 6", "e=7"])
+        == ["e=1", "e=3", "e=4", "e=5", "e=6", "e=7"])
   }
 
   @Test func secondOutageDoesNotMarkTwice() {
@@ -208,7 +211,7 @@ import Testing
     outbox.append(message("1"))
     for _ in 1...3 {
       outbox.connected(peer())
-      #expect(sendAll(&outbox) == ["e=held 1"])
+      #expect(sendAll(&outbox) == ["e=1"])
       outbox.disconnected()
     }
   }
@@ -249,7 +252,7 @@ import Testing
     outbox.setState(topic("b"), [], qos: .atMostOnce)
     #expect(outbox.lost == 2)
     outbox.connected(peer())
-    #expect(sendAll(&outbox) == ["a=", "b=", "e=held 3", "e=held 4", "e=held 5"])
+    #expect(sendAll(&outbox) == ["a=", "b=", "e=3", "e=4", "e=5"])
   }
 
   @Test func oldestMessagesAreDroppedAboveTheByteLimit() {
@@ -271,7 +274,7 @@ import Testing
     outbox.disconnected()
     #expect(outbox.lost == 2)
     outbox.connected(peer())
-    #expect(sendAll(&outbox) == ["e=held 3", "e=held 4"])
+    #expect(sendAll(&outbox) == ["e=3", "e=4"])
   }
 
   @Test func clearedTopicIsSentUntilAcknowledged() {
@@ -300,6 +303,41 @@ import Testing
     outbox.disconnected()
     outbox.connected(peer())
     #expect(sendAll(&outbox) == ["a=2"])
+  }
+
+  @Test func whatIsNotDeliveredIsKeptDroppedOrReturned() throws {
+    var outbox = outbox(messages: 4)
+    outbox.append(message("a", undelivered: .returned))
+    outbox.append(message("b", undelivered: .dropped))
+    outbox.append(message("c"))
+    #expect(outbox.takeReturned().map(\.payload) == [Array("a".utf8)], "without a connection")
+    outbox.connected(peer())
+    #expect(sendAll(&outbox) == ["e=c"])
+    for text in ["1", "2", "3"] { outbox.append(message(text, undelivered: .returned)) }
+    outbox.append(message("4", undelivered: .dropped))
+    outbox.append(message("5"))
+    #expect(outbox.takeReturned().map(\.payload) == [Array("1".utf8)], "there are too many")
+    #expect(outbox.next().map { outbox.sent($0, as: 9) } != nil)
+    outbox.disconnected()
+    #expect(outbox.takeReturned().map(\.payload) == [Array("2".utf8), Array("3".utf8)])
+    outbox.connected(peer())
+    #expect(sendAll(&outbox) == ["e=c", "e=5"])
+    #expect(outbox.lost == 0)
+  }
+
+  @Test func numbersAreReportedWhenMessagesAreAcknowledgedRejectedOrTooLarge() throws {
+    var outbox = outbox()
+    outbox.connected(peer(maximumPacket: 30))
+    for number in 1...3 { outbox.append(message("\(number)", number: Int64(number))) }
+    outbox.append(message("4", qos: .atMostOnce, number: 4))
+    outbox.append(message(String(repeating: "5", count: 30), number: 5))
+    #expect(sendAll(&outbox).count == 4)
+    #expect(outbox.takeCompleted() == [4, 5])
+    outbox.acknowledged(2)
+    outbox.acknowledged(1, isRefusal: true)
+    #expect(outbox.takeCompleted() == [2, 1])
+    outbox.disconnected()
+    #expect(!outbox.hasReport)
   }
 
   @Test func tooLargeMessageIsDroppedAndCounted() throws {

@@ -179,7 +179,9 @@ import Testing
     let error = try await client.events.next("an error") { event -> MQTTError? in
       switch event {
       case .connectFailed(let error), .disconnected(.some(let error)): error
-      case .connected, .disconnected, .message, .subscriptionRefused, .publicationRefused: nil
+      case .connected, .disconnected, .message, .subscriptionRefused, .publicationRefused, .undelivered,
+        .completed:
+        nil
       }
     }
     if case .protocolViolation = error { return }

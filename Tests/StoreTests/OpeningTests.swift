@@ -74,10 +74,11 @@ import Testing
 
     let (store, records, opening) = StateStore.open(path: path)
     #expect(records.isEmpty)
-    guard case .setAside(let aside, let text) = opening else {
+    guard case .setAside(let setAside) = opening else {
       Issue.record("\(opening)")
       return
     }
+    let (aside, text) = (setAside.path, setAside.reason)
     #expect(text.contains(reason) && text.contains(path), "\(text)")
     #expect(try contents(aside) == before)
     // Its journal is moved too, or SQLite would apply it to the new database.
@@ -94,12 +95,12 @@ import Testing
     var asides: Set<String> = []
     for round in 0..<3 {
       try folder.write("no database, of round \(round), and long enough to look at", to: "state.db")
-      guard case .setAside(let aside, _) = StateStore.open(path: path).opening else {
+      guard case .setAside(let setAside) = StateStore.open(path: path).opening else {
         Issue.record("it was opened")
         return
       }
-      asides.insert(aside)
-      #expect(String(decoding: try contents(aside), as: UTF8.self).contains("round \(round)"))
+      asides.insert(setAside.path)
+      #expect(String(decoding: try contents(setAside.path), as: UTF8.self).contains("round \(round)"))
     }
     #expect(asides.count == 3)
   }
@@ -177,10 +178,5 @@ import Testing
     let before = try names(in: folder.path)
     #expect(throws: StoreError.self) { try StateStore.records(path: path) }
     #expect(try names(in: folder.path) == before)
-  }
-
-  @Test func timestampInFileName() {
-    #expect(StateFile.stamp(0) == "19700101T000000Z")
-    #expect(StateFile.stamp(1_767_323_045) == "20260102T030405Z")
   }
 }

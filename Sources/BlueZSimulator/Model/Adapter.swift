@@ -32,7 +32,7 @@ struct Adapter: Sendable {
   /// The device to which a link is being established.
   var linking: DeviceKey?
 
-  var path: String { "\(BlueZName.managerPath)/hci\(number)" }
+  var path: String { "\(BluetoothdName.managerPath)/hci\(number)" }
   var isDiscovering: Bool { discoverers.values.contains { $0.active } }
 }
 

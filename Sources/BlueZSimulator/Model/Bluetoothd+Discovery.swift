@@ -4,7 +4,7 @@ import DBus
 extension Bluetoothd {
   // MARK: Calls
 
-  mutating func setDiscoveryFilter(_ request: Request, _ number: Int) throws(BlueZError) {
+  mutating func setDiscoveryFilter(_ request: Request, _ number: Int) throws(BluetoothdError) {
     guard adapters[number].power == .on else { throw .notReady }
     let filter = try DiscoveryFilter(request.arguments[0])
     adapters[number].discoverers[request.sender, default: Adapter.DiscoveryClient()].filter = filter
@@ -13,7 +13,7 @@ extension Bluetoothd {
 
   mutating func startDiscovery(
     _ request: Request, _ number: Int, at now: ContinuousClock.Instant
-  ) throws(BlueZError) {
+  ) throws(BluetoothdError) {
     guard adapters[number].power == .on else { throw .notReady }
     guard !adapters[number].refusesScans, adapters[number].hasLE,
       adapters[number].discoverers[request.sender]?.active != true
@@ -30,7 +30,7 @@ extension Bluetoothd {
 
   mutating func stopDiscovery(
     _ request: Request, _ number: Int, at now: ContinuousClock.Instant
-  ) throws(BlueZError) {
+  ) throws(BluetoothdError) {
     guard adapters[number].power == .on else { throw .notReady }
     guard adapters[number].discoverers[request.sender]?.active == true else {
       throw .failed("No discovery started")
@@ -116,7 +116,7 @@ extension Bluetoothd {
     let rssi = Int16(clamping: strength)
     if let device = devices[key] {
       devices[key]?.lastFound = now
-      if tree.value(device.path, BlueZName.device, "RSSI") != .int16(rssi) {
+      if tree.value(device.path, BluetoothdName.device, "RSSI") != .int16(rssi) {
         change(device: key, [("RSSI", .int16(rssi))])
       }
     } else {
@@ -132,7 +132,7 @@ extension Bluetoothd {
     let peripheral = peripherals[index]
     let known = storage.devices.contains(index)
     var device = Device(
-      path: BlueZName.devicePath(peripheral.address, of: adapters[of: index].path), lastFound: now,
+      path: BluetoothdName.devicePath(peripheral.address, of: adapters[of: index].path), lastFound: now,
       expiry: now)
     device.temporary = !known
     device.discovered = known
@@ -184,7 +184,7 @@ extension Bluetoothd {
     emit(tree.remove(device.path))
   }
 
-  mutating func removeDevice(_ request: Request, at now: ContinuousClock.Instant) throws(BlueZError) {
+  mutating func removeDevice(_ request: Request, at now: ContinuousClock.Instant) throws(BluetoothdError) {
     guard let path = request.arguments.first?.text, case .device(let index)? = tree.role(of: path) else {
       throw .doesNotExist
     }

@@ -2,7 +2,7 @@ import DBus
 
 /// The dispatch of method calls.
 extension Bluetoothd {
-  mutating func dispatch(_ request: Request, at now: ContinuousClock.Instant) throws(BlueZError) {
+  mutating func dispatch(_ request: Request, at now: ContinuousClock.Instant) throws(BluetoothdError) {
     guard let role = tree.role(of: request.path) else { throw .unknownObject(unknown(request)) }
     switch request.interface {
     case DBusName.properties where role != .root: return try property(request, role, at: now)
@@ -15,13 +15,13 @@ extension Bluetoothd {
     }
     let known: Bool
     switch (role, request.interface) {
-    case (.adapter(let number), BlueZName.adapter): known = try adapterCall(request, number, at: now)
-    case (.device(let index), BlueZName.device): known = try deviceCall(request, index, at: now)
-    case (.characteristic(let index, let handle), BlueZName.characteristic):
+    case (.adapter(let number), BluetoothdName.adapter): known = try adapterCall(request, number, at: now)
+    case (.device(let index), BluetoothdName.device): known = try deviceCall(request, index, at: now)
+    case (.characteristic(let index, let handle), BluetoothdName.characteristic):
       known = try characteristicCall(request, index, handle, at: now)
-    case (.descriptor(let index, let handle), BlueZName.descriptor):
+    case (.descriptor(let index, let handle), BluetoothdName.descriptor):
       known = try descriptorCall(request, index, handle)
-    case (.manager, BlueZName.agentManager): known = try agentCall(request)
+    case (.manager, BluetoothdName.agentManager): known = try agentCall(request)
     default: known = false
     }
     guard known else { throw .unknownMethod(unknown(request)) }
@@ -34,7 +34,7 @@ extension Bluetoothd {
 
   private mutating func adapterCall(
     _ request: Request, _ number: Int, at now: ContinuousClock.Instant
-  ) throws(BlueZError) -> Bool {
+  ) throws(BluetoothdError) -> Bool {
     switch (request.member, request.signature) {
     case ("SetDiscoveryFilter", "a{sv}"): try setDiscoveryFilter(request, number)
     case ("StartDiscovery", ""): try startDiscovery(request, number, at: now)
@@ -48,7 +48,7 @@ extension Bluetoothd {
 
   private mutating func deviceCall(
     _ request: Request, _ index: DeviceKey, at now: ContinuousClock.Instant
-  ) throws(BlueZError) -> Bool {
+  ) throws(BluetoothdError) -> Bool {
     switch (request.member, request.signature) {
     case ("Connect", ""): try connect(request, index, at: now)
     case ("Disconnect", ""): disconnect(request, index, at: now)
@@ -61,7 +61,7 @@ extension Bluetoothd {
 
   private mutating func characteristicCall(
     _ request: Request, _ index: DeviceKey, _ handle: UInt16, at now: ContinuousClock.Instant
-  ) throws(BlueZError) -> Bool {
+  ) throws(BluetoothdError) -> Bool {
     guard let characteristic = peripherals[index].database.characteristic(handle) else { return false }
     switch (request.member, request.signature) {
     case ("ReadValue", "a{sv}"): try read(request, index, characteristic, at: now)
@@ -78,13 +78,13 @@ extension Bluetoothd {
 
   private mutating func descriptorCall(
     _ request: Request, _ index: DeviceKey, _ handle: UInt16
-  ) throws(BlueZError) -> Bool {
+  ) throws(BluetoothdError) -> Bool {
     switch (request.member, request.signature) {
     case ("ReadValue", "a{sv}"):
       guard devices[index]?.isUsable == true else { throw .notConnected }
       // Of the client configuration: whether there are subscriptions is not simulated.
       let value = DBusValue.bytes(peripherals[index].database.descriptor(handle)?.value ?? [0, 0])
-      emit(.signal(tree.set(request.path, BlueZName.descriptor, [("Value", value)])))
+      emit(.signal(tree.set(request.path, BluetoothdName.descriptor, [("Value", value)])))
       emit(.reply(request.id, [value]))
     case ("WriteValue", "aya{sv}"):
       guard devices[index]?.isUsable == true else { throw .notConnected }

@@ -6,7 +6,7 @@ extension Bluetoothd {
 
   mutating func connect(
     _ request: Request, _ index: DeviceKey, at now: ContinuousClock.Instant
-  ) throws(BlueZError) {
+  ) throws(BluetoothdError) {
     guard adapters[of: index].power == .on else { throw .failed("Input/output error") }
     guard let device = devices[index] else { return }
     switch device.link {
@@ -117,7 +117,7 @@ extension Bluetoothd {
   }
 
   /// Ends a Connect without a link.
-  mutating func cancelConnect(_ index: DeviceKey, _ error: BlueZError, at now: ContinuousClock.Instant) {
+  mutating func cancelConnect(_ index: DeviceKey, _ error: BluetoothdError, at now: ContinuousClock.Instant) {
     guard let device = devices[index] else { return }
     switch device.link {
     case .waiting(let call), .linking(let call):

@@ -8,7 +8,7 @@ extension Bluetoothd {
   mutating func startNotify(
     _ request: Request, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
     at now: ContinuousClock.Instant
-  ) throws(BlueZError) {
+  ) throws(BluetoothdError) {
     guard let device = devices[index] else { return }
     var subscription = device.subscriptions[characteristic.handle, default: Device.Subscription()]
     if subscription.socket != nil { throw .notifyAcquired }
@@ -32,7 +32,7 @@ extension Bluetoothd {
     perform(.subscribe(characteristic.handle, [subscriber]), index, at: now)
   }
 
-  mutating func stopNotify(_ request: Request, _ index: DeviceKey, _ handle: UInt16) throws(BlueZError) {
+  mutating func stopNotify(_ request: Request, _ index: DeviceKey, _ handle: UInt16) throws(BluetoothdError) {
     switch devices[index]?.subscriptions[handle]?.socket {
     case .stuck: return emit(.crash)
     case .asked, .open:
@@ -50,7 +50,7 @@ extension Bluetoothd {
   mutating func acquireNotify(
     _ request: Request, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
     at now: ContinuousClock.Instant
-  ) throws(BlueZError) {
+  ) throws(BluetoothdError) {
     guard let device = devices[index], device.isUsable else { throw .notConnected }
     let present = device.subscriptions[characteristic.handle]
     if present?.socket != nil { throw .notifyAcquired }
@@ -60,7 +60,7 @@ extension Bluetoothd {
       socket: .asked(by: request.sender))
     // The property can be read from now on, but is signalled only when there is a socket.
     if let path = path(of: characteristic.handle, in: index) {
-      _ = tree.set(path, BlueZName.characteristic, [("NotifyAcquired", .boolean(true))])
+      _ = tree.set(path, BluetoothdName.characteristic, [("NotifyAcquired", .boolean(true))])
     }
     perform(.acquire(characteristic.handle, request.id), index, at: now)
   }
@@ -74,7 +74,7 @@ extension Bluetoothd {
     guard let path = path(of: handle, in: index), let subscription = devices[index]?.subscriptions[handle]
     else { return subscribers.compactMap(\.call).forEach { emit(.abandon($0)) } }
     devices[index]?.subscriptions[handle]?.isConfigured = true
-    if tree.value(path, BlueZName.characteristic, "Notifying") != .boolean(true) {
+    if tree.value(path, BluetoothdName.characteristic, "Notifying") != .boolean(true) {
       change(characteristic: handle, of: index, "Notifying", .boolean(true))
     }
     for subscriber in subscribers {
@@ -86,7 +86,7 @@ extension Bluetoothd {
 
   /// The client configuration could not be written: the subscriptions end, Notifying does not change.
   mutating func refuse(
-    _ subscribers: [Device.Subscriber], _ error: BlueZError, _ index: DeviceKey, _ handle: UInt16
+    _ subscribers: [Device.Subscriber], _ error: BluetoothdError, _ index: DeviceKey, _ handle: UInt16
   ) {
     for subscriber in subscribers {
       devices[index]?.subscriptions[handle]?.clients.removeAll { $0 == subscriber.client }
@@ -151,7 +151,7 @@ extension Bluetoothd {
     guard devices[index]?.subscriptions[handle]?.isActive == false else { return }
     devices[index]?.subscriptions[handle] = nil
     guard let path = path(of: handle, in: index),
-      tree.value(path, BlueZName.characteristic, "Notifying") == .boolean(true)
+      tree.value(path, BluetoothdName.characteristic, "Notifying") == .boolean(true)
     else { return }
     change(characteristic: handle, of: index, "Notifying", .boolean(false))
   }
@@ -208,7 +208,7 @@ extension Bluetoothd {
     if let channel = subscription.channel {
       emit(.packet(channel, bytes))
     } else if let path = path(of: handle, in: index) {
-      let signal = tree.set(path, BlueZName.characteristic, [("Value", .bytes(bytes))])
+      let signal = tree.set(path, BluetoothdName.characteristic, [("Value", .bytes(bytes))])
       let source = Source(adapter: index.adapter, peripheral: index.peripheral, handle: handle)
       emit(.notification(signal, bytes, from: source))
     }

@@ -6,7 +6,7 @@ extension Bluetoothd {
   /// The peripheral and the kernel wait for each other this long.
   private static let timeout = Duration.seconds(30)
 
-  mutating func agentCall(_ request: Request) throws(BlueZError) -> Bool {
+  mutating func agentCall(_ request: Request) throws(BluetoothdError) -> Bool {
     switch (request.member, request.signature) {
     case ("RegisterAgent", "os"):
       guard agents[request.sender] == nil else { throw .alreadyExists }
@@ -23,7 +23,7 @@ extension Bluetoothd {
 
   mutating func pair(
     _ request: Request, _ index: DeviceKey, at now: ContinuousClock.Instant
-  ) throws(BlueZError) {
+  ) throws(BluetoothdError) {
     guard adapters[of: index].power == .on else { throw .notReady }
     guard let device = devices[index] else { return }
     guard device.pairing == nil else { throw .inProgress }
@@ -45,7 +45,7 @@ extension Bluetoothd {
 
   mutating func cancelPairing(
     _ request: Request, _ index: DeviceKey, at now: ContinuousClock.Instant
-  ) throws(BlueZError) {
+  ) throws(BluetoothdError) {
     guard let device = devices[index], device.pairing != nil else { throw .doesNotExist }
     if device.isConnected {
       lose(index, at: now)
@@ -110,7 +110,7 @@ extension Bluetoothd {
   }
 
   /// Answers the call of Pair.
-  mutating func endPairing(_ index: DeviceKey, _ result: Result<Void, BlueZError>) {
+  mutating func endPairing(_ index: DeviceKey, _ result: Result<Void, BluetoothdError>) {
     guard let pairing = devices[index]?.pairing else { return }
     devices[index]?.pairing = nil
     switch result {

@@ -4,7 +4,7 @@ import DBus
 extension Bluetoothd {
   mutating func property(
     _ request: Request, _ role: ObjectTree.Role, at now: ContinuousClock.Instant
-  ) throws(BlueZError) {
+  ) throws(BluetoothdError) {
     let names = request.arguments.prefix(2).compactMap(\.text)
     switch (request.member, request.signature) {
     case ("Get", "ss"):
@@ -27,19 +27,20 @@ extension Bluetoothd {
 
   /// The writable properties besides the adapter's Powered.
   private static let writable: Set<[String]> = [
-    [BlueZName.adapter, "Alias"], [BlueZName.adapter, "Discoverable"],
-    [BlueZName.adapter, "DiscoverableTimeout"], [BlueZName.adapter, "Pairable"],
-    [BlueZName.adapter, "PairableTimeout"], [BlueZName.device, "Alias"], [BlueZName.device, "Trusted"],
-    [BlueZName.device, "Blocked"],
+    [BluetoothdName.adapter, "Alias"], [BluetoothdName.adapter, "Discoverable"],
+    [BluetoothdName.adapter, "DiscoverableTimeout"], [BluetoothdName.adapter, "Pairable"],
+    [BluetoothdName.adapter, "PairableTimeout"], [BluetoothdName.device, "Alias"],
+    [BluetoothdName.device, "Trusted"],
+    [BluetoothdName.device, "Blocked"],
   ]
 
   private mutating func set(
     _ request: Request, interface: String, name: String, to value: DBusValue,
     at now: ContinuousClock.Instant
-  ) throws(BlueZError) {
+  ) throws(BluetoothdError) {
     guard let list = tree.properties(request.path, interface) else { throw .noSuchInterface(interface) }
     guard let property = list.first(where: { $0.name == name }) else { throw .unknownProperty(name) }
-    let powers = interface == BlueZName.adapter && name == "Powered"
+    let powers = interface == BluetoothdName.adapter && name == "Powered"
     guard powers || Self.writable.contains([interface, name]) else { throw .readOnly(name) }
     guard property.value?.signature == value.signature else { throw .invalidSignature(name) }
     if powers, let on = value.bool, case .adapter(let number) = tree.role(of: request.path) {

@@ -6,7 +6,7 @@ extension Bluetoothd {
   mutating func read(
     _ request: Request, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
     at now: ContinuousClock.Instant
-  ) throws(BlueZError) {
+  ) throws(BluetoothdError) {
     guard let device = devices[index], device.isUsable else { throw .notConnected }
     let offset = try Self.offset(request.arguments[0])
     for (position, operation) in device.operations.enumerated() {
@@ -22,7 +22,7 @@ extension Bluetoothd {
   mutating func write(
     _ request: Request, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
     at now: ContinuousClock.Instant
-  ) throws(BlueZError) {
+  ) throws(BluetoothdError) {
     guard let device = devices[index], device.isUsable else { throw .notConnected }
     let isBusy = device.operations.contains { operation in
       if case .write(characteristic.handle, _, _, offset: _) = operation { true } else { false }
@@ -44,7 +44,7 @@ extension Bluetoothd {
     }
   }
 
-  private static func offset(_ options: DBusValue) throws(BlueZError) -> Int {
+  private static func offset(_ options: DBusValue) throws(BluetoothdError) -> Int {
     switch options.map?["offset"] {
     case nil: 0
     case .uint16(let offset): Int(offset)
@@ -52,7 +52,7 @@ extension Bluetoothd {
     }
   }
 
-  private static func text(_ options: DBusValue, _ key: String) throws(BlueZError) -> String? {
+  private static func text(_ options: DBusValue, _ key: String) throws(BluetoothdError) -> String? {
     switch options.map?[key] {
     case nil: nil
     case .string(let text): text
@@ -133,7 +133,7 @@ extension Bluetoothd {
   }
 
   /// The peripheral has rejected the request, or its link has ended.
-  mutating func fail(_ operation: Device.Operation, _ error: BlueZError, _ index: DeviceKey) {
+  mutating func fail(_ operation: Device.Operation, _ error: BluetoothdError, _ index: DeviceKey) {
     switch operation {
     case .read, .write: for call in operation.calls { emit(.refuse(call, error)) }
     case .subscribe(let handle, let subscribers): refuse(subscribers, error, index, handle)
@@ -146,7 +146,7 @@ extension Bluetoothd {
   ) {
     switch operation {
     case .read(let handle, let calls, let offset):
-      do throws(BlueZError) {
+      do throws(BluetoothdError) {
         let bytes = try content(of: handle, index, from: offset, at: now)
         change(characteristic: handle, of: index, "Value", .bytes(bytes))
         for call in calls { emit(.reply(call, [.bytes(bytes)])) }
@@ -154,7 +154,7 @@ extension Bluetoothd {
         for call in calls { emit(.refuse(call, error)) }
       }
     case .write(let handle, let bytes, let call, let offset):
-      do throws(BlueZError) {
+      do throws(BluetoothdError) {
         try accept(bytes, offset: offset, handle, index, at: now)
         emit(.reply(call, []))
       } catch {
@@ -168,7 +168,7 @@ extension Bluetoothd {
   /// The peripheral's response to a read.
   private func content(
     of handle: UInt16, _ index: DeviceKey, from offset: Int, at now: ContinuousClock.Instant
-  ) throws(BlueZError) -> [UInt8] {
+  ) throws(BluetoothdError) -> [UInt8] {
     let peripheral = peripherals[index]
     guard let characteristic = peripheral.database.characteristic(handle), characteristic.isReadable else {
       throw .readNotPermitted
@@ -181,7 +181,7 @@ extension Bluetoothd {
   /// The peripheral's response to a write.
   private mutating func accept(
     _ bytes: [UInt8], offset: Int, _ handle: UInt16, _ index: DeviceKey, at now: ContinuousClock.Instant
-  ) throws(BlueZError) {
+  ) throws(BluetoothdError) {
     guard let characteristic = peripherals[index].database.characteristic(handle), characteristic.isWritable
     else { throw .writeNotPermitted }
     if offset > 0 { throw .invalidOffset }

@@ -10,7 +10,7 @@ struct DiscoveryFilter: Sendable {
   private(set) var isClassicOnly = false
 
   /// - Throws: `InvalidArguments` for an unknown key, a wrong type or an invalid value.
-  init(_ options: DBusValue) throws(BlueZError) {
+  init(_ options: DBusValue) throws(BluetoothdError) {
     guard case .dictionary(_, _, let entries) = options else { throw .invalidArguments }
     for entry in entries {
       let value = entry.value.unwrapped

@@ -35,7 +35,7 @@ struct Request: Sendable {
 enum Effect: Sendable {
   case signal(DBusSignal)
   case reply(CallID, [DBusValue])
-  case refuse(CallID, BlueZError)
+  case refuse(CallID, BluetoothdError)
   /// The call is never answered.
   case abandon(CallID)
   /// Create a socket pair, keep one end, and answer the call with the other and the MTU.

@@ -98,8 +98,8 @@ struct ObjectTree: Sendable {
   /// When an object is removed, the standard interfaces come first.
   private static func removalOrder(_ names: [String]) -> [String] {
     let order = [
-      DBusName.properties, DBusName.introspectable, BlueZName.adapter, BlueZName.advertising,
-      BlueZName.gattManager, BlueZName.network, BlueZName.media,
+      DBusName.properties, DBusName.introspectable, BluetoothdName.adapter, BluetoothdName.advertising,
+      BluetoothdName.gattManager, BluetoothdName.network, BluetoothdName.media,
     ]
     return order.filter(names.contains) + names.filter { !order.contains($0) }
   }

@@ -1,6 +1,5 @@
 import DBus
 import EventLoop
-import GATT
 import Peripherals
 
 /// Why the simulator cannot run.
@@ -71,7 +70,7 @@ public actor Simulator {
       try await connection.addMatch(
         "type='signal',sender='\(DBusName.bus)',path='\(DBusName.busPath)',interface='\(DBusName.bus)',"
           + "member='NameOwnerChanged',arg2=''")
-      guard try await connection.requestName(BlueZName.busName) else {
+      guard try await connection.requestName(BluetoothdName.busName) else {
         await connection.close()
         throw SimulatorError.nameTaken
       }
@@ -185,7 +184,7 @@ public actor Simulator {
 
   private func ask(_ agent: String, of client: String, about device: String, for id: CallID) {
     let call = DBusCall(
-      "RequestPasskey", on: BlueZName.agent, of: agent, at: client, [.objectPath(device)])
+      "RequestPasskey", on: BluetoothdName.agent, of: agent, at: client, [.objectPath(device)])
     let answered: @Sendable (DBusAnswer) -> Void = { [weak self] answer in
       let passkey = (try? answer.get())?.first?.integer
       self?.assumeIsolated { $0.perform($0.model.passkeyEntered(passkey, for: id, at: .now)) }

@@ -255,7 +255,10 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
 
   /// Clears the topics of a device that is no longer configured or has another id, unless another gateway owns it, or
   /// is to own it; if the id is another device's now, only what that one does not publish.
-  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
+  /// - Parameter isSettled: whether it is known that no other gateway owns it.
+  func foundOrphan(
+    _ id: DeviceID, of address: BluetoothAddress, offered: Set<String>, isSettled: Bool = false
+  ) {
     guard orphans[id] == nil else { return }
     if let publisher = bridge.publisher(id) {
       storeID(of: address)
@@ -264,7 +267,8 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     context.mqtt.subscribe([TopicFilter(topics(of: id).info)])
     orphans[id] = Orphan(
       address: address, offered: offered, machine: OwnershipMachine(context.gateway, address, isOrphan: true),
-      barrier: sendBarrier())
+      barrier: isSettled ? .max : sendBarrier())
+    if isSettled { feed(id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: false) } }
   }
 
   private func feed(
@@ -282,7 +286,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
         releaseTopics(ofOrphan: id)
         guard let orphan = removeOrphan(id) else { return }
         if isSameDevice {
-          bridge.companion?.ownedElsewhere(orphan.address)
+          bridge.discovery?.ownedElsewhere(orphan.address)
         } else {
           reportRemoved(orphan.address)
         }
@@ -305,7 +309,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
 
   /// It is removed from Home Assistant, unless this gateway still has it, under another id.
   private func reportRemoved(_ address: BluetoothAddress) {
-    if bridge.publisher(address) == nil { bridge.companion?.deviceRemoved(address) }
+    if bridge.publisher(address) == nil { bridge.discovery?.deviceRemoved(address) }
   }
 
   private func removeOrphan(_ id: DeviceID) -> Orphan? {

@@ -3,6 +3,7 @@ import Devices
 import EventLoop
 import GATT
 import JSON
+import Log
 
 struct PropertyGetKeys: RequestKeys {
   var id: DeviceID?

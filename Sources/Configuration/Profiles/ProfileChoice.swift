@@ -11,7 +11,7 @@ extension Profile {
   /// The built-in profile, the only one of a file `*.json`, or the one of this name in a folder of profiles.
   /// - Parameter directory: nil: the first of ``directories`` that exists.
   package static func named(
-    _ text: String, in directory: String? = nil
+    _ text: String, in directory: String?
   ) throws(ConfigurationFailure) -> Profile {
     if text == Profile.microbit.name { return .microbit }
     let isFile = text.hasSuffix(".json")

@@ -131,14 +131,7 @@ extension ConfigurationRule<Codec.Flag> {
   fileprivate static var flag: Self {
     .text(
       1...67, pattern: "^[a-z][a-z0-9_]*\\.[0-9]{1,2}$",
-      parse: { text throws(ConfigurationProblem) in
-        guard let flag = Codec.Flag(text) else {
-          throw ConfigurationProblem(
-            "\(Excerpt(text)) is not a bit of a field", hint: "example: flags.0, the lowest bit of flags")
-        }
-        return flag
-      },
-      write: \.description)
+      Codec.Flag.init, "a bit of a field", hint: "example: flags.0, the lowest bit of flags")
   }
 }
 

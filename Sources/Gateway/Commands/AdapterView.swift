@@ -81,7 +81,7 @@ final class AdapterView: @unchecked Sendable {
     get async {
       var findings: [Finding] = []
       for (adapter, central) in centrals {
-        if let problem = await central.scanProblem { findings.append(.cannotScan(adapter, problem)) }
+        if let recovery = await central.recovery { findings.append(.cannotScan(adapter, recovery.reason)) }
       }
       return findings
     }
@@ -106,7 +106,7 @@ final class AdapterView: @unchecked Sendable {
       }
       if isDecided { decided.resume(.success(())) }
     case .seen(let peripheral): found.add(peripheral)
-    case .disconnected, .linkEnded, .servicesChanged, .unusable, .lost: break
+    case .recovery, .disconnected, .linkEnded, .servicesChanged, .unusable, .lost: break
     }
   }
 }

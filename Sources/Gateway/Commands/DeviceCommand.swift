@@ -1,5 +1,4 @@
 import Configuration
-import Control
 import EventLoop
 import GATT
 import Glibc
@@ -45,8 +44,7 @@ public struct DeviceCommand: Sendable, Equatable {
 
   /// A command of the command line.
   public init(
-    _ action: Action, name: String?, json: Bool = false, timeout: Duration? = nil,
-    configuration: String? = nil, gateway: String? = nil
+    _ action: Action, name: String?, json: Bool, timeout: Duration?, configuration: String?, gateway: String?
   ) {
     self.action = action
     self.name = name

@@ -1,4 +1,3 @@
-import GATT
 import JSON
 
 /// What `devices` prints: a row for each device of the gateway.

@@ -1,7 +1,6 @@
 import Bridge
 import Configuration
 import EventLoop
-import GATT
 import Glibc
 import JSON
 import MQTT
@@ -168,7 +167,7 @@ private struct RetainedMessages {
 
   mutating func add(_ event: MQTTEvent) {
     switch event {
-    case .connected, .disconnected(nil): break
+    case .connected, .disconnected(nil), .undelivered, .completed: break
     case .connectFailed(let error), .disconnected(let error?):
       failure = "\(error)\(error.hint(host: mqtt.host, port: mqtt.port).map { ": \($0)" } ?? "")"
     case .subscriptionRefused(let filter, let reason):

@@ -26,9 +26,6 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
   private let deviceOnline = Waiter<Void>()
   let id: GatewayID
 
-  /// How long the bus, bluetoothd and the adapter may take to answer.
-  private static let timeout = Duration.seconds(5)
-
   private init(_ configuration: Configuration, timeout: Duration, on loop: EventLoop) {
     self.configuration = configuration
     self.timeout = timeout
@@ -162,7 +159,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
 
     init(_ online: Waiter<Void>) { self.online = online }
 
-    func received(_ reading: Reading) {}
+    func reported(_ reading: Reading) {}
     func changed(_ change: DeviceChange, _ device: DeviceDescription) {
       if device.isOnline { online.resume(.success(())) }
     }

@@ -1,7 +1,6 @@
 import BlueZ
 import Bridge
 import Configuration
-import Devices
 import EventLoop
 import Findings
 import Glibc
@@ -20,7 +19,7 @@ public struct Scan: Sendable, Equatable {
   private static let interval = Duration.milliseconds(500)
 
   /// A scan of the command line.
-  public init(timeout: Duration?, json: Bool = false, live: Bool = false, configuration: String? = nil) {
+  public init(timeout: Duration?, json: Bool, live: Bool, configuration: String?) {
     self.timeout = timeout
     self.json = json
     self.live = live

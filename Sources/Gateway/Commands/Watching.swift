@@ -1,5 +1,3 @@
-import Configuration
-import Devices
 import EventLoop
 import JSON
 

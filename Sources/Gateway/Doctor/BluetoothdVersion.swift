@@ -1,6 +1,5 @@
 import Configuration
 import Findings
-import GATT
 
 /// The version of bluetoothd, and its known faults.
 struct BluetoothdVersion: Comparable, CustomStringConvertible {

@@ -2,7 +2,6 @@ import Bridge
 import Configuration
 import EventLoop
 import Findings
-import GATT
 import MQTT
 
 /// Connects to the broker as the gateway does, and tries every kind of topic that the gateway needs.

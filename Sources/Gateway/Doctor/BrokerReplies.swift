@@ -1,4 +1,3 @@
-import Configuration
 import GATT
 import MQTT
 
@@ -58,6 +57,7 @@ struct BrokerReplies {
     case .subscriptionRefused(let filter, _): refusedSubscriptions.insert(filter)
     case .publicationRefused(let topic, _): refusedPublications.insert(topic)
     case .message(let message): add(message)
+    case .undelivered, .completed: break
     }
   }
 

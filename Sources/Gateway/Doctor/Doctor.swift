@@ -4,9 +4,7 @@ import Control
 import Devices
 import EventLoop
 import Findings
-import GATT
 import Glibc
-import JSON
 
 /// `doctor`: finds what is wrong with the configuration, the machine, Bluetooth, the broker and the devices, and what
 /// to do about it.
@@ -15,7 +13,7 @@ public struct Doctor: Sendable, Equatable {
   let json: Bool
 
   /// A check-up of the command line.
-  public init(configuration: String?, json: Bool = false) {
+  public init(configuration: String?, json: Bool) {
     self.configuration = configuration
     self.json = json
   }

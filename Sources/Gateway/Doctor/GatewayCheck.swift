@@ -1,4 +1,3 @@
-import Bridge
 import Configuration
 import Control
 import EventLoop

@@ -19,13 +19,13 @@ final class ServiceManager: @unchecked Sendable {
     sd_notify(0, "READY=1")
     var microseconds: UInt64 = 0
     if sd_watchdog_enabled(0, &microseconds) > 0 {
-      feed(every: .microseconds(Int64(clamping: microseconds / 2)))
+      keepAlive(every: .microseconds(Int64(clamping: microseconds / 2)))
     }
   }
 
-  private func feed(every interval: Duration) {
+  private func keepAlive(every interval: Duration) {
     sd_notify(0, "WATCHDOG=1")
-    loop.timer(after: interval) { self.feed(every: interval) }
+    loop.timer(after: interval) { self.keepAlive(every: interval) }
   }
 
   func stopping() { sd_notify(0, "STOPPING=1") }

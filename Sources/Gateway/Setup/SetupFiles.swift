@@ -1,6 +1,6 @@
 import Configuration
-import Devices
 import Glibc
+import Log
 
 /// Writes what `init` has found out: all of its files or none.
 struct SetupFiles: Sendable {
@@ -26,10 +26,7 @@ struct SetupFiles: Sendable {
 
   /// `config.json.bak-20260102T030405Z`.
   static func backupName(of path: String) -> String {
-    var time: [UInt8] = []
-    Timestamp.now.append(to: &time)
-    let stamp = String(decoding: time, as: UTF8.self).prefix(19).filter { $0 != "-" && $0 != ":" }
-    return "\(path.split(separator: "/").last ?? "config.json").bak-\(stamp)Z"
+    "\(path.split(separator: "/").last ?? "config.json").bak-\(Timestamp.now.compact)"
   }
 
   /// - Parameter backup: the name of the copy of the present config.json.

@@ -1,5 +1,4 @@
 import DBus
-import EventLoop
 import GATT
 import TestSupport
 import Testing

@@ -1,5 +1,4 @@
 import EventLoop
-import GATT
 import TestSupport
 
 @testable import BlueZ

@@ -1,5 +1,4 @@
 import DBus
-import EventLoop
 import Glibc
 import TestSupport
 import Testing

@@ -98,7 +98,7 @@ import Testing
       case .state(let state): state.isOn ? "on" : "\(state)"
       case .disconnected(id): "disconnected"
       case .lost(id): "lost"
-      case .seen, .linkEnded, .disconnected, .servicesChanged, .unusable, .lost: nil
+      case .recovery, .seen, .linkEnded, .disconnected, .servicesChanged, .unusable, .lost: nil
       }
     }
     // An orderly end signals the adapter first; a crash only the loss of the name.
@@ -180,7 +180,7 @@ import Testing
     await tested.central.scan(true)
     await fixture.plug(true)
     #expect(try await tested.state() == .adapterUnsupported)
-    #expect(await tested.central.scanProblem == nil)
+    #expect(await tested.central.recovery == nil)
     // Another one in its place.
     await fixture.plug(false)
     #expect(try await tested.state() == .adapterAbsent)

@@ -42,7 +42,7 @@ import Testing
     try await faults.fake.called("StopDiscovery")
     #expect(await faults.central.wait(patience) { $0.isScanning })
     #expect(faults.fake.count("StartDiscovery") == 2)
-    #expect(await faults.central.scanProblem == nil)
+    #expect(await faults.central.recovery == nil)
     try await faults.tested.end()
   }
 
@@ -72,7 +72,7 @@ import Testing
     await faults.fake.answer("StartDiscovery", Self.failed)
     await faults.central.scan(true)
     #expect(await faults.central.wait(patience) { $0.hasScanFailed })
-    #expect(await faults.central.scanProblem == nil)
+    #expect(await faults.central.recovery == nil)
     try await faults.tested.end()
   }
 
@@ -93,9 +93,11 @@ import Testing
     }
     await faults.central.scan(true)
     for _ in 0..<2 { try await faults.fake.called("Set") }
+    let recovery = try #require(await faults.central.recovery)
+    #expect(recovery.step == .resetAdapter && recovery.reason == "Failed: Failed" && recovery.count > 2)
     #expect(
       await faults.central.wait(.seconds(60)) {
-        $0.scanProblem == nil && $0.tree.adapter?.isDiscovering == true
+        $0.recovery == nil && $0.tree.adapter?.isDiscovering == true
       })
     #expect(asked.elements == [false, true])
     try await faults.tested.end()
@@ -111,7 +113,7 @@ import Testing
     await faults.central.scan(true)
     #expect(
       await faults.central.wait(patience) {
-        $0.scanProblem == "InProgress: Operation already in progress"
+        $0.recovery?.reason == "InProgress: Operation already in progress"
       })
     #expect(faults.fake.count("StopDiscovery") >= 2)
     try await faults.tested.end()
@@ -126,7 +128,7 @@ import Testing
     try await faults.fake.called("StartDiscovery")
     // From now on without a discovery.
     await faults.fake.answer("StartDiscovery", FakeBlueZ.ok)
-    #expect(await faults.central.wait(patience) { $0.scanProblem == "bluetoothd has stopped discovery" })
+    #expect(await faults.central.wait(patience) { $0.recovery?.reason == "bluetoothd has stopped discovery" })
     try await faults.tested.end()
   }
 
@@ -139,7 +141,7 @@ import Testing
       }
     ]) { $0.scanCheck = .milliseconds(20) }
     await faults.central.scan(true)
-    #expect(await faults.central.wait(patience) { $0.scanProblem == "bluetoothd has stopped discovery" })
+    #expect(await faults.central.wait(patience) { $0.recovery?.reason == "bluetoothd has stopped discovery" })
     try await faults.tested.end()
   }
 
@@ -147,7 +149,7 @@ import Testing
     let faults = try await Faults { $0.scanCheck = .milliseconds(20) }
     await faults.central.scan(true)
     for _ in 0..<3 { try await faults.fake.called("StartDiscovery") }
-    #expect(await faults.central.scanProblem == nil)
+    #expect(await faults.central.recovery == nil)
     try await faults.tested.end()
   }
 
@@ -172,7 +174,7 @@ import Testing
     let faults = try await Faults(answers: ["StartDiscovery": Self.failed]) { $0.retry = .seconds(3600) }
     await faults.central.scan(true)
     #expect(await faults.central.wait(patience) { $0.hasScanFailed })
-    #expect(await faults.central.scanProblem == nil)
+    #expect(await faults.central.recovery == nil)
     try await faults.tested.end()
   }
 
@@ -198,11 +200,11 @@ import Testing
   @Test func aProblemEndsWithTheAdapter() async throws {
     let faults = try await Faults(answers: ["StartDiscovery": Self.failed]) { $0.retry = .milliseconds(1) }
     await faults.central.scan(true)
-    #expect(await faults.central.wait(patience) { $0.scanProblem == "Failed: Failed" })
+    #expect(await faults.central.wait(patience) { $0.recovery?.reason == "Failed: Failed" })
     await faults.fake.answer("StartDiscovery", FakeBlueZ.never)
     await faults.fake.emit(Recorded.adapter(["Powered": .boolean(false)]))
     #expect(await faults.central.wait(patience) { !$0.state.isOn })
-    #expect(await faults.central.scanProblem == nil)
+    #expect(await faults.central.recovery == nil)
     try await faults.tested.end()
   }
 
@@ -218,7 +220,7 @@ import Testing
     await faults.fake.answer("StartDiscovery", Self.failed)
     await faults.fake.emit(Recorded.adapter(["Powered": .boolean(true)]))
     #expect(await faults.central.wait(patience) { $0.hasScanFailed })
-    #expect(await faults.central.scanProblem == nil)
+    #expect(await faults.central.recovery == nil)
     try await faults.tested.end()
   }
 
@@ -239,7 +241,7 @@ import Testing
     let fake = try await FakeBlueZ.start(on: faults.loop, bus: faults.bus.address)
     try await fake.called("StartDiscovery")
     #expect(await faults.central.wait(patience) { $0.tree.adapter?.isDiscovering == true })
-    #expect(await faults.central.scanProblem == nil)
+    #expect(await faults.central.recovery == nil)
     try await faults.tested.end()
   }
 
@@ -274,7 +276,7 @@ import Testing
     await faults.central.scan(true)
     #expect(
       await faults.central.wait(patience) {
-        $0.scanProblem == "NotSupported: Operation is not supported"
+        $0.recovery?.reason == "NotSupported: Operation is not supported"
       })
     for _ in 0..<10 { try await faults.fake.called("SetDiscoveryFilter") }
     #expect(asked.elements == [])

@@ -1,4 +1,3 @@
-import EventLoop
 import GATT
 import TestSupport
 import Testing

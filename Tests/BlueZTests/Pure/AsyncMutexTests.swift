@@ -1,5 +1,3 @@
-import EventLoop
-import TestSupport
 import Testing
 
 @testable import BlueZ

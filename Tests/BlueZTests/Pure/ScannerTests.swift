@@ -41,22 +41,22 @@ import Testing
     _ = scanner.beginChange(isAllowed: true)
     scanner.endChange(in: .on)
     #expect(scanner.failed("first", mayReset: true) == .first)
-    #expect(scanner.problem == nil)
+    #expect(scanner.recovery?.reason == nil)
     #expect(scanner.worked())
     #expect(scanner.failed("first", mayReset: true) == .first)
     #expect(scanner.failed("second", mayReset: true) == .problem)
-    #expect(scanner.problem == "second")
+    #expect(scanner.recovery?.reason == "second")
     #expect(scanner.failed("third", mayReset: true) == .retry)
-    #expect(scanner.problem == "third")
+    #expect(scanner.recovery?.reason == "third")
     #expect(scanner.worked())
-    #expect(scanner.problem == nil)
+    #expect(scanner.recovery?.reason == nil)
   }
 
   @Test func afterALongTimeOfFailuresTheAdapterIsReset() {
     let scanner = Self.failing()
     while scanner.failed("no", mayReset: true) == .retry {}
     scanner.request(false)
-    #expect(scanner.problem == nil)
+    #expect(scanner.recovery?.reason == nil)
     #expect(scanner.failed("no", mayReset: true) == .first)
   }
 
@@ -76,11 +76,11 @@ import Testing
     for _ in 0..<1000 where scanner.failed("no", mayReset: true) == .reset {
       resets += 1
       scanner.adapterTurnedOff(isReset: true)
-      #expect(scanner.problem == "no")
+      #expect(scanner.recovery?.reason == "no")
     }
     #expect((1..<60).contains(resets))
     scanner.adapterTurnedOff(isReset: false)
-    #expect(scanner.problem == nil)
+    #expect(scanner.recovery?.reason == nil)
     #expect(scanner.failed("no", mayReset: true) == .first)
     #expect(scanner.failed("no", mayReset: true) == .problem)
     // The first delay again.

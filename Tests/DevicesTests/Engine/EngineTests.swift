@@ -952,7 +952,7 @@ import Testing
     }
     #expect(await isDeleted(.other(attic), Handover(isDeleted: true, revision: 5)) == true)
     #expect(await isDeleted(.other(attic), Handover(revision: 6)) == false, "added again while this was off")
-    await tested.engine.setDeleted(true, Engine.id)
+    await tested.engine.setDeleted(Engine.id)
     #expect(await isDeleted(.other(attic), Handover(revision: 6)) == true, "deleted while the owner was off")
     #expect(await isDeleted(.unknown, Handover()) == false, "removed at its owner")
     #expect(

@@ -233,7 +233,7 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
     init(_ frontEnd: RecordingFrontEnd, _ address: BluetoothAddress) {
       (self.frontEnd, self.address) = (frontEnd, address)
     }
-    func received(_ reading: Reading) {
+    func reported(_ reading: Reading) {
       events.append(.reading(reading.property, reading.value, sequence: reading.sequence))
     }
     func changed(_ change: DeviceChange, _ device: DeviceDescription) {

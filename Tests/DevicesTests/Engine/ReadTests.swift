@@ -1,5 +1,3 @@
-import Configuration
-import GATT
 import TestSupport
 import Testing
 

@@ -69,12 +69,9 @@ func withCluster(_ plans: [Plan], _ body: @escaping @Sendable (Cluster) async th
 extension Plan {
   /// A fixture of a cluster.
   static func fixture(_ gateway: String, area: String) -> Plan {
-    var plan = Plan()
-    plan.id = gateway
-    plan.gateway = #""area":"\#(area)""#
-    plan.simulator = ["--address", "0=\(Cluster.address)"]
-    plan.entries = #"{"match":{"identifier":"\#(Cluster.address)"}}"#
-    return plan
+    Plan(
+      id: gateway, simulator: ["--address", "0=\(Cluster.address)"],
+      entries: #"{"match":{"identifier":"\#(Cluster.address)"}}"#, gateway: #""area":"\#(area)""#)
   }
 }
 

@@ -35,6 +35,8 @@ struct Plan: Sendable {
   var bluetooth = ""
   /// More members of the configuration's `mqtt`.
   var mqtt = ""
+  /// More members of the configuration.
+  var more = ""
   var broker = Broker.mosquitto
   /// mosquitto's access rules, as lines of mosquitto.conf; given the fixture's folder.
   var access: @Sendable (_ folder: String) -> String = { _ in "allow_anonymous true" }
@@ -135,7 +137,7 @@ final class Fixture: Sendable {
         "gateway": { "id": "\(plan.id)"\(plan.gateway.isEmpty ? "" : ", ")\(plan.gateway) },
         "bluetooth": {\(plan.bluetooth)},
         "mqtt": { "host": "127.0.0.1", "port": \(port)\(plan.mqtt.isEmpty ? "" : ", ")\(plan.mqtt) },
-        "devices": [\(entries)],
+        "devices": [\(entries)],\(plan.more.isEmpty ? "" : plan.more + ",")
         "profiles": {\(plan.profiles)}\(plan.profilesDirectory.map { ", \"profiles_directory\": \"\($0)\"" } ?? "")
       }
       """

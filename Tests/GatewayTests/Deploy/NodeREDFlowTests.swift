@@ -1,4 +1,3 @@
-import GATT
 import JSON
 import MQTT
 import TestSupport

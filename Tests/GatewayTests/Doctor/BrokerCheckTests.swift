@@ -1,7 +1,6 @@
 import Configuration
 import EventLoop
 import Findings
-import MQTT
 import TestSupport
 import Testing
 

@@ -1,4 +1,3 @@
-import GATT
 import Glibc
 import JSON
 import TestSupport
@@ -101,9 +100,12 @@ import Testing
     }
   }
 
+  /// Targets for tests alone.
+  private static let tools = ["store-writer", "fuzz"]
+
   /// The table of modules in docs/architecture.md lists the targets of Package.swift and what each may import.
   @Test func architectureTableMatchesPackage() throws {
-    let listed = try Self.targets().filter { !$0.key.hasSuffix("Tests") && $0.key != "store-writer" }
+    let listed = try Self.targets().filter { !$0.key.hasSuffix("Tests") && !Self.tools.contains($0.key) }
     let page = String(decoding: try shipped("docs/architecture.md"), as: UTF8.self)
     let section = try #require(page.firstRange(of: "\n## Modules\n")).upperBound
     let rows = page[section...].prefix { $0 != "#" }.matches(of: #/\n\| `([\w-]+)` \| .* \| (.*) \|/#)
@@ -119,7 +121,7 @@ import Testing
   @Test func targetsDeclareTheModulesThatTheyImport() throws {
     let targets = try Self.targets()
     let modules = Set(targets.values.joined()).filter { !$0.contains("-") }
-    for (target, declared) in targets where target != "store-writer" {
+    for (target, declared) in targets where !Self.tools.contains(target) {
       let folder = target.hasSuffix("Tests") ? "Tests" : "Sources"
       var imported: Set<String> = []
       for file in try shippedFiles(in: "\(folder)/\(target)", endingWith: ".swift") {

@@ -48,6 +48,11 @@ def adapter_unplugged(world):
 def expect_reset(world):
     """The gateway reports that it cannot scan, and after about a minute it resets the adapter."""
     world.gateway.wait_line("cannot scan: trying again", 2 * RETURN)
+
+    def tells_recovery(message):
+        return message.json()["adapters"][0].get("recovery", {}).get("step") == "retry"
+
+    world.broker.wait(f"{BASE}/bridge/{GATEWAY_ID}/info", ANSWER, tells_recovery, what="recovery in info")
     world.broker.publish(f"{BASE}/bridge/{GATEWAY_ID}/request/health", "")
     health = world.broker.wait(f"{BASE}/bridge/{GATEWAY_ID}/response/health", ANSWER).json()["data"]
     texts = [finding["text"] for finding in health["findings"]]

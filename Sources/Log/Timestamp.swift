@@ -16,7 +16,7 @@ package struct Timestamp: Sendable, Hashable, Comparable {
   }
 
   /// In UTC, counted from 1970-01-01.
-  var day: Int { Int(milliseconds / 86_400_000) }
+  package var day: Int { Int(milliseconds / 86_400_000) }
 
   package static func < (a: Timestamp, b: Timestamp) -> Bool { a.milliseconds < b.milliseconds }
 
@@ -65,5 +65,16 @@ extension Timestamp: CustomStringConvertible {
     var bytes: [UInt8] = []
     append(to: &bytes)
     return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// For file names: `20260102T030405Z`.
+  package var compact: String { description.prefix(19).filter { $0 != "-" && $0 != ":" } + "Z" }
+
+  /// `12:34:56.789`, local time.
+  var clock: String {
+    var (seconds, parts) = (time_t(milliseconds / 1000), tm())
+    localtime_r(&seconds, &parts)
+    let local = Timestamp(milliseconds: milliseconds + Int64(parts.tm_gmtoff) * 1000)
+    return String(local.description.dropFirst(11).dropLast())
   }
 }

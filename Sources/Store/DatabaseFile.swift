@@ -1,17 +1,22 @@
 import Glibc
+import Log
 
-/// The file of a state database: creation, permissions, and the handling of unusable files.
-enum StateFile {
+/// The file of a database: creation, permissions, and the handling of unusable files.
+enum DatabaseFile {
   /// A database that was opened for writing.
-  struct Opened {
-    /// Nil if it cannot be written.
-    let database: Database?
-    let records: [String: [UInt8]]
-    let opening: Opening
+  struct Opened<Content> {
+    let database: Database
+    let content: Content
+    /// The file was damaged, or another program's: what became of it.
+    var setAside: SetAside?
   }
 
-  /// Opens the database at `path` for writing and reads it; creates what is missing.
-  static func open(_ path: String, maximumPages: Int? = nil) throws(StoreError) -> Opened {
+  /// Opens the database at `path` for writing; creates what is missing.
+  /// - Parameter read: what is read of it at once.
+  static func open<Content>(
+    _ path: String, _ schema: Schema, maximumPages: Int? = nil,
+    read: (Database) throws(StoreError) -> Content
+  ) throws(StoreError) -> Opened<Content> {
     guard path.hasPrefix("/"), !path.hasSuffix("/"), !path.utf8.contains(0) else {
       throw StoreError(.circumstances, "\(path.debugDescription) is not the absolute path of a file")
     }
@@ -19,32 +24,23 @@ enum StateFile {
     // Checked before locking, which would create a lock file beside something that is not a database.
     _ = try exists(path)
     let lock = try FileLock(path)
+    func open() throws(StoreError) -> Opened<Content> {
+      // Created here, as SQLite would make it readable for all users; its journal gets the same permissions.
+      if try !exists(path) { try make(path) }
+      let database = try Database(path, schema, .readWrite(lock, maximumPages: maximumPages))
+      // A full disk does not prevent the start: the first write tries again.
+      try? database.makeTable()
+      return Opened(database: database, content: try read(database))
+    }
     do throws(StoreError) {
-      return try read(path, lock, maximumPages)
+      return try open()
     } catch {
       guard error.cause == .content else { throw error }
-      let aside = try setAside(path)
-      let new = try read(path, lock, maximumPages)
-      return Opened(
-        database: new.database, records: new.records,
-        opening: .setAside(path: aside, reason: error.description))
+      let setAside = SetAside(path: try setAside(path), reason: error.description)
+      var new = try open()
+      new.setAside = setAside
+      return new
     }
-  }
-
-  private static func read(
-    _ path: String, _ lock: FileLock, _ maximumPages: Int?
-  ) throws(StoreError) -> Opened {
-    // Created here, as SQLite would make it readable for all users; its journal gets the same permissions.
-    if try !exists(path) { try make(path) }
-    let database = try Database(path, .readWrite(lock, maximumPages: maximumPages))
-    // A full disk does not prevent the start: the first write tries again.
-    try? database.makeTable()
-    return Opened(database: database, records: try database.records(), opening: .opened)
-  }
-
-  /// The records of the database at `path`; empty if there is none.
-  static func records(_ path: String) throws(StoreError) -> [String: [UInt8]] {
-    try exists(path) ? Database(path, .readOnly).records() : [:]
   }
 
   /// Creates an empty file, accessible to this user only.
@@ -55,7 +51,7 @@ enum StateFile {
   }
 
   /// Whether there is a regular file: opening anything else could block.
-  private static func exists(_ path: String) throws(StoreError) -> Bool {
+  static func exists(_ path: String) throws(StoreError) -> Bool {
     var status = stat()
     if stat(path, &status) != 0 {
       guard errno == ENOENT else { throw .system("look at", path) }
@@ -81,8 +77,8 @@ enum StateFile {
   }
 
   /// Renames the database and its journal; returns the database's new path.
-  private static func setAside(_ path: String) throws(StoreError) -> String {
-    let name = "\(path).corrupt-\(stamp(time(nil)))"
+  static func setAside(_ path: String) throws(StoreError) -> String {
+    let name = "\(path).corrupt-\(Timestamp.now.compact)"
     var aside = name
     var number = 1
     while access(aside, F_OK) == 0 {
@@ -98,15 +94,5 @@ enum StateFile {
       }
     }
     return aside
-  }
-
-  /// A time for file names, in UTC: 20260102T030405Z.
-  static func stamp(_ time: time_t) -> String {
-    var time = time
-    var parts = tm()
-    gmtime_r(&time, &parts)
-    func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-    let date = "\(1900 + parts.tm_year)\(two(parts.tm_mon + 1))\(two(parts.tm_mday))"
-    return "\(date)T\(two(parts.tm_hour))\(two(parts.tm_min))\(two(parts.tm_sec))Z"
   }
 }

@@ -5,7 +5,7 @@ import Glibc
 ///
 /// It reads only this property of a `PropertiesChanged` signal: no strings are created, and the object is looked up by
 /// the bytes of its path. Confined to the loop of its connection.
-public final class ByteFeed: @unchecked Sendable {
+public final class ByteSignals: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   /// Called on the loop with the property's new value.
@@ -46,7 +46,7 @@ public final class ByteFeed: @unchecked Sendable {
     listeners[path.hash].removeAll { $0.path == path }
   }
 
-  /// Delivers the signal `message` if it is a `PropertiesChanged` of the feed's interface.
+  /// Delivers the signal `message` if it is a `PropertiesChanged` of its interface.
   ///
   /// Other properties in it are dropped. Nothing is lost: of the properties of a GATT characteristic only `Value` is
   /// used after it was listed; whether notifications are on (`Notifying`) is known from the reply to StartNotify.

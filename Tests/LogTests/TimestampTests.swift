@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Testing
 
-@testable import Devices
+@testable import Log
 
 @Suite struct TimestampTests {
   @Test(arguments: [
@@ -27,6 +27,11 @@ import Testing
       let text = Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601)
       #expect(Timestamp(milliseconds: seconds * 1000).description == text.dropLast() + ".000Z")
     }
+  }
+
+  @Test func isCompactInFileNames() {
+    #expect(Timestamp(milliseconds: 0).compact == "19700101T000000Z")
+    #expect(Timestamp(milliseconds: 1_767_323_045_678).compact == "20260102T030405Z")
   }
 
   @Test func nowIsTheCurrentTime() {

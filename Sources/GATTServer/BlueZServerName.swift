@@ -1,5 +1,5 @@
 /// Names of BlueZ's D-Bus interfaces for peripherals.
-enum BlueZName {
+enum BlueZServerName {
   static let busName = "org.bluez"
   static let adapter = "org.bluez.Adapter1"
   static let gattManager = "org.bluez.GattManager1"

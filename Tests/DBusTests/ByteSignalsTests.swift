@@ -4,21 +4,22 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite struct ByteFeedTests {
+@Suite struct ByteSignalsTests {
   private static let interface = "org.example.Sensor"
   private let loop = EventLoop.onNewThread()
-  private let feed = ByteFeed(of: "Value", on: interface)
+  private let byteSignals = ByteSignals(of: "Value", on: interface)
   private let delivered = Record<String>()
 
-  /// Sends `signals` and returns what the feed and the handler got of them.
+  /// Sends `signals` and returns what it and the handler got of them.
   private func deliver(
-    _ signals: [DBusSignal], setUp: @escaping @Sendable (ByteFeed, Record<String>) -> Void
+    _ signals: [DBusSignal], setUp: @escaping @Sendable (ByteSignals, Record<String>) -> Void
   ) async throws -> [String] {
     let bus = try await PrivateBus()
     let delivered = delivered
-    let feed = feed
+    let byteSignals = byteSignals
     let server = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
-    let client = try await DBusConnection.open(.at(bus.address), on: loop, feed: feed) { event in
+    let client = try await DBusConnection.open(.at(bus.address), on: loop, byteSignals: byteSignals) {
+      event in
       if case .signal(let signal) = event, signal.path != DBusName.busPath {
         delivered.append("handler \(signal.path) \(signal.member)")
       }
@@ -34,8 +35,8 @@ import Testing
       timeout: patience)
     let sender = try #require(reply.first?.text)
     await Task(executorPreference: loop) {
-      feed.setSender(sender)
-      setUp(feed, delivered)
+      byteSignals.setSender(sender)
+      setUp(byteSignals, delivered)
     }.value
     for signal in signals { try await server.emit(signal) }
     try await server.emit(DBusSignal("End", on: Self.interface, of: "/end"))
@@ -61,8 +62,8 @@ import Testing
       Self.changed("/b", [("Value", .bytes([]))]),
       Self.changed("/c", [("Value", .bytes([3]))]),
       Self.changed("/aa", [("Value", .bytes([4]))]),
-    ]) { feed, delivered in
-      for path in ["/a", "/b"] { feed.listen(to: path) { delivered.append("\(path) \($0)") } }
+    ]) { byteSignals, delivered in
+      for path in ["/a", "/b"] { byteSignals.listen(to: path) { delivered.append("\(path) \($0)") } }
     }
     #expect(got == ["/a [1]", "/a [1, 2]", "/b []"])
   }
@@ -74,8 +75,8 @@ import Testing
       Self.changed("/a", [("Value", .strings(["1"]))]),
       Self.changed("/a", [("value", .bytes([1]))]),
       Self.changed("/a", []),
-    ]) { feed, delivered in
-      feed.listen(to: "/a") { delivered.append("/a \($0)") }
+    ]) { byteSignals, delivered in
+      byteSignals.listen(to: "/a") { delivered.append("/a \($0)") }
     }
     #expect(got == [])
   }
@@ -90,8 +91,8 @@ import Testing
         "PropertiesChanged", on: DBusName.properties, of: "/a",
         [.string(Self.interface), .bytes([1]), .strings([])]),
       DBusSignal("Tick", on: Self.interface, of: "/a", [.bytes([1])]),
-    ]) { feed, delivered in
-      feed.listen(to: "/a") { delivered.append("/a \($0)") }
+    ]) { byteSignals, delivered in
+      byteSignals.listen(to: "/a") { delivered.append("/a \($0)") }
     }
     #expect(
       got == [
@@ -101,9 +102,9 @@ import Testing
   }
 
   @Test(arguments: [nil, ":1.999"]) func anotherSenderIsNotBelieved(_ sender: String?) async throws {
-    let got = try await deliver([Self.changed("/a", [("Value", .bytes([1]))])]) { feed, delivered in
-      feed.listen(to: "/a") { delivered.append("/a \($0)") }
-      feed.setSender(sender)
+    let got = try await deliver([Self.changed("/a", [("Value", .bytes([1]))])]) { byteSignals, delivered in
+      byteSignals.listen(to: "/a") { delivered.append("/a \($0)") }
+      byteSignals.setSender(sender)
     }
     #expect(got == [])
   }
@@ -113,14 +114,14 @@ import Testing
       Self.changed("/a", [("Value", .bytes([1]))]),
       Self.changed("/b", [("Value", .bytes([2]))]),
       Self.changed("/b", [("Value", .bytes([3]))]),
-    ]) { feed, delivered in
-      feed.listen(to: "/a") { _ in delivered.append("nobody") }
-      feed.stopListening(to: "/a")
-      feed.listen(to: "/b") { _ in delivered.append("nobody") }
+    ]) { byteSignals, delivered in
+      byteSignals.listen(to: "/a") { _ in delivered.append("nobody") }
+      byteSignals.stopListening(to: "/a")
+      byteSignals.listen(to: "/b") { _ in delivered.append("nobody") }
       // It may end in its own call.
-      feed.listen(to: "/b") {
+      byteSignals.listen(to: "/b") {
         delivered.append("/b \($0)")
-        feed.stopListening(to: "/b")
+        byteSignals.stopListening(to: "/b")
       }
     }
     #expect(got == ["/b [2]"])

@@ -1,7 +1,7 @@
 import GATT
 
 /// Names of the BlueZ D-Bus API (BlueZ sources, `doc/*-api.txt`).
-enum BlueZName {
+enum BluetoothdName {
   static let busName = "org.bluez"
   static let managerPath = "/org/bluez"
 
@@ -25,7 +25,7 @@ enum BlueZName {
 }
 
 /// An error reply: its D-Bus name and text, as recorded.
-struct BlueZError: Error, Sendable, Equatable {
+struct BluetoothdError: Error, Sendable, Equatable {
   let name: String
   let text: String
 
@@ -34,11 +34,11 @@ struct BlueZError: Error, Sendable, Equatable {
     self.text = text
   }
 
-  private static func bluez(_ name: String, _ text: String) -> BlueZError {
-    BlueZError("org.bluez.Error." + name, text)
+  private static func bluez(_ name: String, _ text: String) -> BluetoothdError {
+    BluetoothdError("org.bluez.Error." + name, text)
   }
 
-  static func failed(_ text: String) -> BlueZError { bluez("Failed", text) }
+  static func failed(_ text: String) -> BluetoothdError { bluez("Failed", text) }
   static let notConnected = failed("Not connected")
   static let abortByLocal = failed("le-connection-abort-by-local")
   static let canceled = failed("br-connection-canceled")
@@ -60,7 +60,7 @@ struct BlueZError: Error, Sendable, Equatable {
   static let authenticationFailed = bluez("AuthenticationFailed", "Authentication Failed")
 
   /// bluetoothd's mapping of ATT errors (`create_gatt_dbus_error` in its `src/gatt-client.c`).
-  static func attribute(_ code: UInt8) -> BlueZError {
+  static func attribute(_ code: UInt8) -> BluetoothdError {
     switch code {
     case 0x02: readNotPermitted
     case 0x03: writeNotPermitted
@@ -73,25 +73,25 @@ struct BlueZError: Error, Sendable, Equatable {
     }
   }
 
-  private static func dbus(_ name: String, _ text: String) -> BlueZError {
-    BlueZError("org.freedesktop.DBus.Error." + name, text)
+  private static func dbus(_ name: String, _ text: String) -> BluetoothdError {
+    BluetoothdError("org.freedesktop.DBus.Error." + name, text)
   }
 
-  static func unknownObject(_ text: String) -> BlueZError { dbus("UnknownObject", text) }
-  static func unknownMethod(_ text: String) -> BlueZError { dbus("UnknownMethod", text) }
-  static func unknownProperty(_ name: String) -> BlueZError {
+  static func unknownObject(_ text: String) -> BluetoothdError { dbus("UnknownObject", text) }
+  static func unknownMethod(_ text: String) -> BluetoothdError { dbus("UnknownMethod", text) }
+  static func unknownProperty(_ name: String) -> BluetoothdError {
     dbus("UnknownProperty", "No such property '\(name)'")
   }
-  static func noSuchInterface(_ name: String) -> BlueZError {
+  static func noSuchInterface(_ name: String) -> BluetoothdError {
     dbus("InvalidArgs", "No such interface '\(name)'")
   }
-  static func noSuchProperty(_ name: String) -> BlueZError {
+  static func noSuchProperty(_ name: String) -> BluetoothdError {
     dbus("InvalidArgs", "No such property '\(name)'")
   }
-  static func readOnly(_ name: String) -> BlueZError {
+  static func readOnly(_ name: String) -> BluetoothdError {
     dbus("PropertyReadOnly", "Property '\(name)' is not writable")
   }
-  static func invalidSignature(_ name: String) -> BlueZError {
+  static func invalidSignature(_ name: String) -> BluetoothdError {
     dbus("InvalidSignature", "Invalid signature for '\(name)'")
   }
 }

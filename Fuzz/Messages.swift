@@ -1,0 +1,142 @@
+import GATT
+import MQTT
+
+@testable import Bridge
+@testable import Configuration
+@testable import Control
+@testable import Devices
+@testable import HomeAssistant
+@testable import JSON
+
+private let map: TopicMap = {
+  guard let gateway = GatewayID("attic") else { fatalError("no gateway") }
+  return TopicMap(base: "microbit", gateway: gateway)
+}()
+private let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
+
+/// A property, and a payload on its `…/set`.
+@Sendable func checkCommand(_ bytes: [UInt8]) {
+  var input = Input(bytes)
+  let property = input.choice(properties)
+  let payload = input.remainder()
+  let transaction = CommandPayload.transaction(in: payload)
+  do throws(Rejection) {
+    let command = try CommandPayload(payload, property.codec)
+    if let used = command.transaction { expect(used == transaction, "two transactions") }
+    checkSet(property, command.value)
+    expect(isWritten(command.value), "\(command.value) is not stored")
+  } catch {
+    expectVisible(error.reason)
+  }
+}
+
+/// A verb on one line, and the payload of the request.
+@Sendable func checkRequest(_ bytes: [UInt8]) {
+  var input = Input(bytes)
+  let verb = String(decoding: input.bytes(upTo: UInt8(ascii: "\n")), as: UTF8.self)
+  check(verb, input.remainder())
+}
+
+private func check(_ verb: String, _ payload: [UInt8]) {
+  do throws(Rejection) {
+    switch try BridgeRequest(verb: verb, payload: payload).content {
+    case .addDevice(_, let patch), .setOptions(_, let patch):
+      var options = DeviceOptions()
+      options.merge(patch)
+      expect(DeviceOptions(options.json) == options, "\(options.json): other options are stored")
+      for problem in Configuration().problems(of: patch.set, at: .root) { expectVisible("\(problem)") }
+    case .setProperty(let name, _, let value, _):
+      if let property = properties.first(where: { $0.name == name }) { checkSet(property, value) }
+    case .devices, .health, .reload, .scan, .removeDevice, .reconnectDevice, .renameDevice, .pairDevice,
+      .unpairDevice, .inspectDevice, .getProperty, .adapterState, .sequence, .resetAdapter, .setLogLevel:
+      break
+    }
+  } catch {
+    expectVisible(error.reason)
+    expect(
+      isWritten(
+        RequestResponse(
+          result: .failure(RequestError(.invalid, error.reason)), transaction: error.transaction
+        ).json), "the response is not written")
+  }
+}
+
+/// A line on the socket.
+@Sendable func checkControl(_ bytes: [UInt8]) {
+  do throws(ControlError) {
+    let (verb, payload) = try ControlSession.parse(bytes)
+    check(verb, JSONValue.object(payload).bytes)
+    var errors: [ConfigurationError] = []
+    _ = WatchKeys.read(.object(payload), &errors)
+    for error in errors { expectVisible("\(error)") }
+  } catch {
+    expectVisible(error.reason)
+  }
+}
+
+/// A topic of a received message.
+@Sendable func checkTopic(_ bytes: [UInt8]) {
+  let text = String(decoding: bytes, as: UTF8.self)
+  if let filter = TopicFilter(text), let topic = TopicName(text) {
+    expect(filter.matches(topic), "a filter without wildcards matches itself")
+  }
+  guard let topic = TopicName(text) else { return }
+  expect(TopicFilter("#")?.matches(topic) == (text.utf8.first != UInt8(ascii: "$")), "# matches")
+  let subject = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map).subject(of: text)
+  expect(subject == nil || map.inbound(text) == nil, "two meanings")
+  guard let meaning = map.inbound(text) else { return }
+  var filters = map.gateways + [map.requests, map.deviceInfos] + map.groupCommands
+  switch meaning {
+  case .set(.device(let id), let property):
+    filters += commands(of: id)
+    _ = map.topics(of: id, .microbit).result(ofProperty: property)
+  case .get(let id, let property):
+    filters += commands(of: id)
+    _ = map.topics(of: id, .microbit).result(ofProperty: property)
+  case .deviceInfo(let id), .deviceAvailability(let id): filters += map.topics(of: id, .microbit).presence
+  case .request(let verb):
+    _ = map.bridgeResponse(to: verb)
+    expectVisible(verb)
+  case .set(.area, _), .set(.all, _), .response, .bridgeState, .bridgeInfo: break
+  }
+  expect(filters.contains { $0.matches(topic) }, "\(text) is not subscribed to")
+}
+
+private func commands(of id: DeviceID) -> [TopicFilter] { map.topics(of: id, .microbit).commands }
+
+/// What other gateways and Home Assistant have published, retained.
+@Sendable func checkInfo(_ payload: [UInt8]) {
+  _ = BridgeInfo.origin(in: payload)
+  _ = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map).isOfAnotherGateway(payload)
+  guard let notice = OwnershipMachine.Notice(payload, .microbit) else { return }
+  for (name, desired) in notice.handover.desired {
+    guard case .override(let encoded) = desired else { continue }
+    let property = Profile.microbit.property(named: name)
+    expect((try? property?.codec.decode(encoded.bytes)) != nil, "\(name): encoded as \(encoded.bytes)")
+  }
+  for since in [nil, "2026-11-22T10:30:15.250Z"] {
+    var machine = OwnershipMachine(map.gateway, address)
+    let here = OwnershipMachine.Here(onlineSince: since)
+    _ = machine.received(notice, here, isOwnerOnline: true)
+    _ = machine.settle(here, isOnlyGateway: false)
+    expect(machine.received(notice, here, isOwnerOnline: true).count < 10, "too many actions")
+    _ = machine.availabilityChanged(here)
+    expect(since == nil || !machine.isElsewhere, "online here, and elsewhere")
+  }
+}
+
+/// Records of the state, perhaps of another version or of a broken disk.
+@Sendable func checkStored(_ bytes: [UInt8]) {
+  if let record = DeviceRecord(address: address, bytes: bytes) {
+    let stored = record.bytes
+    let again = DeviceRecord(address: address, bytes: stored)
+    expect(
+      again == record && again?.bytes == stored, "another record: \(String(decoding: stored, as: UTF8.self))")
+  }
+  guard let json = try? JSONParser.parse(bytes) else { return }
+  let sender = Sender(json)
+  expect(Sender(sender.json) == sender, "another sender: \(sender)")
+  if let announced = Announced(json) {
+    expect(Announced(announced.json) == announced, "another announcement: \(announced)")
+  }
+}

@@ -1,0 +1,66 @@
+import Devices
+import GATT
+import JSON
+import Log
+import MQTT
+
+/// How the sender of a command or a request recognises the reply, and where it wants a copy of it.
+struct Sender: Sendable, Equatable {
+  var transaction: String?
+  /// The sender's own (MQTT 5, 4.10).
+  private(set) var responseTopic: TopicName?
+  private(set) var correlationData: [UInt8]?
+
+  /// In bytes, of a response topic and of correlation data: they are stored with a command that waits.
+  private static let longest = 1024
+
+  init(of message: MQTTReceived, transaction: String? = nil) {
+    self.transaction = transaction
+    guard let topic = message.responseTopic, topic.string.utf8.count <= Self.longest,
+      (message.correlationData ?? []).count <= Self.longest
+    else { return }
+    responseTopic = topic
+    correlationData = message.correlationData
+  }
+
+  /// As it is stored.
+  var json: JSONValue {
+    [
+      "transaction": transaction.map(JSONValue.string),
+      "response_topic": responseTopic.map { .string($0.string) },
+      "correlation_data": correlationData.map { .string(Hexadecimal.text($0)) },
+    ]
+  }
+
+  init(_ json: JSONValue) {
+    if case .string(let text) = json["transaction"] { transaction = text }
+    if case .string(let text) = json["response_topic"] { responseTopic = TopicName(text) }
+    if case .string(let text) = json["correlation_data"] { correlationData = Hexadecimal.bytes(text) }
+  }
+}
+
+extension BridgeContext {
+  /// Publishes what has become of a command.
+  func publish(_ result: CommandResult, on topic: TopicName, for sender: Sender) {
+    reply(result.payload(transaction: sender.transaction), on: topic, to: sender, isUrgent: true)
+  }
+
+  /// - Parameter isUrgent: a result: sent without delay, and ahead of much else that waits.
+  func reply(_ payload: [UInt8], on topic: TopicName, to sender: Sender, isUrgent: Bool) {
+    var messages = [MQTTMessage(topic: topic, payload: payload, qos: qos)]
+    if let topic = sender.responseTopic, isForReplies(topic) {
+      messages.append(
+        MQTTMessage(topic: topic, payload: payload, qos: qos, correlationData: sender.correlationData))
+    }
+    for message in messages {
+      log.debug("replied", ["topic": message.topic, "payload": Excerpt.beginning(of: payload)])
+      mqtt.publish(message, isUrgent: isUrgent)
+    }
+  }
+
+  /// Whether a reply may go there: not below the base or the discovery prefix, where the sender of a command may lack
+  /// the right to publish.
+  private func isForReplies(_ topic: TopicName) -> Bool {
+    !["\(topics.base)/", "\(discoveryPrefix)/"].contains { topic.string.utf8.starts(with: $0.utf8) }
+  }
+}

@@ -1,0 +1,195 @@
+import Configuration
+import Devices
+import EventLoop
+import GATT
+import Log
+import MQTT
+import Store
+
+/// Keeps the readings that the broker has not acknowledged, through outages and restarts, and publishes them later.
+final class Spool: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  private static let log = Logger(component: "spool")
+  /// From the first message to the transaction, to write few of them.
+  private static let gather = Duration.seconds(1)
+  /// Between the messages sent together, unless acknowledgements make room for more.
+  private static let tick = Duration.milliseconds(20)
+
+  private let context: BridgeContext
+  private let file: SpoolFile?
+  private var queue: SpoolQueue
+  private let onChange: () -> Void
+  private var writeTimer: LoopTimer?
+  private var sendTimer: LoopTimer?
+  private var working: Task<Void, Never>?
+  /// Reported, until it has ended.
+  private var (isFailing, isLosing) = (false, false)
+  private var lost: UInt64 = 0
+  /// Messages published since the connection was made.
+  private var published = 0
+
+  /// - Parameters:
+  ///   - path: of the file; nil: all is kept in memory.
+  ///   - onChange: called when what waits has changed.
+  init(
+    _ options: Configuration.Spool, path: String?, _ context: BridgeContext, onChange: @escaping () -> Void
+  ) {
+    self.context = context
+    self.onChange = onChange
+    file = path.map {
+      SpoolFile(path: $0, SpoolFile.Limits(age: Int64(options.maxAge), bytes: Int64(options.maxSize)))
+    }
+    queue = SpoolQueue(hasFile: file != nil, rate: options.rate)
+  }
+
+  /// What waits, for `info`.
+  var status: SpoolStatus {
+    SpoolStatus(
+      messages: queue.messages, bytes: queue.bytes,
+      oldest: queue.oldest.map { Timestamp(milliseconds: $0) }, lost: queue.lost)
+  }
+
+  // MARK: Inputs
+
+  /// Looks into the file, which an earlier run may have left.
+  func start() { work() }
+
+  /// Messages may be published.
+  /// - Parameter receiveMaximum: how many the broker takes unacknowledged.
+  func connected(receiveMaximum: Int) {
+    (published, isLosing) = (0, false)
+    queue.connected(receiveMaximum: receiveMaximum)
+    work()
+  }
+
+  func disconnected() {
+    queue.disconnected()
+    work()
+  }
+
+  /// Readings, and messages of the spool itself, that were not acknowledged.
+  func undelivered(_ messages: [MQTTMessage]) {
+    if messages.contains(where: { $0.number != nil }) { queue.rewind() }
+    let now = Timestamp.now.milliseconds
+    for message in messages where message.number == nil {
+      queue.add(
+        topic: Array(message.topic.string.utf8), payload: ReadingEncoder.markReplayed(message.payload),
+        time: now)
+    }
+    reportLoss()
+    work()
+  }
+
+  func completed(_ numbers: [Int64]) {
+    queue.completed(numbers)
+    published += numbers.count
+    send()
+    if queue.isEmpty {
+      Self.log.notice("what was not delivered before is published", ["messages": published])
+      onChange()
+    }
+    work()
+  }
+
+  /// Writes what is left; for at most `limit`.
+  func close(within limit: Duration) async {
+    try? await context.loop.withTimeout(limit) { [self] in await finish() }
+  }
+
+  // MARK: Work
+
+  private func work() {
+    if let file, let work = queue.nextWork() {
+      working = Task(executorPreference: context.loop) { [weak self] in
+        let outcome = await EventLoop.blocking { file.perform(work) }
+        self?.finished(outcome)
+      }
+    }
+    if queue.hasMemory, writeTimer == nil {
+      writeTimer = context.loop.timer(after: Self.gather) { [weak self] in
+        self?.writeTimer = nil
+        self?.queue.writeMemory()
+        self?.work()
+      }
+    }
+    if queue.mayBeSent, sendTimer == nil {
+      sendTimer = context.loop.timer(after: Self.tick) { [weak self] in
+        self?.sendTimer = nil
+        self?.send()
+        self?.work()
+      }
+    }
+  }
+
+  private func send() {
+    for entry in queue.next(at: .now) {
+      guard let topic = TopicName(String(decoding: entry.topic, as: UTF8.self)) else {
+        queue.completed([entry.number])
+        continue
+      }
+      context.mqtt.publish(
+        MQTTMessage(
+          topic: topic, payload: entry.payload, qos: context.qos, undelivered: .returned, number: entry.number
+        ))
+    }
+  }
+
+  private func finished(_ outcome: SpoolFile.Outcome) {
+    if let delay = queue.finished(outcome) {
+      context.loop.timer(after: delay) { [weak self] in
+        self?.queue.retry()
+        self?.work()
+      }
+    }
+    report(outcome)
+    onChange()
+    work()
+  }
+
+  private func finish() async {
+    await working?.value
+    guard let file, let work = queue.lastWork() else { return }
+    let outcome = await EventLoop.blocking {
+      defer { file.close() }
+      return file.perform(work)
+    }
+    _ = queue.finished(outcome)
+    report(outcome)
+  }
+
+  // MARK: Log
+
+  private func report(_ outcome: SpoolFile.Outcome) {
+    if let aside = outcome.setAside {
+      Self.log.error(
+        "the spool was damaged: it was renamed, and a new one created",
+        ["moved_to": aside.path, "reason": aside.reason, "lost": outcome.lost])
+    }
+    if let reason = outcome.failure, !isFailing {
+      Self.log.error(
+        "cannot use the spool: undelivered readings are kept in memory, and it is tried again",
+        ["reason": reason])
+    } else if outcome.failure == nil, isFailing {
+      Self.log.notice("the spool can be used again")
+    }
+    isFailing = outcome.failure != nil
+    reportLoss()
+  }
+
+  private func reportLoss() {
+    guard queue.lost > lost else { return }
+    lost = queue.lost
+    if !isLosing { Self.log.warning("undelivered readings are too many or too old: the oldest are lost") }
+    isLosing = true
+  }
+}
+
+/// What waits for the broker.
+struct SpoolStatus: Sendable, Equatable {
+  let messages: Int
+  let bytes: Int64
+  /// When the first one was added.
+  let oldest: Timestamp?
+  let lost: UInt64
+}

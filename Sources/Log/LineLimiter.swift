@@ -1,0 +1,29 @@
+/// Bounds the lines of each component of the program, so that a fault that repeats does not fill the disk. Pure.
+struct LineLimiter {
+  /// The lines that a component may write at once, and in each second after them.
+  static let burst = 1000.0
+  static let rate = 20.0
+
+  private struct Source {
+    var credit = LineLimiter.burst
+    var last: Double
+    var leftOut = 0
+  }
+  private var sources: [String: Source] = [:]
+
+  /// - Parameter now: in seconds.
+  /// - Returns: how many lines of the component were left out before this one; nil: this one is left out too.
+  mutating func admit(_ component: String, at now: Double) -> Int? {
+    var source = sources[component] ?? Source(last: now)
+    defer { sources[component] = source }
+    source.credit = min(Self.burst, source.credit + (now - source.last) * Self.rate)
+    source.last = now
+    guard source.credit >= 1 else {
+      source.leftOut += 1
+      return nil
+    }
+    source.credit -= 1
+    defer { source.leftOut = 0 }
+    return source.leftOut
+  }
+}

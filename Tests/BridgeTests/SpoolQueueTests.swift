@@ -1,0 +1,193 @@
+import EventLoop
+import Store
+import TestSupport
+import Testing
+
+@testable import Bridge
+
+@Suite struct SpoolQueueTests {
+  private static let start = Moment.now
+
+  private func add(_ numbers: Range<Int>, to queue: inout SpoolQueue) {
+    for number in numbers {
+      queue.add(topic: Array("t".utf8), payload: Array("\(number)".utf8), time: Int64(number))
+    }
+  }
+
+  private func numbers(_ entries: [SpoolFile.Entry]) -> [Int] {
+    entries.compactMap { Int(String(decoding: $0.payload, as: UTF8.self)) }
+  }
+
+  /// Does what the queue asks for, until it asks for nothing.
+  private func run(_ queue: inout SpoolQueue, _ file: SpoolFile) {
+    while let work = queue.nextWork() { _ = queue.finished(file.perform(work)) }
+  }
+
+  private func file(in folder: TemporaryFolder) -> SpoolFile {
+    SpoolFile(path: "\(folder.path)/spool", SpoolFile.Limits(age: 1000, bytes: 1 << 30))
+  }
+
+  @Test func shortOutageIsNotWritten() throws {
+    let file = file(in: try TemporaryFolder())
+    var queue = SpoolQueue(hasFile: true, rate: 10_000)
+    run(&queue, file)
+    add(0..<20, to: &queue)
+    #expect(queue.hasMemory && queue.nextWork() == nil && queue.messages == 20)
+    queue.connected(receiveMaximum: 100)
+    let sent = queue.next(at: Self.start)
+    #expect(numbers(sent) == Array(0..<1))
+    let rest = queue.next(at: Self.start + .seconds(1))
+    #expect(numbers(rest) == Array(1..<20))
+    #expect(queue.messages == 20 && !queue.hasMemory)
+    queue.completed(sent.map(\.number) + rest.map(\.number))
+    #expect(queue.isEmpty)
+    queue.writeMemory()
+    #expect(queue.nextWork() == nil)
+  }
+
+  @Test func longOutageIsWrittenAndReplayedInOrderWithinTheWindow() throws {
+    let file = file(in: try TemporaryFolder())
+    var queue = SpoolQueue(hasFile: true, rate: 10_000)
+    run(&queue, file)
+    add(0..<1200, to: &queue)
+    queue.writeMemory()
+    run(&queue, file)
+    #expect(!queue.hasMemory && queue.messages == 1200)
+    // Not written yet.
+    add(1200..<1205, to: &queue)
+    queue.connected(receiveMaximum: 20)
+    var received: [Int] = []
+    var now = Self.start
+    while !queue.isEmpty, received.count < 2000 {
+      run(&queue, file)
+      now = now + .milliseconds(20)
+      let sent = queue.next(at: now)
+      #expect(sent.count <= 10)
+      received += numbers(sent)
+      queue.completed(sent.map(\.number))
+    }
+    #expect(received == Array(0..<1205))
+    run(&queue, file)
+    #expect(file.perform(SpoolFile.Work()).content.messages == 0)
+  }
+
+  @Test func whatIsNotAcknowledgedIsSentAgain() throws {
+    let file = file(in: try TemporaryFolder())
+    var queue = SpoolQueue(hasFile: true, rate: 10_000)
+    run(&queue, file)
+    add(0..<5, to: &queue)
+    queue.writeMemory()
+    run(&queue, file)
+    add(5..<10, to: &queue)
+    queue.connected(receiveMaximum: 1000)
+    run(&queue, file)
+    _ = queue.next(at: Self.start)
+    let sent = queue.next(at: Self.start + .seconds(1))
+    #expect(numbers(sent) == Array(1..<10))
+    // 0 to 2 are acknowledged.
+    queue.completed([1, 2, 3])
+    queue.disconnected()
+    #expect(queue.messages == 10 - (3 - 3))
+    run(&queue, file)
+    #expect(queue.messages == 7 && queue.oldest == 3)
+    queue.writeMemory()
+    run(&queue, file)
+    queue.connected(receiveMaximum: 1000)
+    run(&queue, file)
+    #expect(numbers(queue.next(at: Self.start + .seconds(2))) == Array(3..<10))
+  }
+
+  @Test func afterAKillAllThatWasWrittenAndNotAcknowledgedIsThere() throws {
+    let folder = try TemporaryFolder()
+    var queue = SpoolQueue(hasFile: true, rate: 10_000)
+    do {
+      let file = file(in: folder)
+      run(&queue, file)
+      add(0..<700, to: &queue)
+      queue.writeMemory()
+      run(&queue, file)
+      file.close()
+    }
+    let file = file(in: folder)
+    queue = SpoolQueue(hasFile: true, rate: 10_000)
+    // Before the file is open.
+    add(700..<701, to: &queue)
+    queue.connected(receiveMaximum: 1000)
+    #expect(queue.next(at: Self.start).isEmpty)
+    run(&queue, file)
+    var received: [Int] = []
+    var now = Self.start
+    while !queue.isEmpty, received.count < 1000 {
+      run(&queue, file)
+      now = now + .milliseconds(20)
+      let sent = queue.next(at: now)
+      received += numbers(sent)
+      queue.completed(sent.map(\.number))
+    }
+    #expect(received == Array(0..<701))
+  }
+
+  @Test func whatCannotBeWrittenStaysInMemoryWithinABound() {
+    var queue = SpoolQueue(hasFile: true, rate: 10_000)
+    var failed = SpoolFile.Outcome()
+    failed.failure = "the disk is full"
+    #expect(queue.nextWork() != nil)
+    #expect(queue.finished(failed) == .seconds(1))
+    add(0..<SpoolQueue.mostMessages, to: &queue)
+    queue.writeMemory()
+    #expect(queue.nextWork() == nil, "until it is tried again")
+    queue.retry()
+    #expect(queue.nextWork()?.added.count == SpoolQueue.mostMessages)
+    add(0..<3, to: &queue)
+    #expect(queue.messages == SpoolQueue.mostMessages + 3)
+    #expect(queue.finished(failed) == .seconds(2))
+    #expect(queue.messages == SpoolQueue.mostMessages && queue.lost == 3)
+    // It is published nevertheless.
+    queue.connected(receiveMaximum: 1000)
+    #expect(numbers(queue.next(at: Self.start)) == [3])
+  }
+
+  @Test func whatIsReadForAnEarlierConnectionIsNotSentTwice() throws {
+    let file = file(in: try TemporaryFolder())
+    var queue = SpoolQueue(hasFile: true, rate: 10_000)
+    run(&queue, file)
+    add(0..<900, to: &queue)
+    queue.writeMemory()
+    run(&queue, file)
+    queue.connected(receiveMaximum: 1000)
+    run(&queue, file)
+    var now = Self.start
+    while queue.nextWork() == nil {
+      now = now + .milliseconds(20)
+      queue.completed(queue.next(at: now).map(\.number))
+      if now > Self.start + .seconds(60) { break }
+    }
+    // It reads from 500 on, meanwhile:
+    queue.disconnected()
+    queue.connected(receiveMaximum: 1000)
+    var work = SpoolFile.Work()
+    work.readAfter = 500
+    _ = queue.finished(file.perform(work))
+    var received: [Int] = []
+    while !queue.isEmpty, received.count < 1000 {
+      run(&queue, file)
+      now = now + .milliseconds(20)
+      let sent = queue.next(at: now)
+      received += numbers(sent)
+      queue.completed(sent.map(\.number))
+    }
+    #expect(received == Array(500..<900))
+  }
+
+  @Test func theRateIsKept() {
+    var pace = SpoolPace(rate: 50)
+    var taken = 0
+    for step in 0...1000 {
+      while pace.mayTake(at: Self.start + .milliseconds(step * 20)) {
+        pace.take()
+        taken += 1
+      }
+    }
+    #expect((1000...1001).contains(taken))
+  }
+}

@@ -1,0 +1,246 @@
+import FoundationEssentials
+import Glibc
+import TestSupport
+import Testing
+
+/// Readings through outages of the broker and ends of the gateway.
+@Suite struct SpoolTests {
+  private static let count = 4
+  /// `SPOOL_READINGS` and `SPOOL_SEED` make it longer, and repeat it.
+  private static let readings = number("SPOOL_READINGS") ?? 4000
+  private static let randomCount = readings > 20_000 ? 20 : count
+
+  private static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
+
+  @Test("A gateway that is stopped in an outage publishes its readings after the next start")
+  func stopInOutage() async throws {
+    try await withFixture(Plan(devices: Self.count, period: 20)) { fixture in
+      let id = try await fixture.id()
+      let run = try await fixture.reading(id) { $0.sequence == 10 }.run
+      try await fixture.broker.kill()
+      try await fixture.logged("trying again")
+      try await fixture.simulator.waitUntil(0, hasSent: 100)
+      try #require(try await fixture.stopGateway() == 0)
+      let sent = try await fixture.simulator.devices()[0].sent
+      try await fixture.restartBrokerAlone()
+      let mark = try fixture.observer.mark
+      try fixture.startGateway()
+      try await fixture.reading(id, after: mark) { $0.run == run && $0.sequence == sent }
+      try fixture.requireAll(of: id, run: run)
+      try #require(try fixture.lines(with: "has not ended by itself").isEmpty)
+    }
+  }
+
+  @Test("A gateway that is killed in an outage loses the readings of the last second at most")
+  func killInOutage() async throws {
+    try await withFixture(Plan(devices: Self.count, period: 20)) { fixture in
+      let id = try await fixture.id()
+      let run = try await fixture.reading(id) { $0.sequence == 10 }.run
+      try await fixture.broker.kill()
+      try await fixture.logged("trying again")
+      try await fixture.simulator.waitUntil(0, hasSent: 200)
+      let sent = try await fixture.simulator.devices()[0].sent
+      let gateway = try fixture.gateway
+      gateway.signal(SIGKILL)
+      _ = try await gateway.exitStatus(within: Fixture.patience)
+      try await fixture.restartBrokerAlone()
+      let mark = try fixture.observer.mark
+      try fixture.startGateway()
+      // A second, the time to write, and as much for a slow machine.
+      try await fixture.reading(id, after: mark) { $0.run == run && $0.sequence >= sent - 100 }
+      try await fixture.reading(id, after: mark) { $0.run != run }
+      try fixture.requireAll(of: id, run: run)
+    }
+  }
+
+  @Test("What was kept is published at its rate, and new readings do not wait for it")
+  func rate() async throws {
+    var plan = Plan(period: 20)
+    plan.more = #""spool": {"rate": 20}"#
+    try await withFixture(plan) { fixture in
+      let id = try await fixture.id()
+      try await fixture.reading(id) { $0.sequence == 10 }
+      try await fixture.broker.kill()
+      try await fixture.logged("trying again")
+      try await fixture.simulator.waitUntil(0, hasSent: 150)
+      let mark = try fixture.observer.mark
+      try await fixture.restartBroker()
+      let live = try await fixture.reading(id, after: mark) { !$0.isReplayed }
+      try await fixture.reading(id, after: mark) { $0.sequence == live.sequence - 1 }
+      let readings = try fixture.readings(id, after: mark)
+      let replayed = readings.filter(\.isReplayed).count
+      // 50 new readings a second, beside the 20.
+      try #require(readings.count - replayed > replayed, "\(readings.count) of which \(replayed) replayed")
+      try await fixture.message("bridge/\(Fixture.gatewayID)/info", after: mark) {
+        (try? $0.json())?["spool"]?["messages"]?.int == 0
+      }
+    }
+  }
+
+  @Test("Presses of an outage are replayed in order on readings, and none is published as an event")
+  func events() async throws {
+    let button = "e95dda90-251d-470a-a062-fa1922dfa9a8"
+    var plan = Plan()
+    plan.simulator = ["--services", "buttons"]
+    plan.entries =
+      #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen","properties":["button_a"]}"#
+    try await withFixture(plan) { fixture in
+      try await fixture.online("kitchen")
+      try await fixture.press(button, 1...1)
+      let first = try await fixture.message("kitchen/button_a")
+      let sequence = try #require(try first.json()["sequence"]?.int)
+      try await fixture.message("kitchen/readings")
+      try await fixture.broker.kill()
+      try await fixture.logged("trying again")
+      let mark = try fixture.observer.mark
+      try await fixture.press(button, 2...500)
+      // The gateway is notified of this after the last press.
+      try await fixture.simulator.control("disconnect", 0)
+      try await fixture.logged("offline")
+      try await fixture.restartBroker()
+      let end = sequence + 499
+      try await fixture.message("kitchen/readings", after: mark) {
+        (try? $0.json())?["sequence"]?.int == end
+      }
+      let replayed = try fixture.observer.messages(on: "microbit/kitchen/readings", after: mark)
+        .map { try $0.json() }
+      let sequences = replayed.compactMap { $0["sequence"]?.int }
+      #expect(sequences.suffix(499) == Array((sequence + 1)...end)[...])
+      #expect(replayed.allSatisfy { $0["replayed"]?.bool == true })
+      // The first was a press, the next its release.
+      let types = sequences.map { ($0 - sequence) % 2 == 0 ? "press_start" : "press_end" }
+      #expect(replayed.compactMap { $0["value"]?.string } == types)
+      // The next press is an event again, and the only one since.
+      try await fixture.online("kitchen", after: mark)
+      try await fixture.press(button, 501...501)
+      let next = try await fixture.message("kitchen/button_a", after: mark)
+      #expect(try next.json()["sequence"]?.int == end + 1)
+      #expect(try fixture.observer.messages(on: "microbit/kitchen/button_a", after: mark).count == 1)
+    }
+  }
+
+  @Test("With a file that cannot be used, the readings are kept in memory")
+  func unusableFile() async throws {
+    var plan = Plan(period: 20)
+    plan.absent = [.gateway]
+    try await withFixture(plan) { fixture in
+      // A folder of that name.
+      let state = fixture.folder.path + "/state"
+      for folder in [state, "\(state)/\(Fixture.gatewayID).spool"] { try #require(mkdir(folder, 0o700) == 0) }
+      try fixture.startGateway()
+      let id = try await fixture.id()
+      try await fixture.reading(id) { $0.sequence == 10 }
+      try await fixture.logged("cannot use the spool")
+      try await fixture.broker.kill()
+      try await fixture.logged("trying again")
+      try await fixture.simulator.waitUntil(0, hasSent: 150)
+      try await fixture.restartBroker()
+      let live = try await fixture.reading(id) { !$0.isReplayed && $0.sequence > 150 }
+      try await fixture.reading(id) { $0.sequence == live.sequence - 1 }
+      try fixture.requireAll(of: id, run: live.run)
+    }
+  }
+
+  @Test("Random outages, kills and stops: nothing is lost but what was under way when the gateway was killed")
+  func randomFaults() async throws {
+    let seed = UInt64(Self.number("SPOOL_SEED") ?? Int.random(in: 1...1_000_000))
+    print("SpoolTests: seed \(seed)")
+    var plan = Plan(devices: Self.randomCount, period: 20)
+    // By default mosquitto drops what a subscriber does not take at once.
+    plan.access = { _ in "allow_anonymous true\nmax_queued_messages 0" }
+    plan.more = #""spool": {"rate": 10000}"#
+    try await withFixture(plan) { fixture in
+      let ids = try await fixture.ids(Self.randomCount)
+      for id in ids { try await fixture.reading(id) { $0.sequence == 5 } }
+      var random = SplitMix64(state: seed)
+      var killed: [String: Date] = [:]
+      var sent = 0
+      while sent < Self.readings {
+        let isDown = Bool.random(using: &random)
+        if isDown { try await fixture.broker.kill() }
+        let more = Int.random(in: 10...150, using: &random)
+        let now = try await fixture.simulator.devices()[0].sent
+        try await fixture.simulator.waitUntil(0, hasSent: now + more)
+        switch Int.random(in: 0..<3, using: &random) {
+        case 0:
+          let gateway = try fixture.gateway
+          gateway.signal(SIGKILL)
+          let time = Date()
+          _ = try await gateway.exitStatus(within: Fixture.patience)
+          if let run = try fixture.readings(ids[0]).last(where: { !$0.isReplayed })?.run {
+            killed[run] = time
+          }
+          if isDown { try await fixture.restartBrokerAlone() }
+          try fixture.startGateway()
+        case 1:
+          try #require(try await fixture.stopGateway() == 0)
+          if isDown { try await fixture.restartBrokerAlone() }
+          try fixture.startGateway()
+        default: if isDown { try await fixture.restartBroker() }
+        }
+        let mark = try fixture.observer.mark
+        for id in ids { try await fixture.reading(id, after: mark) { !$0.isReplayed } }
+        sent = try fixture.observer.messages.count { $0.topic.hasSuffix("/readings") }
+      }
+      try #require(try await fixture.stopGateway() == 0)
+      try fixture.startGateway()
+      let mark = try fixture.observer.mark
+      try await fixture.message("bridge/\(Fixture.gatewayID)/info", after: mark) {
+        let info = try? $0.json()
+        return info?["spool"]?["messages"]?.int == 0 && info?["broker"]?["connected"]?.bool == true
+      }
+      var (readings, runs, missing) = (0, 0, 0)
+      for id in ids {
+        let byRun = Dictionary(grouping: try fixture.readings(id), by: \.run)
+        runs = byRun.count
+        for (run, received) in byRun {
+          let sequences = Set(received.map(\.sequence))
+          readings += sequences.count
+          let lost = (sequences.max() ?? 0) - sequences.count
+          missing += lost
+          // Some of the in-flight ones may have arrived, and those before not.
+          #expect(lost == 0 || killed[run] != nil && lost <= 64, "\(run): \(lost) of \(sequences.max() ?? 0)")
+          if let time = killed[run], let last = received.map(\.time).max() {
+            #expect(time.timeIntervalSince(last) < 2.5, "\(run) was killed \(time), its last reading \(last)")
+          }
+        }
+      }
+      print("SpoolTests: \(readings) readings in \(runs) runs, \(killed.count) killed, \(missing) missing")
+    }
+  }
+}
+
+extension Fixture {
+  /// Starts the broker, while there is no gateway.
+  fileprivate func restartBrokerAlone() async throws {
+    try await broker.start()
+    try await observer.synchronize()
+  }
+
+  /// Presses (odd numbers) and releases (even ones) a button of the first micro:bit, all over one connection.
+  fileprivate func press(_ characteristic: String, _ numbers: ClosedRange<Int>) async throws {
+    let simulator = try LineClient(folder.path + "/control")
+    for start in stride(from: numbers.lowerBound, through: numbers.upperBound, by: 100) {
+      let batch = start...min(start + 99, numbers.upperBound)
+      let lines = batch.map {
+        #"{"op":"value","i":0,"characteristic":"\#(characteristic)","hex":"0\#($0 % 2)"}"# + "\n"
+      }
+      simulator.send(lines.joined())
+      for _ in batch {
+        guard try await simulator.line() != nil else { throw Failure("the simulator does not answer") }
+      }
+    }
+  }
+
+  /// Every reading of the run up to the last one has arrived.
+  fileprivate func requireAll(of id: String, run: String) throws {
+    let sequences = Set(try readings(id).filter { $0.run == run }.map(\.sequence))
+    try #require(sequences == Set(1...(sequences.max() ?? 1)), "\(sequences.sorted())")
+  }
+
+  fileprivate func ids(_ count: Int) async throws -> [String] {
+    var ids: [String] = []
+    for index in 0..<count { ids.append(try await id(index)) }
+    return ids
+  }
+}

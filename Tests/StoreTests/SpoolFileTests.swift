@@ -1,0 +1,160 @@
+import EventLoop
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Store
+
+@Suite struct SpoolFileTests {
+  private let folder: TemporaryFolder
+  private var path: String { "\(folder.path)/here.spool" }
+
+  init() throws { folder = try TemporaryFolder() }
+
+  private static let unlimited = SpoolFile.Limits(age: 1000, bytes: 1 << 30)
+
+  private func entries(_ numbers: ClosedRange<Int64>) -> [SpoolFile.Entry] {
+    numbers.map {
+      SpoolFile.Entry(number: $0, time: $0 * 10, topic: Array("t".utf8), payload: Array("ü\($0)".utf8))
+    }
+  }
+
+  private func work(
+    add: [SpoolFile.Entry] = [], through: Int64? = nil, after: Int64? = nil
+  ) -> SpoolFile.Work {
+    var work = SpoolFile.Work()
+    (work.added, work.deliveredThrough, work.readAfter) = (add, through, after)
+    return work
+  }
+
+  @Test func messagesAreReadInOrderAlsoByTheNextRun() {
+    let file = SpoolFile(path: path, Self.unlimited)
+    #expect(file.perform(work(after: 0)).read.isEmpty)
+    let written = file.perform(work(add: entries(1...700)))
+    #expect(written.isAdded && written.failure == nil)
+    file.close()
+
+    let next = SpoolFile(path: path, Self.unlimited)
+    let first = next.perform(work(after: 0))
+    #expect(first.read == entries(1...500))
+    #expect(first.content.messages == 700 && first.content.last == 700 && first.content.oldest == 10)
+    #expect(first.content.bytes == entries(1...700).reduce(0) { $0 + $1.bytes })
+    let second = next.perform(work(through: 500, after: 500))
+    #expect(second.read == entries(501...700))
+    #expect(second.content.messages == 200 && second.content.oldest == 5010)
+    let end = next.perform(work(through: 700, after: 700))
+    #expect(end.read.isEmpty && end.content.messages == 0 && end.content.bytes == 0)
+    #expect(end.content.oldest == nil && end.content.last == 700)
+  }
+
+  @Test func beyondItsSizeTheOldestAreRemoved() {
+    // A message has 4 bytes.
+    let file = SpoolFile(path: path, SpoolFile.Limits(age: 1000, bytes: 20))
+    _ = file.perform(work(add: entries(1...4)))
+    let full = file.perform(work(add: entries(5...8)))
+    #expect(full.lost == 3 && full.content.messages == 5 && full.content.bytes == 20)
+    #expect(file.perform(work(after: 0)).read == entries(4...8))
+  }
+
+  /// The clock of the host is not asked: it may jump by years.
+  @Test func beyondItsAgeTheOldestAreRemovedAndTheAgeCountsOverRuns() {
+    let start = Moment.now
+    let offset = Mutex(0)
+    func file() -> SpoolFile {
+      SpoolFile(path: path, SpoolFile.Limits(age: 100, bytes: 1 << 20)) {
+        start + .seconds(offset.withLock { $0 })
+      }
+    }
+    let first = file()
+    _ = first.perform(work(add: entries(1...2)))
+    offset.withLock { $0 = 60 }
+    _ = first.perform(work(add: entries(3...3)))
+    first.close()
+    // A run that begins much later: its clock goes on where the last message was written.
+    offset.withLock { $0 = 1000 }
+    let second = file()
+    #expect(second.perform(work(add: entries(4...4))).lost == 0)
+    offset.withLock { $0 = 1041 }
+    let outcome = second.perform(work(add: entries(5...5)))
+    #expect(outcome.lost == 2)
+    #expect(second.perform(work(after: 0)).read == entries(3...5))
+  }
+
+  @Test func longOutageLeavesASmallFile() throws {
+    let file = SpoolFile(path: path, Self.unlimited)
+    _ = file.perform(work(add: entries(1...100_000)))
+    func size() throws -> Int {
+      var status = stat()
+      try #require(stat(path, &status) == 0)
+      return Int(status.st_size)
+    }
+    #expect(try size() > 1 << 20)
+    #expect(file.perform(work(through: 100_000)).content.messages == 0)
+    #expect(try size() < 1 << 15)
+  }
+
+  @Test func fullDiskKeepsWhatIsThereAndTakesMoreWhenThereIsSpace() {
+    let file = SpoolFile(path: path, Self.unlimited, maximumPages: 8)
+    #expect(file.perform(work(add: entries(1...500))).isAdded)
+    let full = file.perform(work(add: entries(501...1500)))
+    #expect(!full.isAdded && full.failure?.contains("full") == true && full.content.last == 500)
+    let read = file.perform(work(add: entries(501...1500), through: nil, after: 0))
+    #expect(read.read == entries(1...500) && read.failure != nil)
+    let after = file.perform(work(add: entries(501...900), through: 500))
+    #expect(after.isAdded && after.failure == nil && after.content.messages == 400)
+  }
+
+  @Test(arguments: [0.02, 0.5])
+  func damagedFileIsSetAside(_ place: Double) throws {
+    let file = SpoolFile(path: path, Self.unlimited)
+    _ = file.perform(work(add: entries(1...5000)))
+    file.close()
+    var bytes = try contents(path)
+    let begin = Int(Double(bytes.count) * place) / 4096 * 4096 + 4096
+    for index in begin..<(begin + 8192) { bytes[index] = UInt8(truncatingIfNeeded: index &* 31 + 7) }
+    try folder.write(bytes, to: "here.spool")
+
+    let next = SpoolFile(path: path, Self.unlimited)
+    let outcome = next.perform(work(add: entries(1...3), after: 0))
+    let aside = try #require(outcome.setAside)
+    #expect(aside.path.contains("here.spool.corrupt-") && outcome.failure == nil && outcome.isAdded)
+    #expect(next.perform(work(after: 0)).read == entries(1...3))
+    #expect(try contents(aside.path) == bytes)
+  }
+
+  /// The end of the file is missing, as after a power cut of a card that reported too much.
+  @Test func truncatedFileIsSetAside() throws {
+    let file = SpoolFile(path: path, Self.unlimited)
+    _ = file.perform(work(add: entries(1...5000)))
+    file.close()
+    let bytes = try contents(path)
+    try folder.write(Array(bytes.prefix(bytes.count / 2 + 100)), to: "here.spool")
+    let next = SpoolFile(path: path, Self.unlimited)
+    #expect(next.perform(work(add: entries(1...1))).setAside != nil)
+    #expect(next.perform(work(after: 0)).read == entries(1...1))
+  }
+
+  @Test func fileDamagedWhileItIsUsedIsSetAsideAndCounted() throws {
+    let file = SpoolFile(path: path, Self.unlimited)
+    _ = file.perform(work(add: entries(1...30_000)))
+    let garbage = [UInt8](repeating: 0xA5, count: try contents(path).count - 4096)
+    let descriptor = open(path, O_WRONLY)
+    defer { close(descriptor) }
+    #expect(pwrite(descriptor, garbage, garbage.count, 4096) == garbage.count)
+    let outcome = file.perform(work(after: 3000))
+    #expect(outcome.setAside != nil && outcome.lost == 30_000 && outcome.content.messages == 0)
+    #expect(file.perform(work(add: entries(30_001...30_001), after: 3000)).isAdded)
+    #expect(file.perform(work(after: 3000)).read == entries(30_001...30_001))
+  }
+
+  @Test func fileOfAnotherProcessIsNotTouched() {
+    let file = SpoolFile(path: path, Self.unlimited)
+    _ = file.perform(work(add: entries(1...1)))
+    let second = SpoolFile(path: path, Self.unlimited)
+    let outcome = second.perform(work(add: entries(1...1)))
+    #expect(!outcome.isAdded && outcome.failure?.contains("in use by another process") == true)
+    file.close()
+    #expect(second.perform(work(add: entries(2...2))).content.messages == 2)
+  }
+}
