@@ -90,10 +90,7 @@ extension OwnershipModel {
 
   private mutating func changeRun(of g: Int) {
     if !gateways[g].isRunning { return start(g) }
-    // Not while topics are being cleared that it may have taken over: nobody would know of those that arrive later.
-    if !gateways.contains(where: { $0.orphans.values.contains(where: \.machine.mayClear) }) {
-      kill(g, losesDatabase: chance(4))
-    }
+    kill(g, losesDatabase: chance(4))
   }
 
   private mutating func move(_ device: Int) {
@@ -138,7 +135,8 @@ extension OwnershipModel {
   private mutating func rename(_ device: Int) {
     let id = any(Self.idCount)
     // Another device has it, or its topics are not cleared yet. Visits under two ids would not end.
-    guard device != Self.onDemand, !names.contains(id), !gateways.contains(where: { $0.orphans[id] != nil }),
+    guard device != Self.onDemand, !names.contains(id), retained[.info(id)] == nil,
+      !gateways.contains(where: { $0.orphans[id] != nil }),
       !gateways.contains(where: { ($0.records + $0.saved).contains { $0.id == id || $0.name == id } })
     else { return }
     names[device] = id
@@ -225,7 +223,7 @@ extension OwnershipModel {
     if gateways.contains(where: { !$0.up.isEmpty || !$0.down.isEmpty }) {
       problems.append("messages without an end")
     }
-    var expected = Set(gateways.indices.map(Topic.state))
+    var expected = Set(gateways.indices.map(Topic.state)).union(forgotten)
     for device in names.indices {
       let known = gateways.indices.filter { gateways[$0].publishers[device] != nil }
       let owners = known.filter { owner($0, device) == .this }
@@ -247,10 +245,9 @@ extension OwnershipModel {
         continue
       }
       if notice.gateway != gateways[g].id { fail("info of \(notice.gateway), not of gateway \(g)") }
-      let handover = Handover(
-        desired: ["v": record.desired], isDeleted: record.isDeleted, revision: record.revision)
+      let handover = info(g, device).handover
       if notice.handover != handover { fail("\(notice.handover) is published, not \(handover)") }
-      if let newest = newest[device], newest.revision != record.revision, !isExcused[device] {
+      if let newest = newest[device]?.handover, newest.revision != record.revision, !isExcused[device] {
         fail("\(newest) is lost: \(handover)")
       }
       if retained[.availability(names[device])] != .online(isOnline(g, device)) { fail("availability") }

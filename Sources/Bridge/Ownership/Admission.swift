@@ -255,10 +255,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
 
   /// Clears the topics of a device that is no longer configured or has another id, unless another gateway owns it, or
   /// is to own it; if the id is another device's now, only what that one does not publish.
-  /// - Parameter isSettled: whether it is known that no other gateway owns it.
-  func foundOrphan(
-    _ id: DeviceID, of address: BluetoothAddress, offered: Set<String>, isSettled: Bool = false
-  ) {
+  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
     guard orphans[id] == nil else { return }
     if let publisher = bridge.publisher(id) {
       storeID(of: address)
@@ -267,8 +264,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     context.mqtt.subscribe([TopicFilter(topics(of: id).info)])
     orphans[id] = Orphan(
       address: address, offered: offered, machine: OwnershipMachine(context.gateway, address, isOrphan: true),
-      barrier: isSettled ? .max : sendBarrier())
-    if isSettled { feed(id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: false) } }
+      barrier: sendBarrier())
   }
 
   private func feed(

@@ -53,8 +53,8 @@ struct OwnershipMachine: Equatable, Sendable {
     /// As ``Notice/liveSince``.
     var onlineSince: String?
     var isOnDemand = false
-    /// Of what it hands over.
-    var revision = 0
+    /// Whether the `info` that has arrived is as this gateway publishes it now.
+    var isUpToDate = false
     /// Whether it may publish, on this connection to the broker.
     var isAdmitted = true
   }
@@ -67,7 +67,7 @@ struct OwnershipMachine: Equatable, Sendable {
   private var last: Notice?
   /// Whether all that the broker retains for the device has arrived, on this connection.
   private var isSettled = false
-  /// Whether an `info` of another gateway has arrived, on this connection.
+  /// Whether an `info` of another gateway has arrived, on this connection; of an orphan: whether it is the last one.
   private var isConfirmed = false
 
   init(_ this: GatewayID, _ address: BluetoothAddress, isOrphan: Bool = false) {
@@ -103,7 +103,7 @@ struct OwnershipMachine: Equatable, Sendable {
   /// - Parameter isOnlyGateway: whether no other gateway is online.
   mutating func settle(_ here: Here, isOnlyGateway: Bool) -> [Action] {
     isSettled = true
-    if isOrphan { return [.clear] }
+    if isOrphan { return isConfirmed ? [.leave(isSameDevice: isSameDevice(last!))] : [.clear] }
     switch owner {
     case .other:
       if isConfirmed { return [] }
@@ -118,17 +118,17 @@ struct OwnershipMachine: Equatable, Sendable {
 
   /// The `info` has arrived, from any gateway; nil: it was cleared.
   mutating func received(_ notice: Notice?, _ here: Here, isOwnerOnline: Bool) -> [Action] {
+    if isOrphan { return receivedOfOrphan(notice) }
     guard let notice else { return cleared() }
-    let isSameDevice = notice.address ?? address == address
-    if notice.gateway == this { return receivedOwn(isSameDevice ? notice : nil, here) }
-    if isOrphan { return [.leave(isSameDevice: isSameDevice)] }
-    guard isSameDevice else { return receivedOtherDevice(notice, here) }
+    if notice.gateway == this { return receivedOwn(isSameDevice(notice) ? notice : nil, here) }
+    guard isSameDevice(notice) else { return receivedOtherDevice(notice, here) }
     let hasNewLink =
       notice.liveSince != nil && (notice.gateway != last?.gateway || notice.liveSince != last?.liveSince)
     // One that visits the device keeps it, though this gateway has visited it, later, before it was admitted.
     let keepsOwner = here.isOnDemand && hasNewLink && isOwnerOnline && !here.isAdmitted
     if !keepsOwner, hasLaterLink(than: notice, here) {
       // The device came online here before the `info` of its earlier owner arrived.
+      owner = .this
       return (isSettled ? [] : [.moved(notice)]) + [.setOwner(notice.handover), .publish]
     }
     last = notice
@@ -138,9 +138,19 @@ struct OwnershipMachine: Equatable, Sendable {
     return [.release, .setOwner(notice.handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)]
   }
 
+  private func isSameDevice(_ notice: Notice) -> Bool { notice.address ?? address == address }
+
+  /// An `info` of another gateway counts unless one of this gateway, which was on its way, has replaced it.
+  private mutating func receivedOfOrphan(_ notice: Notice?) -> [Action] {
+    isConfirmed = notice != nil && notice?.gateway != this
+    if isConfirmed { last = notice }
+    guard isSettled else { return [] }
+    if isConfirmed { return settle(Here(), isOnlyGateway: false) }
+    return notice == nil ? [.cleared] : []
+  }
+
   /// The broker has cleared the `info`: the device was removed at its owner.
   private mutating func cleared() -> [Action] {
-    if isOrphan { return isSettled ? [.cleared] : [] }
     switch owner {
     // By another gateway that did not know of this one.
     case .this: return [.publish]
@@ -155,13 +165,12 @@ struct OwnershipMachine: Equatable, Sendable {
   /// another gateway took the device over. Also of an id that the device had in an earlier run.
   /// - Parameter notice: nil: of another device.
   private mutating func receivedOwn(_ notice: Notice?, _ here: Here) -> [Action] {
-    if isOrphan || notice == nil && isElsewhere { return [] }
+    if notice == nil && isElsewhere { return [] }
     let wasOwner = owner == .this
     owner = .this
     guard let notice else { return [] }
-    if wasOwner || !isSettled { return [.setOwner(notice.handover)] }
-    let isCurrent = notice.liveSince == here.onlineSince && notice.handover.revision >= here.revision
-    return [.setOwner(notice.handover), isCurrent ? .publishAvailability : .publish]
+    if wasOwner || !isSettled && here.onlineSince == nil { return [.setOwner(notice.handover)] }
+    return [.setOwner(notice.handover), here.isUpToDate ? .publishAvailability : .publish]
   }
 
   /// Another gateway uses this id for another device. Of two that are online the earlier one keeps it.
