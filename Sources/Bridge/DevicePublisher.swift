@@ -93,7 +93,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     switch reason {
     case .removed:
       release()
-      leaveOrphan(device.id)
+      leaveOrphan(device.id, isSettled: machine.mayClear)
     case .replaced where !isElsewhere:
       // The new properties may be others.
       for topic in topics.properties.flatMap(\.states) {
@@ -109,7 +109,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private func storeID() { bridge.admission.storeID(of: device.address) }
 
   private func renamed(from before: DeviceID, _ reason: RenameReason) {
-    let isOwn = owner == .this
+    let (isOwn, isSettled) = (owner == .this, machine.mayClear)
     if isOwn || reason == .conflict { release() }
     bridge.unsubscribe(self)
     topics = context.topics.topics(of: device.id, device.profile)
@@ -118,15 +118,15 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     bridge.renamed(self, from: before)
     guard isOwn else { return }
     switch reason {
-    case .requested: leaveOrphan(before)
+    case .requested: leaveOrphan(before, isSettled: isSettled)
     case .conflict: storeID()
     }
     publishPresence()
     for property in properties { property.republish() }
   }
 
-  private func leaveOrphan(_ id: DeviceID) {
-    bridge.admission.foundOrphan(id, of: device.address, offered: device.offered ?? [])
+  private func leaveOrphan(_ id: DeviceID, isSettled: Bool) {
+    bridge.admission.foundOrphan(id, of: device.address, offered: device.offered ?? [], isSettled: isSettled)
   }
 
   // MARK: Publishing
@@ -227,7 +227,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
         bridge.discovery?.ownedElsewhere(device.address)
         bridge.report.changed()
       case .yieldID(let gateway): yieldID(to: gateway)
-      case .clear, .cleared, .leave: break
+      case .clear, .confirm, .cleared, .leave: break
       }
     }
   }

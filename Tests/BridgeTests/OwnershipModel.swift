@@ -511,7 +511,7 @@ struct OwnershipModel {
       for topic in Self.topics(id) { release(g, topic) }
       announcedElsewhere(g, device)
     case .yieldID: problems.append("two devices have the id \(id)")
-    case .moved, .clear, .cleared, .leave: break
+    case .moved, .clear, .confirm, .cleared, .leave: break
     }
   }
 
@@ -602,7 +602,7 @@ struct OwnershipModel {
     gateways[g].publishers[device]!.machine.awaitRetained()
   }
 
-  mutating func foundOrphan(_ g: Int, _ id: Int, of device: Int) {
+  mutating func foundOrphan(_ g: Int, _ id: Int, of device: Int, isSettled: Bool = false) {
     guard gateways[g].orphans[id] == nil else { return }
     if publisher(g, id: id) != nil { return storeID(g, device) }
     subscribe(g, [.info(id)])
@@ -610,7 +610,8 @@ struct OwnershipModel {
       device: device,
       machine: OwnershipMachine(
         gateways[g].id, BluetoothAddress(truncating: UInt64(device)), isOrphan: true),
-      barrier: sendBarrier(g))
+      barrier: isSettled ? .max : sendBarrier(g))
+    if isSettled { feed(g, orphan: id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: false) } }
   }
 
   mutating func feed(
@@ -625,9 +626,8 @@ struct OwnershipModel {
         guard gateways[g].publishers[device] == nil else { break }
         unannounce(g, device)
         removals[gateways[g].table[.info(id)]!.version] = device
-      case .cleared:
-        for topic in Self.topics(id) { release(g, topic) }
-        endOrphan(g, id)
+      case .confirm: gateways[g].orphans[id]!.barrier = sendBarrier(g)
+      case .cleared: endOrphan(g, id)
       case .leave:
         for topic in Self.topics(id) { release(g, topic) }
         announcedElsewhere(g, gateways[g].orphans[id]!.device)
@@ -660,12 +660,12 @@ struct OwnershipModel {
     guard let before = gateways[g].publishers[device], before.id != id else { return }
     trace("g\(g) renames device \(device) from \(before.id) to \(id)")
     gateways[g].records[device].name = id
-    let isOwn = before.machine.owner == .this
+    let (isOwn, mayClear) = (before.machine.owner == .this, before.machine.mayClear)
     if isOwn { for topic in Self.topics(before.id) { release(g, topic) } }
     gateways[g].publishers[device]!.id = id
     follow(g, device)
     if isOwn {
-      foundOrphan(g, before.id, of: device)
+      foundOrphan(g, before.id, of: device, isSettled: mayClear)
       perform(g, device, .publish)
     } else if let former = gateways[g].records[device].id, former != id {
       foundOrphan(g, former, of: device)
@@ -686,7 +686,7 @@ struct OwnershipModel {
     gateways[g].filters.subtract([.availability(publisher.id), .document(device)])
     for topic in Self.topics(publisher.id) { release(g, topic) }
     if publisher.machine.isElsewhere { announcedElsewhere(g, device) }
-    foundOrphan(g, publisher.id, of: device)
+    foundOrphan(g, publisher.id, of: device, isSettled: publisher.machine.mayClear)
     if let former = gateways[g].records[device].id { foundOrphan(g, former, of: device) }
     flush(g)
   }

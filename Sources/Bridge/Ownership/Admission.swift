@@ -255,7 +255,10 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
 
   /// Clears the topics of a device that is no longer configured or has another id, unless another gateway owns it, or
   /// is to own it; if the id is another device's now, only what that one does not publish.
-  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
+  /// - Parameter isSettled: whether it is known that no other gateway owns it.
+  func foundOrphan(
+    _ id: DeviceID, of address: BluetoothAddress, offered: Set<String>, isSettled: Bool = false
+  ) {
     guard orphans[id] == nil else { return }
     if let publisher = bridge.publisher(id) {
       storeID(of: address)
@@ -264,7 +267,8 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     context.mqtt.subscribe([TopicFilter(topics(of: id).info)])
     orphans[id] = Orphan(
       address: address, offered: offered, machine: OwnershipMachine(context.gateway, address, isOrphan: true),
-      barrier: sendBarrier())
+      barrier: isSettled ? .max : sendBarrier())
+    if isSettled { feed(id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: false) } }
   }
 
   private func feed(
@@ -274,10 +278,8 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     for action in input(&orphans[id]!.machine) {
       switch action {
       case .clear: clearOrphan(id)
-      case .cleared:
-        // Otherwise, what is not acknowledged yet is cleared on the next connection too.
-        releaseTopics(ofOrphan: id)
-        _ = removeOrphan(id)
+      case .confirm: orphans[id]?.barrier = sendBarrier()
+      case .cleared: _ = removeOrphan(id)
       case .leave(let isSameDevice):
         releaseTopics(ofOrphan: id)
         guard let orphan = removeOrphan(id) else { return }

@@ -28,6 +28,8 @@ struct OwnershipMachine: Equatable, Sendable {
     case yieldID(to: GatewayID)
     /// No gateway owns the orphan's topics: clear them, `info` last.
     case clear
+    /// The cleared `info` of the orphan has returned: settle it when all that is on its way has arrived, too.
+    case confirm
     /// They are cleared.
     case cleared
     /// An orphan's topics are another gateway's: of the same device, or of another one.
@@ -89,7 +91,10 @@ struct OwnershipMachine: Equatable, Sendable {
   // MARK: Inputs
 
   /// The broker is yet to send what it retains: there is a new subscription or connection, or none.
-  mutating func awaitRetained() { (isSettled, isConfirmed) = (false, false) }
+  mutating func awaitRetained() {
+    (isSettled, isConfirmed) = (false, false)
+    if isOrphan { last = nil }
+  }
 
   /// The device is online, or visited, or offline.
   mutating func availabilityChanged(_ here: Here) -> [Action] {
@@ -102,8 +107,8 @@ struct OwnershipMachine: Equatable, Sendable {
   /// All that the broker retains for the device has arrived. What an earlier run published may be out of date.
   /// - Parameter isOnlyGateway: whether no other gateway is online.
   mutating func settle(_ here: Here, isOnlyGateway: Bool) -> [Action] {
-    isSettled = true
-    if isOrphan { return isConfirmed ? [.leave(isSameDevice: isSameDevice(last!))] : [.clear] }
+    defer { isSettled = true }
+    if isOrphan { return settleOrphan() }
     switch owner {
     case .other:
       if isConfirmed { return [] }
@@ -118,7 +123,10 @@ struct OwnershipMachine: Equatable, Sendable {
 
   /// The `info` has arrived, from any gateway; nil: it was cleared.
   mutating func received(_ notice: Notice?, _ here: Here, isOwnerOnline: Bool) -> [Action] {
-    if isOrphan { return receivedOfOrphan(notice) }
+    if isOrphan {
+      last = notice
+      return isSettled && notice == nil ? [.confirm] : []
+    }
     guard let notice else { return cleared() }
     if notice.gateway == this { return receivedOwn(isSameDevice(notice) ? notice : nil, here) }
     guard isSameDevice(notice) else { return receivedOtherDevice(notice, here) }
@@ -140,13 +148,10 @@ struct OwnershipMachine: Equatable, Sendable {
 
   private func isSameDevice(_ notice: Notice) -> Bool { notice.address ?? address == address }
 
-  /// An `info` of another gateway counts unless one of this gateway, which was on its way, has replaced it.
-  private mutating func receivedOfOrphan(_ notice: Notice?) -> [Action] {
-    isConfirmed = notice != nil && notice?.gateway != this
-    if isConfirmed { last = notice }
-    guard isSettled else { return [] }
-    if isConfirmed { return settle(Here(), isOnlyGateway: false) }
-    return notice == nil ? [.cleared] : []
+  private func settleOrphan() -> [Action] {
+    if let last, last.gateway != this { return [.leave(isSameDevice: isSameDevice(last))] }
+    if !isSettled { return [.clear] }
+    return last == nil ? [.cleared] : []
   }
 
   /// The broker has cleared the `info`: the device was removed at its owner.
