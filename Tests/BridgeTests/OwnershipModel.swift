@@ -41,8 +41,7 @@ struct OwnershipModel {
 
   /// What the state database has of a device.
   ///
-  /// It is written at once that a device is announced, and that one without an owner is published as offline: nothing else
-  /// tells the next run.
+  /// It is written at once that a device is announced: nothing else tells the next run.
   struct Record: Equatable {
     var id: Int?
     /// By request.
@@ -506,7 +505,6 @@ struct OwnershipModel {
     case .publishOffline:
       set(g, .availability(id), .online(false))
       storeID(g, device)
-      gateways[g].saved[device].id = gateways[g].records[device].id
     case .release:
       for topic in Self.topics(id) { release(g, topic) }
       announcedElsewhere(g, device)
@@ -737,27 +735,23 @@ struct OwnershipModel {
   mutating func kill(_ g: Int, losesDatabase: Bool) {
     if gateways[g].isConnected { disconnect(g) }
     trace("g\(g) is killed\(losesDatabase ? ", and its state database lost" : "")")
-    if losesDatabase {
-      for device in names.indices {
-        var record = Record(name: names[device])
-        // Home Assistant's documents are not read.
-        record.isAnnounced = gateways[g].saved[device].isAnnounced
-        // Of a device that was never connected, nothing but the database has the id.
-        if let id = gateways[g].saved[device].id, retained[.availability(id)] != nil,
-          retained[.info(id)] == nil
-        {
-          record.id = id
-        }
-        gateways[g].saved[device] = record
-      }
-    }
     for device in names.indices {
       if gateways[g].table[.document(device)] != nil { forgotten.insert(.document(device)) }
       var ids = gateways[g].orphans.filter { $0.value.device == device }.map(\.key)
-      if let publisher = gateways[g].publishers[device] { ids.append(publisher.id) }
-      for id in ids where isCleared(id) {
-        isExcused[device] = true
-        if gateways[g].saved[device].id != id { forgotten.formUnion(Self.topics(id)) }
+      ids += [gateways[g].publishers[device]?.id, gateways[g].saved[device].id].compactMap { $0 }
+      if losesDatabase {
+        // Home Assistant's documents are not read.
+        gateways[g].saved[device] = Record(
+          name: names[device], isAnnounced: gateways[g].saved[device].isAnnounced)
+      }
+      for id in ids {
+        let isStored = gateways[g].saved[device].id == id
+        if isCleared(id) {
+          isExcused[device] = true
+          if !isStored { forgotten.formUnion(Self.topics(id)) }
+        }
+        // Of a device that was never connected, nothing but the database has the id.
+        if !isStored, retained[.info(id)] == nil { forgotten.insert(.availability(id)) }
       }
     }
     gateways[g].isRunning = false
