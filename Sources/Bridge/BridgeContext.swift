@@ -38,6 +38,9 @@ package final class BridgeContext: @unchecked Sendable {
       options: MQTTOptions(configuration, id: gateway, run: run, topics: topics), loop: loop)
   }
 
+  /// The device has no topics under another id than its own.
+  func storeID(of address: BluetoothAddress) { engine.assumeIsolated { $0.storeID(of: address) } }
+
   // MARK: Sending
 
   /// Publishes retained state with the configured QoS.

@@ -106,7 +106,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     bridge.report.changed()
   }
 
-  private func storeID() { bridge.admission.storeID(of: device.address) }
+  private func storeID() { context.storeID(of: device.address) }
 
   private func renamed(from before: DeviceID, _ reason: RenameReason) {
     let (isOwn, isSettled) = (owner == .this, machine.mayClear)
@@ -178,11 +178,10 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     machine.awaitRetained()
   }
 
-  /// - Parameter isOnlyGateway: whether no other gateway is online.
-  func barrierArrived(_ number: UInt64, isOnlyGateway: Bool) {
+  func barrierArrived(_ number: UInt64) {
     guard barrier <= number else { return }
     barrier = .max
-    perform(machine.settle(here, isOnlyGateway: isOnlyGateway))
+    perform(machine.settle(here))
     if owner == .this { storeID() }
     clearOrphanedValues()
   }
@@ -199,6 +198,8 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     here.isUpToDate = notice?.gateway == context.gateway && payload == info
     let isOwnerOnline = notice.map { bridge.admission.isOnline($0.gateway) } ?? false
     perform(machine.received(notice, here, isOwnerOnline: isOwnerOnline))
+    // With all other topics, by a gateway that did not know who owns it.
+    if notice == nil, owner == .this { for property in properties { property.republish() } }
     if owner != before, case .other(let gateway) = owner {
       context.log.notice(
         "owned by another gateway",

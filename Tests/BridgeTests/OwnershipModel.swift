@@ -41,7 +41,7 @@ struct OwnershipModel {
 
   /// What the state database has of a device.
   ///
-  /// It is written at once that a device is announced: nothing else tells the next run.
+  /// It is written at once that a device is announced, as nothing else tells the next run; and what was changed before.
   struct Record: Equatable {
     var id: Int?
     /// By request.
@@ -370,16 +370,15 @@ struct OwnershipModel {
         }
       }
     }
-    let isOnly = gateways[g].online.isEmpty
     for device in gateways[g].publishers.indices {
       guard let publisher = gateways[g].publishers[device], publisher.barrier <= number else { continue }
       gateways[g].publishers[device]!.barrier = .max
-      feed(g, device) { $0.settle($1, isOnlyGateway: isOnly) }
+      feed(g, device) { $0.settle($1) }
       if owner(g, device) == .this { storeID(g, device) }
     }
     for (id, orphan) in gateways[g].orphans.sorted(by: { $0.key < $1.key }) where orphan.barrier <= number {
       gateways[g].orphans[id]?.barrier = .max
-      feed(g, orphan: id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: isOnly) }
+      feed(g, orphan: id) { $0.settle() }
     }
   }
 
@@ -535,8 +534,10 @@ struct OwnershipModel {
       gateways[g].records[device].isAnnounced = false
       return set(g, .document(device), .empty)
     }
-    gateways[g].records[device].isAnnounced = true
-    gateways[g].saved[device].isAnnounced = true
+    if !gateways[g].records[device].isAnnounced {
+      gateways[g].records[device].isAnnounced = true
+      gateways[g].saved[device] = gateways[g].records[device]
+    }
     release(g, .document(device))
     gateways[g].queue.append((.document(device), .by(gateway: g)))
   }
@@ -558,7 +559,6 @@ struct OwnershipModel {
   }
 
   mutating func storeID(_ g: Int, _ device: Int) {
-    guard !gateways[g].orphans.values.contains(where: { $0.device == device }) else { return }
     gateways[g].records[device].id = gateways[g].publishers[device]?.id
   }
 
@@ -609,7 +609,7 @@ struct OwnershipModel {
       machine: OwnershipMachine(
         gateways[g].id, BluetoothAddress(truncating: UInt64(device)), isOrphan: true),
       barrier: isSettled ? .max : sendBarrier(g))
-    if isSettled { feed(g, orphan: id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: false) } }
+    if isSettled { feed(g, orphan: id) { $0.settle() } }
   }
 
   mutating func feed(

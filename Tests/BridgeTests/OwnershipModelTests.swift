@@ -9,39 +9,41 @@ import Testing
 
 /// Several gateways in any order of events, and what holds when all messages are delivered.
 @Suite struct OwnershipModelTests {
-  private static let steps = 100_000
-  private static let stepsOfModel = 500
+  private static let steps = 500
 
-  /// `OWNERSHIP_SEED` searches elsewhere.
+  /// Other sequences in every run. `OWNERSHIP_SEED` repeats those of a run, `OWNERSHIP_MODELS` says how many there are.
   @Test func anyOrderOfEventsEndsWithOneOwnerAndNothingLost() {
-    let seed = getenv("OWNERSHIP_SEED").flatMap { UInt64(String(cString: $0)) } ?? 1
-    print("OwnershipModelTests: seed \(seed)")
-    for number in 0..<UInt64(Self.steps / Self.stepsOfModel) {
-      guard let problems = Self.problems(seed, number) else { continue }
+    let seed = Self.number("OWNERSHIP_SEED") ?? .random(in: 0..<1 << 40)
+    print("OwnershipModelTests: OWNERSHIP_SEED=\(seed)")
+    for number in seed..<seed + (Self.number("OWNERSHIP_MODELS") ?? 200) {
+      guard let problems = Self.problems(number) else { continue }
       // Again, with its events.
-      _ = Self.problems(seed, number, isTraced: true)
-      Issue.record("seed \(seed), model \(number): \(problems)")
+      _ = Self.problems(number, isTraced: true)
+      Issue.record("OWNERSHIP_SEED=\(number): \(problems)")
       return
     }
   }
 
-  /// A gateway becomes the owner by its own `info`, which was on its way when another one cleared the topics.
-  @Test func availabilityIsPublishedWithAnInfoThatIsUpToDate() { #expect(Self.problems(9, 146) == nil) }
-
-  /// A gateway is killed before it has sent all: what it sent first was the `info`, by which the topics are found.
-  @Test func infoIsTheFirstTopicOfANewConnection() { #expect(Self.problems(823_602, 45) == nil) }
-
-  /// A sequence that does not end well yet: a newer change is lost.
-  @Test func knownSequence() {
-    withKnownIssue { #expect(Self.problems(631_385, 14) == nil) }
-  }
+  /// What was found to end badly.
+  @Test(
+    arguments: [
+      // A gateway becomes the owner by its own `info`, which was on its way when another one cleared the topics.
+      9_146,
+      // A gateway is killed before it has sent all: what it sent first was the `info`, by which the topics are found.
+      823_602_045,
+      // A newer change is lost.
+      631_385_014,
+      // A gateway that removes a device loses its connection when its `info` is sent, and its removal is not.
+      43_887,
+    ] as [UInt64])
+  func knownSequenceEndsWell(seed: UInt64) { #expect(Self.problems(seed) == nil) }
 
   /// - Parameter isTraced: whether the events are printed.
   /// - Returns: nil: it ends well.
-  private static func problems(_ seed: UInt64, _ number: UInt64, isTraced: Bool = false) -> [String]? {
-    var model = OwnershipModel(seed: seed * 1000 + number)
+  private static func problems(_ seed: UInt64, isTraced: Bool = false) -> [String]? {
+    var model = OwnershipModel(seed: seed)
     model.isTraced = isTraced
-    for step in 1...stepsOfModel {
+    for step in 1...steps {
       model.step()
       guard step % 250 == 0 else { continue }
       var problems = model.problemsOnceDelivered()
@@ -50,6 +52,10 @@ import Testing
       if !problems.isEmpty { return problems }
     }
     return nil
+  }
+
+  private static func number(_ variable: String) -> UInt64? {
+    getenv(variable).flatMap { UInt64(String(cString: $0)) }
   }
 }
 

@@ -133,12 +133,10 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   private func reconcile(upTo number: UInt64) {
     guard isAdmitted else { return }
     reportAbsentDevices()
-    for publisher in bridge.publishers {
-      publisher.barrierArrived(number, isOnlyGateway: online.isEmpty)
-    }
+    for publisher in bridge.publishers { publisher.barrierArrived(number) }
     for (id, orphan) in orphans where orphan.barrier <= number {
       orphans[id]?.barrier = .max
-      feed(id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: online.isEmpty) }
+      feed(id) { $0.settle() }
     }
   }
 
@@ -261,14 +259,14 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   ) {
     guard orphans[id] == nil else { return }
     if let publisher = bridge.publisher(id) {
-      storeID(of: address)
+      context.storeID(of: address)
       return idPassed(from: address, offered: offered, to: publisher)
     }
     context.mqtt.subscribe([TopicFilter(topics(of: id).info)])
     orphans[id] = Orphan(
       address: address, offered: offered, machine: OwnershipMachine(context.gateway, address, isOrphan: true),
       barrier: isSettled ? .max : sendBarrier())
-    if isSettled { feed(id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: false) } }
+    if isSettled { feed(id) { $0.settle() } }
   }
 
   private func feed(
@@ -313,14 +311,8 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   private func removeOrphan(_ id: DeviceID) -> Orphan? {
     guard let orphan = orphans.removeValue(forKey: id) else { return nil }
     context.mqtt.unsubscribe([TopicFilter(topics(of: id).info)])
-    storeID(of: orphan.address)
+    context.storeID(of: orphan.address)
     return orphan
-  }
-
-  /// Stores the id that the device has now, unless topics under an earlier one are still to be cleared.
-  func storeID(of address: BluetoothAddress) {
-    guard !orphans.values.contains(where: { $0.address == address }) else { return }
-    context.engine.assumeIsolated { $0.storeID(of: address) }
   }
 
   /// No gateway owns it. When the cleared `info` returns from the broker, all its topics are cleared.

@@ -28,7 +28,7 @@ struct OwnershipMachine: Equatable, Sendable {
     case yieldID(to: GatewayID)
     /// No gateway owns the orphan's topics: clear them, `info` last.
     case clear
-    /// The cleared `info` of the orphan has returned: settle it when all that is on its way has arrived, too.
+    /// The orphan's `info` is cleared: settle it again when all that is on its way has arrived.
     case confirm
     /// They are cleared.
     case cleared
@@ -65,11 +65,11 @@ struct OwnershipMachine: Equatable, Sendable {
   private let this: GatewayID
   private let address: BluetoothAddress
   private let isOrphan: Bool
-  /// The last one of another gateway.
+  /// The last one of another gateway; of an orphan: the last on this connection, of any.
   private var last: Notice?
   /// Whether all that the broker retains for the device has arrived, on this connection.
   private var isSettled = false
-  /// Whether an `info` of another gateway has arrived, on this connection; of an orphan: whether it is the last one.
+  /// Whether an `info` of another gateway has arrived, on this connection.
   private var isConfirmed = false
 
   init(_ this: GatewayID, _ address: BluetoothAddress, isOrphan: Bool = false) {
@@ -105,8 +105,7 @@ struct OwnershipMachine: Equatable, Sendable {
   }
 
   /// All that the broker retains for the device has arrived. What an earlier run published may be out of date.
-  /// - Parameter isOnlyGateway: whether no other gateway is online.
-  mutating func settle(_ here: Here, isOnlyGateway: Bool) -> [Action] {
+  mutating func settle(_ here: Here = Here()) -> [Action] {
     defer { isSettled = true }
     if isOrphan { return settleOrphan() }
     switch owner {
@@ -116,8 +115,7 @@ struct OwnershipMachine: Equatable, Sendable {
       owner = .unknown
       return [.setOwner(nil)]
     case .this: return here.onlineSince == nil ? [.setOwner(nil), .publish] : []
-    // Another gateway may just have found it, and not have published that yet.
-    case .unknown: return isOnlyGateway ? [.publishOffline] : []
+    case .unknown: return [.publishOffline]
     }
   }
 
@@ -148,6 +146,7 @@ struct OwnershipMachine: Equatable, Sendable {
 
   private func isSameDevice(_ notice: Notice) -> Bool { notice.address ?? address == address }
 
+  /// All that was on its way has arrived: also what this gateway has published before, which is cleared, too.
   private func settleOrphan() -> [Action] {
     if let last, last.gateway != this { return [.leave(isSameDevice: isSameDevice(last))] }
     if !isSettled { return [.clear] }
@@ -174,7 +173,7 @@ struct OwnershipMachine: Equatable, Sendable {
     let wasOwner = owner == .this
     owner = .this
     guard let notice else { return [] }
-    if wasOwner || !isSettled && here.onlineSince == nil { return [.setOwner(notice.handover)] }
+    if wasOwner { return [.setOwner(notice.handover)] }
     return [.setOwner(notice.handover), here.isUpToDate ? .publishAvailability : .publish]
   }
 
