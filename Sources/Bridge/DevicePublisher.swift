@@ -178,10 +178,11 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     machine.awaitRetained()
   }
 
-  func barrierArrived(_ number: UInt64) {
+  /// - Parameter isOnlyGateway: whether no other gateway is online.
+  func barrierArrived(_ number: UInt64, isOnlyGateway: Bool) {
     guard barrier <= number else { return }
     barrier = .max
-    perform(machine.settle(here))
+    perform(machine.settle(here, isOnlyGateway: isOnlyGateway))
     if owner == .this { storeID() }
     clearOrphanedValues()
   }

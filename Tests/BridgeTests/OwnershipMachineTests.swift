@@ -160,6 +160,12 @@ import Testing
     #expect(bench.machine.owner == .this)
   }
 
+  @Test func deviceWithoutOwnerIsOfflineUnlessAnotherGatewayMayJustHaveFoundIt() {
+    var machine = Bench().machine
+    #expect(machine.settle(isOnlyGateway: false) == [])
+    #expect(machine.settle(isOnlyGateway: true) == [.publishOffline])
+  }
+
   // MARK: Ids
 
   @Test func earlierOfTwoDevicesKeepsTheID() {

@@ -370,10 +370,11 @@ struct OwnershipModel {
         }
       }
     }
+    let isOnly = gateways[g].online.isEmpty
     for device in gateways[g].publishers.indices {
       guard let publisher = gateways[g].publishers[device], publisher.barrier <= number else { continue }
       gateways[g].publishers[device]!.barrier = .max
-      feed(g, device) { $0.settle($1) }
+      feed(g, device) { $0.settle($1, isOnlyGateway: isOnly) }
       if owner(g, device) == .this { storeID(g, device) }
     }
     for (id, orphan) in gateways[g].orphans.sorted(by: { $0.key < $1.key }) where orphan.barrier <= number {

@@ -133,7 +133,9 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   private func reconcile(upTo number: UInt64) {
     guard isAdmitted else { return }
     reportAbsentDevices()
-    for publisher in bridge.publishers { publisher.barrierArrived(number) }
+    for publisher in bridge.publishers {
+      publisher.barrierArrived(number, isOnlyGateway: online.isEmpty)
+    }
     for (id, orphan) in orphans where orphan.barrier <= number {
       orphans[id]?.barrier = .max
       feed(id) { $0.settle() }

@@ -105,7 +105,8 @@ struct OwnershipMachine: Equatable, Sendable {
   }
 
   /// All that the broker retains for the device has arrived. What an earlier run published may be out of date.
-  mutating func settle(_ here: Here = Here()) -> [Action] {
+  /// - Parameter isOnlyGateway: whether no other gateway is online.
+  mutating func settle(_ here: Here = Here(), isOnlyGateway: Bool = false) -> [Action] {
     defer { isSettled = true }
     if isOrphan { return settleOrphan() }
     switch owner {
@@ -115,7 +116,8 @@ struct OwnershipMachine: Equatable, Sendable {
       owner = .unknown
       return [.setOwner(nil)]
     case .this: return here.onlineSince == nil ? [.setOwner(nil), .publish] : []
-    case .unknown: return [.publishOffline]
+    // Another gateway may just have found it, and not have published that yet.
+    case .unknown: return isOnlyGateway ? [.publishOffline] : []
     }
   }
 
