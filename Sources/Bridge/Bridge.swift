@@ -73,7 +73,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   /// Sends what waits, and stores readings that are not acknowledged; for at most twice the `deadline`.
   package func stop(deadline: Duration) async {
-    spool.disconnected()
+    spool.pause()
     await context.mqtt.stop(deadline: deadline)
     await spool.close(within: deadline)
   }

@@ -150,7 +150,7 @@ public actor MQTTClient: IterationEndHandler {
   public nonisolated func send(_ message: MQTTMessage) {
     loop.enter(self, message) { client, message in
       guard let socket = client.openSocket else { return }
-      client.send(Outbox.packet(once: message), over: socket)
+      client.send(client.outbox.packet(once: message), over: socket)
       socket.updateInterest()
     }
   }

@@ -57,7 +57,8 @@ struct Outbox {
 
   // MARK: Queueing
 
-  /// - Parameter isUrgent: a reading or a result: it may overtake what is not. The same for all messages of a topic.
+  /// - Parameter isUrgent: a reading or a result: it may overtake what is not. The same for all messages of a topic, but
+  ///   those that the spool repeats.
   mutating func append(_ message: MQTTMessage, isUrgent: Bool = false) {
     guard peer != nil || message.undelivered == .kept else { return messages.end(message) }
     messages.append(message, sequence: nextSequence(), lane: isUrgent ? .urgent : .bulk)
@@ -88,9 +89,10 @@ struct Outbox {
   }
 
   /// A packet of a message that is not queued: to be sent now or never.
-  static func packet(once message: MQTTMessage) -> Packet {
+  func packet(once message: MQTTMessage) -> Packet {
     Packet(
-      topic: message.topic, payload: message.payload, qos: message.qos, retain: message.retain,
+      topic: message.topic, payload: message.payload,
+      qos: min(message.qos, peer?.maximumQoS ?? .atLeastOnce), retain: message.retain,
       source: .once(message.topic))
   }
 

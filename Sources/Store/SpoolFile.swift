@@ -21,7 +21,7 @@ package final class SpoolFile: @unchecked Sendable {
 
   /// A message.
   package struct Entry: Sendable, Equatable {
-    /// Greater than that of all before.
+    /// From 1 on: greater than that of all before. The file gives it.
     package let number: Int64
     /// In milliseconds since 1970.
     package let time: Int64
@@ -56,6 +56,7 @@ package final class SpoolFile: @unchecked Sendable {
   package struct Work: Sendable, Equatable {
     /// The broker has acknowledged all messages up to this one.
     package var deliveredThrough: Int64?
+    /// In this order.
     package var added: [Entry] = []
     /// Return the messages that follow this number, ``limit`` at most.
     package var readAfter: Int64?
@@ -162,9 +163,9 @@ package final class SpoolFile: @unchecked Sendable {
       database throws(StoreError) in try Self.content(of: database)
     }
     if let aside = opened.setAside { setAside(aside) }
-    let (content, second) = opened.content
-    outcome.content = content
-    outcome.content.last = max(content.last, outcome.content.last)
+    let (last, second) = (outcome.content.last, opened.content.second)
+    outcome.content = opened.content.0
+    outcome.content.last = max(last, outcome.content.last)
     start = (clock(), second)
     database = opened.database
     return opened.database
@@ -220,12 +221,12 @@ package final class SpoolFile: @unchecked Sendable {
       let insert = try database.statement(
         "INSERT INTO message (number, second, time, topic, payload) VALUES (?, ?, ?, ?, ?)")
       for entry in entries {
+        content.last += 1
         try insert.run(
-          .integer(entry.number), .integer(second), .integer(entry.time), .blob(entry.topic),
+          .integer(content.last), .integer(second), .integer(entry.time), .blob(entry.topic),
           .blob(entry.payload))
         content.messages += 1
         content.bytes += entry.bytes
-        content.last = entry.number
       }
       let before = content.messages
       if let last = try self.lastBeyondLimits(content, second, database) {

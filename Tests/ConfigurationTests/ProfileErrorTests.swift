@@ -134,6 +134,10 @@ import Testing
       #""x" is not a bit of a field"#
     ),
     (
+      property(#""access":["read"],"fields":[{"name":"x","type":"uint8","if":"f\u00AD.0"}]"#),
+      "a.fields[0].if", #""f·.0" is not a bit of a field"#
+    ),
+    (
       property(#""access":["read"],"fields":[{"name":"x","type":"uint8","if":["f.0",1]}]"#),
       "a.fields[0].if[1]", "expected a string"
     ),

@@ -241,6 +241,7 @@ import Testing
   @Test func maximumQoSOfTheBrokerIsRespected() {
     var outbox = outbox()
     outbox.connected(peer(maximumQoS: .atMostOnce))
+    #expect(outbox.packet(once: message("now")).qos == .atMostOnce)
     outbox.append(message("1"))
     #expect(outbox.next()?.qos == .atMostOnce)
   }

@@ -1,7 +1,5 @@
 import Configuration
-import Devices
 import EventLoop
-import GATT
 import Log
 import MQTT
 import Store
@@ -15,6 +13,8 @@ final class Spool: @unchecked Sendable {
   private static let gather = Duration.seconds(1)
   /// Between the messages sent together, unless acknowledgements make room for more.
   private static let tick = Duration.milliseconds(20)
+  /// While more waits for the socket, the broker is slow already.
+  private static let mostQueued = 1000
 
   private let context: BridgeContext
   private let file: SpoolFile?
@@ -26,7 +26,7 @@ final class Spool: @unchecked Sendable {
   /// Reported, until it has ended.
   private var (isFailing, isLosing) = (false, false)
   private var lost: UInt64 = 0
-  /// Messages published since the connection was made.
+  /// Messages published since the connection was made, until it is reported.
   private var published = 0
 
   /// - Parameters:
@@ -63,6 +63,9 @@ final class Spool: @unchecked Sendable {
     work()
   }
 
+  /// The gateway is stopping: what is sent may still be acknowledged.
+  func pause() { queue.pause() }
+
   func disconnected() {
     queue.disconnected()
     work()
@@ -85,16 +88,18 @@ final class Spool: @unchecked Sendable {
     queue.completed(numbers)
     published += numbers.count
     send()
-    if queue.isEmpty {
-      Self.log.notice("what was not delivered before is published", ["messages": published])
-      onChange()
-    }
+    reportEnd()
     work()
   }
 
-  /// Writes what is left; for at most `limit`.
+  /// Writes what is left; for at most `limit`, as a disk may hang.
   func close(within limit: Duration) async {
-    try? await context.loop.withTimeout(limit) { [self] in await finish() }
+    let end = Waiter<Void>()
+    Task(executorPreference: context.loop) { [self] in
+      await finish()
+      end.resume(.success(()))
+    }
+    try? await context.loop.withTimeout(limit) { try await end.value() }
   }
 
   // MARK: Work
@@ -123,6 +128,7 @@ final class Spool: @unchecked Sendable {
   }
 
   private func send() {
+    guard context.mqtt.assumeIsolated({ $0.statistics.queued }) < Self.mostQueued else { return }
     for entry in queue.next(at: .now) {
       guard let topic = TopicName(String(decoding: entry.topic, as: UTF8.self)) else {
         queue.completed([entry.number])
@@ -143,19 +149,16 @@ final class Spool: @unchecked Sendable {
       }
     }
     report(outcome)
+    reportEnd()
     onChange()
     work()
   }
 
   private func finish() async {
-    await working?.value
-    guard let file, let work = queue.lastWork() else { return }
-    let outcome = await EventLoop.blocking {
-      defer { file.close() }
-      return file.perform(work)
-    }
-    _ = queue.finished(outcome)
-    report(outcome)
+    queue.close()
+    work()
+    while queue.isWorking { await working?.value }
+    if let file { await EventLoop.blocking { file.close() } }
   }
 
   // MARK: Log
@@ -175,6 +178,13 @@ final class Spool: @unchecked Sendable {
     }
     isFailing = outcome.failure != nil
     reportLoss()
+  }
+
+  private func reportEnd() {
+    guard queue.isEmpty, published > 0 else { return }
+    Self.log.notice("what was not delivered before is published", ["messages": published])
+    published = 0
+    onChange()
   }
 
   private func reportLoss() {

@@ -4,7 +4,7 @@ import Store
 /// The messages that wait for the broker: which of them are in the file, which are sent, and when. Pure.
 ///
 /// What is added is kept in memory, written to the file a second later, and read from there to be sent. Without a file, or
-/// while it cannot be written, it is sent from memory.
+/// while it cannot be used, it is sent from memory.
 struct SpoolQueue {
   typealias Entry = SpoolFile.Entry
 
@@ -21,22 +21,24 @@ struct SpoolQueue {
   private var content = SpoolFile.Content()
   /// What the file is asked for; nil: nothing.
   private var work: SpoolFile.Work?
-  private var isOpened: Bool
+  /// The file was asked once; what is in it comes first. True without a file.
+  private var isAsked: Bool
   /// Until ``retry()``, as something has failed.
   private var isPaused = false
   private var backOff = BackOff(first: .seconds(1), longest: .seconds(60), spread: 0)
 
-  /// Not in the file, and without numbers.
+  /// Not in the file; their numbers say nothing.
   private var memory: ArraySlice<Entry> = []
   private var memoryBytes: Int64 = 0
   private var isWriteDue = false
   /// Read from the file, to be sent.
   private var batch: ArraySlice<Entry> = []
   private var lastRead: Int64 = 0
-  /// In the order of their numbers.
+  /// In the order in which they were sent: those of the file in that of their numbers.
   private var sent: [Sent] = []
-  private var lastNumber: Int64 = 0
-  /// All up to these numbers are acknowledged, and removed from the file.
+  /// Those sent from memory have numbers below zero.
+  private var lowestNumber: Int64 = 0
+  /// All of the file up to these numbers are acknowledged, and removed from it.
   private var (deliveredThrough, removedThrough): (Int64, Int64) = (0, 0)
 
   private var lostInMemory: UInt64 = 0
@@ -44,20 +46,26 @@ struct SpoolQueue {
 
   private struct Sent {
     let entry: Entry
-    let isInFile: Bool
     var isAcknowledged = false
+
+    var isInFile: Bool { entry.number > 0 }
+    /// Whether it is nowhere else.
+    var isOnlyHere: Bool { !isInFile && !isAcknowledged }
   }
 
   /// - Parameter rate: messages sent in a second, at most.
   init(hasFile: Bool, rate: Int) {
     self.hasFile = hasFile
-    isOpened = !hasFile
+    isAsked = !hasFile
     pace = SpoolPace(rate: rate)
   }
 
   // MARK: What waits
 
-  var isEmpty: Bool { messages == 0 }
+  var isEmpty: Bool {
+    content.messages == 0 && memory.isEmpty && work?.added.isEmpty != false
+      && !sent.contains(where: \.isOnlyHere)
+  }
   var messages: Int { Int(content.messages) + notInFile.count }
   var bytes: Int64 { content.bytes + notInFile.reduce(0) { $0 + $1.bytes } }
   /// When the first one was added, in milliseconds since 1970.
@@ -65,7 +73,7 @@ struct SpoolQueue {
   var lost: UInt64 { lostInMemory + lostInFile }
 
   private var notInFile: [Entry] {
-    sent.filter { !$0.isInFile && !$0.isAcknowledged }.map(\.entry) + (work?.added ?? []) + memory
+    sent.filter(\.isOnlyHere).map(\.entry) + (work?.added ?? []) + memory
   }
 
   /// Whether ``writeMemory()`` is to be called a second later.
@@ -73,8 +81,11 @@ struct SpoolQueue {
 
   /// Whether something may be sent now or a little later.
   var mayBeSent: Bool { window != nil && (!batch.isEmpty || isUnread || !memory.isEmpty) }
+  /// Whether the file is asked for something.
+  var isWorking: Bool { work != nil }
 
-  private var isUnread: Bool { content.messages > 0 && content.last > lastRead }
+  /// Whether there is more to read from the file, as far as it can be read.
+  private var isUnread: Bool { content.messages > 0 && content.last > lastRead && !isPaused }
 
   // MARK: Inputs
 
@@ -94,6 +105,9 @@ struct SpoolQueue {
   /// - Parameter receiveMaximum: how many messages the broker takes unacknowledged: half of them are for other messages.
   mutating func connected(receiveMaximum: Int) { window = max(1, min(32, receiveMaximum / 2)) }
 
+  /// Nothing more is sent on this connection.
+  mutating func pause() { window = nil }
+
   /// What was sent is sent again on the next connection.
   mutating func disconnected() {
     window = nil
@@ -103,7 +117,7 @@ struct SpoolQueue {
   /// Messages were not delivered, though there is a connection.
   mutating func rewind() {
     let waiting = memory
-    let unsent = sent.filter { !$0.isInFile && !$0.isAcknowledged }.map(\.entry)
+    let unsent = sent.filter(\.isOnlyHere).map(\.entry)
     (memory, memoryBytes, sent, batch) = ([], 0, [], [])
     for entry in unsent + waiting { append(entry) }
     lastRead = deliveredThrough
@@ -116,7 +130,7 @@ struct SpoolQueue {
       sent[index].isAcknowledged = true
     }
     while let first = sent.first, first.isAcknowledged {
-      deliveredThrough = first.entry.number
+      if first.isInFile { deliveredThrough = first.entry.number }
       sent.removeFirst()
     }
   }
@@ -124,11 +138,17 @@ struct SpoolQueue {
   mutating func writeMemory() { isWriteDue = true }
   mutating func retry() { isPaused = false }
 
+  /// All that the file does not have is to be written now: there will be nothing more.
+  mutating func close() {
+    disconnected()
+    (isWriteDue, isPaused) = (true, false)
+  }
+
   // MARK: Sending
 
   /// The messages to send now, in order.
   mutating func next(at now: Moment) -> [Entry] {
-    guard let window, isOpened else { return [] }
+    guard let window, isAsked else { return [] }
     var entries: [Entry] = []
     while sent.count < window, pace.mayTake(at: now), let next = takeNext() {
       pace.take()
@@ -139,16 +159,13 @@ struct SpoolQueue {
   }
 
   private mutating func takeNext() -> Sent? {
-    if let entry = batch.popFirst() { return Sent(entry: entry, isInFile: true) }
+    if let entry = batch.popFirst() { return Sent(entry: entry) }
     // What is in the file is older.
-    guard !isUnread, work?.added.isEmpty ?? true, let entry = memory.popFirst() else { return nil }
+    guard !isUnread, work?.added.isEmpty != false, let entry = memory.popFirst() else { return nil }
     memoryBytes -= entry.bytes
-    return Sent(entry: numbered(entry), isInFile: false)
-  }
-
-  private mutating func numbered(_ entry: Entry) -> Entry {
-    lastNumber += 1
-    return Entry(number: lastNumber, time: entry.time, topic: entry.topic, payload: entry.payload)
+    lowestNumber -= 1
+    return Sent(
+      entry: Entry(number: lowestNumber, time: entry.time, topic: entry.topic, payload: entry.payload))
   }
 
   // MARK: The file
@@ -157,10 +174,10 @@ struct SpoolQueue {
   mutating func nextWork() -> SpoolFile.Work? {
     guard hasFile, work == nil, !isPaused else { return nil }
     var next = SpoolFile.Work()
-    var isNeeded = !isOpened
-    if isOpened, isWriteDue {
+    var isNeeded = !isAsked
+    if isAsked, isWriteDue {
       isWriteDue = false
-      next.added = memory.map { numbered($0) }
+      next.added = Array(memory)
       (memory, memoryBytes) = ([], 0)
       isNeeded = !next.added.isEmpty
     }
@@ -182,10 +199,9 @@ struct SpoolQueue {
   mutating func finished(_ outcome: SpoolFile.Outcome) -> Duration? {
     guard let work else { return nil }
     self.work = nil
-    isOpened = true
+    isAsked = true
     content = outcome.content
     lostInFile += UInt64(outcome.lost)
-    lastNumber = max(lastNumber, content.last)
     if !outcome.isAdded, !work.added.isEmpty {
       let newer = memory
       (memory, memoryBytes) = ([], 0)
@@ -204,13 +220,6 @@ struct SpoolQueue {
     backOff.reset()
     if let number = work.deliveredThrough { removedThrough = number }
     return nil
-  }
-
-  /// All that the file does not have yet: there will be nothing more.
-  mutating func lastWork() -> SpoolFile.Work? {
-    disconnected()
-    (isWriteDue, isPaused) = (true, false)
-    return nextWork()
   }
 }
 
