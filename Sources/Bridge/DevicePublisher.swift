@@ -91,20 +91,17 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     bridge.remove(self)
     if [.removed, .neverConnected].contains(reason) { bridge.forgetCommands(of: device) }
     switch reason {
-    case .removed where !isElsewhere:
+    case .removed:
       release()
-      // Otherwise the engine reports it, if anything was published.
-      if machine.mayClear { leaveOrphan(device.id, isSettled: true) }
+      leaveOrphan(device.id, isSettled: machine.mayClear)
     case .replaced where !isElsewhere:
       // The new properties may be others.
       for topic in topics.properties.flatMap(\.states) {
         if machine.mayClear { context.clearState(topic) } else { context.mqtt.releaseState(topic) }
       }
-    case .removed, .replaced, .pinnedElsewhere, .neverConnected:
+    case .replaced, .pinnedElsewhere, .neverConnected:
       release()
       bridge.discovery?.ownedElsewhere(device.address)
-      // What is pinned to another gateway keeps its topics until that one has it.
-      if isElsewhere, reason != .replaced { storeID() }
     }
     bridge.report.changed()
   }
@@ -147,10 +144,12 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   private func publishInfo() {
-    publishedInfo = device.infoJSON(owner: context.gateway, moved: moved).bytes
+    publishedInfo = info
     context.publishState(topics.info, publishedInfo)
     bridge.ownedDeviceChanged(self)
   }
+
+  private var info: [UInt8] { device.infoJSON(owner: context.gateway, moved: moved).bytes }
 
   private func release() { for topic in topics.states { context.mqtt.releaseState(topic) } }
 
@@ -170,7 +169,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private var here: OwnershipMachine.Here {
     OwnershipMachine.Here(
       onlineSince: device.isOnline ? device.lastConnected?.description : nil,
-      isOnDemand: device.isOnDemand, revision: device.revision, isAdmitted: bridge.isAdmitted)
+      isOnDemand: device.isOnDemand, isAdmitted: bridge.isAdmitted)
   }
 
   /// The retained messages of the device arrive before this barrier; `.max`: without a connection.
@@ -196,8 +195,12 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     // Unreadable.
     if notice == nil, !payload.isEmpty { return }
     let before = owner
+    var here = here
+    here.isUpToDate = notice?.gateway == context.gateway && payload == info
     let isOwnerOnline = notice.map { bridge.admission.isOnline($0.gateway) } ?? false
     perform(machine.received(notice, here, isOwnerOnline: isOwnerOnline))
+    // With all other topics, by a gateway that did not know who owns it.
+    if notice == nil, owner == .this { for property in properties { property.republish() } }
     if owner != before, case .other(let gateway) = owner {
       context.log.notice(
         "owned by another gateway",
@@ -226,7 +229,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
         bridge.discovery?.ownedElsewhere(device.address)
         bridge.report.changed()
       case .yieldID(let gateway): yieldID(to: gateway)
-      case .clear, .cleared, .leave: break
+      case .clear, .confirm, .cleared, .leave: break
       }
     }
   }
@@ -253,9 +256,9 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       ["device": id, "address": device.address, "gateway": gateway, "now": device.id])
   }
 
-  /// Corrects an `offline` of an earlier owner, or of a late will.
+  /// Corrects what an earlier owner has published late.
   func received(availability payload: [UInt8]) {
-    guard device.isOnline, !payload.elementsEqual(Payload.availability(true)) else { return }
-    context.publishState(topics.availability, Payload.availability(true))
+    guard owner == .this, !payload.elementsEqual(Payload.availability(device.isOnline)) else { return }
+    publishAvailability()
   }
 }

@@ -26,9 +26,7 @@ import Testing
       machine.received(notice, here, isOwnerOnline: isOwnerOnline)
     }
 
-    mutating func settle(isOnlyGateway: Bool = true) -> [Machine.Action] {
-      machine.settle(here, isOnlyGateway: isOnlyGateway)
-    }
+    mutating func settle() -> [Machine.Action] { machine.settle(here) }
   }
 
   private static func notice(
@@ -56,7 +54,7 @@ import Testing
   @Test func infoOfAnEarlierRunCountsAsOwn() {
     var bench = Bench()
     let notice = Self.notice(Self.this, since: 1, revision: 4)
-    #expect(bench.received(notice) == [.setOwner(notice.handover)])
+    #expect(bench.received(notice) == [.setOwner(notice.handover), .publish])
     #expect(bench.machine.owner == .this)
     #expect(bench.received(Self.notice(Self.this, of: BluetoothAddress(truncating: 2))) == [])
     #expect(bench.settle() == [.setOwner(nil), .publish])
@@ -83,6 +81,7 @@ import Testing
     #expect(bench.machine.owner == .this)
     _ = bench.received(Self.notice(since: 2))
     let current = Self.notice(Self.this)
+    bench.here.isUpToDate = true
     let actions: [Machine.Action] = [.setOwner(current.handover), .publishAvailability]
     #expect(bench.received(current) == actions, "the info is not to be corrected")
   }
@@ -161,6 +160,12 @@ import Testing
     #expect(bench.machine.owner == .this)
   }
 
+  @Test func deviceWithoutOwnerIsOfflineUnlessAnotherGatewayMayJustHaveFoundIt() {
+    var machine = Bench().machine
+    #expect(machine.settle(isOnlyGateway: false) == [])
+    #expect(machine.settle(isOnlyGateway: true) == [.publishOffline])
+  }
+
   // MARK: Ids
 
   @Test func earlierOfTwoDevicesKeepsTheID() {
@@ -175,16 +180,31 @@ import Testing
 
   @Test func orphanIsClearedUnlessAnotherGatewayHasIt() {
     for (address, isSame) in [(Self.address, true), (nil, true), (BluetoothAddress(truncating: 2), false)] {
-      var orphan = Machine(Self.this, Self.address, isOrphan: true)
-      let here = Machine.Here()
-      #expect(orphan.received(Self.notice(Self.this), here, isOwnerOnline: false) == [])
-      #expect(orphan.received(nil, here, isOwnerOnline: false) == [])
-      var other = orphan
-      #expect(orphan.settle(here, isOnlyGateway: false) == [.clear])
-      #expect(orphan.received(nil, here, isOwnerOnline: false) == [.cleared])
-      let notice = Self.notice(of: address)
-      #expect(other.received(notice, here, isOwnerOnline: false) == [.leave(isSameDevice: isSame)])
+      var bench = Bench(machine: Machine(Self.this, Self.address, isOrphan: true))
+      #expect(bench.received(Self.notice(Self.this)) == [])
+      #expect(bench.received(nil) == [])
+      var other = bench
+      #expect(bench.settle() == [.clear])
+      #expect(bench.received(nil) == [.confirm])
+      #expect(bench.settle() == [.cleared])
+      #expect(other.received(Self.notice(of: address)) == [])
+      #expect(other.settle() == [.leave(isSameDevice: isSame)])
     }
+  }
+
+  /// They are cleared at once, though another gateway may just have taken the device over: that one publishes it again.
+  @Test func topicsOfARemovedDeviceAreForgottenOnlyWhenNothingIsOnItsWay() {
+    var bench = Bench(machine: Machine(Self.this, Self.address, isOrphan: true))
+    #expect(bench.settle() == [.clear])
+    #expect(bench.received(Self.notice()) == [])
+    #expect(bench.received(nil) == [.confirm])
+    var other = bench
+    #expect(bench.received(Self.notice(Self.this)) == [])
+    #expect(bench.settle() == [], "it was sent before the topics were cleared")
+    #expect(bench.received(nil) == [.confirm])
+    #expect(bench.settle() == [.cleared])
+    #expect(other.received(Self.notice()) == [])
+    #expect(other.settle() == [.leave(isSameDevice: true)])
   }
 
   @Test func topicsMayBeClearedOnceAllThatIsRetainedHasArrived() {

@@ -41,8 +41,7 @@ struct OwnershipModel {
 
   /// What the state database has of a device.
   ///
-  /// It is written at once that a device is announced, and that one without an owner is published as offline: nothing else
-  /// tells the next run.
+  /// It is written at once that a device is announced, as nothing else tells the next run; and what was changed before.
   struct Record: Equatable {
     var id: Int?
     /// By request.
@@ -89,7 +88,8 @@ struct OwnershipModel {
     var published: [Int: OwnershipMachine.Notice]?
     /// The client's state of each topic; `order` is the version of its first payload.
     var table: [Topic: (payload: Payload, version: Int, order: Int)] = [:]
-    var queue: [(topic: Topic, payload: Payload, version: Int?)] = []
+    /// Without a payload: the state of the topic.
+    var queue: [(topic: Topic, payload: Payload?)] = []
     var up: [Upward] = []
     var down: [Downward] = []
     /// The broker has not noticed yet that it is gone.
@@ -112,9 +112,12 @@ struct OwnershipModel {
   /// The id that a user wants each device to have.
   var names: [Int]
   /// The newest that any `info` has said of each device since it was removed last.
-  var newest: [Handover?]
+  var newest: [(handover: Handover, id: Int, replacedBy: Int?)?]
   /// The gateway that published an older one after it was killed, or lost its connection, before it could learn that.
   var isExcused: [Bool]
+  /// May stay: another gateway cleared them when their owner was killed, and nobody knows of those that it published
+  /// later; or a document, whose removal the state database has until Home Assistant starts next.
+  var forgotten: Set<Topic> = []
   /// The device that was removed, by the version of the message that clears its `info`.
   var removals: [Int: Int] = [:]
   var clock = 1_000_000
@@ -158,6 +161,13 @@ struct OwnershipModel {
     case .publish(let topic, let payload, let version):
       publish(topic, payload)
       if let device = removals[version] { newest[device] = nil }
+      // It was on its way when another gateway took the device over.
+      if case .document(let device) = topic, payload == .by(gateway: g),
+        !gateways[g].records[device].isAnnounced
+          || gateways[g].publishers[device] == nil && !isOwner(g, device)
+      {
+        forgotten.insert(topic)
+      }
       gateways[g].down.append(.acknowledged(topic, version: version))
     case .subscribe(let topics):
       for topic in topics {
@@ -171,16 +181,59 @@ struct OwnershipModel {
 
   mutating func publish(_ topic: Topic, _ payload: Payload) {
     trace("broker: \(topic) \(payload)")
+    forgotten.remove(topic)
     retained[topic] = payload == .empty ? nil : payload
-    if case .info(let notice) = payload {
-      let device = Int(notice.address!.value)
-      if newest[device].map({ $0.revision < notice.handover.revision }) ?? true {
-        newest[device] = notice.handover
-        isExcused[device] = false
-      }
+    if case .info(let id) = topic {
+      if case .info(let notice) = payload { compareWithNewest(notice, id) } else { infoCleared(id) }
     }
     for g in gateways.indices where gateways[g].isConnected && gateways[g].filters.contains(topic) {
       gateways[g].down.append(.message(topic, payload))
+    }
+  }
+
+  /// By what is retained.
+  private func isOwner(_ g: Int, _ device: Int) -> Bool {
+    retained.values.contains {
+      if case .info(let notice) = $0 {
+        notice.gateway == gateways[g].id && Int(notice.address!.value) == device
+      } else {
+        false
+      }
+    }
+  }
+
+  private mutating func compareWithNewest(_ notice: OwnershipMachine.Notice, _ id: Int) {
+    let device = Int(notice.address!.value)
+    guard let newest = newest[device], newest.handover.revision >= notice.handover.revision else {
+      self.newest[device] = (notice.handover, id, nil)
+      return isExcused[device] = false
+    }
+    let g = gateways.firstIndex { $0.id == notice.gateway }!
+    if newest.handover.revision == notice.handover.revision {
+      self.newest[device] = (newest.handover, id, nil)
+    } else if id != newest.id || gateways[g].publishers[device] == nil {
+      isExcused[device] = true
+    } else {
+      self.newest[device]!.replacedBy = newest.replacedBy ?? g
+    }
+  }
+
+  /// Whether a gateway has cleared the `info`, perhaps by a message that is on its way.
+  private func isCleared(_ id: Int) -> Bool {
+    forgotten.contains(.info(id))
+      || gateways.contains { gateway in
+        gateway.up.contains { if case .publish(.info(id), .empty, _) = $0 { true } else { false } }
+      }
+  }
+
+  private mutating func infoCleared(_ id: Int) {
+    forgotten.insert(.info(id))
+    // By gateways that know the device by other ids; its owner would publish it again.
+    for device in names.indices where newest[device]?.id == id {
+      let isOwned = gateways.contains { gateway in
+        gateway.publishers[device].map { $0.id == id && $0.machine.owner == .this } ?? false
+      }
+      if !isOwned { isExcused[device] = true }
     }
   }
 
@@ -203,6 +256,7 @@ struct OwnershipModel {
       if let publisher { topics += [.info(publisher.id), .availability(publisher.id), .document(device)] }
     }
     topics += gateways[g].orphans.keys.sorted().map(Topic.info)
+    gateways[g].queue = gateways[g].table.sorted { $0.value.order < $1.value.order }.map { ($0.key, nil) }
     gateways[g].up = [.subscribe(topics)]
     gateways[g].guardBarrier = sendBarrier(g)
     setBarriers(of: g, gateways[g].guardBarrier)
@@ -224,14 +278,7 @@ struct OwnershipModel {
 
   /// What the gateway has published last is older than what another one had before, and it will not learn that.
   mutating func excuse(_ g: Int) {
-    // While a user renames it, they do not see each other's.
-    for device in names.indices where Set(gateways.compactMap { $0.publishers[device]?.id }).count > 1 {
-      isExcused[device] = true
-    }
-    for case .info(let notice) in retained.values where notice.gateway == gateways[g].id {
-      let device = Int(notice.address!.value)
-      if let newest = newest[device], notice.handover.revision < newest.revision { isExcused[device] = true }
-    }
+    for device in names.indices where newest[device]?.replacedBy == g { isExcused[device] = true }
   }
 
   mutating func sendBarrier(_ g: Int) -> UInt64 {
@@ -260,16 +307,26 @@ struct OwnershipModel {
   mutating func set(_ g: Int, _ topic: Topic, _ payload: Payload) {
     version += 1
     gateways[g].table[topic] = (payload, version, gateways[g].table[topic]?.order ?? version)
-    if gateways[g].isAdmitted { gateways[g].queue.append((topic, payload, version)) }
+    if gateways[g].isConnected, !gateways[g].queue.contains(where: { $0.topic == topic && $0.payload == nil })
+    {
+      gateways[g].queue.append((topic, nil))
+    }
   }
 
-  mutating func release(_ g: Int, _ topic: Topic) { gateways[g].table[topic] = nil }
+  mutating func release(_ g: Int, _ topic: Topic) {
+    gateways[g].table[topic] = nil
+    gateways[g].queue.removeAll { $0.topic == topic && $0.payload == nil }
+  }
 
-  /// The end of the loop iteration: what is still to be sent is sent.
+  /// The end of the loop iteration: what is queued is sent.
   mutating func flush(_ g: Int) {
-    for (topic, payload, version) in gateways[g].queue {
-      if let version, gateways[g].table[topic]?.version != version { continue }
-      gateways[g].up.append(.publish(topic, payload, version: version ?? 0))
+    guard gateways[g].isAdmitted else { return }
+    for (topic, payload) in gateways[g].queue {
+      if let payload {
+        gateways[g].up.append(.publish(topic, payload, version: 0))
+      } else if let state = gateways[g].table[topic] {
+        gateways[g].up.append(.publish(topic, state.payload, version: state.version))
+      }
     }
     gateways[g].queue = []
   }
@@ -298,13 +355,7 @@ struct OwnershipModel {
 
   mutating func admit(_ g: Int) {
     gateways[g].isAdmitted = true
-    let before = version
     reconcile(g, upTo: gateways[g].guardBarrier)
-    // Everything that is not queued by now.
-    let rest = gateways[g].table.filter { $0.value.version <= before }.sorted {
-      $0.value.order < $1.value.order
-    }
-    gateways[g].queue.insert(contentsOf: rest.map { ($0.key, $0.value.payload, $0.value.version) }, at: 0)
     for device in gateways[g].publishers.indices { announce(g, device) }
   }
 
@@ -328,7 +379,7 @@ struct OwnershipModel {
     }
     for (id, orphan) in gateways[g].orphans.sorted(by: { $0.key < $1.key }) where orphan.barrier <= number {
       gateways[g].orphans[id]?.barrier = .max
-      feed(g, orphan: id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: isOnly) }
+      feed(g, orphan: id) { $0.settle() }
     }
   }
 
@@ -351,7 +402,12 @@ struct OwnershipModel {
       let isOnline = notice.map { gateways[g].online.contains($0.gateway) } ?? false
       if let device = publisher(g, id: id) {
         if owner(g, device) == .this, gateways[g].table[topic]?.payload == payload { return }
-        feed(g, device) { $0.received(notice, $1, isOwnerOnline: isOnline) }
+        let isUpToDate = notice == info(g, device)
+        feed(g, device) { machine, here in
+          var here = here
+          here.isUpToDate = isUpToDate
+          return machine.received(notice, here, isOwnerOnline: isOnline)
+        }
         return
       }
       let isOwn = notice?.gateway == gateways[g].id
@@ -366,10 +422,9 @@ struct OwnershipModel {
         gateways[g].published?[id] = notice
       }
     case .availability(let id):
-      guard let device = publisher(g, id: id), gateways[g].publishers[device]!.onlineSince != nil,
-        payload != .online(true)
-      else { return }
-      set(g, topic, .online(true))
+      guard let device = publisher(g, id: id), owner(g, device) == .this else { return }
+      let availability = Payload.online(gateways[g].publishers[device]!.onlineSince != nil)
+      if payload != availability { set(g, topic, availability) }
     case .document(let device): receive(g, document: payload, device)
     case .value: break
     }
@@ -379,11 +434,12 @@ struct OwnershipModel {
     if payload == .empty {
       guard let owner = owner(g, device), owner != .unknown, isResponsible(g, device) else { return }
       if owner == .this, !gateways[g].records[device].isAnnounced { return }
-      if owner != .this { gateways[g].records[device].isAnnounced = false }
+      if owner != .this { announcedElsewhere(g, device) }
       setDeleted(g, device, true)
     } else if payload != .by(gateway: g) {
       release(g, .document(device))
-      if owner(g, device) != .this { return gateways[g].records[device].isAnnounced = false }
+      guard gateways[g].publishers[device] != nil else { return }
+      if owner(g, device) != .this { return announcedElsewhere(g, device) }
       if gateways[g].records[device].isDeleted {
         announce(g, device)
       } else if gateways[g].publishers[device]!.onlineSince != nil {
@@ -409,7 +465,7 @@ struct OwnershipModel {
   func here(_ g: Int, _ device: Int) -> OwnershipMachine.Here {
     OwnershipMachine.Here(
       onlineSince: gateways[g].publishers[device]?.onlineSince, isOnDemand: device == Self.onDemand,
-      revision: gateways[g].records[device].revision, isAdmitted: gateways[g].isAdmitted)
+      isAdmitted: gateways[g].isAdmitted)
   }
 
   mutating func feed(
@@ -449,28 +505,28 @@ struct OwnershipModel {
     case .publishOffline:
       set(g, .availability(id), .online(false))
       storeID(g, device)
-      gateways[g].saved[device].id = id
     case .release:
       for topic in Self.topics(id) { release(g, topic) }
-      gateways[g].records[device].isAnnounced = false
+      announcedElsewhere(g, device)
     case .yieldID: problems.append("two devices have the id \(id)")
-    case .moved, .clear, .cleared, .leave: break
+    case .moved, .clear, .confirm, .cleared, .leave: break
     }
   }
 
   static func topics(_ id: Int) -> [Topic] { [.availability(id), .value(id), .info(id)] }
 
   mutating func publishInfo(_ g: Int, _ device: Int) {
-    let (publisher, record) = (gateways[g].publishers[device]!, gateways[g].records[device])
-    set(
-      g, .info(publisher.id),
-      .info(
-        OwnershipMachine.Notice(
-          gateway: gateways[g].id, liveSince: publisher.onlineSince,
-          address: BluetoothAddress(truncating: UInt64(device)),
-          handover: Handover(
-            desired: ["v": record.desired], isDeleted: record.isDeleted, revision: record.revision))))
+    set(g, .info(gateways[g].publishers[device]!.id), .info(info(g, device)))
     announce(g, device)
+  }
+
+  func info(_ g: Int, _ device: Int) -> OwnershipMachine.Notice {
+    let record = gateways[g].records[device]
+    return OwnershipMachine.Notice(
+      gateway: gateways[g].id, liveSince: gateways[g].publishers[device]!.onlineSince,
+      address: BluetoothAddress(truncating: UInt64(device)),
+      handover: Handover(
+        desired: ["v": record.desired], isDeleted: record.isDeleted, revision: record.revision))
   }
 
   mutating func announce(_ g: Int, _ device: Int) {
@@ -479,10 +535,12 @@ struct OwnershipModel {
       gateways[g].records[device].isAnnounced = false
       return set(g, .document(device), .empty)
     }
-    gateways[g].records[device].isAnnounced = true
-    gateways[g].saved[device].isAnnounced = true
+    if !gateways[g].records[device].isAnnounced {
+      gateways[g].records[device].isAnnounced = true
+      gateways[g].saved[device] = gateways[g].records[device]
+    }
     release(g, .document(device))
-    gateways[g].queue.append((.document(device), .by(gateway: g), nil))
+    gateways[g].queue.append((.document(device), .by(gateway: g)))
   }
 
   // MARK: The engine
@@ -510,7 +568,7 @@ struct OwnershipModel {
     if device != Self.onDemand { links[device] = g }
     gateways[g].publishers[device]!.onlineSince = String(now(g))
     gateways[g].records[device].isPending = false
-    if gateways[g].records[device].id == nil { storeID(g, device) }
+    gateways[g].records[device].id = gateways[g].records[device].id ?? gateways[g].publishers[device]!.id
     feed(g, device) { $0.availabilityChanged($1) }
     flush(g)
   }
@@ -552,7 +610,7 @@ struct OwnershipModel {
       machine: OwnershipMachine(
         gateways[g].id, BluetoothAddress(truncating: UInt64(device)), isOrphan: true),
       barrier: isSettled ? .max : sendBarrier(g))
-    if isSettled { feed(g, orphan: id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: false) } }
+    if isSettled { feed(g, orphan: id) { $0.settle() } }
   }
 
   mutating func feed(
@@ -567,14 +625,21 @@ struct OwnershipModel {
         guard gateways[g].publishers[device] == nil else { break }
         unannounce(g, device)
         removals[gateways[g].table[.info(id)]!.version] = device
+      case .confirm: gateways[g].orphans[id]!.barrier = sendBarrier(g)
       case .cleared: endOrphan(g, id)
       case .leave:
         for topic in Self.topics(id) { release(g, topic) }
-        gateways[g].records[gateways[g].orphans[id]!.device].isAnnounced = false
+        announcedElsewhere(g, gateways[g].orphans[id]!.device)
         endOrphan(g, id)
       case .setOwner, .moved, .publish, .publishAvailability, .publishOffline, .release, .yieldID: break
       }
     }
+  }
+
+  private mutating func announcedElsewhere(_ g: Int, _ device: Int) {
+    gateways[g].records[device].isAnnounced = false
+    // The last document is this gateway's, though: it will not remove it.
+    if retained[.document(device)] == .by(gateway: g) { forgotten.insert(.document(device)) }
   }
 
   private mutating func endOrphan(_ g: Int, _ id: Int) {
@@ -617,14 +682,10 @@ struct OwnershipModel {
     new.isAnnounced = record.isAnnounced
     gateways[g].records[device] = new
     gateways[g].publishers[device] = nil
-    gateways[g].filters.subtract([.availability(publisher.id), .document(device), .info(publisher.id)])
+    gateways[g].filters.subtract([.availability(publisher.id), .document(device)])
     for topic in Self.topics(publisher.id) { release(g, topic) }
-    if publisher.machine.mayClear {
-      foundOrphan(g, publisher.id, of: device, isSettled: true)
-    } else if publisher.machine.isElsewhere {
-      gateways[g].records[device].isAnnounced = false
-      storeID(g, device)
-    }
+    if publisher.machine.isElsewhere { announcedElsewhere(g, device) }
+    foundOrphan(g, publisher.id, of: device, isSettled: publisher.machine.mayClear)
     if let former = gateways[g].records[device].id { foundOrphan(g, former, of: device) }
     flush(g)
   }
@@ -675,18 +736,23 @@ struct OwnershipModel {
   mutating func kill(_ g: Int, losesDatabase: Bool) {
     if gateways[g].isConnected { disconnect(g) }
     trace("g\(g) is killed\(losesDatabase ? ", and its state database lost" : "")")
-    if losesDatabase {
-      for device in names.indices {
-        var record = Record(name: names[device])
+    for device in names.indices {
+      if gateways[g].table[.document(device)] != nil { forgotten.insert(.document(device)) }
+      var ids = gateways[g].orphans.filter { $0.value.device == device }.map(\.key)
+      ids += [gateways[g].publishers[device]?.id, gateways[g].saved[device].id].compactMap { $0 }
+      if losesDatabase {
         // Home Assistant's documents are not read.
-        record.isAnnounced = gateways[g].saved[device].isAnnounced
-        // Of a device that was never connected, nothing but the database has the id.
-        if let id = gateways[g].saved[device].id, retained[.availability(id)] != nil,
-          retained[.info(id)] == nil
-        {
-          record.id = id
+        gateways[g].saved[device] = Record(
+          name: names[device], isAnnounced: gateways[g].saved[device].isAnnounced)
+      }
+      for id in ids {
+        let isStored = gateways[g].saved[device].id == id
+        if isCleared(id) {
+          isExcused[device] = true
+          if !isStored { forgotten.formUnion(Self.topics(id)) }
         }
-        gateways[g].saved[device] = record
+        // Of a device that was never connected, nothing but the database has the id.
+        if !isStored, retained[.info(id)] == nil { forgotten.insert(.availability(id)) }
       }
     }
     gateways[g].isRunning = false

@@ -9,39 +9,48 @@ import Testing
 
 /// Several gateways in any order of events, and what holds when all messages are delivered.
 @Suite struct OwnershipModelTests {
-  private static let steps = 100_000
-  private static let stepsOfModel = 500
+  private static let steps = 500
 
-  /// `OWNERSHIP_SEED` searches elsewhere.
+  /// Other sequences in every run, for two seconds. `OWNERSHIP_SEED` is the seed of the first, `OWNERSHIP_COUNT` says how
+  /// many there are.
   @Test func anyOrderOfEventsEndsWithOneOwnerAndNothingLost() {
-    let seed = getenv("OWNERSHIP_SEED").flatMap { UInt64(String(cString: $0)) } ?? 1
-    print("OwnershipModelTests: seed \(seed)")
-    for number in 0..<UInt64(Self.steps / Self.stepsOfModel) {
-      guard let problems = Self.problems(seed, number) else { continue }
+    let first = Self.number("OWNERSHIP_SEED") ?? .random(in: 0..<1 << 40)
+    let count = Self.number("OWNERSHIP_COUNT")
+    print("OwnershipModelTests: OWNERSHIP_SEED=\(first)")
+    let end = ContinuousClock.now + .seconds(2)
+    var seed = first
+    while count.map({ seed - first < $0 }) ?? (.now < end) {
+      guard let problems = Self.problems(seed) else {
+        seed += 1
+        continue
+      }
       // Again, with its events.
-      _ = Self.problems(seed, number, isTraced: true)
-      Issue.record("seed \(seed), model \(number): \(problems)")
+      _ = Self.problems(seed, isTraced: true)
+      Issue.record("OWNERSHIP_SEED=\(seed): \(problems)")
       return
     }
   }
 
-  /// A gateway becomes the owner by its own `info`, which was on its way when another one cleared the topics.
-  @Test func availabilityIsPublishedWithAnInfoThatIsUpToDate() { #expect(Self.problems(9, 146) == nil) }
-
-  /// A gateway is killed before it has sent all: what it sent first was the `info`, by which the topics are found.
-  @Test func infoIsTheFirstTopicOfANewConnection() { #expect(Self.problems(823_602, 45) == nil) }
-
-  /// A sequence that does not end well yet: a newer change is lost.
-  @Test func knownSequence() {
-    withKnownIssue { #expect(Self.problems(631_385, 14) == nil) }
-  }
+  /// What was found to end badly.
+  @Test(
+    arguments: [
+      // A gateway becomes the owner by its own `info`, which was on its way when another one cleared the topics.
+      9_146,
+      // A gateway is killed before it has sent all: what it sent first was the `info`, by which the topics are found.
+      823_602_045,
+      // A newer change is lost.
+      631_385_014,
+      // A gateway that removes a device loses its connection when its `info` is sent, and its removal is not.
+      43_887,
+    ] as [UInt64])
+  func knownSequenceEndsWell(seed: UInt64) { #expect(Self.problems(seed) == nil) }
 
   /// - Parameter isTraced: whether the events are printed.
   /// - Returns: nil: it ends well.
-  private static func problems(_ seed: UInt64, _ number: UInt64, isTraced: Bool = false) -> [String]? {
-    var model = OwnershipModel(seed: seed * 1000 + number)
+  private static func problems(_ seed: UInt64, isTraced: Bool = false) -> [String]? {
+    var model = OwnershipModel(seed: seed)
     model.isTraced = isTraced
-    for step in 1...stepsOfModel {
+    for step in 1...steps {
       model.step()
       guard step % 250 == 0 else { continue }
       var problems = model.problemsOnceDelivered()
@@ -50,6 +59,10 @@ import Testing
       if !problems.isEmpty { return problems }
     }
     return nil
+  }
+
+  private static func number(_ variable: String) -> UInt64? {
+    getenv(variable).flatMap { UInt64(String(cString: $0)) }
   }
 }
 
@@ -90,10 +103,7 @@ extension OwnershipModel {
 
   private mutating func changeRun(of g: Int) {
     if !gateways[g].isRunning { return start(g) }
-    // Not while topics are being cleared that it may have taken over: nobody would know of those that arrive later.
-    if !gateways.contains(where: { $0.orphans.values.contains(where: \.machine.mayClear) }) {
-      kill(g, losesDatabase: chance(4))
-    }
+    kill(g, losesDatabase: chance(4))
   }
 
   private mutating func move(_ device: Int) {
@@ -138,7 +148,8 @@ extension OwnershipModel {
   private mutating func rename(_ device: Int) {
     let id = any(Self.idCount)
     // Another device has it, or its topics are not cleared yet. Visits under two ids would not end.
-    guard device != Self.onDemand, !names.contains(id), !gateways.contains(where: { $0.orphans[id] != nil }),
+    guard device != Self.onDemand, !names.contains(id), retained[.info(id)] == nil,
+      !gateways.contains(where: { $0.orphans[id] != nil }),
       !gateways.contains(where: { ($0.records + $0.saved).contains { $0.id == id || $0.name == id } })
     else { return }
     names[device] = id
@@ -225,7 +236,7 @@ extension OwnershipModel {
     if gateways.contains(where: { !$0.up.isEmpty || !$0.down.isEmpty }) {
       problems.append("messages without an end")
     }
-    var expected = Set(gateways.indices.map(Topic.state))
+    var expected = Set(gateways.indices.map(Topic.state)).union(forgotten)
     for device in names.indices {
       let known = gateways.indices.filter { gateways[$0].publishers[device] != nil }
       let owners = known.filter { owner($0, device) == .this }
@@ -247,10 +258,9 @@ extension OwnershipModel {
         continue
       }
       if notice.gateway != gateways[g].id { fail("info of \(notice.gateway), not of gateway \(g)") }
-      let handover = Handover(
-        desired: ["v": record.desired], isDeleted: record.isDeleted, revision: record.revision)
+      let handover = info(g, device).handover
       if notice.handover != handover { fail("\(notice.handover) is published, not \(handover)") }
-      if let newest = newest[device], newest.revision != record.revision, !isExcused[device] {
+      if let newest = newest[device]?.handover, newest.revision != record.revision, !isExcused[device] {
         fail("\(newest) is lost: \(handover)")
       }
       if retained[.availability(names[device])] != .online(isOnline(g, device)) { fail("availability") }

@@ -138,7 +138,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     }
     for (id, orphan) in orphans where orphan.barrier <= number {
       orphans[id]?.barrier = .max
-      feed(id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: online.isEmpty) }
+      feed(id) { $0.settle() }
     }
   }
 
@@ -268,7 +268,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     orphans[id] = Orphan(
       address: address, offered: offered, machine: OwnershipMachine(context.gateway, address, isOrphan: true),
       barrier: isSettled ? .max : sendBarrier())
-    if isSettled { feed(id) { $0.settle(OwnershipMachine.Here(), isOnlyGateway: false) } }
+    if isSettled { feed(id) { $0.settle() } }
   }
 
   private func feed(
@@ -278,6 +278,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     for action in input(&orphans[id]!.machine) {
       switch action {
       case .clear: clearOrphan(id)
+      case .confirm: orphans[id]?.barrier = sendBarrier()
       case .cleared: _ = removeOrphan(id)
       case .leave(let isSameDevice):
         releaseTopics(ofOrphan: id)

@@ -28,6 +28,8 @@ struct OwnershipMachine: Equatable, Sendable {
     case yieldID(to: GatewayID)
     /// No gateway owns the orphan's topics: clear them, `info` last.
     case clear
+    /// The orphan's `info` is cleared: settle it again when all that is on its way has arrived.
+    case confirm
     /// They are cleared.
     case cleared
     /// An orphan's topics are another gateway's: of the same device, or of another one.
@@ -53,8 +55,8 @@ struct OwnershipMachine: Equatable, Sendable {
     /// As ``Notice/liveSince``.
     var onlineSince: String?
     var isOnDemand = false
-    /// Of what it hands over.
-    var revision = 0
+    /// Whether the `info` that has arrived is as this gateway publishes it now.
+    var isUpToDate = false
     /// Whether it may publish, on this connection to the broker.
     var isAdmitted = true
   }
@@ -63,7 +65,7 @@ struct OwnershipMachine: Equatable, Sendable {
   private let this: GatewayID
   private let address: BluetoothAddress
   private let isOrphan: Bool
-  /// The last one of another gateway.
+  /// The last one of another gateway; of an orphan: the last on this connection, of any.
   private var last: Notice?
   /// Whether all that the broker retains for the device has arrived, on this connection.
   private var isSettled = false
@@ -89,7 +91,10 @@ struct OwnershipMachine: Equatable, Sendable {
   // MARK: Inputs
 
   /// The broker is yet to send what it retains: there is a new subscription or connection, or none.
-  mutating func awaitRetained() { (isSettled, isConfirmed) = (false, false) }
+  mutating func awaitRetained() {
+    (isSettled, isConfirmed) = (false, false)
+    if isOrphan { last = nil }
+  }
 
   /// The device is online, or visited, or offline.
   mutating func availabilityChanged(_ here: Here) -> [Action] {
@@ -101,9 +106,9 @@ struct OwnershipMachine: Equatable, Sendable {
 
   /// All that the broker retains for the device has arrived. What an earlier run published may be out of date.
   /// - Parameter isOnlyGateway: whether no other gateway is online.
-  mutating func settle(_ here: Here, isOnlyGateway: Bool) -> [Action] {
-    isSettled = true
-    if isOrphan { return [.clear] }
+  mutating func settle(_ here: Here = Here(), isOnlyGateway: Bool = false) -> [Action] {
+    defer { isSettled = true }
+    if isOrphan { return settleOrphan() }
     switch owner {
     case .other:
       if isConfirmed { return [] }
@@ -118,17 +123,20 @@ struct OwnershipMachine: Equatable, Sendable {
 
   /// The `info` has arrived, from any gateway; nil: it was cleared.
   mutating func received(_ notice: Notice?, _ here: Here, isOwnerOnline: Bool) -> [Action] {
+    if isOrphan {
+      last = notice
+      return isSettled && notice == nil ? [.confirm] : []
+    }
     guard let notice else { return cleared() }
-    let isSameDevice = notice.address ?? address == address
-    if notice.gateway == this { return receivedOwn(isSameDevice ? notice : nil, here) }
-    if isOrphan { return [.leave(isSameDevice: isSameDevice)] }
-    guard isSameDevice else { return receivedOtherDevice(notice, here) }
+    if notice.gateway == this { return receivedOwn(isSameDevice(notice) ? notice : nil, here) }
+    guard isSameDevice(notice) else { return receivedOtherDevice(notice, here) }
     let hasNewLink =
       notice.liveSince != nil && (notice.gateway != last?.gateway || notice.liveSince != last?.liveSince)
     // One that visits the device keeps it, though this gateway has visited it, later, before it was admitted.
     let keepsOwner = here.isOnDemand && hasNewLink && isOwnerOnline && !here.isAdmitted
     if !keepsOwner, hasLaterLink(than: notice, here) {
       // The device came online here before the `info` of its earlier owner arrived.
+      owner = .this
       return (isSettled ? [] : [.moved(notice)]) + [.setOwner(notice.handover), .publish]
     }
     last = notice
@@ -138,9 +146,17 @@ struct OwnershipMachine: Equatable, Sendable {
     return [.release, .setOwner(notice.handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)]
   }
 
+  private func isSameDevice(_ notice: Notice) -> Bool { notice.address ?? address == address }
+
+  /// All that was on its way has arrived: also what this gateway has published before, which is cleared, too.
+  private func settleOrphan() -> [Action] {
+    if let last, last.gateway != this { return [.leave(isSameDevice: isSameDevice(last))] }
+    if !isSettled { return [.clear] }
+    return last == nil ? [.cleared] : []
+  }
+
   /// The broker has cleared the `info`: the device was removed at its owner.
   private mutating func cleared() -> [Action] {
-    if isOrphan { return isSettled ? [.cleared] : [] }
     switch owner {
     // By another gateway that did not know of this one.
     case .this: return [.publish]
@@ -155,13 +171,12 @@ struct OwnershipMachine: Equatable, Sendable {
   /// another gateway took the device over. Also of an id that the device had in an earlier run.
   /// - Parameter notice: nil: of another device.
   private mutating func receivedOwn(_ notice: Notice?, _ here: Here) -> [Action] {
-    if isOrphan || notice == nil && isElsewhere { return [] }
+    if notice == nil && isElsewhere { return [] }
     let wasOwner = owner == .this
     owner = .this
     guard let notice else { return [] }
-    if wasOwner || !isSettled { return [.setOwner(notice.handover)] }
-    let isCurrent = notice.liveSince == here.onlineSince && notice.handover.revision >= here.revision
-    return [.setOwner(notice.handover), isCurrent ? .publishAvailability : .publish]
+    if wasOwner { return [.setOwner(notice.handover)] }
+    return [.setOwner(notice.handover), here.isUpToDate ? .publishAvailability : .publish]
   }
 
   /// Another gateway uses this id for another device. Of two that are online the earlier one keeps it.
