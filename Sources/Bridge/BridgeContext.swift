@@ -89,7 +89,7 @@ extension MQTTOptions {
   /// The configured broker and credentials.
   package init(_ mqtt: Configuration.MQTT, clientID: String, will: MQTTMessage?) {
     self.init(
-      host: mqtt.host, port: UInt16(clamping: mqtt.port),
+      mqtt.brokers.map { MQTTBroker(host: $0.host, port: UInt16(clamping: $0.port)) },
       protocolVersion: mqtt.protocolVersion == .v5 ? .v5 : .v311, clientID: clientID,
       username: mqtt.username, password: mqtt.password.map { String(decoding: $0, as: UTF8.self) },
       tls: mqtt.tls.map { TLS(caFile: $0.caFile, certFile: $0.certFile, keyFile: $0.keyFile) }, will: will)

@@ -1,7 +1,7 @@
 import EventLoop
 import Log
 
-/// A client of one broker, which reconnects automatically and queues messages meanwhile.
+/// A client of a broker, or of a cluster of them, which reconnects automatically and queues messages meanwhile.
 ///
 /// Subscriptions and messages belong to the client, not to a connection: every new connection begins with the
 /// subscriptions, then all retained state, then the waiting messages. Publishing and subscribing are synchronous calls,
@@ -11,8 +11,12 @@ public actor MQTTClient: IterationEndHandler {
   /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  /// Of the current or next attempt to connect.
-  private var dialling: Dialling
+  private let options: MQTTOptions
+  /// For each broker.
+  private var diallings: [Dialling]
+  /// Of the current or last attempt to connect.
+  public private(set) var broker: MQTTBroker
+  private var isProbing = false
   private let log: MQTTLog
   private var handler: (@Sendable (MQTTEvent) -> Void)?
 
@@ -34,14 +38,14 @@ public actor MQTTClient: IterationEndHandler {
   ///   - loop: the executor of the client, and of its callers.
   ///   - log: called on the loop; must not call the client.
   public init(options: MQTTOptions, loop: EventLoop, log: @escaping MQTTLog = MQTTClient.standardLog) {
-    dialling = Dialling(options: options, takesSecondFamily: false)
+    self.options = options
+    diallings = options.brokers.map { Dialling(options, $0) }
+    broker = options.brokers[0]
     self.loop = loop
     self.log = log
-    link = BrokerLink(
-      connectTimeout: options.connectTimeout, backOff: options.backOff, refusalBackOff: options.refusalBackOff
-    )
+    link = BrokerLink(options)
     outbox = Outbox(limits: options.outbox)
-    outages = OutageLog(options)
+    outages = OutageLog(options.brokers)
   }
 
   /// The socket of the current attempt or connection, and its send schedule.
@@ -49,8 +53,6 @@ public actor MQTTClient: IterationEndHandler {
     let socket: BrokerSocket
     var schedule: SendSchedule
   }
-
-  private var options: MQTTOptions { dialling.options }
 
   /// Sets the handler of events, called synchronously on the loop, but never during a call of ``publish(_:isUrgent:)`` or
   /// a similar method. It may call the client.
@@ -278,16 +280,17 @@ public actor MQTTClient: IterationEndHandler {
     for action in actions {
       switch action {
       case .dial: dial()
+      case .probe: probe()
       case .setTimer(let duration): setTimer(duration)
       case .cancelTimer: timer?.cancel()
       case .begin: sendSubscriptions(subscriptions.all)
       case .drop: drop()
       case .disconnect: connection?.socket.disconnect()
       case .reportFailure(let error, let delay):
-        write(outages.failed(error, retryIn: delay))
+        write(outages.failed(error, at: broker, retryIn: delay))
         handler?(.connectFailed(error))
       case .reportLoss(let error, let delay):
-        write(outages.failed(error, retryIn: delay))
+        write(outages.failed(error, at: broker, retryIn: delay))
         handler?(.disconnected(error))
       case .reportEnd: handler?(.disconnected(nil))
       case .finish:
@@ -306,17 +309,53 @@ public actor MQTTClient: IterationEndHandler {
 
   private func timeout() {
     let phase = connection?.socket.phase ?? .lookUp
+    if phase == .connect { diallings[link.choice.index].takesSecondFamily.toggle() }
     perform(link.timeout(in: phase, at: .now, jitter: options.jitter()))
-    if phase == .connect { dialling.takesSecondFamily.toggle() }
   }
 
   private func dial() {
-    loop.task(of: self) { [dialling] client in
+    let dialling = diallings[link.choice.index]
+    broker = dialling.broker
+    loop.task(of: self) { client in
       switch await EventLoop.blocking({ dialling() }) {
       case .success(let handle): client.dialled(handle)
       case .failure(let error): client.failed(error)
       }
     }
+  }
+
+  /// Without the will, as this connection is ended at once.
+  private func probe() {
+    guard !isProbing else { return }
+    isProbing = true
+    var options = options
+    options.brokers = [options.brokers[0]]
+    options.will = nil
+    options.clientID += "-probe"
+    loop.task(of: self) { [options] client in
+      let isWell = await Self.isAccepted(options, client.loop)
+      client.isProbing = false
+      let actions = client.link.probed(isWell: isWell, at: .now)
+      if !actions.isEmpty { client.log(.notice, "going back to \(options.brokers[0])") }
+      client.perform(actions)
+    }
+  }
+
+  /// Whether a broker accepts a connection.
+  private static func isAccepted(_ options: MQTTOptions, _ loop: EventLoop) async -> Bool {
+    let client = MQTTClient(options: options, loop: loop) { _, _ in }
+    let isAccepted = Waiter<Bool>()
+    await client.setHandler { event in
+      switch event {
+      case .connected: isAccepted.resume(.success(true))
+      case .connectFailed: isAccepted.resume(.success(false))
+      case .disconnected, .undelivered, .completed, .message, .subscriptionRefused, .publicationRefused: break
+      }
+    }
+    loop.task(of: client) { try? await $0.run() }
+    let result = try? await isAccepted.value()
+    await client.stop(deadline: .seconds(1))
+    return result ?? false
   }
 
   private func dialled(_ handle: MosquittoHandle) {
@@ -332,7 +371,7 @@ public actor MQTTClient: IterationEndHandler {
   }
 
   private func failed(_ error: MQTTError) {
-    if case .unreachable = error { dialling.takesSecondFamily.toggle() }
+    if case .unreachable = error { diallings[link.choice.index].takesSecondFamily.toggle() }
     perform(link.failed(error, at: .now, jitter: options.jitter()))
   }
 
@@ -377,7 +416,7 @@ public actor MQTTClient: IterationEndHandler {
         window: min(options.outbox.inFlight, Int(connection.receiveMaximum)),
         maximumQoS: connection.maximumQoS, maximumPacketSize: connection.maximumPacketSize.map { Int($0) },
         hasProperties: options.protocolVersion == .v5))
-    write(outages.connected())
+    write(outages.connected(to: broker))
     if !connection.retainAvailable {
       log(
         .warning,
