@@ -48,6 +48,7 @@ import Testing
       bluetooth.adapter         –                    default
       bluetooth.links           7                    default
       mqtt.host                 broker.example       config.json
+      mqtt.hosts                –                    default
       mqtt.port                 1883                 default
       mqtt.protocol             5                    default
       mqtt.username             –                    default
