@@ -73,6 +73,10 @@ extension MQTTOptions {
     // Far above any valid command, so that one that is too long gets a reply.
     maximumIncomingPacket = 2 << 20
     awaitsAdmission = true
+    // A barrier with a number that no other has.
+    probe = MQTTMessage(
+      topic: topics.bridgeRequest(Verb.health.rawValue), payload: Admission.barrier(0, of: run),
+      qos: .atLeastOnce)
     if let file = configuration.mqtt.passwordFile {
       readPassword = { () throws(MQTTError) -> String in try Self.password(in: file) }
     }

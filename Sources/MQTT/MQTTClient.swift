@@ -16,7 +16,8 @@ public actor MQTTClient: IterationEndHandler {
   private var diallings: [Dialling]
   /// Of the current or last attempt to connect.
   public private(set) var broker: MQTTBroker
-  private var isProbing = false
+  /// Of the probe that runs: whether the first broker is well.
+  private var probing: Waiter<Bool>?
   private let log: MQTTLog
   private var handler: (@Sendable (MQTTEvent) -> Void)?
 
@@ -324,38 +325,36 @@ public actor MQTTClient: IterationEndHandler {
     }
   }
 
-  /// Without the will, as this connection is ended at once.
+  /// Connects to the first broker, without the will, as that connection is ended at once.
   private func probe() {
-    guard !isProbing else { return }
-    isProbing = true
+    guard probing == nil else { return }
     var options = options
     options.brokers = [options.brokers[0]]
     options.will = nil
     options.clientID += "-probe"
-    loop.task(of: self) { [options] client in
-      let isWell = await Self.isAccepted(options, client.loop)
-      client.isProbing = false
-      let actions = client.link.probed(isWell: isWell, at: .now)
-      if !actions.isEmpty { client.log(.notice, "going back to \(options.brokers[0])") }
-      client.perform(actions)
-    }
-  }
-
-  /// Whether a broker accepts a connection.
-  private static func isAccepted(_ options: MQTTOptions, _ loop: EventLoop) async -> Bool {
-    let client = MQTTClient(options: options, loop: loop) { _, _ in }
-    let isAccepted = Waiter<Bool>()
-    await client.setHandler { event in
-      switch event {
-      case .connected: isAccepted.resume(.success(true))
-      case .connectFailed: isAccepted.resume(.success(false))
-      case .disconnected, .undelivered, .completed, .message, .subscriptionRefused, .publicationRefused: break
+    let isWell = Waiter<Bool>()
+    probing = isWell
+    let probe = MQTTClient(options: options, loop: loop) { _, _ in }
+    probe.assumeIsolated { [message = options.probe] probe in
+      if let message { probe.publish(message) }
+      probe.setHandler { event in
+        switch event {
+        case .connected: if message == nil { isWell.resume(.success(true)) }
+        case .connectFailed: isWell.resume(.success(false))
+        case .disconnected, .undelivered, .completed, .message, .subscriptionRefused, .publicationRefused:
+          break
+        }
       }
     }
-    loop.task(of: client) { try? await $0.run() }
-    let result = try? await isAccepted.value()
-    await client.stop(deadline: .seconds(1))
-    return result ?? false
+    loop.timer(after: options.connectTimeout) { isWell.resume(.success(false)) }
+    loop.task(of: probe) { try? await $0.run() }
+    loop.task(of: self) { [broker = options.brokers[0]] client in
+      let actions = client.link.probed(isWell: (try? await isWell.value()) ?? false, at: .now)
+      client.probing = nil
+      await probe.stop(deadline: .seconds(1))
+      if !actions.isEmpty { client.log(.notice, "going back to \(broker)") }
+      client.perform(actions)
+    }
   }
 
   private func dialled(_ handle: MosquittoHandle) {
@@ -440,7 +439,15 @@ public actor MQTTClient: IterationEndHandler {
       for (filter, reason) in subscriptions.acknowledged(packet, reasons) { acknowledged(filter, reason) }
     }
     report()
-    for message in events.messages { handler?(.message(message)) }
+    for message in events.messages {
+      if let probing, let probe = options.probe, probe.topic == message.topic,
+        probe.payload == message.payload
+      {
+        probing.resume(.success(true))
+      } else {
+        handler?(.message(message))
+      }
+    }
   }
 
   private func acknowledged(_ filter: TopicFilter, _ reason: Int32) {

@@ -65,6 +65,10 @@ public struct MQTTOptions: Sendable {
   public var backOff = BackOff(first: .seconds(1), longest: .seconds(4), spread: 1)
   /// Between attempts if the broker rejects the connection, or the configuration is wrong.
   var refusalBackOff = BackOff(first: .seconds(1), longest: .seconds(30), spread: 1)
+  /// The first of several brokers is well if this message, published there, arrives by the connection to the one that is
+  /// used: a node that is cut off from its cluster accepts connections too. To be subscribed to; nil: if it accepts a
+  /// connection.
+  public var probe: MQTTMessage?
   /// While another broker than the first is used: how often the first is tried, and how long it must be well to be used
   /// again.
   var probeInterval: Duration = .seconds(15)
