@@ -116,7 +116,7 @@ class World:
     def start_broker(self):
         (self.folder / "mosquitto.conf").write_text(
             f"listener {self.port} 127.0.0.1\nallow_anonymous true\npersistence false\nlog_dest stderr\n"
-            "max_queued_messages 100000\nlog_timestamp_format %s\n")
+            "log_timestamp_format %s\n")
         self.broker = self.start("broker", "mosquitto", "-c", str(self.folder / "mosquitto.conf"))
         self.wait("mosquitto", 10, self.is_listening)
 
@@ -143,10 +143,14 @@ class World:
         (folder / "config.json").write_text(
             '{"gateway":{"id":"g%d"},"bluetooth":{"links":64},"mqtt":{"host":"127.0.0.1","port":%d}}'
             % (number, self.port))
-        self.gateways.append(self.start(
+        self.gateways.append(self.run_gateway(number))
+
+    def run_gateway(self, number):
+        folder = self.folder / f"gateway-{number}"
+        return self.start(
             f"gateway-{number}", str(BIN / "microbit-gateway"), "run", "--config", str(folder / "config.json"),
-            environment={"DBUS_SYSTEM_BUS_ADDRESS": bus, "STATE_DIRECTORY": str(folder / "state"),
-                         "RUNTIME_DIRECTORY": str(folder)}))
+            environment={"DBUS_SYSTEM_BUS_ADDRESS": f"unix:path={folder}/bus", "STATE_DIRECTORY": str(folder / "state"),
+                         "RUNTIME_DIRECTORY": str(folder)})
 
     def end(self):
         for child in reversed(self.children):
@@ -157,6 +161,11 @@ class World:
 
 def seconds_of_cpu(process):
     return int(Path(f"/proc/{process.pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def mebibytes(process):
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
 
 
 def bytes_received(process):
@@ -191,10 +200,28 @@ def steady(world, count):
     rate = len([1 for message in client.messages if not message[3]]) / span
     print(
         f"| {count} | {count * MICROBITS} | {rate:.0f} | {(seconds_of_cpu(first) - cpu) / span * 100:.2f} % "
-        f"| {(bytes_received(first) - received) / span:.0f} | {(seconds_of_cpu(world.broker) - broker) / span * 100:.1f} % |",
+        f"| {mebibytes(first):.1f} MiB | {(bytes_received(first) - received) / span:.0f} "
+        f"| {(seconds_of_cpu(world.broker) - broker) / span * 100:.1f} % | {mebibytes(world.broker):.1f} MiB "
+        f"| {start_again(world)} |",
         flush=True)
     client.close()
     return rate
+
+
+def start_again(world):
+    """The first gateway is started again: when its micro:bits are online, and what it has received by then."""
+    world.gateways[0].terminate()
+    world.gateways[0].wait()
+    client = Client(world.port, "microbit/+/availability")
+    time.sleep(1)
+    own = {topic for _, topic, _, _, text in client.messages if text == b"offline"}
+    client.messages.clear()
+    begin = time.monotonic()
+    world.gateways[0] = world.run_gateway(1)
+    world.wait("the first gateway", 60, lambda: own <= online(client.messages))
+    end = max(message[0] for message in client.messages if message[1] in own and message[4] == b"online")
+    client.close()
+    return f"{end - begin:.1f} s, {bytes_received(world.gateways[0]) / 1024:.0f} KiB"
 
 
 def retained(world):
@@ -248,6 +275,8 @@ def restart(world, kept, rate):
     print(f"- gateways that connect in each second: {[connected[n] for n in range(max(connected, default=0) + 1)]}")
     print(f"- messages in each second: {[times.get(n, 0) for n in range(int(end) + 1)]}, before: {rate:.0f}")
     work = [seconds_of_cpu(gateway) - before for gateway, before in cpu]
+    dropped = (world.folder / "broker.log").read_text().count("being dropped")
+    print(f"- the broker has dropped messages for clients: {dropped}")
     print(f"- CPU of a gateway: {sum(work) / len(work):.2f} s, of the broker: {seconds_of_cpu(world.broker):.2f} s")
     client.close()
 
@@ -260,8 +289,9 @@ def main():
         world.start_broker()
         watcher = Client(world.port, "microbit/+/availability", "homeassistant/device/+/config")
         print(f"{MICROBITS} micro:bits for each gateway, a temperature every {PERIOD} ms\n")
-        print("| Gateways | micro:bits | messages/s | CPU of the first gateway | bytes/s it receives | CPU of the broker |")
-        print("|-|-|-|-|-|-|")
+        print("| Gateways | micro:bits | messages/s | CPU of the first gateway | its memory | bytes/s it receives "
+                  "| CPU of the broker | its memory | the first gateway is started again: online, received |")
+        print("|-|-|-|-|-|-|-|-|-|")
         rate = 0
         for count in COUNTS:
             while len(world.gateways) < count:
