@@ -158,7 +158,7 @@ public actor MQTTClient: IterationEndHandler {
     }
   }
 
-  /// Subscribes with QoS 1, now and on every new connection.
+  /// Subscribes with QoS 1 if the options do not say otherwise, now and on every new connection.
   public nonisolated func subscribe(_ filters: [TopicFilter], options: SubscribeOptions = []) {
     loop.enter(self, (filters: filters, options: options)) { client, new in
       client.sendSubscriptions(client.subscriptions.add(new.filters, new.options))

@@ -54,6 +54,7 @@ struct EjabberdClusterTests {
       try await isAt(nodes[1], one, by: three, after: mark)
       try await cluster.move(from: one, to: two)
       try await three.waitForOwner("two", of: Cluster.id, after: mark)
+      try await three.moreReadings(Self.id(0), 400)
 
       // It returns, and a minute later the gateway with it.
       mark = try three.observer.mark
@@ -73,6 +74,7 @@ struct EjabberdClusterTests {
       try #require(try two.lines(with: "going back").isEmpty)
       mark = try three.observer.mark
       try await nodes[1].kill()
+      try await three.moreReadings(Self.id(1), 400)
       try await nodes[1].start()
       try await isAt(nodes[1], two, by: three, after: mark)
 

@@ -52,7 +52,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   }
 
   /// Asks the broker for the devices that an earlier run has published: the state database may be lost, or older.
-  func start() { context.mqtt.subscribe([context.topics.deviceInfos]) }
+  func start() { context.mqtt.subscribe([context.topics.deviceInfos], options: .atMostOnce) }
 
   var isAdmitted: Bool { idGuard.state == .admitted }
   /// Whether another gateway has the id.
