@@ -24,7 +24,9 @@ extension DeviceDescription {
       "enabled": .bool(isEnabled),
       "rssi": rssi.map(JSONValue.integer),
       "last_connected": lastConnected.map { .string($0.description) },
-      "connected_since": isOnline && !isOnDemand ? lastConnected.map { .string($0.description) } : nil,
+      "connected_since": session == .live && !isOnDemand
+        ? lastConnected.map { .string($0.description) } : nil,
+      "turn": turn?.json,
       "offline_since": offlineSince.map { .string($0.description) },
       "desired": desired.isEmpty ? nil : .object(desired),
       "configured": configured.isEmpty ? nil : .array(configured.map(JSONValue.string)),
@@ -35,6 +37,12 @@ extension DeviceDescription {
       "firmware": firmware.map(JSONValue.string),
       "serial": serial.map(JSONValue.string),
     ]
+  }
+}
+
+extension LinkTurn {
+  fileprivate var json: JSONValue {
+    ["position": .integer(position), "next": next.map { .string($0.description) }]
   }
 }
 

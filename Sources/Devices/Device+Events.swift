@@ -61,6 +61,12 @@ extension Device {
     report(.availability)
   }
 
+  func setTurn(_ turn: LinkTurn?) {
+    guard description.turn?.isAbout(turn) != true, description.turn != turn else { return }
+    description.turn = turn
+    report(.description)
+  }
+
   private func learnOffered() {
     description.learn(
       offered: Set(channels.filter { $0.characteristic != nil }.map(\.property.name)))

@@ -13,6 +13,8 @@ The answer is its state after the operation.
                                       events_received. Of described ones: writes, by characteristic
   {"op":"unplug","adapter":1}         removes an adapter, as if a USB stick were unplugged; the answer is empty
   {"op":"refuse_scans"}               hci0 refuses to scan until it is reset; the answer is empty
+  {"op":"crowd","count":1000}         so many addresses advertise as micro:bits, with changing names, and accept no
+                                      connection; 0: no more; the answer is empty
   {"op":"until","state":{…},"within":S}  the same, as soon as the state has these values; an error after S seconds
   {"op":"temperature","value":25}     in whole °C, from the next sample on
   {"op":"button","button":"a","v":1}  0: released, 1: pressed, 2: held; notified if it is another value
@@ -53,7 +55,7 @@ import json
 
 from described import Described, WeatherStation
 from peripherals import Microbit, Stranger
-from radio import Adapter, Air, Vhci, log
+from radio import Adapter, Air, Crowd, Vhci, log
 from services import SERVICES
 
 
@@ -147,7 +149,10 @@ async def main():
     for peripheral in microbits + others + strangers:
         await peripheral.start()
 
+    crowd = None
+
     async def answer(request):
+        nonlocal crowd
         if request["op"] == "list":
             kinds = {"microbits": microbits, "others": others, "strangers": strangers}
             return {kind: [p.state() for p in peripherals] for kind, peripherals in kinds.items()}
@@ -156,6 +161,11 @@ async def main():
             return {}
         if request["op"] == "refuse_scans":
             adapter.refuses_scans = True
+            return {}
+        if request["op"] == "crowd":
+            if crowd:
+                crowd.stop()
+            crowd = Crowd(adapter, request["count"], "BBC micro:bit [%s]") if request["count"] else None
             return {}
         return await operate((microbits + others)[request.get("i", 0)], request)
 

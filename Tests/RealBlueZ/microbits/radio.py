@@ -10,6 +10,7 @@ import random
 import time
 
 from bumble import hci, ll
+from bumble.core import AdvertisingData
 from bumble.controller import Controller, LegacyAdvertiser
 from bumble.link import LocalLink
 
@@ -256,6 +257,36 @@ class Adapter(LinkController):
                 event_type=kind, address_type=address.address_type, address=address, data=data, rssi=rssi
             )
             self.send_hci_packet(event([report]))
+
+
+class Crowd:
+    """Advertises once a second under each of many addresses, with another name each time. It accepts no connection."""
+
+    scan_response_data = b""
+
+    def __init__(self, adapter, count, name):
+        self.adapter = adapter
+        self.name = name
+        self.le_legacy_advertiser = self
+        self.addresses = [hci.Address.generate_static_address() for _ in range(count)]
+        for address in self.addresses:
+            adapter.deaf[bytes(address)] = lambda: True
+        self.next = asyncio.create_task(self.advertise())
+
+    async def advertise(self):
+        while True:
+            for address in self.addresses:
+                letters = "".join(random.choices("zvgptuoiea", k=5))
+                fields = [
+                    (AdvertisingData.FLAGS, bytes([0x06])),
+                    (AdvertisingData.COMPLETE_LOCAL_NAME, (self.name % letters).encode()),
+                ]
+                packet = ll.AdvInd(advertiser_address=address, data=bytes(AdvertisingData(fields)))
+                self.adapter.on_advertisement(packet, self)
+                await asyncio.sleep(1 / len(self.addresses))
+
+    def stop(self):
+        self.next.cancel()
 
 
 class Vhci:
