@@ -62,6 +62,13 @@ extension QoS {
   init(_ mqtt: Configuration.MQTT) { self = mqtt.qos == 0 ? .atMostOnce : .atLeastOnce }
 }
 
+extension Configuration.MQTT {
+  /// The brokers, in the order in which they are tried.
+  package var addresses: [MQTTBroker] {
+    brokers.map { MQTTBroker(host: $0.host, port: UInt16(clamping: $0.port)) }
+  }
+}
+
 extension MQTTOptions {
   init(_ configuration: Configuration, id: GatewayID, run: RunID, topics: TopicMap) {
     // With the run: a broker disconnects the older of two clients with the same id, and two gateways with one id would
@@ -93,8 +100,7 @@ extension MQTTOptions {
   /// The configured broker and credentials.
   package init(_ mqtt: Configuration.MQTT, clientID: String, will: MQTTMessage?) {
     self.init(
-      mqtt.brokers.map { MQTTBroker(host: $0.host, port: UInt16(clamping: $0.port)) },
-      protocolVersion: mqtt.protocolVersion == .v5 ? .v5 : .v311, clientID: clientID,
+      mqtt.addresses, protocolVersion: mqtt.protocolVersion == .v5 ? .v5 : .v311, clientID: clientID,
       username: mqtt.username, password: mqtt.password.map { String(decoding: $0, as: UTF8.self) },
       tls: mqtt.tls.map { TLS(caFile: $0.caFile, certFile: $0.certFile, keyFile: $0.keyFile) }, will: will)
   }

@@ -30,7 +30,7 @@ package final class BridgeReport: @unchecked Sendable {
     self.context = context
     area = configuration.gateway.area
     broker = BridgeInfo.Broker(
-      address: context.mqtt.assumeIsolated { $0.broker },
+      address: configuration.mqtt.addresses[0],
       protocolVersion: configuration.mqtt.protocolVersion.rawValue)
   }
 

@@ -21,7 +21,7 @@ struct BrokersCheck {
     self.configuration = configuration
     self.gateway = gateway
     self.loop = loop
-    brokers = MQTTOptions(configuration.mqtt, clientID: "", will: nil).brokers
+    brokers = configuration.mqtt.addresses
   }
 
   /// Takes at most about 20 s for each broker.
