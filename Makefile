@@ -1,7 +1,7 @@
 # Thin on purpose: each target calls one script or one SwiftPM command. `make` alone lists them.
 .DEFAULT_GOAL := help
 .PHONY: help demo build test lint test-bluez test-brokers test-homeassistant test-debian13 deb test-deb bench \
-  soak fuzz sanitize clean
+  scale soak fuzz sanitize clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\): ## /\1|/p' Makefile | while IFS='|' read -r target what; do printf '  make %-18s %s\n' "$$target" "$$what"; done
@@ -21,7 +21,7 @@ lint: ## check the Swift sources' format
 test-bluez: ## the gateway against a real bluetoothd with virtual controllers
 	@scripts/build && GATEWAY=.build/release/microbit-gateway Tests/RealBlueZ/run
 
-test-brokers: ## the gateway with another broker: Debian's ejabberd
+test-brokers: ## the gateway with another broker: Debian's ejabberd, alone and as a cluster
 	@scripts/test-brokers
 
 test-homeassistant: ## the gateway together with a real Home Assistant (needs Python 3.13)
@@ -38,6 +38,9 @@ test-deb: ## install, set up, break, repair, upgrade and remove them in clean De
 
 bench: ## measure CPU, latency, memory and throughput, beside a C program
 	@scripts/bench
+
+scale: ## measure 40 gateways with 2,000 micro:bits at one broker
+	@scripts/scale
 
 soak: ## 100 virtual micro:bits and random faults for 20 minutes
 	@scripts/soak

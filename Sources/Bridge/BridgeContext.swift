@@ -62,6 +62,13 @@ extension QoS {
   init(_ mqtt: Configuration.MQTT) { self = mqtt.qos == 0 ? .atMostOnce : .atLeastOnce }
 }
 
+extension Configuration.MQTT {
+  /// The brokers, in the order in which they are tried.
+  package var addresses: [MQTTBroker] {
+    brokers.map { MQTTBroker(host: $0.host, port: UInt16(clamping: $0.port)) }
+  }
+}
+
 extension MQTTOptions {
   init(_ configuration: Configuration, id: GatewayID, run: RunID, topics: TopicMap) {
     // With the run: a broker disconnects the older of two clients with the same id, and two gateways with one id would
@@ -73,6 +80,10 @@ extension MQTTOptions {
     // Far above any valid command, so that one that is too long gets a reply.
     maximumIncomingPacket = 2 << 20
     awaitsAdmission = true
+    // A barrier with a number that no other has.
+    probe = MQTTMessage(
+      topic: topics.bridgeRequest(Verb.health.rawValue), payload: Admission.barrier(0, of: run),
+      qos: .atLeastOnce)
     if let file = configuration.mqtt.passwordFile {
       readPassword = { () throws(MQTTError) -> String in try Self.password(in: file) }
     }
@@ -89,8 +100,7 @@ extension MQTTOptions {
   /// The configured broker and credentials.
   package init(_ mqtt: Configuration.MQTT, clientID: String, will: MQTTMessage?) {
     self.init(
-      host: mqtt.host, port: UInt16(clamping: mqtt.port),
-      protocolVersion: mqtt.protocolVersion == .v5 ? .v5 : .v311, clientID: clientID,
+      mqtt.addresses, protocolVersion: mqtt.protocolVersion == .v5 ? .v5 : .v311, clientID: clientID,
       username: mqtt.username, password: mqtt.password.map { String(decoding: $0, as: UTF8.self) },
       tls: mqtt.tls.map { TLS(caFile: $0.caFile, certFile: $0.certFile, keyFile: $0.keyFile) }, will: will)
   }

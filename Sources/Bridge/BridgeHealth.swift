@@ -52,7 +52,7 @@ extension Bridge: RequestHost {
         .fault(
           .broker,
           "the running gateway is not connected to the broker" + (report.failure.map { ": \($0)" } ?? ""),
-          remedy: (report.failure?.hint(host: report.host, port: report.port).map { "\($0); " } ?? "")
+          remedy: (report.hint.map { "\($0); " } ?? "")
             + "if mqtt in config.json was changed: sudo systemctl restart microbit-gateway")
       ]
   }

@@ -2,13 +2,14 @@ import BlueZ
 import Devices
 import JSON
 import Log
+import MQTT
 
 /// The payload of `{base}/bridge/{gateway}/info`.
 struct BridgeInfo: Sendable {
   /// The connection to the broker.
   struct Broker: Sendable, Equatable {
-    let host: String
-    let port: Int
+    /// That is used, or was tried last.
+    var address: MQTTBroker
     /// `5` or `3.1.1`.
     let protocolVersion: String
     /// Nil while there is no connection.
@@ -105,7 +106,8 @@ extension CentralState {
 extension BridgeInfo.Broker {
   fileprivate var json: JSONValue {
     [
-      "host": .string(host), "port": .integer(port), "protocol": .string(protocolVersion),
+      "host": .string(address.host), "port": .integer(Int(address.port)),
+      "protocol": .string(protocolVersion),
       "connected": .bool(connectedSince != nil),
       "connected_since": connectedSince.map { .string($0.description) },
       "connects": .integer(Int(clamping: connects)),

@@ -30,7 +30,7 @@ package final class BridgeReport: @unchecked Sendable {
     self.context = context
     area = configuration.gateway.area
     broker = BridgeInfo.Broker(
-      host: configuration.mqtt.host, port: configuration.mqtt.port,
+      address: configuration.mqtt.addresses[0],
       protocolVersion: configuration.mqtt.protocolVersion.rawValue)
   }
 
@@ -48,10 +48,6 @@ package final class BridgeReport: @unchecked Sendable {
     }
   }
 
-  /// Of the broker, as configured.
-  var host: String { broker.host }
-  var port: Int { broker.port }
-
   /// Whether there is a connection to the broker.
   var isConnected: Bool { broker.connectedSince != nil }
 
@@ -60,10 +56,19 @@ package final class BridgeReport: @unchecked Sendable {
   /// Why there is none; nil as long as the first attempt has not ended.
   private(set) var failure: MQTTError?
 
-  func failed(_ error: MQTTError) { failure = error }
+  /// What to do about ``failure``, if that is known.
+  var hint: String? { failure?.hint(at: broker.address) }
+
+  func failed(_ error: MQTTError) {
+    failure = error
+    broker.address = address
+  }
+
+  private var address: MQTTBroker { context.mqtt.assumeIsolated { $0.broker } }
 
   func connected() {
     failure = nil
+    broker.address = address
     broker.connectedSince = .now
     broker.connects += 1
     changed()

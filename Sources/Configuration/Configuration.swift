@@ -77,10 +77,48 @@ extension Configuration {
       case v311 = "3.1.1"
     }
 
-    /// A name or an address of the broker's host.
-    package var host = "localhost"
-    /// The TCP port of the broker, 1…65535.
+    /// A broker: a name or an address of its host, and the TCP port; nil: ``port``.
+    package struct Host: Sendable, Equatable, CustomStringConvertible {
+      package let name: String
+      package let port: Int?
+
+      package init(_ name: String, port: Int? = nil) { (self.name, self.port) = (name, port) }
+
+      /// As in config.json: `broker`, `broker:8883`, `[::1]:8883`.
+      package var description: String {
+        port.map { name.contains(":") ? "[\(name)]:\($0)" : "\(name):\($0)" } ?? name
+      }
+    }
+
+    /// The key `host`: its default is equal to the same name given.
+    private struct GivenHost: Sendable, Equatable {
+      var name: String?
+      static func == (a: Self, b: Self) -> Bool { (a.name ?? "localhost") == (b.name ?? "localhost") }
+    }
+
+    private var given = GivenHost()
+    /// A name or an address of the broker's host, unless there are ``hosts``.
+    package var host: String {
+      get { given.name ?? "localhost" }
+      set { given.name = newValue }
+    }
+    var isHostGiven: Bool { given.name != nil }
+    /// The brokers of a cluster, in the order in which they are tried.
+    package var hosts: [Host]?
+    /// The TCP port of the brokers that have none of their own, 1…65535.
     package var port = 1883
+
+    /// At least one, each with its port.
+    package var brokers: [(host: String, port: Int)] {
+      (hosts ?? [Host(host)]).map { ($0.name, $0.port ?? port) }
+    }
+
+    /// The key `host`, which is left out where ``hosts`` is given.
+    var hostKey: String? {
+      get { hosts == nil ? host : nil }
+      set { given.name = newValue }
+    }
+
     /// The version of MQTT that is used.
     package var protocolVersion = ProtocolVersion.v5
     /// Nil: none.

@@ -52,7 +52,8 @@ extension Configuration.Bluetooth: ConfigurationSection {
 
 extension Configuration.MQTT: ConfigurationSection {
   package static let keys: [ConfigurationKey<Self>] = [
-    ConfigurationKey("host", \.host, .host),
+    ConfigurationKey("host", \.hostKey, .optional(.host)),
+    ConfigurationKey("hosts", \.hosts, .optional(.list(of: .hostAndPort, check: hostProblems))),
     ConfigurationKey("port", \.port, .integer(1...65535)),
     ConfigurationKey("protocol", \.protocolVersion, .choice),
     ConfigurationKey("username", \.username, .optional(.text(longest: 1024))),
@@ -64,8 +65,19 @@ extension Configuration.MQTT: ConfigurationSection {
   ]
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    guard passwordFile != nil, username == nil else { return [] }
-    return [path.key("password_file").error("a password needs a user name", hint: "add username")]
+    (!isHostGiven || hosts == nil
+      ? [] : [path.key("host").error("hosts is given as well", hint: "list it there, and leave this out")])
+      + (passwordFile == nil || username != nil
+        ? [] : [path.key("password_file").error("a password needs a user name", hint: "add username")])
+  }
+
+  private static func hostProblems(_ hosts: [Host], at path: ConfigurationPath) -> [ConfigurationError] {
+    guard (2...8).contains(hosts.count) else {
+      return [path.error("must have 2 to 8 brokers", hint: "for one there is host")]
+    }
+    return hosts.indices.filter { hosts[..<$0].contains(hosts[$0]) }.map {
+      path.index($0).error("\(hosts[$0]) is listed already")
+    }
   }
 }
 

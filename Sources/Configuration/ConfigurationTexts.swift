@@ -54,6 +54,42 @@ extension ConfigurationRule<BluetoothAddress> {
   }
 }
 
+extension ConfigurationRule<Configuration.MQTT.Host> {
+  /// A broker in a list: the port follows a colon, an IPv6 address with a port is in brackets.
+  static var hostAndPort: Self {
+    .text(
+      1...255,
+      pattern: #"^[^\s/:\[\]]+(:[0-9]+)?$|^\[[^\s/\[\]]+\]:[0-9]+$"#
+        + #"|^[^\s/\[\]]+:[^\s/\[\]]*:[^\s/\[\]]*$"#,
+      Configuration.MQTT.Host.init(parsing:), "a host name or address, with or without a port",
+      hint: "examples: broker-1.local, broker-2.local:8883, [fd00::1]:1883")
+  }
+}
+
+extension Configuration.MQTT.Host {
+  fileprivate init?(parsing text: String) {
+    if ConfigurationRule<String>.isIPv6(text) {
+      self.init(text)
+      return
+    }
+    let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+    let name = parts.dropLast(parts.count > 1 ? 1 : 0).joined(separator: ":")
+    let isBracketed = name.hasPrefix("[") && name.hasSuffix("]")
+    let host = isBracketed ? String(name.dropFirst().dropLast()) : name
+    guard isBracketed ? ConfigurationRule<String>.isIPv6(host) : Self.isName(host) else { return nil }
+    if parts.count == 1 {
+      self.init(host)
+      return
+    }
+    guard let port = UInt16(parts[parts.count - 1]), port > 0 else { return nil }
+    self.init(host, port: Int(port))
+  }
+
+  private static func isName(_ text: String) -> Bool {
+    !text.isEmpty && !text.contains { $0.isWhitespace || "/[]:".contains($0) }
+  }
+}
+
 extension ConfigurationRule<String> {
   /// The name of a device or of an area, for users.
   package static var label: Self { .text(longest: 128) }
@@ -92,7 +128,7 @@ extension ConfigurationRule<String> {
   }
 
   /// With or without the interface of a link-local one: `fe80::1%eth0`.
-  private static func isIPv6(_ text: String) -> Bool {
+  fileprivate static func isIPv6(_ text: String) -> Bool {
     let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
     var address = in6_addr()
     return inet_pton(AF_INET6, String(parts[0]), &address) == 1

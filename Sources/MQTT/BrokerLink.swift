@@ -28,6 +28,8 @@ struct BrokerLink {
   enum Action: Equatable {
     /// Resolve the host name and begin to connect: `dialled` or `failed` follows.
     case dial
+    /// Try whether the first broker accepts a connection: `probed` follows.
+    case probe
     /// Call `timeout` after this delay; replaces an earlier timer.
     case setTimer(Duration)
     case cancelTimer
@@ -54,17 +56,22 @@ struct BrokerLink {
   private(set) var state = State.idle
   /// Start of the current or last connection.
   private var connectedSince: Moment?
+  /// Which broker is used, or tried.
+  private(set) var choice: HostChoice
   private let connectTimeout: Duration
+  private let probeInterval: Duration
   private var backOff: BackOff
   /// After errors that need a change of the configuration or of the broker.
   private var refusalBackOff: BackOff
   /// Asked to stop during an attempt, while messages are queued.
   private var isStopping = false
 
-  init(connectTimeout: Duration, backOff: BackOff, refusalBackOff: BackOff) {
-    self.connectTimeout = connectTimeout
-    self.backOff = backOff
-    self.refusalBackOff = refusalBackOff
+  init(_ options: MQTTOptions) {
+    choice = HostChoice(count: options.brokers.count, returnAfter: options.returnAfter)
+    connectTimeout = options.connectTimeout
+    probeInterval = options.probeInterval
+    backOff = options.backOff
+    refusalBackOff = options.refusalBackOff
   }
 
   /// Whether packets can be sent.
@@ -95,7 +102,7 @@ struct BrokerLink {
     }
     state = .connected
     connectedSince = now
-    return [.cancelTimer, .begin]
+    return [choice.probesFirst ? .setTimer(probeInterval) : .cancelTimer, .begin]
   }
 
   /// The attempt has failed, or the connection has ended.
@@ -104,12 +111,15 @@ struct BrokerLink {
     case .dialling, .handshaking:
       if isStopping { return finish() }
       state = .waiting
-      let delay = delay(after: error, jitter)
+      let delay = choice.failed() ? .zero : delay(after: error, jitter)
       return [.drop, .setTimer(delay), .reportFailure(error, retryIn: delay)]
     case .connected:
       if let since = connectedSince, since.duration(to: now) >= Self.stableAfter {
         backOff.reset()
         refusalBackOff.reset()
+        choice.ended()
+      } else {
+        _ = choice.failed()
       }
       state = .waiting
       let delay = delay(after: error, jitter)
@@ -139,7 +149,10 @@ struct BrokerLink {
     case .flushing, .disconnecting:
       // Without DISCONNECT if messages are left, so that the broker publishes the will.
       return finish()
-    case .idle, .connected, .stopped:
+    case .connected:
+      // Spread, so that the gateways of a broker do not all leave it at once.
+      return [.setTimer(probeInterval * (0.75 + jitter / 2)), .probe]
+    case .idle, .stopped:
       return []
     }
   }
@@ -149,6 +162,12 @@ struct BrokerLink {
     guard state == .connected else { return [] }
     state = .pausing(for: delay)
     return [.setTimer(Self.disconnectTimeout), .disconnect]
+  }
+
+  /// The first broker has accepted a connection, or has not.
+  mutating func probed(isWell: Bool, at now: Moment) -> [Action] {
+    guard state == .connected, choice.probed(isWell: isWell, at: now) else { return [] }
+    return reconnect(after: .zero)
   }
 
   /// Stops within `deadline`; `isWaiting`: messages are queued.

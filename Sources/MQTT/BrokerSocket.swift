@@ -70,7 +70,8 @@ final class BrokerSocket: @unchecked Sendable {
   /// Returns the packet identifier.
   func subscribe(_ request: Subscriptions.Request) throws(MQTTError) -> Int32 {
     // libmosquitto would send the options with 3.1.1 too, where the bits are reserved (3.8.3).
-    try handle.subscribe(request.filters, version == .v5 ? request.options : [])
+    try handle.subscribe(
+      request.filters, version == .v5 ? request.options : request.options.intersection(.atMostOnce))
   }
 
   /// Sends DISCONNECT; `activity` is called when the connection is closed.

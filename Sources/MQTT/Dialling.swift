@@ -5,9 +5,15 @@ import Synchronization
 /// The blocking part of an attempt to connect: reads the password and the certificate files, and resolves the host name.
 struct Dialling: Sendable {
   private(set) var options: MQTTOptions
+  let broker: MQTTBroker
   /// For a host with both IPv4 and IPv6 addresses, use the second family: libmosquitto only tries the first address
   /// completely, and the broker may only listen on the other one.
-  var takesSecondFamily: Bool
+  var takesSecondFamily = false
+
+  init(_ options: MQTTOptions, _ broker: MQTTBroker) {
+    self.options = options
+    self.broker = broker
+  }
 
   /// Blocks. The returned handle has a socket that is connecting.
   func callAsFunction() -> Result<MosquittoHandle, MQTTError> {
@@ -43,7 +49,7 @@ struct Dialling: Sendable {
     if takesSecondFamily, families.count > 1 { bindAddress = families[1] == AF_INET ? "0.0.0.0" : "::" }
     let keepAlive = Int32(clamping: max(5, min(65535, options.keepAlive.components.seconds)))
     try handle.connect(
-      host: options.host, port: options.port, keepAlive: keepAlive, bindAddress: bindAddress,
+      host: broker.host, port: broker.port, keepAlive: keepAlive, bindAddress: bindAddress,
       version: options.protocolVersion)
   }
 
@@ -67,9 +73,9 @@ struct Dialling: Sendable {
     hints.ai_family = AF_UNSPEC
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
     var list: UnsafeMutablePointer<addrinfo>?
-    let failure = getaddrinfo(options.host, nil, &hints, &list)
+    let failure = getaddrinfo(broker.host, nil, &hints, &list)
     guard failure == 0 else {
-      throw .lookUpFailed(host: options.host, reason: String(cString: gai_strerror(failure)))
+      throw .lookUpFailed(host: broker.host, reason: String(cString: gai_strerror(failure)))
     }
     var families: [Int32] = []
     var next = list
@@ -84,15 +90,15 @@ struct Dialling: Sendable {
   /// Rejects what C strings would truncate, or libmosquitto would reject without a reason.
   private func checkOptions() throws(MQTTError) {
     let texts = [
-      ("host", options.host), ("client id", options.clientID), ("user name", options.username ?? ""),
+      ("host", broker.host), ("client id", options.clientID), ("user name", options.username ?? ""),
       ("password", options.password ?? ""),
     ]
     for (name, text) in texts {
       if text.utf8.contains(0) { throw .invalidOption("the \(name) contains NUL") }
       if text.utf8.count > 65535 { throw .invalidOption("the \(name) is longer than 65535 bytes") }
     }
-    if options.host.isEmpty { throw .invalidOption("the host is empty") }
-    if options.port == 0 { throw .invalidOption("the port is 0") }
+    if broker.host.isEmpty { throw .invalidOption("the host is empty") }
+    if broker.port == 0 { throw .invalidOption("the port is 0") }
     if options.protocolVersion == .v311, options.password != nil, options.username == nil {
       throw .invalidOption("MQTT 3.1.1 allows no password without a user name")
     }

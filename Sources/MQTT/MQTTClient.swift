@@ -1,7 +1,7 @@
 import EventLoop
 import Log
 
-/// A client of one broker, which reconnects automatically and queues messages meanwhile.
+/// A client of a broker, or of a cluster of them, which reconnects automatically and queues messages meanwhile.
 ///
 /// Subscriptions and messages belong to the client, not to a connection: every new connection begins with the
 /// subscriptions, then all retained state, then the waiting messages. Publishing and subscribing are synchronous calls,
@@ -11,8 +11,13 @@ public actor MQTTClient: IterationEndHandler {
   /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  /// Of the current or next attempt to connect.
-  private var dialling: Dialling
+  private let options: MQTTOptions
+  /// For each broker.
+  private var diallings: [Dialling]
+  /// Of the current or last attempt to connect.
+  public private(set) var broker: MQTTBroker
+  /// Of the probe that runs: whether the first broker is well.
+  private var probing: Waiter<Bool>?
   private let log: MQTTLog
   private var handler: (@Sendable (MQTTEvent) -> Void)?
 
@@ -34,14 +39,14 @@ public actor MQTTClient: IterationEndHandler {
   ///   - loop: the executor of the client, and of its callers.
   ///   - log: called on the loop; must not call the client.
   public init(options: MQTTOptions, loop: EventLoop, log: @escaping MQTTLog = MQTTClient.standardLog) {
-    dialling = Dialling(options: options, takesSecondFamily: false)
+    self.options = options
+    diallings = options.brokers.map { Dialling(options, $0) }
+    broker = options.brokers[0]
     self.loop = loop
     self.log = log
-    link = BrokerLink(
-      connectTimeout: options.connectTimeout, backOff: options.backOff, refusalBackOff: options.refusalBackOff
-    )
+    link = BrokerLink(options)
     outbox = Outbox(limits: options.outbox)
-    outages = OutageLog(options)
+    outages = OutageLog(options.brokers)
   }
 
   /// The socket of the current attempt or connection, and its send schedule.
@@ -49,8 +54,6 @@ public actor MQTTClient: IterationEndHandler {
     let socket: BrokerSocket
     var schedule: SendSchedule
   }
-
-  private var options: MQTTOptions { dialling.options }
 
   /// Sets the handler of events, called synchronously on the loop, but never during a call of ``publish(_:isUrgent:)`` or
   /// a similar method. It may call the client.
@@ -155,7 +158,7 @@ public actor MQTTClient: IterationEndHandler {
     }
   }
 
-  /// Subscribes with QoS 1, now and on every new connection.
+  /// Subscribes with QoS 1 if the options do not say otherwise, now and on every new connection.
   public nonisolated func subscribe(_ filters: [TopicFilter], options: SubscribeOptions = []) {
     loop.enter(self, (filters: filters, options: options)) { client, new in
       client.sendSubscriptions(client.subscriptions.add(new.filters, new.options))
@@ -278,16 +281,17 @@ public actor MQTTClient: IterationEndHandler {
     for action in actions {
       switch action {
       case .dial: dial()
+      case .probe: probe()
       case .setTimer(let duration): setTimer(duration)
       case .cancelTimer: timer?.cancel()
       case .begin: sendSubscriptions(subscriptions.all)
       case .drop: drop()
       case .disconnect: connection?.socket.disconnect()
       case .reportFailure(let error, let delay):
-        write(outages.failed(error, retryIn: delay))
+        write(outages.failed(error, at: broker, retryIn: delay))
         handler?(.connectFailed(error))
       case .reportLoss(let error, let delay):
-        write(outages.failed(error, retryIn: delay))
+        write(outages.failed(error, at: broker, retryIn: delay))
         handler?(.disconnected(error))
       case .reportEnd: handler?(.disconnected(nil))
       case .finish:
@@ -306,16 +310,50 @@ public actor MQTTClient: IterationEndHandler {
 
   private func timeout() {
     let phase = connection?.socket.phase ?? .lookUp
+    if phase == .connect { diallings[link.choice.index].takesSecondFamily.toggle() }
     perform(link.timeout(in: phase, at: .now, jitter: options.jitter()))
-    if phase == .connect { dialling.takesSecondFamily.toggle() }
   }
 
   private func dial() {
-    loop.task(of: self) { [dialling] client in
+    let dialling = diallings[link.choice.index]
+    broker = dialling.broker
+    loop.task(of: self) { client in
       switch await EventLoop.blocking({ dialling() }) {
       case .success(let handle): client.dialled(handle)
       case .failure(let error): client.failed(error)
       }
+    }
+  }
+
+  /// Connects to the first broker, without the will, as that connection is ended at once.
+  private func probe() {
+    guard probing == nil else { return }
+    var options = options
+    options.brokers = [options.brokers[0]]
+    options.will = nil
+    options.clientID += "-probe"
+    let isWell = Waiter<Bool>()
+    probing = isWell
+    let probe = MQTTClient(options: options, loop: loop) { _, _ in }
+    probe.assumeIsolated { [message = options.probe] probe in
+      if let message { probe.publish(message) }
+      probe.setHandler { event in
+        switch event {
+        case .connected: if message == nil { isWell.resume(.success(true)) }
+        case .connectFailed: isWell.resume(.success(false))
+        case .disconnected, .undelivered, .completed, .message, .subscriptionRefused, .publicationRefused:
+          break
+        }
+      }
+    }
+    loop.timer(after: options.connectTimeout) { isWell.resume(.success(false)) }
+    loop.task(of: probe) { try? await $0.run() }
+    loop.task(of: self) { [broker = options.brokers[0]] client in
+      let actions = client.link.probed(isWell: (try? await isWell.value()) ?? false, at: .now)
+      client.probing = nil
+      await probe.stop(deadline: .seconds(1))
+      if !actions.isEmpty { client.log(.notice, "going back to \(broker)") }
+      client.perform(actions)
     }
   }
 
@@ -332,7 +370,7 @@ public actor MQTTClient: IterationEndHandler {
   }
 
   private func failed(_ error: MQTTError) {
-    if case .unreachable = error { dialling.takesSecondFamily.toggle() }
+    if case .unreachable = error { diallings[link.choice.index].takesSecondFamily.toggle() }
     perform(link.failed(error, at: .now, jitter: options.jitter()))
   }
 
@@ -377,7 +415,7 @@ public actor MQTTClient: IterationEndHandler {
         window: min(options.outbox.inFlight, Int(connection.receiveMaximum)),
         maximumQoS: connection.maximumQoS, maximumPacketSize: connection.maximumPacketSize.map { Int($0) },
         hasProperties: options.protocolVersion == .v5))
-    write(outages.connected())
+    write(outages.connected(to: broker))
     if !connection.retainAvailable {
       log(
         .warning,
@@ -401,7 +439,15 @@ public actor MQTTClient: IterationEndHandler {
       for (filter, reason) in subscriptions.acknowledged(packet, reasons) { acknowledged(filter, reason) }
     }
     report()
-    for message in events.messages { handler?(.message(message)) }
+    for message in events.messages {
+      if let probing, let probe = options.probe, probe.topic == message.topic,
+        probe.payload == message.payload
+      {
+        probing.resume(.success(true))
+      } else {
+        handler?(.message(message))
+      }
+    }
   }
 
   private func acknowledged(_ filter: TopicFilter, _ reason: Int32) {

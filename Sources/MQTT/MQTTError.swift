@@ -91,8 +91,9 @@ extension MQTTError: CustomStringConvertible {
   }
 
   /// What the user can do about it; nil if that is not known.
-  /// - Parameters: the broker's, as configured.
-  public func hint(host: String, port: Int) -> String? {
+  /// - Parameter broker: as configured.
+  public func hint(at broker: MQTTBroker) -> String? {
+    let (host, port) = (broker.host, broker.port)
     switch self {
     case .unreachable(_, ECONNREFUSED):
       let isLocal = ["localhost", "::1"].contains(host) || host.hasPrefix("127.")

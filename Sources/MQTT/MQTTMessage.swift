@@ -11,15 +11,18 @@ public enum QoS: UInt8, Sendable, Comparable {
   public static func < (a: QoS, b: QoS) -> Bool { a.rawValue < b.rawValue }
 }
 
-/// Options of a subscription (MQTT 5, 3.8.3.1). Ignored with 3.1.1.
+/// Options of a subscription (MQTT 5, 3.8.3.1). With 3.1.1 all but ``atMostOnce`` are ignored.
 public struct SubscribeOptions: OptionSet, Sendable, Hashable {
-  /// The Subscription Options byte without the QoS in its lowest two bits.
+  /// The Subscription Options byte without the QoS in its lowest two bits; above it, what is not part of it.
   public let rawValue: Int32
-  /// Sent to the broker unchanged: bits 6 and 7 and the QoS must be 0.
+  /// Its lowest byte is sent to the broker unchanged: bits 6 and 7 and the QoS must be 0.
   public init(rawValue: Int32) { self.rawValue = rawValue }
 
   /// Do not receive messages published by this client.
   public static let noLocal = SubscribeOptions(rawValue: 0x04)
+  /// With QoS 0: for many retained messages, of which brokers with QoS 1 may drop those that do not fit into a queue
+  /// (mosquitto: 1000).
+  public static let atMostOnce = SubscribeOptions(rawValue: 0x100)
   /// Do not receive messages retained before the subscription.
   public static let noRetained = SubscribeOptions(rawValue: 0x20)
   /// Messages keep the retain flag that they were published with.

@@ -1,6 +1,23 @@
 import EventLoop
 
-/// The options of a client: the broker, the credentials and the limits.
+/// A broker, as a client connects to it.
+public struct MQTTBroker: Sendable, Hashable, CustomStringConvertible {
+  /// A name, or an address of either family without brackets; looked up anew at each attempt.
+  public let host: String
+  /// The TCP port.
+  public let port: UInt16
+
+  /// - Parameter port: usually 1883 without TLS, 8883 with TLS.
+  public init(host: String, port: UInt16 = 1883) {
+    self.host = host
+    self.port = port
+  }
+
+  /// `host:port`, for texts.
+  public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+}
+
+/// The options of a client: the brokers, the credentials and the limits.
 public struct MQTTOptions: Sendable {
   /// The protocol version; if the broker does not support it: ``MQTTError/unsupportedProtocol``.
   public enum ProtocolVersion: Sendable {
@@ -26,8 +43,8 @@ public struct MQTTOptions: Sendable {
     }
   }
 
-  var host: String
-  var port: UInt16
+  /// At least one: nodes of a cluster, or other ways to the same broker, in the order in which they are tried.
+  public var brokers: [MQTTBroker]
   var protocolVersion: ProtocolVersion
   /// Identifies the client; another client with the same id would disconnect this one. Empty: the broker assigns one.
   var clientID: String
@@ -48,6 +65,14 @@ public struct MQTTOptions: Sendable {
   public var backOff = BackOff(first: .seconds(1), longest: .seconds(4), spread: 1)
   /// Between attempts if the broker rejects the connection, or the configuration is wrong.
   var refusalBackOff = BackOff(first: .seconds(1), longest: .seconds(30), spread: 1)
+  /// The first of several brokers is well if this message, published there, arrives by the connection to the one that is
+  /// used: a node that is cut off from its cluster accepts connections too. To be subscribed to; nil: if it accepts a
+  /// connection.
+  public var probe: MQTTMessage?
+  /// While another broker than the first is used: how often the first is tried, and how long it must be well to be used
+  /// again.
+  var probeInterval: Duration = .seconds(15)
+  var returnAfter: Duration = .seconds(60)
   /// A random number in 0..<1 for the back-off.
   var jitter: @Sendable () -> Double = { Double.random(in: 0..<1) }
   var outbox = OutboxLimits()
@@ -60,15 +85,13 @@ public struct MQTTOptions: Sendable {
 
   /// Not validated: each attempt to connect fails with ``MQTTError/invalidOption(_:)`` if an option is invalid.
   /// `password` without `username` requires MQTT 5.
-  /// - Parameters:
-  ///   - host: a name or an address of either family, looked up anew at each attempt.
-  ///   - port: usually 1883 without TLS, 8883 with TLS.
+  /// - Precondition: there is a broker.
   public init(
-    host: String, port: UInt16 = 1883, protocolVersion: ProtocolVersion = .v5, clientID: String,
+    _ brokers: [MQTTBroker], protocolVersion: ProtocolVersion = .v5, clientID: String,
     username: String? = nil, password: String? = nil, tls: TLS? = nil, will: MQTTMessage? = nil
   ) {
-    self.host = host
-    self.port = port
+    precondition(!brokers.isEmpty)
+    self.brokers = brokers
     self.protocolVersion = protocolVersion
     self.clientID = clientID
     self.username = username

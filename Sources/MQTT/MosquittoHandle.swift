@@ -203,10 +203,11 @@ final class MosquittoHandle: @unchecked Sendable {
   /// Returns the packet identifier.
   func subscribe(_ filters: [TopicFilter], _ options: SubscribeOptions) throws(MQTTError) -> Int32 {
     var identifier: Int32 = 0
+    let qos: QoS = options.contains(.atMostOnce) ? .atMostOnce : .atLeastOnce
     let code = withCStrings(filters) { strings in
       mosquitto_subscribe_multiple(
-        raw, &identifier, Int32(filters.count), strings, Int32(QoS.atLeastOnce.rawValue), options.rawValue,
-        nil)
+        raw, &identifier, Int32(filters.count), strings, Int32(qos.rawValue),
+        options.subtracting(.atMostOnce).rawValue, nil)
     }
     if code != 0 { throw error(code, errno: errno) }
     return identifier

@@ -13,29 +13,30 @@ extension MQTTClient {
 struct OutageLog {
   typealias Entry = (level: LogLevel, line: String)
 
-  private let options: MQTTOptions
-  private var reported: [MQTTError] = []
+  private let brokers: [MQTTBroker]
+  private var reported: [MQTTBroker: [MQTTError]] = [:]
   private var hasReportedLoss = false
   private var refusedTopics: Set<TopicName> = []
 
-  init(_ options: MQTTOptions) { self.options = options }
+  init(_ brokers: [MQTTBroker]) { self.brokers = brokers }
 
   /// An attempt failed, or the connection was lost. `retryIn` is nil if the attempt continues.
-  mutating func failed(_ error: MQTTError, retryIn: Duration?) -> Entry {
-    if reported.contains(error) { return (.debug, "still trying: \(error)") }
+  mutating func failed(_ error: MQTTError, at broker: MQTTBroker, retryIn: Duration?) -> Entry {
+    let place = brokers.count == 1 ? "" : "\(broker): "
+    let known = reported[broker, default: []]
+    if known.contains(error) { return (.debug, "\(place)still trying: \(error)") }
     // Bounded: a broker may give a different reason each time.
-    if reported.count < 100 { reported.append(error) }
+    if known.count < 100 { reported[broker] = known + [error] }
     let level: LogLevel = error.remedy == .retry ? .warning : .error
-    let line =
-      error.description + (error.hint(host: options.host, port: Int(options.port)).map { " (\($0))" } ?? "")
+    let line = place + error.description + (error.hint(at: broker).map { " (\($0))" } ?? "")
     guard let retryIn else { return (level, "\(line); still waiting") }
+    if retryIn == .zero { return (level, "\(line); trying the next broker") }
     let (seconds, rest) = retryIn.components
     return (level, "\(line); trying again in \(seconds).\(rest / 100_000_000_000_000_000) s")
   }
 
-  mutating func connected() -> Entry {
-    defer { self = OutageLog(options) }
-    let broker = "\(options.host):\(options.port)"
+  mutating func connected(to broker: MQTTBroker) -> Entry {
+    defer { self = OutageLog(brokers) }
     return reported.isEmpty
       ? (.info, "connected to \(broker)") : (.notice, "connected again to \(broker)")
   }

@@ -35,7 +35,7 @@ final class BridgeUnderTest: Sendable {
     var parsed = try Configuration.parse(Array(configuration.utf8)).get()
     (parsed.mqtt.host, parsed.mqtt.port) = ("127.0.0.1", Int(broker.port))
     observer = MQTTClient(
-      options: MQTTOptions(host: "127.0.0.1", port: broker.port, clientID: "observer"),
+      options: MQTTOptions([MQTTBroker(host: "127.0.0.1", port: broker.port)], clientID: "observer"),
       loop: Self.observerLoop, log: { _, _ in })
     await observer.setHandler { [messages] event in
       if case .message(let message) = event { messages.append(message) }
@@ -120,7 +120,8 @@ final class BridgeUnderTest: Sendable {
   /// The topics that the broker retains.
   static func retained(by broker: MosquittoBroker) async throws -> [String] {
     let late = MQTTClient(
-      options: MQTTOptions(host: "127.0.0.1", port: broker.port, clientID: "late"), loop: observerLoop,
+      options: MQTTOptions([MQTTBroker(host: "127.0.0.1", port: broker.port)], clientID: "late"),
+      loop: observerLoop,
       log: { _, _ in })
     let messages = Record<MQTTReceived>()
     await late.setHandler { if case .message(let message) = $0 { messages.append(message) } }
@@ -148,7 +149,8 @@ final class BridgeUnderTest: Sendable {
   {
     let other = try await persistentBroker()
     let client = MQTTClient(
-      options: MQTTOptions(host: "127.0.0.1", port: other.port, clientID: "earlier"), loop: observerLoop,
+      options: MQTTOptions([MQTTBroker(host: "127.0.0.1", port: other.port)], clientID: "earlier"),
+      loop: observerLoop,
       log: { _, _ in })
     observerLoop.onLoop {
       for (topic, payload) in messages {

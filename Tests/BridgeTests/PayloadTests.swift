@@ -3,6 +3,7 @@ import FoundationEssentials
 import GATT
 import JSON
 import Log
+import MQTT
 import TestSupport
 import Testing
 
@@ -194,7 +195,7 @@ import Testing
   }
 
   @Test func bridgeInfoIsEncoded() {
-    let broker = BridgeInfo.Broker(host: "localhost", port: 1883, protocolVersion: "5")
+    let broker = BridgeInfo.Broker(address: MQTTBroker(host: "localhost"), protocolVersion: "5")
     var random = SplitMix64(state: 1)
     let run = RunID(using: &random)
     var info = BridgeInfo(

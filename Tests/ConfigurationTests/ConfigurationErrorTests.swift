@@ -55,6 +55,64 @@ private let oneOf =
       #"{"mqtt":{"protocol":5}}"#,
       #"mqtt.protocol: expected "5" or "3.1.1", found a number (write it in quotes)"#
     ),
+    (
+      #"{"mqtt":{"hosts":["one","a:b"]}}"#,
+      #"mqtt.hosts[1]: "a:b" is not a host name or address, with or without a port "#
+        + "(examples: broker-1.local, broker-2.local:8883, [fd00::1]:1883)"
+    ),
+    (
+      #"{"mqtt":{"hosts":["one","[::1]"]}}"#,
+      #"mqtt.hosts[1]: "[::1]" is not a host name or address, with or without a port "#
+        + "(examples: broker-1.local, broker-2.local:8883, [fd00::1]:1883)"
+    ),
+    (
+      #"{"mqtt":{"hosts":["one","a:0"]}}"#,
+      #"mqtt.hosts[1]: "a:0" is not a host name or address, with or without a port "#
+        + "(examples: broker-1.local, broker-2.local:8883, [fd00::1]:1883)"
+    ),
+    (
+      #"{"mqtt":{"hosts":["one","[a]:1"]}}"#,
+      #"mqtt.hosts[1]: "[a]:1" is not a host name or address, with or without a port "#
+        + "(examples: broker-1.local, broker-2.local:8883, [fd00::1]:1883)"
+    ),
+    (
+      #"{"mqtt":{"hosts":["one","::1:1883x"]}}"#,
+      #"mqtt.hosts[1]: "::1:1883x" is not a host name or address, with or without a port "#
+        + "(examples: broker-1.local, broker-2.local:8883, [fd00::1]:1883)"
+    ),
+    (
+      #"{"mqtt":{"hosts":["one","mqtt://a"]}}"#,
+      #"mqtt.hosts[1]: "mqtt://a" is not a host name or address, with or without a port "#
+        + "(examples: broker-1.local, broker-2.local:8883, [fd00::1]:1883)"
+    ),
+    (
+      #"{"mqtt":{"hosts":["one","a b"]}}"#,
+      #"mqtt.hosts[1]: "a b" is not a host name or address, with or without a port "#
+        + "(examples: broker-1.local, broker-2.local:8883, [fd00::1]:1883)"
+    ),
+    (
+      #"{"mqtt":{"hosts":["one","[::1]:"]}}"#,
+      #"mqtt.hosts[1]: "[::1]:" is not a host name or address, with or without a port "#
+        + "(examples: broker-1.local, broker-2.local:8883, [fd00::1]:1883)"
+    ),
+    (
+      #"{"mqtt":{"hosts":["one","a:70000"]}}"#,
+      #"mqtt.hosts[1]: "a:70000" is not a host name or address, with or without a port "#
+        + "(examples: broker-1.local, broker-2.local:8883, [fd00::1]:1883)"
+    ),
+    (
+      #"{"mqtt":{"hosts":["one",":1"]}}"#,
+      #"mqtt.hosts[1]: ":1" is not a host name or address, with or without a port "#
+        + "(examples: broker-1.local, broker-2.local:8883, [fd00::1]:1883)"
+    ),
+    (
+      #"{"mqtt":{"hosts":["one"]}}"#, "mqtt.hosts: must have 2 to 8 brokers (for one there is host)"
+    ),
+    (#"{"mqtt":{"hosts":["one","two","one"]}}"#, "mqtt.hosts[2]: one is listed already"),
+    (
+      #"{"mqtt":{"host":"localhost","hosts":["one","two"]}}"#,
+      "mqtt.host: hosts is given as well (list it there, and leave this out)"
+    ),
     (#"{"mqtt":{"host":""}}"#, "mqtt.host: must not be empty (leave the key out instead)"),
     (
       #"{"mqtt":{"host":"mqtt://x"}}"#,

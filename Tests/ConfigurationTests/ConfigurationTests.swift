@@ -93,6 +93,21 @@ import Testing
     #expect(try parse("{\"mqtt\":{\"host\":\"\(host)\"}}").mqtt.host == host)
   }
 
+  @Test(arguments: [
+    (["one", "two:8883"], [("one", 1884), ("two", 8883)]),
+    (
+      ["10.0.0.1:1", "::1", "[fe80::1%eth0]:65535"],
+      [("10.0.0.1", 1), ("::1", 1884), ("fe80::1%eth0", 65535)]
+    ),
+  ])
+  func acceptsSeveralBrokers(hosts: [String], brokers: [(host: String, port: Int)]) throws {
+    let json: JSONValue = ["mqtt": ["port": .integer(1884), "hosts": .array(hosts.map(JSONValue.string))]]
+    let mqtt = try parse(String(decoding: json.bytes, as: UTF8.self)).mqtt
+    #expect(mqtt.brokers.elementsEqual(brokers, by: ==))
+    #expect(mqtt.hosts?.map(\.description) == hosts)
+    #expect(Configuration.MQTT.keys.first { $0.name == "host" }?.write(mqtt) == nil)
+  }
+
   @Test func emptyDeviceListHasAWarning() throws {
     #expect(
       try parse(#"{"devices":[]}"#).warnings.map(\.description) == [

@@ -49,6 +49,7 @@ import Testing
       bluetooth.links           7                    default
       bluetooth.stay            60                   default
       mqtt.host                 broker.example       config.json
+      mqtt.hosts                –                    default
       mqtt.port                 1883                 default
       mqtt.protocol             5                    default
       mqtt.username             –                    default

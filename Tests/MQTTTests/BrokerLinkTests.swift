@@ -7,11 +7,8 @@ import Testing
   private let start = Moment.now
   private let failure = MQTTError.unreachable(reason: "refused", errno: 111)
 
-  private func link() -> BrokerLink {
-    let options = MQTTOptions(host: "", clientID: "")
-    return BrokerLink(
-      connectTimeout: options.connectTimeout, backOff: options.backOff,
-      refusalBackOff: options.refusalBackOff)
+  private func link(_ brokers: [MQTTBroker] = [MQTTBroker(host: "one")]) -> BrokerLink {
+    BrokerLink(MQTTOptions(brokers, clientID: ""))
   }
 
   private func connected() -> BrokerLink {
@@ -123,6 +120,64 @@ import Testing
     #expect(
       link.timeout(in: phase, at: start, jitter: 1)
         == [.drop, .setTimer(.seconds(1)), .reportFailure(.timedOut(phase), retryIn: .seconds(1))])
+  }
+
+  private static let three = ["one", "two", "three"].map { MQTTBroker(host: $0) }
+
+  /// The wait is only between one round of all brokers and the next.
+  @Test func brokersAreTriedInTurn() {
+    var link = link(Self.three)
+    _ = link.start()
+    for round in [1, 2] {
+      for (index, delay) in [Duration.zero, .zero, .seconds(round)].enumerated() {
+        #expect(link.choice.index == index)
+        #expect(
+          link.failed(failure, at: start, jitter: 1)
+            == [.drop, .setTimer(delay), .reportFailure(failure, retryIn: delay)])
+        #expect(link.timeout(in: .lookUp, at: start, jitter: 1) == [.setTimer(.seconds(10)), .dial])
+      }
+    }
+  }
+
+  /// Connected to the second broker.
+  private func failedOver() -> BrokerLink {
+    var link = link(Self.three)
+    _ = link.start()
+    _ = link.failed(failure, at: start, jitter: 0)
+    _ = link.timeout(in: .lookUp, at: start, jitter: 0)
+    _ = link.dialled()
+    return link
+  }
+
+  @Test func theFirstBrokerIsUsedAgainWhenItIsWellForAMinute() {
+    var link = failedOver()
+    #expect(link.accepted(at: start) == [.setTimer(.seconds(15)), .begin])
+    #expect(link.timeout(in: .lookUp, at: start, jitter: 0.5) == [.setTimer(.seconds(15)), .probe])
+    let probes = [(15, true), (30, true), (45, false), (60, true), (90, true), (119, true)]
+    for (seconds, isWell) in probes {
+      #expect(link.probed(isWell: isWell, at: start + .seconds(seconds)) == [])
+    }
+    #expect(
+      link.probed(isWell: true, at: start + .seconds(120)) == [.setTimer(.seconds(1)), .disconnect])
+    #expect(link.probed(isWell: true, at: start + .seconds(121)) == [], "it is on its way")
+    #expect(
+      link.failed(.connectionLost(reason: ""), at: start + .seconds(120), jitter: 1)
+        == [.drop, .setTimer(.zero), .reportEnd])
+    #expect(link.choice.index == 0)
+    _ = link.timeout(in: .lookUp, at: start, jitter: 0)
+    _ = link.dialled()
+    #expect(link.accepted(at: start) == [.cancelTimer, .begin], "the first is not probed")
+  }
+
+  /// One that accepts and then closes the connection does not keep the client from the others.
+  @Test(arguments: [(29, 2), (30, 0)])
+  func aLostConnectionIsMadeAgainByTheFirstIfItHadLasted(_ seconds: Int, _ next: Int) {
+    var link = failedOver()
+    _ = link.accepted(at: start)
+    let actions = link.failed(failure, at: start + .seconds(seconds), jitter: 1)
+    // All clients of a broker lose it at the same time.
+    #expect(actions == [.drop, .setTimer(.seconds(1)), .reportLoss(failure, retryIn: .seconds(1))])
+    #expect(link.choice.index == next)
   }
 
   @Test func stopWithoutAConnectionEndsAtOnce() {

@@ -4,56 +4,75 @@ import Testing
 @testable import MQTT
 
 @Suite struct OutageLogTests {
-  private let options = MQTTOptions(host: "broker", clientID: "c")
+  private let broker = MQTTBroker(host: "broker")
 
   @Test func eachErrorIsLoggedOncePerOutage() {
-    var log = OutageLog(options)
+    var log = OutageLog([broker])
     let refused = MQTTError.unreachable(reason: "Connection refused", errno: 111)
     let wrong = MQTTError.notAuthorised(reasonCode: 135, reason: "Not authorized")
-    #expect(log.failed(refused, retryIn: .milliseconds(1250)).level == .warning)
-    #expect(log.failed(refused, retryIn: .seconds(2)).level == .debug)
-    #expect(log.failed(wrong, retryIn: .seconds(2)).level == .error)
-    #expect(log.failed(refused, retryIn: .seconds(2)).level == .debug)
-    #expect(log.connected().line == "connected again to broker:1883")
-    #expect(log.failed(refused, retryIn: .seconds(2)).line.hasSuffix("; trying again in 2.0 s"))
+    #expect(log.failed(refused, at: broker, retryIn: .milliseconds(1250)).level == .warning)
+    #expect(log.failed(refused, at: broker, retryIn: .seconds(2)).level == .debug)
+    #expect(log.failed(wrong, at: broker, retryIn: .seconds(2)).level == .error)
+    #expect(log.failed(refused, at: broker, retryIn: .seconds(2)).level == .debug)
+    #expect(log.connected(to: broker).line == "connected again to broker:1883")
+    #expect(log.failed(refused, at: broker, retryIn: .seconds(2)).line.hasSuffix("; trying again in 2.0 s"))
     #expect(log.lost().level == .warning)
     #expect(log.lost().level == .debug)
   }
 
   @Test(arguments: ["localhost", "127.0.0.1", "::1"])
   func aRefusedLocalConnectionHasAHint(_ host: String) {
-    var log = OutageLog(MQTTOptions(host: host, clientID: "c"))
-    let line = log.failed(.unreachable(reason: "Connection refused", errno: 111), retryIn: .seconds(1)).line
+    let local = MQTTBroker(host: host)
+    var log = OutageLog([local])
+    let error = MQTTError.unreachable(reason: "Connection refused", errno: 111)
+    let line = log.failed(error, at: local, retryIn: .seconds(1)).line
     #expect(
       line == """
         the broker cannot be reached: Connection refused (is a broker running here? sudo apt install mosquitto; sudo \
         systemctl enable --now mosquitto); trying again in 1.0 s
         """)
-    let error = MQTTError.unreachable(reason: "Connection refused", errno: 111)
     #expect(
-      error.hint(host: host, port: 1884)
+      error.hint(at: MQTTBroker(host: host, port: 1884))
         == "check mqtt.port (usual: 1883, with TLS 8883); is a broker running here? sudo systemctl enable --now mosquitto"
     )
     #expect(
-      !log.failed(.unreachable(reason: "No route to host", errno: 113), retryIn: nil).line.contains(
-        "apt install")
-    )
+      !log.failed(.unreachable(reason: "No route to host", errno: 113), at: local, retryIn: nil).line
+        .contains(
+          "apt install"))
   }
 
   @Test func aRefusedRemoteConnectionHasAnotherHint() {
-    var log = OutageLog(options)
-    let line = log.failed(.unreachable(reason: "Connection refused", errno: 111), retryIn: .seconds(1)).line
+    var log = OutageLog([broker])
+    let error = MQTTError.unreachable(reason: "Connection refused", errno: 111)
+    let line = log.failed(error, at: broker, retryIn: .seconds(1)).line
     #expect(line.contains("check mqtt.host and mqtt.port") && line.contains("listens on the network"))
     #expect(!line.contains("apt install"))
   }
 
+  @Test func ofSeveralBrokersEachIsNamed() {
+    let brokers = [MQTTBroker(host: "one"), MQTTBroker(host: "fd00::2", port: 8883)]
+    var log = OutageLog(brokers)
+    let error = MQTTError.timedOut(.connect)
+    let first = log.failed(error, at: brokers[0], retryIn: .zero)
+    #expect(
+      first == (
+        .warning,
+        "one:1883: the broker cannot be reached: no answer (check mqtt.host and mqtt.port, and the network: "
+          + "ping one); trying the next broker"
+      ))
+    let second = log.failed(error, at: brokers[1], retryIn: .seconds(1))
+    #expect(second.level == .warning && second.line.hasPrefix("[fd00::2]:8883: "))
+    #expect(log.failed(error, at: brokers[0], retryIn: .zero).level == .debug)
+    #expect(log.connected(to: brokers[1]).line == "connected again to [fd00::2]:8883")
+  }
+
   @Test func theFirstConnectionIsNotLoggedAsAReconnect() {
-    var log = OutageLog(options)
-    #expect(log.connected() == (.info, "connected to broker:1883"))
+    var log = OutageLog([broker])
+    #expect(log.connected(to: broker) == (.info, "connected to broker:1883"))
   }
 
   @Test func warningsOfRefusedTopicsAreBounded() throws {
-    var log = OutageLog(options)
+    var log = OutageLog([broker])
     let levels = try (0..<200).map { log.refused(try #require(TopicName("t/\($0)")), "why").level }
     #expect(levels.count { $0 == .warning } == 100)
     #expect(log.refused(try #require(TopicName("t/0")), "why").level == .debug)

@@ -34,6 +34,32 @@ import Testing
   }
 
   /// With a third-party subscriber.
+  /// More than mosquitto queues for a client with QoS 1.
+  @Test(arguments: [MQTTOptions.ProtocolVersion.v5, .v311])
+  func manyRetainedMessagesArriveWithQoS0(_ version: MQTTOptions.ProtocolVersion) async throws {
+    let broker = try await MosquittoBroker()
+    let count = 1500
+    let payload = [UInt8](repeating: 0x78, count: 700)
+    let publisher = await TestClient(.local(broker.port)) { client in
+      for number in 0..<count { client.setState(topic("many/\(number)"), payload) }
+      client.subscribe([filter("end")])
+      client.publish(MQTTMessage(topic: topic("end"), payload: []))
+    }
+    #expect(try await publisher.message().topic == topic("end"))
+    let client = await TestClient(.local(broker.port, version)) {
+      $0.subscribe([filter("many/+")], options: .atMostOnce)
+      $0.subscribe([filter("end")])
+      $0.publish(MQTTMessage(topic: topic("end"), payload: []))
+    }
+    var topics: Set<TopicName> = []
+    while true {
+      let message = try await client.message()
+      if message.topic == topic("end") { break }
+      topics.insert(message.topic)
+    }
+    #expect(topics.count == count)
+  }
+
   @Test func mosquittoSubReadsPublishedMessages() async throws {
     let broker = try await MosquittoBroker()
     let publisher = await TestClient(.local(broker.port)) {

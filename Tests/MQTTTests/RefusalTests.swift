@@ -101,7 +101,7 @@ import Testing
   @Test func theOtherAddressFamilyIsTried() async throws {
     let broker = try await MosquittoBroker()
     var options = MQTTOptions.local(broker.port)
-    options.host = "localhost"
+    options.brokers = [MQTTBroker(host: "localhost", port: broker.port)]
     let client = await TestClient(options)
     try await client.connected()
   }
@@ -118,7 +118,7 @@ import Testing
 
   @Test func unresolvableHostNameIsReported() async throws {
     var options = MQTTOptions.local(1883)
-    options.host = "no-such-host.invalid"
+    options.brokers = [MQTTBroker(host: "no-such-host.invalid")]
     let client = await TestClient(options)
     let error = try await failure(of: client)
     guard case .lookUpFailed(let host, let reason) = error else {
@@ -204,7 +204,7 @@ import Testing
 
   @Test func invalidOptionsAreReported() async throws {
     var options = MQTTOptions.local(1883)
-    options.host = ""
+    options.brokers = [MQTTBroker(host: "")]
     #expect(try await TestClient(options).connectFailed() == .invalidOption("the host is empty"))
     options = .local(1883)
     options.password = "a\0b"

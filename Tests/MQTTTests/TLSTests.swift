@@ -55,7 +55,7 @@ import Testing
   ) async -> TestClient {
     let path = broker.folder.path + "/"
     var options = MQTTOptions.local(broker.port, version)
-    options.host = host
+    options.brokers = [MQTTBroker(host: host, port: broker.port)]
     options.tls = MQTTOptions.TLS(
       caFile: ca.map { path + $0 }, certFile: cert.map { path + $0 }, keyFile: key.map { path + $0 })
     return await TestClient(options) { $0.subscribe([filter("t")]) }

@@ -102,7 +102,7 @@ extension MQTTOptions {
       return counter
     }
     var options = MQTTOptions(
-      host: "127.0.0.1", port: port, protocolVersion: version, clientID: "test-\(number)")
+      [MQTTBroker(host: "127.0.0.1", port: port)], protocolVersion: version, clientID: "test-\(number)")
     options.backOff = BackOff(first: .milliseconds(20), longest: .milliseconds(100), spread: 1)
     options.refusalBackOff = options.backOff
     return options

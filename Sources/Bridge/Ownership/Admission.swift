@@ -52,7 +52,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   }
 
   /// Asks the broker for the devices that an earlier run has published: the state database may be lost, or older.
-  func start() { context.mqtt.subscribe([context.topics.deviceInfos]) }
+  func start() { context.mqtt.subscribe([context.topics.deviceInfos], options: .atMostOnce) }
 
   var isAdmitted: Bool { idGuard.state == .admitted }
   /// Whether another gateway has the id.
@@ -88,13 +88,18 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     return lastSent
   }
 
+  static func barrier(_ number: UInt64, of run: RunID) -> [UInt8] {
+    (["transaction": .string("\(run)-\(number)")] as JSONValue).bytes
+  }
+
   func iterationEnds() {
     guard isBarrierDue else { return }
     isBarrierDue = false
     let number = lastSent
-    let payload: JSONValue = ["transaction": .string("\(context.run)-\(number)")]
     context.mqtt.send(
-      MQTTMessage(topic: context.topics.bridgeRequest(Verb.health.rawValue), payload: payload.bytes))
+      MQTTMessage(
+        topic: context.topics.bridgeRequest(Verb.health.rawValue),
+        payload: Self.barrier(number, of: context.run)))
     context.loop.timer(after: Self.barrierTimeout) { [weak self] in
       guard let self else { return }
       if number == guardBarrier { perform(idGuard.timeout()) }

@@ -38,7 +38,7 @@ public struct Forget: Sendable, Equatable {
     let topics = TopicMap(base: mqtt.baseTopic, gateway: id)
     let prefix = configuration.homeAssistant.prefix
     let messages = RetainedMessages(
-      mqtt: mqtt, barrier: topics.bridgeResponse(to: "forget"),
+      brokers: options.brokers, barrier: topics.bridgeResponse(to: "forget"),
       found: ForgottenTopics(topics, discoveryPrefix: prefix))
     let broker = BrokerSession(options, messages, loop: loop) { $0.add($1) }
     await broker.start(["\(mqtt.baseTopic)/#", "\(prefix)/device/+/config"].compactMap { TopicFilter($0) })
@@ -62,7 +62,7 @@ public struct Forget: Sendable, Equatable {
     let found = broker.state.found
     guard !found.isOnline else { throw Self.running(id) }
     let topics = found.topicsToClear.compactMap { TopicName($0) }
-    let place = "\(broker.state.mqtt.host):\(broker.state.mqtt.port)"
+    let place = await broker.client.broker
     guard !topics.isEmpty else { return print("\(place) retains nothing of the gateway \(id)") }
     let devices = found.devices.count
     let text =
@@ -151,7 +151,8 @@ struct ForgottenTopics: Sendable {
 
 /// What the broker has sent, and which messages it has still to clear.
 private struct RetainedMessages {
-  let mqtt: Configuration.MQTT
+  /// Those that have not failed.
+  private var brokers: ArraySlice<MQTTBroker>
   /// Comes back after the retained messages.
   let barrier: TopicName
   var found: ForgottenTopics
@@ -161,15 +162,16 @@ private struct RetainedMessages {
   var uncleared: Set<TopicName> = []
   private(set) var failure: String?
 
-  init(mqtt: Configuration.MQTT, barrier: TopicName, found: ForgottenTopics) {
-    (self.mqtt, self.barrier, self.found) = (mqtt, barrier, found)
+  init(brokers: [MQTTBroker], barrier: TopicName, found: ForgottenTopics) {
+    (self.brokers, self.barrier, self.found) = (brokers[...], barrier, found)
   }
 
   mutating func add(_ event: MQTTEvent) {
     switch event {
     case .connected, .disconnected(nil), .undelivered, .completed: break
     case .connectFailed(let error), .disconnected(let error?):
-      failure = "\(error)\(error.hint(host: mqtt.host, port: mqtt.port).map { ": \($0)" } ?? "")"
+      guard let broker = brokers.popFirst(), brokers.isEmpty else { return }
+      failure = "\(error)\(error.hint(at: broker).map { ": \($0)" } ?? "")"
     case .subscriptionRefused(let filter, let reason):
       failure = "the broker refused the subscription to \(filter): \(reason)"
     case .publicationRefused(let topic, let reason):

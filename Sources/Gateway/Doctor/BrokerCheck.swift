@@ -4,12 +4,13 @@ import EventLoop
 import Findings
 import MQTT
 
-/// Connects to the broker as the gateway does, and tries every kind of topic that the gateway needs.
+/// Connects to one broker as the gateway does, and tries every kind of topic that the gateway needs.
 ///
 /// It uses a client id and topics of its own, so that a running gateway is not disturbed, and leaves nothing retained:
 /// what it publishes is empty or not retained, except one message, which is also removed if the connection is lost.
 struct BrokerCheck {
   private let configuration: Configuration
+  private let broker: MQTTBroker
   private let gateway: GatewayID
   private let loop: EventLoop
 
@@ -20,9 +21,11 @@ struct BrokerCheck {
 
   /// - Parameters:
   ///   - configuration: `mqtt` and `home_assistant` of it are used.
+  ///   - broker: the one of them to try.
   ///   - gateway: the id whose topics are tried.
-  init(_ configuration: Configuration, gateway: GatewayID, loop: EventLoop) {
+  init(_ configuration: Configuration, _ broker: MQTTBroker, gateway: GatewayID, loop: EventLoop) {
     self.configuration = configuration
+    self.broker = broker
     self.gateway = gateway
     self.loop = loop
   }
@@ -33,6 +36,7 @@ struct BrokerCheck {
     // An empty retained message: removes the one that the check leaves if it is interrupted.
     let will = MQTTMessage(topic: probes.retained, payload: [], retain: true)
     var options = MQTTOptions(configuration.mqtt, clientID: "microbit-gateway-\(probes.name)", will: will)
+    options.brokers = [broker]
     options.connectTimeout = Self.connectLimit
     options.backOff = BackOff(first: .milliseconds(100), longest: .milliseconds(100), spread: 0)
     let session = BrokerSession(options, BrokerReplies(status: probes.status), loop: loop) { $0.add($1) }
@@ -66,16 +70,13 @@ struct BrokerCheck {
   }
 
   private func fault(_ error: MQTTError) -> Finding {
-    let mqtt = configuration.mqtt
-    return .fault(
-      .broker, error.description,
-      remedy: error.hint(host: mqtt.host, port: mqtt.port) ?? "see the broker's log")
+    .fault(.broker, error.description, remedy: error.hint(at: broker) ?? "see the broker's log")
   }
 
   private var connectedText: String {
     let mqtt = configuration.mqtt
     let login = mqtt.username.map { " as the user \($0)" } ?? " without a login"
-    return "connected to \(mqtt.host):\(mqtt.port) with MQTT \(mqtt.protocolVersion.rawValue)"
+    return "connected to \(broker) with MQTT \(mqtt.protocolVersion.rawValue)"
       + (mqtt.tls == nil ? "" : " and TLS") + login
   }
 

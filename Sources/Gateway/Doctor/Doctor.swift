@@ -163,8 +163,8 @@ private final class Checkup: @unchecked Sendable {
 
   private func checkBroker(_ file: ConfigurationCheck.Result, _ gateway: GatewayID) async {
     guard isValid(file, ["mqtt"], for: .broker) else { return }
-    let check = BrokerCheck(file.configuration, gateway: gateway, loop: loop)
-    report(await within(Self.brokerLimit, .broker) { await check.run() } ?? [])
+    let check = BrokersCheck(file.configuration, gateway: gateway, loop: loop)
+    report(await within(Self.brokerLimit * check.brokers.count, .broker) { await check.run() } ?? [])
   }
 
   /// Whether these keys of the configuration can be used; otherwise reports that `check` is left out.

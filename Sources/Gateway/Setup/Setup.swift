@@ -191,10 +191,11 @@ private struct SetupRun {
   }
 
   private func trouble(with configuration: Configuration) async -> [String] {
-    await console.show(["", "Trying the broker \(configuration.mqtt.host):\(configuration.mqtt.port) …"])
-    let findings = await BrokerCheck(
-      configuration, gateway: StateFolder.gatewayID(of: configuration), loop: loop
-    ).run()
+    let check = BrokersCheck(
+      configuration, gateway: StateFolder.gatewayID(of: configuration), loop: loop)
+    let places = check.brokers.map(\.description).joined(separator: ", ")
+    await console.show(["", "Trying the broker \(places) …"])
+    let findings = await check.run()
     let lines = findings.flatMap { finding in
       [finding.text] + (finding.remedy.map { ["  " + Setup.inWords($0)] } ?? [])
     }.map(Excerpt.harmless)

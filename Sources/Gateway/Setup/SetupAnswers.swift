@@ -32,7 +32,8 @@ struct SetupAnswers {
   init(_ present: PresentConfiguration) {
     self.present = present
     let now = present.configuration.mqtt
-    mqtt = (present.document?["mqtt"] ?? [:]).setting("host", to: .string(now.host))
+    mqtt = present.document?["mqtt"] ?? [:]
+    if now.hosts == nil { mqtt.set("host", to: .string(now.host)) }
     mqtt.set("port", to: .integer(now.port))
     if now.tls == nil { mqtt.set("tls", to: nil) }
     password = present.password
@@ -107,6 +108,7 @@ struct SetupAnswers {
       let hint = error.hint?.split(separator: ";").first.map { ": \($0)" } ?? ""
       throw SetupRefusal(error.problem + hint + (key == "host" ? "; the port is asked for later." : "."))
     }
+    if key == "host" { mqtt.set("hosts", to: nil) }
     mqtt.set(key, to: value)
   }
 

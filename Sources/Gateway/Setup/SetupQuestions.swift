@@ -86,7 +86,9 @@ extension SetupQuestion {
   static var broker: [Form] {
     [
       { answers in
-        SetupQuestion(
+        // Those in the file stay.
+        if answers.mqtt["hosts"] != nil, answers.given["--broker"] == nil { return nil }
+        return SetupQuestion(
           prompt: "Broker (name or address)",
           lines: [
             "", "Where is the MQTT broker? It is the program (for example Mosquitto) through",

@@ -17,7 +17,7 @@ final class Cluster: Sendable {
   fileprivate func build(_ plans: [Plan]) async throws {
     for (index, plan) in plans.enumerated() {
       var plan = plan
-      if index > 0, plan.broker == .mosquitto { plan.broker = .shared }
+      if index > 0, case .mosquitto = plan.broker { plan.broker = .shared }
       plan.absent.insert(.gateway)
       let fixture = try await Fixture(plan, beside: fixtures.first)
       built.withLock { $0.append(fixture) }

@@ -10,6 +10,8 @@ struct Plan: Sendable {
     case mosquitto, ejabberd
     /// The broker of the cluster's first fixture, and its observer.
     case shared
+    /// Of a cluster, in the order in which the gateway tries them; the observer is at the first.
+    case nodes([Ejabberd])
     /// A mosquitto of its own, bridged to that of the cluster's first fixture in both directions.
     case bridged
   }
@@ -79,7 +81,7 @@ final class Fixture: Sendable {
     broker = try await Self.broker(of: plan, in: folder, beside: first)
     proxy = plan.usesProxy ? try BrokerProxy(to: broker.port) : nil
     self.bus = try await bus
-    if plan.broker == .shared, let observer = try first?.observer {
+    if case .shared = plan.broker, let observer = try first?.observer {
       share(observer)
     } else if plan.absent.contains(.broker) {
       try await broker.kill()
@@ -97,6 +99,7 @@ final class Fixture: Sendable {
   ) async throws -> any TestBroker {
     switch (plan.broker, first) {
     case (.ejabberd, _): return try await Ejabberd(folder: folder)
+    case (.nodes(let nodes), _): return nodes[0]
     case (.shared, let first?): return first.broker
     case (.bridged, let first?):
       return try await MosquittoBroker(folder: folder) { folder in
@@ -137,11 +140,17 @@ final class Fixture: Sendable {
       {
         "gateway": { "id": "\(plan.id)"\(plan.gateway.isEmpty ? "" : ", ")\(plan.gateway) },
         "bluetooth": {\(bluetooth)},
-        "mqtt": { "host": "127.0.0.1", "port": \(port)\(plan.mqtt.isEmpty ? "" : ", ")\(plan.mqtt) },
+        "mqtt": { \(hosts ?? #""host": "127.0.0.1", "port": \#(port)"#)\(plan.mqtt.isEmpty ? "" : ", ")\(plan.mqtt) },
         "devices": [\(entries)],\(plan.more.isEmpty ? "" : plan.more + ",")
         "profiles": {\(plan.profiles)}\(plan.profilesDirectory.map { ", \"profiles_directory\": \"\($0)\"" } ?? "")
       }
       """
+  }
+
+  /// The key of `mqtt` for the nodes of a cluster.
+  private var hosts: String? {
+    guard case .nodes(let nodes) = plan.broker else { return nil }
+    return #""hosts": [\#(nodes.map { "\"127.0.0.1:\($0.port)\"" }.joined(separator: ", "))]"#
   }
 
   /// Ends all processes, the gateway first, except a shared broker.
@@ -152,7 +161,10 @@ final class Fixture: Sendable {
       _ = try? await process.exitStatus(within: .seconds(10))
     }
     bus.kill()
-    if plan.broker != .shared { try? await broker.kill() }
+    switch plan.broker {
+    case .shared, .nodes: break
+    case .mosquitto, .ejabberd, .bridged: try? await broker.kill()
+    }
   }
 
   // MARK: The micro:bits

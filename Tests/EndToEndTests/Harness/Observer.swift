@@ -37,7 +37,7 @@ final class Observer: Sendable {
     }
     name = "observer-\(number)"
     var options = MQTTOptions(
-      host: "127.0.0.1", port: port, clientID: name, username: username, password: password)
+      [MQTTBroker(host: "127.0.0.1", port: port)], clientID: name, username: username, password: password)
     options.backOff = BackOff(first: .milliseconds(20), longest: .milliseconds(100))
     options.maximumIncomingPacket = 16 << 20
     let client = MQTTClient(options: options, loop: Self.loop, log: { _, _ in })

@@ -25,7 +25,7 @@ struct BrokerCheckTests {
   private func findings(_ configuration: Configuration) async -> [Finding] {
     let loop = EventLoop.onNewThread()
     defer { loop.stop() }
-    let check = BrokerCheck(configuration, gateway: gateway, loop: loop)
+    let check = BrokersCheck(configuration, gateway: gateway, loop: loop)
     return await Task(executorPreference: loop) { await check.run() }.value
   }
 
@@ -70,6 +70,29 @@ struct BrokerCheckTests {
     )
     let found = await findings(configuration(broker.port, version))
     #expect(found.allSatisfy { $0.level == .ok }, "\(found)")
+  }
+
+  @Test func eachOfSeveralBrokersIsTried() async throws {
+    let (one, absent, other) = (try await MosquittoBroker(), try ReservedPort(), try await MosquittoBroker())
+    var configuration = configuration(one.port)
+    configuration.mqtt.hosts = [
+      .init("127.0.0.1"), .init("127.0.0.1", port: Int(absent.number)),
+      .init("127.0.0.1", port: Int(other.port)),
+    ]
+    let found = await findings(configuration)
+    #expect(
+      found.map(\.check) == [.broker, .topics, .retained, .homeAssistant, .broker, .broker, .broker])
+    #expect(found.map(\.level) == [.ok, .ok, .ok, .ok, .warning, .ok, .fault])
+    #expect(found[4].text.hasPrefix("127.0.0.1:\(absent.number): the broker cannot be reached"))
+    #expect(found[6].text.hasSuffix("does not arrive at 127.0.0.1:\(other.port)"))
+    #expect(found[6].remedy?.contains("one cluster") == true)
+  }
+
+  @Test func severalBrokersOfWhichNoneAnswersAreFaults() async throws {
+    let ports = [try ReservedPort(), try ReservedPort()]
+    var configuration = configuration(1)
+    configuration.mqtt.hosts = ports.map { .init("127.0.0.1", port: Int($0.number)) }
+    #expect(await findings(configuration).map(\.level) == [.fault, .fault])
   }
 
   @Test func refusedConnectionIsReported() async throws {

@@ -1,0 +1,99 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// Gateways at the three nodes of an ejabberd cluster, each with another order of `mqtt.hosts`. It takes minutes:
+/// `make test-brokers` runs it.
+@Suite(.enabled(if: Ejabberd.isInstalled && getenv("TEST_CLUSTER") != nil), .timeLimit(.minutes(15)))
+struct EjabberdClusterTests {
+  private static let names = ["one", "two", "three"]
+
+  /// Its second micro:bit is its own; the first is in range of one gateway at a time.
+  private static func plan(_ index: Int, _ nodes: [Ejabberd]) -> Plan {
+    var plan = Plan.fixture(names[index], area: "Area \(names[index])")
+    plan.devices = 2
+    plan.simulator += ["--address", "1=\(address(index))"]
+    plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"}}"#
+    plan.mqtt = #""username":"\#(Ejabberd.username)","password_file":"password""#
+    plan.files = ["password": "any"]
+    plan.observer = (Ejabberd.username, "any")
+    plan.broker = .nodes(Array(nodes[index...] + nodes[..<index]))
+    return plan
+  }
+
+  private static func address(_ index: Int) -> String { "C5:A1:B2:C3:D4:0\(index)" }
+  private static func id(_ index: Int) -> String { "c5a1b2c3d40\(index)" }
+
+  /// The gateway is connected to that node.
+  private func isAt(_ node: Ejabberd, _ fixture: Fixture, by observer: Fixture, after mark: Int) async throws
+  {
+    _ = try await observer.observer.message(
+      "microbit/bridge/\(fixture.plan.id)/info", after: mark, within: .seconds(300)
+    ) {
+      let broker = (try? $0.json())?["broker"]
+      return broker?["connected"]?.bool == true && broker?["port"]?.int == Int(node.port)
+    }
+  }
+
+  @Test(
+    "A node is killed, returns, is cut off, and joins again: no reading is lost, and no micro:bit has two owners"
+  )
+  func nodesFail() async throws {
+    let nodes = try await EjabberdCluster().nodes
+    try await withCluster((0..<3).map { Self.plan($0, nodes) }) { cluster in
+      let (one, two, three) = (cluster[0], cluster[1], cluster[2])
+      for (index, fixture) in cluster.fixtures.enumerated() {
+        try await three.online(Self.id(index))
+        try await fixture.moreReadings(Self.id(index), 5)
+      }
+      try await three.waitForOwner("one", of: Cluster.id)
+
+      // A node is killed while the micro:bit moves.
+      var mark = try three.observer.mark
+      try await nodes[0].kill()
+      try await isAt(nodes[1], one, by: three, after: mark)
+      try await cluster.move(from: one, to: two)
+      try await three.waitForOwner("two", of: Cluster.id, after: mark)
+      try await three.moreReadings(Self.id(0), 400)
+
+      // It returns, and a minute later the gateway with it.
+      mark = try three.observer.mark
+      try await nodes[0].start()
+      try await isAt(nodes[0], one, by: three, after: mark)
+
+      // A node hangs until the others have given it up, and its gateway is at the next one.
+      mark = try three.observer.mark
+      nodes[1].freeze(true)
+      try await isAt(nodes[2], two, by: three, after: mark)
+      // Mnesia does not join it again by itself: it accepts connections, but is cut off.
+      nodes[1].freeze(false)
+      // At least 66 s.
+      for _ in 1...7 {
+        try await nodes[1].logLine { $0.contains("Opened MQTT session") && $0.contains("-probe") }
+      }
+      try #require(try two.lines(with: "going back").isEmpty)
+      mark = try three.observer.mark
+      try await nodes[1].kill()
+      try await three.moreReadings(Self.id(1), 400)
+      try await nodes[1].start()
+      try await isAt(nodes[1], two, by: three, after: mark)
+
+      mark = try three.observer.mark
+      try await cluster.move(from: two, to: one)
+      try await three.waitForOwner("one", of: Cluster.id, after: mark)
+      for (index, _) in cluster.fixtures.enumerated() { try await three.moreReadings(Self.id(index), 20) }
+
+      try #require(try three.owners(Cluster.id) == ["one", "two", "one"])
+      for (index, fixture) in cluster.fixtures.enumerated() {
+        let readings = try three.readings(Self.id(index))
+        let numbers = Set(readings.map(\.sequence))
+        let (first, last) = (try #require(numbers.min()), try #require(numbers.max()))
+        let missing = (first...last).filter { !numbers.contains($0) }
+        print(
+          "\(fixture.plan.id): \(last - first + 1) readings, \(missing.count) missing, \(readings.count - numbers.count) twice"
+        )
+        #expect(missing == [])
+      }
+    }
+  }
+}

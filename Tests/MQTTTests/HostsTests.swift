@@ -1,0 +1,76 @@
+import EventLoop
+import TestSupport
+import Testing
+
+@testable import MQTT
+
+/// A client with two brokers. Against real ones, which are no cluster: each shows what it got.
+@Suite(.timeLimit(.minutes(5))) struct HostsTests {
+  private func options(_ first: UInt16, _ second: UInt16) -> MQTTOptions {
+    var options = MQTTOptions.local(first)
+    options.brokers = [first, second].map { MQTTBroker(host: "127.0.0.1", port: $0) }
+    options.probeInterval = .milliseconds(50)
+    options.returnAfter = .milliseconds(200)
+    options.will = MQTTMessage(topic: topic("state"), payload: Array("offline".utf8), retain: true)
+    return options
+  }
+
+  @Test(arguments: [MQTTOptions.ProtocolVersion.v5, .v311])
+  func theFirstBrokerIsUsedAgainWithoutALostMessageOrAWill(
+    _ version: MQTTOptions.ProtocolVersion
+  ) async throws {
+    let (first, second) = (try await MosquittoBroker(), try await MosquittoBroker())
+    try await first.stop()
+    var options = options(first.port, second.port)
+    options.protocolVersion = version
+    let client = await TestClient(options) { $0.setState(topic("state"), Array("online".utf8)) }
+    _ = try await client.connectFailed()
+    try await client.connected()
+    #expect(await client.client.broker.port == second.port)
+    let atSecond = await TestClient(.local(second.port)) { $0.subscribe([filter("#")]) }
+    #expect(try await atSecond.message().text == "online")
+
+    try await first.start()
+    let atFirst = await TestClient(.local(first.port)) { $0.subscribe([filter("e"), filter("state")]) }
+    try await atFirst.connected()
+    var sent = 0
+    while client.connections < 2 {
+      sent += 1
+      await client.publish(MQTTMessage(topic: topic("e"), payload: Array("\(sent)".utf8)))
+      try await Task.sleep(for: .milliseconds(1))
+    }
+    await client.publish(MQTTMessage(topic: topic("e"), payload: Array("end".utf8)))
+    var arrived: Set<String> = []
+    while !arrived.contains("end") { arrived.insert(try await atFirst.message().text) }
+    #expect(await client.client.broker.port == first.port)
+    #expect(try await client.disconnected() == nil)
+    // A message of its own ends what the second broker has sent.
+    await atSecond.publish(MQTTMessage(topic: topic("last"), payload: Array("last".utf8)))
+    while !arrived.contains("last") { arrived.insert(try await atSecond.message().text) }
+    #expect(arrived.isSuperset(of: (1...sent).map { "\($0)" }))
+    #expect(!arrived.contains("offline") && arrived.contains("online"))
+    #expect(client.lines.elements.contains { $0.line.hasSuffix("trying the next broker") })
+  }
+
+  /// The first broker's host has gone, or it hangs.
+  @Test func aSilentBrokerIsPassedOver() async throws {
+    let (silent, second) = (try BlackHole(), try await MosquittoBroker())
+    var options = options(silent.port, second.port)
+    options.connectTimeout = .milliseconds(200)
+    let client = await TestClient(options)
+    #expect(try await client.connectFailed() == .timedOut(.connect))
+    try await client.connected()
+    #expect(client.connections == 1)
+  }
+
+  /// A broker that accepts and closes, as one that is overloaded.
+  @Test func aBrokerThatDoesNotKeepTheConnectionIsPassedOver() async throws {
+    let flapping = try StubServer(sending: [0x20, 3, 0, 0, 0], thenCloses: true)
+    let second = try await MosquittoBroker()
+    let client = await TestClient(options(flapping.port, second.port))
+    try await client.connected()
+    _ = try await client.disconnected()
+    try await client.connected()
+    #expect(await client.client.broker.port == second.port)
+  }
+}
