@@ -86,7 +86,7 @@ final class CommandHandler: @unchecked Sendable {
     if message.retain, bridge.isStopping { return }
     for publisher in targets {
       let known = publisher.device.profile.property(named: property)
-      if isGroup, known?.isWritable != true { continue }
+      if isGroup, known?.isWritable != true || !publisher.device.mayOffer(property) { continue }
       if message.retain, !mustExecute(retained: message, publisher, known) { continue }
       guard bridge.isResponsible(for: publisher) else {
         // What another gateway carries out is not repeated here later.

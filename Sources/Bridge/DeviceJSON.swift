@@ -20,7 +20,7 @@ extension DeviceDescription {
       "identifier": .string(address.description),
       "owner": owner.map { .string($0.description) },
       "profile": .string(profile.name),
-      "properties": .array(profile.properties.map { .string($0.name) }),
+      "properties": .array(properties.map { .string($0.name) }),
       "enabled": .bool(isEnabled),
       "rssi": rssi.map(JSONValue.integer),
       "last_connected": lastConnected.map { .string($0.description) },

@@ -26,16 +26,18 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private(set) var moved: Move?
   /// Whether it was logged that another gateway uses its id for another device, and neither can be renamed.
   private var isIDConflictLogged = false
-  /// Retained values of properties that the profile does not have: of an earlier run, or of another device that had the
-  /// id. Cleared when this gateway owns the device.
-  private var orphanedValues: [TopicName]
+  /// The names of properties whose values may be retained: of an earlier program, run or gateway, or of another device
+  /// that had the id. Those that are not published any more are cleared when this gateway owns the device.
+  private var orphanedValues: Set<String>
+  /// The names of properties that other gateways have published of the device.
+  package private(set) var publishedElsewhere: Set<String> = []
 
   init(_ device: DeviceDescription, _ bridge: Bridge, _ context: BridgeContext) {
     self.context = context
     self.bridge = bridge
     self.device = device
     topics = context.topics.topics(of: device.id, device.profile)
-    orphanedValues = topics.states(ofOtherProperties: device.offered ?? [])
+    orphanedValues = device.offered ?? []
     machine = OwnershipMachine(context.gateway, device.address)
     properties = zip(device.profile.properties, topics.properties).map { PropertyPublisher($0, $1, context) }
   }
@@ -73,7 +75,9 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   package func changed(_ change: DeviceChange, _ device: DeviceDescription) {
+    let before = self.device
     self.device = device
+    if device.offered != before.offered { withdraw(before.propertyNames.subtracting(device.propertyNames)) }
     if device.session != .subscribing, device.session != .live { heldReadings = [] }
     switch change {
     case .availability:
@@ -85,6 +89,13 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     case .session: break
     }
     bridge.report.changed()
+  }
+
+  /// The device no longer offers these properties.
+  private func withdraw(_ names: Set<String>) {
+    for property in properties where names.contains(property.property.name) { property.handOver() }
+    orphanedValues.formUnion(names)
+    clearOrphanedValues()
   }
 
   package func detach(_ reason: DetachReason) {
@@ -155,15 +166,13 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private func release() { for topic in topics.states { context.mqtt.releaseState(topic) } }
 
   private func clearOrphanedValues() {
-    guard machine.mayClear, owner == .this else { return }
-    for topic in orphanedValues { context.clearState(topic) }
+    guard machine.mayClear, owner == .this, !orphanedValues.isEmpty else { return }
+    for topic in topics.states(of: orphanedValues.subtracting(device.propertyNames)) { context.clearState(topic) }
     orphanedValues = []
   }
 
-  /// Values of the properties `offered` may be retained under its id: those that its profile lacks are cleared.
-  func foundOrphanedValues(_ offered: Set<String>) {
-    orphanedValues += topics.states(ofOtherProperties: offered)
-  }
+  /// Values of the properties `offered` may be retained under its id.
+  func foundOrphanedValues(_ offered: Set<String>) { orphanedValues.formUnion(offered) }
 
   // MARK: Ownership
 
@@ -195,6 +204,10 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     let notice = OwnershipMachine.Notice(payload, device.profile)
     // Unreadable.
     if notice == nil, !payload.isEmpty { return }
+    if let notice {
+      foundOrphanedValues(notice.properties)
+      if notice.gateway != context.gateway { publishedElsewhere.formUnion(notice.properties) }
+    }
     let before = owner
     let isOwnerOnline = notice.map { bridge.admission.isOnline($0.gateway) } ?? false
     perform(machine.received(notice, here, isOwnerOnline: isOwnerOnline))

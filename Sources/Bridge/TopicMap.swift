@@ -152,11 +152,9 @@ package struct DeviceTopics: Sendable, Equatable {
   /// The retained topics, `info` last: when that is cleared, all are.
   var states: [TopicName] { [availability] + properties.flatMap(\.states) + [info] }
 
-  /// The topics that may be retained of those of `names` that the profile does not have.
-  func states(ofOtherProperties names: Set<String>) -> [TopicName] {
-    let own = Set(properties.map(\.value.string))
-    let others = names.sorted().map { "\(prefix)/\($0)" }.filter { !own.contains($0) }
-    return others.flatMap { [$0, "\($0)/image"] }.compactMap { TopicName($0) }
+  /// The topics that may be retained of properties of these names, which the profile may lack.
+  func states(of names: Set<String>) -> [TopicName] {
+    names.sorted().flatMap { ["\(prefix)/\($0)", "\(prefix)/\($0)/image"] }.compactMap { TopicName($0) }
   }
 
   /// The result topic of a property, even one that the profile does not have.

@@ -16,7 +16,7 @@ extension Device {
       description.adapter = nil
       report(.availability)
     case .offered:
-      learnOffered()
+      learnOffered(isNewLink: false)
       report(.description)
     case .information(let texts):
       let before = description
@@ -48,7 +48,7 @@ extension Device {
     description.offlineSince = nil
     description.adapter = session.adapter.name
     owner = .this
-    learnOffered()
+    learnOffered(isNewLink: true)
     context.store.change(address) { record in
       // Another one has topics that are still to be cleared.
       record.id = record.id ?? id
@@ -61,9 +61,10 @@ extension Device {
     report(.availability)
   }
 
-  private func learnOffered() {
+  private func learnOffered(isNewLink: Bool) {
     description.learn(
-      offered: Set(channels.filter { $0.characteristic != nil }.map(\.property.name)))
+      offered: session.link.offered,
+      usable: Set(channels.filter { $0.characteristic != nil }.map(\.property.name)), isNewLink: isNewLink)
     context.store.change(address) { $0.offered = description.offered }
   }
 

@@ -178,10 +178,9 @@ final class Device: @unchecked Sendable {
 
   // MARK: Values
 
-  /// Counts a reading, which shows that the link is alive. Called for every reading.
+  /// Counts a reading. Called for every reading.
   func count(_ value: Value, of property: Int) {
-    let alive = description.profile.alive
-    if alive == nil || alive?.property == property { session.readingReceived() }
+    session.readingReceived(of: property)
     sequence += 1
     context.counters.readings += 1
     if Logger.isEnabled(.debug) { logReading(value, channels[property]) }

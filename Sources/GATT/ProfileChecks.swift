@@ -2,7 +2,7 @@ extension Property {
   /// Names that other topics, or Home Assistant entities of every device, use.
   public static let reservedNames = [
     "availability", "info", "readings", "set", "get", "result", "image", "connectivity", "rssi", "firmware",
-    "model", "reconnect", "enabled",
+    "model", "reconnect", "enabled", "auto", "values",
   ]
 
   func check() throws(PropertyError) {

@@ -146,7 +146,9 @@ struct CheckReport: CustomStringConvertible {
         switch option.name {
         case "id": device.id.description
         case "profile": device.profile.name
-        case "properties": device.profile.properties.map(\.name).joined(separator: ", ")
+        case "properties":
+          (device.profile.isAutomatic ? "those it has of " : "")
+            + device.profile.properties.map(\.name).joined(separator: ", ")
         default: device[option].map { option.isSecret ? "given" : text($0) }
         }
       return [Row(option.name, value, device.source(of: option))]

@@ -39,15 +39,27 @@ extension Discovery {
     ]
   }
 
-  private func components(of device: DeviceDescription, topics: DeviceTopics) -> [DiscoveryComponent] {
+  /// What another gateway announced of a device that has these properties there.
+  func announced(_ names: Set<String>, of device: DeviceDescription, topics: DeviceTopics) -> Announced {
+    let components = components(of: device, topics: topics) { names.contains($0.name) }
+    return Announced(
+      prefix: prefix, components: components.map { Announced.Component(key: $0.key, platform: $0.platform) })
+  }
+
+  private func components(
+    of device: DeviceDescription, topics: DeviceTopics, where isIncluded: (Property) -> Bool
+  ) -> [DiscoveryComponent] {
     let placeholder = Removal.placeholder(object(of: .device(device.address)), prefix: prefix)
-    let offered = zip(device.profile.properties, topics.properties).filter { device.mayOffer($0.0.name) }
-    let properties = offered.flatMap { property, topics in
+    return zip(device.profile.properties, topics.properties).filter { isIncluded($0.0) }.flatMap { property, topics in
       property.homeAssistantParts.flatMap { components(for: property, $0, topics: topics) }.map { component in
         // The device has offered it before, and may again.
         device.missing.contains(property.name) ? component.unavailable(placeholder) : component
       }
     }
+  }
+
+  private func components(of device: DeviceDescription, topics: DeviceTopics) -> [DiscoveryComponent] {
+    let properties = components(of: device, topics: topics) { device.mayOffer($0.name) }
     let options = self.topics.bridgeRequest("device/options")
     func enable(_ isEnabled: Bool) -> String {
       let request: JSONValue = [

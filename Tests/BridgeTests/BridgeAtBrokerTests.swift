@@ -512,6 +512,27 @@ import Testing
     }
   }
 
+  /// Of this run, and of the gateway that had the device before, with another program.
+  @Test func valuesOfAnEarlierProgramAreCleared() async throws {
+    let broker = try await MosquittoBroker()
+    let info = #"{"owner":"attic","identifier":"C5:A1:B2:C3:D4:E5","properties":["bearing","temperature"]}"#
+    let tested = try await BridgeUnderTest(
+      broker, #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen"}]}"#,
+      retained: [("kitchen/info", info), ("kitchen/bearing", "90"), ("kitchen/temperature", "20")])
+    try await tested.offer(["temperature", "period", "accelerometer"])
+    try await tested.receive("accelerometer", .record([1, 2, 3]))
+    // Waits for the end of the interval.
+    try await tested.receive("accelerometer", .record([100, 200, 300]))
+    try await tested.receive("temperature", 21)
+    try await tested.message("kitchen/bearing", "")
+    try await tested.offer(["temperature"])
+    try await tested.message("kitchen/info", #""properties":["temperature"]"#)
+    #expect(try await tested.payloads("kitchen/accelerometer").last == "")
+    #expect(try await tested.payloads("kitchen/bearing") == ["90", ""])
+    let retained = try await BridgeUnderTest.retained(by: broker).filter { $0.hasPrefix("microbit/kitchen") }
+    #expect(retained.sorted() == ["availability", "info", "temperature"].map { "microbit/kitchen/\($0)" })
+  }
+
   @Test func topicsOfANeverConnectedDeviceAreClearedToo() async throws {
     let folder = try TemporaryFolder()
     let path = Self.state(in: folder, DeviceRecord(address: BridgeUnderTest.address))

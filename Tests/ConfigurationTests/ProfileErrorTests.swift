@@ -203,14 +203,6 @@ import Testing
       #"{"microbit":{"properties":{\#(pair)}}}"#,
       "1:14: profiles.microbit: the profile microbit is built in (choose another name)"
     ),
-    (
-      #"{"x":{"default_properties":["a","bb"],"properties":{\#(pair)}}}"#,
-      "1:45: profiles.x.default_properties[1]: there is no property bb (did you mean b?)"
-    ),
-    (
-      #"{"x":{"default_properties":[],"properties":{\#(pair)}}}"#,
-      "1:40: profiles.x.default_properties: there is no property"
-    ),
     (#"{"x":{"alive":{},"properties":{\#(pair)}}}"#, "1:27: profiles.x.alive.property: this is missing"),
     (
       #"{"x":{"alive":{"property":"heart"},"properties":{\#(pair)}}}"#,

@@ -64,6 +64,40 @@ import Testing
     #expect(try components(device) == whole)
   }
 
+  private var automatic: DeviceDescription {
+    let profile = Profile.microbit.limited(to: Set(Profile.microbit.automaticProperties), isAutomatic: true)
+    return DeviceDescription(id: device.id, address: device.address, profile: profile)
+  }
+
+  @Test func automaticPropertiesAreThoseOfTheLastProgram() throws {
+    var device = automatic
+    device.learn(offered: ["temperature", "period", "led_text"])
+    let before = document(device).announced
+    #expect(
+      Array(try components(device).names.prefix(4)) == ["temperature", "period", "led_text", "led_text_notify"])
+    // A service that goes on a link may come back on it.
+    device.learn(offered: ["temperature", "period"], usable: ["temperature", "period"], isNewLink: false)
+    #expect(try components(device, before: before)["led_text"]?["avty"] != nil)
+    device.learn(offered: ["temperature", "button_a"])
+    let after = try components(device, before: before)
+    #expect(after["led_text"] == ["p": "text"] && after["led_text_notify"] == ["p": "notify"])
+    #expect(after["period"] == ["p": "number"] && after["button_a"]?["p"] == "event")
+  }
+
+  /// It does not know what that gateway announced, but which properties it published.
+  @Test func entitiesOfTheProgramAtAnotherGatewayAreRemoved() throws {
+    var device = automatic
+    device.learn(offered: ["temperature"])
+    let topics = TopicMap(base: "microbit", gateway: GatewayID(hostName: "here"))
+    let discovery = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: topics)
+    let before = discovery.announced(
+      ["temperature", "accelerometer", "unknown"], of: device,
+      topics: topics.topics(of: device.id, device.profile))
+    let components = try components(device, before: before)
+    #expect(components["accelerometer_x"] == ["p": "sensor"] && components["accelerometer_z"] == ["p": "sensor"])
+    #expect(components["temperature"]?["stat_t"] != nil && components["period"] == nil)
+  }
+
   @Test func documentDescribesTheWholeDevice() throws {
     var device = device
     device.configuredName = "Kitchen"

@@ -31,10 +31,12 @@ package struct DeviceOptionTable: Sendable {
     "profile", .text(longest: TopicWord.longest), default: Profile.microbit.name,
     requests: .add(otherwise: "change it in config.json, or with device/remove and device/add"))
 
-  /// The properties that are used; nil: the profile's default properties. Those of ``desired`` are used as well.
-  package let properties = DeviceOption<[String], [String]?>("properties", .list(of: .propertyName))
+  /// The properties that are used; ``DeviceOptions/automatic`` stands for those that the peripheral has of
+  /// ``Profile/automaticProperties``. Those of ``desired`` are used as well.
+  package let properties = DeviceOption<[String], [String]>(
+    "properties", .oneOrMore(.propertyName), default: [DeviceOptions.automatic])
 
-  /// The properties of those that are not used.
+  /// The properties of those that are not used; with ``DeviceOptions/automatic``, of the automatic ones.
   package let exclude = DeviceOption<[String], [String]>("exclude", .list(of: .propertyName), default: [])
 
   /// The values that properties are to hold, as JSON; ``Configuration/desired(of:)`` decodes them.

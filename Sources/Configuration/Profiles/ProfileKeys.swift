@@ -7,7 +7,6 @@ struct ProfileKeys: ConfigurationSection {
   var model: String?
   var requires: [BluetoothUUID]?
   var alive: AliveKeys?
-  var defaultProperties: [String]?
   var properties: [Named<PropertyKeys>]?
 
   static let keys: [ConfigurationKey<Self>] = [
@@ -15,7 +14,6 @@ struct ProfileKeys: ConfigurationSection {
     ConfigurationKey("model", \.model, .optional(.label)),
     ConfigurationKey("requires", \.requires, .optional(.list(of: .uuid))),
     ConfigurationKey("alive", \.alive, .optional(.section)),
-    ConfigurationKey("default_properties", \.defaultProperties, .optional(.list(of: .propertyName))),
     ConfigurationKey(
       required: "properties", \.properties, .members(of: .section, names: Property.namePattern)),
   ]
@@ -113,8 +111,7 @@ extension ProfileKeys {
     do throws(ProfileError) {
       return try Profile(
         name: name, manufacturer: manufacturer ?? "", model: model, requires: requires ?? [],
-        alive: alive?.property, alivePeriod: alive?.period, defaultProperties: defaultProperties,
-        properties: properties)
+        alive: alive?.property, alivePeriod: alive?.period, properties: properties)
     } catch {
       errors.append(self.error(error, at: path))
       return nil
@@ -140,11 +137,7 @@ extension ProfileKeys {
     case .duplicateProperty(let name): return path.key("properties").name(name).error("\(error)")
     case .sameCharacteristic(_, let name), .sameEntity(_, let name):
       return path.key("properties").key(name).key(error.key).error("\(error)")
-    case .noProperties: return path.key(names.isEmpty ? "properties" : "default_properties").error("\(error)")
-    case .unknownProperty(key: "default_properties", let name):
-      let list = path.key("default_properties")
-      let place = defaultProperties?.firstIndex(of: name).map(list.index) ?? list
-      return place.error("\(error)", hint: choice(of: name, among: names))
+    case .noProperties: return path.key("properties").error("\(error)")
     case .unknownProperty(_, let name):
       let key = alive?.property == name ? "property" : "period"
       return path.key("alive").key(key).error("\(error)", hint: choice(of: name, among: names))
@@ -163,8 +156,6 @@ extension ProfileKeys {
       keys.period = alive.period.map { profile.properties[$0].name }
       return keys
     }
-    let names = profile.properties.map(\.name)
-    defaultProperties = profile.defaultProperties == names ? nil : profile.defaultProperties
     properties = profile.properties.map { Named($0.name, PropertyKeys($0)) }
   }
 }
