@@ -167,7 +167,9 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   private func clearOrphanedValues() {
     guard machine.mayClear, owner == .this, !orphanedValues.isEmpty else { return }
-    for topic in topics.states(of: orphanedValues.subtracting(device.propertyNames)) { context.clearState(topic) }
+    for topic in topics.states(of: orphanedValues.subtracting(device.propertyNames)) {
+      context.clearState(topic)
+    }
     orphanedValues = []
   }
 

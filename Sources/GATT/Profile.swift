@@ -75,7 +75,8 @@ public struct Profile: Sendable, Hashable {
     // A service is not required if all its properties are left out, or it is the peripheral that decides.
     requires = profile.requires.filter { service in
       let own = profile.properties.filter { $0.service == service }
-      return own.isEmpty || own.contains(where: isIncluded) && !(isAutomatic && own.contains(where: \.isAutomatic))
+      return own.isEmpty
+        || own.contains(where: isIncluded) && !(isAutomatic && own.contains(where: \.isAutomatic))
     }
     missingHint = profile.missingHint
     func index(_ old: Int) -> Int? {
@@ -124,6 +125,8 @@ public struct Profile: Sendable, Hashable {
   /// - Parameter isAutomatic: use those that the peripheral has, if the profile marks any: no service with a marked
   ///   property is required, and what shows that a link is alive counts where the link offers it.
   public func limited(to names: Set<String>, isAutomatic: Bool = false) -> Profile {
-    Profile(self, isAutomatic: isAutomatic && properties.contains(where: \.isAutomatic)) { names.contains($0.name) }
+    Profile(self, isAutomatic: isAutomatic && properties.contains(where: \.isAutomatic)) {
+      names.contains($0.name)
+    }
   }
 }

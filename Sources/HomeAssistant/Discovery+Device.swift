@@ -50,7 +50,8 @@ extension Discovery {
     of device: DeviceDescription, topics: DeviceTopics, where isIncluded: (Property) -> Bool
   ) -> [DiscoveryComponent] {
     let placeholder = Removal.placeholder(object(of: .device(device.address)), prefix: prefix)
-    return zip(device.profile.properties, topics.properties).filter { isIncluded($0.0) }.flatMap { property, topics in
+    return zip(device.profile.properties, topics.properties).filter { isIncluded($0.0) }.flatMap {
+      property, topics in
       property.homeAssistantParts.flatMap { components(for: property, $0, topics: topics) }.map { component in
         // The device has offered it before, and may again.
         device.missing.contains(property.name) ? component.unavailable(placeholder) : component

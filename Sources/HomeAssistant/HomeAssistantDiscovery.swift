@@ -267,7 +267,8 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
     else { return }
     guard !device.isDeleted else { return store[address] = nil }
     let before =
-      store[address] ?? discovery.announced(publisher.publishedElsewhere, of: device, topics: publisher.topics)
+      store[address]
+      ?? discovery.announced(publisher.publishedElsewhere, of: device, topics: publisher.topics)
     let document = discovery.document(
       of: device, topics: publisher.topics, hasGateway: !isGatewayDeleted, before: before,
       isReannouncement: stage == .reannounce)

@@ -226,8 +226,8 @@ import Testing
       "period: period and desired.period must not be combined (give one of them)"
     ),
     (
-      "device/options", #"{"id":"a","options":{"properties":"x"}}"#,
-      "options.properties: expected a list, found a string"
+      "device/options", #"{"id":"a","options":{"properties":7}}"#,
+      "options.properties: expected a string, found a number"
     ),
     (
       "device/options", #"{"id":"a","options":{"desired":null}}"#,

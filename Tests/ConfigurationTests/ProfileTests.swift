@@ -189,7 +189,9 @@ import Testing
       ),
       (#"{"profile":"microbit"}"#, Profile.microbit.automaticProperties, [:]),
       (#"{"properties":["button_a","button_b"],"exclude":["button_a"]}"#, ["button_b"], [:]),
-      (#"{"exclude":["period"],"period":50}"#, Profile.microbit.automaticProperties, ["period": .integer(50)]),
+      (
+        #"{"exclude":["period"],"period":50}"#, Profile.microbit.automaticProperties, ["period": .integer(50)]
+      ),
       (#"{"profile":"fan"}"#, ["speed"], [:]),
       (
         #"{"profile":"fan","properties":["rpm"],"desired":{"mode":"on","speed":7}}"#,

@@ -72,12 +72,13 @@ import Testing
 
   @Test func excludeOfAnEntryIsAboutItsOwnProperties() {
     func used(_ record: DeviceRecord?) -> [String] {
-      let entry = entry { $0.exclude = ["temperature"] }
+      let entry = entry { ($0.properties, $0.exclude) = (["temperature", "period"], ["temperature"]) }
       return DeviceSettings(address, entry, record, in: configuration([entry])).profile.properties.map(\.name)
     }
     #expect(used(nil) == ["period"])
     #expect(used(record { $0.changes.properties = ["temperature"] }) == ["temperature"])
     #expect(used(record { $0.changes.exclude = ["period"] }) == ["temperature"])
+    #expect(used(record { $0.changes.properties = ["auto"] }).first == "period")
   }
 
   @Test func settingsHaveTheTypesOfTheirOptions() throws {

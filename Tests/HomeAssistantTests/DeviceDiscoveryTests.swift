@@ -74,7 +74,9 @@ import Testing
     device.learn(offered: ["temperature", "period", "led_text"])
     let before = document(device).announced
     #expect(
-      Array(try components(device).names.prefix(4)) == ["temperature", "period", "led_text", "led_text_notify"])
+      Array(try components(device).names.prefix(4)) == [
+        "temperature", "period", "led_text", "led_text_notify",
+      ])
     // A service that goes on a link may come back on it.
     device.learn(offered: ["temperature", "period"], usable: ["temperature", "period"], isNewLink: false)
     #expect(try components(device, before: before)["led_text"]?["avty"] != nil)
@@ -94,7 +96,8 @@ import Testing
       ["temperature", "accelerometer", "unknown"], of: device,
       topics: topics.topics(of: device.id, device.profile))
     let components = try components(device, before: before)
-    #expect(components["accelerometer_x"] == ["p": "sensor"] && components["accelerometer_z"] == ["p": "sensor"])
+    #expect(
+      components["accelerometer_x"] == ["p": "sensor"] && components["accelerometer_z"] == ["p": "sensor"])
     #expect(components["temperature"]?["stat_t"] != nil && components["period"] == nil)
   }
 
