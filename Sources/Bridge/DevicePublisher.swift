@@ -17,6 +17,8 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   /// Arrives after the retained messages of the device.
   private var barrier = UInt64.max
   private let properties: [PropertyPublisher]
+  /// Of what its program names itself, by name.
+  private var values: [String: PropertyPublisher] = [:]
   /// Readings of a new link while `info` still names another gateway, to be published when the device is online here.
   private var heldReadings: [Reading] = []
   /// Beyond it, the oldest are dropped.
@@ -40,6 +42,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     orphanedValues = device.offered ?? []
     machine = OwnershipMachine(context.gateway, device.address)
     properties = zip(device.profile.properties, topics.properties).map { PropertyPublisher($0, $1, context) }
+    updateValues()
   }
 
   package var owner: Owner { machine.owner }
@@ -54,6 +57,22 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   package func reported(_ reading: Reading) {
     guard !isElsewhere, heldReadings.isEmpty else { return hold(reading) }
     properties[reading.property].publish(reading, readings: topics.readings)
+  }
+
+  package func reported(_ reading: ValueReading) {
+    guard !isElsewhere, heldReadings.isEmpty, let publisher = values[reading.key] else { return }
+    publisher.publish(reading.reading, readings: topics.readings)
+  }
+
+  private func updateValues() {
+    let before = values
+    values = [:]
+    for value in device.values {
+      values[value.key] =
+        before[value.key].flatMap { $0.property == value.property ? $0 : nil }
+        ?? PropertyPublisher(value.property, topics.topics(of: value), context)
+    }
+    for (key, publisher) in before where values[key] !== publisher { publisher.handOver() }
   }
 
   package func completed(_ result: CommandResult, for sender: JSONValue) {
@@ -77,7 +96,10 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   package func changed(_ change: DeviceChange, _ device: DeviceDescription) {
     let before = self.device
     self.device = device
-    if device.offered != before.offered { withdraw(before.propertyNames.subtracting(device.propertyNames)) }
+    // Before its first link it may offer everything, and has published nothing.
+    let gone = before.offered == nil ? [] : before.propertyNames.subtracting(device.propertyNames)
+    if device.values != before.values { updateValues() }
+    if !gone.isEmpty { withdraw(gone) }
     if device.session != .subscribing, device.session != .live { heldReadings = [] }
     switch change {
     case .availability:
@@ -108,7 +130,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       if machine.mayClear { leaveOrphan(device.id, isSettled: true) }
     case .replaced where !isElsewhere:
       // The new properties may be others.
-      for topic in topics.properties.flatMap(\.states) {
+      for topic in topics.properties.flatMap(\.states) + valueTopics {
         if machine.mayClear { context.clearState(topic) } else { context.mqtt.releaseState(topic) }
       }
     case .removed, .replaced, .pinnedElsewhere, .neverConnected:
@@ -129,6 +151,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     topics = context.topics.topics(of: device.id, device.profile)
     orphanedValues = []
     for (property, topics) in zip(properties, topics.properties) { property.move(to: topics) }
+    for value in device.values { values[value.key]?.move(to: topics.topics(of: value)) }
     bridge.renamed(self, from: before)
     guard isOwn else { return }
     switch reason {
@@ -136,11 +159,13 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     case .conflict: storeID()
     }
     publishPresence()
-    for property in properties { property.republish() }
+    for property in properties + values.values { property.republish() }
   }
 
   private func leaveOrphan(_ id: DeviceID, isSettled: Bool) {
-    bridge.admission.foundOrphan(id, of: device.address, offered: device.offered ?? [], isSettled: isSettled)
+    bridge.admission.foundOrphan(
+      id, of: device.address, offered: (device.offered ?? []).union(device.propertyNames),
+      isSettled: isSettled)
   }
 
   // MARK: Publishing
@@ -163,7 +188,9 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     bridge.ownedDeviceChanged(self)
   }
 
-  private func release() { for topic in topics.states { context.mqtt.releaseState(topic) } }
+  private var valueTopics: [TopicName] { device.values.flatMap { topics.topics(of: $0).states } }
+
+  private func release() { for topic in topics.states + valueTopics { context.mqtt.releaseState(topic) } }
 
   private func clearOrphanedValues() {
     guard machine.mayClear, owner == .this, !orphanedValues.isEmpty else { return }
@@ -237,7 +264,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       case .publishOffline: publishOffline()
       case .release:
         release()
-        for property in properties { property.handOver() }
+        for property in properties + values.values { property.handOver() }
         bridge.discovery?.ownedElsewhere(device.address)
         bridge.report.changed()
       case .yieldID(let gateway): yieldID(to: gateway)

@@ -27,6 +27,7 @@ extension Device {
     case .reading(let value, let property):
       count(value, of: property)
       report(value, of: property, sequence: sequence)
+    case .line(let line, let wasCut): if wasCut { values.wasCut(line) } else { values.received(line) }
     case .readBack(let value, let property): report(value, of: property, sequence: nil)
     case .desired:
       let before = description
@@ -48,6 +49,7 @@ extension Device {
     description.offlineSince = nil
     description.adapter = session.adapter.name
     owner = .this
+    values.linkUp()
     learnOffered(isNewLink: true)
     context.store.change(address) { record in
       // Another one has topics that are still to be cleared.

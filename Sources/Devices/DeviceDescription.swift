@@ -35,6 +35,8 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var offered: Set<String>?
   /// Those of them that its last link lacks, or that cannot be used on it.
   package internal(set) var missing: Set<String> = []
+  /// Those that its program names itself, in the order of their names.
+  package internal(set) var values: [NamedValue] = []
   /// The desired values as published, by property: that of a waiting command, else the one applied on every link.
   package internal(set) var desired: [String: Value] = [:]
   /// Those of them that the configuration sets, and no command or request.
@@ -65,7 +67,16 @@ package struct DeviceDescription: Sendable, Equatable {
   }
 
   /// The names of what is published of it.
-  package var propertyNames: Set<String> { Set(properties.map(\.name)) }
+  package var propertyNames: Set<String> { Set(properties.map(\.name) + values.map(\.property.name)) }
+
+  /// The property that sends values to its program.
+  package var valueSetter: Property? { profile.values?.sent.map { profile.properties[$0] } }
+
+  /// Whether its last link offers the lines of values.
+  package var hasLines: Bool {
+    guard let lines = profile.values.map({ profile.properties[$0.received].name }) else { return false }
+    return mayOffer(lines) && !missing.contains(lines)
+  }
 
   /// What its link offers now. A new link has the whole program: what that lacks is gone, if the profile is automatic.
   /// What a link loses may come back: the peripheral, or bluetoothd, may be about to replace its services.

@@ -50,6 +50,8 @@ extension Profile {
             """),
         alive: "temperature",
         alivePeriod: "period",
+        values: "uart_rx",
+        valuesSet: "uart_tx",
         properties: [
           .microbitTemperature, .microbitPeriod, .microbitButtonA, .microbitButtonB, .microbitLEDText,
           .microbitLEDMatrix, .microbitScrollDelay, .microbitUARTReceived, .microbitUARTSent,

@@ -10,6 +10,14 @@ public struct Profile: Sendable, Hashable {
     public internal(set) var longestInterval: Duration?
   }
 
+  /// The properties for values that a program names itself, as lines `name:value`.
+  public struct Values: Sendable, Hashable {
+    /// The index of the property that receives the lines.
+    public let received: Int
+    /// The index of the one that sends them, if there is one.
+    public let sent: Int?
+  }
+
   /// The likely cause of a missing service, and what the user can do.
   public struct MissingHint: Sendable, Hashable {
     /// Why it is probably missing.
@@ -36,6 +44,8 @@ public struct Profile: Sendable, Hashable {
   public let missingHint: MissingHint?
   /// Nil: a link without values is not ended.
   public let alive: Alive?
+  /// Nil: there are none.
+  public let values: Values?
   /// The order is fixed: other modules refer to a property by its index. Properties are subscribed to in this order, so
   /// that those that cost least come first.
   public let properties: [Property]
@@ -47,9 +57,12 @@ public struct Profile: Sendable, Hashable {
   /// - Parameters:
   ///   - alive: the name of the property whose values show that the link is alive.
   ///   - alivePeriod: the name of the property that holds the time between those, in ms.
+  ///   - values: the name of the property that receives lines `name:value`.
+  ///   - valuesSet: the name of the property that sends them.
   public init(
     name: String, manufacturer: String = "", model: String? = nil, requires: [BluetoothUUID] = [],
-    missingHint: MissingHint? = nil, alive: String? = nil, alivePeriod: String? = nil, properties: [Property]
+    missingHint: MissingHint? = nil, alive: String? = nil, alivePeriod: String? = nil,
+    values: String? = nil, valuesSet: String? = nil, properties: [Property]
   ) throws(ProfileError) {
     self.name = name
     self.manufacturer = manufacturer
@@ -60,6 +73,7 @@ public struct Profile: Sendable, Hashable {
     isAutomatic = false
     try Self.check(properties)
     self.alive = try Self.alive(alive, alivePeriod, in: properties)
+    self.values = try Self.values(values, valuesSet, in: properties)
   }
 
   /// A day, in ms: numbers that can hold more are too large for a duration.
@@ -81,6 +95,9 @@ public struct Profile: Sendable, Hashable {
     missingHint = profile.missingHint
     func index(_ old: Int) -> Int? {
       properties.firstIndex { $0.name == profile.properties[old].name }
+    }
+    values = profile.values.flatMap { values in
+      index(values.received).map { Values(received: $0, sent: values.sent.flatMap(index)) }
     }
     alive = profile.alive.flatMap { alive in
       guard let property = index(alive.property) else { return nil }

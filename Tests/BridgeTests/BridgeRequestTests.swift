@@ -144,7 +144,7 @@ import Testing
     ),
     (
       "device/add", #"{"zzzzzzzzz":1}"#,
-      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, profile, properties, exclude, desired, period, enabled, gateway, connect, every, transaction); "
+      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, profile, properties, exclude, values, desired, period, enabled, gateway, connect, every, transaction); "
         + "identifier: this is missing (the Bluetooth address, like C5:A1:B2:C3:D4:E5)"
     ),
     (
@@ -162,7 +162,7 @@ import Testing
     (
       "device/options", #"{"id":"a","name":"x"}"#,
       "name: unknown key (known keys: id, options, transaction); options: this is missing (an object of name, area, "
-        + "properties, exclude, desired, period, enabled, gateway, connect, every)"
+        + "properties, exclude, values, desired, period, enabled, gateway, connect, every)"
     ),
     // Missing keys.
     ("device/add", "", "identifier: this is missing (the Bluetooth address, like C5:A1:B2:C3:D4:E5)"),
@@ -175,7 +175,7 @@ import Testing
     ),
     (
       "device/options", #"{"id":"a"}"#,
-      "options: this is missing (an object of name, area, properties, exclude, desired, period, enabled, gateway, connect, every)"
+      "options: this is missing (an object of name, area, properties, exclude, values, desired, period, enabled, gateway, connect, every)"
     ),
     ("log_level", "", "level: this is missing (debug, info, notice, warning, error)"),
     // Wrong types and impossible values.

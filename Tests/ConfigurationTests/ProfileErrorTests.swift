@@ -203,6 +203,15 @@ import Testing
       #"{"microbit":{"properties":{\#(pair)}}}"#,
       "1:14: profiles.microbit: the profile microbit is built in (choose another name)"
     ),
+    (
+      #"{"x":{"values":{"property":"c"},"properties":{\#(pair)}}}"#,
+      "1:40: profiles.x.values.property: there is no property c (there are a, b)"
+    ),
+    (
+      #"{"x":{"values":{"property":"a"},"properties":{\#(pair)}}}"#,
+      "1:40: profiles.x.values.property: a must be an event, a text with a frame, that is notified (property) or "
+        + "written (set)"
+    ),
     (#"{"x":{"alive":{},"properties":{\#(pair)}}}"#, "1:27: profiles.x.alive.property: this is missing"),
     (
       #"{"x":{"alive":{"property":"heart"},"properties":{\#(pair)}}}"#,

@@ -47,6 +47,7 @@ import Testing
   private static let options: [(name: String, configured: JSONValue, requested: JSONValue)] = [
     ("id", "kitchen", "hall"), ("name", "N", "M"), ("area", "A", "B"), ("profile", "microbit", "microbit"),
     ("properties", "temperature", ["button_a", "led_text"]), ("exclude", ["period"], ["led_text"]),
+    ("values", ["a": ["unit": "%"]], .bool(false)),
     ("enabled", .bool(false), .bool(true)),
     ("gateway", "attic", "here"), ("adapter", "hci0", "hci0"), ("pair", .bool(true), .bool(false)),
     ("passkey", 7, 8), ("connect", "on_demand", "always"), ("every", 60, 5),

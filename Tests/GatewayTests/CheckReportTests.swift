@@ -70,6 +70,7 @@ import Testing
         profile                 microbit        default
         properties              auto            default
         exclude                 []              default
+        values                  {}              default
         period                  5000 ms         command
         enabled                 true            default
         gateway                 –               default

@@ -598,7 +598,9 @@ import Testing
   private let ledText = 3
 
   @Test func changedPropertiesInTheConfigurationReplaceTheDevice() async throws {
-    let tested = try await Engine(configuration()) { $0.services = [.temperature, .buttons, .led] }
+    let tested = try await Engine(configuration { $0.properties = ["temperature", "period"] }) {
+      $0.services = [.temperature, .buttons, .led]
+    }
     try await tested.frontEnd.availability(true)
     #expect(try await tested.command(500).final() == .applied(actual: 500))
     let before = tested.frontEnd.events.count
