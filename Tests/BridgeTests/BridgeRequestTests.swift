@@ -119,7 +119,7 @@ import Testing
       "make-coffee-for-all", "",
       #"unknown request "make-coffee-for-all": known requests: devices, health, reload, scan, device/add, "#
         + "device/remove, device/reconnect, device/rename, device/pair, device/unpair, device/options, "
-        + "device/inspect, property/get, property/set, adapter/state, device/sequence, adapter/reset, log_level"
+        + "device/inspect, property/get, property/set, value/remove, adapter/state, device/sequence, adapter/reset, log_level"
     ),
     // No JSON object.
     ("health", "PRESS", #"the payload is not valid JSON: line 1, column 1: expected a value, found "P""#),

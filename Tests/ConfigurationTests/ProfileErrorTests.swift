@@ -205,7 +205,7 @@ import Testing
     ),
     (
       #"{"x":{"values":{"property":"c"},"properties":{\#(pair)}}}"#,
-      "1:40: profiles.x.values.property: there is no property c (there are a, b)"
+      "1:40: profiles.x.values.property: there is no property c (did you mean a?)"
     ),
     (
       #"{"x":{"values":{"property":"a"},"properties":{\#(pair)}}}"#,
