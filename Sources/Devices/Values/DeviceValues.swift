@@ -68,7 +68,10 @@ final class DeviceValues: @unchecked Sendable {
   }
 
   /// A line ended by silence after a full packet: a V1 drops the rest of a longer one, and a cut number is wrong.
-  func wasCut(_ text: String) { log("a line was cut: send shorter ones, of at most 18 characters", text) }
+  func wasCut(_ text: String) {
+    guard text.utf8.contains(UInt8(ascii: ":")) else { return }
+    log("a line was cut: send shorter ones, of at most 18 characters", text)
+  }
 
   private func log(_ text: String, _ line: String) {
     device.context.counters.malformed += 1
