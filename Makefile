@@ -1,7 +1,7 @@
 # Thin on purpose: each target calls one script or one SwiftPM command. `make` alone lists them.
 .DEFAULT_GOAL := help
 .PHONY: help demo build test lint test-bluez test-brokers test-homeassistant test-debian13 deb test-deb bench \
-  fuzz sanitize clean
+  soak fuzz sanitize clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\): ## /\1|/p' Makefile | while IFS='|' read -r target what; do printf '  make %-18s %s\n' "$$target" "$$what"; done
@@ -39,8 +39,11 @@ test-deb: ## install, set up, break, repair, upgrade and remove them in clean De
 bench: ## measure CPU, latency, memory and throughput, beside a C program
 	@scripts/bench
 
-fuzz: ## search for inputs that the parsers cannot cope with, for an hour
-	@scripts/fuzz
+soak: ## 100 virtual micro:bits and random faults for 20 minutes
+	@scripts/soak
+
+fuzz: ## search for inputs that the parsers cannot cope with, for an hour (SECONDS=…)
+	@scripts/fuzz $(SECONDS)
 
 sanitize: ## all tests with the thread and the address sanitizer
 	@scripts/sanitize

@@ -10,15 +10,15 @@ import JSON
 @Sendable func checkDBus(_ bytes: [UInt8]) {
   var input = Input(bytes)
   var tree = ObjectTree(adapter: Names.adapter)
-  let feed = ByteFeed(of: "Value", on: BlueZName.characteristic)
-  feed.setSender(Names.bluetoothd)
-  feed.listen(to: Names.paths[3]) { _ in }
+  let signals = ByteSignals(of: "Value", on: BlueZName.characteristic)
+  signals.setSender(Names.bluetoothd)
+  signals.listen(to: Names.paths[3]) { _ in }
   while !input.isEmpty {
     let sent = input.signal()
     guard let received = Received(sent) else { continue }
     let signal = DBusSignal(received.message)
     expect(signal.arguments == sent.arguments, "\(sent.arguments): received as \(signal.arguments)")
-    _ = feed.deliver(received.message)
+    _ = signals.deliver(received.message)
     if let events = BlueZEvent.objects(signal.arguments) {
       for event in events { apply(event, to: &tree) }
     }

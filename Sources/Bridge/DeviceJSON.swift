@@ -26,7 +26,9 @@ extension DeviceDescription {
       "enabled": .bool(isEnabled),
       "rssi": rssi.map(JSONValue.integer),
       "last_connected": lastConnected.map { .string($0.description) },
-      "connected_since": isOnline && !isOnDemand ? lastConnected.map { .string($0.description) } : nil,
+      "connected_since": session == .live && !isOnDemand
+        ? lastConnected.map { .string($0.description) } : nil,
+      "turn": turn?.json,
       "offline_since": offlineSince.map { .string($0.description) },
       "desired": desired.isEmpty ? nil : .object(desired),
       "configured": configured.isEmpty ? nil : .array(configured.map(JSONValue.string)),
@@ -47,6 +49,12 @@ extension NamedValue {
       "name": .string(written), "type": isNumber ? "number" : "text",
       "unit": property.unit.map(JSONValue.string),
     ]
+  }
+}
+
+extension LinkTurn {
+  fileprivate var json: JSONValue {
+    ["position": .integer(position), "next": next.map { .string($0.description) }]
   }
 }
 

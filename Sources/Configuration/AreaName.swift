@@ -6,8 +6,15 @@ package struct AreaName: Hashable, Sendable, CustomStringConvertible {
 
   /// Nil for a name without letters and digits.
   package init?(_ name: String) {
-    let words = name.lowercased().split { !$0.isLetter && !$0.isNumber }
+    var isInWord = false
+    // By scalars, not characters: an accent that begins a word would be one character with the `-` before it.
+    let words = name.lowercased().unicodeScalars.split { scalar in
+      let properties = scalar.properties
+      isInWord =
+        properties.isAlphabetic || properties.numericType != nil || isInWord && properties.isGraphemeExtend
+      return !isInWord
+    }
     guard !words.isEmpty else { return nil }
-    description = words.joined(separator: "-")
+    description = words.map { String($0) }.joined(separator: "-")
   }
 }

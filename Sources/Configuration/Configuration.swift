@@ -45,6 +45,8 @@ extension Configuration {
     package var adapter: String?
     /// How many links an adapter can have: with another adapter, that one gets the rest.
     package var links = 7
+    /// How long a device keeps a link while others wait for one, in seconds.
+    package var stay = 60
 
     /// The adapters to use, as BlueZ names them; at least one, each once.
     package var adapters: [String] {
@@ -63,7 +65,7 @@ extension Configuration {
 
     /// Whichever key names the adapters.
     package static func == (one: Self, other: Self) -> Bool {
-      one.adapters == other.adapters && one.links == other.links
+      one.adapters == other.adapters && one.links == other.links && one.stay == other.stay
     }
   }
 
@@ -141,7 +143,7 @@ extension Configuration {
 
   /// When a device is connected.
   package enum ConnectMode: String, CaseIterable, Sendable {
-    /// All the time.
+    /// All the time, also while others wait for a link.
     case always
     /// Regularly, for as long as its values are read and written, and for commands.
     case onDemand = "on_demand"

@@ -31,7 +31,8 @@ extension Configuration.Bluetooth: ConfigurationSection {
   package static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey("adapters", \.adaptersKey, .optional(.list(of: .adapter, check: adapterProblems))),
     ConfigurationKey("adapter", \.adapter, .optional(.adapter)),
-    ConfigurationKey("links", \.links, .integer(1...64)),
+    ConfigurationKey("links", \.links, .integer(1...1000)),
+    ConfigurationKey("stay", \.stay, .integer(1...86_400)),
   ]
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {

@@ -9,8 +9,6 @@ final class Adapter: @unchecked Sendable {
   let name: String
   let central: Central
   var state = CentralState.noBus("not connected yet")
-  /// How many sessions have a link, or are making one.
-  var links = 0
   /// While it cannot be used: runs out when its bonds no longer count.
   var bondTimer: LoopTimer?
 

@@ -7,6 +7,8 @@ import EventLoop
 struct AdapterChoice: Sendable {
   enum Decision: Sendable, Equatable {
     case use(Int)
+    /// These receive the device, and have no free link.
+    case full([Int])
     /// An adapter that may receive the device has not yet: ask again after this time, or when one has received it.
     case wait(Duration)
     /// The device is out of range of all adapters.
@@ -124,7 +126,7 @@ struct AdapterChoice: Sendable {
   /// There is no link: which adapter to use for the next one.
   ///
   /// - Parameters:
-  ///   - hasFreeLink: of each adapter, whether it can have one more link.
+  ///   - hasFreeLink: of each adapter, whether the device may use a link of it.
   ///   - startDeadline: until when adapters that are not on yet are waited for.
   mutating func choose(hasFreeLink: [Bool], startDeadline: Moment? = nil, at now: Moment) -> Decision {
     let eligible = eligible(at: now)
@@ -149,15 +151,15 @@ struct AdapterChoice: Sendable {
       return .wait(Self.grace - waited)
     }
     let free = reachable.filter { hasFreeLink[$0] }
-    let usable = free.isEmpty ? reachable : free
-    if let current, usable.contains(current), candidates[current].attempts == 0,
+    if free.isEmpty { return .full(reachable) }
+    if let current, free.contains(current), candidates[current].attempts == 0,
       let movedAt, movedAt.duration(to: now) < Self.dwell
     {
       return use(current, at: now)
     }
     // `max` gives the first of several that are equal.
-    let best = usable.max { score($0, at: now) < score($1, at: now) }
-    return use(best ?? usable[0], at: now)
+    let best = free.max { score($0, at: now) < score($1, at: now) }
+    return use(best ?? free[0], at: now)
   }
 
   private mutating func use(_ adapter: Int, at now: Moment) -> Decision {

@@ -125,7 +125,7 @@ final class Channel: @unchecked Sendable {
       context.log.warning("\(finding.text): reading it instead (\(finding.remedy ?? ""))", device.fields)
     }
     areNotificationsTaken = true
-    device.task { [self, device] central in
+    device.linkTask { [self, device] central in
       let isSubscribed = await central.pollUntilSubscribed(characteristic, every: { device.pollInterval }) {
         self.polled($0)
         // It is called as long as the link lasts: see `subscribe`.
@@ -139,7 +139,7 @@ final class Channel: @unchecked Sendable {
   }
 
   private func poll(_ characteristic: Characteristic, every interval: Duration) {
-    device.task { [self] central in
+    device.linkTask { [self] central in
       await central.poll(characteristic, every: interval) { self.polled($0) }
     }
   }

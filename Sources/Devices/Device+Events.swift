@@ -63,6 +63,12 @@ extension Device {
     report(.availability)
   }
 
+  func setTurn(_ turn: LinkTurn?) {
+    guard description.turn?.isAbout(turn) != true, description.turn != turn else { return }
+    description.turn = turn
+    report(.description)
+  }
+
   private func learnOffered(isNewLink: Bool) {
     description.learn(
       offered: session.link.offered,

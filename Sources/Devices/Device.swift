@@ -25,7 +25,7 @@ final class Device: @unchecked Sendable {
   private(set) lazy var values = DeviceValues(of: self)
   /// The sequence number of the last reading in this run.
   private(set) var sequence: UInt64 = 0
-  /// How many tasks run for the device: a link on demand lasts until they have ended.
+  /// How many tasks run for the device: a link on demand or in turns lasts until they have ended.
   private var tasks = 0
   /// Whether a request's steps are being carried out.
   var isInSequence = false
@@ -78,6 +78,16 @@ final class Device: @unchecked Sendable {
       taskEnded()
     }
   }
+
+  /// The same, for as long as there is a link, which does not last for it.
+  func linkTask(_ body: @escaping @Sendable (isolated Central) async -> Void) {
+    context.loop.task(of: session.adapter.central) { [self] central in
+      await body(central)
+      withExtendedLifetime(self) {}
+    }
+  }
+
+  var isBusy: Bool { tasks > 0 }
 
   func taskBegins() { tasks += 1 }
 

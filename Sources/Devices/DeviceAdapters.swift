@@ -9,8 +9,6 @@ final class DeviceAdapters {
   private var choice: AdapterChoice
   /// Re-evaluates ``choice``.
   private var timer: LoopTimer?
-  /// The adapter whose ``Adapter/links`` include the device's.
-  private var occupied: Adapter?
 
   /// - Parameter pinned: the name of the only adapter that may be used; nil: any.
   init(_ context: DeviceContext, pinned: String?) {
@@ -54,21 +52,17 @@ final class DeviceAdapters {
 
   // MARK: The choice
 
-  /// Chooses the adapter for the next link, and occupies one of its links.
+  /// Chooses the adapter for the next link.
   ///
-  /// - Parameter again: called when the decision was to wait, and the time is over.
-  func choose(orWait again: @escaping @Sendable () -> Void) -> AdapterChoice.Decision {
+  /// - Parameters:
+  ///   - hasFreeLink: of each adapter, whether the device may use a link of it.
+  ///   - again: called when the decision was to wait, and the time is over.
+  func choose(
+    hasFreeLink: [Bool], orWait again: @escaping @Sendable () -> Void
+  ) -> AdapterChoice.Decision {
     stopWaiting()
-    releaseLink()
-    let hasFreeLink = context.adapters.map { $0.links < context.mostLinks }
     let decision = choice.choose(hasFreeLink: hasFreeLink, startDeadline: context.startDeadline, at: .now)
-    switch decision {
-    case .use:
-      current.links += 1
-      occupied = current
-    case .wait(let delay): timer = context.loop.timer(after: delay, again)
-    case .none: break
-    }
+    if case .wait(let delay) = decision { timer = context.loop.timer(after: delay, again) }
     return decision
   }
 
@@ -77,12 +71,6 @@ final class DeviceAdapters {
   func stopWaiting() {
     timer?.cancel()
     timer = nil
-  }
-
-  /// There is no link any more, and none is being made.
-  func releaseLink() {
-    occupied?.links -= 1
-    occupied = nil
   }
 
   // MARK: Queries

@@ -8,8 +8,7 @@ final class DeviceContext: @unchecked Sendable {
   let loop: EventLoop
   /// In the order of the configuration; at least one.
   let adapters: [Adapter]
-  /// How many links an adapter can have.
-  let mostLinks: Int
+  let links: SharedLinks
   /// How long a device waits for an adapter that has gone and has a bond with it.
   let bondLimit: Duration
   let store: DeviceStore
@@ -22,10 +21,10 @@ final class DeviceContext: @unchecked Sendable {
   /// Called after the state of a device's session has changed.
   var sessionChanged: () -> Void = {}
 
-  init(loop: EventLoop, adapters: [Adapter], mostLinks: Int, bondLimit: Duration, store: DeviceStore) {
+  init(loop: EventLoop, adapters: [Adapter], links: SharedLinks, bondLimit: Duration, store: DeviceStore) {
     self.loop = loop
     self.adapters = adapters
-    self.mostLinks = mostLinks
+    self.links = links
     self.bondLimit = bondLimit
     self.store = store
   }

@@ -20,7 +20,7 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var session = SessionState.absent
   /// Why it is not connected, as far as is known; nil once it is.
   package internal(set) var lastError: String?
-  /// Whether it has a link and sends readings; if it is connected on demand: whether no visit is overdue.
+  /// Whether it has a link and sends readings; if it is connected on demand or in turns: whether none is overdue.
   package internal(set) var isOnline = false
   /// Whether it has no permanent link.
   package internal(set) var isOnDemand = false
@@ -28,6 +28,8 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var lastConnected: Timestamp?
   /// When it was online last in this run; nil while it is online, and before it was.
   package internal(set) var offlineSince: Timestamp?
+  /// Its place among the devices that wait for a link; nil: it does not wait for one.
+  package internal(set) var turn: LinkTurn?
   /// The adapter that has, or had, that link, as BlueZ names it; nil while it is offline.
   package internal(set) var adapter: String?
   /// The properties that it has offered: if its profile is automatic, on the last link or later on it, else on any link;

@@ -59,7 +59,8 @@ package actor DeviceManager {
       return Adapter(name: name, central: central)
     }
     context = DeviceContext(
-      loop: loop, adapters: adapters, mostLinks: bluetooth.links, bondLimit: bondLimit,
+      loop: loop, adapters: adapters,
+      links: SharedLinks(adapters: adapters.count, bluetooth, loop: loop), bondLimit: bondLimit,
       store: DeviceStore(state, loop: loop))
     receiver.manager = self
     context.sessionChanged = { [weak self] in self?.assumeIsolated { $0.sessionChanged() } }

@@ -4,14 +4,21 @@ import BlueZ
 extension DeviceSession {
   /// Chooses the adapter, and connects.
   func connect() {
-    guard case .connecting = machine.state else { return adapters.stopWaiting() }
+    guard case .connecting(let isWithdrawn) = machine.state else { return adapters.stopWaiting() }
+    if isWithdrawn {
+      adapters.stopWaiting()
+      return feed { $0.connected(.failed(.gone), $1) }
+    }
     let before = adapters.chosen
-    switch adapters.choose(orWait: { [weak self] in self?.connect() }) {
+    let again: @Sendable () -> Void = { [weak self] in self?.connect() }
+    switch adapters.choose(hasFreeLink: context.links.free(for: device), orWait: again) {
     case .use(let index):
+      context.links.occupy(device, on: index)
       if let before, index != before {
         context.log.info("switching to adapter \(adapter.name)", device.fields)
       }
       connectNow()
+    case .full(let adapters): context.links.wait(device, on: adapters, isUrgent: isUrgent)
     case .wait: break
     case .none: feed { $0.connected(.failed(.gone), $1) }
     }
@@ -57,10 +64,11 @@ extension DeviceSession {
     adapters.becameLive()
     // A request that came during the attempt to connect, to a peripheral that has a bond.
     if adapters.isPaired { endPairing(.success(.paired)) }
-    if let visits { visits.visited() } else { becameOnline() }
+    context.links.becameLive(device)
+    visits.visited()
     link.up()
     readInformation()
-    visits?.resume(nil)
+    visits.resume(nil)
     if let changedServices { servicesChanged(changedServices) }
     changedServices = nil
   }

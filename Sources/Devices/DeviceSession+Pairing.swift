@@ -21,12 +21,13 @@ extension DeviceSession {
     guard !requests.isPairing else {
       return reply(.failure(RequestError("pairing is already in progress")))
     }
-    if !machine.state.occupiesLink { adapters.dropBondsOfAbsentAdapters() }
+    if !context.links.hasLink(device) { adapters.dropBondsOfAbsentAdapters() }
     if adapters.isPaired, machine.pairing.refusedLinks == 0 { return reply(.success(.paired)) }
     begin(passkey, reply)
     let mode = device.settings.pairing
     feed { $0.pair(mode, $1) }
     rangeChanged()
+    hurry()
   }
 
   private func begin(_ passkey: Int?, _ reply: @escaping PairingReply) {
@@ -44,7 +45,7 @@ extension DeviceSession {
   /// Deletes the bonds of all adapters. A request that arrives meanwhile gets the same answer.
   func unpair(reply: @escaping UnpairingReply) {
     if requests.isUnpairing { return requests.unpair(reply) }
-    if !machine.state.occupiesLink { adapters.chooseBonded() }
+    if !context.links.hasLink(device) { adapters.chooseBonded() }
     guard !adapters.peripherals.isEmpty else {
       return reply(.failure(RequestError(.notFound, "bluetoothd does not know it: it is not paired")))
     }

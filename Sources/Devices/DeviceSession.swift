@@ -17,8 +17,9 @@ final class DeviceSession: @unchecked Sendable {
   /// The state last reported to the device.
   private var reportedState = SessionState.absent
   let link: DeviceLink
-  /// Nil: the device is always connected.
-  private(set) var visits: Visits?
+  private(set) lazy var visits = Visits(every: device.settings.visitInterval, of: self)
+  /// Whether something waits for the next link: it comes before those of other devices.
+  private(set) var isUrgent = false
   /// The characteristics after a change of services during `subscribing`, to be handled when the session is live.
   var changedServices: [Characteristic]?
   var requests = PairingRequests()
@@ -38,7 +39,6 @@ final class DeviceSession: @unchecked Sendable {
         profile.properties[$0.property].poll ?? $0.longestInterval ?? .seconds(1)
       },
       isOnDemand: device.settings.visitInterval != nil, pairing: device.settings.pairing)
-    visits = device.settings.visitInterval.map { Visits(every: $0, of: self) }
   }
 
   // MARK: Queries
@@ -49,10 +49,10 @@ final class DeviceSession: @unchecked Sendable {
   var peripheral: PeripheralID? { adapters.peripheral }
   /// Whether the device may be connected by the adapter now: a session with a link uses that one alone.
   func mayUse(_ adapter: Int) -> Bool {
-    machine.state.occupiesLink ? adapters.isCurrent(adapter) : adapters.isEligible(adapter)
+    context.links.hasLink(device) ? adapters.isCurrent(adapter) : adapters.isEligible(adapter)
   }
-  /// Whether a link can be made on demand: there is none, and the device was visited lately.
-  var isConnectable: Bool { visits?.isOnline == true && !machine.state.isLive }
+  /// Whether a link can be made on demand: there is none, and the device had one lately, or waits for one.
+  var isConnectable: Bool { !machine.state.isLive && (visits.isOnline || context.links.isWaiting(device)) }
 
   // MARK: Inputs
 
@@ -66,18 +66,38 @@ final class DeviceSession: @unchecked Sendable {
   func pairingEnded() { machine.pairingEnded() }
   func setPeriod(_ milliseconds: Int) { feed { $0.setPeriod(milliseconds, $1) } }
   func unresponsive() { feed { session, _ in session.unresponsive() } }
-  func reconnect() { feed { $0.reconnect($1) } }
-  /// A visit is due, or something waits for a link.
+  func reconnect() {
+    feed { $0.reconnect($1) }
+    hurry()
+  }
+  /// A visit is due.
   func demanded() { feed { $0.demanded($1) } }
+  /// Something waits for a link.
+  func hurry() {
+    isUrgent = !machine.state.isLive
+    demanded()
+    chooseAgain()
+  }
   /// The last task of the device has ended.
-  func tasksEnded() { if visits != nil { feed { session, _ in session.visitEnded() } } }
+  func tasksEnded() {
+    if machine.isOnDemand { feed { session, _ in session.visitEnded() } } else { context.links.tasksEnded() }
+  }
+  /// Another device gets the link.
+  func endTurn() {
+    guard machine.state.isLive, let adapter = adapters.chosen else { return }
+    context.log.debug("gives up its link: others wait for one", device.fields)
+    visits.turnEnds(nextAfter: context.links.expectedWait(on: adapter))
+    feed { $0.turnEnded($1) }
+    device.report(.description)
+  }
 
   /// - Parameter hasNewLink: whether the other gateway has made a link, or a visit, that was not known yet.
   func handedOver(hasNewLink: Bool) {
     // A device that is connected on demand stays there until a visit is overdue.
-    if visits != nil, !hasNewLink { return }
+    if machine.isOnDemand, !hasNewLink { return }
     feed { session, _ in session.handedOver() }
-    visits?.visitedElsewhere()
+    visits.visitedElsewhere()
+    chooseAgain()
   }
 
   func seen(_ seen: Peripheral, by adapter: Int) {
@@ -103,9 +123,11 @@ final class DeviceSession: @unchecked Sendable {
   /// What the adapters know of the device has changed, or for how long.
   func rangeChanged() {
     feed { $0.seen($1) }
-    // The adapter that was waited for may have received it.
-    if adapters.isWaiting { connect() }
+    chooseAgain()
   }
+
+  /// What the choice of the adapter waits for may have come: an advertisement, or a link.
+  private func chooseAgain() { if adapters.isWaiting || context.links.isWaiting(device) { connect() } }
 
   /// The link ended.
   func disconnected(_ id: PeripheralID) {
@@ -140,7 +162,8 @@ final class DeviceSession: @unchecked Sendable {
     adapters.stopWaiting()
     feed { session, _ in session.stop() }
     endPairing(.failure(RequestError("the device is disabled or removed, or the gateway is stopping")))
-    visits?.stop(context.isStopping ? "the gateway is stopping" : "the device was disabled or removed")
+    context.links.forget(device)
+    visits.stop(context.isStopping ? "the gateway is stopping" : "the device was disabled or removed")
     endLink()
     if context.isStopping { return }
     guard let peripheral else { return }
@@ -165,7 +188,7 @@ final class DeviceSession: @unchecked Sendable {
     let state = machine.state
     guard state.published != reportedState else { return }
     reportedState = state.published
-    if !state.occupiesLink { adapters.releaseLink() }
+    if !state.occupiesLink { context.links.leave(device) }
     device.handle(.session)
   }
 
@@ -190,8 +213,10 @@ final class DeviceSession: @unchecked Sendable {
         return { $0.disconnectCompleted($1) }
       }
     case .unpair: device.task(forget())
-    case .online: becameLive()
-    case .offline: if visits == nil { device.handle(.offline) }
+    case .online:
+      isUrgent = false
+      becameLive()
+    case .offline: visits.linkEnded()
     case .report(let trouble): log(trouble)
     }
   }
@@ -217,16 +242,15 @@ final class DeviceSession: @unchecked Sendable {
   /// A command waits for a link.
   /// - Parameter deadline: the end of its time to live; it waits for the next visit if that comes first.
   func demand(before deadline: Moment?) {
-    guard let visits else { return }
     if let deadline, visits.isDue(before: deadline) { return }
-    demanded()
+    hurry()
   }
 
   /// Calls `body` when there is a link: at once, or when the device was connected on demand; else with the reason why
   /// there is none.
   func withLink(_ body: @escaping Visits.Body) {
     if machine.state.isLive { return body(nil) }
-    guard let visits, isConnectable else { return body(device.obstacle ?? "the device is offline") }
+    guard isConnectable else { return body(device.obstacle ?? "the device is offline") }
     visits.awaitLink(body)
   }
 }

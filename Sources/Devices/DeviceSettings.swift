@@ -67,7 +67,7 @@ package struct DeviceSettings: Sendable, Equatable {
     source(of: DeviceOptionTable.table[keyPath: path])
   }
 
-  /// Between two visits; nil if it is always connected.
+  /// Between two visits; nil if it is not connected on demand.
   var visitInterval: Duration? { self.connect == .onDemand ? .seconds(self.every) : nil }
 }
 

@@ -35,6 +35,13 @@ extension PeripheralSession {
     return endLink(thenWait: nil)
   }
 
+  /// Another device gets the link; this one waits for another link.
+  mutating func turnEnded(_ seen: Snapshot) -> [Action] {
+    guard state.isLive else { return [] }
+    linkWasGood(until: seen.now)
+    return endLink(thenWait: .zero)
+  }
+
   /// A user requests a new link, now.
   mutating func reconnect(_ seen: Snapshot) -> [Action] {
     backOff.reset()

@@ -203,7 +203,7 @@ package struct PeripheralSession: Sendable {
   }
 
   /// The link had readings until `end`: if that was long enough, earlier failures no longer count.
-  private mutating func linkWasGood(until end: Moment) {
+  mutating func linkWasGood(until end: Moment) {
     if liveness.hasReading { failures.hadReading() }
     if liveness.wasGood(until: end) { backOff.reset() }
   }

@@ -1,6 +1,7 @@
 import EventLoop
 
-/// When a device that is connected on demand is visited, and whether it is online: as long as no visit is overdue.
+/// Whether a device is online: while it has a link, and between two links as long as the next one is not overdue. When it is
+/// visited, if it is connected on demand.
 ///
 /// A pure machine. After each input the caller sets a timer for its ``deadline``.
 struct VisitSchedule: Sendable {
@@ -11,27 +12,28 @@ struct VisitSchedule: Sendable {
     case offline
   }
 
-  /// From one visit to the next.
-  private let interval: Duration
+  /// From one visit to the next; nil: it is not connected on demand.
+  private let interval: Duration?
   private(set) var isOnline = false
   /// By this gateway, or by the one that owns the device; nil: none yet.
   private var lastVisit: Moment?
-  /// When to call ``timer(at:)``.
+  /// When to call ``timer(at:)``. Without an interval: when its next turn is overdue; nil while it has a link.
   private(set) var deadline: Moment?
 
   /// Time for earlier connects in the queue, and for a second attempt.
   private static let margin = Duration.seconds(60)
 
-  init(interval: Duration) {
+  init(interval: Duration?) {
     self.interval = interval
   }
 
-  /// How long the device stays online after a visit.
-  private var limit: Duration { interval * 2 + Self.margin }
+  /// How long the device stays online after a visit, if the next one was to follow after `interval`.
+  private static func limit(_ interval: Duration) -> Duration { interval * 2 + margin }
 
   /// Whether a visit takes place before `deadline`, if the device can be connected then.
   func isDue(before deadline: Moment) -> Bool {
-    lastVisit.map { $0 + interval + Self.margin <= deadline } ?? true
+    guard let interval else { return false }
+    return lastVisit.map { $0 + interval + Self.margin <= deadline } ?? true
   }
 
   // MARK: Inputs
@@ -39,7 +41,7 @@ struct VisitSchedule: Sendable {
   /// The device is connected, and its values are read.
   mutating func visited(at now: Moment) -> [Action] {
     lastVisit = now
-    deadline = now + interval
+    deadline = interval.map { now + $0 }
     isOnline = true
     return [.online]
   }
@@ -47,14 +49,24 @@ struct VisitSchedule: Sendable {
   /// Another gateway has visited the device; this gateway takes over when the other one misses a visit.
   mutating func visitedElsewhere(at now: Moment) -> [Action] {
     lastVisit = now
-    deadline = now + limit
+    deadline = interval.map { now + Self.limit($0) }
     return goOffline()
   }
+
+  /// The device gives up its link for others, and is to get another one after `wait`.
+  mutating func turnEnds(nextAfter wait: Duration, at now: Moment) { deadline = now + Self.limit(wait) }
+
+  /// The link has ended.
+  mutating func linkEnded() -> [Action] { interval == nil && deadline == nil ? goOffline() : [] }
 
   /// The deadline is reached.
   mutating func timer(at now: Moment) -> [Action] {
     guard let lastVisit, let deadline, deadline <= now else { return [] }
-    let overdue = lastVisit + limit
+    guard let interval else {
+      self.deadline = nil
+      return goOffline()
+    }
+    let overdue = lastVisit + Self.limit(interval)
     self.deadline = now < overdue ? overdue : nil
     return (now < overdue ? [] : goOffline()) + [.connect]
   }

@@ -1,7 +1,6 @@
 import EventLoop
 
-/// The visits to a device that is connected on demand, and the requests that wait for the next one. Runs
-/// ``VisitSchedule``.
+/// When a device is visited and online, and the requests that wait for its next link. Runs ``VisitSchedule``.
 final class Visits: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
@@ -21,12 +20,13 @@ final class Visits: @unchecked Sendable {
 
   private var loop: EventLoop { session.context.loop }
 
-  init(every interval: Duration, of session: DeviceSession) {
+  /// - Parameter interval: nil: it is not connected on demand.
+  init(every interval: Duration?, of session: DeviceSession) {
     schedule = VisitSchedule(interval: interval)
     self.session = session
   }
 
-  /// Whether the device was visited lately.
+  /// Whether the device has a link, or had one lately and gets another one.
   var isOnline: Bool { schedule.isOnline }
   /// Whether a visit takes place before `deadline` anyway.
   func isDue(before deadline: Moment) -> Bool { schedule.isDue(before: deadline) }
@@ -36,6 +36,12 @@ final class Visits: @unchecked Sendable {
   /// The device is connected, and its values are read.
   func visited() { perform(schedule.visited(at: .now)) }
   func visitedElsewhere() { perform(schedule.visitedElsewhere(at: .now)) }
+  /// The device gives up its link for others, and is to get another one after `wait`.
+  func turnEnds(nextAfter wait: Duration) {
+    schedule.turnEnds(nextAfter: wait, at: .now)
+    perform([])
+  }
+  func linkEnded() { perform(schedule.linkEnded()) }
 
   func stop(_ reason: String) {
     perform(schedule.stop())
@@ -70,7 +76,7 @@ final class Visits: @unchecked Sendable {
       body("the device could not be connected within \(Self.waitLimit) s")
     }
     waiting.append((number, timer, body))
-    session.demanded()
+    session.hurry()
   }
 
   /// What waits for the link can be done, or cannot.

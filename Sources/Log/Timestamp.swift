@@ -20,6 +20,10 @@ package struct Timestamp: Sendable, Hashable, Comparable {
 
   package static func < (a: Timestamp, b: Timestamp) -> Bool { a.milliseconds < b.milliseconds }
 
+  package static func + (time: Timestamp, duration: Duration) -> Timestamp {
+    Timestamp(milliseconds: time.milliseconds + duration.components.seconds * 1000)
+  }
+
   /// Appends the time as RFC 3339 has it, in UTC: `2025-11-20T18:01:02.345Z`, always 24 bytes.
   package func append(to bytes: inout [UInt8]) {
     // The years that four digits can write; a clock that says otherwise is wrong anyway.

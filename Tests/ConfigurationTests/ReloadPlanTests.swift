@@ -18,6 +18,7 @@ import Testing
     ("gateway.area", #"{"gateway":{"area":"x"}}"#, true),
     ("bluetooth.adapters", #"{"bluetooth":{"adapters":["hci0","hci1"]}}"#, false),
     ("bluetooth.links", #"{"bluetooth":{"links":5}}"#, false),
+    ("bluetooth.stay", #"{"bluetooth":{"stay":5}}"#, false),
     ("mqtt.host", #"{"mqtt":{"host":"x"}}"#, false),
     ("mqtt.port", #"{"mqtt":{"port":1}}"#, false),
     ("mqtt.protocol", #"{"mqtt":{"protocol":"3.1.1"}}"#, false),

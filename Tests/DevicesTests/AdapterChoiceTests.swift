@@ -33,7 +33,7 @@ import Testing
     #expect(!choice.isInRange(at: start))
     see(&choice, 0, -90)
     #expect(choice.isInRange(at: start))
-    for second in 0..<5 { #expect(choice.choose(hasFreeLink: [false], at: at(second)) == .use(0)) }
+    for second in 0..<5 { #expect(choice.choose(hasFreeLink: [false], at: at(second)) == .full([0])) }
   }
 
   @Test(arguments: [(-50, -60, 0), (-60, -50, 1), (-50, -50, 0)])
@@ -118,12 +118,12 @@ import Testing
     #expect(choice.current == 0)
   }
 
-  @Test func fullAdapterIsUsedOnlyIfAllAreFull() {
+  @Test func fullAdapterIsNotUsed() {
     var choice = choice(-50, -80)
     #expect(choice.choose(hasFreeLink: [false, true], at: start) == .use(1))
     choice.becameLive()
     var full = self.choice(-50, -80)
-    #expect(full.choose(hasFreeLink: [false, false], at: start) == .use(0))
+    #expect(full.choose(hasFreeLink: [false, false], at: start) == .full([0, 1]))
   }
 
   @Test func signalStrengthIsKeptWhileScanningIsPaused() {
@@ -182,7 +182,7 @@ import Testing
 
   @Test func onlyThePinnedAdapterIsUsed() {
     var choice = choice(-30, -90, pinned: 1)
-    #expect(choice.choose(hasFreeLink: [true, false], at: start) == .use(1))
+    #expect(choice.choose(hasFreeLink: [true, false], at: start) == .full([1]))
     choice.adapterChanged(1, isOn: false, at: start)
     #expect(!choice.isInRange(at: start))
     #expect(choice.choose(hasFreeLink: free, at: at(1)) == .none)

@@ -36,7 +36,7 @@ import Testing
     let device = try #require(configuration([entry()]).settings(address, name: nil, record: nil, in: here))
     #expect(device.id == DeviceID(address) && !device.hasSharedID)
     #expect(device.name == nil && device.area == nil && device.gateway == nil && device.isEnabled)
-    #expect(device.connect == .always && device.every == 600 && device.visitInterval == nil)
+    #expect(device.connect == nil && device.every == 600 && device.visitInterval == nil)
     #expect(device.pairing == .ask && device.passkey == nil && device.adapter == nil)
     #expect(period(device) == SourcedValue(nil, .default))
     #expect(device.desired == [:] && device.profile.name == "microbit")

@@ -68,7 +68,10 @@ struct SessionSimulation {
     case 17: if chance(3) { changeAdapter() }
     case 18: run("period") { $0.setPeriod(20_000) }
     case 19: if isOnDemand { run("demanded") { $0.demanded() } }
-    case 20: run("visit ended") { $0.session.visitEnded() }
+    case 20:
+      // In turns, if it is not connected on demand.
+      let isOnDemand = isOnDemand
+      run("end") { isOnDemand ? $0.session.visitEnded() : $0.session.turnEnded($0.seen) }
     case 21: if chance(2) { run("handed over") { $0.session.handedOver() } }
     case 22: if chance(3) { request() }
     default: if chance(20) { stopAndRestart() }

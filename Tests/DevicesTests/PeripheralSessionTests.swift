@@ -550,6 +550,18 @@ import Testing
     #expect(bench.timer() == [] && bench.state == .absent)
   }
 
+  // MARK: Turns
+
+  @Test func aDeviceWhoseTurnHasEndedWantsALinkAgainAtOnce() {
+    var bench = live
+    #expect(bench.session.turnEnded(bench.seen) == [.offline, .disconnect] && bench.state == .leaving)
+    #expect(bench.session.turnEnded(bench.seen) == [])
+    expectConnectsAtOnce(&bench)
+    #expect(bench.session.lastError == nil)
+    bench = SessionBench().subscribing()
+    #expect(bench.session.turnEnded(bench.seen) == [] && bench.state == .subscribing)
+  }
+
   // MARK: On demand
 
   private static let onDemand = SessionBench(isOnDemand: true)

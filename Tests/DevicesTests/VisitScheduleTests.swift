@@ -54,6 +54,27 @@ import Testing
     #expect(schedule.stop() == [])
   }
 
+  @Test func isOnlineBetweenTwoTurnsUntilTheNextOneIsOverdue() {
+    var schedule = VisitSchedule(interval: nil)
+    #expect(schedule.visited(at: start) == [.online] && schedule.deadline == nil)
+    schedule.turnEnds(nextAfter: .seconds(100), at: at(60))
+    #expect(schedule.linkEnded() == [] && schedule.isOnline && schedule.deadline == at(320))
+    #expect(schedule.visited(at: at(170)) == [.online] && schedule.deadline == nil)
+    schedule.turnEnds(nextAfter: .seconds(100), at: at(230))
+    #expect(schedule.linkEnded() == [] && schedule.timer(at: at(489)) == [])
+    #expect(schedule.timer(at: at(490)) == [.offline] && schedule.deadline == nil)
+  }
+
+  @Test func withoutVisitsItIsOfflineWhenItsLinkEnds() {
+    var schedule = VisitSchedule(interval: nil)
+    _ = schedule.visited(at: start)
+    #expect(schedule.linkEnded() == [.offline] && schedule.linkEnded() == [])
+    #expect(!schedule.isDue(before: at(100_000)))
+    _ = schedule.visited(at: at(10))
+    schedule.turnEnds(nextAfter: .seconds(100), at: at(20))
+    #expect(schedule.visitedElsewhere(at: at(30)) == [.offline] && schedule.deadline == nil)
+  }
+
   private static let deadlines: [(seconds: Int, isDue: Bool)] = [
     (1, false), (599, false), (659, false), (660, true), (86_400, true),
   ]

@@ -64,6 +64,7 @@ import Testing
       try shippedFiles(in: "deploy/profiles", endingWith: ".json")
         == Self.names.map { "deploy/profiles/\($0).json" }.sorted())
     var plan = Plan(devices: 0)
+    plan.bluetooth = #""links": \#(Self.names.count)"#
     plan.absent = [.simulator]
     plan.profilesDirectory = repositoryPath("deploy/profiles")
     plan.entries = Self.names.enumerated().map { index, name in

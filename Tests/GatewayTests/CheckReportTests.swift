@@ -47,6 +47,7 @@ import Testing
       bluetooth.adapters        ["hci0"]        default
       bluetooth.adapter         –               default
       bluetooth.links           7               default
+      bluetooth.stay            60              default
       mqtt.host                 broker.example  config.json
       mqtt.port                 1883            default
       mqtt.protocol             5               default
@@ -77,7 +78,7 @@ import Testing
         adapter                 –               default
         pair                    ask             default
         passkey                 –               default
-        connect                 always          default
+        connect                 –               default
         every                   600             default
       """
     let text =

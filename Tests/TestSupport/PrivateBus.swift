@@ -46,6 +46,26 @@ public final class PrivateBus: Sendable {
     _ = try await started.line { $0.hasPrefix("unix:") }
   }
 
+  /// What the daemon counts, such as `MatchRules` (org.freedesktop.DBus.Debug.Stats).
+  public func statistics() async throws -> [String: Int] {
+    let caller = try ChildProcess(
+      "/usr/bin/dbus-send",
+      [
+        "--bus=" + address, "--print-reply", "--dest=org.freedesktop.DBus", "/org/freedesktop/DBus",
+        "org.freedesktop.DBus.Debug.Stats.GetStats",
+      ])
+    guard try await caller.exitStatus() == 0 else {
+      throw Failure("no statistics of the bus: \(caller.text)")
+    }
+    // string "NAME", and on the next line variant uint32 VALUE
+    let words = caller.text.split(whereSeparator: \.isWhitespace)
+    var counts: [String: Int] = [:]
+    for (index, word) in words.enumerated() where word == "string" && index + 4 < words.count {
+      counts[words[index + 1].filter(\.isLetter)] = Int(words[index + 4])
+    }
+    return counts
+  }
+
   /// Kills the daemon, as a crash would.
   public func kill() { daemon.withLock { $0?.signal(SIGKILL) } }
 }

@@ -66,9 +66,9 @@ package struct DeviceOptionTable: Sendable {
   /// The one that the peripheral requires for pairing; it then has to ask for it.
   package let passkey = DeviceOption<Int, Int?>("passkey", .passkey, requests: .none, isSecret: true)
 
-  /// When the device is connected.
-  package let connect = DeviceOption<Configuration.ConnectMode, Configuration.ConnectMode>(
-    "connect", .choice, default: .always, restartsLink: true)
+  /// When the device is connected; nil: always, but in turns while there are more devices than links.
+  package let connect = DeviceOption<Configuration.ConnectMode, Configuration.ConnectMode?>(
+    "connect", .choice, restartsLink: true)
 
   /// Of a device that is connected on demand: seconds between two visits.
   package let every = DeviceOption<Int, Int>("every", .integer(5...86_400), default: 600, restartsLink: true)

@@ -26,9 +26,10 @@ struct DeviceList {
     switch device["session"]?.text {
     case "disabled": return "disabled"
     case "live": return "online"
-    // Between two visits.
-    case "idle" where device["last_connected"] != nil && device["offline_since"] == nil: return "online"
     case _:
+      if let position = device["turn"]?["position"] { return "waits for a connection (\(position.shown))" }
+      // Between two visits or turns.
+      if device["last_connected"] != nil, device["offline_since"] == nil { return "online" }
       let since = device["offline_since"]?.text.map { " since \(WatchView.clock($0))" } ?? ""
       return "offline\(since)" + (device["last_error"].map { ": \($0.shown)" } ?? "")
     }

@@ -65,7 +65,7 @@ struct AdapterCheck {
     if found.links >= mostLinks {
       return .warning(
         .adapter, "all \(mostLinks) connections of \(found.name) (bluetooth.links) are in use",
-        remedy: #"connect some devices on demand ("connect": "on_demand"), or use another adapter for them"#)
+        remedy: "further devices take turns: use another adapter for them if they are to stay connected")
     }
     let state = CentralState.on(adapter: found.name, address: found.address).finding(adapter: found.name)
     return .ok(.adapter, "\(state.text); \(found.links) of \(mostLinks) connections are in use")

@@ -27,8 +27,11 @@ import Testing
     #expect(status.next(Self.on, name: "hci0") == nil)
     status.objectsListed()
     #expect(status.next(Self.on, name: "hci0") == .on(adapter: "hci0", address: "02:00:5E:00:53:01"))
-    status.busClosed()
-    #expect(status.next(Self.on, name: "hci0") == nil)
+    await Task(executorPreference: loop) { [status] in
+      var status = status
+      status.busClosed()
+      #expect(status.next(Self.on, name: "hci0") == nil)
+    }.value
   }
 
   @Test func anAdapterHasTimeToAppearAfterTheStart() async {

@@ -31,7 +31,7 @@ struct Plan: Sendable {
   var profilesDirectory: String?
   /// More members of the configuration's `gateway`.
   var gateway = ""
-  /// The members of the configuration's `bluetooth`.
+  /// The members of the configuration's `bluetooth`; if there are none, each micro:bit can have a link.
   var bluetooth = ""
   /// More members of the configuration's `mqtt`.
   var mqtt = ""
@@ -132,10 +132,11 @@ final class Fixture: Sendable {
   /// The text of a configuration with these entries.
   func configuration(_ entries: String) -> String {
     let port = proxy?.port ?? broker.port
+    let bluetooth = plan.bluetooth.isEmpty ? #""links": \#(max(7, plan.devices))"# : plan.bluetooth
     return """
       {
         "gateway": { "id": "\(plan.id)"\(plan.gateway.isEmpty ? "" : ", ")\(plan.gateway) },
-        "bluetooth": {\(plan.bluetooth)},
+        "bluetooth": {\(bluetooth)},
         "mqtt": { "host": "127.0.0.1", "port": \(port)\(plan.mqtt.isEmpty ? "" : ", ")\(plan.mqtt) },
         "devices": [\(entries)],\(plan.more.isEmpty ? "" : plan.more + ",")
         "profiles": {\(plan.profiles)}\(plan.profilesDirectory.map { ", \"profiles_directory\": \"\($0)\"" } ?? "")
@@ -275,6 +276,20 @@ final class Fixture: Sendable {
     try await freezingGateway {
       try await broker.start()
       try await observer.synchronize()
+    }
+  }
+
+  /// Kills the broker when the observer has received every message that the broker has acknowledged. What it had only
+  /// written to the observer's socket would be lost with it, and the gateway could not know.
+  func killBroker() async throws {
+    try await freezingGateway {
+      // The broker reads a message of each client in turn, so one that waits comes between two of the observer's.
+      var last = 0
+      repeat {
+        last = try observer.mark
+        try await observer.synchronize()
+      } while try observer.mark > last + 1
+      try await broker.kill()
     }
   }
 

@@ -14,6 +14,7 @@ from scenarios import (
     services,
     subscriptions,
     system_faults,
+    turns,
     two_adapters,
 )  # noqa: F401 (they register)
 from scenarios.common import scenarios  # noqa: F401

@@ -109,7 +109,7 @@ def start(world, peripherals, entries, **more):
     with open(f"{OUT}/peripherals.json", "w") as file:
         json.dump(peripherals, file, indent=2)
     world.start(microbits=0, options=["--describe", f"{OUT}/peripherals.json"])
-    world.start_gateway(entries, **more)
+    world.start_gateway(entries, bluetooth={"links": len(entries)}, **more)
     return world.others([entry["id"] for entry in entries])
 
 

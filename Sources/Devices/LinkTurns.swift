@@ -1,0 +1,240 @@
+import EventLoop
+import GATT
+import Log
+
+/// Which devices have the links of the adapters, and in which order the others get one.
+///
+/// While devices wait, a device that shares the links keeps its link for ``stay``. A pure machine; adapters are numbered
+/// in the order of the configuration.
+struct LinkTurns: Sendable {
+  /// What a device needs a link for.
+  enum Need: Sendable {
+    /// It is to be connected always: it comes first, and keeps its link.
+    case lasting
+    /// It is connected as long as there are enough links, else in turns.
+    case shared
+    /// A visit, which ends by itself.
+    case visit
+  }
+
+  enum Action: Sendable, Equatable {
+    /// End the link: another device waits for it.
+    case giveUp(BluetoothAddress)
+    /// A link is reserved for the device: ``free(for:)`` says on which adapter.
+    case connect(BluetoothAddress)
+  }
+
+  /// A link that exists, is being made, or is being ended.
+  private struct Link {
+    let adapter: Int
+    let need: Need
+    /// Nil while it is being made.
+    var liveSince: Moment?
+    var isGivenUp = false
+  }
+
+  private struct Waiting {
+    /// Those that receive the device.
+    var adapters: [Int]
+    let need: Need
+    /// A command or a request waits for the link.
+    var isUrgent: Bool
+    let place: Place
+    /// The adapter that has a link reserved for it.
+    var reserved: Int?
+
+    /// Whether it gets a link before others have had theirs for ``LinkTurns/stay``.
+    var comesFirst: Bool { need == .lasting || isUrgent }
+    var rank: (Int, Int, Int) {
+      (need == .lasting ? 0 : isUrgent ? 1 : 2, place.number, place.isNew ? 1 : 0)
+    }
+  }
+
+  /// In the queue. Devices that were never connected alternate with the others, as they may be many, and unreachable.
+  private struct Place {
+    let number: Int
+    let isNew: Bool
+  }
+
+  private let adapters: Int
+  /// How many links an adapter can have.
+  private let most: Int
+  private let stay: Duration
+  private var links: [BluetoothAddress: Link] = [:]
+  private var waiting: [BluetoothAddress: Waiting] = [:]
+  /// Of the devices that wait, and of those that have left the queue without a link, as they went out of range.
+  private var places: [BluetoothAddress: Place] = [:]
+  /// The number of the last place that was given to a device that was connected before, and to one that was not.
+  private var lastPlace = (known: 0, new: 0)
+  /// The number of the last place whose device got a link.
+  private var served = 0
+  /// When to call ``review(at:isBusy:)`` if nothing happens before.
+  private(set) var deadline: Moment?
+
+  /// For a device that has to leave early, to receive what is only notified.
+  private static let shortestStay = Duration.seconds(5)
+  /// From one device's turn to the next one's: the end of a link, and the begin of another one.
+  static let change = Duration.seconds(5)
+
+  init(adapters: Int, links: Int, stay: Duration) {
+    self.adapters = adapters
+    most = links
+    self.stay = stay
+  }
+
+  // MARK: Inputs
+
+  /// The device uses a link of the adapter from now on: it is being made.
+  mutating func occupy(_ device: BluetoothAddress, on adapter: Int, for need: Need) {
+    waiting[device] = nil
+    if let place = places.removeValue(forKey: device) { served = max(served, place.number) }
+    links[device] = Link(adapter: adapter, need: need)
+  }
+
+  /// The link is in use.
+  mutating func becameLive(_ device: BluetoothAddress, at now: Moment) { links[device]?.liveSince = now }
+
+  /// The device has no link, and waits for one.
+  ///
+  /// - Parameters:
+  ///   - adapters: those that receive it, all without a free link.
+  ///   - isNew: whether it was never connected.
+  /// - Returns: whether that is news.
+  mutating func wait(
+    _ device: BluetoothAddress, for need: Need, on adapters: [Int], isUrgent: Bool, isNew: Bool
+  ) -> Bool {
+    if let before = waiting[device], before.adapters == adapters, before.isUrgent == isUrgent { return false }
+    links[device] = nil
+    let place = places[device] ?? newPlace(isNew: isNew)
+    places[device] = place
+    let reserved = waiting[device]?.reserved.flatMap { adapters.contains($0) ? $0 : nil }
+    waiting[device] = Waiting(
+      adapters: adapters, need: need, isUrgent: isUrgent, place: place, reserved: reserved)
+    return true
+  }
+
+  private mutating func newPlace(isNew: Bool) -> Place {
+    let place = Place(number: max(served, isNew ? lastPlace.new : lastPlace.known) + 1, isNew: isNew)
+    if isNew { lastPlace.new = place.number } else { lastPlace.known = place.number }
+    return place
+  }
+
+  /// The device has no link any more, and does not wait for one.
+  mutating func leave(_ device: BluetoothAddress) {
+    links[device] = nil
+    waiting[device] = nil
+  }
+
+  /// The same, and it does not come back to its place in the queue.
+  mutating func forget(_ device: BluetoothAddress) {
+    leave(device)
+    places[device] = nil
+  }
+
+  /// Something has changed, or the deadline is reached: reserves the links that are free, and finds those that are to be
+  /// given up.
+  mutating func review(at now: Moment, isBusy: (BluetoothAddress) -> Bool) -> [Action] {
+    deadline = nil
+    var actions: [Action] = []
+    var free = (0..<adapters).map(unreserved)
+    var ending = (0..<adapters).map { adapter in
+      links.values.count { $0.adapter == adapter && $0.isGivenUp }
+    }
+    for device in queue where waiting[device]?.reserved == nil {
+      guard let waiter = waiting[device] else { continue }
+      if let adapter = waiter.adapters.first(where: { free[$0] > 0 }) {
+        free[adapter] -= 1
+        waiting[device]?.reserved = adapter
+        actions.append(.connect(device))
+      } else if let adapter = waiter.adapters.first(where: { ending[$0] > 0 }) {
+        ending[adapter] -= 1
+      } else if let (other, since) = longest(on: waiter.adapters, isBusy) {
+        let end = since + (waiter.comesFirst ? min(stay, Self.shortestStay) : stay)
+        if end <= now {
+          links[other]?.isGivenUp = true
+          actions.append(.giveUp(other))
+        } else {
+          deadline = min(deadline ?? end, end)
+        }
+      }
+    }
+    return actions
+  }
+
+  /// Of the devices that can give up a link of these adapters, the one that has had it for the longest time.
+  private func longest(
+    on adapters: [Int], _ isBusy: (BluetoothAddress) -> Bool
+  ) -> (device: BluetoothAddress, since: Moment)? {
+    var longest: (device: BluetoothAddress, since: Moment)?
+    for (device, link) in links where link.need == .shared && !link.isGivenUp {
+      guard let since = link.liveSince, adapters.contains(link.adapter), !isBusy(device) else { continue }
+      if let before = longest, before.since <= since { continue }
+      longest = (device, since)
+    }
+    return longest
+  }
+
+  // MARK: Queries
+
+  var hasWaiting: Bool { !waiting.isEmpty }
+  func isWaiting(_ device: BluetoothAddress) -> Bool { waiting[device] != nil }
+  func hasLink(_ device: BluetoothAddress) -> Bool { links[device] != nil }
+
+  /// Of each adapter, whether the device may use a link of it: one that is free, and that no other device waits for.
+  func free(for device: BluetoothAddress) -> [Bool] {
+    if let waiter = waiting[device] { return (0..<adapters).map { $0 == waiter.reserved } }
+    return (0..<adapters).map { adapter in
+      unoccupied(adapter) > waiting.values.count { $0.adapters.contains(adapter) }
+    }
+  }
+
+  private func unoccupied(_ adapter: Int) -> Int { most - links.values.count { $0.adapter == adapter } }
+  private func unreserved(_ adapter: Int) -> Int {
+    unoccupied(adapter) - waiting.values.count { $0.reserved == adapter }
+  }
+
+  /// The devices that wait, in the order in which they get a link.
+  private var queue: [BluetoothAddress] {
+    waiting.sorted { $0.value.rank < $1.value.rank }.map(\.key)
+  }
+
+  /// The same, with the time at which each of them is expected to get one; nil: none can be given up.
+  func turns(at now: Moment) -> [(device: BluetoothAddress, next: Moment?)] {
+    var ends = links.values.filter { $0.need != .lasting }.map { link in
+      (link.adapter, link.isGivenUp ? now : max(now, (link.liveSince ?? now + Self.change) + stay))
+    }
+    for adapter in 0..<adapters { ends += (0..<max(0, unoccupied(adapter))).map { _ in (adapter, now) } }
+    return queue.map { device in
+      guard let waiter = waiting[device],
+        let first = ends.indices.filter({ waiter.adapters.contains(ends[$0].0) }).min(by: {
+          ends[$0].1 < ends[$1].1
+        })
+      else { return (device, nil) }
+      let next = ends[first].1 + Self.change
+      if waiter.need == .lasting { ends.remove(at: first) } else { ends[first].1 = next + stay }
+      return (device, next)
+    }
+  }
+
+  /// How long a device that gives up a link of the adapter is expected to wait for another one.
+  func expectedWait(on adapter: Int) -> Duration {
+    let lasting = links.values.count { $0.adapter == adapter && $0.need == .lasting }
+    let waiters = waiting.values.count { $0.adapters.contains(adapter) }
+    return (stay + Self.change) * (waiters / max(1, most - lasting) + 1)
+  }
+}
+
+/// A device's place among those that wait for a link.
+package struct LinkTurn: Sendable, Equatable {
+  /// From 1 on.
+  package let position: Int
+  /// When it is expected to get a link; nil: not known.
+  package let next: Timestamp?
+
+  /// Whether it says the same, apart from a few seconds.
+  func isAbout(_ other: LinkTurn?) -> Bool {
+    guard let next, let otherNext = other?.next else { return false }
+    let difference = abs(next.milliseconds - otherNext.milliseconds)
+    return position == other?.position && difference < 1000 * LinkTurns.change.components.seconds
+  }
+}

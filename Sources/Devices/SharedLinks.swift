@@ -1,0 +1,106 @@
+import Configuration
+import EventLoop
+import GATT
+import Log
+
+/// The links of the adapters, which the devices share. Runs ``LinkTurns``.
+final class SharedLinks: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  private let loop: EventLoop
+  private var turns: LinkTurns
+  /// Those that have a link or wait for one.
+  private var devices: [BluetoothAddress: Device] = [:]
+  private var timer = DeadlineTimer()
+  private var isReviewDue = false
+
+  /// - Parameter adapters: how many there are.
+  init(adapters: Int, _ bluetooth: Configuration.Bluetooth, loop: EventLoop) {
+    self.loop = loop
+    turns = LinkTurns(adapters: adapters, links: bluetooth.links, stay: .seconds(bluetooth.stay))
+  }
+
+  // MARK: Inputs
+
+  func occupy(_ device: Device, on adapter: Int) {
+    devices[device.address] = device
+    turns.occupy(device.address, on: adapter, for: device.settings.need)
+    device.setTurn(nil)
+    reviewLater()
+  }
+
+  /// - Parameter adapters: those that receive the device, all without a free link.
+  func wait(_ device: Device, on adapters: [Int], isUrgent: Bool) {
+    let isNew = device.context.store.records[device.address]?.id == nil
+    devices[device.address] = device
+    let isNews = turns.wait(
+      device.address, for: device.settings.need, on: adapters, isUrgent: isUrgent, isNew: isNew)
+    if isNews { reviewLater() }
+  }
+
+  func becameLive(_ device: Device) {
+    turns.becameLive(device.address, at: .now)
+    reviewLater()
+  }
+
+  /// The last task of the device has ended: it may give up its link.
+  func tasksEnded() { reviewLater() }
+
+  func leave(_ device: Device) {
+    guard devices.removeValue(forKey: device.address) != nil else { return }
+    turns.leave(device.address)
+    device.setTurn(nil)
+    reviewLater()
+  }
+
+  /// The device's session has ended.
+  func forget(_ device: Device) {
+    leave(device)
+    turns.forget(device.address)
+  }
+
+  // MARK: Queries
+
+  func isWaiting(_ device: Device) -> Bool { turns.isWaiting(device.address) }
+  func hasLink(_ device: Device) -> Bool { turns.hasLink(device.address) }
+  func free(for device: Device) -> [Bool] { turns.free(for: device.address) }
+  func expectedWait(on adapter: Int) -> Duration { turns.expectedWait(on: adapter) }
+
+  // MARK: The machine
+
+  /// Once for all changes of a loop iteration.
+  private func reviewLater() {
+    guard turns.hasWaiting, !isReviewDue else { return }
+    isReviewDue = true
+    loop.timer(after: .zero) { [weak self] in
+      self?.isReviewDue = false
+      self?.review()
+    }
+  }
+
+  private func review() {
+    let actions = turns.review(at: .now) { devices[$0]?.isBusy == true }
+    timer.set(turns.deadline, on: loop) { [weak self] in self?.review() }
+    for action in actions {
+      switch action {
+      case .giveUp(let device): devices[device]?.session.endTurn()
+      case .connect(let device): devices[device]?.session.connect()
+      }
+    }
+    let (now, time) = (Moment.now, Timestamp.now)
+    for (index, turn) in turns.turns(at: now).enumerated() {
+      let next = turn.next.map { time + now.duration(to: $0) }
+      devices[turn.device]?.setTurn(LinkTurn(position: index + 1, next: next))
+    }
+  }
+}
+
+extension DeviceSettings {
+  fileprivate var need: LinkTurns.Need {
+    switch self.connect {
+    case .always: .lasting
+    case .onDemand: .visit
+    case nil: .shared
+    }
+  }
+}

@@ -1,0 +1,308 @@
+import EventLoop
+import GATT
+import TestSupport
+import Testing
+
+@testable import Devices
+
+@Suite struct LinkTurnsTests {
+  private typealias Bench = LinkTurnsBench
+
+  @Test func nobodyGivesUpALinkWhileThereAreEnough() {
+    var bench = Bench(links: 3)
+    for device in 0..<3 { #expect(bench.asks(device) == 0) }
+    bench.pass(10_000)
+    #expect(bench.turns.review(at: bench.now, isBusy: { _ in false }) == [] && bench.turns.deadline == nil)
+  }
+
+  @Test func theDeviceThatHadItsLinkForTheLongestTimeGivesItUpAfterItsStay() {
+    var bench = Bench(links: 2)
+    #expect(bench.asks(0) == 0)
+    bench.pass(10)
+    #expect(bench.asks(1) == 0)
+    #expect(bench.asks(2) == nil)
+    #expect(bench.review() == [] && bench.turns.deadline == bench.start + .seconds(60))
+    bench.pass(49)
+    #expect(bench.review() == [])
+    bench.pass(1)
+    #expect(bench.review() == [.giveUp(Bench.address(0))])
+    #expect(bench.review() == [], "one is enough")
+    bench.ends(0)
+    #expect(bench.review() == [.connect(Bench.address(2))])
+    // The link is reserved.
+    #expect(bench.asks(0) == nil && bench.asks(2) == 0)
+  }
+
+  @Test func aDeviceThatIsBusyKeepsItsLinkUntilItsTaskHasEnded() {
+    var bench = Bench(links: 2)
+    for device in 0..<2 { _ = bench.asks(device) }
+    bench.pass(60)
+    #expect(bench.asks(2) == nil)
+    bench.busy = [0, 1]
+    #expect(bench.review() == [] && bench.turns.deadline == nil)
+    bench.busy = [0]
+    #expect(bench.review() == [.giveUp(Bench.address(1))])
+  }
+
+  @Test func aLinkThatIsBeingMadeIsNotGivenUp() {
+    var bench = Bench(links: 1)
+    bench.turns.occupy(Bench.address(0), on: 0, for: .shared)
+    bench.pass(1000)
+    #expect(bench.asks(1) == nil)
+    #expect(bench.review() == [] && bench.turns.deadline == nil)
+    bench.turns.becameLive(Bench.address(0), at: bench.now)
+    #expect(bench.review() == [] && bench.turns.deadline == bench.now + .seconds(60))
+  }
+
+  @Test func aLastingLinkIsNeverGivenUpAndComesFirst() {
+    var bench = Bench(links: 2)
+    bench.lasting = [0, 9]
+    for device in 0..<4 { _ = bench.asks(device) }
+    #expect(bench.asks(9) == nil)
+    #expect(bench.queue == [9, 2, 3])
+    // It gets a link as soon as the one that has it has received its values.
+    bench.pass(5)
+    #expect(bench.review() == [.giveUp(Bench.address(1))])
+    bench.ends(1)
+    #expect(bench.review() == [.connect(Bench.address(9))])
+    #expect(bench.asks(9) == 0)
+    bench.pass(100_000)
+    #expect(bench.review() == [] && bench.turns.deadline == nil)
+    #expect(bench.turns.turns(at: bench.now).allSatisfy { $0.next == nil })
+  }
+
+  @Test func aDeviceForWhichACommandWaitsIsNext() {
+    var bench = Bench(links: 1)
+    for device in 0..<5 { _ = bench.asks(device) }
+    bench.pass(5)
+    #expect(bench.review() == [] && bench.queue == [1, 2, 3, 4])
+    bench.urgent = [4]
+    #expect(bench.asks(4) == nil)
+    #expect(bench.queue == [4, 1, 2, 3])
+    #expect(bench.review() == [.giveUp(Bench.address(0))])
+    bench.ends(0)
+    #expect(bench.review() == [.connect(Bench.address(4))])
+  }
+
+  @Test func aVisitWaitsLikeTheOthersAndEndsByItself() {
+    var bench = Bench(links: 1)
+    bench.visits = [0, 1]
+    for device in 0..<3 { _ = bench.asks(device) }
+    bench.pass(1000)
+    #expect(bench.review() == [] && bench.queue == [1, 2])
+    bench.ends(0)
+    #expect(bench.review() == [.connect(Bench.address(1))])
+  }
+
+  @Test func aDeviceGetsALinkOfAnyAdapterThatReceivesIt() {
+    var bench = Bench(adapters: 2, links: 1)
+    bench.received = [2: [1], 3: [0, 1]]
+    #expect(bench.asks(0) == 0 && bench.asks(1) == 1)
+    #expect(bench.asks(3) == nil && bench.asks(2) == nil)
+    bench.ends(1)
+    #expect(bench.review() == [.connect(Bench.address(3))])
+    #expect(bench.asks(3) == 1)
+    bench.pass(60)
+    // Only the second adapter receives it.
+    #expect(bench.review() == [.giveUp(Bench.address(3))])
+  }
+
+  @Test func aDeviceThatGoesOutOfRangeKeepsItsPlace() {
+    var bench = Bench(links: 1)
+    for device in 0..<4 { _ = bench.asks(device) }
+    bench.ends(1)
+    #expect(bench.queue == [2, 3])
+    #expect(bench.asks(1) == nil && bench.queue == [1, 2, 3])
+    bench.turns.forget(Bench.address(1))
+    #expect(bench.asks(1) == nil && bench.queue == [2, 3, 1])
+  }
+
+  @Test func newDevicesAlternateWithTheOthers() {
+    var bench = Bench(links: 1)
+    bench.new = Set(10..<20)
+    _ = bench.asks(0)
+    for device in Array(10..<20) + Array(1..<4) { _ = bench.asks(device) }
+    #expect(bench.queue == [1, 10, 2, 11, 3, 12, 13, 14, 15, 16, 17, 18, 19])
+  }
+
+  @Test func theQueueTellsWhenTheNextTurnsAre() {
+    var bench = Bench(links: 2)
+    _ = bench.asks(0)
+    bench.pass(20)
+    for device in 1..<6 { _ = bench.asks(device) }
+    let times = bench.turns.turns(at: bench.now).map { bench.start.duration(to: $0.next ?? bench.start) }
+    #expect(times == [65, 85, 130, 150].map(Duration.seconds))
+    #expect(bench.turns.expectedWait(on: 0) == .seconds(3 * 65))
+  }
+
+  @Test(arguments: 0..<30)
+  func everyDeviceGetsItsTurnInTime(seed: UInt64) throws {
+    var random = SplitMix64(state: seed)
+    let links = Int.random(in: 1...7, using: &random)
+    let count = Int.random(in: links + 1...40, using: &random)
+    var simulation = LinkTurnsSimulation(devices: count, links: links, random)
+    simulation.hasArrivals = seed % 2 == 1
+    try simulation.run(hours: 3)
+  }
+}
+
+/// The machine with devices that are numbers, each with what it needs.
+struct LinkTurnsBench {
+  let start = Moment.now
+  var now: Moment
+  var turns: LinkTurns
+  var lasting: Set<Int> = []
+  var visits: Set<Int> = []
+  var urgent: Set<Int> = []
+  var new: Set<Int> = []
+  var busy: Set<Int> = []
+  /// By which adapters a device is received; those that are missing here by all.
+  var received: [Int: [Int]] = [:]
+  private let adapters: Int
+
+  init(adapters: Int = 1, links: Int, stay: Int = 60) {
+    now = start
+    self.adapters = adapters
+    turns = LinkTurns(adapters: adapters, links: links, stay: .seconds(stay))
+  }
+
+  static func address(_ device: Int) -> BluetoothAddress { BluetoothAddress(truncating: UInt64(device)) }
+
+  mutating func pass(_ seconds: Int) { now = now + .seconds(seconds) }
+
+  func need(_ device: Int) -> LinkTurns.Need {
+    lasting.contains(device) ? .lasting : visits.contains(device) ? .visit : .shared
+  }
+
+  /// The device needs a link: it gets it at once, and is live, or waits.
+  /// - Returns: the adapter; nil: it waits.
+  mutating func asks(_ device: Int) -> Int? {
+    let address = Self.address(device)
+    let received = received[device] ?? Array(0..<adapters)
+    let free = turns.free(for: address)
+    guard let adapter = received.first(where: { free[$0] }) else {
+      _ = turns.wait(
+        address, for: need(device), on: received, isUrgent: urgent.contains(device),
+        isNew: new.contains(device))
+      return nil
+    }
+    turns.occupy(address, on: adapter, for: need(device))
+    turns.becameLive(address, at: now)
+    return adapter
+  }
+
+  /// Its link has ended, or it is out of range.
+  mutating func ends(_ device: Int) { turns.leave(Self.address(device)) }
+
+  mutating func review() -> [LinkTurns.Action] {
+    let busy = Set(busy.map(Self.address))
+    return turns.review(at: now) { busy.contains($0) }
+  }
+
+  var queue: [Int] { turns.turns(at: now).map { Int($0.device.value) } }
+}
+
+/// Devices of which all but two links' worth share the links, second by second: connecting takes up to 3 s, the end of a
+/// link 3 s, and a device advertises a second later.
+private struct LinkTurnsSimulation {
+  private enum State {
+    case absent, idle, waiting(since: Int), connecting(until: Int), live, leaving(until: Int)
+  }
+
+  var hasArrivals = false
+  private var bench: LinkTurnsBench
+  private var states: [State]
+  private let links: Int
+  private var random: SplitMix64
+  private var served: Set<Int> = []
+
+  private static let stay = 60
+  private static let connect = 3
+  private static let end = 3
+
+  init(devices: Int, links: Int, _ random: SplitMix64) {
+    self.links = links
+    self.random = random
+    bench = LinkTurnsBench(links: links, stay: Self.stay)
+    states = Array(repeating: .idle, count: devices)
+    // One of them is to be connected always, if that leaves links to share.
+    if links > 1 { bench.lasting = [0] }
+    bench.urgent = []
+  }
+
+  private var longestWait: Int {
+    let shared = links - bench.lasting.count
+    let rounds = (states.count - bench.lasting.count + shared - 1) / shared
+    return rounds * (Self.stay + Self.connect + Self.end + 2)
+  }
+
+  mutating func run(hours: Int) throws {
+    for second in 0..<hours * 3600 {
+      bench.now = bench.start + .seconds(second)
+      for device in states.indices { advance(device, second) }
+      for action in bench.review() {
+        switch action {
+        case .giveUp(let address):
+          let device = Int(address.value)
+          guard case .live = states[device] else { throw Failure("\(device) has no link to give up") }
+          #expect(!bench.lasting.contains(device))
+          states[device] = .leaving(until: second + Self.end)
+        case .connect(let address): ask(Int(address.value), second)
+        }
+      }
+      let linked = states.count { if case .connecting = $0 { true } else { isLinked($0) } }
+      #expect(linked <= links)
+      if hasArrivals { comeAndGo() }
+    }
+    if !hasArrivals { #expect(served.count == states.count) }
+  }
+
+  private func isLinked(_ state: State) -> Bool {
+    switch state {
+    case .connecting, .live, .leaving: true
+    case .absent, .idle, .waiting: false
+    }
+  }
+
+  private mutating func advance(_ device: Int, _ second: Int) {
+    switch states[device] {
+    case .absent: break
+    case .live: if bench.lasting.contains(device) { served.insert(device) }
+    case .idle: ask(device, second)
+    case .waiting(let since):
+      #expect(second - since <= longestWait, "\(device) of \(states.count) waits for one of \(links) links")
+    case .connecting(let until):
+      guard second >= until else { return }
+      served.insert(device)
+      bench.turns.becameLive(LinkTurnsBench.address(device), at: bench.now)
+      states[device] = .live
+    case .leaving(let until):
+      guard second >= until else { return }
+      bench.ends(device)
+      states[device] = .idle
+    }
+  }
+
+  private mutating func ask(_ device: Int, _ second: Int) {
+    let address = LinkTurnsBench.address(device)
+    guard bench.turns.free(for: address)[0] else {
+      _ = bench.turns.wait(address, for: bench.need(device), on: [0], isUrgent: false, isNew: false)
+      if case .waiting = states[device] { return }
+      return states[device] = .waiting(since: second)
+    }
+    bench.turns.occupy(address, on: 0, for: bench.need(device))
+    states[device] = .connecting(until: second + Int.random(in: 0...Self.connect, using: &random))
+  }
+
+  /// A device goes out of range or comes back, once in a while.
+  private mutating func comeAndGo() {
+    guard Int.random(in: 0..<20, using: &random) == 0 else { return }
+    let device = Int.random(in: states.indices, using: &random)
+    switch states[device] {
+    case .absent: states[device] = .idle
+    case .idle, .waiting, .connecting, .live, .leaving:
+      bench.ends(device)
+      states[device] = .absent
+    }
+  }
+}

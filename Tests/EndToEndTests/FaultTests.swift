@@ -1,0 +1,222 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// Random faults, one after the other. `make soak` runs it longer and with more micro:bits.
+///
+/// `FAULT_SEED` repeats a run, apart from the times of the programs.
+@Suite struct FaultTests {
+  private static let seconds = number("FAULT_SECONDS") ?? 5
+  private static let count = number("FAULT_DEVICES") ?? 10
+  private static let seed = number("FAULT_SEED") ?? Int.random(in: 1...1_000_000)
+
+  private static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
+
+  @Test("Every fault heals, no reading is lost, and nothing is left behind in the gateway or on the bus")
+  func random() async throws {
+    print("FaultTests: seed \(Self.seed), \(Self.count) micro:bits for \(Self.seconds) s")
+    var plan = Plan(devices: Self.count, period: 100)
+    plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"properties":["temperature"]}"#
+    plan.access = { _ in "allow_anonymous true\nmax_queued_messages 0" }
+    try await withFixture(plan) { fixture in
+      var random = SplitMix64(state: UInt64(Self.seed))
+      let ids = try await fixture.simulator.devices().map(\.id)
+      for id in ids { try await fixture.reading(id) { $0.sequence > 2 } }
+      var times: [Fault: [Duration]] = [:]
+      // Once each: memory that the gateway keeps, and the file of the spool, are there from then on.
+      for fault in Fault.allCases.shuffled(using: &random) {
+        times[fault, default: []].append(try await fixture.healed(fault, &random))
+      }
+      var sequences = Sequences()
+      try await sequences.complete(ids, fixture)
+      var samples = [try await fixture.sample()]
+      let end = ContinuousClock.now + .seconds(Self.seconds)
+      repeat {
+        let next = min(end, ContinuousClock.now + .seconds(max(10, Self.seconds / 20)))
+        repeat {
+          let fault = Fault.allCases.randomElement(using: &random) ?? .linkLost
+          times[fault, default: []].append(try await fixture.healed(fault, &random))
+        } while ContinuousClock.now < next
+        try await sequences.complete(ids, fixture)
+        samples.append(try await fixture.sample())
+      } while ContinuousClock.now < end
+
+      let readings = sequences.received.values.map(\.count).reduce(0, +)
+      for fault in Fault.allCases { print("FaultTests: \(fault), \(summary(times[fault] ?? []))") }
+      for sample in samples { print("FaultTests: \(sample)") }
+      print("FaultTests: \(readings) readings, \(times.values.map(\.count).reduce(0, +)) faults")
+      #expect(samples.last?.descriptors ?? 0 <= samples[0].descriptors)
+      #expect(samples.last?.matchRules == samples[0].matchRules)
+      #expect(samples.last?.connections == samples[0].connections)
+      // What a longer outage of the broker needs is kept.
+      let half = samples.suffix((samples.count + 1) / 2)
+      #expect((half.map(\.kilobytes).min() ?? 0) < samples[0].kilobytes + 2048)
+    }
+  }
+}
+
+private func summary(_ times: [Duration]) -> String {
+  let sorted = times.map { $0 / .seconds(1) }.sorted()
+  func text(_ time: Double) -> String { "\((time * 100).rounded() / 100) s" }
+  guard let last = sorted.last else { return "never" }
+  return "healed \(sorted.count) times, median \(text(sorted[sorted.count / 2])), longest \(text(last))"
+}
+
+private enum Fault: CaseIterable {
+  case linkLost, allLinksLost, microbitReset, outOfRange, silent, serviceMissing
+  case subscriptionDropped, subscriptionRefused, subscriptionUnanswered
+  case discoveryRefused, adapterOff, adapterUnplugged
+  case bluetoothdKilled, bluetoothdEnded, bluetoothdHung
+  case brokerKilled, brokerHung
+}
+
+/// The numbers of the readings that have arrived, by device.
+private struct Sequences {
+  private(set) var received: [String: Set<Int>] = [:]
+  private var mark = 0
+
+  /// Waits until no reading is missing before the last one.
+  mutating func complete(_ ids: [String], _ fixture: Fixture) async throws {
+    let end = try fixture.observer.mark
+    for id in ids {
+      var numbers = received[id, default: []]
+      numbers.formUnion(try fixture.readings(id, after: mark).map(\.sequence))
+      while let missing = numbers.firstMissing {
+        let reading = try await fixture.reading(id, after: mark) { $0.sequence == missing }
+        numbers.insert(reading.sequence)
+      }
+      received[id] = numbers
+    }
+    mark = end
+  }
+}
+
+extension Set<Int> {
+  /// The first number from 1 on that is not among them, if there is a greater one.
+  fileprivate var firstMissing: Int? {
+    guard let last = self.max(), last != count else { return nil }
+    return (1..<last).first { !contains($0) }
+  }
+}
+
+/// What the gateway uses.
+private struct Sample: CustomStringConvertible {
+  let kilobytes: Int
+  let descriptors: Int
+  let matchRules: Int
+  let connections: Int
+
+  var description: String {
+    "\(kilobytes) KiB of private memory, \(descriptors) descriptors, \(matchRules) match rules, \(connections) bus names"
+  }
+}
+
+extension Fixture {
+  /// Injects the fault, ends it, and waits until all micro:bits are connected and their readings arrive.
+  ///
+  /// - Returns: how long that took from the end of the fault.
+  fileprivate func healed(_ fault: Fault, _ random: inout SplitMix64) async throws -> Duration {
+    let index = Int.random(in: 0..<plan.devices, using: &random)
+    let pause = Duration.milliseconds(Int.random(in: 100...2000, using: &random))
+    let mark = try observer.mark
+    do {
+      // Links that are lost come back; the readings until then are those of before.
+      let lost = try await inject(fault, index, pause)
+      let (start, end) = (ContinuousClock.now, try observer.mark)
+      for index in lost { try await online(try await id(index), after: mark) }
+      var last = start
+      for index in 0..<plan.devices {
+        let reading = try await reading(try await id(index), after: end) { !$0.isReplayed }
+        last = max(last, reading.message.arrived)
+      }
+      return start.duration(to: last)
+    } catch {
+      throw Failure("\(fault) of \(index) for \(pause): \(error)")
+    }
+  }
+
+  /// - Returns: the micro:bits that have lost their link.
+  private func inject(_ fault: Fault, _ index: Int, _ pause: Duration) async throws -> Range<Int> {
+    let (one, all) = (index..<index + 1, 0..<plan.devices)
+    func during(_ on: String, _ off: String) async throws {
+      try await simulator.control(on)
+      try await Task.sleep(for: pause)
+      try await simulator.control(off)
+    }
+    func subscription(_ fault: String) async throws {
+      try await simulator.control("subscription", index, fault)
+      try await simulator.control("disconnect", index)
+    }
+    switch fault {
+    case .linkLost: try await simulator.control("disconnect", index)
+    case .microbitReset: try await simulator.control("reset", index)
+    case .allLinksLost:
+      for index in all { try await simulator.control("disconnect", index) }
+      return all
+    case .outOfRange:
+      try await during(#"{"op":"vanish","i":\#(index)}"#, #"{"op":"return","i":\#(index)}"#)
+    case .silent:
+      try await during(
+        #"{"op":"silent","i":\#(index),"on":true}"#, #"{"op":"silent","i":\#(index),"on":false}"#)
+      return 0..<0
+    case .serviceMissing:
+      let service = #""i":\#(index),"service":"e95d6100-251d-470a-a062-fa1922dfa9a8""#
+      try await during(#"{"op":"serve",\#(service),"on":false}"#, #"{"op":"serve",\#(service),"on":true}"#)
+      return 0..<0
+    case .subscriptionDropped: try await subscription(#""fault":"drop""#)
+    case .subscriptionRefused: try await subscription(#""fault":"error","code":14"#)
+    case .subscriptionUnanswered: try await subscription(#""fault":"silence","ms":500"#)
+    case .discoveryRefused:
+      try await simulator.control(#"{"op":"scan","on":false}"#)
+      try await simulator.control("disconnect", index)
+      try await Task.sleep(for: pause)
+      try await simulator.control(#"{"op":"scan","on":true}"#)
+    case .adapterOff:
+      try await during(#"{"op":"power","on":false}"#, #"{"op":"power","on":true}"#)
+      return all
+    case .adapterUnplugged:
+      try await during(#"{"op":"plug","on":false}"#, #"{"op":"plug","on":true}"#)
+      return all
+    case .bluetoothdKilled, .bluetoothdEnded:
+      let how = fault == .bluetoothdKilled ? "kill" : "term"
+      try await simulator.control(#"{"op":"restart","how":"\#(how)","ms":100}"#)
+      return all
+    case .bluetoothdHung:
+      try simulator.process.signal(SIGSTOP)
+      try await Task.sleep(for: pause)
+      try simulator.process.signal(SIGCONT)
+      return 0..<0
+    case .brokerKilled:
+      try await killBroker()
+      try await Task.sleep(for: pause)
+      try await restartBroker()
+      return 0..<0
+    case .brokerHung:
+      broker.freeze(true)
+      try await Task.sleep(for: pause)
+      broker.freeze(false)
+      return 0..<0
+    }
+    return one
+  }
+
+  fileprivate func sample() async throws -> Sample {
+    let statistics = try await bus.statistics()
+    return Sample(
+      kilobytes: try anonymousKilobytes, descriptors: try descriptors,
+      matchRules: statistics["MatchRules"] ?? 0, connections: statistics["ActiveConnections"] ?? 0)
+  }
+
+  /// How many descriptors the gateway has open.
+  private var descriptors: Int {
+    get throws {
+      guard let folder = opendir("/proc/\(try gateway.pid)/fd") else {
+        throw Failure("no descriptors: errno \(errno)")
+      }
+      defer { closedir(folder) }
+      var count = 0
+      while readdir(folder) != nil { count += 1 }
+      return count
+    }
+  }
+}
