@@ -171,7 +171,7 @@ class House:
         self.bus = Bus(self.folder)
         self.microbits = Microbits(
             self.program("microbit-simulator"), self.bus, self.folder, "--devices", "3",
-            "--services", "temperature,buttons,led,pins",
+            "--services", "temperature,buttons,led,pins,uart",
         )
         self.rooms = [
             Room(self, 0, "Pantry", "Kitchen"),  # an area that Home Assistant has
