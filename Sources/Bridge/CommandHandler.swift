@@ -85,9 +85,11 @@ final class CommandHandler: @unchecked Sendable {
     // The broker sends it again at the next start.
     if message.retain, bridge.isStopping { return }
     for publisher in targets {
-      let known = publisher.device.profile.property(named: property)
-      if isGroup, known?.isWritable != true { continue }
-      if message.retain, !mustExecute(retained: message, publisher, known) { continue }
+      let known =
+        property.hasPrefix(NamedValue.prefix)
+        ? publisher.device.valueSetter : publisher.device.profile.property(named: property)
+      if isGroup, known?.isWritable != true || !publisher.device.mayOffer(property) { continue }
+      if message.retain, !mustExecute(retained: message, publisher, property, known) { continue }
       guard bridge.isResponsible(for: publisher) else {
         // What another gateway carries out is not repeated here later.
         handled(message, publisher.device.address)
@@ -99,7 +101,7 @@ final class CommandHandler: @unchecked Sendable {
 
   /// Whether a retained command is to be executed: it has begun then. Otherwise it is rejected here, or ignored.
   private func mustExecute(
-    retained message: MQTTReceived, _ publisher: DevicePublisher, _ property: Property?
+    retained message: MQTTReceived, _ publisher: DevicePublisher, _ name: String, _ property: Property?
   ) -> Bool {
     // The retained command was deleted: an equal one that is sent later is a new command.
     if message.payload.isEmpty {
@@ -115,7 +117,7 @@ final class CommandHandler: @unchecked Sendable {
         let reason =
           context.isMQTT5 ? "a retained command for an event is not carried out" : Self.retainedReason
         let sender = Sender(of: message, transaction: CommandPayload.transaction(in: message.payload))
-        reject(message, publisher, property.name, reason, sender)
+        reject(message, publisher, name, reason, sender)
       }
       return false
     }

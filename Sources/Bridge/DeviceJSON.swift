@@ -20,7 +20,9 @@ extension DeviceDescription {
       "identifier": .string(address.description),
       "owner": owner.map { .string($0.description) },
       "profile": .string(profile.name),
-      "properties": .array(profile.properties.map { .string($0.name) }),
+      "properties": .array((properties.map(\.name) + values.map(\.property.name)).map(JSONValue.string)),
+      "values": values.isEmpty
+        ? nil : .object(Dictionary(uniqueKeysWithValues: values.map { ($0.key, $0.json) })),
       "enabled": .bool(isEnabled),
       "rssi": rssi.map(JSONValue.integer),
       "last_connected": lastConnected.map { .string($0.description) },
@@ -36,6 +38,16 @@ extension DeviceDescription {
       "model": model.map(JSONValue.string),
       "firmware": firmware.map(JSONValue.string),
       "serial": serial.map(JSONValue.string),
+    ]
+  }
+}
+
+extension NamedValue {
+  /// What the program calls it, and what it is.
+  fileprivate var json: JSONValue {
+    [
+      "name": .string(written), "type": isNumber ? "number" : "text",
+      "unit": property.unit.map(JSONValue.string),
     ]
   }
 }
@@ -94,12 +106,20 @@ extension OwnershipMachine.Notice {
     if case .integer(let number) = object["revision"] { revision = number }
     handover = Handover(
       desired: desired(object, profile), isDeleted: object["home_assistant"] == .string("deleted"),
-      revision: revision)
+      revision: revision, values: Self.values(object["values"]))
   }
 
   private static func names(_ json: JSONValue?) -> Set<String> {
     guard case .array(let names) = json else { return [] }
     return Set(names.compactMap { if case .string(let name) = $0 { name } else { nil } })
+  }
+
+  private static func values(_ json: JSONValue?) -> [(key: String, written: String, isNumber: Bool)] {
+    guard case .object(let values) = json else { return [] }
+    return values.members.compactMap { member in
+      guard case .string(let name) = member.value["name"] else { return nil }
+      return (member.name, name, member.value["type"] == .string("number"))
+    }
   }
 
   private func desired(_ object: JSONObject, _ profile: Profile) -> [String: PublishedDesired] {

@@ -17,6 +17,8 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   /// Arrives after the retained messages of the device.
   private var barrier = UInt64.max
   private let properties: [PropertyPublisher]
+  /// Of what its program names itself, by name.
+  private var values: [String: PropertyPublisher] = [:]
   /// Readings of a new link while `info` still names another gateway, to be published when the device is online here.
   private var heldReadings: [Reading] = []
   /// Beyond it, the oldest are dropped.
@@ -26,18 +28,21 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private(set) var moved: Move?
   /// Whether it was logged that another gateway uses its id for another device, and neither can be renamed.
   private var isIDConflictLogged = false
-  /// Retained values of properties that the profile does not have: of an earlier run, or of another device that had the
-  /// id. Cleared when this gateway owns the device.
-  private var orphanedValues: [TopicName]
+  /// The names of properties whose values may be retained: of an earlier program, run or gateway, or of another device
+  /// that had the id. Those that are not published any more are cleared when this gateway owns the device.
+  private var orphanedValues: Set<String>
+  /// The names of properties that other gateways have published of the device.
+  package private(set) var publishedElsewhere: Set<String> = []
 
   init(_ device: DeviceDescription, _ bridge: Bridge, _ context: BridgeContext) {
     self.context = context
     self.bridge = bridge
     self.device = device
     topics = context.topics.topics(of: device.id, device.profile)
-    orphanedValues = topics.states(ofOtherProperties: device.offered ?? [])
+    orphanedValues = device.offered ?? []
     machine = OwnershipMachine(context.gateway, device.address)
     properties = zip(device.profile.properties, topics.properties).map { PropertyPublisher($0, $1, context) }
+    updateValues()
   }
 
   package var owner: Owner { machine.owner }
@@ -52,6 +57,22 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   package func reported(_ reading: Reading) {
     guard !isElsewhere, heldReadings.isEmpty else { return hold(reading) }
     properties[reading.property].publish(reading, readings: topics.readings)
+  }
+
+  package func reported(_ reading: ValueReading) {
+    guard !isElsewhere, heldReadings.isEmpty, let publisher = values[reading.key] else { return }
+    publisher.publish(reading.reading, readings: topics.readings)
+  }
+
+  private func updateValues() {
+    let before = values
+    values = [:]
+    for value in device.values {
+      values[value.key] =
+        before[value.key].flatMap { $0.property == value.property ? $0 : nil }
+        ?? PropertyPublisher(value.property, topics.topics(of: value), context)
+    }
+    for (key, publisher) in before where values[key] !== publisher { publisher.handOver() }
   }
 
   package func completed(_ result: CommandResult, for sender: JSONValue) {
@@ -73,7 +94,12 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   package func changed(_ change: DeviceChange, _ device: DeviceDescription) {
+    let before = self.device
     self.device = device
+    // Before its first link it may offer everything, and has published nothing.
+    let gone = before.offered == nil ? [] : before.propertyNames.subtracting(device.propertyNames)
+    if device.values != before.values { updateValues() }
+    if !gone.isEmpty { withdraw(gone) }
     if device.session != .subscribing, device.session != .live { heldReadings = [] }
     switch change {
     case .availability:
@@ -87,6 +113,13 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     bridge.report.changed()
   }
 
+  /// The device no longer offers these properties.
+  private func withdraw(_ names: Set<String>) {
+    for property in properties where names.contains(property.property.name) { property.handOver() }
+    orphanedValues.formUnion(names)
+    clearOrphanedValues()
+  }
+
   package func detach(_ reason: DetachReason) {
     bridge.remove(self)
     if [.removed, .neverConnected].contains(reason) { bridge.forgetCommands(of: device) }
@@ -96,7 +129,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       leaveOrphan(device.id, isSettled: machine.mayClear)
     case .replaced where !isElsewhere:
       // The new properties may be others.
-      for topic in topics.properties.flatMap(\.states) {
+      for topic in topics.properties.flatMap(\.states) + valueTopics {
         if machine.mayClear { context.clearState(topic) } else { context.mqtt.releaseState(topic) }
       }
     case .replaced, .pinnedElsewhere, .neverConnected:
@@ -115,6 +148,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     topics = context.topics.topics(of: device.id, device.profile)
     orphanedValues = []
     for (property, topics) in zip(properties, topics.properties) { property.move(to: topics) }
+    for value in device.values { values[value.key]?.move(to: topics.topics(of: value)) }
     bridge.renamed(self, from: before)
     guard isOwn else { return }
     switch reason {
@@ -122,11 +156,13 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     case .conflict: storeID()
     }
     publishPresence()
-    for property in properties { property.republish() }
+    for property in properties + values.values { property.republish() }
   }
 
   private func leaveOrphan(_ id: DeviceID, isSettled: Bool) {
-    bridge.admission.foundOrphan(id, of: device.address, offered: device.offered ?? [], isSettled: isSettled)
+    bridge.admission.foundOrphan(
+      id, of: device.address, offered: (device.offered ?? []).union(device.propertyNames),
+      isSettled: isSettled)
   }
 
   // MARK: Publishing
@@ -151,18 +187,20 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   private var info: [UInt8] { device.infoJSON(owner: context.gateway, moved: moved).bytes }
 
-  private func release() { for topic in topics.states { context.mqtt.releaseState(topic) } }
+  private var valueTopics: [TopicName] { device.values.flatMap { topics.topics(of: $0).states } }
+
+  private func release() { for topic in topics.states + valueTopics { context.mqtt.releaseState(topic) } }
 
   private func clearOrphanedValues() {
-    guard machine.mayClear, owner == .this else { return }
-    for topic in orphanedValues { context.clearState(topic) }
+    guard machine.mayClear, owner == .this, !orphanedValues.isEmpty else { return }
+    for topic in topics.states(of: orphanedValues.subtracting(device.propertyNames)) {
+      context.clearState(topic)
+    }
     orphanedValues = []
   }
 
-  /// Values of the properties `offered` may be retained under its id: those that its profile lacks are cleared.
-  func foundOrphanedValues(_ offered: Set<String>) {
-    orphanedValues += topics.states(ofOtherProperties: offered)
-  }
+  /// Values of the properties `offered` may be retained under its id.
+  func foundOrphanedValues(_ offered: Set<String>) { orphanedValues.formUnion(offered) }
 
   // MARK: Ownership
 
@@ -194,13 +232,17 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     let notice = OwnershipMachine.Notice(payload, device.profile)
     // Unreadable.
     if notice == nil, !payload.isEmpty { return }
+    if let notice {
+      foundOrphanedValues(notice.properties)
+      if notice.gateway != context.gateway { publishedElsewhere.formUnion(notice.properties) }
+    }
     let before = owner
     var here = here
     here.isUpToDate = notice?.gateway == context.gateway && payload == info
     let isOwnerOnline = notice.map { bridge.admission.isOnline($0.gateway) } ?? false
     perform(machine.received(notice, here, isOwnerOnline: isOwnerOnline))
     // With all other topics, by a gateway that did not know who owns it.
-    if notice == nil, owner == .this { for property in properties { property.republish() } }
+    if notice == nil, owner == .this { for property in properties + values.values { property.republish() } }
     if owner != before, case .other(let gateway) = owner {
       context.log.notice(
         "owned by another gateway",
@@ -225,7 +267,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       case .publishOffline: publishOffline()
       case .release:
         release()
-        for property in properties { property.handOver() }
+        for property in properties + values.values { property.handOver() }
         bridge.discovery?.ownedElsewhere(device.address)
         bridge.report.changed()
       case .yieldID(let gateway): yieldID(to: gateway)

@@ -103,6 +103,11 @@ package final class RequestHandler: Sendable {
       later(reply) { [engine] () throws(RequestError) in try await engine.inspect(selector).json }
     case .getProperty(let property, let id): try get(property, of: id, reply)
     case .setProperty(let property, let id, let value, let ttl): try set(property, of: id, value, ttl, reply)
+    case .removeValue(let name, let id):
+      try usable(id)
+      let key = name.hasPrefix(NamedValue.prefix) ? String(name.dropFirst(NamedValue.prefix.count)) : name
+      try engine.call { engine throws(RequestError) in try engine.removeValue(key, of: id) }
+      return ["id": .string(id.description), "property": .string(NamedValue.prefix + key)]
     case .adapterState(let name):
       let adapter = try engine.call { engine throws(RequestError) in try engine.adapter(named: name) }
       return (["adapter": .string(adapter.name)] as JSONValue).merging(adapter.stateJSON)

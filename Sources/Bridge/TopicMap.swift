@@ -1,4 +1,5 @@
 import Configuration
+import Devices
 import GATT
 import MQTT
 
@@ -80,6 +81,8 @@ package struct TopicMap: Sendable {
       return target.map { .set($0, property: levels[1]) }
     case 4 where levels[0] == "area" && levels[3] == "set" && isProperty(levels[2]):
       return AreaName(levels[1]).map { .set(.area($0), property: levels[2]) }
+    case 4 where levels[1] == "values" && levels[3] == "set" && isProperty(levels[2]):
+      return (try? DeviceID(levels[0])).map { .set(.device($0), property: NamedValue.prefix + levels[2]) }
     case _: return ofTheBridge(topic)
     }
   }
@@ -137,26 +140,29 @@ package struct DeviceTopics: Sendable, Equatable {
 
   init(prefix: String, profile: Profile) {
     self.prefix = prefix
-    commands = [topicFilter("\(prefix)/+/set"), topicFilter("\(prefix)/+/get")]
+    commands = ["+/set", "+/get", "values/+/set"].map { topicFilter("\(prefix)/\($0)") }
     availability = topicName("\(prefix)/availability")
     readings = topicName("\(prefix)/readings")
     info = topicName("\(prefix)/info")
-    properties = profile.properties.map { property in
-      let value = "\(prefix)/\(property.name)"
-      return Topics(
-        value: topicName(value), set: topicName("\(value)/set"), result: topicName("\(value)/result"),
-        image: property.codec.isPicture ? topicName("\(value)/image") : nil)
-    }
+    properties = profile.properties.map { Self.topics(of: $0, prefix) }
   }
+
+  private static func topics(of property: Property, _ prefix: String) -> Topics {
+    let value = "\(prefix)/\(property.name)"
+    return Topics(
+      value: topicName(value), set: topicName("\(value)/set"), result: topicName("\(value)/result"),
+      image: property.codec.isPicture ? topicName("\(value)/image") : nil)
+  }
+
+  /// The topics of a value that the device's program names itself.
+  package func topics(of value: NamedValue) -> Topics { Self.topics(of: value.property, prefix) }
 
   /// The retained topics, `info` last: when that is cleared, all are.
   var states: [TopicName] { [availability] + properties.flatMap(\.states) + [info] }
 
-  /// The topics that may be retained of those of `names` that the profile does not have.
-  func states(ofOtherProperties names: Set<String>) -> [TopicName] {
-    let own = Set(properties.map(\.value.string))
-    let others = names.sorted().map { "\(prefix)/\($0)" }.filter { !own.contains($0) }
-    return others.flatMap { [$0, "\($0)/image"] }.compactMap { TopicName($0) }
+  /// The topics that may be retained of properties of these names, which the profile may lack.
+  func states(of names: Set<String>) -> [TopicName] {
+    names.sorted().flatMap { ["\(prefix)/\($0)", "\(prefix)/\($0)/image"] }.compactMap { TopicName($0) }
   }
 
   /// The result topic of a property, even one that the profile does not have.

@@ -26,6 +26,8 @@ final class Channel: @unchecked Sendable {
   private var frames: FrameAssembler?
   /// Publishes an incomplete frame when no more of it has arrived in time.
   private var frameTimer: LoopTimer?
+  /// Whether its texts are lines that may be values of the program.
+  private let hasLines: Bool
   private lazy var reader = PropertyReader(of: self, on: device)
   private unowned let device: Device
 
@@ -35,6 +37,7 @@ final class Channel: @unchecked Sendable {
     self.index = index
     property = device.description.profile.properties[index]
     self.device = device
+    hasLines = device.description.profile.values?.received == index
     frames = property.frame.map { FrameAssembler(delimiter: $0) }
     if property.isWritable { writer = PropertyWriter(for: self, of: device, desired: desired) }
   }
@@ -169,10 +172,11 @@ final class Channel: @unchecked Sendable {
   private func flushFrame() {
     frameTimer?.cancel()
     guard frames?.isIncomplete == true, let frame = frames?.flush() else { return }
-    decode(frame)
+    // Only full packets.
+    decode(frame, wasCut: frame.count % ValueLine.sendSize == 0)
   }
 
-  private func decode(_ bytes: [UInt8]) {
+  private func decode(_ bytes: [UInt8], wasCut: Bool = false) {
     let value: Value
     do throws(CodecError) {
       value = try property.codec.decode(bytes)
@@ -182,6 +186,7 @@ final class Channel: @unchecked Sendable {
       return
     }
     report(value)
+    if hasLines, case .text(let line) = value { device.handle(.line(line, wasCut: wasCut)) }
   }
 
   /// At most once an hour, as a device may send many, and valid values in between.

@@ -1,6 +1,7 @@
 import Configuration
 import GATT
 import JSON
+import Log
 
 /// The desired value of a device's property, and its source.
 struct DesiredValue: Sendable, Equatable {
@@ -37,8 +38,21 @@ package struct Handover: Sendable, Equatable {
   package let isDeleted: Bool
   /// See ``DeviceDescription/revision``.
   package let revision: Int
+  /// What the device's program names itself, by the name in topics.
+  let values: [String: ValueTable.Entry]
 
-  package init(desired: [String: PublishedDesired] = [:], isDeleted: Bool = false, revision: Int = 0) {
+  package init(
+    desired: [String: PublishedDesired] = [:], isDeleted: Bool = false, revision: Int = 0,
+    values: [(key: String, written: String, isNumber: Bool)] = []
+  ) {
+    let today = Timestamp.now.day
+    self.values = Dictionary(
+      values.map { value in
+        let entry = ValueTable.Entry(
+          written: value.written, isNumber: value.isNumber, isConfirmed: true, lastSeen: today)
+        return (value.key, entry)
+      }
+    ) { first, _ in first }
     self.desired = desired
     self.isDeleted = isDeleted
     self.revision = revision

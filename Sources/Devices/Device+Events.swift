@@ -16,7 +16,7 @@ extension Device {
       description.adapter = nil
       report(.availability)
     case .offered:
-      learnOffered()
+      learnOffered(isNewLink: false)
       report(.description)
     case .information(let texts):
       let before = description
@@ -27,6 +27,7 @@ extension Device {
     case .reading(let value, let property):
       count(value, of: property)
       report(value, of: property, sequence: sequence)
+    case .line(let line, let wasCut): if wasCut { values.wasCut(line) } else { values.received(line) }
     case .readBack(let value, let property): report(value, of: property, sequence: nil)
     case .desired:
       let before = description
@@ -48,7 +49,8 @@ extension Device {
     description.offlineSince = nil
     description.adapter = session.adapter.name
     owner = .this
-    learnOffered()
+    values.linkUp()
+    learnOffered(isNewLink: true)
     context.store.change(address) { record in
       // Another one has topics that are still to be cleared.
       record.id = record.id ?? id
@@ -67,9 +69,10 @@ extension Device {
     report(.description)
   }
 
-  private func learnOffered() {
+  private func learnOffered(isNewLink: Bool) {
     description.learn(
-      offered: Set(channels.filter { $0.characteristic != nil }.map(\.property.name)))
+      offered: session.link.offered,
+      usable: Set(channels.filter { $0.characteristic != nil }.map(\.property.name)), isNewLink: isNewLink)
     context.store.change(address) { $0.offered = description.offered }
   }
 

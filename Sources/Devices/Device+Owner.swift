@@ -5,6 +5,7 @@ extension Device {
   func setOwner(_ new: Owner, _ handover: Handover?, isTakenOver: Bool, hasNewLink: Bool) {
     let before = owner
     owner = new
+    if case .other = new, let handover { values.replace(with: handover.values) }
     let record = context.store.records[address]
     let (revision, isPending) = (description.revision, record?.isPending == true)
     if isTakenOver {

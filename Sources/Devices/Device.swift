@@ -21,6 +21,8 @@ final class Device: @unchecked Sendable {
   private(set) var observers: [(observer: any DeviceObserver, frontEnd: ObjectIdentifier)] = []
   private(set) lazy var session = DeviceSession(
     of: self, DeviceAdapters(context, pinned: settings.adapter))
+  /// Those that its program names itself.
+  private(set) lazy var values = DeviceValues(of: self)
   /// The sequence number of the last reading in this run.
   private(set) var sequence: UInt64 = 0
   /// How many tasks run for the device: a link on demand or in turns lasts until they have ended.
@@ -46,6 +48,7 @@ final class Device: @unchecked Sendable {
           waiting: settings.waiting(name, context.store.records[description.address])))
     }
     describeDesired()
+    self.description.values = values.described
   }
 
   var id: DeviceID { description.id }
@@ -164,6 +167,7 @@ final class Device: @unchecked Sendable {
         session = DeviceSession(of: self, session.adapters)
       }
     }
+    description.values = values.described
     report(.description)
     context.log.info("settings changed", fields)
   }
@@ -188,13 +192,16 @@ final class Device: @unchecked Sendable {
 
   // MARK: Values
 
-  /// Counts a reading, which shows that the link is alive. Called for every reading.
+  /// Counts a reading. Called for every reading.
   func count(_ value: Value, of property: Int) {
-    let alive = description.profile.alive
-    if alive == nil || alive?.property == property { session.readingReceived() }
+    session.readingReceived(of: property)
+    nextSequence()
+    if Logger.isEnabled(.debug) { logReading(value, channels[property]) }
+  }
+
+  private func nextSequence() {
     sequence += 1
     context.counters.readings += 1
-    if Logger.isEnabled(.debug) { logReading(value, channels[property]) }
   }
 
   private func logReading(_ value: Value, _ channel: Channel) {
@@ -214,6 +221,23 @@ final class Device: @unchecked Sendable {
     }
     let reading = Reading(property: property, value: value, time: .now, sequence: sequence)
     for (observer, _) in observers { observer.reported(reading) }
+  }
+
+  /// Passes on a value that the program names itself.
+  func report(_ key: String, _ value: Value) {
+    nextSequence()
+    let reading = ValueReading(
+      key: key,
+      reading: Reading(
+        property: description.profile.values?.received ?? 0, value: value, time: .now, sequence: sequence))
+    for (observer, _) in observers { observer.reported(reading) }
+  }
+
+  func describeValues() {
+    let described = values.described
+    guard described != description.values else { return }
+    description.values = described
+    report(.description)
   }
 
   /// The interval for polling while another program has acquired the notifications: the period, but at least 1 s.

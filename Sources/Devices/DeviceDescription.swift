@@ -32,10 +32,13 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var turn: LinkTurn?
   /// The adapter that has, or had, that link, as BlueZ names it; nil while it is offline.
   package internal(set) var adapter: String?
-  /// The properties that it has offered on any link so far; nil: it was never connected.
+  /// The properties that it has offered: if its profile is automatic, on the last link or later on it, else on any link;
+  /// nil: it was never connected.
   package internal(set) var offered: Set<String>?
-  /// Those of them that its last link lacks.
+  /// Those of them that its last link lacks, or that cannot be used on it.
   package internal(set) var missing: Set<String> = []
+  /// Those that its program names itself, in the order of their names.
+  package internal(set) var values: [NamedValue] = []
   /// The desired values as published, by property: that of a waiting command, else the one applied on every link.
   package internal(set) var desired: [String: Value] = [:]
   /// Those of them that the configuration sets, and no command or request.
@@ -60,11 +63,29 @@ package struct DeviceDescription: Sendable, Equatable {
 
   var hasInformation: Bool { model != nil || firmware != nil || serial != nil }
 
-  /// Its link offers these properties, and no others.
-  mutating func learn(offered now: Set<String>) {
-    let all = (offered ?? []).union(now)
+  /// The properties that are published: if its profile is automatic, those that it may offer.
+  package var properties: [Property] {
+    profile.isAutomatic ? profile.properties.filter { mayOffer($0.name) } : profile.properties
+  }
+
+  /// The names of what is published of it.
+  package var propertyNames: Set<String> { Set(properties.map(\.name) + values.map(\.property.name)) }
+
+  /// The property that sends values to its program.
+  package var valueSetter: Property? { profile.values?.sent.map { profile.properties[$0] } }
+
+  /// Whether its last link offers the lines of values.
+  package var hasLines: Bool {
+    guard let lines = profile.values.map({ profile.properties[$0.received].name }) else { return false }
+    return mayOffer(lines) && !missing.contains(lines)
+  }
+
+  /// What its link offers now. A new link has the whole program: what that lacks is gone, if the profile is automatic.
+  /// What a link loses may come back: the peripheral, or bluetoothd, may be about to replace its services.
+  mutating func learn(offered now: Set<String>, usable: Set<String>, isNewLink: Bool) {
+    let all = isNewLink && profile.isAutomatic ? now : (offered ?? []).union(now)
     offered = all
-    missing = all.subtracting(now)
+    missing = all.subtracting(usable)
   }
 
   /// - Parameter texts: the values of the Device Information Service, by characteristic.

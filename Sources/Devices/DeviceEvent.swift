@@ -14,6 +14,8 @@ enum DeviceEvent {
   case information([BluetoothUUID: String])
   /// A value was notified, or read at an interval or on request.
   case reading(Value, property: Int)
+  /// A line of the program, which may be a value that it names itself; it is a reading of the property already.
+  case line(String, wasCut: Bool)
   /// A value was read back: it is not a reading.
   case readBack(Value, property: Int)
   /// A desired value has changed.

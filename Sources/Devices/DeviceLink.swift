@@ -10,6 +10,10 @@ final class DeviceLink: @unchecked Sendable {
   private var information: [Characteristic] = []
   /// Nil: the link is to last, or there is none.
   private var visit: Visit?
+  /// The property whose readings show that the link is alive; nil: the link alone does.
+  private(set) var alive: Int?
+  /// The names of the properties that the link offers, usable or not.
+  private(set) var offered: Set<String> = []
   private unowned let device: Device
 
   private var context: DeviceContext { device.context }
@@ -27,7 +31,13 @@ final class DeviceLink: @unchecked Sendable {
     for channel in channels { channel.characteristicChanged(to: resolution.characteristics[channel.index]) }
     information = resolution.information
     visit = device.settings.visitInterval.map { _ in Visit(context.loop) }
+    learn(resolution)
     return resolution.isSuitable
+  }
+
+  private func learn(_ resolution: Resolution) {
+    alive = resolution.alive
+    offered = Set(channels.filter { $0.characteristic != nil }.map(\.property.name))
   }
 
   /// The link has ended, or is being ended.
@@ -65,7 +75,7 @@ final class DeviceLink: @unchecked Sendable {
     do throws(CentralError) {
       try await use(channel, in: visit, on: central)
     } catch {
-      let isOptional = profile.alive.map { $0.property != channel.index } ?? (channels.count > 1)
+      let isOptional = alive.map { $0 != channel.index } ?? (offered.count > 1)
       switch error {
       case .refused where isOptional, .transient where isOptional, .notifyAcquired where isOptional:
         channel.leaveOut(because: error)
@@ -96,6 +106,7 @@ final class DeviceLink: @unchecked Sendable {
       channel.linkDown()
       channel.characteristicChanged(to: resolution.characteristics[channel.index])
     }
+    learn(resolution)
     return resolution.isSuitable ? changed : nil
   }
 

@@ -7,6 +7,9 @@ import JSON
 extension DeviceManager {
   /// Sets a property.
   package func execute(_ command: Command, reply: @escaping CommandReply) throws(RequestError) {
+    if command.property.hasPrefix(NamedValue.prefix) {
+      return try requireDevice(command.device).values.execute(command, reply: reply)
+    }
     let channel = try channel(command.property, of: try requireDevice(command.device))
     let property = channel.property
     let value = try property.value(ofCommand: command.value)
@@ -28,7 +31,22 @@ extension DeviceManager {
 
   /// - Throws: if there is no such device, or it does not use such a property.
   package func property(_ name: String, of id: DeviceID) throws(RequestError) -> Property {
-    try channel(name, of: try requireDevice(id)).property
+    let device = try requireDevice(id)
+    if let value = device.description.values.first(where: { $0.property.name == name }) {
+      return value.property
+    }
+    // A value that was not received yet is sent by this property.
+    if name.hasPrefix(NamedValue.prefix), let sent = device.description.profile.values?.sent {
+      return device.channels[sent].property
+    }
+    return try channel(name, of: device).property
+  }
+
+  /// A value that the device's program named is not published any more, until it is received again.
+  package func removeValue(_ key: String, of id: DeviceID) throws(RequestError) {
+    guard try requireDevice(id).values.remove(key) else {
+      throw RequestError(.notFound, "\(id) has no value \(Excerpt(key))")
+    }
   }
 
   /// Calls the engine, on the loop.

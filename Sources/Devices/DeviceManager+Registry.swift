@@ -155,7 +155,10 @@ extension DeviceManager {
   private func reportOrphan(_ address: BluetoothAddress) {
     guard let record = store.records[address], let id = record.id, registry.byAddress[address]?.id != id
     else { return }
-    for frontEnd in frontEnds { frontEnd.foundOrphan(id, of: address, offered: record.offered ?? []) }
+    let values = record.values.keys.map { NamedValue.prefix + $0 }
+    for frontEnd in frontEnds {
+      frontEnd.foundOrphan(id, of: address, offered: (record.offered ?? []).union(values))
+    }
   }
 
   /// Makes the device at `address`; nil when this gateway does not serve it, it is there already, or there are too
@@ -256,6 +259,7 @@ extension DeviceManager {
   /// range for 30 days. To be called every hour.
   /// - Parameter today: counted from 1970-01-01.
   func expireDevices(today: Int) {
+    for device in registry.all { device.values.removeUnseen(today: today) }
     for device in Array(registry.all) where store.records[device.address]?.id != nil {
       let before = store.records[device.address]?.lastSeen
       if before == nil || device.description.isOnline || device.session.adapters.isInRange {
@@ -276,7 +280,7 @@ extension DeviceManager {
       let before = record
       record = DeviceRecord(address: device.address)
       // Kept to clear the topics.
-      (record.id, record.offered) = (before.id, before.offered)
+      (record.id, record.offered, record.values) = (before.id, before.offered, before.values)
     }
     remove(device, because: .removed)
   }
@@ -331,7 +335,7 @@ extension DeviceManager {
     store.change(address) { record in
       record.id = id
       // Kept so far to clear the topics of its properties.
-      if id == nil { record.offered = nil }
+      if id == nil { (record.offered, record.values) = (nil, [:]) }
     }
   }
 }

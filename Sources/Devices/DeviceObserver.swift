@@ -19,6 +19,8 @@ package protocol FrontEnd: AnyObject, Sendable {
 package protocol DeviceObserver: AnyObject, Sendable {
   /// A reading, or a value read back. On the path of every reading.
   func reported(_ reading: Reading)
+  /// A value that the device's program names itself.
+  func reported(_ reading: ValueReading)
   func changed(_ change: DeviceChange, _ device: DeviceDescription)
   /// A command of an earlier run has its outcome.
   /// - Parameter sender: see ``Command/sender``.
@@ -28,6 +30,8 @@ package protocol DeviceObserver: AnyObject, Sendable {
 }
 
 extension DeviceObserver {
+  /// For a front end that shows none of them.
+  package func reported(_ reading: ValueReading) {}
   /// For a front end that sends no commands.
   package func completed(_ result: CommandResult, for sender: JSONValue) {}
 }

@@ -26,6 +26,8 @@ package struct DeviceRecord: Sendable, Equatable {
   package var isRemoved = false
   /// The values set by commands and requests, by property.
   var desired: [String: Desired] = [:]
+  /// What its program names itself, by the name in topics.
+  var values: [String: ValueTable.Entry] = [:]
   /// The commands that wait, by property.
   var waiting: [String: Waiting] = [:]
   /// See ``DeviceDescription/isDeleted``.
@@ -100,6 +102,7 @@ extension DeviceRecord {
     ConfigurationKey("removed", \.isRemoved, .bool),
     ConfigurationKey("desired", \.desired, .byProperty(Desired.init, \.json)),
     ConfigurationKey("waiting", \.waiting, .byProperty(Waiting.init, \.json)),
+    ConfigurationKey("values", \.values, .byProperty(ValueTable.Entry.init, \.json)),
     ConfigurationKey("deleted", \.isDeleted, .bool),
     ConfigurationKey("revision", \.revision, .anyInteger),
     ConfigurationKey("pending", \.isPending, .bool),
@@ -182,5 +185,24 @@ extension DeviceRecord.Waiting {
   init?(_ json: JSONValue) {
     guard let value = json["value"] else { return nil }
     self.init(value: value, sender: json["sender"])
+  }
+}
+
+extension ValueTable.Entry {
+  var json: JSONValue {
+    [
+      "name": .string(written), "number": .bool(isNumber), "confirmed": .bool(isConfirmed),
+      "last_seen": .integer(lastSeen),
+    ]
+  }
+
+  init?(_ json: JSONValue) {
+    guard case .string(let written) = json["name"], case .integer(let lastSeen) = json["last_seen"] else {
+      return nil
+    }
+    self.init(
+      written: written, isNumber: json["number"] == .bool(true),
+      isConfirmed: json["confirmed"] == .bool(true),
+      lastSeen: lastSeen)
   }
 }

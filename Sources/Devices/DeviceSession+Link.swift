@@ -39,13 +39,25 @@ extension DeviceSession {
             peripheral, isPreferred: isPreferred, while: isWanted)
           // The device was removed or disabled meanwhile: nothing else would end the link.
           guard isWanted() else { return await central.disconnect(peripheral) }
-          connection = link.begin(characteristics) ? .connected : .unsuitable
+          connection = begin(characteristics) ? .connected : .unsuitable
         }
       } catch {
         connection = .failed(error)
       }
       feed { $0.connected(connection, $1) }
     }
+  }
+
+  /// - Returns: whether the link offers what the profile requires.
+  func begin(_ characteristics: [Characteristic]) -> Bool {
+    let isSuitable = link.begin(characteristics)
+    expectReadings()
+    return isSuitable
+  }
+
+  private func expectReadings() {
+    let isExpected = link.alive != nil
+    feed { $0.expectReadings(isExpected, $1) }
   }
 
   func becameLive() {
@@ -76,6 +88,7 @@ extension DeviceSession {
       device.handle(.offered)
       return feed { session, _ in session.servicesLost() }
     }
+    expectReadings()
     device.task { [self] central in
       let isUsed = await link.use(changed, on: central) { self.machine.state.isLive }
       // Reported last, when commands for the added properties can be carried out.

@@ -56,8 +56,10 @@ final class DeviceSession: @unchecked Sendable {
 
   // MARK: Inputs
 
-  /// A reading that shows that the link is alive. Called for every notification.
-  func readingReceived() { machine.readingReceived(at: .now) }
+  /// Called for every reading, of the property with this index.
+  func readingReceived(of property: Int) {
+    machine.readingReceived(at: .now, isPeriodic: link.alive == nil || link.alive == property)
+  }
 
   func setPairing(_ mode: Configuration.PairingMode) { machine.setPairing(mode) }
   /// There is a bond now, or one that could not be deleted.
@@ -150,7 +152,7 @@ final class DeviceSession: @unchecked Sendable {
     switch machine.state {
     case .live: servicesChanged(characteristics)
     case .subscribing: changedServices = characteristics
-    case .awaitingServices: if link.begin(characteristics) { feed { $0.connected(.connected, $1) } }
+    case .awaitingServices: if begin(characteristics) { feed { $0.connected(.connected, $1) } }
     case .absent, .waiting, .connecting, .leaving, .idle, .stopped: break
     }
   }

@@ -10,8 +10,10 @@ struct Liveness: Sendable {
   private var liveSince: Moment?
   /// When the session became live, or the last reading since.
   private(set) var lastSignOfLife: Moment
-  /// Nil: the link alone keeps it alive.
+  /// Of the readings that keep it alive; nil: the link alone does.
   private var period: Duration?
+  /// Whether the link offers those readings.
+  private var isExpected = true
   /// The period after the next reading, if it is another one.
   private var nextPeriod: Duration?
 
@@ -28,7 +30,7 @@ struct Liveness: Sendable {
   }
 
   /// How long no reading may come; nil: without a limit.
-  var limit: Duration? { period.map { Self.limit(max($0, nextPeriod ?? .zero)) } }
+  var limit: Duration? { isExpected ? period.map { Self.limit(max($0, nextPeriod ?? .zero)) } : nil }
 
   private static func limit(_ period: Duration) -> Duration { max(leastLimit, period * 3) }
 
@@ -37,16 +39,23 @@ struct Liveness: Sendable {
 
   mutating func linked() { hasReading = false }
 
+  /// - Parameter isExpected: whether the link offers the readings that keep it alive.
+  mutating func expect(_ isExpected: Bool, at now: Moment) {
+    if isExpected, !self.isExpected { lastSignOfLife = now }
+    self.isExpected = isExpected
+  }
+
   mutating func becameLive(at now: Moment) {
     liveSince = now
     lastSignOfLife = now
   }
 
   /// On the path of every notification.
-  mutating func readingReceived(at now: Moment) {
+  /// - Parameter isPeriodic: whether it is one of those that keep the link alive: they tell when a new period has begun.
+  mutating func readingReceived(at now: Moment, isPeriodic: Bool) {
     lastSignOfLife = now
     hasReading = true
-    if let next = nextPeriod {
+    if isPeriodic, let next = nextPeriod {
       period = next
       nextPeriod = nil
     }

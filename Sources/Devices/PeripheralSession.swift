@@ -81,7 +81,16 @@ package struct PeripheralSession: Sendable {
   // MARK: The link
 
   /// A reading: on the path of every notification.
-  mutating func readingReceived(at now: Moment) { liveness.readingReceived(at: now) }
+  /// - Parameter isPeriodic: see ``Liveness/readingReceived(at:isPeriodic:)``.
+  mutating func readingReceived(at now: Moment, isPeriodic: Bool = true) {
+    liveness.readingReceived(at: now, isPeriodic: isPeriodic)
+  }
+
+  /// - Parameter isExpected: whether the link offers the readings that keep it alive.
+  mutating func expectReadings(_ isExpected: Bool, _ seen: Snapshot) -> [Action] {
+    liveness.expect(isExpected, at: seen.now)
+    return state.isLive ? change(to: .live(checkAt: liveness.limit.map { seen.now + $0 })) : []
+  }
 
   /// The peripheral sends a reading every `milliseconds` from its next sample on.
   mutating func setPeriod(_ milliseconds: Int, _ seen: Snapshot) -> [Action] {

@@ -7,6 +7,8 @@ struct Resolution: Sendable {
   let characteristics: [Characteristic?]
   /// The characteristics of the Device Information Service that are read.
   let information: [Characteristic]
+  /// The property whose readings show that the link is alive; nil: the link alone does.
+  let alive: Int?
   /// Whether the link offers what the profile requires.
   let isSuitable: Bool
 
@@ -23,10 +25,12 @@ struct Resolution: Sendable {
         && $0.flags.contains(.read)
     }
     let services = Set(all.map(\.service))
+    alive = profile.alive.map(\.property).flatMap { property in
+      profile.isAutomatic && characteristics[property] == nil ? nil : property
+    }
     isSuitable =
       profile.requires.allSatisfy(services.contains)
-      && (profile.alive.map { characteristics[$0.property] != nil }
-        ?? characteristics.contains { $0 != nil })
+      && (alive.map { characteristics[$0] != nil } ?? characteristics.contains { $0 != nil })
   }
 }
 

@@ -32,8 +32,9 @@ extension BluetoothUUID {
 extension Profile {
   /// The BBC micro:bit, V1 and V2.
   ///
-  /// Its services depend on the program that runs on it. The temperature service is required only if the temperature or
-  /// its period is used: see ``limited(to:)``.
+  /// Its services depend on the program that runs on it. The temperature service is required only if the configuration
+  /// names the temperature or its period: see ``limited(to:isAutomatic:)``. The first properties cost least on the air and
+  /// in the micro:bit, and the acceleration, 50 values a second, most.
   public static let microbit: Profile = {
     do {
       return try Profile(
@@ -42,21 +43,22 @@ extension Profile {
         model: "BBC micro:bit",
         requires: [.microbitTemperatureService],
         missingHint: MissingHint(
-          problem: "its program has no Bluetooth temperature service, or it is in pairing mode",
+          problem: "its program has no Bluetooth service for the properties in use, or it is in pairing mode",
           remedy: """
-            in MakeCode add the block "bluetooth temperature service" and download the program again; in pairing mode \
-            press reset
+            in MakeCode add a block such as "bluetooth temperature service" and download the program again; in \
+            pairing mode press reset
             """),
         alive: "temperature",
         alivePeriod: "period",
-        defaultProperties: ["temperature", "period"],
+        values: "uart_rx",
+        valuesSet: "uart_tx",
         properties: [
-          .microbitTemperature, .microbitPeriod, .microbitButtonA, .microbitButtonB, .microbitAccelerometer,
-          .microbitAccelerometerPeriod, .microbitLEDText, .microbitLEDMatrix, .microbitScrollDelay,
-          .microbitMagnetometer, .microbitBearing, .microbitMagnetometerPeriod, .microbitCalibration,
-          .microbitPins, .microbitAnalogPins, .microbitInputPins, .microbitPWM, .microbitUARTReceived,
-          .microbitUARTSent, .microbitEvent, .microbitSendEvent, .microbitEventFilter,
-          .microbitEventRequirement,
+          .microbitTemperature, .microbitPeriod, .microbitButtonA, .microbitButtonB, .microbitLEDText,
+          .microbitLEDMatrix, .microbitScrollDelay, .microbitUARTReceived, .microbitUARTSent,
+          .microbitCalibration, .microbitPins, .microbitAnalogPins, .microbitInputPins, .microbitPWM,
+          .microbitEvent, .microbitSendEvent, .microbitEventFilter, .microbitEventRequirement,
+          .microbitBearing, .microbitMagnetometerPeriod, .microbitMagnetometer,
+          .microbitAccelerometerPeriod, .microbitAccelerometer,
         ])
     } catch {
       preconditionFailure("\(error)")

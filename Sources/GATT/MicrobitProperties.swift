@@ -4,7 +4,7 @@ extension Property {
   /// Notified at every sample, changed or not, so that it also shows that the link is alive.
   public static let microbitTemperature = Property(
     name: "temperature", service: .microbitTemperatureService, characteristic: .microbit(0x9250),
-    access: [.read, .notify], codec: .int8, unit: "°C",
+    access: [.read, .notify], codec: .int8, unit: "°C", isAutomatic: true,
     homeAssistant: [
       HomeAssistantEntity(
         .sensor(.measurement), name: "Temperature", deviceClass: "temperature")
@@ -17,7 +17,7 @@ extension Property {
   /// hence the range. Writes of fewer than two bytes are ignored.
   public static let microbitPeriod = Property(
     name: "period", service: .microbitTemperatureService, characteristic: .microbit(0x1B25),
-    access: [.read, .write], codec: .uint16, unit: "ms", range: 20...0xFFFF,
+    access: [.read, .write], codec: .uint16, unit: "ms", range: 20...0xFFFF, isAutomatic: true,
     homeAssistant: [
       HomeAssistantEntity(
         .number(.box), name: "Period", deviceClass: "duration", category: .config)
@@ -38,6 +38,7 @@ extension Property {
       codec: Codec(
         builtIn: .scalar(
           Codec.Scalar(.uint8, values: [0: "press_end", 1: "press_start", 2: "long_press_start"]))),
+      isAutomatic: true,
       homeAssistant: [HomeAssistantEntity(.event, name: name, deviceClass: "button")])
   }
 
@@ -49,7 +50,7 @@ extension Property {
     access: [.read, .notify],
     codec: Codec(
       builtIn: .record([Codec.Field("x", .int16), Codec.Field("y", .int16), Codec.Field("z", .int16)])),
-    unit: "mg", report: Report(minInterval: .milliseconds(200), change: 20),
+    unit: "mg", report: Report(minInterval: .seconds(1), change: 20), isAutomatic: true,
     homeAssistant: [HomeAssistantEntity(.sensor(.measurement), name: "Acceleration")])
 
   /// The time between two samples of the acceleration, in ms: uint16, little-endian, 20 after a reset.
@@ -68,7 +69,7 @@ extension Property {
   /// the previous one; the end of scrolling is not reported.
   public static let microbitLEDText = Property(
     name: "led_text", service: .microbitLEDService, characteristic: .microbit(0x93EE), kind: .event,
-    access: .write, writeMode: .request, codec: .utf8, maxLength: 20,
+    access: .write, writeMode: .request, codec: .utf8, maxLength: 20, isAutomatic: true,
     homeAssistant: [
       HomeAssistantEntity(.text, name: "LED text"),
       HomeAssistantEntity(.notify, key: "notify", name: "LED text"),
@@ -107,7 +108,7 @@ extension Property {
     access: [.read, .notify],
     codec: Codec(
       builtIn: .record([Codec.Field("x", .int16), Codec.Field("y", .int16), Codec.Field("z", .int16)])),
-    report: Report(minInterval: .milliseconds(200)),
+    report: Report(minInterval: .seconds(1)),
     homeAssistant: [HomeAssistantEntity(.sensor(.measurement), name: "Magnetic field")])
 
   /// The bearing in degrees from north: uint16, little-endian. Notified only by a micro:bit that is calibrated: see
@@ -116,7 +117,7 @@ extension Property {
   public static let microbitBearing = Property(
     name: "bearing", service: .microbitMagnetometerService, characteristic: .microbit(0x9715),
     access: [.read, .notify], codec: .uint16, unit: "°", poll: .seconds(1),
-    report: Report(minInterval: .milliseconds(200), change: 1),
+    report: Report(minInterval: .seconds(1), change: 1), isAutomatic: true,
     homeAssistant: [HomeAssistantEntity(.sensor(.measurement), name: "Bearing")])
 
   /// The time between two samples of the magnetic field, in ms: uint16, little-endian. A V2 has 10, 20, 50 and 100.
@@ -195,14 +196,16 @@ extension Property {
   /// with `MICROBIT_BLE_NORDIC_STYLE_UART` exchanges the two characteristics.
   public static let microbitUARTReceived = Property(
     name: "uart_rx", service: .microbitUARTService, characteristic: .microbitUART(0x0002),
-    alternative: .microbitUART(0x0003), kind: .event, access: .notify, codec: .utf8, frame: "\n")
+    alternative: .microbitUART(0x0003), kind: .event, access: .notify, codec: .utf8, frame: "\n",
+    isAutomatic: true)
 
   /// Text for the micro:bit, each value a line, in pieces of 20 bytes. MakeCode's `on data received` waits for the end of
   /// a line. It buffers 60 bytes: text that the program does not read in time is lost without notice.
   public static let microbitUARTSent = Property(
     name: "uart_tx", service: .microbitUARTService, characteristic: .microbitUART(0x0003),
     alternative: .microbitUART(0x0002), kind: .event, access: .write, writeMode: .request, codec: .utf8,
-    maxLength: 512, frame: "\n", chunk: 20, homeAssistant: [HomeAssistantEntity(.notify, name: "UART")])
+    maxLength: 512, frame: "\n", chunk: 20, isAutomatic: true,
+    homeAssistant: [HomeAssistantEntity(.notify, name: "UART")])
 
   // MARK: Events
 

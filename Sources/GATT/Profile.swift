@@ -10,6 +10,14 @@ public struct Profile: Sendable, Hashable {
     public internal(set) var longestInterval: Duration?
   }
 
+  /// The properties for values that a program names itself, as lines `name:value`.
+  public struct Values: Sendable, Hashable {
+    /// The index of the property that receives the lines.
+    public let received: Int
+    /// The index of the one that sends them, if there is one.
+    public let sent: Int?
+  }
+
   /// The likely cause of a missing service, and what the user can do.
   public struct MissingHint: Sendable, Hashable {
     /// Why it is probably missing.
@@ -36,21 +44,25 @@ public struct Profile: Sendable, Hashable {
   public let missingHint: MissingHint?
   /// Nil: a link without values is not ended.
   public let alive: Alive?
-  /// The properties used unless the configuration selects others, in the order of ``properties``.
-  public let defaultProperties: [String]
-  /// The order is fixed: other modules refer to a property by its index.
+  /// Nil: there are none.
+  public let values: Values?
+  /// The order is fixed: other modules refer to a property by its index. Properties are subscribed to in this order, so
+  /// that those that cost least come first.
   public let properties: [Property]
+  /// Whether the peripheral decides which of the properties there are: see ``limited(to:isAutomatic:)``.
+  public let isAutomatic: Bool
 
   /// Checks the whole profile. `alive` and `alivePeriod` are the members of a profile's `"alive"`.
   ///
   /// - Parameters:
   ///   - alive: the name of the property whose values show that the link is alive.
   ///   - alivePeriod: the name of the property that holds the time between those, in ms.
-  ///   - defaultProperties: nil: all.
+  ///   - values: the name of the property that receives lines `name:value`.
+  ///   - valuesSet: the name of the property that sends them.
   public init(
     name: String, manufacturer: String = "", model: String? = nil, requires: [BluetoothUUID] = [],
     missingHint: MissingHint? = nil, alive: String? = nil, alivePeriod: String? = nil,
-    defaultProperties: [String]? = nil, properties: [Property]
+    values: String? = nil, valuesSet: String? = nil, properties: [Property]
   ) throws(ProfileError) {
     self.name = name
     self.manufacturer = manufacturer
@@ -58,35 +70,34 @@ public struct Profile: Sendable, Hashable {
     self.requires = requires
     self.missingHint = missingHint
     self.properties = properties
+    isAutomatic = false
     try Self.check(properties)
     self.alive = try Self.alive(alive, alivePeriod, in: properties)
-    let defaults = defaultProperties ?? properties.map(\.name)
-    for name in defaults where !properties.contains(where: { $0.name == name }) {
-      throw .unknownProperty(key: "default_properties", name: name)
-    }
-    self.defaultProperties = properties.map(\.name).filter(defaults.contains)
-    guard !self.defaultProperties.isEmpty else { throw .noProperties }
+    self.values = try Self.values(values, valuesSet, in: properties)
   }
 
   /// A day, in ms: numbers that can hold more are too large for a duration.
   private static let longestInterval = 86_400_000.0
 
-  private init(_ profile: Profile, _ isIncluded: (Property) -> Bool) {
+  private init(_ profile: Profile, isAutomatic: Bool, _ isIncluded: (Property) -> Bool) {
+    self.isAutomatic = isAutomatic
     name = profile.name
     manufacturer = profile.manufacturer
     model = profile.model
     let properties = profile.properties.filter(isIncluded)
     self.properties = properties
-    defaultProperties = properties.map(\.name)
-    // A service is not required if all its properties are left out.
-    let requires = profile.requires.filter { service in
-      properties.contains { $0.service == service }
-        || !profile.properties.contains { $0.service == service }
+    // A service is not required if all its properties are left out, or it is the peripheral that decides.
+    requires = profile.requires.filter { service in
+      let own = profile.properties.filter { $0.service == service }
+      return own.isEmpty
+        || own.contains(where: isIncluded) && !(isAutomatic && own.contains(where: \.isAutomatic))
     }
-    self.requires = requires
-    missingHint = requires.isEmpty ? nil : profile.missingHint
+    missingHint = profile.missingHint
     func index(_ old: Int) -> Int? {
       properties.firstIndex { $0.name == profile.properties[old].name }
+    }
+    values = profile.values.flatMap { values in
+      index(values.received).map { Values(received: $0, sent: values.sent.flatMap(index)) }
     }
     alive = profile.alive.flatMap { alive in
       guard let property = index(alive.property) else { return nil }
@@ -115,12 +126,24 @@ public struct Profile: Sendable, Hashable {
     properties.firstIndex { $0.name == name }
   }
 
-  /// The profile with these properties only, in the profile's order. All of them are its default properties.
+  /// The names of the properties that are used unless the configuration selects others: those that are marked as
+  /// ``Property/isAutomatic``, else all.
+  public var automaticProperties: [String] {
+    let marked = properties.filter(\.isAutomatic)
+    return (marked.isEmpty ? properties : marked).map(\.name)
+  }
+
+  /// The profile with these properties only, in the profile's order.
   ///
   /// If the property of ``alive`` is left out, the result has no ``alive``. A service whose properties are all left out
   /// is no longer required: a micro:bit of which only the buttons are used needs no temperature service. A required
   /// service without any property in the profile identifies the peripheral, and stays required.
-  public func limited(to names: Set<String>) -> Profile {
-    Profile(self) { names.contains($0.name) }
+  ///
+  /// - Parameter isAutomatic: use those that the peripheral has, if the profile marks any: no service with a marked
+  ///   property is required, and what shows that a link is alive counts where the link offers it.
+  public func limited(to names: Set<String>, isAutomatic: Bool = false) -> Profile {
+    Profile(self, isAutomatic: isAutomatic && properties.contains(where: \.isAutomatic)) {
+      names.contains($0.name)
+    }
   }
 }

@@ -2,7 +2,7 @@ extension Property {
   /// Names that other topics, or Home Assistant entities of every device, use.
   public static let reservedNames = [
     "availability", "info", "readings", "set", "get", "result", "image", "connectivity", "rssi", "firmware",
-    "model", "reconnect", "enabled",
+    "model", "reconnect", "enabled", "auto", "values",
   ]
 
   func check() throws(PropertyError) {
@@ -85,6 +85,28 @@ extension Profile {
         }
       }
     }
+  }
+
+  static func values(
+    _ received: String?, _ sent: String?, in properties: [Property]
+  ) throws(ProfileError) -> Values? {
+    func find(_ name: String, _ isSuitable: (Property) -> Bool) throws(ProfileError) -> Int {
+      guard let index = properties.firstIndex(where: { $0.name == name }) else {
+        throw .unknownProperty(key: "values", name: name)
+      }
+      let property = properties[index]
+      guard property.kind == .event, property.codec.isText, property.frame != nil, isSuitable(property) else {
+        throw .valuesAreNoLines(name)
+      }
+      return index
+    }
+    guard let received else {
+      if let sent { throw .unknownProperty(key: "values", name: sent) }
+      return nil
+    }
+    let index = try find(received, \.isNotifying)
+    guard let sent else { return Values(received: index, sent: nil) }
+    return Values(received: index, sent: try find(sent, \.isWritable))
   }
 
   static func alive(

@@ -2,7 +2,7 @@
 public enum ProfileError: Error, Sendable, Hashable {
   /// An error in the property of this name.
   case property(String, PropertyError)
-  /// It has no properties, or no default properties.
+  /// It has no properties.
   case noProperties
   /// Two properties have this name.
   case duplicateProperty(String)
@@ -17,6 +17,8 @@ public enum ProfileError: Error, Sendable, Hashable {
   case aliveIsSilent(String)
   /// The property that holds the period must be a readable state, and a number.
   case alivePeriodIsNone(String)
+  /// The properties for lines `name:value` must receive and send texts with a frame.
+  case valuesAreNoLines(String)
 }
 
 /// Why a property is refused.
@@ -57,6 +59,7 @@ extension ProfileError: CustomStringConvertible {
     case .sameEntity: "home_assistant"
     case .unknownProperty(let key, _): key
     case .aliveIsSilent, .alivePeriodIsNone: "alive"
+    case .valuesAreNoLines: "values"
     }
   }
 
@@ -71,6 +74,8 @@ extension ProfileError: CustomStringConvertible {
     case .unknownProperty(_, let name): "there is no property \(name)"
     case .aliveIsSilent(let name):
       "\(name) does not come by itself: its access needs \"notify\", or it \"poll\""
+    case .valuesAreNoLines(let name):
+      "\(name) must be an event, a text with a frame, that is notified (property) or written (set)"
     case .alivePeriodIsNone(let name): "\(name) must be a state that can be read, and a number (of ms)"
     }
   }

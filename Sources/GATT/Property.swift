@@ -84,6 +84,8 @@ public struct Property: Sendable, Hashable {
   public let report: Report?
   /// The value that is written on every link unless another one is desired.
   public let initial: Value?
+  /// Whether it is used if the peripheral has it, unless the configuration selects others.
+  public let isAutomatic: Bool
   /// How Home Assistant shows the property.
   public let homeAssistant: [HomeAssistantEntity]
 
@@ -95,7 +97,7 @@ public struct Property: Sendable, Hashable {
     instance: Int = 0, kind: Kind = .state, access: Access, writeMode: WriteMode? = nil,
     settle: Duration? = nil, codec: Codec, unit: String? = nil, range: ClosedRange<Double>? = nil,
     maxLength: Int? = nil, frame: String? = nil, chunk: Int? = nil,
-    poll: Duration? = nil, report: Report? = nil, initial: Value? = nil,
+    poll: Duration? = nil, report: Report? = nil, initial: Value? = nil, isAutomatic: Bool = false,
     homeAssistant: [HomeAssistantEntity] = []
   ) {
     self.name = name
@@ -116,6 +118,7 @@ public struct Property: Sendable, Hashable {
     self.poll = poll
     self.report = report
     self.initial = initial
+    self.isAutomatic = isAutomatic
     self.homeAssistant = homeAssistant
   }
 

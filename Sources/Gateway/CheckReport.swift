@@ -146,11 +146,17 @@ struct CheckReport: CustomStringConvertible {
         switch option.name {
         case "id": device.id.description
         case "profile": device.profile.name
-        case "properties": device.profile.properties.map(\.name).joined(separator: ", ")
+        case "properties": properties(device.profile).joined(separator: ", ")
         default: device[option].map { option.isSecret ? "given" : text($0) }
         }
       return [Row(option.name, value, device.source(of: option))]
     }
+  }
+
+  /// In short, where the peripheral decides.
+  private static func properties(_ profile: Profile) -> [String] {
+    guard profile.isAutomatic else { return profile.properties.map(\.name) }
+    return [DeviceOptions.automatic] + profile.properties.filter { !$0.isAutomatic }.map(\.name)
   }
 
   /// The desired value of each state that can be set.

@@ -39,15 +39,55 @@ extension Discovery {
     ]
   }
 
-  private func components(of device: DeviceDescription, topics: DeviceTopics) -> [DiscoveryComponent] {
+  /// What another gateway announced of a device that has these properties there.
+  func announced(_ names: Set<String>, of device: DeviceDescription, topics: DeviceTopics) -> Announced {
+    let components =
+      components(of: device, topics: topics) { names.contains($0.name) }
+      + names.sorted().filter { $0.hasPrefix(NamedValue.prefix) }.map { name in
+        let key = String(name.dropFirst(NamedValue.prefix.count))
+        return DiscoveryComponent(key: Self.key(ofValue: key), platform: .sensor, members: [:])
+      }.filter { TopicWord.isValid($0.key) }
+    return Announced(
+      prefix: prefix, components: components.map { Announced.Component(key: $0.key, platform: $0.platform) })
+  }
+
+  private func components(
+    of device: DeviceDescription, topics: DeviceTopics, where isIncluded: (Property) -> Bool
+  ) -> [DiscoveryComponent] {
     let placeholder = Removal.placeholder(object(of: .device(device.address)), prefix: prefix)
-    let offered = zip(device.profile.properties, topics.properties).filter { device.mayOffer($0.0.name) }
-    let properties = offered.flatMap { property, topics in
+    return zip(device.profile.properties, topics.properties).filter { isIncluded($0.0) }.flatMap {
+      property, topics in
       property.homeAssistantParts.flatMap { components(for: property, $0, topics: topics) }.map { component in
         // The device has offered it before, and may again.
         device.missing.contains(property.name) ? component.unavailable(placeholder) : component
       }
     }
+  }
+
+  /// No property's entity has it, as names of properties have no hyphen.
+  private static func key(ofValue key: String) -> String { "value-\(key)" }
+
+  /// Those that the device's program names itself, once it is sure that they are no mistake.
+  private func values(of device: DeviceDescription, topics: DeviceTopics) -> [DiscoveryComponent] {
+    let placeholder = Removal.placeholder(object(of: .device(device.address)), prefix: prefix)
+    return device.values.filter(\.isConfirmed).flatMap { value in
+      value.property.homeAssistantParts.map { part in
+        let sensor = component(for: value.property, part, topics: topics.topics(of: value))
+        // Home Assistant refuses a text as the state of a sensor with a unit or statistics.
+        let members =
+          value.isNumber
+          ? sensor.members.setting("val_tpl", to: "{{ value if is_number(value) else none }}")
+          : sensor.members
+        let component = DiscoveryComponent(
+          key: Self.key(ofValue: value.key), platform: .sensor, members: members)
+        return device.hasLines ? component : component.unavailable(placeholder)
+      }
+    }
+  }
+
+  private func components(of device: DeviceDescription, topics: DeviceTopics) -> [DiscoveryComponent] {
+    let properties =
+      components(of: device, topics: topics) { device.mayOffer($0.name) } + values(of: device, topics: topics)
     let options = self.topics.bridgeRequest("device/options")
     func enable(_ isEnabled: Bool) -> String {
       let request: JSONValue = [

@@ -266,8 +266,11 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
       !device.isInformationPending, !isTooEarly(.device(address, stage), after: published[address])
     else { return }
     guard !device.isDeleted else { return store[address] = nil }
+    let before =
+      store[address]
+      ?? discovery.announced(publisher.publishedElsewhere, of: device, topics: publisher.topics)
     let document = discovery.document(
-      of: device, topics: publisher.topics, hasGateway: !isGatewayDeleted, before: store[address],
+      of: device, topics: publisher.topics, hasGateway: !isGatewayDeleted, before: before,
       isReannouncement: stage == .reannounce)
     if let new = publish(document, after: published[address]) { published[address] = new }
     store[address] = announced(by: document, stage, followUp: .device(address, .remove))

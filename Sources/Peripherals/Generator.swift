@@ -10,6 +10,8 @@ package struct Generator: Sendable, Hashable {
     case randomWalk(Range, at: Double, SplitMix)
     /// The values, each with the time until the next one.
     case replay([RecordedValue], next: Int)
+    /// What is written to the property, line by line.
+    case echo(of: Property, rest: [UInt8], lines: [String])
   }
 
   private struct Range: Hashable {
@@ -20,6 +22,8 @@ package struct Generator: Sendable, Hashable {
 
   /// The property whose values these are.
   package let property: Property
+  /// Each value is a line of the property: this name, a colon, and the value.
+  private let name: String?
   private var kind: Kind
   private let interval: Duration?
 
@@ -28,19 +32,28 @@ package struct Generator: Sendable, Hashable {
   private static let intervals = 1...86_400_000
 
   /// Reads `text`, and the file that it names. The seed determines a random walk.
-  package init(_ text: String, for property: Property, seed: UInt64 = 1) throws(PeripheralError) {
+  ///
+  /// - Parameters:
+  ///   - name: of a value in lines of the property.
+  ///   - sent: the property to which such lines are written.
+  package init(
+    _ text: String, for property: Property, named name: String? = nil, sent: Property? = nil, seed: UInt64 = 1
+  ) throws(PeripheralError) {
     self.property = property
+    self.name = name
     let (description, milliseconds) = try Self.interval(text)
     interval = milliseconds.map { .milliseconds($0) }
     let parts = description.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
     let rest = parts.count > 1 ? String(parts[1]) : ""
     switch parts[0] {
-    case "constant": kind = .constant(try property.value(text: rest))
-    case "ramp": kind = .ramp(try Self.range(rest, property), step: 0)
+    case "constant": kind = .constant(try property.value(text: name.map { "\($0):\(rest)" } ?? rest))
+    case "echo" where name != nil && sent != nil && rest.isEmpty:
+      kind = .echo(of: sent ?? property, rest: [], lines: [])
+    case "ramp": kind = .ramp(try Self.range(rest, property, isNamed: name != nil), step: 0)
     case "random_walk":
-      let range = try Self.range(rest, property)
+      let range = try Self.range(rest, property, isNamed: name != nil)
       kind = .randomWalk(range, at: (range.from + range.to) / 2, SplitMix(seed: seed))
-    case "replay": kind = .replay(try RecordedValue.read(rest, property), next: 0)
+    case "replay" where name == nil: kind = .replay(try RecordedValue.read(rest, property), next: 0)
     default:
       throw PeripheralError("\(property.name): \(Excerpt(text)) is not a generator: use \(Self.shape)")
     }
@@ -51,8 +64,14 @@ package struct Generator: Sendable, Hashable {
     guard let equals = assignment.firstIndex(of: "=") else {
       throw PeripheralError("--generate: not PROPERTY=GENERATOR: \(assignment)")
     }
-    let property = try profile.served(String(assignment[..<equals]))
-    try self.init(String(assignment[assignment.index(after: equals)...]), for: property, seed: seed)
+    let (name, text) = (assignment[..<equals], String(assignment[assignment.index(after: equals)...]))
+    if name.hasPrefix("values/"), let values = profile.values {
+      try self.init(
+        text, for: profile.properties[values.received], named: String(name.dropFirst("values/".count)),
+        sent: values.sent.map { profile.properties[$0] }, seed: seed)
+    } else {
+      try self.init(text, for: try profile.served(String(name)), seed: seed)
+    }
   }
 
   /// The next value, as the bytes of its notifications, and the time until the one after it.
@@ -73,7 +92,31 @@ package struct Generator: Sendable, Hashable {
     case .replay(let values, let index):
       kind = .replay(values, next: (index + 1) % values.count)
       return (packets(values[index].value), interval ?? values[index].wait)
+    case .echo(let sent, let rest, let lines):
+      kind = .echo(of: sent, rest: rest, lines: [])
+      return (lines.flatMap { packets(.text($0)) }, interval ?? Self.echoInterval)
     }
+  }
+
+  private static let echoInterval = Duration.milliseconds(50)
+  /// Of what is written without the end of a line: the buffer of a micro:bit's program.
+  private static let longestLine = 61
+
+  /// A central has written to a characteristic: lines for this value are sent back.
+  package mutating func received(_ bytes: [UInt8], by characteristic: BluetoothUUID) {
+    guard case .echo(let sent, var rest, var lines) = kind, sent.characteristic == characteristic else {
+      return
+    }
+    for byte in bytes {
+      guard byte == UInt8(ascii: "\n") else {
+        if rest.count < Self.longestLine { rest.append(byte) }
+        continue
+      }
+      let line = String(decoding: rest, as: UTF8.self)
+      if let name, line.hasPrefix("\(name):") { lines.append(line) }
+      rest = []
+    }
+    kind = .echo(of: sent, rest: rest, lines: lines)
   }
 
   /// Empty if the value cannot be encoded, which the initializer excludes.
@@ -81,6 +124,10 @@ package struct Generator: Sendable, Hashable {
 
   /// Rounded where only whole numbers can be encoded.
   private func packets(_ number: Double) -> [[UInt8]] {
+    if let name {
+      let text = Int(exactly: number).map { "\($0)" } ?? "\((number * 100).rounded() / 100)"
+      return packets(.text("\(name):\(text)"))
+    }
     let exact = packets(.number(number))
     return exact.isEmpty ? packets(.number(number.rounded())) : exact
   }
@@ -100,7 +147,9 @@ package struct Generator: Sendable, Hashable {
     return (String(text[..<at]), milliseconds)
   }
 
-  private static func range(_ text: String, _ property: Property) throws(PeripheralError) -> Range {
+  private static func range(
+    _ text: String, _ property: Property, isNamed: Bool
+  ) throws(PeripheralError) -> Range {
     let numbers = text.split(separator: ":", omittingEmptySubsequences: false).map { Double($0) }
     guard numbers.count == 3, let from = numbers[0], let to = numbers[1], let step = numbers[2],
       from.isFinite, to.isFinite, step.isFinite
@@ -108,6 +157,7 @@ package struct Generator: Sendable, Hashable {
     guard from != to, step != 0, (to - from) / step >= 1, (to - from) / step <= 1e9 else {
       throw PeripheralError("\(property.name): no step of \(step) leads from \(from) to \(to)")
     }
+    if isNamed { return Range(from: from, to: to, step: step) }
     guard property.codec.range != nil else {
       throw PeripheralError("\(property.name) is not a number: use constant or replay")
     }
@@ -126,7 +176,9 @@ extension Generator {
       random_walk:FROM:TO:STEP  changes by at most STEP, and stays between FROM and TO
       replay:FILE               the rows of a CSV file with the columns time,device,property,value, as printed by
                                 microbit-gateway watch --csv, repeated endlessly
+      echo                      for values/NAME: what is written to it is sent back
     followed by @MS: a new value every MS milliseconds (1000; for replay: at the intervals of the file).
+    PROPERTY may be values/NAME: lines "NAME:VALUE" of the UART, as a program sends them.
     The sensors of a micro:bit notify at their own period, with the value generated last.
     """
 }

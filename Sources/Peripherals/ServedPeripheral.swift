@@ -59,7 +59,9 @@ package struct ServedPeripheral: Sendable {
   package mutating func write(
     _ bytes: [UInt8], to characteristic: GATTDatabase.Characteristic, at now: ContinuousClock.Instant
   ) -> Bool {
-    values.write(bytes, to: characteristic, at: now)
+    guard values.write(bytes, to: characteristic, at: now) else { return false }
+    for index in generators.indices { generators[index].generator.received(bytes, by: characteristic.uuid) }
+    return true
   }
 
   /// The first central subscribes to a characteristic, or the last one ends its subscription.

@@ -512,6 +512,74 @@ import Testing
     }
   }
 
+  /// Of this run, and of the gateway that had the device before, with another program.
+  @Test func valuesOfAnEarlierProgramAreCleared() async throws {
+    let broker = try await MosquittoBroker()
+    let info = #"{"owner":"attic","identifier":"C5:A1:B2:C3:D4:E5","properties":["bearing","temperature"]}"#
+    let tested = try await BridgeUnderTest(
+      broker, #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen"}]}"#,
+      retained: [("kitchen/info", info), ("kitchen/bearing", "90"), ("kitchen/temperature", "20")])
+    try await tested.offer(["temperature", "period", "accelerometer"])
+    try await tested.receive("accelerometer", .record([1, 2, 3]))
+    // Waits for the end of the interval.
+    try await tested.receive("accelerometer", .record([100, 200, 300]))
+    try await tested.receive("temperature", 21)
+    try await tested.message("kitchen/bearing", "")
+    try await tested.offer(["temperature"])
+    try await tested.message("kitchen/info", #""properties":["temperature"]"#)
+    #expect(try await tested.payloads("kitchen/accelerometer").last == "")
+    #expect(try await tested.payloads("kitchen/bearing") == ["90", ""])
+    let retained = try await BridgeUnderTest.retained(by: broker).filter { $0.hasPrefix("microbit/kitchen") }
+    #expect(retained.sorted() == ["availability", "info", "temperature"].map { "microbit/kitchen/\($0)" })
+  }
+
+  @Test func valuesOfTheProgramHaveTopicsAndAreCleared() async throws {
+    let broker = try await MosquittoBroker()
+    let tested = try await BridgeUnderTest(
+      broker, #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen"}]}"#)
+    try await tested.offer(["uart_rx", "uart_tx"])
+    func describe(_ names: [String]) async throws {
+      try await tested.device { publisher in
+        var description = publisher.device
+        description.values = names.map { name in
+          let entry = ValueTable.Entry(written: name, isNumber: true, isConfirmed: true, lastSeen: 1)
+          return NamedValue(name, entry, nil, of: .microbitUARTReceived)
+        }
+        publisher.changed(.description, description)
+      }
+    }
+    func receive(_ key: String, _ value: Value, _ sequence: UInt64) async throws {
+      try await tested.device {
+        $0.reported(
+          ValueReading(key: key, reading: Reading(property: 0, value: value, time: .now, sequence: sequence)))
+      }
+    }
+    try await describe(["a", "b"])
+    try await receive("a", 1, 1)
+    try await receive("b", .number(.nan), 2)
+    try await receive("b", .text("x\n\"y"), 3)
+    try await receive("unknown", 1, 4)
+    // Within a second.
+    try await receive("a", 2, 5)
+    try await tested.message("kitchen/info", #""properties":["uart_rx","uart_tx","values/a","values/b"]"#)
+    try await tested.message("kitchen/info", #""values":{"a":{"name":"a","type":"number"}"#)
+    try await tested.message("kitchen/readings", #"{"property":"values/a","value":2,"#)
+    try await tested.message("kitchen/readings", #"{"property":"values/b","value":null,"#)
+    #expect(try await tested.payloads("kitchen/values/a").first == "1")
+    #expect(try await tested.payloads("kitchen/values/b") == ["x\n\"y"])
+    try await describe(["b"])
+    #expect(try await tested.payloads("kitchen/values/a").last == "")
+    // The gateway would carry it out, but has no link.
+    try await tested.publish("kitchen/values/servo/set", "90", retain: false)
+    try await tested.message("kitchen/values/servo/result", #"{"status":"failed","requested":90"#)
+    try await tested.publish("kitchen/values/servo/set", "90", retain: true)
+    try await tested.message("kitchen/values/servo/result", #""rejected","reason":"a retained command"#)
+    let retained = try await BridgeUnderTest.retained(by: broker)
+    #expect(
+      retained.filter { $0.contains("/values/") }.sorted()
+        == ["microbit/kitchen/values/b", "microbit/kitchen/values/servo/set"])
+  }
+
   @Test func topicsOfANeverConnectedDeviceAreClearedToo() async throws {
     let folder = try TemporaryFolder()
     let path = Self.state(in: folder, DeviceRecord(address: BridgeUnderTest.address))

@@ -119,7 +119,7 @@ import Testing
       "make-coffee-for-all", "",
       #"unknown request "make-coffee-for-all": known requests: devices, health, reload, scan, device/add, "#
         + "device/remove, device/reconnect, device/rename, device/pair, device/unpair, device/options, "
-        + "device/inspect, property/get, property/set, adapter/state, device/sequence, adapter/reset, log_level"
+        + "device/inspect, property/get, property/set, value/remove, adapter/state, device/sequence, adapter/reset, log_level"
     ),
     // No JSON object.
     ("health", "PRESS", #"the payload is not valid JSON: line 1, column 1: expected a value, found "P""#),
@@ -144,7 +144,7 @@ import Testing
     ),
     (
       "device/add", #"{"zzzzzzzzz":1}"#,
-      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, profile, properties, exclude, desired, period, enabled, gateway, connect, every, transaction); "
+      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, profile, properties, exclude, values, desired, period, enabled, gateway, connect, every, transaction); "
         + "identifier: this is missing (the Bluetooth address, like C5:A1:B2:C3:D4:E5)"
     ),
     (
@@ -162,7 +162,7 @@ import Testing
     (
       "device/options", #"{"id":"a","name":"x"}"#,
       "name: unknown key (known keys: id, options, transaction); options: this is missing (an object of name, area, "
-        + "properties, exclude, desired, period, enabled, gateway, connect, every)"
+        + "properties, exclude, values, desired, period, enabled, gateway, connect, every)"
     ),
     // Missing keys.
     ("device/add", "", "identifier: this is missing (the Bluetooth address, like C5:A1:B2:C3:D4:E5)"),
@@ -175,7 +175,7 @@ import Testing
     ),
     (
       "device/options", #"{"id":"a"}"#,
-      "options: this is missing (an object of name, area, properties, exclude, desired, period, enabled, gateway, connect, every)"
+      "options: this is missing (an object of name, area, properties, exclude, values, desired, period, enabled, gateway, connect, every)"
     ),
     ("log_level", "", "level: this is missing (debug, info, notice, warning, error)"),
     // Wrong types and impossible values.
@@ -226,8 +226,8 @@ import Testing
       "period: period and desired.period must not be combined (give one of them)"
     ),
     (
-      "device/options", #"{"id":"a","options":{"properties":"x"}}"#,
-      "options.properties: expected a list, found a string"
+      "device/options", #"{"id":"a","options":{"properties":7}}"#,
+      "options.properties: expected a string, found a number"
     ),
     (
       "device/options", #"{"id":"a","options":{"desired":null}}"#,

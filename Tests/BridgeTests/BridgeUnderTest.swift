@@ -218,6 +218,24 @@ final class BridgeUnderTest: Sendable {
     }
   }
 
+  /// A new link offers these properties, and no others.
+  func offer(_ properties: Set<String>) async throws {
+    try await device { publisher in
+      var description = publisher.device
+      (description.session, description.isOnline, description.lastConnected) = (.live, true, .now)
+      description.learn(offered: properties, usable: properties, isNewLink: true)
+      publisher.changed(.availability, description)
+    }
+  }
+
+  /// A value of a property.
+  func receive(_ name: String, _ value: Value) async throws {
+    try await device {
+      guard let index = $0.device.profile.index(ofPropertyNamed: name) else { return }
+      $0.reported(Reading(property: index, value: value, time: .now, sequence: 1))
+    }
+  }
+
   /// A value of a property, by its place in ``kitchen``.
   func receive(_ property: Int, _ value: Value, sequence: UInt64? = 1) async throws {
     try await device {

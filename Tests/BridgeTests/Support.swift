@@ -12,15 +12,15 @@ extension Value: ExpressibleByIntegerLiteral {
 }
 
 extension DeviceDescription {
-  /// A micro:bit with the properties of the profile that are used by default.
+  /// A micro:bit with the properties of the temperature service.
   init(_ id: DeviceID, _ address: BluetoothAddress) {
     self.init(id: id, address: address, profile: .microbitDefault)
   }
 }
 
 extension Profile {
-  /// The built-in one with its default properties.
-  static let microbitDefault = Profile.microbit.limited(to: Set(Profile.microbit.defaultProperties))
+  /// The built-in one with the properties of the temperature service.
+  static let microbitDefault = Profile.microbit.limited(to: ["temperature", "period"])
 }
 
 /// A command as the gateway understands it.

@@ -57,6 +57,19 @@ import Testing
     }
   }
 
+  @Test func valuesOfAProgramCanBeSet() throws {
+    #expect(
+      map.inbound("home/microbit/kitchen/values/servo/set")
+        == .set(.device(kitchen), property: "values/servo"))
+    let area = try #require(AreaName("Values"))
+    #expect(map.inbound("home/microbit/area/values/period/set") == .set(.area(area), property: "period"))
+    for topic in [
+      "kitchen/values/servo", "kitchen/values/servo/get", "all/values/servo/set", "kitchen/x/y/set",
+    ] {
+      #expect(map.inbound("home/microbit/\(topic)") == nil)
+    }
+  }
+
   /// There is no `get` for a group.
   @Test(arguments: ["all/period", "area/hall/period", "bridge/period", "area/period", "kitchen/period/get"])
   func ignoresOtherGetCommands(topic: String) {

@@ -211,6 +211,20 @@ private let oneOf =
       #"{"devices":[{"match":{"min_rssi":-60}}]}"#,
       "devices[0].match.min_rssi: by itself matches every peripheral that is near (\(oneOf))"
     ),
+    // What the program names itself.
+    (
+      #"{"devices":[{"values":true}]}"#,
+      "devices[0].values: expected false or an object, found true (leave the key out instead)"
+    ),
+    (
+      #"{"devices":[{"values":{"Soil":{}}}]}"#,
+      "devices[0].values.Soil: not a valid name (allowed are a-z, 0-9 and _)"
+    ),
+    (
+      #"{"devices":[{"values":{"a":{"unti":"%"}}}]}"#,
+      "devices[0].values.a.unti: unknown key (did you mean unit?)"
+    ),
+    (#"{"devices":[{"values":{"a":1}}]}"#, "devices[0].values.a: expected an object, found a number"),
     // Keys that need or exclude each other.
     (
       #"{"mqtt":{"tls":{"cert_file":"x"}}}"#,

@@ -105,6 +105,12 @@ import Testing
       check("type", ["string", "array"])
       compareText(schema, element, path, &differences)
       compare(schema["items"] ?? .null, element, "\(path)[]", &differences)
+    case .falseOr(.members(let element, let names)):
+      check("type", ["boolean", "object"])
+      check("not", ["const": .bool(true)])
+      check("propertyNames", ["pattern": .string(names)])
+      compare(schema["additionalProperties"] ?? .null, element, "\(path).*", &differences)
+    case .falseOr: differences.append("\(path): only objects of names can be false")
     case .members(let element, let names):
       check("type", .string("object"))
       check("propertyNames", ["pattern": .string(names)])

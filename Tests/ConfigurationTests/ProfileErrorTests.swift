@@ -208,12 +208,13 @@ import Testing
       "1:14: profiles.microbit: the profile microbit is built in (choose another name)"
     ),
     (
-      #"{"x":{"default_properties":["a","bb"],"properties":{\#(pair)}}}"#,
-      "1:45: profiles.x.default_properties[1]: there is no property bb (did you mean b?)"
+      #"{"x":{"values":{"property":"c"},"properties":{\#(pair)}}}"#,
+      "1:40: profiles.x.values.property: there is no property c (did you mean a?)"
     ),
     (
-      #"{"x":{"default_properties":[],"properties":{\#(pair)}}}"#,
-      "1:40: profiles.x.default_properties: there is no property"
+      #"{"x":{"values":{"property":"a"},"properties":{\#(pair)}}}"#,
+      "1:40: profiles.x.values.property: a must be an event, a text with a frame, that is notified (property) or "
+        + "written (set)"
     ),
     (#"{"x":{"alive":{},"properties":{\#(pair)}}}"#, "1:27: profiles.x.alive.property: this is missing"),
     (
@@ -282,7 +283,7 @@ import Testing
       errors == [
         "5:105: profiles.x.properties.a.scale: 0.0 is not a usable scale",
         "6:7: profiles.x.properties.info: the name is reserved (availability, info, readings, set, get, result, "
-          + "image, connectivity, rssi, firmware, model, reconnect, enabled)",
+          + "image, connectivity, rssi, firmware, model, reconnect, enabled, auto, values)",
         "10:25: profiles.y.properties.b.initial: an event has no initial: it is over as soon as it has happened "
           + "(a state has one)",
       ])

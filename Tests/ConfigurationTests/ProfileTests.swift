@@ -52,7 +52,6 @@ import Testing
   @Test func heartRateIsDecodedByItsFlags() throws {
     let heart = try #require(try Self.examples()[2].profiles.first)
     #expect(heart.properties.map(\.name) == ["heart_rate", "battery"])
-    #expect(heart.defaultProperties == ["heart_rate", "battery"])
     #expect(heart.requires == [BluetoothUUID(short: 0x180D)])
     let battery = heart.properties[1]
     #expect(battery.poll == .seconds(3600) && battery.unit == "%" && battery.access == .read)
@@ -74,7 +73,7 @@ import Testing
       #"""
       { "profiles": { "all_of-it": {
           "manufacturer": "M", "model": "N", "requires": ["180f"],
-          "alive": { "property": "a", "period": "b" }, "default_properties": ["b", "a"],
+          "alive": { "property": "a", "period": "b" },
           "properties": {
             "a": { "service": "0000180F-0000-1000-8000-00805F9B34FB", "characteristic": "00002a19", "instance": 1,
                    "kind": "state", "access": ["notify", "read"], "type": "int16", "scale": 0.5, "offset": -40,
@@ -83,7 +82,7 @@ import Testing
                    "home_assistant": { "platform": "sensor", "name": "A", "device_class": "temperature",
                                        "state_class": "measurement", "unit": "C", "category": "diagnostic" } },
             "b": { "service": "180f", "characteristic": "2a1a", "access": ["read", "write"], "write": "request",
-                   "type": "uint16", "range": [20, 65535], "initial": 5000,
+                   "type": "uint16", "range": [20, 65535], "initial": 5000, "auto": true,
                    "home_assistant": { "platform": "number", "name": "B", "mode": "slider", "category": "config" } },
             "c": { "service": "180f", "characteristic": "2a1b", "access": ["write"], "write": "command",
                    "kind": "event", "type": "utf8", "max_length": 20,
@@ -114,7 +113,7 @@ import Testing
       Property(
         name: "b", service: battery, characteristic: uuid(0x2A1A), access: [.read, .write],
         writeMode: .request,
-        codec: .uint16, range: 20...65535, initial: .integer(5000),
+        codec: .uint16, range: 20...65535, initial: .integer(5000), isAutomatic: true,
         homeAssistant: [HomeAssistantEntity(.number(.slider), name: "B", category: .config)]),
       Property(
         name: "c", service: battery, characteristic: uuid(0x2A1B), kind: .event, access: .write,
@@ -141,7 +140,7 @@ import Testing
     ]
     let expected = try Profile(
       name: "all_of-it", manufacturer: "M", model: "N", requires: [battery], alive: "a", alivePeriod: "b",
-      defaultProperties: ["a", "b"], properties: properties)
+      properties: properties)
     #expect(configuration.profiles == [expected])
     // The JSON that it writes is parsed to the same configuration.
     #expect(try Configuration.parse(configuration.json.bytes).get() == configuration)
@@ -152,7 +151,6 @@ import Testing
     let text = String(decoding: json.bytes, as: UTF8.self)
     let copy = try #require(try Self.parse(#"{"profiles":{"copy":\#(text)}}"#).profiles.first)
     #expect(copy.properties == Profile.microbit.properties)
-    #expect(copy.defaultProperties == Profile.microbit.defaultProperties)
     #expect(copy.alive == Profile.microbit.alive && copy.requires == Profile.microbit.requires)
     #expect(copy.manufacturer == Profile.microbit.manufacturer && copy.model == Profile.microbit.model)
   }
@@ -160,8 +158,9 @@ import Testing
   // MARK: Devices
 
   private static let profiles = #"""
-    "profiles":{"fan":{"default_properties":["speed"],"properties":{
-      "speed":{"service":"1111","characteristic":"2222","access":["read","write"],"type":"uint8","range":[0,100]},
+    "profiles":{"fan":{"properties":{
+      "speed":{"service":"1111","characteristic":"2222","access":["read","write"],"type":"uint8","range":[0,100],
+        "auto":true},
       "mode":{"service":"1111","characteristic":"2223","access":["read","write"],"type":"uint8",
         "values":{"0":"off","1":"on"}},
       "light":{"service":"1111","characteristic":"2224","access":["write"],"kind":"event","type":"bool"},
@@ -170,8 +169,14 @@ import Testing
 
   @Test(
     arguments: [
-      ("{}", ["temperature", "period"], [:]),
-      (#"{"period":5000}"#, ["temperature", "period"], ["period": .integer(5000)]),
+      ("{}", Profile.microbit.automaticProperties, [:]),
+      (#"{"properties":"auto"}"#, Profile.microbit.automaticProperties, [:]),
+      (#"{"period":5000}"#, Profile.microbit.automaticProperties, ["period": .integer(5000)]),
+      (#"{"properties":"led"}"#, ["led"], [:]),
+      (
+        #"{"properties":["auto","led","accelerometer"],"exclude":["period","button_a","accelerometer"]}"#,
+        ["temperature", "button_b", "led_text", "led", "uart_rx", "uart_tx", "bearing", "accelerometer"], [:]
+      ),
       (#"{"properties":["button_a","temperature"]}"#, ["temperature", "button_a"], [:]),
       (
         #"{"properties":["button_a"],"desired":{"period":5000}}"#, ["period", "button_a"],
@@ -179,13 +184,14 @@ import Testing
       ),
       (#"{"properties":["button_a"],"period":20}"#, ["period", "button_a"], ["period": .integer(20)]),
       (
-        #"{"desired":{"accelerometer_period":100}}"#, ["temperature", "period", "accelerometer_period"],
-        ["accelerometer_period": .integer(100)]
+        #"{"desired":{"scroll_delay":100},"exclude":["period","uart_rx","uart_tx","bearing","accelerometer"]}"#,
+        ["temperature", "button_a", "button_b", "led_text", "scroll_delay"], ["scroll_delay": .integer(100)]
       ),
-      (#"{"profile":"microbit"}"#, ["temperature", "period"], [:]),
-      (#"{"exclude":["period"]}"#, ["temperature"], [:]),
+      (#"{"profile":"microbit"}"#, Profile.microbit.automaticProperties, [:]),
       (#"{"properties":["button_a","button_b"],"exclude":["button_a"]}"#, ["button_b"], [:]),
-      (#"{"exclude":["period"],"period":50}"#, ["temperature", "period"], ["period": .integer(50)]),
+      (
+        #"{"exclude":["period"],"period":50}"#, Profile.microbit.automaticProperties, ["period": .integer(50)]
+      ),
       (#"{"profile":"fan"}"#, ["speed"], [:]),
       (
         #"{"profile":"fan","properties":["rpm"],"desired":{"mode":"on","speed":7}}"#,
@@ -201,6 +207,7 @@ import Testing
     let profile = configuration.profile(of: device.options)
     #expect(profile.name == (device.profile ?? "microbit"))
     #expect(profile.properties.map(\.name) == properties)
+    #expect(profile.isAutomatic == (device.properties?.contains("auto") ?? true))
     #expect(configuration.desired(of: device.options) == desired)
     #expect(try Configuration.parse(configuration.json.bytes).get() == configuration)
   }

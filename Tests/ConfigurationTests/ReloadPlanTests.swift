@@ -35,6 +35,8 @@ import Testing
     ("home_assistant.prefix", #"{"home_assistant":{"prefix":"x"}}"#, true),
     ("devices", #"{"devices":[]}"#, true),
     ("devices", #"{"devices":[{"period":70}]}"#, true),
+    ("devices", #"{"devices":[{"properties":"auto","values":{"soil":{"unit":"%","offset":1.5}}}]}"#, true),
+    ("devices", #"{"devices":[{"values":false}]}"#, true),
     ("devices", #"{"devices":[{"match":{"name":"a","min_rssi":-60}}]}"#, true),
     ("devices", #"{"devices":[{"properties":["button_a"],"desired":{"accelerometer_period":100}}]}"#, true),
     ("profiles_directory", #"{"profiles_directory":"profiles.d"}"#, true),

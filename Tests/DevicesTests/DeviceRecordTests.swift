@@ -56,14 +56,17 @@ import Testing
     record.name = "BBC"
     record.serial = nil
     record.desired["text"] = nil
+    let entry = ValueTable.Entry(written: "a b", isNumber: true, isConfirmed: false, lastSeen: 3)
+    record.values = ["a_b": entry]
     #expect(
       String(decoding: record.bytes, as: UTF8.self)
         == #"{"id":"kitchen","name":"BBC","offered":["period","temperature"],"model":"BBC micro:bit V2","#
         + #""firmware":"2.0","changes":{"id":"kitchen","name":"Küche","area":"Home","profile":"sensortag","#
-        + #""properties":["keys"],"enabled":false,"gateway":"attic","connect":"on_demand","every":900},"#
+        + #""properties":"keys","enabled":false,"gateway":"attic","connect":"on_demand","every":900},"#
         + #""added":true,"removed":true,"#
         + #""desired":{"another":{"value":{"x":-1,"y":null},"source":"request"},"#
         + #""period":{"value":5000}},"waiting":{"period":{"value":700,"sender":{"transaction":"t"}}},"#
+        + #""values":{"a_b":{"name":"a b","number":true,"confirmed":false,"last_seen":3}},"#
         + #""deleted":true,"revision":7,"pending":true}"#)
   }
 

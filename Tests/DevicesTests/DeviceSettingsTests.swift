@@ -46,7 +46,8 @@ import Testing
   /// An option of an entry, and the same of a record.
   private static let options: [(name: String, configured: JSONValue, requested: JSONValue)] = [
     ("id", "kitchen", "hall"), ("name", "N", "M"), ("area", "A", "B"), ("profile", "microbit", "microbit"),
-    ("properties", ["temperature"], ["button_a"]), ("exclude", ["period"], ["led_text"]),
+    ("properties", "temperature", ["button_a", "led_text"]), ("exclude", ["period"], ["led_text"]),
+    ("values", ["a": ["unit": "%"]], .bool(false)),
     ("enabled", .bool(false), .bool(true)),
     ("gateway", "attic", "here"), ("adapter", "hci0", "hci0"), ("pair", .bool(true), .bool(false)),
     ("passkey", 7, 8), ("connect", "on_demand", "always"), ("every", 60, 5),
@@ -72,12 +73,13 @@ import Testing
 
   @Test func excludeOfAnEntryIsAboutItsOwnProperties() {
     func used(_ record: DeviceRecord?) -> [String] {
-      let entry = entry { $0.exclude = ["temperature"] }
+      let entry = entry { ($0.properties, $0.exclude) = (["temperature", "period"], ["temperature"]) }
       return DeviceSettings(address, entry, record, in: configuration([entry])).profile.properties.map(\.name)
     }
     #expect(used(nil) == ["period"])
     #expect(used(record { $0.changes.properties = ["temperature"] }) == ["temperature"])
     #expect(used(record { $0.changes.exclude = ["period"] }) == ["temperature"])
+    #expect(used(record { $0.changes.properties = ["auto"] }).first == "period")
   }
 
   @Test func settingsHaveTheTypesOfTheirOptions() throws {

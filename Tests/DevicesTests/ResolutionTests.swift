@@ -26,4 +26,18 @@ import Testing
     #expect(try resolve(link([.write, .writeWithoutResponse], .notify)) == [three, two])
     #expect(try resolve(link(.read, .indicate)) == [three, nil])
   }
+
+  /// With any of the automatic properties it can be used; the temperature keeps a link alive where it is offered.
+  @Test func programWithoutTemperatureIsSuitableIfItDecides() {
+    let names: Set = ["temperature", "period", "uart_rx"]
+    let uart = link(.indicate, .write)
+    let temperature = Characteristic(
+      uuid: .microbit(0x9250), service: .microbitTemperatureService, flags: [.read, .notify], path: "/t",
+      generation: 0, peripheral: PeripheralID(path: "/"))
+    let automatic = Profile.microbit.limited(to: names, isAutomatic: true)
+    #expect(Resolution(automatic, uart).isSuitable && Resolution(automatic, uart).alive == nil)
+    #expect(Resolution(automatic, uart + [temperature]).alive == 0)
+    #expect(!Resolution(automatic, []).isSuitable)
+    #expect(!Resolution(Profile.microbit.limited(to: names), uart).isSuitable)
+  }
 }

@@ -182,6 +182,38 @@ import Testing
     }
   }
 
+  @Test("What a program names itself has topics and entities, can be set, and is removed by request")
+  func values() async throws {
+    var plan = Plan()
+    plan.entries = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#
+    plan.simulator = [
+      "--services", "uart", "--generate", "values/soil_%=ramp:40:50:1@20", "--generate", "values/servo=echo",
+    ]
+    try await withFixture(plan) { fixture in
+      try await fixture.message("kitchen/values/soil", "40")
+      try await fixture.message("kitchen/readings") {
+        $0.text.hasPrefix(#"{"property":"values/soil","value":50,"unit":"%""#)
+      }
+      try await fixture.message("kitchen/values/soil") { $0.text != "40" }
+      let document = "homeassistant/device/ble_d05a0000c0de/config"
+      _ = try await fixture.observer.message(document, after: 0, within: Fixture.patience) {
+        (try? $0.json())?["cmps"]?["value-soil"]?["unit_of_meas"]?.string == "%"
+      }
+      try await Self.result(fixture, "values/servo", "90", "applied")
+      try await fixture.message("kitchen/values/servo", "90")
+      let answer = try await fixture.perform("value/remove", #"{"id":"kitchen","property":"values/servo"}"#)
+      #expect(answer["property"]?.string == "values/servo")
+      try await fixture.message("kitchen/values/servo", "")
+      // Another program without UART.
+      let mark = try fixture.observer.mark
+      try await fixture.killSimulator()
+      try await fixture.startSimulator(["--services", "temperature"])
+      _ = try await fixture.observer.message(document, after: mark, within: Fixture.patience) {
+        (try? $0.json())?["cmps"]?["value-soil"]?["avty"] != nil
+      }
+    }
+  }
+
   @Test(
     "UART: each line is one event, also the last without an end; a text is sent as a line, a long one in pieces"
   )

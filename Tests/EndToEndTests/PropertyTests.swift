@@ -3,9 +3,45 @@ import Testing
 /// A micro:bit that no longer offers a property.
 @Suite struct PropertyTests {
 
+  @Test("A micro:bit has what its program offers, and nothing of the program before")
+  func programs() async throws {
+    var plan = Plan(period: 1000)
+    plan.simulator = ["--services", "temperature,led"]
+    try await withFixture(plan) { fixture in
+      let id = try await fixture.id()
+      let document = "homeassistant/device/ble_\(id)/config"
+      func entities(after mark: Int, _ has: String, _ lacks: String) async throws {
+        _ = try await fixture.observer.message(document, after: mark, within: Fixture.patience) {
+          guard let entities = try? $0.json()["cmps"] else { return false }
+          return entities[has]?["name"] != nil && entities[lacks]?["name"] == nil
+        }
+      }
+      try await entities(after: 0, "led_text", "button_a")
+      try await fixture.message("\(id)/info") {
+        (try? $0.json())?["properties"]?.array?.map(\.string) == ["temperature", "period", "led_text"]
+      }
+      try await fixture.message("\(id)/period", "1000")
+      var mark = try fixture.observer.mark
+      try await fixture.killSimulator()
+      try await fixture.startSimulator(["--services", "buttons,accelerometer"])
+      try await entities(after: mark, "accelerometer_x", "temperature")
+      try await fixture.message("\(id)/temperature", "", after: mark)
+      try await fixture.message("\(id)/period", "", after: mark)
+      try await fixture.message("\(id)/accelerometer", after: mark) { !$0.payload.isEmpty }
+      // The desired period is not lost.
+      mark = try fixture.observer.mark
+      try await fixture.killSimulator()
+      try await fixture.startSimulator(["--services", "temperature"])
+      try await entities(after: mark, "temperature", "accelerometer_x")
+      try await fixture.message("\(id)/accelerometer", "", after: mark)
+    }
+  }
+
   @Test("A property that disappears is unavailable in Home Assistant, not removed, also after a restart")
   func missingLater() async throws {
-    try await withFixture { fixture in
+    var plan = Plan()
+    plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"properties":["temperature","period"]}"#
+    try await withFixture(plan) { fixture in
       let id = try await fixture.id()
       let topic = "homeassistant/device/ble_\(id)/config"
       func period(after mark: Int) async throws -> JSON? {

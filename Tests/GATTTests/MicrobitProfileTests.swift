@@ -71,7 +71,7 @@ import Testing
     #expect(
       try accelerometer.codec.decode([0xF0, 0xFF, 4, 0, 4, 0xFC])
         == .record([.integer(-16), .integer(4), .integer(-1020)]))
-    #expect(accelerometer.report == Property.Report(minInterval: .milliseconds(200), change: 20))
+    #expect(accelerometer.report == Property.Report(minInterval: .seconds(1), change: 20))
     #expect(
       accelerometer.homeAssistantParts.map(\.key) == [
         "accelerometer_x", "accelerometer_y", "accelerometer_z",
@@ -146,9 +146,23 @@ import Testing
     #expect(Property.microbitUARTSent.chunk == 20 && Property.microbitUARTSent.kind == .event)
   }
 
-  @Test func temperatureAndPeriodAreTheDefaults() throws {
-    #expect(profile.defaultProperties == ["temperature", "period"])
-    let used = profile.limited(to: Set(profile.defaultProperties))
+  /// Those that cost least are subscribed to first, for a V1 that is short of memory.
+  @Test func automaticPropertiesBeginWithTheCheapest() {
+    #expect(
+      profile.automaticProperties == [
+        "temperature", "period", "button_a", "button_b", "led_text", "uart_rx", "uart_tx", "bearing",
+        "accelerometer",
+      ])
+    let used = profile.limited(to: Set(profile.automaticProperties), isAutomatic: true)
+    #expect(used.isAutomatic && used.requires == [])
+    #expect(used.alive?.property == 0 && used.alive?.period == 1)
+    for name in ["accelerometer", "bearing"] {
+      #expect(used.property(named: name)?.report?.minInterval == .seconds(1))
+    }
+  }
+
+  @Test func temperatureRequiresItsService() throws {
+    let used = profile.limited(to: ["temperature", "period"])
     #expect(used.properties == [.microbitTemperature, .microbitPeriod])
     #expect(used.requires == [.microbitTemperatureService])
     #expect(used.missingHint == profile.missingHint && used.missingHint != nil)
@@ -160,7 +174,7 @@ import Testing
   @Test func buttonsNeedNoTemperatureService() {
     let buttons = profile.limited(to: ["button_a"])
     #expect(buttons.properties == [.microbitButtonA])
-    #expect(buttons.requires == [] && buttons.missingHint == nil && buttons.alive == nil)
+    #expect(buttons.requires == [] && buttons.alive == nil)
     #expect(profile.limited(to: ["button_a", "temperature"]).requires == [.microbitTemperatureService])
   }
 }

@@ -125,18 +125,32 @@ import Testing
     #expect(throws: ProfileError.noProperties) { try Self.profile([]) }
   }
 
-  @Test func defaultPropertiesAreAllUnlessNamed() throws {
+  @Test func automaticPropertiesAreAllUnlessSomeAreMarked() throws {
     let properties = [Self.property("a"), Self.property("b", characteristic: 2)]
-    #expect(try Self.profile(properties).defaultProperties == ["a", "b"])
-    func defaults(_ names: [String]) throws -> [String] {
-      try Profile(name: "thing", defaultProperties: names, properties: properties).defaultProperties
+    #expect(try Self.profile(properties).automaticProperties == ["a", "b"])
+    let marked = Property(
+      name: "c", service: properties[0].service, characteristic: BluetoothUUID(short: 3), access: .read,
+      codec: .uint8, isAutomatic: true)
+    #expect(try Self.profile(properties + [marked]).automaticProperties == ["c"])
+  }
+
+  @Test func thePeripheralDecidesWhichMarkedPropertiesThereAre() throws {
+    let services = (1...3).map { BluetoothUUID(short: UInt32($0)) }
+    func property(_ name: String, _ service: Int, isAutomatic: Bool) -> Property {
+      Property(
+        name: name, service: services[service], characteristic: BluetoothUUID(short: 9), access: .notify,
+        codec: .uint8, isAutomatic: isAutomatic)
     }
-    #expect(try defaults(["b"]) == ["b"])
-    #expect(try defaults(["b", "a", "b"]) == ["a", "b"])
-    #expect(throws: ProfileError.unknownProperty(key: "default_properties", name: "c")) {
-      try defaults(["c"])
-    }
-    #expect(throws: ProfileError.noProperties) { try defaults([]) }
+    let profile = try Profile(
+      name: "thing", requires: services, alive: "a",
+      properties: [property("a", 0, isAutomatic: true), property("b", 1, isAutomatic: false)])
+    let automatic = profile.limited(to: ["a", "b"], isAutomatic: true)
+    #expect(automatic.isAutomatic && automatic.requires == [services[1], services[2]])
+    #expect(automatic.alive == profile.alive)
+    let listed = profile.limited(to: ["a", "b"])
+    #expect(!listed.isAutomatic && listed.requires == services)
+    let unmarked = try Self.profile([Self.property("a")]).limited(to: ["a"], isAutomatic: true)
+    #expect(!unmarked.isAutomatic)
   }
 
   @Test func aliveRefersToSuitableProperties() throws {
@@ -171,10 +185,9 @@ import Testing
     let hint = Profile.MissingHint(problem: "in pairing mode", remedy: "press reset")
     let profile = try Profile(
       name: "thing", requires: [first.service, other, identity], missingHint: hint, alive: "level",
-      alivePeriod: "period", defaultProperties: ["key"], properties: [first, second, third])
+      alivePeriod: "period", properties: [first, second, third])
     let limited = profile.limited(to: ["key", "level", "nothing"])
     #expect(limited.properties == [second, third])
-    #expect(limited.defaultProperties == ["level", "key"])
     #expect(limited.alive?.property == 0 && limited.alive?.period == nil)
     // Of a uint8, in ms.
     #expect(limited.alive?.longestInterval == .milliseconds(255) && profile.alive?.longestInterval == nil)
@@ -189,7 +202,7 @@ import Testing
     #expect(key.alive == nil)
     #expect(profile.limited(to: ["period"]).alive == nil)
     #expect(profile.limited(to: ["key", "level", "period"]).alive?.period == 0)
-    #expect(limited.limited(to: Set(limited.defaultProperties)) == limited)
+    #expect(limited.limited(to: ["level", "key"]) == limited)
     #expect(profile.limited(to: []).properties.isEmpty)
   }
 

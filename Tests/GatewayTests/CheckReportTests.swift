@@ -42,44 +42,45 @@ import Testing
       $0.desired = ["period": DeviceRecord.Desired(value: .integer(5000), source: .command)]
     }
     let expected = """
-      gateway.id                lab                  config.json
-      gateway.area              –                    default
-      bluetooth.adapters        ["hci0"]             default
-      bluetooth.adapter         –                    default
-      bluetooth.links           7                    default
-      bluetooth.stay            60                   default
-      mqtt.host                 broker.example       config.json
-      mqtt.hosts                –                    default
-      mqtt.port                 1883                 default
-      mqtt.protocol             5                    default
-      mqtt.username             –                    default
-      mqtt.password_file        –                    default
-      mqtt.base_topic           microbit             default
-      mqtt.qos                  1                    default
-      mqtt.readings             false                config.json
-      mqtt.tls                  –                    default
-      spool.enabled             true                 default
-      spool.max_age             604800               default
-      spool.max_size            268435456            default
-      spool.rate                500                  default
-      home_assistant.discovery  true                 default
-      home_assistant.prefix     homeassistant        default
+      gateway.id                lab             config.json
+      gateway.area              –               default
+      bluetooth.adapters        ["hci0"]        default
+      bluetooth.adapter         –               default
+      bluetooth.links           7               default
+      bluetooth.stay            60              default
+      mqtt.host                 broker.example  config.json
+      mqtt.hosts                –               default
+      mqtt.port                 1883            default
+      mqtt.protocol             5               default
+      mqtt.username             –               default
+      mqtt.password_file        –               default
+      mqtt.base_topic           microbit        default
+      mqtt.qos                  1               default
+      mqtt.readings             false           config.json
+      mqtt.tls                  –               default
+      spool.enabled             true            default
+      spool.max_age             604800          default
+      spool.max_size            268435456       default
+      spool.rate                500             default
+      home_assistant.discovery  true            default
+      home_assistant.prefix     homeassistant   default
 
       C5:A1:B2:C3:D4:E5 "BBC micro:bit [zugev]"
-        id                      kitchen              config.json
-        name                    Küche                request
-        area                    –                    default
-        profile                 microbit             default
-        properties              temperature, period  default
-        exclude                 []                   default
-        period                  5000 ms              command
-        enabled                 true                 default
-        gateway                 –                    default
-        adapter                 –                    default
-        pair                    ask                  default
-        passkey                 –                    default
-        connect                 –                    default
-        every                   600                  default
+        id                      kitchen         config.json
+        name                    Küche           request
+        area                    –               default
+        profile                 microbit        default
+        properties              auto            default
+        exclude                 []              default
+        values                  {}              default
+        period                  5000 ms         command
+        enabled                 true            default
+        gateway                 –               default
+        adapter                 –               default
+        pair                    ask             default
+        passkey                 –               default
+        connect                 –               default
+        every                   600             default
       """
     let text =
       #"{"gateway":{"id":"lab"},"mqtt":{"host":"broker.example","readings":false},"devices":[{"match":"#
@@ -137,7 +138,7 @@ import Testing
     let title = #"every micro:bit whose name begins with "a""#
     #expect(
       try columns(report, "properties", below: title) == [
-        "properties", "temperature, accelerometer_period, led_text", "config.json",
+        "properties", "temperature, led_text, accelerometer_period", "config.json",
       ])
     #expect(
       try columns(report, "accelerometer_period", below: title) == [

@@ -64,6 +64,72 @@ import Testing
     #expect(try components(device) == whole)
   }
 
+  private var automatic: DeviceDescription {
+    let profile = Profile.microbit.limited(to: Set(Profile.microbit.automaticProperties), isAutomatic: true)
+    return DeviceDescription(id: device.id, address: device.address, profile: profile)
+  }
+
+  @Test func automaticPropertiesAreThoseOfTheLastProgram() throws {
+    var device = automatic
+    device.learn(offered: ["temperature", "period", "led_text"])
+    let before = document(device).announced
+    #expect(
+      Array(try components(device).names.prefix(4)) == [
+        "temperature", "period", "led_text", "led_text_notify",
+      ])
+    // A service that goes on a link may come back on it.
+    device.learn(offered: ["temperature", "period"], usable: ["temperature", "period"], isNewLink: false)
+    #expect(try components(device, before: before)["led_text"]?["avty"] != nil)
+    device.learn(offered: ["temperature", "button_a"])
+    let after = try components(device, before: before)
+    #expect(after["led_text"] == ["p": "text"] && after["led_text_notify"] == ["p": "notify"])
+    #expect(after["period"] == ["p": "number"] && after["button_a"]?["p"] == "event")
+  }
+
+  @Test func valuesAreSensorsOnceTheyAreConfirmed() throws {
+    var device = automatic
+    device.learn(offered: ["uart_rx", "uart_tx"])
+    func value(_ written: String, isNumber: Bool = true, isConfirmed: Bool = true) throws -> NamedValue {
+      let entry = ValueTable.Entry(
+        written: written, isNumber: isNumber, isConfirmed: isConfirmed, lastSeen: 1)
+      return NamedValue(try #require(ValueLine.key(of: written)), entry, nil, of: .microbitUARTReceived)
+    }
+    device.values = [
+      try value("temp_C"), try value("light"), try value("door", isNumber: false),
+      try value("once", isConfirmed: false),
+    ]
+    let components = try components(device)
+    #expect(
+      components.names.filter { $0.hasPrefix("value-") } == ["value-temp_c", "value-light", "value-door"])
+    let temperature = try #require(components["value-temp_c"])
+    #expect(temperature["unit_of_meas"] == "°C" && temperature["dev_cla"] == "temperature")
+    #expect(temperature["stat_cla"] == "measurement" && temperature["name"] == "Temp")
+    #expect(temperature["stat_t"] == "microbit/kitchen/values/temp_c" && temperature["avty"] == nil)
+    #expect(temperature["val_tpl"] == "{{ value if is_number(value) else none }}")
+    let light = try #require(components["value-light"])
+    #expect(light["unit_of_meas"] == nil && light["dev_cla"] == nil && light["stat_cla"] == "measurement")
+    #expect(components["value-door"]?["stat_cla"] == nil)
+    // Another program without UART.
+    device.learn(offered: ["temperature"])
+    #expect(try self.components(device)["value-light"]?["avty"] != nil)
+  }
+
+  /// It does not know what that gateway announced, but which properties it published.
+  @Test func entitiesOfTheProgramAtAnotherGatewayAreRemoved() throws {
+    var device = automatic
+    device.learn(offered: ["temperature"])
+    let topics = TopicMap(base: "microbit", gateway: GatewayID(hostName: "here"))
+    let discovery = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: topics)
+    let before = discovery.announced(
+      ["temperature", "accelerometer", "unknown", "values/light", "values/+/#"], of: device,
+      topics: topics.topics(of: device.id, device.profile))
+    let components = try components(device, before: before)
+    #expect(
+      components["accelerometer_x"] == ["p": "sensor"] && components["accelerometer_z"] == ["p": "sensor"])
+    #expect(components["value-light"] == ["p": "sensor"])
+    #expect(components["temperature"]?["stat_t"] != nil && components["period"] == nil)
+  }
+
   @Test func documentDescribesTheWholeDevice() throws {
     var device = device
     device.configuredName = "Kitchen"

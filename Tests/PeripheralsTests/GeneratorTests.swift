@@ -36,6 +36,32 @@ import Testing
     #expect(try Self.bytes(1, "constant:press_start", .microbitButtonA) == [[1]])
   }
 
+  /// Lines as MakeCode's `bluetooth uart write value` sends them.
+  @Test func valuesOfAProgramAreLines() throws {
+    func lines(_ count: Int, _ assignment: String) throws -> String {
+      var generator = try Generator(assignment, of: .microbit, seed: 1)
+      let packets = (0..<count).flatMap { _ in generator.next().packets }
+      #expect(packets.allSatisfy { $0.count <= 20 })
+      return String(decoding: packets.joined(), as: UTF8.self)
+    }
+    #expect(try lines(3, "values/counter=ramp:1:2:1") == "counter:1\ncounter:2\ncounter:1\n")
+    #expect(try lines(2, "values/soil_moisture_here=ramp:0.5:2:0.25").hasSuffix("soil_moisture_here:0.75\n"))
+    #expect(try lines(1, "values/door=constant:open") == "door:open\n")
+    #expect(try lines(1, "values/light=random_walk:0:255:9").hasPrefix("light:"))
+    #expect(throws: PeripheralError.self) { try lines(1, "values/a=replay:x.csv") }
+    #expect(throws: PeripheralError.self) { try lines(1, "temperature=echo") }
+  }
+
+  @Test func writtenValueIsSentBack() throws {
+    var generator = try Generator("values/servo=echo", of: .microbit, seed: 1)
+    let sent = Property.microbitUARTSent.characteristic
+    generator.received(Array("other:1\nservo:".utf8), by: sent)
+    generator.received(Array("90\nservo:45\nservo:4".utf8), by: sent)
+    generator.received(Array("servo:0\n".utf8), by: .microbit(0x1B25))
+    #expect(String(decoding: generator.next().packets.joined(), as: UTF8.self) == "servo:90\nservo:45\n")
+    #expect(generator.next().packets.isEmpty && generator.next().wait == .milliseconds(50))
+  }
+
   @Test func rampRepeats() throws {
     #expect(try Self.bytes(5, "ramp:1:3:1") == [[1], [2], [3], [1], [2]])
     #expect(try Self.bytes(4, "ramp:30:10:-10") == [[30], [20], [10], [30]])

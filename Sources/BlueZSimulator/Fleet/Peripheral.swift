@@ -46,6 +46,7 @@ struct Peripheral: Sendable {
   ) -> Bool {
     guard values.write(bytes, to: characteristic, at: now) else { return false }
     writes[characteristic.handle, default: Writes()].append(bytes)
+    for index in generators.indices { generators[index].received(bytes, by: characteristic.uuid) }
     return true
   }
 }

@@ -341,7 +341,8 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
 
   private func topics(ofOrphan id: DeviceID) -> [TopicName] {
     let topics = topics(of: id)
-    return topics.states(ofOtherProperties: orphans[id]?.offered ?? []) + topics.states
+    let others = (orphans[id]?.offered ?? []).subtracting(Profile.microbit.properties.map(\.name))
+    return topics.states(of: others) + topics.states
   }
 
   /// With every property of the built-in profile, besides those that the device is known to have offered.

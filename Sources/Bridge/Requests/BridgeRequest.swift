@@ -22,6 +22,8 @@ struct BridgeRequest: Sendable, Equatable {
     case getProperty(String, of: DeviceID)
     /// The value as on `…/set`: a string is the payload itself.
     case setProperty(String, of: DeviceID, JSONValue, ttl: Int?)
+    /// `values/moisture`, or `moisture`.
+    case removeValue(String, of: DeviceID)
     /// The adapter's name; nil: the only one.
     case adapterState(String?)
     case sequence(DeviceID, [SequenceStep], seconds: Int)

@@ -20,6 +20,7 @@ enum Verb: String, CaseIterable, Sendable {
   case inspectDevice = "device/inspect"
   case getProperty = "property/get"
   case setProperty = "property/set"
+  case removeValue = "value/remove"
   case adapterState = "adapter/state"
   case sequence = "device/sequence"
   case resetAdapter = "adapter/reset"
@@ -57,6 +58,10 @@ enum Verb: String, CaseIterable, Sendable {
         keys.id.flatMap { id in keys.property.map { .getProperty($0, of: id) } }
       }
     case .setProperty: PropertySetKeys.read(json, &errors)?.content
+    case .removeValue:
+      PropertyGetKeys.read(json, &errors).flatMap { keys in
+        keys.id.flatMap { id in keys.property.map { .removeValue($0, of: id) } }
+      }
     case .adapterState: AdapterKeys.read(json, &errors).map { .adapterState($0.adapter) }
     case .sequence:
       SequenceKeys.read(json, &errors).flatMap { keys in

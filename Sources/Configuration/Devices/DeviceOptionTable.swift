@@ -10,9 +10,9 @@ package struct DeviceOptionTable: Sendable {
 
   /// In the order in which they are written.
   package static let all: [any DeviceOptionDeclaration] = [
-    table.id, table.name, table.area, table.profile, table.properties, table.exclude, table.desired,
-    table.period, table.isEnabled, table.gateway, table.adapter, table.pairing, table.passkey, table.connect,
-    table.every,
+    table.id, table.name, table.area, table.profile, table.properties, table.exclude, table.values,
+    table.desired, table.period, table.isEnabled, table.gateway, table.adapter, table.pairing, table.passkey,
+    table.connect, table.every,
   ]
 
   /// The id; nil: the address. Where several peripherals match an entry, the first one found gets its id, and the
@@ -31,11 +31,16 @@ package struct DeviceOptionTable: Sendable {
     "profile", .text(longest: TopicWord.longest), default: Profile.microbit.name,
     requests: .add(otherwise: "change it in config.json, or with device/remove and device/add"))
 
-  /// The properties that are used; nil: the profile's default properties. Those of ``desired`` are used as well.
-  package let properties = DeviceOption<[String], [String]?>("properties", .list(of: .propertyName))
+  /// The properties that are used; ``DeviceOptions/automatic`` stands for those that the peripheral has of
+  /// ``Profile/automaticProperties``. Those of ``desired`` are used as well.
+  package let properties = DeviceOption<[String], [String]>(
+    "properties", .oneOrMore(.propertyName), default: [DeviceOptions.automatic])
 
-  /// The properties of those that are not used.
+  /// The properties of those that are not used; with ``DeviceOptions/automatic``, of the automatic ones.
   package let exclude = DeviceOption<[String], [String]>("exclude", .list(of: .propertyName), default: [])
+
+  /// How the values are shown that the program names itself, by lines `name:value`; or that they are not used.
+  package let values = DeviceOption<ValueSettings, ValueSettings>("values", .values, default: .on([]))
 
   /// The values that properties are to hold, as JSON; ``Configuration/desired(of:)`` decodes them.
   package let desired = DeviceOption<[Named<JSONValue>], [Named<JSONValue>]?>(

@@ -7,6 +7,9 @@ package struct DeviceOptions: Sendable, Equatable {
   /// Valid values, by the options' names.
   var values: [String: JSONValue] = [:]
 
+  /// In `properties`, the automatic ones.
+  package static let automatic = "auto"
+
   /// Nothing is set.
   package init() {}
 

@@ -11,10 +11,14 @@ extension Configuration {
   /// The profile that the options name, with the properties in use only.
   package func profile(of options: DeviceOptions) -> Profile {
     let whole = options.profile.flatMap { profile(named: $0) } ?? .microbit
-    var names = Set(options.properties ?? whole.defaultProperties)
+    var names = Set(DeviceOptionTable.table.properties.effective(options.properties))
+    let isAutomatic = names.remove(DeviceOptions.automatic) != nil
+    let listed = names
+    if isAutomatic { names = Set(whole.automaticProperties) }
     names.subtract(options.exclude ?? [])
+    if isAutomatic { names.formUnion(listed) }
     names.formUnion(options.desiredValues.map(\.name))
-    return whole.limited(to: names)
+    return whole.limited(to: names, isAutomatic: isAutomatic)
   }
 
   /// The options of an entry with those that requests changed, as far as their profile and properties still exist. Those
@@ -26,9 +30,10 @@ extension Configuration {
     changes.profile = requested
     if let requested, requested != configured { entry = DeviceOptions() }
     guard let profile = profile(named: requested ?? configured) else { return entry }
-    let properties = changes.properties?.filter { profile.property(named: $0) != nil } ?? []
+    let properties =
+      changes.properties?.filter { $0 == DeviceOptions.automatic || profile.property(named: $0) != nil } ?? []
     changes.properties = properties.isEmpty ? nil : properties
-    if changes.properties != nil { entry.exclude = nil }
+    if changes.properties?.contains(DeviceOptions.automatic) == false { entry.exclude = nil }
     return entry.merging(changes)
   }
 
@@ -67,8 +72,9 @@ extension Configuration {
     if options.properties?.isEmpty == true {
       errors.append(list.error("must not be empty", hint: "leave the key out instead"))
     }
-    for (index, name) in (options.properties ?? []).enumerated() where profile.property(named: name) == nil {
-      unknown(name, list.index(index))
+    for (index, name) in (options.properties ?? []).enumerated()
+    where name != DeviceOptions.automatic && profile.property(named: name) == nil {
+      unknown(name, options.properties?.count == 1 ? list : list.index(index))
     }
     for (index, name) in (options.exclude ?? []).enumerated() where profile.property(named: name) == nil {
       unknown(name, path.key("exclude").index(index))
@@ -92,6 +98,10 @@ extension DeviceOptions {
     let used = profile.properties.map(\.name)
     let more = names.filter { !used.contains($0) }
     guard !more.isEmpty else { return }
+    guard !profile.isAutomatic else {
+      let listed = (self.properties ?? []).filter { $0 != DeviceOptions.automatic }
+      return self.properties = [DeviceOptions.automatic] + listed + more
+    }
     self.properties = used + more
     self.exclude = nil
   }

@@ -7,7 +7,7 @@ struct ProfileKeys: ConfigurationSection {
   var model: String?
   var requires: [BluetoothUUID]?
   var alive: AliveKeys?
-  var defaultProperties: [String]?
+  var values: ValuesKeys?
   var properties: [Named<PropertyKeys>]?
 
   static let keys: [ConfigurationKey<Self>] = [
@@ -15,7 +15,7 @@ struct ProfileKeys: ConfigurationSection {
     ConfigurationKey("model", \.model, .optional(.label)),
     ConfigurationKey("requires", \.requires, .optional(.list(of: .uuid))),
     ConfigurationKey("alive", \.alive, .optional(.section)),
-    ConfigurationKey("default_properties", \.defaultProperties, .optional(.list(of: .propertyName))),
+    ConfigurationKey("values", \.values, .optional(.section)),
     ConfigurationKey(
       required: "properties", \.properties, .members(of: .section, names: Property.namePattern)),
   ]
@@ -29,6 +29,17 @@ struct AliveKeys: ConfigurationSection {
   static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey(required: "property", \.property, .propertyName),
     ConfigurationKey("period", \.period, .optional(.propertyName)),
+  ]
+}
+
+/// The properties for lines `name:value`.
+struct ValuesKeys: ConfigurationSection {
+  var property: String?
+  var set: String?
+
+  static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey(required: "property", \.property, .propertyName),
+    ConfigurationKey("set", \.set, .optional(.propertyName)),
   ]
 }
 
@@ -113,8 +124,8 @@ extension ProfileKeys {
     do throws(ProfileError) {
       return try Profile(
         name: name, manufacturer: manufacturer ?? "", model: model, requires: requires ?? [],
-        alive: alive?.property, alivePeriod: alive?.period, defaultProperties: defaultProperties,
-        properties: properties)
+        alive: alive?.property, alivePeriod: alive?.period, values: values?.property,
+        valuesSet: values?.set, properties: properties)
     } catch {
       errors.append(self.error(error, at: path))
       return nil
@@ -140,11 +151,12 @@ extension ProfileKeys {
     case .duplicateProperty(let name): return path.key("properties").name(name).error("\(error)")
     case .sameCharacteristic(_, let name), .sameEntity(_, let name):
       return path.key("properties").key(name).key(error.key).error("\(error)")
-    case .noProperties: return path.key(names.isEmpty ? "properties" : "default_properties").error("\(error)")
-    case .unknownProperty(key: "default_properties", let name):
-      let list = path.key("default_properties")
-      let place = defaultProperties?.firstIndex(of: name).map(list.index) ?? list
-      return place.error("\(error)", hint: choice(of: name, among: names))
+    case .noProperties: return path.key("properties").error("\(error)")
+    case .unknownProperty(key: "values", let name):
+      let key = values?.property == name ? "property" : "set"
+      return path.key("values").key(key).error("\(error)", hint: choice(of: name, among: names))
+    case .valuesAreNoLines(let name):
+      return path.key("values").key(values?.property == name ? "property" : "set").error("\(error)")
     case .unknownProperty(_, let name):
       let key = alive?.property == name ? "property" : "period"
       return path.key("alive").key(key).error("\(error)", hint: choice(of: name, among: names))
@@ -163,8 +175,12 @@ extension ProfileKeys {
       keys.period = alive.period.map { profile.properties[$0].name }
       return keys
     }
-    let names = profile.properties.map(\.name)
-    defaultProperties = profile.defaultProperties == names ? nil : profile.defaultProperties
+    values = profile.values.map { values in
+      var keys = ValuesKeys()
+      keys.property = profile.properties[values.received].name
+      keys.set = values.sent.map { profile.properties[$0].name }
+      return keys
+    }
     properties = profile.properties.map { Named($0.name, PropertyKeys($0)) }
   }
 }

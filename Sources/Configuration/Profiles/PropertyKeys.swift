@@ -25,6 +25,7 @@ struct PropertyKeys: ScalarSection {
   var poll: Double?
   var report: ReportKeys?
   var initial: JSONValue?
+  var isAutomatic: Bool?
   var homeAssistant: [EntityKeys]?
 
   static let keys: [ConfigurationKey<Self>] =
@@ -50,6 +51,7 @@ struct PropertyKeys: ScalarSection {
       ConfigurationKey("poll", \.poll, .optional(.number(0.1...604_800))),
       ConfigurationKey("report", \.report, .optional(.section)),
       ConfigurationKey("initial", \.initial, .optional(.any)),
+      ConfigurationKey("auto", \.isAutomatic, .optional(.bool)),
       ConfigurationKey("home_assistant", \.homeAssistant, .optional(.oneOrMore(.section))),
     ]
 
@@ -155,7 +157,7 @@ extension PropertyKeys {
       instance: instance ?? 0, kind: kind ?? .state, access: access, writeMode: writeMode,
       settle: settle.map { .seconds($0) }, codec: codec, unit: unit, range: range, maxLength: maxLength,
       frame: frame, chunk: chunk, poll: poll.map { .seconds($0) }, report: report?.report,
-      initial: value, homeAssistant: entities)
+      initial: value, isAutomatic: isAutomatic ?? false, homeAssistant: entities)
   }
 
   private var description: Codec.Description? {
@@ -203,6 +205,7 @@ extension PropertyKeys {
     poll = property.poll.map { $0 / .seconds(1) }
     report = property.report.map { ReportKeys($0) }
     initial = property.initial.map(property.codec.json)
+    isAutomatic = property.isAutomatic ? true : nil
     homeAssistant =
       property.homeAssistant.isEmpty
       ? nil : property.homeAssistant.map { EntityKeys($0, codec: property.codec) }

@@ -106,7 +106,7 @@ struct DeviceCheck {
       return [trouble.finding(name, profile, pairing)]
     }
     let missing = (inspection["missing"]?.elements ?? []).compactMap(\.text).filter(used.contains)
-    guard missing.isEmpty else {
+    guard missing.isEmpty || profile.isAutomatic else {
       return [
         .warning(
           .device, "\(name): does not offer \(missing.joined(separator: ", "))",
@@ -119,7 +119,7 @@ struct DeviceCheck {
     let details = [
       inspection["name"]?.text.map { Excerpt($0).description },
       inspection["rssi"]?.integer.map { "\($0) dBm" }, isPaired ? "paired" : "not paired",
-      "offers \(profile.properties.map(\.name).joined(separator: ", "))",
+      "offers \(profile.properties.map(\.name).filter { !missing.contains($0) }.joined(separator: ", "))",
     ].compactMap { $0 }
     return [.ok(.device, "\(name): \(details.joined(separator: ", "))")]
   }

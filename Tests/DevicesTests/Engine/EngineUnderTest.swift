@@ -203,6 +203,8 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
   enum Event: Sendable, Equatable {
     case attached(DeviceDescription)
     case reading(Int, Value, sequence: UInt64?)
+    /// Of a value that the program names itself.
+    case value(String, Value)
     case changed(DeviceChange, DeviceDescription)
     /// A command of an earlier run.
     case completed(String, Outcome, sender: JSONValue)
@@ -236,6 +238,7 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
     func reported(_ reading: Reading) {
       events.append(.reading(reading.property, reading.value, sequence: reading.sequence))
     }
+    func reported(_ reading: ValueReading) { events.append(.value(reading.key, reading.reading.value)) }
     func changed(_ change: DeviceChange, _ device: DeviceDescription) {
       events.append(.changed(change, device))
     }

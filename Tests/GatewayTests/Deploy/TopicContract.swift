@@ -8,7 +8,7 @@ import MQTT
 struct TopicContract {
   let map = TopicMap(base: "microbit", gateway: GatewayID(hostName: "attic"))
   /// The profile of a device whose settings list no properties.
-  let profile = Profile.microbit.limited(to: Set(Profile.microbit.defaultProperties))
+  let profile = Profile.microbit.limited(to: Set(Profile.microbit.automaticProperties), isAutomatic: true)
   let device: DeviceID
 
   init() throws {

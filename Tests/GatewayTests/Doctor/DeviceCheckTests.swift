@@ -29,6 +29,8 @@ struct DeviceCheckTests {
   @Test func microbitWithAllPropertiesIsOK() {
     let found = DeviceCheck.findings(inspection(missing: ["button_a"]), "kitchen", profile, .ask)
     #expect(found == [.ok(.device, "kitchen: -53 dBm, not paired, offers temperature, period")])
+    let automatic = Profile.microbit.limited(to: ["temperature", "period", "button_a"], isAutomatic: true)
+    #expect(DeviceCheck.findings(inspection(missing: ["button_a"]), "kitchen", automatic, .ask) == found)
   }
 
   @Test func missingTemperatureServiceIsAFault() {
@@ -36,8 +38,8 @@ struct DeviceCheckTests {
     #expect(found.first?.level == .fault)
     #expect(
       found.first?.text
-        == "kitchen: cannot be used: its program has no Bluetooth temperature service, or it is in pairing mode"
-    )
+        == "kitchen: cannot be used: its program has no Bluetooth service for the properties in use, or it is in "
+        + "pairing mode")
     #expect(found.first?.remedy?.contains("bluetooth temperature service") == true)
   }
 

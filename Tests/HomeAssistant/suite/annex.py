@@ -2,7 +2,7 @@
 
 import os
 
-from house import Bus, Microbits
+from house import SERVICES, Bus, Microbits
 
 ID = "annex"
 AREA = "Garden"
@@ -19,7 +19,7 @@ class Annex:
             house.program("microbit-simulator"),
             self.bus,
             self.folder,
-            *("--devices", "1", "--address", f"0={room.address}"),
+            *("--devices", "1", "--services", SERVICES, "--address", f"0={room.address}"),
         )
         self.microbits.ask("vanish")
         self.entries = [room.configuration]

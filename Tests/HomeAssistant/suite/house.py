@@ -37,6 +37,9 @@ CLASSROOM = {
 }
 """A profile that shows the period as a choice."""
 
+SERVICES = "temperature,buttons,led,pins,uart"
+"""Of each micro:bit."""
+
 CONNECT = 60
 """Seconds from the start of anything until all of it shows in Home Assistant."""
 MOMENT = 20
@@ -171,7 +174,7 @@ class House:
         self.bus = Bus(self.folder)
         self.microbits = Microbits(
             self.program("microbit-simulator"), self.bus, self.folder, "--devices", "3",
-            "--services", "temperature,buttons,led,pins",
+            "--services", SERVICES,
         )
         self.rooms = [
             Room(self, 0, "Pantry", "Kitchen"),  # an area that Home Assistant has

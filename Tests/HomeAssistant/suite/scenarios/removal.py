@@ -6,8 +6,9 @@ from scenarios.common import scenario
 from scenarios.pages import MICROBIT
 
 DELETED_BY_USER = [
-    # Home Assistant clears the topic once for each entity, and logs each superfluous one.
-    (r"mqtt\.discovery\] No device components to cleanup for ble_[0-9a-f]{12},", len(MICROBIT)),
+    # Home Assistant clears the topic once for each entity and trigger, and logs each superfluous one: the LED text has
+    # two entities, and each button three triggers.
+    (r"mqtt\.discovery\] No device components to cleanup for ble_[0-9a-f]{12},", len(MICROBIT) + 7),
 ]
 GATEWAY_DELETED_BY_USER = [
     (r"mqtt\.discovery\] No device components to cleanup for ble_gateway_house,", 100),

@@ -81,7 +81,7 @@ def every_kind_of_entity(house):
     """Buttons, LEDs and pins of a micro:bit, and a choice of periods by a profile of the user's own."""
     room = house.rooms[0]
     house.request("device/options", id=room.id, options={"properties": PROPERTIES})
-    room.until("Button A", is_there)
+    room.until("LED matrix", is_there)
     shown = {name for name in room.entities if name}
     expect({"LED matrix", "LED text", "Pin P0", "Enabled"} <= shown, f"{shown}")
 
@@ -119,7 +119,7 @@ def every_kind_of_entity(house):
     room.until_online()
 
     house.request("device/options", id=room.id, options={"properties": None, "enabled": None})
-    room.until("Button A", None)
+    room.until("Pin P0", None)
 
     house.request("device/add", identifier=room.address, profile="classroom")
     period = house.home_assistant.until(

@@ -1,0 +1,43 @@
+import Configuration
+import GATT
+
+/// A value that the program of a device names itself, by a line `name:value`.
+package struct NamedValue: Sendable, Equatable {
+  /// The name in topics, without ``prefix``.
+  package let key: String
+  /// The name as the program writes it.
+  package let written: String
+  /// For the front ends, as if it were a property: its name is `values/moisture`.
+  package let property: Property
+  package let isNumber: Bool
+  /// Whether it was received twice, or the configuration describes it: it is no mistake.
+  package let isConfirmed: Bool
+
+  /// Before the name in topics.
+  package static let prefix = "values/"
+  private static let report = Property.Report(minInterval: .seconds(1))
+
+  init(_ key: String, _ entry: ValueTable.Entry, _ described: ValueDescription?, of line: Property) {
+    let meaning = ValueMeaning(entry.written)
+    self.key = key
+    written = entry.written
+    let isDescribed = described?.unit != nil || described?.deviceClass != nil
+    isNumber = entry.isNumber || isDescribed
+    isConfirmed = entry.isConfirmed || described != nil
+    let unit = described?.unit ?? (isNumber ? meaning.unit : nil)
+    let entity = HomeAssistantEntity(
+      .sensor(isNumber ? .measurement : nil), name: described?.name ?? meaning.name,
+      deviceClass: described?.deviceClass ?? (isNumber && described?.unit == nil ? meaning.deviceClass : nil))
+    property = Property(
+      name: Self.prefix + key, service: line.service, characteristic: line.characteristic, access: .notify,
+      codec: .utf8, unit: unit, report: Self.report, homeAssistant: [entity])
+  }
+}
+
+/// A value of a program.
+package struct ValueReading: Sendable {
+  /// See ``NamedValue/key``.
+  package let key: String
+  /// As if it were of the property that received the line.
+  package let reading: Reading
+}

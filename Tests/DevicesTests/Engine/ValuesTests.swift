@@ -1,0 +1,111 @@
+import Configuration
+import GATT
+import JSON
+import TestSupport
+import Testing
+
+@testable import Devices
+
+/// The values that a program names itself, against a simulated bluetoothd.
+@Suite struct ValuesTests {
+  typealias Engine = EngineUnderTest
+
+  private static func start(_ options: String = "", state path: String? = nil) async throws -> Engine {
+    let text = #"{"devices":[{"match":{"identifier":"\#(Engine.address)"}\#(options)}]}"#
+    let configuration = try Configuration.parse(Array(text.utf8)).get()
+    let tested = try await Engine(configuration, state: path) { $0.services = [.uart] }
+    try await tested.frontEnd.availability(true)
+    return tested
+  }
+
+  private static func send(_ text: String, by tested: Engine) async {
+    await tested.notify(.microbitUART(2), Hexadecimal.text(Array(text.utf8)))
+  }
+
+  private static func value(_ key: String, _ value: Value, by tested: Engine, from start: Int = 0)
+    async throws
+  {
+    try await tested.frontEnd.event(from: start, "\(key) \(value)") { $0 == .value(key, value) }
+  }
+
+  @Test func linesAreValuesAlsoAfterARestart() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    var tested = try await Self.start(#","values":{"soil":{"offset":-2,"unit":"%"}}"#, state: path)
+    await Self.send("temp_C:21\r\n", by: tested)
+    try await Self.value("temp_c", 21, by: tested)
+    await Self.send("temp_C:22\r\nsoil:", by: tested)
+    await Self.send("40.1\nhello\n", by: tested)
+    try await Self.value("soil", .number(38.1), by: tested)
+    try await tested.frontEnd.change("described") { device in
+      device.values.map(\.property.name) == ["values/soil", "values/temp_c"]
+        && device.values.map(\.isConfirmed) == [true, true]
+        && device.values.map(\.property.unit) == ["%", "°C"] && device.hasLines
+    }
+    let lines = tested.frontEnd.events.elements.filter { if case .reading = $0 { true } else { false } }
+    #expect(lines.count == 4, "each line is a reading of uart_rx as well")
+    await tested.end()
+    tested = try await Self.start(state: path)
+    let known = await tested.engine.device(Engine.id)?.values
+    #expect(known?.map(\.written) == ["soil", "temp_C"])
+    try await tested.engine.removeValue("soil", of: Engine.id)
+    await #expect(throws: RequestError.self) { try await tested.engine.removeValue("soil", of: Engine.id) }
+    #expect(await tested.engine.device(Engine.id)?.values.map(\.key) == ["temp_c"])
+    await tested.end()
+    #expect(try Engine.stored(in: path).first?.values.keys.sorted() == ["temp_c"])
+  }
+
+  @Test func entryCanSwitchValuesOff() async throws {
+    let tested = try await Self.start(#","values":false"#)
+    await Self.send("a:1\n", by: tested)
+    try await tested.frontEnd.event("the line") {
+      if case .reading(_, .text("a:1"), _) = $0 { true } else { false }
+    }
+    #expect(await tested.engine.device(Engine.id)?.values == [])
+    await tested.end()
+  }
+
+  /// A V1 drops what is beyond 20 bytes: what is left of the line must not be a value.
+  @Test func lineThatWasCutIsNoValue() async throws {
+    let tested = try await Self.start()
+    await Self.send("soil_moisture_12:345", by: tested)
+    try await tested.frontEnd.event("the line") {
+      if case .reading(_, .text("soil_moisture_12:345"), _) = $0 { true } else { false }
+    }
+    await Self.send("a:1", by: tested)
+    try await Self.value("a", 1, by: tested)
+    #expect(await tested.engine.device(Engine.id)?.values.map(\.key) == ["a"])
+    #expect(await tested.engine.counters.malformed == 1)
+    await tested.end()
+  }
+
+  private func set(
+    _ value: JSONValue, _ name: String = "values/servo", of tested: Engine
+  ) async -> Record<Outcome> {
+    let outcomes = Record<Outcome>()
+    do throws(RequestError) {
+      try await tested.engine.execute(Command(Engine.id, name, value)) { outcomes.append($0.outcome) }
+    } catch {
+      outcomes.append(.rejected(reason: error.reason))
+    }
+    return outcomes
+  }
+
+  @Test func programConfirmsAValueByItsEcho() async throws {
+    let tested = try await Self.start()
+    #expect(try await set(90, of: tested).final() == .sent)
+    let outcomes = await set("45.0", of: tested)
+    await Self.send("other:45\nservo:45\n", by: tested)
+    #expect(try await outcomes.final() == .applied(actual: .number(45)))
+    let text = await set("left", of: tested)
+    await Self.send("servo:left\n", by: tested)
+    #expect(try await text.final() == .applied(actual: .text("left")))
+    for (name, value) in [
+      ("values/servo", ""), ("values/servo", "a:b"), ("values/servo", "a\nb"), ("values/Servo", "1"),
+      ("values/", "1"), ("values/servo", .array([])),
+    ] as [(String, JSONValue)] {
+      #expect(try await set(value, name, of: tested).final().word == "rejected")
+    }
+    await tested.end()
+  }
+}
