@@ -34,11 +34,11 @@ import Testing
     let atFirst = await TestClient(.local(first.port)) { $0.subscribe([filter("e"), filter("state")]) }
     try await atFirst.connected()
     var sent = 0
-    while client.connections < 2 {
+    repeat {
       sent += 1
       await client.publish(MQTTMessage(topic: topic("e"), payload: Array("\(sent)".utf8)))
       try await Task.sleep(for: .milliseconds(1))
-    }
+    } while client.connections < 2
     await client.publish(MQTTMessage(topic: topic("e"), payload: Array("end".utf8)))
     var arrived: Set<String> = []
     while !arrived.contains("end") { arrived.insert(try await atFirst.message().text) }

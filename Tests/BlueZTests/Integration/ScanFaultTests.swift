@@ -1,5 +1,6 @@
 import DBus
 import EventLoop
+import Synchronization
 import TestSupport
 import Testing
 
@@ -78,6 +79,9 @@ import Testing
 
   @Test func persistentScanFailureLeadsToAReset() async throws {
     let asked = Record<Bool>()
+    // While it is reset.
+    let recoveries = Record<Recovery?>()
+    let central = Mutex<Central?>(nil)
     let faults = try await Faults(answers: [
       "StartDiscovery": { fake, call in
         // A power cycle helps.
@@ -86,14 +90,18 @@ import Testing
         fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
         fake.signal(Recorded.device(["RSSI": .int16(-51)]))
       },
-      "Set": ResetFaultTests.power(asked) { _, _ in nil },
+      "Set": ResetFaultTests.power(asked) { _, _ in
+        recoveries.append(central.withLock { $0 }?.assumeIsolated { $0.recovery })
+        return nil
+      },
     ]) {
       $0.retry = .milliseconds(10)
       $0.scanReset = BackOff(first: .milliseconds(50), longest: .seconds(60))
     }
+    central.withLock { $0 = faults.central }
     await faults.central.scan(true)
     for _ in 0..<2 { try await faults.fake.called("Set") }
-    let recovery = try #require(await faults.central.recovery)
+    let recovery = try #require(recoveries.elements[0])
     #expect(recovery.step == .resetAdapter && recovery.reason == "Failed: Failed" && recovery.count > 2)
     #expect(
       await faults.central.wait(.seconds(60)) {
