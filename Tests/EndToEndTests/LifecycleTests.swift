@@ -13,10 +13,14 @@ import Testing
     try await withFixture(Plan(absent: [.bus, .simulator, .broker, .observer, .gateway])) { fixture in
       // CONNACK, and a PUBLISH with the property 126.
       let bytes: [UInt8] = [0x20, 3, 0, 0, 0, 0x30, 7, 0, 1, 0x61, 2, 126, 0, 0x78]
-      let server = try StubServer(port: fixture.broker.port, sending: bytes)
       let gateway = try fixture.startGateway()
-      try #require(try await gateway.exitStatus(within: Fixture.patience) == 128 + SIGABRT)
-      withExtendedLifetime(server) {}
+      // The time of its start.
+      try await fixture.stored("Z")
+      do {
+        let server = try StubServer(port: fixture.broker.port, sending: bytes)
+        try #require(try await gateway.exitStatus(within: Fixture.patience) == 128 + SIGABRT)
+        withExtendedLifetime(server) {}
+      }
       try fixture.startGateway()
       try await fixture.logged("the last run has not ended by itself")
     }

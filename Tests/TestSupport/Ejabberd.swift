@@ -22,6 +22,8 @@ public final class Ejabberd: TestBroker {
   fileprivate struct Node: Sendable {
     let name: String
     let epmd: UInt16
+    /// Runs as long as there are nodes.
+    let nameServer: ChildProcess
 
     var options: [String] {
       // The others notice within 10 s that it is silent.
@@ -95,16 +97,16 @@ public final class Ejabberd: TestBroker {
 public final class EjabberdCluster: Sendable {
   /// Its nodes.
   public let nodes: [Ejabberd]
-  private let nameServer: ChildProcess
 
   /// Starts them, and waits until they are a cluster.
   public init() async throws {
     let port = try ReservedPort()
-    nameServer = try ChildProcess("/usr/bin/epmd", ["-port", "\(port.number)", "-address", "127.0.0.1"])
-    let first = Ejabberd.Node(name: "one@127.0.0.1", epmd: port.number)
+    let nameServer = try ChildProcess("/usr/bin/epmd", ["-port", "\(port.number)", "-address", "127.0.0.1"])
+    let first = Ejabberd.Node(name: "one@127.0.0.1", epmd: port.number, nameServer: nameServer)
     var nodes = [try await Ejabberd(try TemporaryFolder(), first)]
     for name in ["two@127.0.0.1", "three@127.0.0.1"] {
-      let node = try await Ejabberd(try TemporaryFolder(), Ejabberd.Node(name: name, epmd: port.number))
+      let node = try await Ejabberd(
+        try TemporaryFolder(), Ejabberd.Node(name: name, epmd: port.number, nameServer: nameServer))
       try await node.join(first)
       nodes.append(node)
     }
