@@ -36,7 +36,7 @@ struct EjabberdClusterTests {
   }
 
   @Test(
-    "A node is killed, returns, is cut off, and joins again: no reading is lost, and no micro:bit has two owners"
+    "A node is killed, another hangs and stays cut off: no reading is lost, and no micro:bit has two owners"
   )
   func nodesFail() async throws {
     let nodes = try await EjabberdCluster().nodes
@@ -56,34 +56,20 @@ struct EjabberdClusterTests {
       try await three.waitForOwner("two", of: Cluster.id, after: mark)
       try await three.moreReadings(Self.id(0), 400)
 
-      // It returns, and a minute later the gateway with it.
-      mark = try three.observer.mark
-      try await nodes[0].start()
-      try await isAt(nodes[0], one, by: three, after: mark)
-
-      // A node hangs until the others have given it up, and its gateway is at the next one.
+      // Another one hangs until its gateways are at the third.
       mark = try three.observer.mark
       nodes[1].freeze(true)
+      try await isAt(nodes[2], one, by: three, after: mark)
       try await isAt(nodes[2], two, by: three, after: mark)
-      // Mnesia does not join it again by itself: it accepts connections, but is cut off.
+      // Mnesia does not join it again by itself: it accepts connections, but is cut off. Seven probes take at least 66 s.
       nodes[1].freeze(false)
-      // At least 66 s.
       for _ in 1...7 {
         try await nodes[1].logLine { $0.contains("Opened MQTT session") && $0.contains("-probe") }
       }
       try #require(try two.lines(with: "going back").isEmpty)
-      mark = try three.observer.mark
-      try await nodes[1].kill()
-      try await three.moreReadings(Self.id(1), 400)
-      try await nodes[1].start()
-      try await isAt(nodes[1], two, by: three, after: mark)
+      for index in 0..<3 { try await three.moreReadings(Self.id(index), 20) }
 
-      mark = try three.observer.mark
-      try await cluster.move(from: two, to: one)
-      try await three.waitForOwner("one", of: Cluster.id, after: mark)
-      for (index, _) in cluster.fixtures.enumerated() { try await three.moreReadings(Self.id(index), 20) }
-
-      try #require(try three.owners(Cluster.id) == ["one", "two", "one"])
+      try #require(try three.owners(Cluster.id) == ["one", "two"])
       for (index, fixture) in cluster.fixtures.enumerated() {
         let readings = try three.readings(Self.id(index))
         let numbers = Set(readings.map(\.sequence))
