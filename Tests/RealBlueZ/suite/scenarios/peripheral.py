@@ -110,7 +110,7 @@ def peripheral_as_a_counter(world):
 @scenario(debians=BOTH)
 def peripheral_after_restarts(world):
     """It is served again after a restart of bluetoothd and of its adapter."""
-    entry = {"match": {"name_prefix": "BBC micro:bit"}}
+    entry = {"match": {"name_prefix": "BBC micro:bit"}, "properties": ["temperature"]}
     peripheral, device = start(world, ["--generate", "temperature=ramp:10:30:1@100"], entry)
     device.wait_readings(2, CONNECT)
     mark = world.broker.messages.mark()
