@@ -118,7 +118,10 @@ extension Input {
   }
 
   /// A value of a type.
-  private mutating func value(_ type: Substring) -> DBusValue {
+  ///
+  /// - Parameter depth: of the variants around it: a sender that nests more than 64 containers, which libdbus does not
+  ///   prevent, makes it free what it has not allocated; and a receiver does not get such a message.
+  private mutating func value(_ type: Substring, _ depth: Int = 0) -> DBusValue {
     let rest = type.dropFirst()
     switch type.first {
     case "y": return .byte(byte())
@@ -133,35 +136,36 @@ extension Input {
     case "s": return .string(string())
     case "o": return .objectPath(choice(Names.paths))
     case "g": return .signature(choice(Names.types))
-    case "v": return .variant(value(choice(Names.types)[...]))
+    case "v": return .variant(value(depth < 8 ? choice(Names.types)[...] : "s", depth + 1))
     case "(":
       var (members, types): ([DBusValue], Substring) = ([], rest.dropLast())
       while !types.isEmpty {
         let first = Self.complete(types)
-        members.append(value(first))
+        members.append(value(first, depth))
         types = types.dropFirst(first.count)
       }
       return .structure(members)
     case "a" where rest == "y": return .bytes(bytes())
     case "a" where rest.first == "{":
       let (key, content) = (rest.dropFirst().prefix(1), rest.dropFirst(2).dropLast())
-      let entries = (0..<byte() % 8).map { _ in entry(key, content) }
+      let entries = (0..<byte() % 8).map { _ in entry(key, content, depth) }
       return .dictionary(key: String(key), value: String(content), entries)
-    default: return .array(of: String(rest), (0..<byte() % 8).map { _ in value(rest) })
+    default: return .array(of: String(rest), (0..<byte() % 8).map { _ in value(rest, depth) })
     }
   }
 
   /// Mostly one of a property or an interface, by the type of the value.
-  private mutating func entry(_ key: Substring, _ content: Substring) -> DBusValue.Entry {
-    if key == "s", content == "v", byte() % 8 > 0 {
+  private mutating func entry(_ key: Substring, _ content: Substring, _ depth: Int) -> DBusValue.Entry {
+    if key == "s", content == "v", depth < 8, byte() % 8 > 0 {
       let (name, type) = choice(Names.properties)
       return DBusValue.Entry(
-        .string(name), .variant(value(byte() % 8 > 0 ? type[...] : choice(Names.types)[...])))
+        .string(name),
+        .variant(value(byte() % 8 > 0 ? type[...] : choice(Names.types)[...], depth + 1)))
     }
     if key == "s", content == "a{sv}" {
-      return DBusValue.Entry(.string(choice(Names.interfaces)), value(content))
+      return DBusValue.Entry(.string(choice(Names.interfaces)), value(content, depth))
     }
-    return DBusValue.Entry(value(key), value(content))
+    return DBusValue.Entry(value(key), value(content, depth))
   }
 
   private mutating func string() -> String {
