@@ -22,7 +22,7 @@ test-bluez: ## the gateway against a real bluetoothd with virtual controllers
 	@scripts/build && GATEWAY=.build/release/microbit-gateway Tests/RealBlueZ/run
 
 test-brokers: ## the gateway with another broker: Debian's ejabberd, alone and as a cluster
-	@scripts/test-brokers
+	@scripts/test-brokers $(TESTS)
 
 test-homeassistant: ## the gateway together with a real Home Assistant (needs Python 3.13)
 	@scripts/test-homeassistant

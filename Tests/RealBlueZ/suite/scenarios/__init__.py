@@ -1,22 +1,23 @@
 """The scenarios by name: each a function of a World of its own, in a guest of its own."""
 
 from scenarios import (
+    # The longest first.
+    random_faults,
+    hostile,
+    turns,
     command_line,
     commands,
     finding,
-    hostile,
     microbit_faults,
     pairing,
     microbit_services,
     on_demand,
     peripheral,
     profiles,
-    random_faults,
     service_changed,
     services,
     subscriptions,
     system_faults,
-    turns,
     two_adapters,
 )  # noqa: F401 (they register)
 from scenarios.common import scenarios  # noqa: F401
