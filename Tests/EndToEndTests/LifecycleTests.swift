@@ -8,7 +8,9 @@ import Testing
 
   /// libmosquitto 2.0.11 aborts (`log__printf: Assertion 'mosq' failed`); no check by the gateway can come before all
   /// that it reads, as with TLS only the library sees it.
-  @Test("A broker whose message has an unknown property ends the process, and the next start says so")
+  @Test(
+    "A message with an unknown property is refused; where libmosquitto ends the process, the next start says so"
+  )
   func unknownProperty() async throws {
     try await withFixture(Plan(absent: [.bus, .simulator, .broker, .observer, .gateway])) { fixture in
       // CONNACK, and a PUBLISH with the property 126.
@@ -18,8 +20,11 @@ import Testing
       try await fixture.stored("Z")
       do {
         let server = try StubServer(port: fixture.broker.port, sending: bytes)
+        defer { withExtendedLifetime(server) {} }
+        // That of Debian 12 aborts, that of Debian 13 does not.
+        let isRefused = try? await gateway.line(within: Fixture.patience) { $0.contains("not valid MQTT") }
+        guard isRefused == nil else { return }
         try #require(try await gateway.exitStatus(within: Fixture.patience) == 128 + SIGABRT)
-        withExtendedLifetime(server) {}
       }
       try fixture.startGateway()
       try await fixture.logged("the last run has not ended by itself")
