@@ -43,7 +43,7 @@ def check_readings(device, readings):
 
 def find_by_prefix(world, count):
     world.start(microbits=count)
-    world.start_gateway(BY_PREFIX)
+    world.start_gateway(BY_PREFIX, bluetooth={"links": count})
     devices = world.devices()
     for device in devices:
         check_published(device, count * CONNECT)
@@ -61,7 +61,7 @@ def find_by_identifier(world, count):
         {"match": {"identifier": device.address}, "id": device.id, "name": f"Board {device.index}"}
         for device in devices
     ]
-    world.start_gateway(entries)
+    world.start_gateway(entries, bluetooth={"links": count})
     for device in devices:
         info = check_published(device, count * CONNECT)
         expect(info["name"] == f"Board {device.index}", f"name of {info}")
