@@ -164,14 +164,14 @@ package final class SpoolFile: @unchecked Sendable {
     }
     if let aside = opened.setAside { setAside(aside) }
     let (last, second) = (outcome.content.last, opened.content.second)
-    outcome.content = opened.content.0
+    outcome.content = opened.content.content
     outcome.content.last = max(last, outcome.content.last)
     start = (clock(), second)
     database = opened.database
     return opened.database
   }
 
-  private static func content(of database: Database) throws(StoreError) -> (Content, second: Int64) {
+  private static func content(of database: Database) throws(StoreError) -> (content: Content, second: Int64) {
     guard !database.isEmpty else { return (Content(), 0) }
     let row = try database.prepare(
       """

@@ -6,11 +6,9 @@ import Testing
 ///
 /// `FAULT_SEED` repeats a run, apart from the times of the programs.
 @Suite struct FaultTests {
-  private static let seconds = number("FAULT_SECONDS") ?? 5
-  private static let count = number("FAULT_DEVICES") ?? 10
-  private static let seed = number("FAULT_SEED") ?? Int.random(in: 1...1_000_000)
-
-  private static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
+  private static let seconds = environmentNumber("FAULT_SECONDS") ?? 5
+  private static let count = environmentNumber("FAULT_DEVICES") ?? 10
+  private static let seed = environmentNumber("FAULT_SEED") ?? Int.random(in: 1...1_000_000)
 
   @Test("Every fault heals, no reading is lost, and nothing is left behind in the gateway or on the bus")
   func random() async throws {

@@ -6,10 +6,8 @@ import Testing
 @Suite struct SpoolTests {
   private static let count = 4
   /// `SPOOL_READINGS` and `SPOOL_SEED` make it longer, and repeat it.
-  private static let readings = number("SPOOL_READINGS") ?? 4000
+  private static let readings = environmentNumber("SPOOL_READINGS") ?? 4000
   private static let randomCount = readings > 20_000 ? 20 : count
-
-  private static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
 
   @Test("A gateway that is stopped in an outage publishes its readings after the next start")
   func stopInOutage() async throws {
@@ -142,7 +140,7 @@ import Testing
 
   @Test("Random outages, kills and stops: nothing is lost but what was under way when the gateway was killed")
   func randomFaults() async throws {
-    let seed = UInt64(Self.number("SPOOL_SEED") ?? Int.random(in: 1...1_000_000))
+    let seed = UInt64(environmentNumber("SPOOL_SEED") ?? Int.random(in: 1...1_000_000))
     print("SpoolTests: seed \(seed)")
     var plan = Plan(devices: Self.randomCount, period: 20)
     // By default mosquitto drops what a subscriber does not take at once.
