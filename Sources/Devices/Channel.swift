@@ -9,10 +9,10 @@ final class Channel: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   let index: Int
-  let property: Property
+  private(set) var property: Property
   /// Nil without a link, and if the link does not offer the property.
   private(set) var characteristic: Characteristic?
-  /// The last value received or read in this run; always nil for an event.
+  /// The last value received or read in this run, as the device has it; always nil for an event.
   private(set) var value: Value?
   /// Nil if the property cannot be written.
   private(set) var writer: PropertyWriter?
@@ -41,6 +41,16 @@ final class Channel: @unchecked Sendable {
     frames = property.frame.map { FrameAssembler(delimiter: $0) }
     if property.isWritable { writer = PropertyWriter(for: self, of: device, desired: desired) }
   }
+
+  /// - Returns: whether its values are others now.
+  func adjust(to property: Property) -> Bool {
+    let isOffset = property.offset != self.property.offset
+    self.property = property
+    return isOffset
+  }
+
+  /// Its last value is another one now.
+  func reportAgain() { if let value { device.handle(.readBack(property.adjust(value), property: index)) } }
 
   // MARK: The link
 
@@ -200,7 +210,7 @@ final class Channel: @unchecked Sendable {
   /// A reading, whether notified or read.
   private func report(_ value: Value) {
     keep(value)
-    device.handle(.reading(value, property: index))
+    device.handle(.reading(property.adjust(value), property: index))
   }
 
   private func keep(_ value: Value) { if property.kind == .state { self.value = value } }
@@ -226,7 +236,7 @@ final class Channel: @unchecked Sendable {
         return .failed(reason: "the device returned a malformed value")
       }
       if !isReadNotified { report(value) }
-      return .read(actual: value)
+      return .read(actual: property.adjust(value))
     } catch {
       if case .timedOut = error { device.handle(.unresponsive) }
       return .failed(reason: "\(error)")

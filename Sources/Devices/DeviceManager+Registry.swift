@@ -212,7 +212,8 @@ extension DeviceManager {
   ) -> DeviceDescription {
     let record = store.records[settings.address]
     return DeviceDescription(
-      id: id, address: settings.address, profile: settings.profile, bluetoothName: name,
+      id: id, address: settings.address, profile: settings.adjustedProfile, adjust: settings.adjustJSON,
+      bluetoothName: name,
       configuredName: settings.name, area: settings.area, isEnabled: settings.isEnabled,
       isOnDemand: settings.visitInterval != nil, offered: record?.offered,
       isDeleted: record?.isDeleted ?? false, revision: record?.revision ?? 0, model: record?.model,

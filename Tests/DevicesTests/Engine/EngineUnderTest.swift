@@ -141,6 +141,10 @@ final class EngineUnderTest: Sendable {
     request.characteristic = characteristic
     _ = await simulator.control(request)
   }
+  /// The micro:bit's temperature, which it notifies in each period.
+  func measure(_ temperature: UInt8) async {
+    _ = await simulator.control(ControlRequest(op: .value, i: 0, bytes: [temperature]))
+  }
   /// The period that the micro:bit itself holds.
   func heldPeriod() async -> Int? {
     guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { return nil }

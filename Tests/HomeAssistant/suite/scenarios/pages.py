@@ -6,6 +6,7 @@ from scenarios.common import scenario
 
 MICROBIT = {
     "Temperature": ("sensor", "temperature", "°C", None),
+    "Temperature offset": ("number", None, "°C", "config"),
     "Period": ("number", "duration", "ms", "config"),
     "Button A": ("event", "button", None, None),
     "Button B": ("event", "button", None, None),

@@ -46,6 +46,26 @@ def period_of_all_and_of_an_area(house):
 
 
 @scenario()
+def temperature_offset(house):
+    """It is added to what is published, without a new connection, and shown as it was set."""
+    room = house.rooms[0]
+    room.until("Temperature offset", "0")
+    mark = house.broker.messages.mark()
+    number = room.entity("Temperature offset")["entity_id"]
+    house.home_assistant.call("number", "set_value", number, value=-40.5)
+    room.until("Temperature offset", "-40.5")
+    cold = house.broker.wait(room.topic("temperature"), MOMENT, lambda message: message.payload.endswith(".5"), mark)
+    expect(float(cold.payload) < 0, f"the temperature is {cold.payload}")
+    room.until("Temperature", lambda state: state.startswith("-") and state.endswith(".5"))
+    topics = [message.topic for message in house.broker.messages.since(mark)]
+    expect(room.topic("availability") not in topics, "it was connected again")
+    house.home_assistant.call("number", "set_value", number, value=0)
+    room.until("Temperature", lambda state: state.isnumeric())
+    house.request("device/options", id=room.id, options={"adjust": None})
+    room.until("Temperature offset", "0")
+
+
+@scenario()
 def reconnect_button(house):
     room = house.rooms[0]
     mark = house.broker.messages.mark()
