@@ -119,7 +119,10 @@ extension Discovery {
       ]
       return String(decoding: request.bytes, as: UTF8.self)
     }
-    return properties + [
+    let identify = DiscoveryComponent.button(
+      "identify", name: "Identify", command: self.topics.bridgeRequest("device/identify"),
+      request: ["id": .string(device.id.description)], deviceClass: "identify")
+    return properties + (device.mayIdentify ? [identify] : []) + [
       // Not the availability of the device, which is its value.
       .connectivity(
         "connectivity", name: "Connectivity", topic: topics.availability,

@@ -70,6 +70,11 @@ import Testing
     #expect(content("adapter/reset", #"{"adapter":"hci1"}"#) == .resetAdapter("hci1"))
     #expect(content("adapter/state", "") == .adapterState(nil))
     #expect(content("adapter/state", #"{"adapter":"hci1"}"#) == .adapterState("hci1"))
+    #expect(content("device/identify", #"{"id":"kitchen"}"#) == .identifyDevice(kitchen))
+    #expect(content("permit_join", "") == .permitJoin(seconds: 254, nil))
+    #expect(
+      content("permit_join", #"{"time":0,"device":"c5:a1:b2:c3:d4:e5"}"#)
+        == .permitJoin(seconds: 0, BluetoothAddress("C5:A1:B2:C3:D4:E5")))
     #expect(content("log_level", #"{"level":"debug"}"#) == .setLogLevel(.debug))
   }
 
@@ -135,7 +140,8 @@ import Testing
       "make-coffee-for-all", "",
       #"unknown request "make-coffee-for-all": known requests: devices, health, reload, scan, device/add, "#
         + "device/remove, device/reconnect, device/rename, device/pair, device/unpair, device/options, "
-        + "device/inspect, property/get, property/set, value/remove, adapter/state, device/sequence, adapter/reset, log_level"
+        + "device/inspect, device/identify, property/get, property/set, value/remove, adapter/state, "
+        + "device/sequence, adapter/reset, log_level, permit_join"
     ),
     // No JSON object.
     ("health", "PRESS", #"the payload is not valid JSON: line 1, column 1: expected a value, found "P""#),

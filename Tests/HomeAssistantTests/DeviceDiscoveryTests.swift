@@ -325,6 +325,18 @@ import Testing
       """)
   }
 
+  @Test func oneWithADisplayHasAButtonToIdentifyIt() throws {
+    #expect(try components(with: [.microbitLEDMatrix])["identify"] != nil)
+    #expect(try components(with: [.microbitTemperature, .microbitScrollDelay])["identify"] == nil)
+    try expect(
+      components(with: [.microbitLEDText])["identify"],
+      """
+      { "p": "button", "uniq_id": "ble_c5a1b2c3d4e5_identify", "name": "Identify", "dev_cla": "identify",
+        "ent_cat": "diagnostic", "cmd_t": "b/bridge/g/request/device/identify",
+        "pl_prs": "{\\"id\\":\\"kitchen\\"}" }
+      """)
+  }
+
   @Test func aPropertyMayHaveSeveralEntities() throws {
     let components = try components(with: [.microbitLEDText, .microbitLEDMatrix, .microbitPins])
     #expect(

@@ -178,8 +178,11 @@ final class EngineUnderTest: Sendable {
 
   /// What was written to a characteristic, in order.
   func writes(_ characteristic: UInt32) async throws -> [[UInt8]] {
+    try await writes(BluetoothUUID(short: characteristic))
+  }
+  func writes(_ characteristic: BluetoothUUID) async throws -> [[UInt8]] {
     var request = ControlRequest(op: .writes)
-    request.characteristic = BluetoothUUID(short: characteristic)
+    request.characteristic = characteristic
     guard case .writes(let writes) = await simulator.control(request) else { throw Failure("no writes") }
     return writes.last
   }

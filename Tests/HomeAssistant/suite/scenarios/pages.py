@@ -17,6 +17,7 @@ MICROBIT = {
     "Firmware": ("sensor", None, None, "diagnostic"),
     "Model": ("sensor", None, None, "diagnostic"),
     "Enabled": ("switch", None, None, "config"),
+    "Identify": ("button", "identify", None, "diagnostic"),
     "Reconnect": ("button", "restart", None, "diagnostic"),
 }
 GATEWAY = {
@@ -29,6 +30,7 @@ GATEWAY = {
     "Pairing wanted": ("sensor", None, None, "diagnostic"),
     "Readings": ("sensor", None, None, "diagnostic"),
     "Commands": ("sensor", None, None, "diagnostic"),
+    "Permit join": ("switch", None, None, None),
     "Scan": ("button", None, None, "diagnostic"),
     "Restart adapter": ("button", "restart", None, "diagnostic"),
 }

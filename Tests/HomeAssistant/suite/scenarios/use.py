@@ -76,6 +76,26 @@ def reconnect_button(house):
 
 
 @scenario()
+def identify_button(house):
+    """Its LEDs show its name."""
+    room = house.rooms[0]
+    mark = house.broker.messages.mark()
+    house.home_assistant.call("button", "press", room.entity("Identify")["entity_id"])
+    answer = expect_answer(house, "device/identify", mark)
+    expect(answer["data"]["value"] == room.name, f"{answer}")
+
+
+@scenario()
+def permit_join_switch(house):
+    """It shows what holds."""
+    for service, wanted in (("turn_on", "on"), ("turn_off", "off")):
+        mark = house.broker.messages.mark()
+        house.home_assistant.call("switch", service, house.gateway_entity("Permit join")["entity_id"])
+        expect_answer(house, "permit_join", mark)
+        house.gateway_until("Permit join", wanted)
+
+
+@scenario()
 def scan_button(house):
     mark = house.broker.messages.mark()
     house.home_assistant.call("button", "press", house.gateway_entity("Scan")["entity_id"])
@@ -174,3 +194,4 @@ def is_there(state):
 def expect_answer(house, verb, mark):
     answer = house.broker.wait(f"{BASE}/bridge/{GATEWAY_ID}/response/{verb}", 2 * MOMENT, after=mark).json()
     expect(answer["status"] == "ok", f"{verb}: {answer}")
+    return answer
