@@ -36,7 +36,7 @@ deb: ## build the Debian packages for amd64 and arm64 (ARCH=… for one of them)
 app: ## assemble the app for Home Assistant OS from the packages, in .build/app
 	@scripts/app
 
-test-deb: ## install, break, repair, upgrade, remove them in clean Debian 12 and 13 roots, and the app (root or sudo; ONLY=app)
+test-deb: ## install, break, repair, upgrade, remove them in clean Debian 12 and 13 roots; the app (ONLY=app)
 	@scripts/test-deb $(ONLY)
 
 bench: ## measure CPU, latency, memory and throughput, beside a C program
