@@ -24,11 +24,7 @@ extension Device {
       guard description != before else { return }
       context.store.change(address) { $0.learn(description) }
       report(.description)
-    case .reading(let value, let property):
-      count(value, of: property)
-      report(value, of: property, sequence: sequence)
     case .line(let line, let wasCut): if wasCut { values.wasCut(line) } else { values.received(line) }
-    case .readBack(let value, let property): report(value, of: property, sequence: nil)
     case .desired:
       let before = description
       describeDesired()

@@ -58,7 +58,7 @@ final class DeviceSession: @unchecked Sendable {
 
   /// Called for every reading, of the property with this index.
   func readingReceived(of property: Int) {
-    machine.readingReceived(at: .now, isPeriodic: link.alive == nil || link.alive == property)
+    machine.liveness.readingReceived(at: .now, isPeriodic: link.alive == nil || link.alive == property)
   }
 
   func setPairing(_ mode: Configuration.PairingMode) { machine.setPairing(mode) }
