@@ -10,7 +10,7 @@ import MQTT
 package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  private let context: BridgeContext
+  let context: BridgeContext
   private unowned let bridge: Bridge
   package private(set) var device: DeviceDescription
   package private(set) var topics: DeviceTopics
@@ -77,7 +77,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   package func completed(_ result: CommandResult, for sender: JSONValue) {
-    context.publish(result, on: topics.result(ofProperty: result.property), for: Sender(sender))
+    publish(result, for: Sender(sender))
   }
 
   private func hold(_ reading: Reading) {
