@@ -29,7 +29,7 @@ extension Device {
       let before = description
       describeDesired()
       if description != before { report(.description) }
-    case .commandWaits(let deadline): session.demand(before: deadline)
+    case .commandWaits(let deadline): session.commandWaits(until: deadline)
     case .unresponsive: session.unresponsive()
     }
   }
