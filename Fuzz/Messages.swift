@@ -123,7 +123,7 @@ private func commands(of id: DeviceID) -> [TopicFilter] { map.topics(of: id, .mi
     _ = machine.settle(here, isOnlyGateway: false)
     expect(machine.received(notice, here, isOwnerOnline: true).count < 10, "too many actions")
     _ = machine.availabilityChanged(here)
-    expect(since == nil || !machine.isElsewhere, "online here, and elsewhere")
+    expect(since == nil || !machine.isOwnedByOther, "online here, and elsewhere")
   }
 }
 

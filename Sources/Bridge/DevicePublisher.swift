@@ -47,7 +47,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   package var owner: Owner { machine.owner }
-  var isElsewhere: Bool { machine.isElsewhere }
+  var isOwnedByOther: Bool { machine.isOwnedByOther }
 
   package var fields: LogFields {
     ["device": device.id, "address": device.address, "name": device.name ?? "unknown"]
@@ -56,12 +56,12 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   // MARK: Observer
 
   package func reported(_ reading: Reading) {
-    guard !isElsewhere, heldReadings.isEmpty else { return hold(reading) }
+    guard !isOwnedByOther, heldReadings.isEmpty else { return hold(reading) }
     properties[reading.property].publish(reading)
   }
 
   package func reported(_ reading: ValueReading) {
-    guard !isElsewhere, heldReadings.isEmpty, let publisher = values[reading.key] else { return }
+    guard !isOwnedByOther, heldReadings.isEmpty, let publisher = values[reading.key] else { return }
     publisher.publish(reading.reading)
   }
 
@@ -121,12 +121,13 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   package func detach(_ reason: DetachReason) {
     bridge.remove(self)
-    if [.removed, .neverConnected].contains(reason) { bridge.forgetCommands(of: device) }
+    // It is new if it is seen again.
+    if [.removed, .neverConnected].contains(reason) { bridge.commands.forget(device) }
     switch reason {
     case .removed:
       release()
       leaveOrphan(device.id, isSettled: machine.mayClear)
-    case .replaced where !isElsewhere:
+    case .replaced where !isOwnedByOther:
       // The new properties may be others.
       for topic in topics.properties.flatMap(\.states) + valueTopics {
         if machine.mayClear { context.clearState(topic) } else { context.mqtt.releaseState(topic) }
@@ -167,7 +168,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   // MARK: Publishing
 
   /// Info and availability.
-  func publishPresence() {
+  private func publishPresence() {
     clearOrphanedValues()
     // First, so that it is there when the device comes online.
     publishInfo()

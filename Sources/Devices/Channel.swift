@@ -68,8 +68,8 @@ final class Channel: @unchecked Sendable {
 
   // MARK: Values
 
-  /// Whether the channel reads the value on a new link. The writer reads what can be written.
-  private var isReadHere: Bool {
+  /// Then the channel reads the value on a new link; else the writer does.
+  private var isReadOnly: Bool {
     property.kind == .state && property.isReadable && !property.isWritable
   }
 
@@ -79,7 +79,7 @@ final class Channel: @unchecked Sendable {
   /// yet, so that no value is received twice.
   func subscribe(on central: isolated Central) async throws(CentralError) {
     guard let characteristic else { return }
-    if isReadHere { received(try await central.read(characteristic)) }
+    if isReadOnly { received(try await central.read(characteristic)) }
     if let interval = property.poll { return poll(characteristic, every: interval) }
     guard property.isNotifying else { return }
     do throws(CentralError) {
@@ -97,7 +97,7 @@ final class Channel: @unchecked Sendable {
   func visit(on central: isolated Central) async throws(CentralError) -> Waiter<Void>? {
     guard let characteristic, property.kind == .state else { return nil }
     guard !property.isReadable else {
-      if isReadHere { received(try await central.read(characteristic)) }
+      if isReadOnly { received(try await central.read(characteristic)) }
       return nil
     }
     guard property.isNotifying else { return nil }
@@ -118,7 +118,7 @@ final class Channel: @unchecked Sendable {
   }
 
   /// The property could not be subscribed to: it is not used on this link.
-  func leaveOut(because error: CentralError) {
+  func exclude(because error: CentralError) {
     context.log.warning("\(property.name) cannot be used: \(error)", device.fields)
     characteristic = nil
   }

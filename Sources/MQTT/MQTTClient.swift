@@ -26,7 +26,7 @@ public actor MQTTClient: IterationEndHandler {
   private var subscriptions = Subscriptions()
   /// PUBLISH packets sent.
   private var sent = 0
-  /// Whether ``tellOutcomes()`` follows at the end of the iteration.
+  /// Whether ``reportOutcomes()`` follows at the end of the iteration.
   private var areOutcomesDue = false
 
   private var connection: Connection?
@@ -194,7 +194,7 @@ public actor MQTTClient: IterationEndHandler {
     loop.enter(self, ()) { client, _ in
       client.connection?.schedule.iterationEnds()
       client.pump()
-      client.tellOutcomes()
+      client.reportOutcomes()
     }
   }
 
@@ -205,7 +205,7 @@ public actor MQTTClient: IterationEndHandler {
   }
 
   /// Tells the publisher what has become of messages.
-  private func tellOutcomes() {
+  private func reportOutcomes() {
     areOutcomesDue = false
     let (completed, returned) = (outbox.takeCompleted(), outbox.takeReturned())
     if !completed.isEmpty { handler?(.completed(completed)) }
@@ -361,7 +361,7 @@ public actor MQTTClient: IterationEndHandler {
     guard socket.phase == nil else { return }
     subscriptions.disconnected()
     outbox.disconnected()
-    tellOutcomes()
+    reportOutcomes()
     if link.state == .stopped { handler?(.disconnected(nil)) }
   }
 
@@ -418,7 +418,7 @@ public actor MQTTClient: IterationEndHandler {
     for (packet, reasons) in events.subscriptions {
       for (filter, reason) in subscriptions.acknowledged(packet, reasons) { acknowledged(filter, reason) }
     }
-    tellOutcomes()
+    reportOutcomes()
     for message in events.messages where probe?.arrived(message) != true { handler?(.message(message)) }
   }
 

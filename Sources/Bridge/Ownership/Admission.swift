@@ -221,7 +221,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     if notice == nil, !payload.isEmpty { return }
     let isOwn = notice?.gateway == context.gateway
     if isOwn, let address = notice?.address, let publisher = bridge.publisher(address),
-      !publisher.isElsewhere
+      !publisher.isOwnedByOther
     {
       publisher.received(info: payload)
     }
