@@ -8,8 +8,8 @@ package struct TopicMap: Sendable {
   package let base: String
   package let gateway: GatewayID
   let bridge: String
-  let basePrefix: String
-  let bridgePrefix: String
+  private let basePrefix: String
+  private let bridgePrefix: String
 
   /// - Parameter base: `mqtt.base_topic`, validated.
   package init(base: String, gateway: GatewayID) {

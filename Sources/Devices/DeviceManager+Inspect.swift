@@ -40,7 +40,7 @@ extension DeviceManager {
   /// Inspections at a time: each connects.
   private static let mostInspections = 4
   /// Values read in an inspection: a micro:bit with all services has about 50.
-  static let mostReads = 200
+  private static let mostReads = 200
   /// For reading them.
   private static let readingTimeout = Duration.seconds(60)
 
