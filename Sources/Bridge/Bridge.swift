@@ -102,8 +102,12 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   /// Whether the gateway may publish under its id.
   package var isAdmitted: Bool { admission.isAdmitted }
 
+  /// Whether this gateway answers commands for the device: unless another one owns it and is online.
   package func isResponsible(for publisher: DevicePublisher) -> Bool {
-    admission.isResponsible(for: publisher)
+    switch publisher.owner {
+    case .unknown, .this: true
+    case .other(let gateway): !admission.isOnline(gateway)
+    }
   }
 
   /// The known devices, in the order of their ids.
