@@ -144,9 +144,6 @@ public struct Property: Sendable, Hashable {
     return property
   }
 
-  /// The value that a received one stands for.
-  public func adjust(_ value: Value) -> Value { offset.map(value.adding) ?? value }
-
   /// Encodes a value that the property is to be set to. Unlike ``Codec/encode(_:)``, adds the delimiter of a ``frame`` if
   /// the value does not end with it, and checks ``range`` and ``maxLength``.
   public func encode(_ value: Value) throws(CodecError) -> EncodedValue {

@@ -84,7 +84,7 @@ import Testing
     }
     let settings = DeviceSettings(address, entry, record, in: configuration([entry]))
     let temperature = try #require(settings.adjustedProfile.property(named: "temperature"))
-    #expect(temperature.adjust(21) == .number(16.5) && temperature.unit == "K")
+    #expect(temperature.offset == -4.5 && temperature.unit == "K")
     #expect(settings.adjustedProfile.property(named: "bearing")?.report == Property.Report(change: 5))
     #expect(settings.profile.property(named: "temperature") == .microbitTemperature)
   }

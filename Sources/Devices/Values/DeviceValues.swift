@@ -60,7 +60,7 @@ final class DeviceValues: @unchecked Sendable {
     }
     if table != before { changed() }
     let offset = settings[line.key]?.adjustment.offset
-    device.report(line.key, offset.map(line.value.adding) ?? line.value)
+    device.pass(line.key, offset.map(line.value.adding) ?? line.value)
     for echo in echoes where echo.line.matches(line) && !echo.isReceived {
       echo.isReceived = true
       echo.received?()
