@@ -111,7 +111,7 @@ import Testing
       return String(decoding: (options.json["adjust"] ?? .null).bytes, as: UTF8.self)
     }
     #expect(
-      try adjust(patch(#"{"adjust":{"temperature":{"offset":-4.5,"unit":"K"}}}"#))
+      try adjust(patch(#"{"adjust":{"temperature":{"unit":"K","offset":-4.5}}}"#))
         == #"{"temperature":{"offset":-4.5,"unit":"K"}}"#)
     let changed = try patch(#"{"adjust":{"temperature":{"unit":null},"bearing":{"offset":2}}}"#)
     #expect(

@@ -133,7 +133,9 @@ extension DeviceOptions {
     for option in DeviceOptionTable.all where !option.setsValues {
       guard let value = patch.options[option] else { continue }
       if option.setsMembers, value != .null {
-        let merged = (values[option.name] ?? [:]).patched(by: value)
+        // Always written alike: of two valid values a valid one is made.
+        var errors: [ConfigurationError] = []
+        let merged = option.check((values[option.name] ?? [:]).patched(by: value), at: .root, &errors)
         values[option.name] = merged == [:] ? nil : merged
       } else {
         values[option.name] = value == .null ? nil : value
