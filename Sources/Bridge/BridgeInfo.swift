@@ -28,6 +28,8 @@ struct BridgeInfo: Sendable {
   var known = 0
   /// How many of them have a link, and readings.
   var online = 0
+  /// Nil: no micro:bit may join.
+  var permitJoin: PermitJoin?
   /// The command that pairs with a device that wants it.
   var pairing: String?
   /// The events of this run, in order.
@@ -53,6 +55,9 @@ struct BridgeInfo: Sendable {
       "devices": [
         "known": .integer(known), "online": .integer(online), "pairing": pairing.map(JSONValue.string),
       ],
+      "permit_join": .bool(permitJoin != nil),
+      "permit_join_end": permitJoin.map { .string($0.end.description) },
+      "permit_join_device": permitJoin?.device.map { .string($0.description) },
       "counters": .object(
         JSONObject(
           counters.map { JSONObject.Member(name: $0.name, value: .integer(Int(clamping: $0.count))) })),

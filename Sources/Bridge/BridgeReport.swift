@@ -119,6 +119,7 @@ package final class BridgeReport: @unchecked Sendable {
     let (adapters, counters, pairing) = context.engine.assumeIsolated {
       ($0.adapters, $0.counters, $0.pairingCommand)
     }
+    info.permitJoin = context.engine.assumeIsolated { $0.permitJoin }
     var statistics = context.mqtt.assumeIsolated { $0.statistics }
     statistics.lost += Int(clamping: info.spool.lost)
     info.area = area

@@ -13,7 +13,7 @@ extension DeviceManager {
     if case .here(let settings) = assignment(of: address, advertisement) { settings } else { nil }
   }
 
-  private func assignment(of address: BluetoothAddress, _ advertisement: Advertisement) -> Assignment {
+  func assignment(of address: BluetoothAddress, _ advertisement: Advertisement) -> Assignment {
     configuration.assignment(address, advertisement, record: store.records[address], in: gateway)
   }
 
@@ -115,6 +115,7 @@ extension DeviceManager {
     {
       return nil
     }
+    if registry.byAddress[peripheral.address] == nil { join(peripheral.address, advertisement) }
     let minRSSI = requiredSignal(of: peripheral, advertisement)
     let isNear = minRSSI.map { (peripheral.rssi ?? Int.min) >= $0 } ?? true
     guard
@@ -212,7 +213,8 @@ extension DeviceManager {
   ) -> DeviceDescription {
     let record = store.records[settings.address]
     return DeviceDescription(
-      id: id, address: settings.address, profile: settings.profile, bluetoothName: name,
+      id: id, address: settings.address, profile: settings.adjustedProfile, adjust: settings.adjustJSON,
+      bluetoothName: name,
       configuredName: settings.name, area: settings.area, isEnabled: settings.isEnabled,
       isOnDemand: settings.visitInterval != nil, offered: record?.offered,
       isDeleted: record?.isDeleted ?? false, revision: record?.revision ?? 0, model: record?.model,
@@ -225,7 +227,7 @@ extension DeviceManager {
   /// peripherals that get a new address every few minutes.
   private static let mostDaysUnseen = 30
 
-  private var hasRoom: Bool { deviceCount < capacity }
+  var hasRoom: Bool { deviceCount < capacity }
 
   /// Whether an entry has the address, or a request was about it: such a device stays until it is removed, and comes
   /// before others if there is no room for all.

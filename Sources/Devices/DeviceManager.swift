@@ -27,6 +27,9 @@ package actor DeviceManager {
   var configuration: Configuration
   var registry = Registry()
   var frontEnds: [any FrontEnd] = []
+  /// Nil: nobody may join.
+  package internal(set) var permitJoin: PermitJoin?
+  var joinTimer: LoopTimer?
   /// Inspections that are running.
   var inspections = 0
   /// The scans that were requested, and are not over.
@@ -243,7 +246,7 @@ package actor DeviceManager {
   private func updateScan() {
     isScanUpdateDue = false
     let isNeeded =
-      !scans.isEmpty || configuration.devices.contains { mayFindDevices(by: $0.match) }
+      !scans.isEmpty || permitJoin != nil || configuration.devices.contains { mayFindDevices(by: $0.match) }
       || registry.all.contains { $0.settings.isEnabled && $0.needsScan }
     for adapter in context.adapters { adapter.central.assumeIsolated { $0.scan(isNeeded) } }
   }

@@ -40,6 +40,8 @@ package struct DeviceSettings: Sendable, Equatable {
   package let hasSharedID: Bool
   /// With the properties in use only.
   package let profile: Profile
+  /// The same, with what is to become of their values.
+  package var adjustedProfile: Profile { profile.adjusted(by: self.adjust) }
   /// The configured values, by property.
   package let desired: [String: Value]
 
@@ -66,6 +68,9 @@ package struct DeviceSettings: Sendable, Equatable {
   ) -> ValueSource {
     source(of: DeviceOptionTable.table[keyPath: path])
   }
+
+  /// What is set of the values of properties.
+  var adjustJSON: JSONValue { self[DeviceOptionTable.table.adjust] ?? [:] }
 
   /// Between two visits; nil if it is not connected on demand.
   var visitInterval: Duration? { self.connect == .onDemand ? .seconds(self.every) : nil }
@@ -112,7 +117,7 @@ extension DeviceSettings {
     configured.area = configured.area ?? configuration.gateway.area
     let requested = record?.changes ?? DeviceOptions()
     self.address = address
-    (self.configured, self.requested) = (configured, requested)
+    (self.configured, self.requested) = (configured, requested.completed(by: configured))
     hasSharedID = requested.id == nil && configured.id != nil && entry?.match.isIdentifier == false
     let used = configuration.options(configured, changedBy: requested)
     profile = configuration.profile(of: used)

@@ -73,6 +73,7 @@ import Testing
         properties              auto            default
         exclude                 []              default
         values                  {}              default
+        adjust                  {}              default
         period                  5000 ms         command
         enabled                 true            default
         gateway                 –               default
