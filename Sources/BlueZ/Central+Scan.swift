@@ -151,10 +151,9 @@ extension Central {
     loop.task(of: self) { await $0.perform(.stop) }
   }
 
-  /// Resumes scanning briefly when consecutive connects have paused it for long: peripherals that are not seen are not
-  /// connected to.
-  func scanBriefly() async {
-    guard scanner.isPaused(for: limits.scanPause) else { return }
+  /// Resumes scanning briefly when connects have paused it for long: peripherals that are not seen are not connected to.
+  func scanBriefly(isPreferred: Bool) async {
+    guard scanner.needsBriefScan(after: limits.scanPause, isPreferred: isPreferred) else { return }
     scanner.beginBriefScan()
     reconcileScan()
     try? await loop.sleep(for: limits.briefScan)

@@ -111,7 +111,7 @@ extension DeviceManager {
     let advertisement = Advertisement(peripheral)
     // Another adapter may have received it better.
     if registry.byAddress[peripheral.address] == nil, let ignored = registry.ignored[peripheral.id],
-      ignored.holds(for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoom)
+      ignored.holds(for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoomForStrangers)
     {
       return nil
     }
@@ -122,7 +122,7 @@ extension DeviceManager {
         ?? (isNear ? makeDevice(peripheral.address, advertisement) : nil)
     else {
       registry.ignored[peripheral.id] = IgnoredPeripheral(
-        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI, isOverLimit: isNear && !hasRoom)
+        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI, isOverLimit: isNear && !hasRoomForStrangers)
       return nil
     }
     registry.ignored[peripheral.id] = nil
@@ -173,6 +173,10 @@ extension DeviceManager {
         log.warning("too many devices: further ones are ignored", ["limit": capacity])
       }
       return nil
+    }
+    if !isKnownByAddress(address) {
+      guard strangers < Self.mostStrangers else { return nil }
+      strangers += 1
     }
     guard let id = availableID(settings.id, for: address) else { return nil }
     checkRecord(against: settings)
@@ -226,7 +230,18 @@ extension DeviceManager {
   private static let mostDaysUnseen = 30
 
   private var hasRoom: Bool { deviceCount < capacity }
+  /// Maximum number of devices that are known by an advertised name alone, and were not connected yet.
+  private static let mostStrangers = 128
 
+
+  private var hasRoomForStrangers: Bool { hasRoom && strangers < Self.mostStrangers }
+
+  /// Counts the strangers; with room for many more, those that were ignored get their turn.
+  func updateStrangers() {
+    let wereMany = strangers >= Self.mostStrangers / 2
+    strangers = registry.all.count { $0.description.lastConnected == nil && !isKnownByAddress($0.address) }
+    if wereMany, strangers < Self.mostStrangers / 2 { replayPeripherals() }
+  }
   /// Whether an entry has the address, or a request was about it: such a device stays until it is removed, and comes
   /// before others if there is no room for all.
   private func isConfigured(_ address: BluetoothAddress) -> Bool {
@@ -309,7 +324,8 @@ extension DeviceManager {
   }
 
   private func remove(_ device: Device, because reason: DetachReason) {
-    log.info("removed", device.fields)
+    // Anybody can advertise thousands.
+    log.write(reason == .neverConnected ? .debug : .info, "removed", device.fields)
     device.abandonWrites(
       reason: reason == .neverConnected
         ? "the device is out of range, and was never connected" : "the device was removed")

@@ -26,6 +26,8 @@ package actor DeviceManager {
   let gateway: GatewayID
   var configuration: Configuration
   var registry = Registry()
+  /// How many devices are known by an advertised name alone, and were not connected yet.
+  var strangers = 0
   var frontEnds: [any FrontEnd] = []
   /// Inspections that are running.
   var inspections = 0
@@ -242,6 +244,7 @@ package actor DeviceManager {
   /// Scans as long as a device may still be found.
   private func updateScan() {
     isScanUpdateDue = false
+    updateStrangers()
     let isNeeded =
       !scans.isEmpty || configuration.devices.contains { mayFindDevices(by: $0.match) }
       || registry.all.contains { $0.settings.isEnabled && $0.needsScan }
