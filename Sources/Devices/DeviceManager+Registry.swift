@@ -217,7 +217,8 @@ extension DeviceManager {
     let record = store.records[settings.address]
     return DeviceDescription(
       id: id, address: settings.address, profile: settings.profile, bluetoothName: name,
-      configuredName: settings.name, area: settings.area, isEnabled: settings.isEnabled,
+      configuredName: settings.name, area: settings.area, isOfFleet: settings.isOfFleet,
+      isEnabled: settings.isEnabled,
       isOnDemand: settings.visitInterval != nil, offered: record?.offered,
       isDeleted: record?.isDeleted ?? false, revision: record?.revision ?? 0, model: record?.model,
       firmware: record?.firmware, serial: record?.serial)
@@ -229,11 +230,10 @@ extension DeviceManager {
   /// peripherals that get a new address every few minutes.
   private static let mostDaysUnseen = 30
 
-  private var hasRoom: Bool { deviceCount < capacity }
   /// Maximum number of devices that are known by an advertised name alone, and were not connected yet.
   private static let mostStrangers = 128
 
-
+  private var hasRoom: Bool { deviceCount < capacity }
   private var hasRoomForStrangers: Bool { hasRoom && strangers < Self.mostStrangers }
 
   /// Counts the strangers; with room for many more, those that were ignored get their turn.
@@ -242,6 +242,7 @@ extension DeviceManager {
     strangers = registry.all.count { $0.description.lastConnected == nil && !isKnownByAddress($0.address) }
     if wereMany, strangers < Self.mostStrangers / 2 { replayPeripherals() }
   }
+
   /// Whether an entry has the address, or a request was about it: such a device stays until it is removed, and comes
   /// before others if there is no room for all.
   private func isConfigured(_ address: BluetoothAddress) -> Bool {

@@ -39,6 +39,7 @@ import Testing
     ("devices", #"{"devices":[{"values":false}]}"#, true),
     ("devices", #"{"devices":[{"match":{"name":"a","min_rssi":-60}}]}"#, true),
     ("devices", #"{"devices":[{"properties":["button_a"],"desired":{"accelerometer_period":100}}]}"#, true),
+    ("fleet", #"{"fleet":true}"#, true),
     ("profiles_directory", #"{"profiles_directory":"profiles.d"}"#, true),
     (
       "profiles",
