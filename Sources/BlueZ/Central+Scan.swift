@@ -147,7 +147,7 @@ extension Central {
     } else {
       scanFailed(.transient("bluetoothd has stopped discovery"))
     }
-    scanner.beginRestart()
+    scanner.beginChange()
     loop.task(of: self) { await $0.perform(.stop) }
   }
 

@@ -104,10 +104,8 @@ final class Scanner {
     }
   }
 
-  /// Discovery is started again: StopDiscovery follows.
-  func beginRestart() { beginChange() }
-
-  private func beginChange() {
+  /// Discovery is started or stopped.
+  func beginChange() {
     phase = .changing
     timer?.cancel()
   }

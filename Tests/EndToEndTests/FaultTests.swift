@@ -238,17 +238,4 @@ extension Fixture {
       kilobytes: try anonymousKilobytes, descriptors: try descriptors,
       matchRules: statistics["MatchRules"] ?? 0, connections: statistics["ActiveConnections"] ?? 0)
   }
-
-  /// How many descriptors the gateway has open.
-  private var descriptors: Int {
-    get throws {
-      guard let folder = opendir("/proc/\(try gateway.pid)/fd") else {
-        throw Failure("no descriptors: errno \(errno)")
-      }
-      defer { closedir(folder) }
-      var count = 0
-      while readdir(folder) != nil { count += 1 }
-      return count
-    }
-  }
 }
