@@ -122,7 +122,8 @@ extension DeviceManager {
         ?? (isNear ? makeDevice(peripheral.address, advertisement) : nil)
     else {
       registry.ignored[peripheral.id] = IgnoredPeripheral(
-        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI, isOverLimit: isNear && !hasRoomForStrangers)
+        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI,
+        isOverLimit: isNear && !hasRoomForStrangers)
       return nil
     }
     registry.ignored[peripheral.id] = nil
