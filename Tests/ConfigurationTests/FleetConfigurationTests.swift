@@ -73,7 +73,7 @@ import Testing
     ),
     (
       #"{"version":1,"devices":[{"match":{"name":"a"},"period":0}]}"#,
-      "devices[0].period: 0 is outside 20…65535"
+      "line 1, column 56: devices[0].period: 0 is below 20"
     ),
     (
       #"{"version":1,"devices":[\#(entry(1, "a")),\#(entry(2, "a"))]}"#,
@@ -89,7 +89,7 @@ import Testing
     ),
     (
       #"{"version":1,"devices":[{"matches":{}},{"matches":{}}]}"#,
-      "devices[0].matches: unknown key (did you mean match?) (and 1 more)"
+      "devices[0].matches: unknown key (did you mean match?) (and 2 more)"
     ),
   ]
 

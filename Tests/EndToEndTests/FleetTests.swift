@@ -39,7 +39,7 @@ import Testing
       #expect(try await fixture.retained(of: "other").isEmpty)
       #expect(try await fixture.listed("room-0")?["fleet"] == nil)
 
-      let mark = try observer.mark
+      let mark = observer.mark
       try await observer.publish(
         Self.topic, Self.message(2, Self.entry(1, "room-1", #","period":0"#)), retain: true)
       let reason = try await Self.decided(fixture, nil, "rejected", after: mark)
@@ -63,7 +63,7 @@ import Testing
       // The broker has lost the message; that does not remove it.
       #expect(try await Self.decided(fixture, 1, "applied", after: mark) == nil)
       try await fixture.online("room-1", after: mark)
-      let last = try observer.mark
+      let last = observer.mark
       try await observer.publish(Self.topic, "", retain: true)
       #expect(try await Self.decided(fixture, nil, nil, after: last) == nil)
       try await fixture.simulator.waitUntil(1, "it is disconnected") { !$0.isConnected }
@@ -78,7 +78,7 @@ import Testing
     for index in 0..<2 { plans[index].more = #""fleet": true"# }
     try await withCluster(plans) { cluster in
       let observer = try cluster[0].observer
-      let mark = try observer.mark
+      let mark = observer.mark
       try await observer.publish(Self.topic, Self.message(7, Self.entry(5, "far")), retain: true)
       for fixture in cluster.fixtures.prefix(2) {
         #expect(try await Self.decided(fixture, 7, "applied", after: mark) == nil)
