@@ -84,7 +84,7 @@ extension Central {
   }
 
   /// Ends the notifications of every link, and waits until bluetoothd has answered: then every value that it has
-  /// signalled is delivered. It answers at once, long before it ends a link.
+  /// signalled is delivered. bluetoothd does so at once, long before it ends a link.
   public func unsubscribeAll(within limit: Duration) async {
     let used = links.peripherals.compactMap { links[$0] }
     for id in links.peripherals { unsubscribe(id) }

@@ -42,7 +42,7 @@ public actor Central {
   ) {
     options = Options(adapter: adapter, bus: bus, isExclusive: isExclusive, limits: limits)
     tree = ObjectTree(adapter: "/org/bluez/" + adapter)
-    scanner = Scanner(resetBackOff: limits.scanReset)
+    scanner = Scanner(resetBackOff: limits.scanReset, fullScan: limits.briefScan)
     self.loop = loop
     self.handler = handler
   }
@@ -202,7 +202,8 @@ public actor Central {
     reconcileScan()
   }
 
-  /// Waits until `condition` holds, for at most `limit`; returns whether it does.
+  /// Waits until `condition` holds, for at most `limit`; returns whether it does. What changes the state that it reads must
+  /// call ``checkConditions()``.
   func wait(_ limit: Duration, until condition: @escaping Conditions.Condition) async -> Bool {
     await conditions.wait(limit, on: self, until: condition)
   }

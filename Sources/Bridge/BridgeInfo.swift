@@ -35,6 +35,7 @@ struct BridgeInfo: Sendable {
   /// The events of this run, in order.
   var counters: [(name: String, count: UInt64)] = []
   let spool: SpoolStatus
+  var fleet: FleetStatus?
 
   /// The run that published a payload, and its start.
   static func origin(in payload: [UInt8]) -> (run: String, started: String)? {
@@ -65,8 +66,26 @@ struct BridgeInfo: Sendable {
         "messages": .integer(spool.messages), "bytes": .integer(Int(spool.bytes)),
         "oldest": spool.oldest.map { .string($0.description) }, "lost": .integer(Int(clamping: spool.lost)),
       ],
+      "fleet": fleet?.json,
     ]
     return json.bytes
+  }
+}
+
+/// What became of the last message for the whole fleet.
+package struct FleetStatus: Sendable, Equatable {
+  /// Nil: it could not be read.
+  package let version: Int?
+  /// Why it was rejected; nil: it is applied.
+  package let reason: String?
+
+  package init(version: Int?, reason: String? = nil) { (self.version, self.reason) = (version, reason) }
+
+  fileprivate var json: JSONValue {
+    [
+      "version": version.map(JSONValue.integer), "status": reason == nil ? "applied" : "rejected",
+      "reason": reason.map(JSONValue.string),
+    ]
   }
 }
 

@@ -19,6 +19,8 @@ package final class BridgeReport: @unchecked Sendable {
   private var area: String?
   private var broker: BridgeInfo.Broker
   private var commands: UInt64 = 0
+  /// Nil: there is no message, or none is taken.
+  package var fleet: FleetStatus? { didSet { if fleet != oldValue { changed() } } }
   private var infoTimer: LoopTimer?
   private var devicesTimer: LoopTimer?
   private var pacing = DeviceReportPacing()
@@ -123,6 +125,7 @@ package final class BridgeReport: @unchecked Sendable {
     var statistics = context.mqtt.assumeIsolated { $0.statistics }
     statistics.lost += Int(clamping: info.spool.lost)
     info.area = area
+    info.fleet = fleet
     info.adapters = adapters
     (info.known, info.online, info.pairing) = (known, online, pairing)
     info.counters = Self.list(counters, commands: commands, statistics)

@@ -70,6 +70,7 @@ extension DeviceDescription {
       "session": .string(sessionWord),
       "adapter": adapter.map(JSONValue.string),
       "paired": .bool(isPaired),
+      "fleet": isOfFleet ? .bool(true) : nil,
       "last_error": lastError.map(JSONValue.string),
     ]
     return own.merging(infoJSON(owner: owner, moved: moved))

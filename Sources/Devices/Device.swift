@@ -150,6 +150,7 @@ final class Device: @unchecked Sendable {
     settings = new
     description.configuredName = new.name
     description.area = new.area
+    description.isOfFleet = new.isOfFleet
     description.isEnabled = new.isEnabled
     description.isOnDemand = new.visitInterval != nil
     for channel in channels { channel.writer?.configure(new.desired[channel.property.name]) }

@@ -15,6 +15,8 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var bluetoothName: String?
   package internal(set) var configuredName: String?
   package internal(set) var area: String?
+  /// Whether its entry is the fleet's, and not of config.json.
+  package internal(set) var isOfFleet = false
   package internal(set) var isEnabled = true
   /// Signal strength in dBm of the last advertisement that its adapter received.
   package internal(set) var rssi: Int?

@@ -26,6 +26,8 @@ package actor DeviceManager {
   let gateway: GatewayID
   var configuration: Configuration
   var registry = Registry()
+  /// How many devices are known by an advertised name alone, and were not connected yet.
+  var neverConnected = 0
   var frontEnds: [any FrontEnd] = []
   /// Nil: nobody may join.
   package internal(set) var permitJoin: PermitJoin?
@@ -245,6 +247,7 @@ package actor DeviceManager {
   /// Scans as long as a device may still be found.
   private func updateScan() {
     isScanUpdateDue = false
+    updateNeverConnected()
     let isNeeded =
       !scans.isEmpty || permitJoin != nil || configuration.devices.contains { mayFindDevices(by: $0.match) }
       || registry.all.contains { $0.settings.isEnabled && $0.needsScan }

@@ -7,6 +7,8 @@ package enum ValueSource: String, Sendable {
   /// It is not set anywhere.
   case `default`
   case configuration = "config.json"
+  /// The message for the whole fleet.
+  case fleet
   /// A command on the device's own topics.
   case command
   /// A request to the gateway.
@@ -44,6 +46,10 @@ package struct DeviceSettings: Sendable, Equatable {
   package var adjustedProfile: Profile { profile.adjusted(by: self.adjust) }
   /// The configured values, by property.
   package let desired: [String: Value]
+  /// Its entry is the fleet's, and not of config.json.
+  package let isOfFleet: Bool
+  /// Its area is that of the gateway.
+  private let inheritsArea: Bool
 
   /// The value that holds for an option.
   package subscript<Value, Effective>(
@@ -60,7 +66,9 @@ package struct DeviceSettings: Sendable, Equatable {
 
   /// Where the value of an option comes from.
   package func source(of option: any DeviceOptionDeclaration) -> ValueSource {
-    requested[option] != nil ? .request : configured[option] != nil ? .configuration : .default
+    if requested[option] != nil { return .request }
+    if configured[option] == nil { return .default }
+    return isOfFleet && !(inheritsArea && option.name == "area") ? .fleet : .configuration
   }
 
   package func source<Option: DeviceOptionDeclaration>(
@@ -114,6 +122,8 @@ extension DeviceSettings {
     in configuration: Configuration
   ) {
     var configured = entry?.options ?? DeviceOptions()
+    isOfFleet = entry?.isOfFleet == true
+    inheritsArea = configured.area == nil
     configured.area = configured.area ?? configuration.gateway.area
     let requested = record?.changes ?? DeviceOptions()
     self.address = address
@@ -129,7 +139,7 @@ extension DeviceSettings {
     if let waiting = waiting(property, record) { return SourcedValue(waiting.value, .command) }
     if let value = override(property, record) { return SourcedValue(value.value, value.source) }
     let configured = desired[property]
-    return SourcedValue(configured, configured == nil ? .default : .configuration)
+    return SourcedValue(configured, configured == nil ? .default : isOfFleet ? .fleet : .configuration)
   }
 
   /// What a command or a request set, in this run or an earlier one; nil where it does not fit the property (any more).

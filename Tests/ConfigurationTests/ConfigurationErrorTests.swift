@@ -28,7 +28,7 @@ private let oneOf =
     (
       #"{"nope":1}"#,
       "nope: unknown key (known keys: $schema, gateway, bluetooth, mqtt, spool, home_assistant, devices, profiles, "
-        + "profiles_directory)"
+        + "profiles_directory, fleet)"
     ),
     (#"{"gateway":{"a b":1}}"#, #"gateway."a b": unknown key (known keys: id, area)"#),
     (#"{"gateway":{"":1}}"#, #"gateway."": unknown key (did you mean id?)"#),

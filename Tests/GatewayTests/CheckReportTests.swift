@@ -64,6 +64,7 @@ import Testing
       spool.rate                500             default
       home_assistant.discovery  true            default
       home_assistant.prefix     homeassistant   default
+      fleet                     false           default
 
       C5:A1:B2:C3:D4:E5 "BBC micro:bit [zugev]"
         id                      kitchen         config.json
