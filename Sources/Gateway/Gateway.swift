@@ -3,6 +3,7 @@ import Configuration
 import Control
 import Devices
 import EventLoop
+import Glibc
 import HomeAssistant
 import Log
 import Store
@@ -50,7 +51,8 @@ actor Gateway {
     bridge.configurationFile = (file.path.absolutePath, file.digest)
     control = ControlServer(bridge.requests, engine, loop: loop)
     web = WebServer(
-      bridge.requests, engine, host: bridge, gateway: id, environment: RuntimeFolder.environment, loop: loop)
+      bridge.requests, engine, host: bridge, gateway: id,
+      dataFolders: getenv("XDG_DATA_DIRS").map { String(cString: $0) }, loop: loop)
     bridge.report.onPublished = { [serviceManager, web] in
       serviceManager.status($0)
       web.gatewayChanged()

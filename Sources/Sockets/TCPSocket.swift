@@ -48,7 +48,7 @@ package enum TCPSocket {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(descriptor, $0, &length) }
     }
     guard result == 0 else { return [] }
-    return withUnsafeBytes(of: &address) { bytes in
+    return withUnsafeBytes(of: address) { bytes in
       // sin_addr; sin6_addr, in which an IPv4 address has its own place.
       if address.sin6_family == sa_family_t(AF_INET) { return Array(bytes[4..<8]) }
       let isV4 = bytes[8..<20].elementsEqual([UInt8](repeating: 0, count: 10) + [0xFF, 0xFF])

@@ -18,7 +18,7 @@ extension WebDevice {
     let own: JSONValue = [
       "state": .string(stateText(owner: owner)), "attempt": attempts > 1 ? .integer(attempts) : nil,
       "online": .bool(device.isOnline), "on_demand": .bool(device.isOnDemand),
-      "wants_pairing": device.wantsPairing ? true : nil,
+      "wants_pairing": device.wantsPairing ? .bool(true) : nil,
       "battery": property(named: "battery"),
       "properties": .array(indices.map { json(at: $0) } + device.values.map(json)),
     ]
@@ -61,7 +61,7 @@ extension WebDevice {
       "available": .bool(
         device.isOnline && device.mayOffer(property.name) && !device.missing.contains(property.name)),
       "desired": device.desired[property.name].map(property.codec.json),
-      "configured": device.configured.contains(property.name) ? true : nil,
+      "configured": device.configured.contains(property.name) ? .bool(true) : nil,
       "write": state.write?.json(property.codec),
     ]
     return property.pageJSON.merging(state.json(property.codec)).merging(own)
@@ -70,7 +70,7 @@ extension WebDevice {
   private func json(_ value: NamedValue) -> JSONValue {
     let state = values[value.key] ?? PropertyState()
     let own: JSONValue = [
-      "named": true, "readable": false, "notifies": true, "writable": .bool(device.valueSetter != nil),
+      "named": .bool(true), "readable": .bool(false), "notifies": .bool(true), "writable": .bool(device.valueSetter != nil),
       "available": .bool(device.isOnline && device.hasLines),
     ]
     let property = value.property

@@ -77,14 +77,8 @@ struct HTTPResponse: Sendable {
   var headers: [(name: String, value: String)] = []
   var body: Body
 
-  init(_ status: HTTPStatus = .ok, type: String = "application/json", _ body: Body) {
-    self.status = status
-    self.type = type
-    self.body = body
-  }
-
   static func json(_ value: JSONValue, _ status: HTTPStatus = .ok) -> HTTPResponse {
-    HTTPResponse(status, .bytes(value.bytes))
+    HTTPResponse(status: status, body: .bytes(value.bytes))
   }
 
   /// As the error of a request.

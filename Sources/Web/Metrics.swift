@@ -7,6 +7,8 @@ import Log
 
 /// What Prometheus gets, in the text format 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/
 struct Metrics {
+  static let type = "text/plain; version=0.0.4; charset=utf-8"
+
   private enum Kind: String { case gauge, counter }
 
   private typealias Sample = (labels: [(String, String)], value: Double)

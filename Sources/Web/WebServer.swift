@@ -27,18 +27,19 @@ package final class WebServer: @unchecked Sendable {
 
   /// - Parameters:
   ///   - host: must outlive the server.
-  ///   - environment: `XDG_DATA_DIRS` says where the page is installed.
+  ///   - dataFolders: `XDG_DATA_DIRS`: where the page is installed.
   package init(
     _ requests: RequestHandler, _ engine: DeviceManager, host: any PageHost, gateway: GatewayID,
-    environment: [String: String], loop: EventLoop
+    dataFolders: String?, loop: EventLoop
   ) {
     self.requests = requests
     self.engine = engine
     self.host = host
     self.gateway = gateway
     self.loop = loop
-    let folders = environment["XDG_DATA_DIRS"] ?? ""
-    dataFolders = (folders.isEmpty ? "/usr/local/share:/usr/share" : folders).split(separator: ":").map(String.init)
+    let folders = dataFolders ?? ""
+    self.dataFolders = (folders.isEmpty ? "/usr/local/share:/usr/share" : folders).split(separator: ":")
+      .map(String.init)
   }
 
   /// Starts, stops or moves it; the password file is read again.
@@ -50,7 +51,7 @@ package final class WebServer: @unchecked Sendable {
     if isMoved { stop() }
     guard new.isEnabled else { return }
     opening?.cancel()
-    opening = loop.task { [self] in await open(new, configuration.bluetooth) }
+    opening = Task(executorPreference: loop) { [self] in await open(new, configuration.bluetooth) }
   }
 
   package func stop() {

@@ -100,25 +100,29 @@ final class WebSite: @unchecked Sendable {
       guard request.method == "POST" else { return connection.respond(Self.wrongMethod("POST")) }
       return carryOut(String(request.path.dropFirst(Self.requestPath.count)), request.body, connection)
     }
-    guard let answer = Self.paths[request.path] ?? Self.history(request.path) else {
-      return connection.respond(.error(.notFound))
-    }
+    let isHistory = request.path.hasPrefix(Self.historyPath) && request.path.hasSuffix(".csv")
+    guard isHistory || Self.paths.contains(request.path) else { return connection.respond(.error(.notFound)) }
     guard ["GET", "HEAD"].contains(request.method) else {
       return connection.respond(Self.wrongMethod("GET, HEAD"))
     }
-    answer(self)(request, connection)
+    switch request.path {
+    case "/": page(connection)
+    case "/api/gateway": connection.respond(.json(state.gatewayJSON))
+    case "/api/devices": connection.respond(HTTPResponse(body: .source(devices)))
+    case "/api/events": events(connection)
+    case "/metrics":
+      let metrics = Metrics(state: state, connections: connections.count)
+      connection.respond(HTTPResponse(type: Metrics.type, body: .source(metrics.body)))
+    case "/health": connection.respond(health)
+    case _: connection.respond(history(request))
+    }
   }
 
-  private typealias Answer = (WebSite) -> (HTTPRequest, HTTPConnection) -> Void
   private static let requestPath = "/api/request/"
   private static let historyPath = "/api/history/"
-  private static let paths: [String: Answer] = [
-    "/": page, "/api/gateway": gateway, "/api/devices": devices, "/api/events": events, "/metrics": metrics,
-    "/health": health,
+  private static let paths: Set = [
+    "/", "/api/gateway", "/api/devices", "/api/events", "/metrics", "/health",
   ]
-  private static func history(_ path: String) -> Answer? {
-    path.hasPrefix(historyPath) && path.hasSuffix(".csv") ? history : nil
-  }
 
   private static func wrongMethod(_ allowed: String) -> HTTPResponse {
     .error(.methodNotAllowed, nil, [("Allow", allowed)])
@@ -137,55 +141,42 @@ final class WebSite: @unchecked Sendable {
     }
   }
 
-  private func gateway(_ request: HTTPRequest, _ connection: HTTPConnection) {
-    connection.respond(.json(state.gatewayJSON))
-  }
-
-  private func devices(_ request: HTTPRequest, _ connection: HTTPConnection) {
+  private var devices: Parts {
     let devices = state.sorted
     let parts = devices.enumerated().map { index, device in
       { [state] in Array((index == 0 ? "[" : ",").utf8) + state.json(device).bytes }
     }
-    let end = { Array((devices.isEmpty ? "[]" : "]").utf8) }
-    connection.respond(HTTPResponse(.source(Parts(parts + [end]))))
+    return Parts(parts + [{ Array((devices.isEmpty ? "[]" : "]").utf8) }])
   }
 
-  private func health(_ request: HTTPRequest, _ connection: HTTPConnection) {
+  private var health: HTTPResponse {
     let health = state.host.health
-    connection.respond(
-      .json(
-        health.setting("configuration", to: nil), health["healthy"] == .bool(true) ? .ok : .unavailable))
+    // Its file is nobody's business.
+    return .json(
+      health.setting("configuration", to: nil), health["healthy"] == .bool(true) ? .ok : .unavailable)
   }
 
-  private func metrics(_ request: HTTPRequest, _ connection: HTTPConnection) {
-    connection.respond(
-      HTTPResponse(
-        type: "text/plain; version=0.0.4; charset=utf-8",
-        .source(Metrics(state: state, connections: connections.count).body)))
-  }
-
-  private func history(_ request: HTTPRequest, _ connection: HTTPConnection) {
-    let name = request.path.dropFirst(Self.historyPath.count).dropLast(".csv".count)
-    let hours = request.parameter("hours") ?? "24"
-    guard let device = state.device(String(name)) else {
-      return connection.respond(.error(.notFound, "no device is called \(Excerpt(String(name)))"))
+  private func history(_ request: HTTPRequest) -> HTTPResponse {
+    let name = String(request.path.dropFirst(Self.historyPath.count).dropLast(".csv".count))
+    guard let device = state.device(name) else {
+      return .error(.notFound, "no device is called \(Excerpt(name))")
     }
-    guard let hours = Int(hours), (1...24).contains(hours) else {
-      return connection.respond(.error(.badRequest, "hours must be a number from 1 to 24"))
+    guard let hours = Int(request.parameter("hours") ?? "24"), (1...24).contains(hours) else {
+      return .error(.badRequest, "hours must be a number from 1 to 24")
     }
     var response = HTTPResponse(
-      type: "text/csv; charset=utf-8", .source(HistoryTable.body(device, hours: hours, state)))
+      type: "text/csv; charset=utf-8", body: .source(HistoryTable.body(device, hours: hours, state)))
     response.headers = [("Content-Disposition", #"attachment; filename="\#(name).csv""#)]
-    connection.respond(response)
+    return response
   }
 
-  private func events(_ request: HTTPRequest, _ connection: HTTPConnection) {
+  private func events(_ connection: HTTPConnection) {
     guard let stream = state.addStream() else {
       return connection.respond(.error(.unavailable, "too many pages are open"))
     }
     stream.onReady = { [weak connection] in if connection?.isDrained == true { connection?.pump() } }
     stream.onClose = { [weak connection] in connection?.close() }
-    var response = HTTPResponse(type: "text/event-stream", .source(stream))
+    var response = HTTPResponse(type: "text/event-stream", body: .source(stream))
     // For a proxy: nginx would collect the events.
     response.headers = [("X-Accel-Buffering", "no")]
     connection.respond(response)
@@ -196,7 +187,7 @@ final class WebSite: @unchecked Sendable {
   private static let pageName = "microbit-gateway/page.html"
   private static let longestPage = 1 << 20
 
-  private func page(_ request: HTTPRequest, _ connection: HTTPConnection) {
+  private func page(_ connection: HTTPConnection) {
     let files = dataFolders.map { "\($0)/\(Self.pageName)" }
     // Not kept: it is rarely read, and then most of the time from the kernel's cache.
     loop.task { [log] in
@@ -213,9 +204,9 @@ final class WebSite: @unchecked Sendable {
 
   /// The script and the style of the page may run by a number that nobody can know beforehand.
   private static func page(_ html: [UInt8]) -> HTTPResponse {
-    let nonce = String(UInt64.random(in: .min ... .max), radix: 36) + String(UInt64.random(in: .min ... .max), radix: 36)
+    let nonce = (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
     let text = String(decoding: html, as: UTF8.self).replacing("{{nonce}}", with: nonce)
-    var response = HTTPResponse(type: "text/html; charset=utf-8", .bytes(Array(text.utf8)))
+    var response = HTTPResponse(type: "text/html; charset=utf-8", body: .bytes(Array(text.utf8)))
     response.headers = [
       (
         "Content-Security-Policy",
