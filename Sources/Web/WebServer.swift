@@ -21,7 +21,7 @@ package final class WebServer: @unchecked Sendable {
   private let dataFolders: [String]
   private var configuration: Configuration.HTTP?
   private var opening: Task<Void, Never>?
-  private var site: WebSite?
+  private(set) var site: WebSite?
   /// Called when it listens or not: its address, or why it cannot.
   package var onChange: (_ url: String?, _ problem: Finding?) -> Void = { _, _ in }
 
