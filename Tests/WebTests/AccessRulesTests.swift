@@ -4,7 +4,7 @@ import Testing
 @testable import Web
 
 @Suite struct AccessRulesTests {
-  private static func request(_ method: String = "GET", _ headers: [String: String]) -> HTTPRequest {
+  private static func request(_ headers: [String: String], method: String = "GET") -> HTTPRequest {
     HTTPRequest(
       method: method, path: "/", query: nil, isHTTP11: true,
       headers: headers.map { (name: $0.key, value: $0.value) })
@@ -28,7 +28,7 @@ import Testing
     #expect(Self.status(&rules, Self.request(["host": host])) == (isAllowed ? nil : 421))
   }
 
-  private static let posts: [([String: String], Int?)] = [
+  private static let postHeaders: [([String: String], Int?)] = [
     (["content-type": "application/json"], nil),
     (["content-type": "application/json; charset=utf-8", "origin": "http://localhost"], nil),
     (["content-type": "application/json", "origin": "https://LOCALHOST"], nil),
@@ -43,11 +43,11 @@ import Testing
     ([:], 415),
   ]
 
-  @Test("A POST needs JSON, and a browser's the same origin", arguments: posts)
+  @Test("A POST needs JSON, and a browser's the same origin", arguments: postHeaders)
   func posts(headers: [String: String], status: Int?) {
     var rules = AccessRules(password: nil)
     let all = headers.merging(["host": "localhost"]) { first, _ in first }
-    #expect(Self.status(&rules, Self.request("POST", all)) == status)
+    #expect(Self.status(&rules, Self.request(all, method: "POST")) == status)
   }
 
   @Test(
