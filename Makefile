@@ -1,6 +1,6 @@
 # Thin on purpose: each target calls one script or one SwiftPM command. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint test-bluez test-brokers test-homeassistant test-debian13 deb test-deb bench \
+.PHONY: help demo build test lint test-bluez test-brokers test-homeassistant test-web test-debian13 deb test-deb bench \
   scale soak fuzz sanitize clean
 
 help: ## list these targets
@@ -26,6 +26,9 @@ test-brokers: ## the gateway with another broker: Debian's ejabberd, alone and a
 
 test-homeassistant: ## the gateway together with a real Home Assistant (needs Python 3.13)
 	@scripts/test-homeassistant
+
+test-web: ## the page and the metrics with Debian's Prometheus
+	@scripts/test-web
 
 test-debian13: ## build and test with Debian 13's own Swift, in a root of its own (needs root or sudo)
 	@scripts/test-debian13
