@@ -196,7 +196,8 @@ final class WebSite: @unchecked Sendable {
       }
       guard let page else {
         log.warning("there is no \(files.joined(separator: ", nor "))")
-        return connection.respond(.error(.unavailable, "the page is not installed: install the package again"))
+        return connection.respond(
+          .error(.unavailable, "the page is not installed: install the package again"))
       }
       connection.respond(Self.page(page))
     }

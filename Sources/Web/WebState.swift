@@ -107,7 +107,9 @@ final class WebState: FrontEnd, @unchecked Sendable {
     changed()
   }
 
-  func forget(_ state: PropertyState) { for series in state.series where series >= 0 { history.remove(series) } }
+  func forget(_ state: PropertyState) {
+    for series in state.series where series >= 0 { history.remove(series) }
+  }
 
   func engineChanged() {}
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {}

@@ -10,7 +10,8 @@ import Testing
 
   private static func plan(_ port: ReservedPort, _ more: String = "") -> Plan {
     Plan(
-      devices: 2, entries: #"{"match":{"name_prefix":"BBC micro:bit"},"properties":["temperature","period"]}"#,
+      devices: 2,
+      entries: #"{"match":{"name_prefix":"BBC micro:bit"},"properties":["temperature","period"]}"#,
       more: http(port, more))
   }
 
@@ -46,7 +47,7 @@ import Testing
       }
       try await fixture.message("\(id)/period", "70")
       let mark = try fixture.observer.mark
-      try fixture.observer.publish("microbit/\(id)/period/set", "80")
+      try await fixture.observer.publish("microbit/\(id)/period/set", "80")
       try await Self.line(client) { $0.contains(#""status":"applied","requested":80,"actual":80"#) }
       try await fixture.message("\(id)/period", "80", after: mark)
       #expect(
@@ -88,11 +89,12 @@ import Testing
     try await withFixture(plan) { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
+      let mark = try fixture.observer.mark
       await #expect(throws: Failure.self) { try await HTTPReply("GET /health", port: port.number) }
       func reload(_ http: String) async throws {
         let text = fixture.configuration(fixture.plan.entries).replacing(fixture.plan.more, with: http)
         try fixture.folder.write(text, to: "config.json")
-        #expect(try await fixture.request("reload")["restart_required"] == .array([]))
+        #expect(try await fixture.perform("reload")["restart_required"] == .array([]))
       }
       try await reload(Self.http(port))
       try await fixture.logged("the page is served")
@@ -108,7 +110,7 @@ import Testing
       await #expect(throws: Failure.self) { try await HTTPReply("GET /health", port: port.number) }
       try await reload(fixture.plan.more)
       await #expect(throws: Failure.self) { try await HTTPReply("GET /health", port: other.number) }
-      #expect(try fixture.stayedOnline(id))
+      #expect(try fixture.stayedOnline(id, after: mark))
     }
   }
 }

@@ -38,7 +38,8 @@ final class SiteUnderTest: PageHost, Sendable {
       configuration, gateway: GatewayID(hostName: "here"), state: .inMemory(), loop: loop)
     await engine.start()
     let server = WebServer(
-      requests, engine, host: self, gateway: GatewayID(hostName: "here"), dataFolders: folder.path, loop: loop)
+      requests, engine, host: self, gateway: GatewayID(hostName: "here"), dataFolders: folder.path, loop: loop
+    )
     let listens = Waiter<Void>()
     try await onLoop { [self, configuration] in
       server.onChange = { [weak self] url, problem in

@@ -119,7 +119,9 @@ private let python = "/usr/bin/python3"
     let known = String(decoding: try shipped("docs/http.md"), as: UTF8.self)
     var count = 0
     for file in ["deploy/grafana/prometheus.json", "deploy/prometheus/microbit-gateway.rules.yml"] {
-      for match in String(decoding: try shipped(file), as: UTF8.self).matches(of: #/(microbit_gateway_[a-z_]+)/#) {
+      for match in String(decoding: try shipped(file), as: UTF8.self).matches(
+        of: #/(microbit_gateway_[a-z_]+)/#)
+      {
         count += 1
         #expect(known.contains("`\(match.output.1)"), "\(file): \(match.output.1)")
       }
