@@ -14,16 +14,17 @@ private let map: TopicMap = {
   return TopicMap(base: "microbit", gateway: gateway)
 }()
 private let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
+private let kitchen = DeviceID(address)
 
 /// A property, and a payload on its `…/set`.
 @Sendable func checkCommand(_ bytes: [UInt8]) {
   var input = Input(bytes)
   let property = input.choice(properties)
   let payload = input.remainder()
-  let transaction = CommandPayload.transaction(in: payload)
+  let transaction = Command.transaction(in: payload)
   do throws(Rejection) {
-    let command = try CommandPayload(payload, property.codec)
-    if let used = command.transaction { expect(used == transaction, "two transactions") }
+    let command = try Command(payload, kitchen, property.name, property.codec, from: Sender(nil))
+    if let used = Sender(command.sender).transaction { expect(used == transaction, "two transactions") }
     checkSet(property, command.value)
     expect(isWritten(command.value), "\(command.value) is not stored")
   } catch {
@@ -49,7 +50,8 @@ private func check(_ verb: String, _ payload: [UInt8]) {
     case .setProperty(let name, _, let value, _):
       if let property = properties.first(where: { $0.name == name }) { checkSet(property, value) }
     case .devices, .health, .reload, .scan, .removeDevice, .reconnectDevice, .renameDevice, .pairDevice,
-      .unpairDevice, .inspectDevice, .getProperty, .adapterState, .sequence, .resetAdapter, .setLogLevel, .removeValue:
+      .unpairDevice, .inspectDevice, .getProperty, .adapterState, .sequence, .resetAdapter, .setLogLevel,
+      .removeValue:
       break
     }
   } catch {
@@ -154,7 +156,7 @@ private func commands(of id: DeviceID) -> [TopicFilter] { map.topics(of: id, .mi
     _ = machine.settle(here, isOnlyGateway: false)
     expect(machine.received(notice, here, isOwnerOnline: true).count < 10, "too many actions")
     _ = machine.availabilityChanged(here)
-    expect(since == nil || !machine.isElsewhere, "online here, and elsewhere")
+    expect(since == nil || !machine.isOwnedByOther, "online here, and elsewhere")
   }
 }
 
