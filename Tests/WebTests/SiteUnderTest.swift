@@ -123,7 +123,7 @@ extension DeviceManager {
     guard let device = registry.byAddress[address],
       let property = device.description.profile.index(ofPropertyNamed: name)
     else { return }
-    for value in values { device.handle(.reading(value, property: property)) }
+    for value in values { device.received(value, of: property) }
   }
 
   fileprivate func observers(of address: BluetoothAddress) -> Int {
