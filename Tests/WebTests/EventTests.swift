@@ -66,7 +66,8 @@ import Testing
     #expect(write["write"]?["status"] == "pending" && write["write"]?["requested"] == .integer(2000))
     #expect(write["desired"] == .integer(2000))
     #expect(
-      try await site.post("property/set", #"{"id":"kitchen","property":"period","value":3000}"#).status == 200)
+      try await site.post("property/set", #"{"id":"kitchen","property":"period","value":3000}"#).status == 200
+    )
     #expect(try await events.next("write")["write"]?["requested"] == .integer(3000))
     let metrics = try await site.get("/metrics").body
     #expect(
