@@ -122,7 +122,8 @@ extension PropertyState.Write {
 extension Property {
   /// A name for people.
   var title: String {
-    homeAssistant.first?.name ?? name.prefix(1).uppercased() + name.dropFirst().replacing("_", with: " ")
+    homeAssistant.first?.name
+      ?? name.prefix(1).uppercased() + name.dropFirst().map { $0 == "_" ? " " : String($0) }.joined()
   }
 
   /// What does not change.
