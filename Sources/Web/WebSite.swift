@@ -206,7 +206,8 @@ final class WebSite: @unchecked Sendable {
   /// The script and the style of the page may run by a number that nobody can know beforehand.
   private static func page(_ html: [UInt8]) -> HTTPResponse {
     let nonce = (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
-    var response = HTTPResponse(type: "text/html; charset=utf-8", body: .bytes(filled(html, Array(nonce.utf8))))
+    var response = HTTPResponse(
+      type: "text/html; charset=utf-8", body: .bytes(filled(html, Array(nonce.utf8))))
     response.headers = [
       (
         "Content-Security-Policy",
