@@ -160,7 +160,9 @@ final class WebState: FrontEnd, @unchecked Sendable {
     return device.json(host.listing(of: fresh), owner: host.otherOwner(of: fresh))
   }
 
-  var gatewayJSON: JSONValue {
+  func gatewayJSON() -> JSONValue {
+    // What is shown is noted, however short it was.
+    noteGateway()
     let (info, health) = (host.info, host.health)
     let used = devices.values.count { device in
       switch device.device.session {
@@ -211,7 +213,7 @@ final class WebState: FrontEnd, @unchecked Sendable {
   func tick() {
     guard streamSet != 0 else { return }
     seconds += 1
-    let gateway = gatewayJSON
+    let gateway = gatewayJSON()
     let compared = gateway.setting("uptime", to: nil).bytes
     if compared != sentGateway {
       sentGateway = compared

@@ -70,6 +70,7 @@ import Testing
       let id = try await fixture.id()
       try await fixture.online(id)
       let client = try await Self.events(port)
+      try await Self.line(client) { $0.contains(#""connected":true,"connected_since""#) }
       try await fixture.killBroker()
       let gateway = try await Self.line(client) { $0.contains("no connection to the broker") }
       #expect(gateway.contains(#""connected":false"#) && gateway.contains(#""healthy":false"#))
