@@ -7,6 +7,7 @@ import MQTT
 @testable import Devices
 @testable import HomeAssistant
 @testable import JSON
+@testable import Web
 
 private let map: TopicMap = {
   guard let gateway = GatewayID("attic") else { fatalError("no gateway") }
@@ -74,6 +75,38 @@ private func check(_ verb: String, _ payload: [UInt8]) {
   } catch {
     expectVisible(error.reason)
   }
+}
+
+/// What a client of the page sends, in pieces of one size.
+@Sendable func checkHTTP(_ bytes: [UInt8]) {
+  var input = Input(bytes)
+  let size = Int(input.byte()) + 1
+  let received = input.remainder()
+  var (whole, pieces) = (HTTPParser(), HTTPParser())
+  whole.append(received)
+  let outputs = requests(&whole)
+  var others: [HTTPParser.Output] = []
+  for start in stride(from: 0, to: received.count, by: size) {
+    pieces.append(received[start..<min(start + size, received.count)])
+    others += requests(&pieces)
+  }
+  expect(outputs == others, "\(outputs) in one piece, \(others) in several")
+  var rules = AccessRules(password: Array("secret".utf8))
+  for case .request(let request) in outputs {
+    _ = rules.refusal(request, from: [], at: .now)
+    _ = AccessRules.isLocal(request.header("host") ?? "")
+    expect(request.body.count <= HTTPParser.longestBody, "a long body")
+    expect(request.path.hasPrefix("/") && request.path.utf8.allSatisfy { (0x21...0x7E).contains($0) }, "a path")
+    for (_, value) in request.headers { expect(!value.utf8.contains { $0 == 0x0A || $0 == 0x0D }, "a line") }
+    _ = request.parameter("hours")
+  }
+}
+
+/// Those that are complete, without what depends on when the body arrives.
+private func requests(_ parser: inout HTTPParser) -> [HTTPParser.Output] {
+  var outputs: [HTTPParser.Output] = []
+  while let output = parser.next() { if output != .expectsContinue { outputs.append(output) } }
+  return outputs
 }
 
 /// A topic of a received message.

@@ -1,6 +1,7 @@
 import Configuration
 import Devices
 import EventLoop
+import Findings
 import GATT
 import JSON
 import Log
@@ -33,6 +34,10 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package var onFleetConfiguration: (_ payload: [UInt8]) -> Void = { _ in }
   /// Whether they are subscribed to.
   private var takesFleetConfiguration: Bool
+  /// Where the page for a browser is served; nil: it is not.
+  package var page: String?
+  /// Why it is not served, though it should be.
+  package var pageFinding: Finding?
 
   /// - Parameters:
   ///   - spool: the file for undelivered readings; nil: they are kept in memory.

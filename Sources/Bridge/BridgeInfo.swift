@@ -45,8 +45,10 @@ struct BridgeInfo: Sendable {
     return (run, started)
   }
 
-  var payload: [UInt8] {
-    let json: JSONValue = [
+  var payload: [UInt8] { json.bytes }
+
+  var json: JSONValue {
+    [
       "version": .string(version),
       "started": .string(started.description),
       "run": .string(run.description),
@@ -68,7 +70,6 @@ struct BridgeInfo: Sendable {
       ],
       "fleet": fleet?.json,
     ]
-    return json.bytes
   }
 }
 

@@ -25,6 +25,8 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var session = SessionState.absent
   /// Why it is not connected, as far as is known; nil once it is.
   package internal(set) var lastError: String?
+  /// Whether a request to pair may mend that.
+  package internal(set) var wantsPairing = false
   /// Whether it has a link and sends readings; if it is connected on demand or in turns: whether none is overdue.
   package internal(set) var isOnline = false
   /// Whether it has no permanent link.
@@ -65,6 +67,14 @@ package struct DeviceDescription: Sendable, Equatable {
 
   /// Whether it may have the property, as far as is known.
   package func mayOffer(_ property: String) -> Bool { offered?.contains(property) ?? true }
+
+  /// Whether nothing differs but what is desired, and the signal strength.
+  package func isSame(butForDesiredAsIn other: DeviceDescription) -> Bool {
+    var changed = self
+    (changed.desired, changed.configured) = (other.desired, other.configured)
+    (changed.revision, changed.rssi) = (other.revision, other.rssi)
+    return changed == other
+  }
 
   var hasInformation: Bool { model != nil || firmware != nil || serial != nil }
 
