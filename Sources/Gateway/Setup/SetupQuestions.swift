@@ -87,7 +87,7 @@ extension SetupQuestion {
           lines: [
             "", "Where is the MQTT broker? It is the program (for example Mosquitto) through",
             "which gateway, Home Assistant and scripts exchange messages. localhost is this",
-            "computer; with Home Assistant's Mosquitto add-on it is that computer, for",
+            "computer; with Home Assistant's app Mosquitto broker it is that computer, for",
             "example homeassistant.local.",
           ], preset: answers.mqtt["host"]?.text, option: "--broker"
         ) {
