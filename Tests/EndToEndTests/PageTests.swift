@@ -25,8 +25,9 @@ import Testing
 
   @discardableResult
   private static func line(_ client: LineClient, _ isIt: (String) -> Bool) async throws -> String {
-    while let line = try await client.line() { if isIt(line) { return line } }
-    throw Failure("the events have ended")
+    let deadline = ContinuousClock.now + Fixture.patience
+    while ContinuousClock.now < deadline, let line = try await client.line() { if isIt(line) { return line } }
+    throw Failure("the events have ended, or have not what is awaited")
   }
 
   @Test("Values arrive live; a period that is set is confirmed for the page as well as by MQTT")
