@@ -176,6 +176,7 @@ final class WebState: FrontEnd, @unchecked Sendable {
       "problems": health["problems"], "findings": health["findings"], "adapters": info["adapters"],
       "links": ["used": .integer(used), "most": .integer(links)], "broker": info["broker"],
       "spool": info["spool"], "devices": info["devices"], "counters": info["counters"],
+      "permit_join": info["permit_join"], "fleet": info["fleet"],
       "events": .array(events),
     ]
   }
