@@ -176,6 +176,8 @@ final class WebState: FrontEnd, @unchecked Sendable {
       "problems": health["problems"], "findings": health["findings"], "adapters": info["adapters"],
       "links": ["used": .integer(used), "most": .integer(links)], "broker": info["broker"],
       "spool": info["spool"], "devices": info["devices"], "counters": info["counters"],
+      "permit_join": info["permit_join"], "permit_join_end": info["permit_join_end"],
+      "permit_join_device": info["permit_join_device"], "fleet": info["fleet"],
       "events": .array(events),
     ]
   }
