@@ -1,6 +1,7 @@
 import Configuration
 import Devices
 import EventLoop
+import Findings
 import GATT
 import JSON
 import Log
@@ -29,6 +30,10 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   private var receiveMaximum = 0
   /// The file that the configuration was read from, and the digest of its content.
   package var configurationFile: (path: String, digest: String)?
+  /// Where the page for a browser is served; nil: it is not.
+  package var page: String?
+  /// Why it is not served, though it should be.
+  package var pageFinding: Finding?
 
   /// - Parameters:
   ///   - spool: the file for undelivered readings; nil: they are kept in memory.

@@ -42,8 +42,10 @@ struct BridgeInfo: Sendable {
     return (run, started)
   }
 
-  var payload: [UInt8] {
-    let json: JSONValue = [
+  var payload: [UInt8] { json.bytes }
+
+  var json: JSONValue {
+    [
       "version": .string(version),
       "started": .string(started.description),
       "run": .string(run.description),
@@ -61,7 +63,6 @@ struct BridgeInfo: Sendable {
         "oldest": spool.oldest.map { .string($0.description) }, "lost": .integer(Int(clamping: spool.lost)),
       ],
     ]
-    return json.bytes
   }
 }
 

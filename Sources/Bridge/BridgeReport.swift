@@ -106,13 +106,14 @@ package final class BridgeReport: @unchecked Sendable {
   private func publishInfo() {
     infoTimer?.cancel()
     infoTimer = nil
-    let (known, online) = context.engine.assumeIsolated { ($0.deviceCount, $0.onlineCount) }
-    context.publishState(context.topics.bridgeInfo, info(known, online).payload)
+    let info = info
+    context.publishState(context.topics.bridgeInfo, info.payload)
     let link = broker.connectedSince == nil ? "not connected" : "connected"
-    onPublished("\(online) of \(known) devices online, broker \(link)")
+    onPublished("\(info.online) of \(info.known) devices online, broker \(link)")
   }
 
-  private func info(_ known: Int, _ online: Int) -> BridgeInfo {
+  var info: BridgeInfo {
+    let (known, online) = context.engine.assumeIsolated { ($0.deviceCount, $0.onlineCount) }
     var info = BridgeInfo(
       version: Version.current, started: context.started, run: context.run, broker: broker,
       spool: bridge.spool.status)

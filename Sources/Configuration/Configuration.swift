@@ -13,6 +13,8 @@ package struct Configuration: Sendable, Equatable {
   package var spool = Spool()
   /// The object `home_assistant`.
   package var homeAssistant = HomeAssistant()
+  /// The object `http`.
+  package var http = HTTP()
   /// Each peripheral uses the first entry that matches; one without an entry is ignored.
   package var devices = [Device()]
   /// The profiles that entries may name beside the built-in ones, by their names, each once: those of
@@ -174,6 +176,29 @@ extension Configuration {
     package var discovery = true
     /// The first levels of the discovery topics.
     package var prefix = "homeassistant"
+
+    /// The defaults.
+    package init() {}
+  }
+
+  /// The page in the browser, and what else is served over HTTP.
+  package struct HTTP: Sendable, Equatable {
+    /// Whether it is served.
+    package var isEnabled = false
+    /// The IP address at which the gateway listens.
+    package var address = "127.0.0.1"
+    /// The TCP port, 1…65535.
+    package var port = 8484
+    /// The file whose first line is the password; nil: none is asked for.
+    package var passwordFile: String?
+
+    /// Whether only programs on this machine can connect.
+    package var isLocal: Bool { address.hasPrefix("127.") || address == "::1" }
+    /// Where a browser on this machine finds it.
+    package var url: String {
+      let host = ["0.0.0.0", "::"].contains(address) ? "127.0.0.1" : address
+      return "http://\(host.contains(":") ? "[\(host)]" : host):\(port)/"
+    }
 
     /// The defaults.
     package init() {}

@@ -10,6 +10,7 @@ extension Configuration: ConfigurationSection {
     ConfigurationKey("mqtt", \.mqtt, .section),
     ConfigurationKey("spool", \.spool, .section),
     ConfigurationKey("home_assistant", \.homeAssistant, .section),
+    ConfigurationKey("http", \.http, .section),
     ConfigurationKey("devices", \.devices, .list(of: .section, check: Device.duplicates)),
     ConfigurationKey("profiles", \.profiles, .profiles),
     ConfigurationKey("profiles_directory", \.profilesDirectory, .optional(.text(longest: 4096))),
@@ -113,6 +114,24 @@ extension Configuration.HomeAssistant: ConfigurationSection {
     ConfigurationKey("discovery", \.discovery, .bool),
     ConfigurationKey("prefix", \.prefix, .topic),
   ]
+}
+
+extension Configuration.HTTP: ConfigurationSection {
+  package static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey("enabled", \.isEnabled, .bool),
+    ConfigurationKey("address", \.address, .ipAddress),
+    ConfigurationKey("port", \.port, .integer(1...65535)),
+    ConfigurationKey("password_file", \.passwordFile, .optional(.text(longest: 4096))),
+  ]
+
+  package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    guard !isLocal, passwordFile == nil else { return [] }
+    return [
+      path.key("address").error(
+        "others could control the micro:bits without a password",
+        hint: "add password_file, the name of a file whose first line is the password; or leave this out")
+    ]
+  }
 }
 
 extension Configuration.Device: ConfigurationSection {

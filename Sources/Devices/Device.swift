@@ -117,6 +117,8 @@ final class Device: @unchecked Sendable {
   func report(_ change: DeviceChange) {
     description.session = state
     description.lastError = session.machine.lastError?.text(description.profile)
+    description.wantsPairing =
+      settings.pairing != .never && session.machine.lastError?.wantsPairing == true
     for (observer, _) in observers { observer.changed(change, description) }
   }
 

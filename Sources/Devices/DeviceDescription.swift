@@ -20,6 +20,8 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var session = SessionState.absent
   /// Why it is not connected, as far as is known; nil once it is.
   package internal(set) var lastError: String?
+  /// Whether a request to pair may mend that.
+  package internal(set) var wantsPairing = false
   /// Whether it has a link and sends readings; if it is connected on demand or in turns: whether none is overdue.
   package internal(set) var isOnline = false
   /// Whether it has no permanent link.

@@ -159,6 +159,11 @@ package actor DeviceManager {
 
   package func device(_ id: DeviceID) -> DeviceDescription? { registry.byID[id]?.description }
 
+  /// The values of the device's properties in this run, in the order of its profile.
+  package func lastValues(of address: BluetoothAddress) -> [Value?] {
+    registry.byAddress[address]?.channels.map(\.value) ?? []
+  }
+
   /// Whether the device is known by more than an advertised name: an entry has its address, or it was
   /// connected before, or a request was about it.
   package func isKnownByAddress(_ address: BluetoothAddress) -> Bool {

@@ -3,9 +3,11 @@ import Configuration
 import Control
 import Devices
 import EventLoop
+import Glibc
 import HomeAssistant
 import Log
 import Store
+import Web
 
 /// The gateway: builds its parts, starts and ends them in order, reloads the configuration.
 actor Gateway {
@@ -22,6 +24,7 @@ actor Gateway {
   private let bridge: Bridge
   private let homeAssistant: HomeAssistantDiscovery
   private let control: ControlServer
+  private let web: WebServer
   private let serviceManager: ServiceManager
   private let stopping = Waiter<Void>()
 
@@ -47,7 +50,14 @@ actor Gateway {
     bridge.add(homeAssistant)
     bridge.configurationFile = (file.path.absolutePath, file.digest)
     control = ControlServer(bridge.requests, engine, loop: loop)
-    bridge.report.onPublished = { [serviceManager] in serviceManager.status($0) }
+    web = WebServer(
+      bridge.requests, engine, host: bridge, gateway: id,
+      dataFolders: getenv("XDG_DATA_DIRS").map { String(cString: $0) }, loop: loop)
+    bridge.report.onPublished = { [serviceManager, web] in
+      serviceManager.status($0)
+      web.gatewayChanged()
+    }
+    web.onChange = { [unowned bridge] in (bridge.page, bridge.pageFinding) = ($0, $1) }
     reloader.gateway = self
   }
 
@@ -70,6 +80,7 @@ actor Gateway {
     homeAssistant.start()
     await engine.add(bridge)
     await engine.start()
+    web.configure(configuration)
     let listening = Task(executorPreference: loop) { await self.listen() }
     // Cancelled, but not awaited: a bus may not answer.
     let running = Task(executorPreference: loop) { [engine] in await engine.run() }
@@ -113,6 +124,7 @@ actor Gateway {
   private func shutDown() async {
     log.info("stopping")
     control.stop()
+    web.stop()
     let deadline = Moment.now + .seconds(3)
     await engine.unsubscribe(within: .milliseconds(500))
     await engine.endSessions()
@@ -153,6 +165,7 @@ actor Gateway {
     bridge.configurationFile = (file.path.absolutePath, file.digest)
     engine.assumeIsolated { $0.configure(plan.configuration) }
     homeAssistant.configure(plan.configuration)
+    web.configure(plan.configuration)
     if plan.waiting.isEmpty {
       log.notice("configuration reloaded", ["configuration": file.path])
     } else {

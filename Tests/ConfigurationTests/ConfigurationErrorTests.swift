@@ -27,8 +27,8 @@ private let oneOf =
     ),
     (
       #"{"nope":1}"#,
-      "nope: unknown key (known keys: $schema, gateway, bluetooth, mqtt, spool, home_assistant, devices, profiles, "
-        + "profiles_directory)"
+      "nope: unknown key (known keys: $schema, gateway, bluetooth, mqtt, spool, home_assistant, http, devices, "
+        + "profiles, profiles_directory)"
     ),
     (#"{"gateway":{"a b":1}}"#, #"gateway."a b": unknown key (known keys: id, area)"#),
     (#"{"gateway":{"":1}}"#, #"gateway."": unknown key (did you mean id?)"#),
@@ -54,6 +54,16 @@ private let oneOf =
     (
       #"{"mqtt":{"protocol":5}}"#,
       #"mqtt.protocol: expected "5" or "3.1.1", found a number (write it in quotes)"#
+    ),
+    (
+      #"{"http":{"address":"localhost"}}"#,
+      #"http.address: "localhost" is not an IP address "#
+        + "(127.0.0.1 for this machine alone, 0.0.0.0 for all networks; the port goes to http.port)"
+    ),
+    (
+      #"{"http":{"address":"0.0.0.0"}}"#,
+      "http.address: others could control the micro:bits without a password "
+        + "(add password_file, the name of a file whose first line is the password; or leave this out)"
     ),
     (
       #"{"mqtt":{"hosts":["one","a:b"]}}"#,
