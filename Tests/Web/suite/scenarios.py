@@ -1,0 +1,452 @@
+"""What the page has to do. A scenario is a function with a classroom."""
+
+import functools
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+
+from browser import MOMENT
+from classroom import SERVICES, Classroom
+from journal import expect
+
+all = {}
+figures = []
+"""What was measured, to be printed."""
+
+CONNECT = 15
+LED, LED_TEXT, BUTTON_A = (
+    f"e95d{n}-251d-470a-a062-fa1922dfa9a8" for n in ("7b77", "93ee", "da90")
+)
+
+
+def scenario(*options, **keys):
+    """Options of the simulator; `devices` and `configuration` of the classroom."""
+
+    def add(function):
+        function.room = functools.partial(_room, options=options, keys=keys)
+        all[function.__name__] = function
+        return function
+
+    return add
+
+
+def _room(folder, programs, options, keys):
+    return Classroom(folder, programs, *(options or ("--services", SERVICES)), **keys)
+
+
+def online(page, *names):
+    for name in names or ("Window", "Door", "Garden"):
+        page.until(f"state('{name}').includes('connected') && /\\d/.test(value('{name}'))", CONNECT)
+
+
+# What is shown
+
+
+@scenario()
+def shows_values(room):
+    page = room.page()
+    online(page)
+    expect(page.run("value('Window')").endswith("°C"), "the value has no unit")
+    expect(page.run("$('.top .quiet', tile('Window')).textContent") == "Kitchen", "the area is not shown")
+    expect(page.run("$('h1').textContent") == "Classroom", "the gateway's area is not the heading")
+    page.until("$('.spark path', tile('Window')).getAttribute('d')?.includes('L')")
+    page.until("tile('Window').innerText.includes('lies flat') || tile('Window').innerText.includes('tilted')")
+    room.microbits.ask("value", 0, characteristic=BUTTON_A, hex="01")
+    page.until("/Button A\\s+pressed/.test(tile('Window').innerText) && $('.press.down', tile('Window'))")
+    room.microbits.ask("value", 0, characteristic=BUTTON_A, hex="00")
+    page.until("/Button A\\s+released/.test(tile('Window').innerText) && !$('.press.down', tile('Window'))")
+
+
+@scenario("--services", "temperature", "--period", "500")
+def blinks_and_is_quick(room):
+    page = room.page()
+    online(page)
+    page.run(
+        """(() => {
+          window.blinks = 0;
+          window.shown = [];
+          new MutationObserver((all) => all.forEach((m) => { if (!m.oldValue?.includes('lit') && m.target.classList.contains('lit')) window.blinks += 1; }))
+            .observe($('.mark', tile('Window')), { attributes: true, attributeFilter: ['class'], attributeOldValue: true });
+          new MutationObserver(() => window.shown.push([parseFloat(value('Window')), Date.now()]))
+            .observe($('.hero .value', tile('Window')), { subtree: true, childList: true, characterData: true });
+        })()"""
+    )
+    count = property_of(room, "window", "temperature")["count"]
+    delays = []
+    for temperature in range(30, 50):
+        mark = page.run("window.shown.length")
+        room.microbits.ask("temp", 0, v=temperature)
+        moment = page.until(f"window.shown.slice({mark}).find(([value]) => value === {temperature})?.[1]")
+        arrived = page.run(
+            "fetch('api/devices').then((a) => a.json()).then((all) => Date.parse(all.find((d) => d.id === 'window')"
+            ".properties.find((p) => p.name === 'temperature').time))"
+        )
+        # Since then another one with the same value may have arrived.
+        delays.append((moment - arrived) % 500)
+    figures.append(f"from the notification to the page: median {statistics.median(delays):.0f} ms, most {max(delays):.0f} ms")
+    expect(max(delays) < 200, f"a value was shown only after {max(delays)} ms")
+    arrived = property_of(room, "window", "temperature")["count"] - count
+    page.until(f"window.blinks >= {arrived}")
+    blinks = page.run("window.blinks")
+    figures.append(f"{arrived} notifications, {blinks} blinks")
+    expect(blinks <= arrived + 2, f"it blinked {blinks} times for {arrived} notifications")
+
+
+def property_of(room, id, name):
+    return next(p for p in room.device(id)["properties"] if p["name"] == name)
+
+
+@scenario()
+def chart_and_history(room):
+    page = room.page("#m/window")
+    page.until("$('.plot path', card('Temperature'))?.getAttribute('d').length > 8", CONNECT)
+    expect(page.run("named('Download as CSV').getAttribute('href')") == "api/history/window.csv", "no CSV")
+    expect("temperature (°C)" in page.run("fetch('api/history/window.csv').then((a) => a.text())"), "the CSV has no values")
+    page.run("$('.plot svg', card('Temperature')).focus()")
+    for _ in range(2):
+        page.key("ArrowLeft")
+    page.until("/^\\d\\d:\\d\\d: -?\\d+ °C/.test($('.plot svg', card('Temperature')).getAttribute('aria-valuetext'))")
+    page.until("$$('.plot path', card('Acceleration')).length === 3")
+
+
+@scenario()
+def gateway_page(room):
+    page = room.page("#gateway")
+    page.until("card('Broker').innerText.includes('connected to 127.0.0.1') && card('Bluetooth adapters').innerText.includes('hci0')")
+    page.until("/3 of 3 connected/.test(card('Gateway').innerText)", CONNECT)
+    page.until("card('Recent events').innerText.includes('Window')")
+
+
+# What can be done
+
+
+@scenario("--services", "temperature", "--minimum-period", "800")
+def period(room):
+    page = room.page()
+    online(page)
+    page.until("named('every 1 s', tile('Window')).getAttribute('aria-pressed') === 'true'")
+    page.click("named('every 3 s', tile('Window'))")
+    page.until("named('every 3 s', tile('Window')).getAttribute('aria-pressed') === 'true'")
+    expect(room.microbits.period(0) == 3000, "the micro:bit has not got the period")
+    expect(page.run("$$('.choice [aria-pressed=true]', tile('Window')).length") == 1, "two are marked")
+    page.until("$('[role=status]').textContent === 'Period: 3 s confirmed'")
+    page.type("$('.choice input', tile('Window'))", "2.5")
+    page.key("Enter")
+    page.until("!$('.choice [aria-pressed=true]', tile('Window'))")
+    expect(room.microbits.period(0) == 2500, "the micro:bit has not got the other period")
+    page.type("$('.choice input', tile('Window'))", "0.5")
+    page.key("Enter")
+    page.until("tile('Window').innerText.includes('It keeps 800 ms instead of 500 ms.')")
+    page.until("document.activeElement.blur() || $('.choice input', tile('Window')).value === '0.8'")
+    # One that waits, and one that fails.
+    room.microbits.ask("vanish", 1)
+    page.until("!state('Door').includes('connected')")
+    page.click("named('every 4 s', tile('Door'))")
+    page.until("tile('Door').innerText.includes('4 s will be set as soon as it is connected.')")
+    expect(page.run("named('every 4 s', tile('Door')).getAttribute('aria-busy')") == "true", "it is not marked")
+    room.microbits.ask("return", 1)
+    page.until("named('every 4 s', tile('Door')).getAttribute('aria-pressed') === 'true'", CONNECT)
+    page.close()
+
+
+@scenario()
+def connect_cancel_disconnect(room):
+    page = room.page()
+    online(page)
+    page.click("named('Disconnect', tile('Window'))")
+    page.until("state('Window') === 'disconnected'")
+    room.microbits.ask("vanish", 0)
+    page.click("named('Connect', tile('Window'))")
+    page.until("named('Cancel', tile('Window'))")
+    page.click("named('Cancel', tile('Window'))")
+    page.until("state('Window') === 'disconnected' && named('Connect', tile('Window'))")
+    room.microbits.ask("return", 0)
+    page.click("named('Connect', tile('Window'))")
+    online(page, "Window")
+    page.until("$('.bar p').textContent === '3 of 3 connected'")
+
+
+@scenario()
+def leds_and_texts(room):
+    page = room.page("#m/window")
+    page.until("card('LED matrix') && !named('row 3, column 3', card('LED matrix')).disabled", CONNECT)
+    page.click("named('All off', card('LED matrix'))")
+    page.until("$$('.led .on').length === 0 && !$('.led .draft')")
+    page.click("named('row 3, column 3', card('LED matrix'))")
+    page.until("named('row 3, column 3').getAttribute('aria-pressed') === 'true' && !$('.led .draft')")
+    expect(room.writes(0, LED)[-1] == "0000040000", f"the micro:bit got {room.writes(0, LED)}")
+    page.key("ArrowDown")
+    page.key("Enter")
+    page.until("named('row 4, column 3').getAttribute('aria-pressed') === 'true' && !$('.led .draft')")
+    page.type("$('input', card('LED text'))", "Hello")
+    page.key("Enter")
+    page.until("card('LED text').innerText.includes('Sent at')")
+    expect(bytes.fromhex(room.writes(0, LED_TEXT)[-1]) == b"Hello", "the micro:bit has not got the text")
+
+
+@scenario()
+def name_area_and_id(room):
+    page = room.page("#m/window")
+    page.until("card('Name and place')", CONNECT)
+    page.type("$('[name=name]')", "<b>Sill</b> & \"x\"")
+    page.type("$('[name=area]')", "Hall")
+    page.click("named('Save')")
+    page.until("$('.head h2').textContent === '<b>Sill</b> & \"x\"' && $('.head .quiet').textContent === 'Hall'")
+    expect(not page.run("$('.head b')"), "a name was taken as HTML")
+    page.type("$('[name=id]')", "sill")
+    page.click("named('Save')")
+    page.until("location.hash === '#m/sill' && $('.head h2')?.textContent.includes('Sill')")
+    page.go("")
+    page.until("$$('.tile h2').map((el) => el.textContent).join() === 'Garden,Door,<b>Sill</b> & \"x\"' || $$('.tile').length === 3")
+
+
+@scenario()
+def remove_scan_and_add(room):
+    page = room.page()
+    online(page)
+    page.click("$('a', tile('Window'))")
+    page.click("named('Remove', card('Name and place'))")
+    page.click("named('Remove', $('dialog'))")
+    page.until("location.hash === '' && $$('.tile').length === 2 && !tile('Window')")
+    page.click("named('Add a micro:bit')")
+    page.click("named('Add: ', $('dialog'))")
+    page.type("named('Name', $('dialog'))", "Attic")
+    page.key("Enter")
+    page.until("$('dialog').innerText.includes('Attic is added.')")
+    page.click("named('Close', $('dialog'))")
+    online(page, "Attic")
+
+
+@scenario("--pairing", "passkey", "--services", "temperature")
+def pairs_with_passkey(room):
+    page = room.page("#m/window")
+    page.click("named('Pair')")
+    page.until("$('dialog input')", CONNECT)
+    page.type("$('dialog input')", "100000")
+    page.key("Enter")
+    page.until("$('.head .quiet').textContent.includes('paired') && /\\d °C/.test(card('Temperature').innerText)", CONNECT)
+
+
+@scenario()
+def full_screen(room):
+    page = room.page(width=1920, height=1080)
+    online(page)
+    page.click("named('Full screen')")
+    page.until("document.fullscreenElement && $('.show')")
+    inside = "$$('.tile').every((el) => el.getBoundingClientRect().bottom <= innerHeight && el.scrollWidth <= el.clientWidth)"
+    expect(page.run(inside), "the tiles do not fit")
+    page.click("named('Leave full screen')")
+    page.until("!document.fullscreenElement && !$('.show')")
+
+
+# Faults
+
+
+@scenario()
+def gateway_restarts(room):
+    page = room.page()
+    online(page)
+    room.gateway.end(signal.SIGKILL)
+    page.until("!$('.strip.bad').hidden && $('.strip.bad').innerText.includes('No connection to the gateway')")
+    room.start_gateway()
+    page.until("$('.strip.bad').hidden", CONNECT)
+    online(page)
+    page.until("$('[role=status]').textContent === 'The gateway is connected again.'")
+
+
+@scenario()
+def broker_is_away(room):
+    page = room.page("#gateway")
+    page.until("card('Broker')?.innerText.includes('connected to')", CONNECT)
+    room.broker.end()
+    page.until("card('Broker').innerText.includes('no connection to') && $('nav').innerText.includes('problem')", CONNECT)
+    page.until("$('.finding').innerText.length > 20")
+    page.go("")
+    count = property_of(room, "window", "temperature")["count"]
+    page.until(f"fetch('api/devices').then((a) => a.json()).then((all) => all[0].properties[0].count > {count})")
+    room.start_broker()
+    page.until("$('nav').innerText === 'micro:bits\\nGateway' || !$('nav').innerText.includes('problem')", CONNECT)
+
+
+@scenario()
+def two_tabs(room):
+    one, other = room.page(), room.page("#m/door")
+    online(one)
+    other.until("$('.head h2').textContent === 'Door'")
+    one.click("named('every 5 s', tile('Door'))")
+    other.until("named('every 5 s').getAttribute('aria-pressed') === 'true'")
+    other.click("named('every 2 s')")
+    one.until("named('every 2 s', tile('Door')).getAttribute('aria-pressed') === 'true'")
+
+
+@scenario("--services", "temperature,accelerometer", "--generate", "temperature=ramp:0:100:1@100", "--period", "100")
+def sleeps_for_an_hour(room):
+    page = room.page()
+    online(page)
+    # The clock goes on by an hour while the tab sleeps.
+    page.run("(() => { const now = Date.now; Date.now = () => now() + (window.slept ?? 0); })()")
+    room.page().until("$$('.tile').length === 3", CONNECT)  # a second tab, so that the first may be frozen
+    page.ask("Page.setWebLifecycleState", state="frozen")
+    watcher = room.page()
+    watcher.until("$$('.tile').length === 3", CONNECT)
+    streams = room.metric("microbit_gateway_http_streams")
+    watcher.until(
+        "fetch('metrics').then((a) => a.text()).then((t) => /http_streams (\\d+)/.exec(t)[1])", MOMENT
+    )
+    page.run("window.slept = 3600000")
+    room.microbits.ask("temp", 0, v=77)
+    page.ask("Page.setWebLifecycleState", state="active")
+    page.until("$('.strip.bad').hidden && value('Window').startsWith('77')")
+    figures.append(f"{streams:.0f} streams while it slept")
+
+
+# Many
+
+
+@scenario(
+    "--services", "temperature", "--generate", "temperature=ramp:0:100:1@100", "--period", "100",
+    devices=100, configuration=[{"match": {"name_prefix": "BBC micro:bit"}}],
+)
+def hundred_at_ten_hertz(room):
+    page = room.page()
+    page.until("$('.bar p')?.textContent === '100 of 100 connected'", 180)
+    page.run("(() => { window.frames = 0; const f = () => { window.frames += 1; requestAnimationFrame(f); }; f(); })()")
+    before = metrics(page)
+    lags = []
+    for _ in range(20):
+        # Of a tile in view, how many values it is behind what the gateway has now.
+        lags += page.run(
+            """new Promise((done) => setTimeout(done, 500)).then(() => fetch('api/devices')).then((a) => a.json()).then((all) => all.slice(0, 40).map((d) => {
+              const shown = parseFloat($$('.tile').find((el) => $('a', el).getAttribute('href') === `#m/${d.id}`).querySelector('.hero .value').textContent);
+              return (d.properties.find((p) => p.name === 'temperature').value - shown + 101) % 101;
+            }))"""
+        )
+    after = metrics(page)
+    took = after["Timestamp"] - before["Timestamp"]
+    busy = (after["TaskDuration"] - before["TaskDuration"]) / took
+    frames = page.run("window.frames")
+    figures.append(
+        f"values behind the gateway: median {statistics.median(lags)}, most {max(lags)}; "
+        f"page busy {busy:.0%}; {frames / took:.0f} frames/s; {after['JSHeapUsedSize'] / 1e6:.1f} MB"
+    )
+    expect(max(min(lag, 101 - lag) for lag in lags) <= 10, f"the page falls behind: {sorted(lags)}")
+
+
+def metrics(page):
+    page.ask("Performance.enable")
+    return {metric["name"]: metric["value"] for metric in page.ask("Performance.getMetrics")["metrics"]}
+
+
+# For everybody
+
+PAGES = ("", "#m/window", "#gateway")
+
+
+@scenario()
+def accessible(room):
+    with open(os.path.join(os.environ["AXE"], "axe.min.js")) as file:
+        axe = file.read()
+    page = room.page()
+    online(page)
+    for dark in (False, True):
+        page.prefer(dark)
+        for fragment in (*PAGES, "dialog", "period"):
+            if fragment == "dialog":
+                page.go("")
+                page.click("named('Add a micro:bit')")
+                page.until("named('Add', $('dialog')) && !named('Look again').disabled")
+            elif fragment == "period":
+                page.key("Escape")
+                page.until("!$('dialog')")
+                room.microbits.ask("vanish", 1)
+                page.click("named('every 4 s', tile('Door'))")
+                page.until("$('.choice [aria-busy]')")
+            else:
+                page.go(fragment)
+                page.until({"": "tile('Door')", "#gateway": "card('Broker')"}.get(fragment, "card('Temperature')"))
+            page.ask("Runtime.evaluate", expression=axe)
+            found = page.run(
+                "axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations.map((v) => "
+                "`${v.id}: ${v.help}: ${v.nodes.map((n) => n.html.slice(0, 120)).join(' | ')}`))"
+            )
+            expect(not found, f"{fragment or 'tiles'}, {'dark' if dark else 'light'}: {found}")
+        room.microbits.ask("return", 1)
+        page.until("state('Door').includes('connected')", CONNECT)
+
+
+@scenario()
+def narrow_and_wide(room):
+    page = room.page(width=360, height=780)
+    online(page)
+    for width, height in ((360, 780), (768, 1024), (3840, 2160)):
+        page.resize(width, height)
+        for fragment in PAGES:
+            page.go(fragment)
+            page.until({"": "tile('Door')", "#gateway": "card('Broker')"}.get(fragment, "card('Temperature')"))
+            wide = page.run("document.documentElement.scrollWidth")
+            expect(wide <= width, f"{fragment or 'tiles'} is {wide} wide at {width}")
+
+
+@scenario()
+def keyboard_alone(room):
+    page = room.page()
+    online(page)
+    for _ in range(60):
+        page.key("Tab")
+        if page.run("document.activeElement.closest('.choice') && tile('Garden').contains(document.activeElement)"):
+            break
+    for _ in range(3):
+        page.key("ArrowRight")
+    page.key("Enter")
+    page.until("named('every 4 s', tile('Garden')).getAttribute('aria-pressed') === 'true'")
+    expect(page.run("getComputedStyle(document.activeElement).outlineStyle") != "none", "the focus is not seen")
+
+
+@scenario()
+def reduced_motion(room):
+    page = room.page(still=True)
+    online(page)
+    page.click("named('Disconnect', tile('Window'))")
+    page.until("state('Window') === 'disconnected'")
+    page.click("named('Connect', tile('Window'))")
+    page.until("tile('Window').classList.contains('busy')", CONNECT)
+    expect(page.run("document.getAnimations().length") == 0, "something moves")
+
+
+# Pictures for the docs
+
+
+@scenario("--services", SERVICES, "--generate", "temperature=random_walk:19:24:1@1000", "--generate", "values/moisture_%=random_walk:40:60:2@2000")
+def pictures(room):
+    """Into the folder IMAGES, if it is set."""
+    page = room.page(width=1200, height=820)
+    online(page)
+    page.until("$('.spark path', tile('Garden')).getAttribute('d')?.split('L').length > 12", CONNECT)
+    taken = []
+
+    def take(name, width, height, dark=False, fragment="", ready="tile('Door')"):
+        page.resize(width, height)
+        page.prefer(dark)
+        page.go(fragment)
+        page.until(ready)
+        taken.append(os.path.join(room.folder, f"page-{name}.png"))
+        page.picture(taken[-1])
+
+    take("light", 1200, 820)
+    take("dark", 1200, 820, dark=True)
+    take("phone", 360, 720)
+    take("device", 1200, 900, fragment="#m/window", ready="$('.plot path')")
+    page.go("")
+    page.resize(1280, 720)
+    page.click("named('Full screen')")
+    page.until("document.fullscreenElement")
+    take("projector", 1280, 720, dark=True)
+    if images := os.environ.get("IMAGES"):
+        for path in taken:
+            subprocess.run(["pngquant", "--force", "--output", path, "256", path], check=True)
+            shutil.copy(path, images)
+    figures.append(" ".join(f"{os.path.basename(path)} {os.path.getsize(path) // 1024} KiB" for path in taken))
+
+
