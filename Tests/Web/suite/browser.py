@@ -93,9 +93,10 @@ class Browser:
 class Page:
     """A tab."""
 
-    def __init__(self, browser, address, width=1280, height=900, dark=False, still=False, ratio=1):
+    def __init__(self, browser, address, width=1280, height=900, dark=False, still=False, ratio=1, window=True):
+        """Without a window of its own, it covers another page."""
         self.browser = browser
-        self.target = browser.ask("Target.createTarget", url="about:blank")["targetId"]
+        self.target = browser.ask("Target.createTarget", url="about:blank", newWindow=window)["targetId"]
         self.session = browser.ask("Target.attachToTarget", targetId=self.target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self.ask(f"{domain}.enable")
@@ -128,9 +129,9 @@ class Page:
             f"""new Promise((resolve) => {{
               const end = performance.now() + {within * 1000};
               const look = async () => {{
-                let value;
-                try {{ value = await ({expression}); }} catch {{ /* not yet */ }}
-                if (value || performance.now() > end) resolve(value); else setTimeout(look, 20);
+                let met;
+                try {{ met = await ({expression}); }} catch {{ /* not yet */ }}
+                if (met || performance.now() > end) resolve(met instanceof Node || met); else setTimeout(look, 20);
               }};
               look();
             }})"""

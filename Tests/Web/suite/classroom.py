@@ -43,6 +43,7 @@ class Classroom:
         configuration = {
             "gateway": {"id": "classroom", "area": "Classroom"},
             "mqtt": {"host": "127.0.0.1", "port": self.port},
+            "bluetooth": {"links": 100},
             "http": {"enabled": True, "port": self.http},
             "devices": devices,
         }
