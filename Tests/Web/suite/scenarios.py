@@ -16,8 +16,8 @@ figures = []
 """What was measured, to be printed."""
 
 CONNECT = 60
-LED, LED_TEXT, BUTTON_A = (
-    f"e95d{n}-251d-470a-a062-fa1922dfa9a8" for n in ("7b77", "93ee", "da90")
+LED, LED_TEXT, BUTTON_A, ACCELEROMETER = (
+    f"e95d{n}-251d-470a-a062-fa1922dfa9a8" for n in ("7b77", "93ee", "da90", "ca4b")
 )
 PROPERTY = (
     "fetch('api/devices').then((a) => a.json()).then((all) => all.find((d) => d.id === '{}').properties.find((p) => p.name === '{}'))"
@@ -144,7 +144,7 @@ def period(room):
     room.microbits.ask("vanish", 1)
     page.until("!state('Door').includes('connected')")
     page.click("named('every 4 s', tile('Door'))")
-    page.until("tile('Door').innerText.includes('4 s will be set as soon as it is connected.')")
+    page.until("tile('Door').innerText.includes('4 s will be set when it is connected.')")
     expect(page.run("named('every 4 s', tile('Door')).getAttribute('aria-busy')") == "true", "it is not marked")
     room.microbits.ask("return", 1)
     page.until("named('every 4 s', tile('Door')).getAttribute('aria-pressed') === 'true'", CONNECT)
@@ -253,7 +253,7 @@ def gateway_restarts(room):
     room.start_gateway()
     page.until("$('.strip.bad').hidden", CONNECT)
     online(page)
-    page.until("$('[role=status]').textContent === 'The gateway is connected again.'")
+    page.until("$('[role=status]').textContent === 'Connected to the gateway again.'")
 
 
 @scenario()
@@ -298,7 +298,7 @@ def sleeps_for_an_hour(room):
     page.run("window.slept = 3600000")
     page.ask("Page.setWebLifecycleState", state="active")
     page.ask("Page.bringToFront")
-    page.until("$('[role=status]').textContent === 'The gateway is connected again.' && $('.strip.bad').hidden")
+    page.until("$('[role=status]').textContent === 'Connected to the gateway again.' && $('.strip.bad').hidden")
     behind = f"{PROPERTY.format('window', 'temperature')}.then((p) => (p.value - parseFloat(value('Window')) + 101) % 101)"
     page.until(f"{behind}.then((n) => n <= 3)")
 
@@ -420,12 +420,22 @@ def reduced_motion(room):
 # Pictures for the docs
 
 
-@scenario("--services", SERVICES, "--generate", "temperature=random_walk:19:24:1@1000", "--generate", "values/moisture_%=random_walk:40:60:2@2000")
+@scenario("--services", "temperature,buttons,accelerometer,led")
 def pictures(room):
     """Into the folder IMAGES, if it is set."""
     page = room.page(width=1200, height=820)
     online(page)
-    page.until("$('.spark path', tile('Garden')).getAttribute('d')?.split('L').length > 12", CONNECT)
+    for id, picture in (("window", ".#.#./#####/#####/.###./..#.."), ("door", "...../.#.#./...../#...#/.###."), ("garden", "..#../.###./#####/..#../..#..")):
+        page.run(f"ask('property/set', {{ id: '{id}', property: 'led', value: '{picture}' }})")
+    for index, hex in enumerate(("ffff0a0016fc", "1e00b4ff30fc", "9401dcff90fc")):
+        room.microbits.ask("value", index, characteristic=ACCELEROMETER, hex=hex)
+    for temperature in (21, 21, 22, 22, 23, 24, 24, 23, 22, 23):
+        for index in range(3):
+            room.microbits.ask("temp", index, v=temperature + index * 2)
+        page.until(f"value('Window') === '{temperature}°C' && value('Garden') === '{temperature + 4}°C'")
+    room.microbits.ask("value", 0, characteristic=BUTTON_A, hex="01")
+    page.until("$('.press.down')")
+    page.until("$('.spark path', tile('Garden')).getAttribute('d')?.split('L').length > 5", CONNECT)
     taken = []
 
     def take(name, width, height, dark=False, fragment="", ready="tile('Door')"):
