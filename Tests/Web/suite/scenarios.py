@@ -189,7 +189,7 @@ def leds_and_texts(room):
 @scenario()
 def name_area_and_id(room):
     page = room.page("#m/window")
-    page.until("card('Name and place')", CONNECT)
+    page.until("card('Settings')", CONNECT)
     page.type("$('[name=name]')", "<b>Sill</b> & \"x\"")
     page.type("$('[name=area]')", "Hall")
     page.click("named('Save')")
@@ -207,7 +207,7 @@ def remove_scan_and_add(room):
     page = room.page()
     online(page)
     page.click("$('a', tile('Window'))")
-    page.click("named('Remove', card('Name and place'))")
+    page.click("named('Remove', card('Settings'))")
     page.click("named('Remove', $('dialog'))")
     page.until("location.hash === '' && $$('.tile').length === 2 && !tile('Window')")
     page.click("named('Add a micro:bit')")
