@@ -127,7 +127,8 @@ let package = Package(
     tests(
       "WebTests",
       [
-        "Web", "Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Log", "Store", "TestSupport",
+        "Web", "Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Log", "Store",
+        "TestSupport",
       ]),
     tests(
       "HomeAssistantTests",

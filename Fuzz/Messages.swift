@@ -7,22 +7,24 @@ import MQTT
 @testable import Devices
 @testable import HomeAssistant
 @testable import JSON
+@testable import Web
 
 private let map: TopicMap = {
   guard let gateway = GatewayID("attic") else { fatalError("no gateway") }
   return TopicMap(base: "microbit", gateway: gateway)
 }()
 private let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
+private let kitchen = DeviceID(address)
 
 /// A property, and a payload on its `…/set`.
 @Sendable func checkCommand(_ bytes: [UInt8]) {
   var input = Input(bytes)
   let property = input.choice(properties)
   let payload = input.remainder()
-  let transaction = CommandPayload.transaction(in: payload)
+  let transaction = Command.transaction(in: payload)
   do throws(Rejection) {
-    let command = try CommandPayload(payload, property.codec)
-    if let used = command.transaction { expect(used == transaction, "two transactions") }
+    let command = try Command(payload, kitchen, property.name, property.codec, from: Sender(nil))
+    if let used = Sender(command.sender).transaction { expect(used == transaction, "two transactions") }
     checkSet(property, command.value)
     expect(isWritten(command.value), "\(command.value) is not stored")
   } catch {
@@ -48,7 +50,8 @@ private func check(_ verb: String, _ payload: [UInt8]) {
     case .setProperty(let name, _, let value, _):
       if let property = properties.first(where: { $0.name == name }) { checkSet(property, value) }
     case .devices, .health, .reload, .scan, .removeDevice, .reconnectDevice, .renameDevice, .pairDevice,
-      .unpairDevice, .inspectDevice, .getProperty, .adapterState, .sequence, .resetAdapter, .setLogLevel, .removeValue:
+      .unpairDevice, .inspectDevice, .getProperty, .adapterState, .sequence, .resetAdapter, .setLogLevel,
+      .removeValue:
       break
     }
   } catch {
@@ -72,6 +75,38 @@ private func check(_ verb: String, _ payload: [UInt8]) {
   } catch {
     expectVisible(error.reason)
   }
+}
+
+/// What a client of the page sends, in pieces of one size.
+@Sendable func checkHTTP(_ bytes: [UInt8]) {
+  var input = Input(bytes)
+  let size = Int(input.byte()) + 1
+  let received = input.remainder()
+  var (whole, pieces) = (HTTPParser(), HTTPParser())
+  whole.append(received)
+  let outputs = requests(&whole)
+  var others: [HTTPParser.Output] = []
+  for start in stride(from: 0, to: received.count, by: size) {
+    pieces.append(received[start..<min(start + size, received.count)])
+    others += requests(&pieces)
+  }
+  expect(outputs == others, "\(outputs) in one piece, \(others) in several")
+  var rules = AccessRules(password: Array("secret".utf8))
+  for case .request(let request) in outputs {
+    _ = rules.refusal(request, from: [], at: .now)
+    _ = AccessRules.isLocal(request.header("host") ?? "")
+    expect(request.body.count <= HTTPParser.longestBody, "a long body")
+    expect(request.path.hasPrefix("/") && request.path.utf8.allSatisfy { (0x21...0x7E).contains($0) }, "a path")
+    for (_, value) in request.headers { expect(!value.utf8.contains { $0 == 0x0A || $0 == 0x0D }, "a line") }
+    _ = request.parameter("hours")
+  }
+}
+
+/// Those that are complete, without what depends on when the body arrives.
+private func requests(_ parser: inout HTTPParser) -> [HTTPParser.Output] {
+  var outputs: [HTTPParser.Output] = []
+  while let output = parser.next() { if output != .expectsContinue { outputs.append(output) } }
+  return outputs
 }
 
 /// A topic of a received message.
@@ -121,7 +156,7 @@ private func commands(of id: DeviceID) -> [TopicFilter] { map.topics(of: id, .mi
     _ = machine.settle(here, isOnlyGateway: false)
     expect(machine.received(notice, here, isOwnerOnline: true).count < 10, "too many actions")
     _ = machine.availabilityChanged(here)
-    expect(since == nil || !machine.isElsewhere, "online here, and elsewhere")
+    expect(since == nil || !machine.isOwnedByOther, "online here, and elsewhere")
   }
 }
 

@@ -84,7 +84,7 @@ extension Central {
   }
 
   /// Ends the notifications of every link, and waits until bluetoothd has answered: then every value that it has
-  /// signalled is delivered. It answers at once, long before it ends a link.
+  /// signalled is delivered. bluetoothd does so at once, long before it ends a link.
   public func unsubscribeAll(within limit: Duration) async {
     let used = links.peripherals.compactMap { links[$0] }
     for id in links.peripherals { unsubscribe(id) }
@@ -136,7 +136,8 @@ extension Central {
     return link.hasEnded ? nil : result
   }
 
-  private func readResult(of characteristic: Characteristic) async -> Result<[UInt8], CentralError> {
+  /// Reads the value of a characteristic.
+  public func readResult(of characteristic: Characteristic) async -> Result<[UInt8], CentralError> {
     do throws(CentralError) {
       return .success(try await read(characteristic))
     } catch {
@@ -219,5 +220,64 @@ private struct Operation {
   static func write(_ bytes: [UInt8], withResponse: Bool) -> Operation {
     let type = DBusValue.string(withResponse ? "request" : "command")
     return Operation(method: "WriteValue", arguments: [.bytes(bytes), .properties(["type": type])])
+  }
+}
+
+/// Operations requested together, and their replies.
+final class Exchange: @unchecked Sendable {
+  // @unchecked: accessed by the central only, on the loop's thread.
+  typealias Answer = Result<[DBusValue], CentralError>
+
+  let characteristic: Characteristic
+  private var answers: [Answer?]
+  /// Whether the replies came in the order of the operations.
+  private(set) var isInOrder = true
+  /// Nil once called.
+  private var done: (@Sendable (Exchange) -> Void)?
+
+  /// - Parameter done: called once, when all operations are answered; those after a failed one fail with it.
+  init(of count: Int, on characteristic: Characteristic, _ done: @escaping @Sendable (Exchange) -> Void) {
+    self.characteristic = characteristic
+    answers = Array(repeating: nil, count: count)
+    self.done = done
+  }
+
+  var unansweredCount: Int { answers.count { $0 == nil } }
+
+  /// Only valid when all operations are answered.
+  subscript(index: Int) -> Answer { answers[index]! }
+
+  /// Records a reply; ignored if the operation has already failed, with an earlier one or with the link.
+  func answer(_ index: Int, _ answer: Answer) {
+    guard answers[index] == nil else { return }
+    if answers[..<index].contains(where: { $0 == nil }) { isInOrder = false }
+    answers[index] = answer
+    if case .failure(let error) = answer { fail(from: index + 1, error) } else { completeIfAnswered() }
+  }
+
+  /// The link or the characteristic has ended.
+  func end(_ error: CentralError = .disconnected) { fail(from: 0, error) }
+
+  /// Whether one failed with the error of operations whose link is ending.
+  var hasUnlikelyError: Bool {
+    answers.contains { if case .failure(.unlikely) = $0 { true } else { false } }
+  }
+
+  /// The unlikely errors were caused by the end of the link.
+  func linkHasEnded() {
+    for index in answers.indices {
+      if case .failure(.unlikely) = answers[index] { answers[index] = .failure(.disconnected) }
+    }
+  }
+
+  private func fail(from first: Int, _ error: CentralError) {
+    for index in first..<answers.count where answers[index] == nil { answers[index] = .failure(error) }
+    completeIfAnswered()
+  }
+
+  private func completeIfAnswered() {
+    guard let done, !answers.contains(where: { $0 == nil }) else { return }
+    self.done = nil
+    done(self)
   }
 }

@@ -147,7 +147,7 @@ extension Central {
     } else {
       scanFailed(.transient("bluetoothd has stopped discovery"))
     }
-    scanner.beginRestart()
+    scanner.beginChange()
     loop.task(of: self) { await $0.perform(.stop) }
   }
 
@@ -155,10 +155,10 @@ extension Central {
   /// connected to.
   func scanBriefly() async {
     guard scanner.isPaused(for: limits.scanPause) else { return }
-    scanner.beginBriefScan()
+    scanner.isBriefScan = true
     reconcileScan()
     try? await loop.sleep(for: limits.briefScan)
-    scanner.endBriefScan()
+    scanner.isBriefScan = false
   }
 
   /// Pauses scanning, and waits until discovery has stopped.

@@ -202,7 +202,8 @@ public actor Central {
     reconcileScan()
   }
 
-  /// Waits until `condition` holds, for at most `limit`; returns whether it does.
+  /// Waits until `condition` holds, for at most `limit`; returns whether it does. What changes the state that it reads must
+  /// call ``checkConditions()``.
   func wait(_ limit: Duration, until condition: @escaping Conditions.Condition) async -> Bool {
     await conditions.wait(limit, on: self, until: condition)
   }

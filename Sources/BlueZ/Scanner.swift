@@ -52,7 +52,7 @@ final class Scanner {
   /// Since when scanning has been paused for connects; nil when it is not.
   private var pausedSince: Moment?
   /// Scanning is resumed briefly although connects are waiting.
-  private(set) var isBriefScan = false
+  var isBriefScan = false
 
   /// - Parameter resetBackOff: between the first failure and a reset of the adapter, and between two resets.
   init(resetBackOff: BackOff) { self.resetBackOff = resetBackOff }
@@ -94,10 +94,8 @@ final class Scanner {
     }
   }
 
-  /// Discovery is started again: StopDiscovery follows.
-  func beginRestart() { beginChange() }
-
-  private func beginChange() {
+  /// Discovery is started or stopped.
+  func beginChange() {
     phase = .changing
     timer?.cancel()
   }
@@ -185,7 +183,4 @@ final class Scanner {
     guard let pausedSince else { return false }
     return pausedSince.duration(to: .now) >= limit
   }
-
-  func beginBriefScan() { isBriefScan = true }
-  func endBriefScan() { isBriefScan = false }
 }

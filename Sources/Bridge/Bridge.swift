@@ -18,7 +18,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package private(set) var discovery: (any DiscoveryFrontEnd)?
   private(set) var admission: Admission!
   private(set) var spool: Spool!
-  private var commands: CommandHandler!
+  private(set) var commands: CommandHandler!
   /// Carries out requests, also for other transports than MQTT.
   package private(set) var requests: RequestHandler!
   let state: StateDatabase
@@ -107,8 +107,12 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   /// Whether the gateway may publish under its id.
   package var isAdmitted: Bool { admission.isAdmitted }
 
+  /// Whether this gateway answers commands for the device: unless another one owns it and is online.
   package func isResponsible(for publisher: DevicePublisher) -> Bool {
-    admission.isResponsible(for: publisher)
+    switch publisher.owner {
+    case .unknown, .this: true
+    case .other(let gateway): !admission.isOnline(gateway)
+    }
   }
 
   /// The known devices, in the order of their ids.
@@ -171,9 +175,6 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     if byAddress[publisher.device.address] === publisher { byAddress[publisher.device.address] = nil }
     if byID[publisher.device.id] === publisher { byID[publisher.device.id] = nil }
   }
-
-  /// The device is new if it is seen again.
-  func forgetCommands(of device: DeviceDescription) { commands.forget(device) }
 
   /// Something that is published of a device of this gateway has changed.
   func ownedDeviceChanged(_ publisher: DevicePublisher) {

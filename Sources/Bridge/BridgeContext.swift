@@ -50,14 +50,6 @@ package final class BridgeContext: @unchecked Sendable {
   package func clearState(_ topic: TopicName) { mqtt.clearState(topic) }
 }
 
-/// The payloads of topics.
-package enum Payload {
-  /// `online` or `offline`: of a device, or of the gateway (its will as well).
-  static func availability(_ isOnline: Bool) -> [UInt8] {
-    Array((isOnline ? "online" : "offline").utf8)
-  }
-}
-
 extension QoS {
   init(_ mqtt: Configuration.MQTT) { self = mqtt.qos == 0 ? .atMostOnce : .atLeastOnce }
 }

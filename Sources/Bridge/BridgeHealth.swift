@@ -66,7 +66,7 @@ extension Bridge: RequestHost {
 
 extension Finding {
   /// - Parameter reason: from the state database.
-  package static func stateNotWritable(_ reason: String) -> Finding {
+  fileprivate static func stateNotWritable(_ reason: String) -> Finding {
     .fault(
       .state, "changes will be lost on restart: \(reason)",
       remedy:

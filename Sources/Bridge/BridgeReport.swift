@@ -145,7 +145,7 @@ package final class BridgeReport: @unchecked Sendable {
 /// Limits how often the list of devices is published: it changes with each device, and has 270 kB with a thousand.
 struct DeviceReportPacing {
   /// The average rate at most.
-  static let bytesPerSecond = 32 * 1024
+  private static let bytesPerSecond = 32 * 1024
 
   private var last: [UInt8] = []
   private var next: Moment?

@@ -13,8 +13,6 @@ final class CommandHandler: @unchecked Sendable {
 
   /// Before groups are subscribed to again: once for devices that become known together.
   private static let groupDelay = Duration.milliseconds(250)
-  static let retainedReason =
-    "retained commands require MQTT 5: publish it without the retain flag"
 
   private let context: BridgeContext
   private unowned let bridge: Bridge
@@ -22,8 +20,6 @@ final class CommandHandler: @unchecked Sendable {
   /// Arrives after the retained commands for all subscriptions so far.
   private var barrier: UInt64 = 0
   private var isResubscribing = false
-  /// The topics whose retained command was rejected: each is answered once.
-  private var rejectedTopics: [DeviceID: Set<String>] = [:]
 
   init(_ bridge: Bridge, _ context: BridgeContext, _ section: StateSection) {
     self.bridge = bridge
@@ -65,10 +61,7 @@ final class CommandHandler: @unchecked Sendable {
   }
 
   /// Retained commands are carried out again if the device comes back.
-  func forget(_ device: DeviceDescription) {
-    retained.forget(device.address)
-    rejectedTopics[device.id] = nil
-  }
+  func forget(_ device: DeviceDescription) { retained.forget(device.address) }
 
   private func subscribeGroups() {
     context.mqtt.subscribe(context.topics.groupCommands, options: .retainAsPublished)
@@ -89,45 +82,36 @@ final class CommandHandler: @unchecked Sendable {
         property.hasPrefix(NamedValue.prefix)
         ? publisher.device.valueSetter : publisher.device.profile.property(named: property)
       if isGroup, known?.isWritable != true || !publisher.device.mayOffer(property) { continue }
-      if message.retain, !mustExecute(retained: message, publisher, property, known) { continue }
+      var refusal: String?
+      if message.retain {
+        switch decide(retained: message, publisher, known) {
+        case .execute: break
+        case .reject(let reason): refusal = reason
+        case .ignore:
+          context.log.debug("retained command ignored", publisher.fields)
+          continue
+        }
+      }
       guard bridge.isResponsible(for: publisher) else {
         // What another gateway carries out is not repeated here later.
         handled(message, publisher.device.address)
         continue
       }
-      execute(message, publisher, property, known?.codec)
+      if let refusal {
+        let sender = Sender(of: message, transaction: Command.transaction(in: message.payload))
+        reject(message, publisher, property, refusal, sender)
+      } else {
+        execute(message, publisher, property, known?.codec)
+      }
     }
   }
 
-  /// Whether a retained command is to be executed: it has begun then. Otherwise it is rejected here, or ignored.
-  private func mustExecute(
-    retained message: MQTTReceived, _ publisher: DevicePublisher, _ name: String, _ property: Property?
-  ) -> Bool {
-    // The retained command was deleted: an equal one that is sent later is a new command.
-    if message.payload.isEmpty {
-      retained.remove(message.topic, for: publisher.device.address)
-      return false
-    }
-    // It cannot be set: `execute` rejects it when it is newly published. The copies that the broker sends on every
-    // connection come before the barrier.
-    guard let property, property.isWritable else { return bridge.admission.hasArrived(barrier) }
-    if !context.isMQTT5 || property.kind == .event {
-      let isNew = rejectedTopics[publisher.device.id, default: []].insert(message.topic.string).inserted
-      if isNew, bridge.isResponsible(for: publisher) {
-        let reason =
-          context.isMQTT5 ? "a retained command for an event is not carried out" : Self.retainedReason
-        let sender = Sender(of: message, transaction: CommandPayload.transaction(in: message.payload))
-        reject(message, publisher, name, reason, sender)
-      }
-      return false
-    }
-    let address = publisher.device.address
-    guard retained.isNew(message, for: address) || bridge.admission.hasArrived(barrier) else {
-      context.log.debug("retained command ignored: it was handled before", publisher.fields)
-      return false
-    }
-    retained.begin(message, for: address)
-    return true
+  private func decide(
+    retained message: MQTTReceived, _ publisher: DevicePublisher, _ property: Property?
+  ) -> RetainedCommands.Decision {
+    retained.decide(
+      message, for: publisher.device.address, property, isMQTT5: context.isMQTT5,
+      isNew: bridge.admission.hasArrived(barrier))
   }
 
   /// A command has its first outcome. If it is retained, that is stored, after what the engine stores of the outcome:
@@ -145,20 +129,17 @@ final class CommandHandler: @unchecked Sendable {
     _ message: MQTTReceived, _ publisher: DevicePublisher, _ property: String, _ codec: Codec?
   ) {
     bridge.report.countCommand()
-    let payload: CommandPayload
+    let command: Command
     do throws(Rejection) {
-      payload = try CommandPayload(message.payload, codec)
+      command = try Command(message.payload, publisher.device.id, property, codec, from: Sender(of: message))
     } catch {
       let sender = Sender(of: message, transaction: error.transaction)
       return reject(message, publisher, property, error.reason, sender)
     }
-    let sender = Sender(of: message, transaction: payload.transaction)
-    let command = Command(
-      publisher.device.id, property, payload.value, timeToLive: payload.ttl, sender: sender.json)
+    let sender = Sender(command.sender)
     let reply: CommandReply = { [weak self] result in
-      guard let self else { return }
-      publish(result, of: publisher, for: sender)
-      handled(message, publisher.device.address)
+      publisher.publish(result, for: sender)
+      self?.handled(message, publisher.device.address)
     }
     do throws(RequestError) {
       try context.engine.call { engine throws(RequestError) in try engine.execute(command, reply: reply) }
@@ -172,28 +153,93 @@ final class CommandHandler: @unchecked Sendable {
     _ sender: Sender
   ) {
     context.log.info("command rejected: \(reason)", publisher.fields)
-    publish(CommandResult(property, nil, .rejected(reason: reason)), of: publisher, for: sender)
+    publisher.publish(CommandResult(property, nil, .rejected(reason: reason)), for: sender)
     handled(message, publisher.device.address)
-  }
-
-  private func publish(_ result: CommandResult, of publisher: DevicePublisher, for sender: Sender) {
-    context.publish(result, on: publisher.topics.result(ofProperty: result.property), for: sender)
   }
 
   // MARK: Get
 
   func get(_ message: MQTTReceived, _ publisher: DevicePublisher, _ property: String) {
     guard !message.retain, bridge.isResponsible(for: publisher) else { return }
-    let sender = Sender(of: message, transaction: CommandPayload.transaction(in: message.payload))
+    let sender = Sender(of: message, transaction: Command.transaction(in: message.payload))
     let id = publisher.device.id
     do throws(RequestError) {
       try context.engine.call { engine throws(RequestError) in
-        try engine.get(property, of: id) { [weak self] in
-          self?.publish($0, of: publisher, for: sender)
-        }
+        try engine.get(property, of: id) { publisher.publish($0, for: sender) }
       }
     } catch {
       reject(message, publisher, property, error.reason, sender)
     }
+  }
+}
+
+extension Command {
+  /// In bytes.
+  static let longestPayload = 4096
+  /// From a second to a day.
+  static let ttls = 1...86_400
+
+  /// From a message on a `…/set` topic: `2000`, `Hello`, or `{"value":2000,"ttl":60,"transaction":"a1"}`.
+  /// - Parameters:
+  ///   - codec: the property's; nil: the device has no such property.
+  ///   - sender: the transaction is added.
+  init(
+    _ payload: [UInt8], _ device: DeviceID, _ property: String, _ codec: Codec?, from sender: Sender
+  ) throws(Rejection) {
+    var sender = sender
+    guard payload.count <= Self.longestPayload else {
+      throw Rejection("the payload has \(payload.count) bytes, the maximum is \(Self.longestPayload)")
+    }
+    let json = try? JSONParser.parse(payload)
+    if case .object(let object) = json, Self.isLongForm(object, codec) {
+      sender.transaction = try Sender.transaction(object)
+      self.init(
+        device, property, try Self.value(object, sender.transaction),
+        timeToLive: try Self.ttl(object["ttl"], sender.transaction), sender: sender.json)
+      return
+    }
+    let value: JSONValue
+    if let json, case .string = json {
+      value = json
+    } else if let text = String(validating: payload, as: UTF8.self) {
+      value = .string(text)
+    } else {
+      throw Rejection("\(Excerpt(payload)) is not \(codec?.valueDescription ?? "a text")")
+    }
+    self.init(device, property, value, sender: sender.json)
+  }
+
+  /// Whether the object is `{"value":…,"ttl":…}`, and not a record itself, of which no field is an object.
+  private static func isLongForm(_ object: JSONObject, _ codec: Codec?) -> Bool {
+    guard let codec, case .record = codec.description else { return true }
+    if case .object = object["value"] { return true }
+    return object["value"] != nil && codec.fields?.contains("value") != true
+  }
+
+  private static func value(_ object: JSONObject, _ transaction: String?) throws(Rejection) -> JSONValue {
+    let known = ["value", "ttl", "transaction"]
+    if let unknown = object.names.first(where: { !known.contains($0) }) {
+      throw Rejection("unknown key \(Excerpt(unknown)); allowed: value, ttl, transaction", transaction)
+    }
+    guard let value = object["value"] else { throw Rejection("the key value is missing", transaction) }
+    return value
+  }
+
+  private static func ttl(_ json: JSONValue?, _ transaction: String?) throws(Rejection) -> Int? {
+    switch json {
+    case nil: return nil
+    case .integer(let seconds) where ttls.contains(seconds): return seconds
+    case .some(let other):
+      let range = "\(ttls.lowerBound)…\(ttls.upperBound)"
+      throw Rejection("ttl: \(Excerpt(other.bytes)) is not a whole number of seconds, \(range)", transaction)
+    }
+  }
+
+  /// The transaction of a command whose payload is not used.
+  static func transaction(in payload: [UInt8]) -> String? {
+    guard payload.count <= longestPayload, case .object(let object) = try? JSONParser.parse(payload) else {
+      return nil
+    }
+    return try? Sender.transaction(object)
   }
 }

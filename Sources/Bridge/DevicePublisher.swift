@@ -1,5 +1,6 @@
 import Configuration
 import Devices
+import EventLoop
 import GATT
 import JSON
 import Log
@@ -9,7 +10,7 @@ import MQTT
 package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  private let context: BridgeContext
+  let context: BridgeContext
   private unowned let bridge: Bridge
   package private(set) var device: DeviceDescription
   package private(set) var topics: DeviceTopics
@@ -46,7 +47,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   package var owner: Owner { machine.owner }
-  var isElsewhere: Bool { machine.isElsewhere }
+  var isOwnedByOther: Bool { machine.isOwnedByOther }
 
   package var fields: LogFields {
     ["device": device.id, "address": device.address, "name": device.name ?? "unknown"]
@@ -55,13 +56,13 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   // MARK: Observer
 
   package func reported(_ reading: Reading) {
-    guard !isElsewhere, heldReadings.isEmpty else { return hold(reading) }
-    properties[reading.property].publish(reading, readings: topics.readings)
+    guard !isOwnedByOther, heldReadings.isEmpty else { return hold(reading) }
+    properties[reading.property].publish(reading)
   }
 
   package func reported(_ reading: ValueReading) {
-    guard !isElsewhere, heldReadings.isEmpty, let publisher = values[reading.key] else { return }
-    publisher.publish(reading.reading, readings: topics.readings)
+    guard !isOwnedByOther, heldReadings.isEmpty, let publisher = values[reading.key] else { return }
+    publisher.publish(reading.reading)
   }
 
   private func updateValues() {
@@ -76,7 +77,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   package func completed(_ result: CommandResult, for sender: JSONValue) {
-    context.publish(result, on: topics.result(ofProperty: result.property), for: Sender(sender))
+    publish(result, for: Sender(sender))
   }
 
   private func hold(_ reading: Reading) {
@@ -87,9 +88,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   private func publishHeldReadings() {
-    for reading in heldReadings {
-      properties[reading.property].publish(reading, readings: topics.readings, isHeld: true)
-    }
+    for reading in heldReadings { properties[reading.property].publish(reading, isHeld: true) }
     heldReadings = []
   }
 
@@ -122,12 +121,13 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   package func detach(_ reason: DetachReason) {
     bridge.remove(self)
-    if [.removed, .neverConnected].contains(reason) { bridge.forgetCommands(of: device) }
+    // It is new if it is seen again.
+    if [.removed, .neverConnected].contains(reason) { bridge.commands.forget(device) }
     switch reason {
     case .removed:
       release()
       leaveOrphan(device.id, isSettled: machine.mayClear)
-    case .replaced where !isElsewhere:
+    case .replaced where !isOwnedByOther:
       // The new properties may be others.
       for topic in topics.properties.flatMap(\.states) + valueTopics {
         if machine.mayClear { context.clearState(topic) } else { context.mqtt.releaseState(topic) }
@@ -168,7 +168,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   // MARK: Publishing
 
   /// Info and availability.
-  func publishPresence() {
+  private func publishPresence() {
     clearOrphanedValues()
     // First, so that it is there when the device comes online.
     publishInfo()
@@ -302,5 +302,90 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   func received(availability payload: [UInt8]) {
     guard owner == .this, !payload.elementsEqual(Payload.availability(device.isOnline)) else { return }
     publishAvailability()
+  }
+}
+
+/// Publishes the values of one property of one device.
+private final class PropertyPublisher: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  let property: Property
+  private(set) var topics: DeviceTopics.Topics
+  private let encoder: ReadingEncoder
+  private let context: BridgeContext
+  /// The payload of the last value; nil of an event, and before the first.
+  private(set) var payload: [UInt8]?
+  private var limiter: ReportLimiter?
+  /// The end of the limiter's interval.
+  private var release: LoopTimer?
+
+  init(_ property: Property, _ topics: DeviceTopics.Topics, _ context: BridgeContext) {
+    self.property = property
+    self.topics = topics
+    self.context = context
+    encoder = ReadingEncoder(property: property, gateway: context.gateway, run: context.run)
+    limiter = property.report.map(ReportLimiter.init)
+  }
+
+  /// - Parameter isHeld: whether it is published later than it was received.
+  func publish(_ reading: Reading, isHeld: Bool = false) {
+    switch property.kind {
+    case .state: publishState(reading.value)
+    case .event:
+      // Neither held nor buffered: a late press must not switch a light.
+      guard let sequence = reading.sequence, !isHeld else { break }
+      let payload = encoder.encode(reading, as: .event, sequence: sequence)
+      context.mqtt.publish(
+        MQTTMessage(topic: topics.value, payload: payload, qos: context.qos, undelivered: .dropped),
+        isUrgent: true)
+    }
+    guard context.sendsReadings, let sequence = reading.sequence else { return }
+    let payload = encoder.encode(reading, sequence: sequence)
+    context.mqtt.publish(
+      MQTTMessage(
+        topic: topics.readings, payload: isHeld ? ReadingEncoder.markReplayed(payload) : payload,
+        qos: context.qos, undelivered: .returned), isUrgent: true)
+  }
+
+  private func publishState(_ value: Value) {
+    // NaN and infinities have no payload.
+    if case .number(let number) = value, !number.isFinite { return }
+    switch limiter?.update(value, at: .now) {
+    case nil, .publish: publish(value)
+    case .wait(let delay):
+      release = context.loop.timer(after: delay) { [weak self] in
+        guard let self, let value = limiter?.release(at: .now) else { return }
+        publish(value)
+      }
+    case .skip: break
+    }
+  }
+
+  private func publish(_ value: Value) {
+    let payload = Payload.value(value, property.codec)
+    self.payload = payload
+    context.mqtt.setState(topics.value, payload, qos: context.qos, isUrgent: true)
+    publishImage()
+  }
+
+  private func publishImage() {
+    guard let image = topics.image, let payload else { return }
+    context.publishState(image, Payload.image(payload))
+  }
+
+  /// The device has another id now.
+  func move(to topics: DeviceTopics.Topics) { self.topics = topics }
+
+  /// Another gateway publishes the value from now on: nothing is kept that could be published later.
+  func handOver() {
+    payload = nil
+    release?.cancel()
+    limiter = property.report.map(ReportLimiter.init)
+  }
+
+  func republish() {
+    guard let payload else { return }
+    context.publishState(topics.value, payload)
+    publishImage()
   }
 }

@@ -7,12 +7,13 @@ struct ReportLimiter: Sendable {
     case publish
     /// Call ``ReportLimiter/release(at:)`` after this time.
     case wait(Duration)
-    /// The change is too small, or a timer runs already.
+    /// The change is too small; or a timer runs already, and the value waits for it.
     case skip
   }
 
   private let report: Property.Report
   private var published: (value: Value, time: Moment)?
+  /// The newest value, to be published at the end of the interval.
   private var held: Value?
 
   init(_ report: Property.Report) { self.report = report }

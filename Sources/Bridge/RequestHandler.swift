@@ -52,7 +52,7 @@ package final class RequestHandler: Sendable {
     _ body: (Keys) -> Result<JSONValue, RequestError>
   ) {
     do throws(Rejection) {
-      let transaction = try CommandPayload.transaction(payload)
+      let transaction = try Sender.transaction(payload)
       let keys = try BridgeRequest.read(payload, transaction) { Keys.read($0, &$1) }
       respond(RequestResponse(result: body(keys), transaction: transaction))
     } catch {

@@ -4,9 +4,15 @@ import JSON
 import MQTT
 import Store
 
-/// The last retained command of each topic for each device: the broker sends it at every connection. Stored when it is
-/// handled.
+/// Decides which retained commands are carried out: the broker sends the last of each topic at every connection. It is
+/// stored when it is handled.
 struct RetainedCommands {
+  enum Decision: Equatable {
+    case execute
+    case reject(reason: String)
+    case ignore
+  }
+
   /// Topics kept for a device; the oldest is dropped first.
   private static let capacity = 64
 
@@ -19,6 +25,8 @@ struct RetainedCommands {
 
   private let section: StateSection
   private var commands: [BluetoothAddress: [Entry]] = [:]
+  /// The topics whose command was rejected: each is answered once.
+  private var rejected: [BluetoothAddress: Set<String>] = [:]
 
   init(_ section: StateSection) {
     self.section = section
@@ -34,13 +42,34 @@ struct RetainedCommands {
     }
   }
 
-  /// Whether the command differs from the last one of its topic.
-  func isNew(_ message: MQTTReceived, for address: BluetoothAddress) -> Bool {
-    index(of: message, for: address) == nil
+  /// A retained command for a device has arrived.
+  /// - Parameters:
+  ///   - property: nil: the device has no such property.
+  ///   - isNew: whether it was published just now: the copies that the broker sends on every connection came before.
+  mutating func decide(
+    _ message: MQTTReceived, for address: BluetoothAddress, _ property: Property?, isMQTT5: Bool, isNew: Bool
+  ) -> Decision {
+    // The retained command was deleted: an equal one that is sent later is a new command.
+    if message.payload.isEmpty {
+      remove(message.topic, for: address)
+      return .ignore
+    }
+    // It cannot be set, and is refused like any other command.
+    guard let property, property.isWritable else { return isNew ? .execute : .ignore }
+    if !isMQTT5 || property.kind == .event {
+      guard rejected[address, default: []].insert(message.topic.string).inserted else { return .ignore }
+      return .reject(
+        reason: isMQTT5
+          ? "a retained command for an event is not carried out"
+          : "retained commands require MQTT 5: publish it without the retain flag")
+    }
+    guard isNew || index(of: message, for: address) == nil else { return .ignore }
+    begin(message, for: address)
+    return .execute
   }
 
   /// The command takes the place of the last one of its topic, and is not handled yet.
-  mutating func begin(_ message: MQTTReceived, for address: BluetoothAddress) {
+  private mutating func begin(_ message: MQTTReceived, for address: BluetoothAddress) {
     let topic = message.topic.string
     let others = (commands[address] ?? []).filter { $0.topic != topic }
     let entry = Entry(topic: topic, digest: Self.digest(message.payload), isHandled: false)
@@ -61,22 +90,21 @@ struct RetainedCommands {
   }
 
   /// The command of this topic was deleted.
-  mutating func remove(_ topic: TopicName, for address: BluetoothAddress) {
+  private mutating func remove(_ topic: TopicName, for address: BluetoothAddress) {
     guard let known = commands[address], known.contains(where: { $0.topic == topic.string }) else { return }
     store(known.filter { $0.topic != topic.string }, for: address)
   }
 
   private mutating func store(_ known: [Entry], for address: BluetoothAddress) {
-    guard !known.isEmpty else { return forget(address) }
-    commands[address] = known
+    commands[address] = known.isEmpty ? nil : known
     let handled = known.filter(\.isHandled)
     let json = JSONObject(handled.map { JSONObject.Member(name: $0.topic, value: .integer($0.digest)) })
     section.put(address.description, handled.isEmpty ? nil : JSONValue.object(json).bytes)
   }
 
   mutating func forget(_ address: BluetoothAddress) {
-    guard commands.removeValue(forKey: address) != nil else { return }
-    section.put(address.description, nil)
+    rejected[address] = nil
+    if commands[address] != nil { store([], for: address) }
   }
 
   static func digest(_ payload: [UInt8]) -> Int { Int(truncatingIfNeeded: Digest.of(payload)) }

@@ -8,8 +8,8 @@ package struct TopicMap: Sendable {
   package let base: String
   package let gateway: GatewayID
   let bridge: String
-  let basePrefix: String
-  let bridgePrefix: String
+  private let basePrefix: String
+  private let bridgePrefix: String
 
   /// - Parameter base: `mqtt.base_topic`, validated.
   package init(base: String, gateway: GatewayID) {
@@ -122,6 +122,8 @@ package struct DeviceTopics: Sendable, Equatable {
     package let result: TopicName
     /// A picture of bits as SVG; nil for other values.
     package let image: TopicName?
+    /// The device's.
+    let readings: TopicName
 
     /// The retained ones.
     var states: [TopicName] { [value] + (image.map { [$0] } ?? []) }
@@ -144,18 +146,18 @@ package struct DeviceTopics: Sendable, Equatable {
     availability = topicName("\(prefix)/availability")
     readings = topicName("\(prefix)/readings")
     info = topicName("\(prefix)/info")
-    properties = profile.properties.map { Self.topics(of: $0, prefix) }
+    properties = profile.properties.map { [readings] in Self.topics(of: $0, prefix, readings) }
   }
 
-  private static func topics(of property: Property, _ prefix: String) -> Topics {
+  private static func topics(of property: Property, _ prefix: String, _ readings: TopicName) -> Topics {
     let value = "\(prefix)/\(property.name)"
     return Topics(
       value: topicName(value), set: topicName("\(value)/set"), result: topicName("\(value)/result"),
-      image: property.codec.isPicture ? topicName("\(value)/image") : nil)
+      image: property.codec.isPicture ? topicName("\(value)/image") : nil, readings: readings)
   }
 
   /// The topics of a value that the device's program names itself.
-  package func topics(of value: NamedValue) -> Topics { Self.topics(of: value.property, prefix) }
+  package func topics(of value: NamedValue) -> Topics { Self.topics(of: value.property, prefix, readings) }
 
   /// The retained topics, `info` last: when that is cleared, all are.
   var states: [TopicName] { [availability] + properties.flatMap(\.states) + [info] }

@@ -10,9 +10,9 @@ final class ControlSession: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   /// Maximum number of a client's requests in progress; further ones wait in its socket.
-  static let mostUnanswered = 8
+  private static let mostUnanswered = 8
   /// In bytes: while a client has more than this unread, it gets no readings, and its requests wait.
-  static let mostUnsent = 256 << 10
+  private static let mostUnsent = 256 << 10
 
   private let socket: LineSocket
   private let requests: RequestHandler
@@ -32,7 +32,7 @@ final class ControlSession: @unchecked Sendable {
     self.onEnd = onEnd
     socket.onLine = { [weak self] in self?.receive($0) }
     socket.onDrained = { [weak self] in self?.drained() }
-    socket.onEnd = { [weak self] end in self?.ended(end) }
+    socket.onEnd = { [weak self] _ in self?.ended() }
   }
 
   /// Closes the socket.
@@ -100,11 +100,11 @@ final class ControlSession: @unchecked Sendable {
     // A client that has closed only its sending side still waits for its answers.
     if socket.isHalfClosed, unanswered == 0, watch == nil, socket.unsent == 0 {
       socket.close()
-      ended(.closed)
+      ended()
     }
   }
 
-  private func ended(_ end: LineSocket.End) {
+  private func ended() {
     stopWatching()
     onEnd(self)
   }

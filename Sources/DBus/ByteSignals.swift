@@ -46,7 +46,7 @@ public final class ByteSignals: @unchecked Sendable {
     listeners[path.hash].removeAll { $0.path == path }
   }
 
-  /// Delivers the signal `message` if it is a `PropertiesChanged` of its interface.
+  /// Delivers `message` if it is the signal `PropertiesChanged` of its interface.
   ///
   /// Other properties in it are dropped. Nothing is lost: of the properties of a GATT characteristic only `Value` is
   /// used after it was listed; whether notifications are on (`Notifying`) is known from the reply to StartNotify.
@@ -54,7 +54,7 @@ public final class ByteSignals: @unchecked Sendable {
   func deliver(_ message: IncomingMessage) -> Bool {
     let raw = message.raw
     var arguments = DBusMessageIter()
-    guard dbus_message_has_signature(raw, "sa{sv}as") != 0,
+    guard message.type == DBUS_MESSAGE_TYPE_SIGNAL, dbus_message_has_signature(raw, "sa{sv}as") != 0,
       changed.equals(dbus_message_get_member(raw)), properties.equals(dbus_message_get_interface(raw)),
       dbus_message_iter_init(raw, &arguments) != 0, interface.equals(text(&arguments))
     else { return false }

@@ -13,6 +13,7 @@ final class ConnectionHandle: @unchecked Sendable {
 
   let raw: OpaquePointer
   private let loop: EventLoop
+  private let byteSignals: ByteSignals?
   private let receive: @Sendable (IncomingMessage) -> Void
   /// libdbus's watches.
   private var members: [OpaquePointer] = []
@@ -26,9 +27,11 @@ final class ConnectionHandle: @unchecked Sendable {
   private var closed = false
 
   /// Connects, without the `Hello` that a bus expects first.
+  /// - Parameter receive: called with each message that `byteSignals` does not deliver.
   /// - Throws: ``DBusError/unreachable(address:reason:)``.
   init(
-    address: String, loop: EventLoop, receive: @escaping @Sendable (IncomingMessage) -> Void
+    address: String, loop: EventLoop, byteSignals: ByteSignals?,
+    receive: @escaping @Sendable (IncomingMessage) -> Void
   ) throws(DBusError) {
     var error = CDBus.DBusError()
     dbus_error_init(&error)
@@ -43,6 +46,7 @@ final class ConnectionHandle: @unchecked Sendable {
     }
     self.raw = raw
     self.loop = loop
+    self.byteSignals = byteSignals
     self.receive = receive
     dbus_connection_set_exit_on_disconnect(raw, 0)
     // Unretained: `close` removes the callbacks before this object is released.
@@ -89,13 +93,13 @@ final class ConnectionHandle: @unchecked Sendable {
 
   // MARK: Dispatching
 
-  /// Passes all received messages to `receive`. `dbus_connection_dispatch` is not used, as it costs more than all
-  /// processing here.
+  /// Passes on all received messages. `dbus_connection_dispatch` is not used, as it costs more than all processing here.
   func dispatch() {
     guard !dispatching, !closed else { return }
     dispatching = true
     while !closing, let message = dbus_connection_pop_message(raw) {
-      receive(IncomingMessage(raw: message))
+      let received = IncomingMessage(raw: message)
+      if byteSignals?.deliver(received) != true { receive(received) }
       dbus_message_unref(message)
     }
     dispatching = false

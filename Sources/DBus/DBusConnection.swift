@@ -46,7 +46,8 @@ public actor DBusConnection {
 
   private func connect(to address: DBusAddress) async throws(DBusError) {
     let address = address.text
-    handle = try ConnectionHandle(address: address, loop: loop) { [weak self] received in
+    handle = try ConnectionHandle(address: address, loop: loop, byteSignals: byteSignals) {
+      [weak self] received in
       if let self { loop.enter(self, received) { $0.receive($1) } }
     }
     do {
@@ -178,7 +179,6 @@ public actor DBusConnection {
     case DBUS_MESSAGE_TYPE_METHOD_CALL:
       handler(.call(DBusCall(message)))
     case DBUS_MESSAGE_TYPE_SIGNAL:
-      if byteSignals?.deliver(message) == true { return }
       let signal = DBusSignal(message)
       if signal.interface == DBusName.local, signal.member == "Disconnected", signal.sender == nil {
         lost(.disconnected)

@@ -31,16 +31,16 @@ struct AdapterChoice: Sendable {
   /// In dB. Signals received at one place vary by a few dB.
   static let margin = 8
   /// After a move, another one only for a better signal is made no sooner than this.
-  static let dwell = Duration.seconds(60)
+  private static let dwell = Duration.seconds(60)
   /// How long to wait for the other adapters to receive the device: after the end of a link they do so one by one.
-  static let grace = Duration.seconds(2)
+  private static let grace = Duration.seconds(2)
   /// How long a signal counts: bluetoothd reports each peripheral about every 15 s, and none while scanning is paused
   /// for a connect, but keeps the last strength as long as it scans.
   static let signalLimit = Duration.seconds(60)
   /// If an adapter is removed, bluetoothd removes its devices first.
   private static let removal = Duration.seconds(2)
   /// Each failed attempt counts as a signal weaker by this, in dB, until a link has readings, or for this long.
-  static let attemptPenalty = 10
+  private static let attemptPenalty = 10
   static let attemptLimit = Duration.seconds(300)
   /// Of a peripheral whose signal is not known: weaker than any.
   private static let unknown = -128

@@ -68,8 +68,8 @@ final class Channel: @unchecked Sendable {
 
   // MARK: Values
 
-  /// Whether the channel reads the value on a new link. The writer reads what can be written.
-  private var isReadHere: Bool {
+  /// Then the channel reads the value on a new link; else the writer does.
+  private var isReadOnly: Bool {
     property.kind == .state && property.isReadable && !property.isWritable
   }
 
@@ -79,14 +79,11 @@ final class Channel: @unchecked Sendable {
   /// yet, so that no value is received twice.
   func subscribe(on central: isolated Central) async throws(CentralError) {
     guard let characteristic else { return }
-    if isReadHere { received(try await central.read(characteristic)) }
+    if isReadOnly { received(try await central.read(characteristic)) }
     if let interval = property.poll { return poll(characteristic, every: interval) }
     guard property.isNotifying else { return }
     do throws(CentralError) {
-      // The closure is retained until the link ends, and must retain the device: `self.device` is unowned.
-      try await central.subscribe(to: characteristic) { [self, device] bytes in
-        withExtendedLifetime(device) { received(bytes) }
-      }
+      try await listen(to: characteristic, on: central)
       isReadNotified = true
       areNotificationsTaken = false
     } catch .notifyAcquired where property.isReadable && property.kind == .state {
@@ -100,20 +97,28 @@ final class Channel: @unchecked Sendable {
   func visit(on central: isolated Central) async throws(CentralError) -> Waiter<Void>? {
     guard let characteristic, property.kind == .state else { return nil }
     guard !property.isReadable else {
-      if isReadHere { received(try await central.read(characteristic)) }
+      if isReadOnly { received(try await central.read(characteristic)) }
       return nil
     }
     guard property.isNotifying else { return nil }
     let first = Waiter<Void>()
-    try await central.subscribe(to: characteristic) { [self, device] bytes in
-      withExtendedLifetime(device) { received(bytes) }
-      first.resume(.success(()))
-    }
+    try await listen(to: characteristic, on: central, first: first)
     return first
   }
 
+  /// - Parameter first: resumed by the first notification.
+  private func listen(
+    to characteristic: Characteristic, on central: isolated Central, first: Waiter<Void>? = nil
+  ) async throws(CentralError) {
+    // The closure is retained until the link ends, and must retain the device: `self.device` is unowned.
+    try await central.subscribe(to: characteristic) { [self, device] bytes in
+      withExtendedLifetime(device) { received(bytes) }
+      first?.resume(.success(()))
+    }
+  }
+
   /// The property could not be subscribed to: it is not used on this link.
-  func leaveOut(because error: CentralError) {
+  func exclude(because error: CentralError) {
     context.log.warning("\(property.name) cannot be used: \(error)", device.fields)
     characteristic = nil
   }
@@ -128,7 +133,7 @@ final class Channel: @unchecked Sendable {
     device.linkTask { [self, device] central in
       let isSubscribed = await central.pollUntilSubscribed(characteristic, every: { device.pollInterval }) {
         self.polled($0)
-        // It is called as long as the link lasts: see `subscribe`.
+        // It is called as long as the link lasts: see `listen`.
         withExtendedLifetime(device) {}
       }
       guard isSubscribed else { return }
@@ -185,7 +190,7 @@ final class Channel: @unchecked Sendable {
       logMalformed(error)
       return
     }
-    report(value)
+    receive(value)
     if hasLines, case .text(let line) = value { device.handle(.line(line, wasCut: wasCut)) }
   }
 
@@ -198,9 +203,9 @@ final class Channel: @unchecked Sendable {
   }
 
   /// A reading, whether notified or read.
-  private func report(_ value: Value) {
+  private func receive(_ value: Value) {
     keep(value)
-    device.handle(.reading(value, property: index))
+    device.received(value, of: index)
   }
 
   private func keep(_ value: Value) { if property.kind == .state { self.value = value } }
@@ -219,17 +224,31 @@ final class Channel: @unchecked Sendable {
   /// Reads the value on the link that there is.
   func read(_ reply: @escaping @Sendable (Outcome) -> Void) { reader.read(reply) }
 
-  func read(_ characteristic: Characteristic, on central: isolated Central) async -> Outcome {
-    do throws(CentralError) {
-      let bytes = try await central.read(characteristic)
-      guard let value = try? property.codec.decode(bytes) else {
-        return .failed(reason: "the device returned a malformed value")
+  func read(on central: isolated Central) async -> Outcome {
+    switch await readEncoded(on: central) {
+    case .success(let held):
+      if !isReadNotified { receive(held.value) }
+      return .read(actual: held.value)
+    case .failure(let failure):
+      if failure == .timeout { device.handle(.unresponsive) }
+      return .failed(reason: "\(failure)")
+    }
+  }
+
+  func readEncoded(on central: isolated Central) async -> Result<EncodedValue, WriteFailure> {
+    guard let characteristic else { return .failure(.linkLost) }
+    return decoded(await central.readResult(of: characteristic))
+  }
+
+  func decoded(_ bytes: Result<[UInt8], CentralError>) -> Result<EncodedValue, WriteFailure> {
+    switch bytes {
+    case .failure(let error): return .failure(WriteFailure(error))
+    case .success(let bytes):
+      do throws(CodecError) {
+        return .success(EncodedValue(try property.codec.decode(bytes), bytes))
+      } catch {
+        return .failure(.failed(reason: "\(error)"))
       }
-      if !isReadNotified { report(value) }
-      return .read(actual: value)
-    } catch {
-      if case .timedOut = error { device.handle(.unresponsive) }
-      return .failed(reason: "\(error)")
     }
   }
 
@@ -242,6 +261,6 @@ final class Channel: @unchecked Sendable {
   /// notifies it as well: then it is a reading already.
   func readBack(_ value: Value) {
     keep(value)
-    if !isReadNotified { device.handle(.readBack(value, property: index)) }
+    if !isReadNotified { device.readBack(value, of: index) }
   }
 }

@@ -14,7 +14,7 @@ package struct Command: Sendable {
   let timeToLive: Int?
   /// Stored with a command that waits, and given to ``DeviceObserver/completed(_:for:)`` if it is completed in a later
   /// run; nil: nobody waits for that.
-  let sender: JSONValue?
+  package let sender: JSONValue?
 
   package init(
     _ device: DeviceID, _ property: String, _ value: JSONValue, timeToLive: Int? = nil,

@@ -24,16 +24,12 @@ extension Device {
       guard description != before else { return }
       context.store.change(address) { $0.learn(description) }
       report(.description)
-    case .reading(let value, let property):
-      count(value, of: property)
-      report(value, of: property, sequence: sequence)
     case .line(let line, let wasCut): if wasCut { values.wasCut(line) } else { values.received(line) }
-    case .readBack(let value, let property): report(value, of: property, sequence: nil)
     case .desired:
       let before = description
       describeDesired()
       if description != before { report(.description) }
-    case .commandWaits(let deadline): session.demand(before: deadline)
+    case .commandWaits(let deadline): session.commandWaits(until: deadline)
     case .unresponsive: session.unresponsive()
     }
   }

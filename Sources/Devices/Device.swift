@@ -194,12 +194,16 @@ final class Device: @unchecked Sendable {
 
   // MARK: Values
 
-  /// Counts a reading. Called for every reading.
-  func count(_ value: Value, of property: Int) {
+  /// A value was notified, or read at an interval or on request. Called for every reading.
+  func received(_ value: Value, of property: Int) {
     session.readingReceived(of: property)
     nextSequence()
     if Logger.isEnabled(.debug) { logReading(value, channels[property]) }
+    pass(value, of: property, sequence: sequence)
   }
+
+  /// A value was read back: it is not a reading.
+  func readBack(_ value: Value, of property: Int) { pass(value, of: property, sequence: nil) }
 
   private func nextSequence() {
     sequence += 1
@@ -217,7 +221,7 @@ final class Device: @unchecked Sendable {
 
   /// Passes on a value, which may be the period of the readings that keep the link alive.
   /// - Parameter sequence: see ``Reading/sequence``.
-  func report(_ value: Value, of property: Int, sequence: UInt64?) {
+  private func pass(_ value: Value, of property: Int, sequence: UInt64?) {
     if property == description.profile.alive?.period, case .integer(let milliseconds) = value {
       session.setPeriod(milliseconds)
     }
@@ -226,7 +230,7 @@ final class Device: @unchecked Sendable {
   }
 
   /// Passes on a value that the program names itself.
-  func report(_ key: String, _ value: Value) {
+  func pass(_ key: String, _ value: Value) {
     nextSequence()
     let reading = ValueReading(
       key: key,

@@ -8,7 +8,7 @@ final class DeviceContext: @unchecked Sendable {
   let loop: EventLoop
   /// In the order of the configuration; at least one.
   let adapters: [Adapter]
-  let links: SharedLinks
+  let turns: SharedLinks
   /// How long a device waits for an adapter that has gone and has a bond with it.
   let bondLimit: Duration
   let store: DeviceStore
@@ -21,10 +21,10 @@ final class DeviceContext: @unchecked Sendable {
   /// Called after the state of a device's session has changed.
   var sessionChanged: () -> Void = {}
 
-  init(loop: EventLoop, adapters: [Adapter], links: SharedLinks, bondLimit: Duration, store: DeviceStore) {
+  init(loop: EventLoop, adapters: [Adapter], turns: SharedLinks, bondLimit: Duration, store: DeviceStore) {
     self.loop = loop
     self.adapters = adapters
-    self.links = links
+    self.turns = turns
     self.bondLimit = bondLimit
     self.store = store
   }

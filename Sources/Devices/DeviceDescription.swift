@@ -63,6 +63,14 @@ package struct DeviceDescription: Sendable, Equatable {
   /// Whether it may have the property, as far as is known.
   package func mayOffer(_ property: String) -> Bool { offered?.contains(property) ?? true }
 
+  /// Whether nothing differs but what is desired, and the signal strength.
+  package func isSame(butForDesiredAsIn other: DeviceDescription) -> Bool {
+    var changed = self
+    (changed.desired, changed.configured) = (other.desired, other.configured)
+    (changed.revision, changed.rssi) = (other.revision, other.rssi)
+    return changed == other
+  }
+
   var hasInformation: Bool { model != nil || firmware != nil || serial != nil }
 
   /// The properties that are published: if its profile is automatic, those that it may offer.

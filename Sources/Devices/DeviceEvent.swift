@@ -1,7 +1,7 @@
 import EventLoop
 import GATT
 
-/// What the session and the properties of a device report to it.
+/// What the session and the properties of a device report to it, apart from values.
 enum DeviceEvent {
   /// The state of the session has changed, or why its link ended is known.
   case session
@@ -12,12 +12,8 @@ enum DeviceEvent {
   case offered
   /// The values of the Device Information Service, by characteristic.
   case information([BluetoothUUID: String])
-  /// A value was notified, or read at an interval or on request.
-  case reading(Value, property: Int)
   /// A line of the program, which may be a value that it names itself; it is a reading of the property already.
   case line(String, wasCut: Bool)
-  /// A value was read back: it is not a reading.
-  case readBack(Value, property: Int)
   /// A desired value has changed.
   case desired
   /// A command waits for a link, until the end of its time to live.

@@ -78,7 +78,7 @@ final class DeviceLink: @unchecked Sendable {
       let isOptional = alive.map { $0 != channel.index } ?? (offered.count > 1)
       switch error {
       case .refused where isOptional, .transient where isOptional, .notifyAcquired where isOptional:
-        channel.leaveOut(because: error)
+        channel.exclude(because: error)
       case .refused, .transient, .notifyAcquired, .busy, .unlikely, .timedOut, .gone, .disconnected,
         .keyMissing, .unavailable:
         throw error
@@ -122,7 +122,7 @@ final class DeviceLink: @unchecked Sendable {
       do throws(CentralError) {
         try await use(channel, in: visit, on: central)
       } catch {
-        if channel.characteristic == characteristic { channel.leaveOut(because: error) }
+        if channel.characteristic == characteristic { channel.exclude(because: error) }
       }
       guard isLive() else { return false }
       // Otherwise the services have changed again, and another task uses the new characteristic.

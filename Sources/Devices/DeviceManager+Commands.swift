@@ -49,7 +49,7 @@ extension DeviceManager {
     }
   }
 
-  /// Calls the engine, on the loop.
+  /// `assumeIsolated` with a typed error.
   package nonisolated func call<Value: Sendable>(
     _ body: @Sendable (isolated DeviceManager) throws(RequestError) -> Value
   ) throws(RequestError) -> Value {

@@ -40,7 +40,7 @@ extension DeviceManager {
   /// Inspections at a time: each connects.
   private static let mostInspections = 4
   /// Values read in an inspection: a micro:bit with all services has about 50.
-  static let mostReads = 200
+  private static let mostReads = 200
   /// For reading them.
   private static let readingTimeout = Duration.seconds(60)
 
@@ -104,7 +104,7 @@ extension DeviceManager {
     var inspection = inspection(of: peripheral, characteristics)
     await read(&inspection, on: central)
     let session = registry.byAddress[peripheral.address]?.session
-    let isUsed = session.map { context.links.hasLink($0.device) && $0.adapter.central === central } ?? false
+    let isUsed = session.map { context.turns.hasLink($0.device) && $0.adapter.central === central } ?? false
     if !wasConnected, !isUsed {
       await central.disconnect(peripheral.id)
     }

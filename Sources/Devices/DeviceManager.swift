@@ -60,7 +60,7 @@ package actor DeviceManager {
     }
     context = DeviceContext(
       loop: loop, adapters: adapters,
-      links: SharedLinks(adapters: adapters.count, bluetooth, loop: loop), bondLimit: bondLimit,
+      turns: SharedLinks(adapters: adapters.count, bluetooth, loop: loop), bondLimit: bondLimit,
       store: DeviceStore(state, loop: loop))
     receiver.manager = self
     context.sessionChanged = { [weak self] in self?.assumeIsolated { $0.sessionChanged() } }

@@ -11,14 +11,14 @@ extension DeviceSession {
     }
     let before = adapters.chosen
     let again: @Sendable () -> Void = { [weak self] in self?.connect() }
-    switch adapters.choose(hasFreeLink: context.links.free(for: device), orWait: again) {
+    switch adapters.choose(hasFreeLink: context.turns.free(for: device), orWait: again) {
     case .use(let index):
-      context.links.occupy(device, on: index)
+      context.turns.occupy(device, on: index)
       if let before, index != before {
         context.log.info("switching to adapter \(adapter.name)", device.fields)
       }
       connectNow()
-    case .full(let adapters): context.links.wait(device, on: adapters, isUrgent: isUrgent)
+    case .full(let adapters): context.turns.wait(device, on: adapters, isUrgent: isUrgent)
     case .wait: break
     case .none: feed { $0.connected(.failed(.gone), $1) }
     }
@@ -64,7 +64,7 @@ extension DeviceSession {
     adapters.becameLive()
     // A request that came during the attempt to connect, to a peripheral that has a bond.
     if adapters.isPaired { endPairing(.success(.paired)) }
-    context.links.becameLive(device)
+    context.turns.becameLive(device)
     visits.visited()
     link.up()
     readInformation()
@@ -97,7 +97,7 @@ extension DeviceSession {
   }
 
   /// Resets the state that belongs to a link.
-  func endLink() {
+  func resetLink() {
     link.end()
     changedServices = nil
   }

@@ -21,13 +21,13 @@ extension DeviceSession {
     guard !requests.isPairing else {
       return reply(.failure(RequestError("pairing is already in progress")))
     }
-    if !context.links.hasLink(device) { adapters.dropBondsOfAbsentAdapters() }
+    if !context.turns.hasLink(device) { adapters.dropBondsOfAbsentAdapters() }
     if adapters.isPaired, machine.pairing.refusedLinks == 0 { return reply(.success(.paired)) }
     begin(passkey, reply)
     let mode = device.settings.pairing
     feed { $0.pair(mode, $1) }
     rangeChanged()
-    hurry()
+    needsLinkNow()
   }
 
   private func begin(_ passkey: Int?, _ reply: @escaping PairingReply) {
@@ -45,7 +45,7 @@ extension DeviceSession {
   /// Deletes the bonds of all adapters. A request that arrives meanwhile gets the same answer.
   func unpair(reply: @escaping UnpairingReply) {
     if requests.isUnpairing { return requests.unpair(reply) }
-    if !context.links.hasLink(device) { adapters.chooseBonded() }
+    if !context.turns.hasLink(device) { adapters.chooseBonded() }
     guard !adapters.peripherals.isEmpty else {
       return reply(.failure(RequestError(.notFound, "bluetoothd does not know it: it is not paired")))
     }
@@ -100,7 +100,7 @@ extension DeviceSession {
 
   /// Removes the peripheral from bluetoothd, with its bond and its services.
   func forget() -> @Sendable (isolated Central) async -> Void {
-    endLink()
+    resetLink()
     let isUnpairing = requests.isUnpairing
     let objects = adapters.objectsToRemove(isUnpairing: isUnpairing)
     return { [self] _ in

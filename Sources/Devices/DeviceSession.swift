@@ -49,16 +49,16 @@ final class DeviceSession: @unchecked Sendable {
   var peripheral: PeripheralID? { adapters.peripheral }
   /// Whether the device may be connected by the adapter now: a session with a link uses that one alone.
   func mayUse(_ adapter: Int) -> Bool {
-    context.links.hasLink(device) ? adapters.isCurrent(adapter) : adapters.isEligible(adapter)
+    context.turns.hasLink(device) ? adapters.isCurrent(adapter) : adapters.isEligible(adapter)
   }
   /// Whether a link can be made on demand: there is none, and the device had one lately, or waits for one.
-  var isConnectable: Bool { !machine.state.isLive && (visits.isOnline || context.links.isWaiting(device)) }
+  var isConnectable: Bool { !machine.state.isLive && (visits.isOnline || context.turns.isWaiting(device)) }
 
   // MARK: Inputs
 
   /// Called for every reading, of the property with this index.
   func readingReceived(of property: Int) {
-    machine.readingReceived(at: .now, isPeriodic: link.alive == nil || link.alive == property)
+    machine.liveness.readingReceived(at: .now, isPeriodic: link.alive == nil || link.alive == property)
   }
 
   func setPairing(_ mode: Configuration.PairingMode) { machine.setPairing(mode) }
@@ -68,25 +68,24 @@ final class DeviceSession: @unchecked Sendable {
   func unresponsive() { feed { session, _ in session.unresponsive() } }
   func reconnect() {
     feed { $0.reconnect($1) }
-    hurry()
+    needsLinkNow()
   }
-  /// A visit is due.
-  func demanded() { feed { $0.demanded($1) } }
+  func visitIsDue() { feed { $0.demanded($1) } }
   /// Something waits for a link.
-  func hurry() {
+  func needsLinkNow() {
     isUrgent = !machine.state.isLive
-    demanded()
+    visitIsDue()
     chooseAgain()
   }
   /// The last task of the device has ended.
   func tasksEnded() {
-    if machine.isOnDemand { feed { session, _ in session.visitEnded() } } else { context.links.tasksEnded() }
+    if machine.isOnDemand { feed { session, _ in session.visitEnded() } } else { context.turns.tasksEnded() }
   }
   /// Another device gets the link.
   func endTurn() {
     guard machine.state.isLive, let adapter = adapters.chosen else { return }
     context.log.debug("gives up its link: others wait for one", device.fields)
-    visits.turnEnds(nextAfter: context.links.expectedWait(on: adapter))
+    visits.turnEnds(nextAfter: context.turns.expectedWait(on: adapter))
     feed { $0.turnEnded($1) }
     device.report(.description)
   }
@@ -114,7 +113,7 @@ final class DeviceSession: @unchecked Sendable {
   func adapterChanged(_ adapter: Int, isOn: Bool) {
     adapters.adapterChanged(adapter, isOn: isOn)
     if !isOn, context.adapters[adapter] === self.adapter {
-      endLink()
+      resetLink()
       feed { session, _ in session.adapterWentAway() }
     }
     rangeChanged()
@@ -127,12 +126,12 @@ final class DeviceSession: @unchecked Sendable {
   }
 
   /// What the choice of the adapter waits for may have come: an advertisement, or a link.
-  private func chooseAgain() { if adapters.isWaiting || context.links.isWaiting(device) { connect() } }
+  private func chooseAgain() { if adapters.isWaiting || context.turns.isWaiting(device) { connect() } }
 
   /// The link ended.
   func disconnected(_ id: PeripheralID) {
     guard id == peripheral else { return }
-    endLink()
+    resetLink()
     feed { $0.disconnected($1) }
   }
 
@@ -162,9 +161,9 @@ final class DeviceSession: @unchecked Sendable {
     adapters.stopWaiting()
     feed { session, _ in session.stop() }
     endPairing(.failure(RequestError("the device is disabled or removed, or the gateway is stopping")))
-    context.links.forget(device)
+    context.turns.forget(device)
     visits.stop(context.isStopping ? "the gateway is stopping" : "the device was disabled or removed")
-    endLink()
+    resetLink()
     if context.isStopping { return }
     guard let peripheral else { return }
     context.loop.task(of: adapter.central) { central in
@@ -188,7 +187,7 @@ final class DeviceSession: @unchecked Sendable {
     let state = machine.state
     guard state.published != reportedState else { return }
     reportedState = state.published
-    if !state.occupiesLink { context.links.leave(device) }
+    if !state.occupiesLink { context.turns.leave(device) }
     device.handle(.session)
   }
 
@@ -201,7 +200,7 @@ final class DeviceSession: @unchecked Sendable {
         return { $0.subscribed(result, $1) }
       }
     case .disconnect:
-      endLink()
+      resetLink()
       operate { [peripheral] central in
         if let peripheral { await central.disconnect(peripheral) }
         return { $0.disconnectCompleted($1) }
@@ -239,11 +238,10 @@ final class DeviceSession: @unchecked Sendable {
 
   // MARK: Links on demand
 
-  /// A command waits for a link.
   /// - Parameter deadline: the end of its time to live; it waits for the next visit if that comes first.
-  func demand(before deadline: Moment?) {
+  func commandWaits(until deadline: Moment?) {
     if let deadline, visits.isDue(before: deadline) { return }
-    hurry()
+    needsLinkNow()
   }
 
   /// Calls `body` when there is a link: at once, or when the device was connected on demand; else with the reason why

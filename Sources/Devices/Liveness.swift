@@ -3,7 +3,7 @@ import EventLoop
 /// Whether the readings on a link show that it is alive. A part of ``PeripheralSession``.
 ///
 /// None may come for three periods, at least 30 s. A new period starts after the sample that is scheduled already (up to
-/// 65 s away), so until the next reading the longer of the two counts.
+/// 65 s away), so until the next periodic reading the longer of the two counts.
 struct Liveness: Sendable {
   /// Whether there was a reading on this link.
   private(set) var hasReading = false
@@ -14,7 +14,7 @@ struct Liveness: Sendable {
   private var period: Duration?
   /// Whether the link offers those readings.
   private var isExpected = true
-  /// The period after the next reading, if it is another one.
+  /// The period after the next periodic reading, if it is another one.
   private var nextPeriod: Duration?
 
   private static let leastLimit = Duration.seconds(30)

@@ -10,7 +10,7 @@ package struct PeripheralSession: Sendable {
   /// Why there is no link, or why there was none; nil once the session is live.
   var lastError: Trouble?
   var pairing: PairingPlan
-  /// The readings on the link, or on the last one.
+  /// The readings on the link, or on the last one: it is told of each.
   var liveness: Liveness
   var failures = LinkFailures()
   let isOnDemand: Bool
@@ -79,12 +79,6 @@ package struct PeripheralSession: Sendable {
   }
 
   // MARK: The link
-
-  /// A reading: on the path of every notification.
-  /// - Parameter isPeriodic: see ``Liveness/readingReceived(at:isPeriodic:)``.
-  mutating func readingReceived(at now: Moment, isPeriodic: Bool = true) {
-    liveness.readingReceived(at: now, isPeriodic: isPeriodic)
-  }
 
   /// - Parameter isExpected: whether the link offers the readings that keep it alive.
   mutating func expectReadings(_ isExpected: Bool, _ seen: Snapshot) -> [Action] {

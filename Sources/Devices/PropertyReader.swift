@@ -29,14 +29,14 @@ final class PropertyReader: @unchecked Sendable {
     let replies = waiting
     waiting = []
     guard !replies.isEmpty else { return }
-    guard let characteristic = channel.characteristic, device.isLive else {
+    guard channel.characteristic != nil, device.isLive else {
       let outcome = Outcome.failed(reason: channel.obstacle ?? "the device is offline")
       for reply in replies { reply(outcome) }
       return
     }
     isReading = true
     device.task { [self] central in
-      let outcome = await channel.read(characteristic, on: central)
+      let outcome = await channel.read(on: central)
       isReading = false
       for reply in replies { reply(outcome) }
       readNext()

@@ -139,7 +139,7 @@ final class PropertyWriter: @unchecked Sendable {
       }
     case .read(let operation):
       device.task { [self] central in
-        let result = await read(on: central)
+        let result = await channel.readEncoded(on: central)
         feed { $0.read(operation, result) }
       }
     case .readBack(let value):
@@ -191,9 +191,9 @@ final class PropertyWriter: @unchecked Sendable {
         if let settle = property.settle {
           try await central.send(value.bytes, to: characteristic, withResponse: true)
           try? await context.loop.sleep(for: settle)
-          readBack = await read(on: central)
+          readBack = await channel.readEncoded(on: central)
         } else {
-          readBack = decode(try await central.write(value.bytes, to: characteristic))
+          readBack = channel.decoded(try await central.write(value.bytes, to: characteristic))
         }
         switch readBack {
         case .success(let held): return .holds(held)
@@ -211,27 +211,6 @@ final class PropertyWriter: @unchecked Sendable {
       return .notWritten(WriteFailure(error))
     }
   }
-
-  private func read(on central: isolated Central) async -> Result<EncodedValue, WriteFailure> {
-    guard let characteristic = channel.characteristic else { return .failure(.linkLost) }
-    do throws(CentralError) {
-      return decode(.success(try await central.read(characteristic)))
-    } catch {
-      return .failure(WriteFailure(error))
-    }
-  }
-
-  private func decode(_ bytes: Result<[UInt8], CentralError>) -> Result<EncodedValue, WriteFailure> {
-    switch bytes {
-    case .failure(let error): return .failure(WriteFailure(error))
-    case .success(let bytes):
-      do throws(CodecError) {
-        return .success(EncodedValue(try property.codec.decode(bytes), bytes))
-      } catch {
-        return .failure(.failed(reason: "\(error)"))
-      }
-    }
-  }
 }
 
 extension Property {
@@ -243,7 +222,7 @@ extension Property {
 }
 
 extension WriteFailure {
-  fileprivate init(_ error: CentralError) {
+  init(_ error: CentralError) {
     switch error {
     case .disconnected, .gone, .unavailable: self = .linkLost
     case .timedOut: self = .timeout

@@ -55,7 +55,7 @@ final class Visits: @unchecked Sendable {
     }
     for action in actions {
       switch action {
-      case .connect: session.demanded()
+      case .connect: session.visitIsDue()
       case .online: session.becameOnline()
       case .offline: session.device.handle(.offline)
       }
@@ -76,7 +76,7 @@ final class Visits: @unchecked Sendable {
       body("the device could not be connected within \(Self.waitLimit) s")
     }
     waiting.append((number, timer, body))
-    session.hurry()
+    session.needsLinkNow()
   }
 
   /// What waits for the link can be done, or cannot.

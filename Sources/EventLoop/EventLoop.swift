@@ -74,13 +74,6 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     eventfd_write(wakeUp, 1)
   }
 
-  /// A loop on a new thread, for tests.
-  public static func onNewThread() -> EventLoop {
-    let loop = EventLoop()
-    detach { loop.run() }
-    return loop
-  }
-
   /// Runs blocking work on a new thread.
   ///
   /// Meant for rare work (one name resolution per connection attempt), so there is no thread pool.

@@ -143,6 +143,8 @@ public enum GatewayCommand: Sendable, Equatable {
       file.configuration, document: file.document, records: DeviceRecord.records(state["devices"] ?? [:]),
       gateway: id)
     print("\n\(report)")
+    let http = file.configuration.http
+    if http.isEnabled { print("\nthe page of a running gateway: \(http.url)") }
     let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
       .connect(on: loop)
     if case .running(_, let client) = presence, let health = try? await client.request("health"),

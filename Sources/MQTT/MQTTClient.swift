@@ -16,8 +16,7 @@ public actor MQTTClient: IterationEndHandler {
   private var diallings: [Dialling]
   /// Of the current or last attempt to connect.
   public private(set) var broker: MQTTBroker
-  /// Of the probe that runs: whether the first broker is well.
-  private var probing: Waiter<Bool>?
+  private var probe: BrokerProbe?
   private let log: MQTTLog
   private var handler: (@Sendable (MQTTEvent) -> Void)?
 
@@ -27,8 +26,8 @@ public actor MQTTClient: IterationEndHandler {
   private var subscriptions = Subscriptions()
   /// PUBLISH packets sent.
   private var sent = 0
-  /// Whether ``report()`` follows at the end of the iteration.
-  private var isReportDue = false
+  /// Whether ``reportOutcomes()`` follows at the end of the iteration.
+  private var areOutcomesDue = false
 
   private var connection: Connection?
   private var timer: LoopTimer?
@@ -119,7 +118,7 @@ public actor MQTTClient: IterationEndHandler {
       client.outbox.append(new.message, isUrgent: new.isUrgent)
       if client.outbox.lost != lost { client.write(client.outages.lost()) }
       client.schedulePump(isUrgent: new.isUrgent)
-      client.scheduleReport()
+      client.scheduleOutcomes()
     }
   }
 
@@ -195,19 +194,19 @@ public actor MQTTClient: IterationEndHandler {
     loop.enter(self, ()) { client, _ in
       client.connection?.schedule.iterationEnds()
       client.pump()
-      client.report()
+      client.reportOutcomes()
     }
   }
 
-  private func scheduleReport() {
-    guard outbox.hasReport, !isReportDue else { return }
-    isReportDue = true
+  private func scheduleOutcomes() {
+    guard outbox.hasOutcomes, !areOutcomesDue else { return }
+    areOutcomesDue = true
     loop.atEndOfIteration(self)
   }
 
   /// Tells the publisher what has become of messages.
-  private func report() {
-    isReportDue = false
+  private func reportOutcomes() {
+    areOutcomesDue = false
     let (completed, returned) = (outbox.takeCompleted(), outbox.takeReturned())
     if !completed.isEmpty { handler?(.completed(completed)) }
     if !returned.isEmpty { handler?(.undelivered(returned)) }
@@ -236,7 +235,7 @@ public actor MQTTClient: IterationEndHandler {
         write(outages.refused(topic, "it is larger than the broker accepts"))
       }
     }
-    scheduleReport()
+    scheduleOutcomes()
     if link.isFlushing, outbox.isEmpty { perform(link.drained()) }
   }
 
@@ -281,7 +280,7 @@ public actor MQTTClient: IterationEndHandler {
     for action in actions {
       switch action {
       case .dial: dial()
-      case .probe: probe()
+      case .probe: startProbe()
       case .setTimer(let duration): setTimer(duration)
       case .cancelTimer: timer?.cancel()
       case .begin: sendSubscriptions(subscriptions.all)
@@ -325,34 +324,15 @@ public actor MQTTClient: IterationEndHandler {
     }
   }
 
-  /// Connects to the first broker, without the will, as that connection is ended at once.
-  private func probe() {
-    guard probing == nil else { return }
-    var options = options
-    options.brokers = [options.brokers[0]]
-    options.will = nil
-    options.clientID += "-probe"
-    let isWell = Waiter<Bool>()
-    probing = isWell
-    let probe = MQTTClient(options: options, loop: loop) { _, _ in }
-    probe.assumeIsolated { [message = options.probe] probe in
-      if let message { probe.publish(message) }
-      probe.setHandler { event in
-        switch event {
-        case .connected: if message == nil { isWell.resume(.success(true)) }
-        case .connectFailed: isWell.resume(.success(false))
-        case .disconnected, .undelivered, .completed, .message, .subscriptionRefused, .publicationRefused:
-          break
-        }
-      }
-    }
-    loop.timer(after: options.connectTimeout) { isWell.resume(.success(false)) }
-    loop.task(of: probe) { try? await $0.run() }
-    loop.task(of: self) { [broker = options.brokers[0]] client in
-      let actions = client.link.probed(isWell: (try? await isWell.value()) ?? false, at: .now)
-      client.probing = nil
-      await probe.stop(deadline: .seconds(1))
-      if !actions.isEmpty { client.log(.notice, "going back to \(broker)") }
+  private func startProbe() {
+    guard probe == nil else { return }
+    let new = BrokerProbe(options, loop: loop)
+    probe = new
+    loop.task(of: self) { client in
+      let actions = client.link.probed(isWell: await new.result(client), at: .now)
+      client.probe = nil
+      await new.end()
+      if !actions.isEmpty { client.log(.notice, "going back to \(new.broker)") }
       client.perform(actions)
     }
   }
@@ -381,7 +361,7 @@ public actor MQTTClient: IterationEndHandler {
     guard socket.phase == nil else { return }
     subscriptions.disconnected()
     outbox.disconnected()
-    report()
+    reportOutcomes()
     if link.state == .stopped { handler?(.disconnected(nil)) }
   }
 
@@ -438,16 +418,8 @@ public actor MQTTClient: IterationEndHandler {
     for (packet, reasons) in events.subscriptions {
       for (filter, reason) in subscriptions.acknowledged(packet, reasons) { acknowledged(filter, reason) }
     }
-    report()
-    for message in events.messages {
-      if let probing, let probe = options.probe, probe.topic == message.topic,
-        probe.payload == message.payload
-      {
-        probing.resume(.success(true))
-      } else {
-        handler?(.message(message))
-      }
-    }
+    reportOutcomes()
+    for message in events.messages where probe?.arrived(message) != true { handler?(.message(message)) }
   }
 
   private func acknowledged(_ filter: TopicFilter, _ reason: Int32) {

@@ -1,5 +1,5 @@
-/// The messages that wait to be sent, each once, in two lanes, the oldest first. If there are too many, the oldest are
-/// dropped. Pure.
+/// A part of ``Outbox``: the messages that wait to be sent, each once, in two lanes, the oldest first. If there are too
+/// many, the oldest are dropped.
 struct MessageQueue {
   /// A class, as it is large and often passed.
   final class Entry: Sendable {
@@ -57,7 +57,7 @@ struct MessageQueue {
     for lane in [Outbox.Lane.urgent, .bulk] {
       var kept: [Entry] = []
       while let entry = removeFirst(lane) {
-        if entry.message.undelivered == .kept { kept.append(entry) } else { end(entry.message) }
+        if entry.message.undelivered == .kept { kept.append(entry) } else { notDelivered(entry.message) }
       }
       for entry in kept.reversed() { putBack(entry) }
     }
@@ -94,12 +94,12 @@ struct MessageQueue {
       let isUrgentOlder = (first(.urgent)?.sequence ?? .max) < (first(.bulk)?.sequence ?? .max)
       guard let entry = removeFirst(isUrgentOlder ? .urgent : .bulk) else { return }
       if entry.message.undelivered != .returned { lost += 1 }
-      end(entry.message)
+      notDelivered(entry.message)
     }
   }
 
-  /// It is not queued any more, or not at all.
-  mutating func end(_ message: MQTTMessage) {
+  /// It is not queued any more, or not at all: it is given back, or dropped.
+  mutating func notDelivered(_ message: MQTTMessage) {
     if message.undelivered == .returned { returned.append(message) }
   }
 

@@ -5,7 +5,7 @@
 /// *state* is the newest payload of a topic. On every new connection all state is sent again, ahead of the waiting
 /// messages, as it is current and bounded by the number of topics. Otherwise both kinds are sent in the order in which
 /// they were queued, except that urgent ones (readings, results) overtake a backlog of others (1000 devices that change at
-/// once): fifteen for each of the backlog. The order on each topic is always kept.
+/// once): fifteen for each of the backlog. The order on each topic is kept, but for messages that the spool repeats.
 ///
 /// The cost of every operation is independent of the queue's length, except for a new connection, which queues all
 /// state.
@@ -35,7 +35,7 @@ struct Outbox {
   /// What may wait in the bulk lane before the urgent lane overtakes it.
   static let backlog = 64
   /// What is sent of the urgent lane for each of the backlog.
-  static let urgentShare = 15
+  private static let urgentShare = 15
   private var sentUrgent = 0
   private var inFlight = Deque<(packet: Int32, source: Source)>()
 
@@ -60,7 +60,7 @@ struct Outbox {
   /// - Parameter isUrgent: a reading or a result: it may overtake what is not. The same for all messages of a topic, but
   ///   those that the spool repeats.
   mutating func append(_ message: MQTTMessage, isUrgent: Bool = false) {
-    guard peer != nil || message.undelivered == .kept else { return messages.end(message) }
+    guard peer != nil || message.undelivered == .kept else { return messages.notDelivered(message) }
     messages.append(message, sequence: nextSequence(), lane: isUrgent ? .urgent : .bulk)
   }
 
@@ -115,7 +115,7 @@ struct Outbox {
   }
 
   /// Whether ``takeCompleted()`` or ``takeReturned()`` has something.
-  var hasReport: Bool { !completed.isEmpty || !messages.returned.isEmpty }
+  var hasOutcomes: Bool { !completed.isEmpty || !messages.returned.isEmpty }
 
   mutating func takeReturned() -> [MQTTMessage] { messages.takeReturned() }
 

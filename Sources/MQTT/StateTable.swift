@@ -1,4 +1,4 @@
-/// The retained state: the newest payload of each topic, and the queue of topics to be sent. Pure.
+/// A part of ``Outbox``, the retained state: the newest payload of each topic, and the queue of topics to be sent.
 ///
 /// A topic has a slot, which does not change: it is looked up once, when its state is set. It is queued at most once, in
 /// one of the two lanes, and its payload is read when it is sent.
@@ -23,8 +23,6 @@ struct StateTable {
     var queued: (sequence: UInt64, lane: Outbox.Lane)?
     /// To be removed when the broker has acknowledged it.
     var isCleared = false
-
-    var lane: Outbox.Lane? { queued?.lane }
   }
 
   private var states: [State] = []
@@ -46,12 +44,10 @@ struct StateTable {
     states[slot].qos = qos
     states[slot].version = sequence
     states[slot].isCleared = isCleared
-    switch lane {
-    // Also if it is queued in the other lane: that entry is then skipped.
-    case .urgent where states[slot].lane != .urgent: enqueue(slot, sequence, in: .urgent)
-    case .bulk where states[slot].queued == nil: enqueue(slot, sequence, in: .bulk)
-    case .urgent, .bulk, nil: break
-    }
+    guard let lane else { return }
+    let queued = states[slot].queued
+    // An urgent one also if it is queued in the other lane: that entry is then skipped.
+    if queued == nil || lane == .urgent && queued?.lane == .bulk { enqueue(slot, sequence, in: lane) }
   }
 
   private mutating func enqueue(_ slot: Int, _ sequence: UInt64, in lane: Outbox.Lane) {

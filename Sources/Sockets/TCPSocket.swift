@@ -37,11 +37,13 @@ package enum TCPSocket {
     return .success(descriptor)
   }
 
-  /// Who is at the other end: its IP address, of IPv6 the network (/64), as each host has many addresses. Sends without
-  /// delay from now on.
+  /// Who is at the other end: its IP address, of IPv6 the network (/64), as each host has many addresses. From now on it
+  /// sends without delay, and the kernel keeps little for an end that does not read.
   package static func peer(of descriptor: Int32) -> [UInt8] {
     var on: Int32 = 1
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    var buffer: Int32 = 64 << 10
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffer, socklen_t(MemoryLayout<Int32>.size))
     var address = sockaddr_in6()
     var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
     let result = withUnsafeMutablePointer(to: &address) {

@@ -27,8 +27,7 @@ final class Database: @unchecked Sendable {
 
   enum Access {
     case readOnly
-    /// - Parameter maximumPages: the maximum size in pages of 4 KiB; nil: unlimited.
-    case readWrite(FileLock, maximumPages: Int?)
+    case readWrite(FileLock)
   }
 
   /// Once per process.
@@ -71,11 +70,10 @@ final class Database: @unchecked Sendable {
     // A consistent snapshot, also while a gateway is writing.
     if case .readOnly = access { try execute("BEGIN", "open") }
     isEmpty = try examine()
-    if case .readWrite(let lock, let maximumPages) = access {
+    if case .readWrite(let lock) = access {
       self.lock = lock
       try execute(
         "PRAGMA journal_mode = PERSIST; PRAGMA journal_size_limit = 65536; PRAGMA synchronous = FULL", "open")
-      if let maximumPages { try execute("PRAGMA max_page_count = \(maximumPages)", "open") }
     }
   }
 

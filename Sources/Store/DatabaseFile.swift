@@ -14,7 +14,7 @@ enum DatabaseFile {
   /// Opens the database at `path` for writing; creates what is missing.
   /// - Parameter read: what is read of it at once.
   static func open<Content>(
-    _ path: String, _ schema: Schema, maximumPages: Int? = nil,
+    _ path: String, _ schema: Schema,
     read: (Database) throws(StoreError) -> Content
   ) throws(StoreError) -> Opened<Content> {
     guard path.hasPrefix("/"), !path.hasSuffix("/"), !path.utf8.contains(0) else {
@@ -27,7 +27,7 @@ enum DatabaseFile {
     func open() throws(StoreError) -> Opened<Content> {
       // Created here, as SQLite would make it readable for all users; its journal gets the same permissions.
       if try !exists(path) { try make(path) }
-      let database = try Database(path, schema, .readWrite(lock, maximumPages: maximumPages))
+      let database = try Database(path, schema, .readWrite(lock))
       // A full disk does not prevent the start: the first write tries again.
       try? database.makeTable()
       return Opened(database: database, content: try read(database))

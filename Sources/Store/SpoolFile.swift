@@ -89,7 +89,6 @@ package final class SpoolFile: @unchecked Sendable {
 
   private let path: String
   private let limits: Limits
-  private let maximumPages: Int?
   private let clock: @Sendable () -> Moment
   private var database: Database?
   private var outcome = Outcome()
@@ -98,12 +97,11 @@ package final class SpoolFile: @unchecked Sendable {
 
   /// - Parameter clock: for tests.
   package init(
-    path: String, _ limits: Limits, maximumPages: Int? = nil,
+    path: String, _ limits: Limits,
     clock: @escaping @Sendable () -> Moment = { .now }
   ) {
     self.path = path
     self.limits = limits
-    self.maximumPages = maximumPages
     self.clock = clock
     start = (clock(), 0)
   }
@@ -159,7 +157,7 @@ package final class SpoolFile: @unchecked Sendable {
 
   private func open() throws(StoreError) -> Database {
     if let database { return database }
-    let opened = try DatabaseFile.open(path, Self.schema, maximumPages: maximumPages) {
+    let opened = try DatabaseFile.open(path, Self.schema) {
       database throws(StoreError) in try Self.content(of: database)
     }
     if let aside = opened.setAside { setAside(aside) }

@@ -27,7 +27,7 @@ package final class StateDatabase: @unchecked Sendable {
   ///   - path: nil if there is no folder for it.
   ///   - loop: where ``trouble`` is updated.
   package init(
-    path: String?, loop: EventLoop, pacing: Pacing = Pacing(), maximumPages: Int? = nil
+    path: String?, loop: EventLoop, pacing: Pacing = Pacing()
   ) {
     guard let path else {
       store = .inMemory()
@@ -37,7 +37,7 @@ package final class StateDatabase: @unchecked Sendable {
       Self.logInMemoryOnly(trouble)
       return
     }
-    let opened = StateStore.open(path: path, pacing: pacing, maximumPages: maximumPages)
+    let opened = StateStore.open(path: path, pacing: pacing)
     store = opened.store
     records = Self.sections(opened.records)
     inUse = if case .inUse(let reason) = opened.opening { reason } else { nil }

@@ -28,10 +28,10 @@ package final class StateStore: Sendable {
   /// Does not fail: a gateway also runs without its state, and gets the reason.
   /// - Returns: the store, its records, and the result of opening the file.
   package static func open(
-    path: String, pacing: Pacing = Pacing(), maximumPages: Int? = nil
+    path: String, pacing: Pacing = Pacing()
   ) -> (store: StateStore, records: [String: [UInt8]], opening: Opening) {
     do {
-      let opened = try DatabaseFile.open(path, .records, maximumPages: maximumPages) {
+      let opened = try DatabaseFile.open(path, .records) {
         database throws(StoreError) in try database.records()
       }
       return (

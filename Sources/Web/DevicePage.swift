@@ -22,13 +22,16 @@ extension WebDevice {
       "battery": property(named: "battery"),
       "properties": .array(indices.map { json(at: $0) } + device.values.map(json)),
     ]
-    return JSONValue.object(JSONObject(object.members.filter { !Self.omitted.contains($0.name) })).merging(own)
+    return JSONValue.object(JSONObject(object.members.filter { !Self.omitted.contains($0.name) })).merging(
+      own)
   }
 
   /// Those of the profile that it may have.
   private var indices: [Int] {
     let profile = device.profile
-    return profile.properties.indices.filter { !profile.isAutomatic || device.mayOffer(profile.properties[$0].name) }
+    return profile.properties.indices.filter {
+      !profile.isAutomatic || device.mayOffer(profile.properties[$0].name)
+    }
   }
 
   private func property(named name: String) -> JSONValue? {
@@ -70,7 +73,8 @@ extension WebDevice {
   private func json(_ value: NamedValue) -> JSONValue {
     let state = values[value.key] ?? PropertyState()
     let own: JSONValue = [
-      "named": .bool(true), "readable": .bool(false), "notifies": .bool(true), "writable": .bool(device.valueSetter != nil),
+      "named": .bool(true), "readable": .bool(false), "notifies": .bool(true),
+      "writable": .bool(device.valueSetter != nil),
       "available": .bool(device.isOnline && device.hasLines),
     ]
     let property = value.property
@@ -118,7 +122,8 @@ extension PropertyState.Write {
 extension Property {
   /// A name for people.
   var title: String {
-    homeAssistant.first?.name ?? name.prefix(1).uppercased() + name.dropFirst().replacing("_", with: " ")
+    homeAssistant.first?.name
+      ?? name.prefix(1).uppercased() + name.dropFirst().map { $0 == "_" ? " " : String($0) }.joined()
   }
 
   /// What does not change.

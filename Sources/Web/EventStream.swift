@@ -91,7 +91,8 @@ final class EventStream: BodySource, @unchecked Sendable {
     if !isComplete {
       isComplete = true
       append(
-        "ready", ["devices": .integer(state.devices.count), "time": .string(Timestamp.now.description)], to: &bytes)
+        "ready", ["devices": .integer(state.devices.count), "time": .string(Timestamp.now.description)],
+        to: &bytes)
     }
     var values: [UInt8] = []
     for device in state.devices.values where device.waitingForValues & bit != 0 {

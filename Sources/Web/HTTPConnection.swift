@@ -41,7 +41,8 @@ final class HTTPConnection: @unchecked Sendable {
   ///   - handle: called with each request; ``respond(_:)`` follows once.
   ///   - onEnd: called once.
   init(
-    _ descriptor: Int32, peer: [UInt8], loop: EventLoop, handle: @escaping (HTTPRequest, HTTPConnection) -> Void,
+    _ descriptor: Int32, peer: [UInt8], loop: EventLoop,
+    handle: @escaping (HTTPRequest, HTTPConnection) -> Void,
     onEnd: @escaping (HTTPConnection) -> Void
   ) {
     self.peer = peer

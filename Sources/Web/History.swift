@@ -9,8 +9,8 @@ struct History: Sendable {
 
   /// How many minutes a point is for.
   private(set) var step = 1
-  /// The points of each series, NaN where there is no value, each at its number modulo their count; empty: the place of a
-  /// series that was removed.
+  /// The points of each series, NaN where there is no value, each at its number modulo their count; empty: the place of
+  /// a series that was removed.
   private var series: [[Float]] = []
   private var count = 0
   /// The number of the newest point of all, counted since 1970.

@@ -63,7 +63,9 @@ struct Metrics {
         }
       },
       {
-        family("connects_total", .counter, "Connections to the device", devices) { [([], Double($0.connects))] }
+        family("connects_total", .counter, "Connections to the device", devices) {
+          [([], Double($0.connects))]
+        }
       },
       {
         family("disconnects_total", .counter, "Connections that have ended", devices) {
@@ -103,15 +105,19 @@ struct Metrics {
     add(
       "mqtt_messages_total", .counter, "Messages to the broker",
       results.map { ([("result", $0.0)], number(counters?[$0.1])) })
-    add("mqtt_queued_messages", .gauge, "Messages that wait for the broker", [([], number(counters?["queued"]))])
+    add(
+      "mqtt_queued_messages", .gauge, "Messages that wait for the broker", [([], number(counters?["queued"]))]
+    )
     add("spool_messages", .gauge, "Readings in the spool", [([], number(info["spool"]?["messages"]))])
-    add("spool_dropped_total", .counter, "Readings that the spool lost", [([], number(info["spool"]?["lost"]))])
+    add(
+      "spool_dropped_total", .counter, "Readings that the spool lost", [([], number(info["spool"]?["lost"]))])
     add(
       "recovery_steps_total", .counter, "Steps to mend an adapter",
       adapters.compactMap { adapter in
         adapter["recovery"].map { ([name(adapter), ("step", $0["step"]?.text ?? "")], number($0["count"])) }
       })
-    add("malformed_total", .counter, "Values that could not be decoded", [([], number(counters?["malformed"]))])
+    add(
+      "malformed_total", .counter, "Values that could not be decoded", [([], number(counters?["malformed"]))])
     add("http_connections", .gauge, "Clients of this server", [([], Double(connections))])
     add("http_streams", .gauge, "Clients that get events", [([], Double(state.streams.count))])
     return bytes
@@ -166,7 +172,8 @@ struct Metrics {
 
   /// A label's value.
   static func escaped(_ text: String) -> String {
-    Excerpt.harmless(text).unicodeScalars.map { $0 == "\\" ? "\\\\" : $0 == "\"" ? "\\\"" : String($0) }.joined()
+    Excerpt.harmless(text).unicodeScalars.map { $0 == "\\" ? "\\\\" : $0 == "\"" ? "\\\"" : String($0) }
+      .joined()
   }
 }
 

@@ -140,6 +140,7 @@ final class WebDevice: DeviceObserver, @unchecked Sendable {
   func changed(_ change: DeviceChange, _ new: DeviceDescription) {
     let old = device
     device = new
+    if case .description = change, new.isSame(butForDesiredAsIn: old) { return desiredChanged(from: old) }
     waiting = state.streamSet
     if new.session != old.session, new.session == .connecting { attempts += 1 }
     if new.session == .live { attempts = 0 }
@@ -156,6 +157,15 @@ final class WebDevice: DeviceObserver, @unchecked Sendable {
     for (key, value) in values where !new.values.contains(where: { $0.key == key }) {
       state.forget(value)
       values[key] = nil
+    }
+    state.changed()
+  }
+
+  private func desiredChanged(from old: DeviceDescription) {
+    for (index, property) in device.profile.properties.enumerated()
+    where device.desired[property.name] != old.desired[property.name] {
+      properties[index].waitingForWrite = state.streamSet
+      waitingForValues = state.streamSet
     }
     state.changed()
   }

@@ -87,7 +87,8 @@ package final class WebServer: @unchecked Sendable {
 
   /// - Returns: why it does not listen.
   private func start(
-    _ http: Configuration.HTTP, _ bluetooth: Configuration.Bluetooth, _ password: Result<[UInt8]?, FileProblem>
+    _ http: Configuration.HTTP, _ bluetooth: Configuration.Bluetooth,
+    _ password: Result<[UInt8]?, FileProblem>
   ) -> Finding? {
     switch password {
     case .failure(let problem):
@@ -95,7 +96,8 @@ package final class WebServer: @unchecked Sendable {
       site = nil
       return .warning(
         .gateway, "the page is not served: \(http.passwordFile ?? ""): \(problem)",
-        remedy: "let http.password_file name a file that the gateway can read, with the password on its first line")
+        remedy:
+          "let http.password_file name a file that the gateway can read, with the password on its first line")
     case .success(let password):
       if let site {
         site.setPassword(password)
@@ -105,10 +107,13 @@ package final class WebServer: @unchecked Sendable {
       case .failure(let failure):
         return .warning(
           .gateway, "the page is not served: \(http.address), port \(http.port): \(failure)",
-          remedy: "choose another port from 1024 on in http.port, or another http.address: ss -ltnp shows the used ones")
+          remedy:
+            "choose another port from 1024 on in http.port, or another http.address: ss -ltnp shows the used ones"
+        )
       case .success(let descriptor):
         let state = WebState(engine, host: host, gateway: gateway, bluetooth, loop: loop)
-        let site = WebSite(descriptor, state, requests, AccessRules(password: password), dataFolders, loop: loop)
+        let site = WebSite(
+          descriptor, state, requests, AccessRules(password: password), dataFolders, loop: loop)
         self.site = site
         site.begin()
         log.notice("the page is served", ["url": http.url])

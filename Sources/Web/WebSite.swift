@@ -196,7 +196,8 @@ final class WebSite: @unchecked Sendable {
       }
       guard let page else {
         log.warning("there is no \(files.joined(separator: ", nor "))")
-        return connection.respond(.error(.unavailable, "the page is not installed: install the package again"))
+        return connection.respond(
+          .error(.unavailable, "the page is not installed: install the package again"))
       }
       connection.respond(Self.page(page))
     }
@@ -205,8 +206,8 @@ final class WebSite: @unchecked Sendable {
   /// The script and the style of the page may run by a number that nobody can know beforehand.
   private static func page(_ html: [UInt8]) -> HTTPResponse {
     let nonce = (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
-    let text = String(decoding: html, as: UTF8.self).replacing("{{nonce}}", with: nonce)
-    var response = HTTPResponse(type: "text/html; charset=utf-8", body: .bytes(Array(text.utf8)))
+    var response = HTTPResponse(
+      type: "text/html; charset=utf-8", body: .bytes(filled(html, Array(nonce.utf8))))
     response.headers = [
       (
         "Content-Security-Policy",
@@ -215,5 +216,20 @@ final class WebSite: @unchecked Sendable {
       )
     ]
     return response
+  }
+
+  private static let placeholder = Array("{{nonce}}".utf8)
+
+  /// In each place of it, the nonce stands instead.
+  private static func filled(_ html: [UInt8], _ nonce: [UInt8]) -> [UInt8] {
+    var (page, rest) = ([UInt8](), html[...])
+    while let brace = rest.firstIndex(of: placeholder[0]) {
+      page += rest[..<brace]
+      rest = rest[brace...]
+      let isPlace = rest.starts(with: placeholder)
+      page += isPlace ? nonce : [placeholder[0]]
+      rest = rest.dropFirst(isPlace ? placeholder.count : 1)
+    }
+    return page + rest
   }
 }

@@ -107,7 +107,9 @@ final class WebState: FrontEnd, @unchecked Sendable {
     changed()
   }
 
-  func forget(_ state: PropertyState) { for series in state.series where series >= 0 { history.remove(series) } }
+  func forget(_ state: PropertyState) {
+    for series in state.series where series >= 0 { history.remove(series) }
+  }
 
   func engineChanged() {}
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {}
@@ -135,7 +137,7 @@ final class WebState: FrontEnd, @unchecked Sendable {
     for adapter in adapters {
       guard let name = adapter["name"]?.text, let state = adapter["state"]?.text else { continue }
       if let before = adapterStates.updateValue(state, forKey: name), before != state {
-        add("adapter \(name): \(state.replacing("_", with: " "))")
+        add("adapter \(name): \(String(state.map { $0 == "_" ? " " : $0 }))")
       }
     }
   }

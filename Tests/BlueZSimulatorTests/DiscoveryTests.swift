@@ -40,13 +40,13 @@ import Testing
     #expect(added(fixture.takeLines()) == [LinkTests.device[...]])
   }
 
-  @Test func deviceThatDoesNotAdvertiseIsNotFound() {
+  @Test func deviceThatIsNotReceivedIsNotFound() {
     let fixture = Fixture()
-    fixture.take(fixture.model.setAdvertising(0, false, at: fixture.now))
+    fixture.take(fixture.model.setStrength(0, nil, of: 0, at: fixture.now))
     fixture.call("A", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .seconds(5))
     #expect(added(fixture.takeLines()) == [])
-    fixture.take(fixture.model.setAdvertising(0, true, at: fixture.now))
+    fixture.take(fixture.model.setStrength(0, -60, of: 0, at: fixture.now))
     fixture.advance(by: .milliseconds(200))
     #expect(added(fixture.takeLines()) == [LinkTests.device[...]])
   }
@@ -68,10 +68,10 @@ import Testing
     fixture.call("B", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .seconds(1))
     _ = fixture.takeLines()
-    fixture.take(fixture.model.clientLeft("A", at: fixture.now))
-    fixture.take(fixture.model.clientLeft("C", at: fixture.now))
+    fixture.take(fixture.model.clientLeft("A"))
+    fixture.take(fixture.model.clientLeft("C"))
     #expect(fixture.takeLines() == [])
-    fixture.take(fixture.model.clientLeft("B", at: fixture.now))
+    fixture.take(fixture.model.clientLeft("B"))
     #expect(
       fixture.takeLines() == [
         "!\t\(LinkTests.device)\tPropertiesChanged\torg.bluez.Device1\t{}\tRSSI",

@@ -27,7 +27,7 @@ import Testing
         var arguments = fields.dropFirst(4).map(Self.value)
         if fields[3].hasSuffix(".Properties.Set") { arguments[2] = .variant(arguments[2]) }
         fixture.call(fields[1], fields[2], fields[3], arguments)
-      case "-": fixture.take(fixture.model.clientLeft(fields[1], at: fixture.now))
+      case "-": fixture.take(fixture.model.clientLeft(fields[1]))
       case "*": perform(fields[1], in: fixture)
       case "~":
         guard next(fixture, notification: true) != nil else {
@@ -66,8 +66,8 @@ import Testing
     case "vanish": fixture.take(fixture.model.vanish(0, at: now))
     case "return": fixture.take(fixture.model.comeBack(0, at: now))
     case "disconnect": fixture.take(fixture.model.hangUp(0, at: now))
-    case "adv off": fixture.take(fixture.model.setAdvertising(0, false, at: now))
-    case "adv on": fixture.take(fixture.model.setAdvertising(0, true, at: now))
+    case "adv off": fixture.take(fixture.model.setStrength(0, nil, of: 0, at: now))
+    case "adv on": fixture.take(fixture.model.setStrength(0, -60, of: 0, at: now))
     case "unplug": fixture.take(fixture.model.plug(0, false, at: now))
     case "plug": fixture.take(fixture.model.plug(0, true, at: now))
     case "terminate": fixture.take(fixture.model.terminate(at: now) + fixture.model.vanish())

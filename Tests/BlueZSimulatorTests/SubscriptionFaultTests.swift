@@ -148,7 +148,7 @@ import Testing
       options.timing.attribute = .milliseconds(20)
     }
     fixture.call("C", LinkTests.temperature, .acquireNotify, [.noOptions])
-    fixture.take(fixture.model.clientLeft("C", at: fixture.now))
+    fixture.take(fixture.model.clientLeft("C"))
     fixture.advance(by: .seconds(1))
     fixture.call("B", LinkTests.temperature, .startNotify)
     #expect(fixture.takeLines() == ["<\tB\tStartNotify\torg.bluez.Error.NotPermitted\tNotify acquired"])

@@ -684,7 +684,7 @@ struct OwnershipModel {
     gateways[g].publishers[device] = nil
     gateways[g].filters.subtract([.availability(publisher.id), .document(device)])
     for topic in Self.topics(publisher.id) { release(g, topic) }
-    if publisher.machine.isElsewhere { announcedElsewhere(g, device) }
+    if publisher.machine.isOwnedByOther { announcedElsewhere(g, device) }
     foundOrphan(g, publisher.id, of: device, isSettled: publisher.machine.mayClear)
     if let former = gateways[g].records[device].id { foundOrphan(g, former, of: device) }
     flush(g)

@@ -85,7 +85,7 @@ extension OwnershipModel {
     case 32, 33: if isStale(g, device) { goOffline(g, device) }
     case 34, 35: command(device)
     case 36: publish(.document(device), .empty)
-    case 37: if owner(g, device) != nil, !isElsewhere(g, device) { add(g, device) }
+    case 37: if owner(g, device) != nil, !isOwnedByOther(g, device) { add(g, device) }
     case 38: rename(device)
     default: if chance(4) { removeOrAdd(g, device) }
     }
@@ -119,15 +119,15 @@ extension OwnershipModel {
     else { return }
     if device == Self.onDemand {
       // Visited at another gateway: until a visit is overdue.
-      if isElsewhere(g, device), !isResponsible(g, device) || !chance(10) { return }
+      if isOwnedByOther(g, device), !isResponsible(g, device) || !chance(10) { return }
     } else if publisher.onlineSince != nil {
       return
     }
     link(g, device)
   }
 
-  private func isElsewhere(_ g: Int, _ device: Int) -> Bool {
-    gateways[g].publishers[device]?.machine.isElsewhere == true
+  private func isOwnedByOther(_ g: Int, _ device: Int) -> Bool {
+    gateways[g].publishers[device]?.machine.isOwnedByOther == true
   }
 
   /// Whether the link that the gateway believes in is gone, or visits are overdue.
@@ -160,7 +160,7 @@ extension OwnershipModel {
     for g in gateways.indices where gateways[g].isRunning {
       for device in names.indices {
         guard let publisher = gateways[g].publishers[device], publisher.id != names[device],
-          !isElsewhere(g, device)
+          !isOwnedByOther(g, device)
         else { continue }
         rename(g, device, to: names[device])
         hasChanged = true

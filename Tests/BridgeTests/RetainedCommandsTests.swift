@@ -91,8 +91,10 @@ import Testing
     let all = "microbit/all/period/set"
     retained.handle(command("5000"), for: kitchen)
     retained.handle(command("5000", all), for: kitchen)
-    retained.remove(topicName("microbit/kitchen/period/set"), for: kitchen)
-    retained.remove(topicName("microbit/kitchen/period/set"), for: hall)
+    for device in [kitchen, hall] {
+      let decision = retained.decide(command(""), for: device)
+      #expect(decision == .ignore)
+    }
     before.close()
     let after = database()
     var restored = RetainedCommands(after.section("commands"))
@@ -135,22 +137,55 @@ import Testing
     var retained = RetainedCommands(before.section("commands"))
     retained.handle(command("5000"), for: kitchen)
     // The same one again, and one that replaces another.
-    retained.begin(command("5000"), for: kitchen)
+    retained.decide(command("5000"), for: kitchen, isNew: true)
     retained.handle(command("1", "microbit/all/period/set"), for: kitchen)
-    retained.begin(command("2", "microbit/all/period/set"), for: kitchen)
-    retained.begin(command("5000"), for: hall)
-    retained.begin(command("6000"), for: hall)
+    retained.decide(command("2", "microbit/all/period/set"), for: kitchen)
+    retained.decide(command("5000"), for: hall)
+    retained.decide(command("6000"), for: hall)
     // Of the command before.
     retained.handled(command("5000"), for: hall)
-    #expect(!retained.isNew(command("5000"), for: kitchen) && !retained.isNew(command("6000"), for: hall))
+    let known = [
+      retained.decide(command("5000"), for: kitchen), retained.decide(command("6000"), for: hall),
+    ]
+    #expect(known == [.ignore, .ignore])
     before.close()
     let after = database()
-    let restored = RetainedCommands(after.section("commands"))
-    #expect(restored.isNew(command("5000"), for: kitchen))
-    #expect(restored.isNew(command("1", "microbit/all/period/set"), for: kitchen))
-    #expect(restored.isNew(command("2", "microbit/all/period/set"), for: kitchen))
-    #expect(restored.isNew(command("5000"), for: hall) && restored.isNew(command("6000"), for: hall))
+    var restored = RetainedCommands(after.section("commands"))
+    let again = [
+      restored.decide(command("5000"), for: kitchen),
+      restored.decide(command("1", "microbit/all/period/set"), for: kitchen),
+      restored.decide(command("2", "microbit/all/period/set"), for: kitchen),
+      restored.decide(command("5000"), for: hall), restored.decide(command("6000"), for: hall),
+    ]
+    #expect(again == Array(repeating: .execute, count: 5))
     after.close()
+  }
+
+  @Test(arguments: [true, false])
+  func whatIsNotCarriedOutIsRejectedOnce(isMQTT5: Bool) {
+    var retained = RetainedCommands(database().section("commands"))
+    let property = isMQTT5 ? Property.microbitLEDText : .microbitPeriod
+    let decisions = [kitchen, kitchen, hall].map {
+      retained.decide(command("5000"), for: $0, property, isMQTT5: isMQTT5, isNew: true)
+    }
+    let reason =
+      isMQTT5
+      ? "a retained command for an event is not carried out"
+      : "retained commands require MQTT 5: publish it without the retain flag"
+    #expect(decisions == [.reject(reason: reason), .ignore, .reject(reason: reason)])
+    retained.forget(kitchen)
+    let afterRemoval = retained.decide(
+      command("5000"), for: kitchen, property, isMQTT5: isMQTT5, isNew: false)
+    #expect(afterRemoval == .reject(reason: reason))
+  }
+
+  @Test(arguments: [nil, Property.microbitTemperature])
+  func whatCannotBeSetIsRefusedLikeAnyOtherCommandWhenItIsPublished(property: Property?) {
+    var retained = RetainedCommands(database().section("commands"))
+    let decisions = [true, true, false].map {
+      retained.decide(command("5000"), for: kitchen, property, isMQTT5: true, isNew: $0)
+    }
+    #expect(decisions == [.execute, .execute, .ignore])
   }
 
   /// The digest of FNV-1a as its authors give it (RFC 9923).
@@ -164,12 +199,19 @@ import Testing
 }
 
 extension RetainedCommands {
+  /// A command for the period arrives.
+  @discardableResult
+  fileprivate mutating func decide(
+    _ message: MQTTReceived, for address: BluetoothAddress, isNew: Bool = false
+  ) -> Decision {
+    decide(message, for: address, .microbitPeriod, isMQTT5: true, isNew: isNew)
+  }
+
   /// The command arrives and is carried out.
   /// - Returns: whether it differs from the last one of its topic.
   @discardableResult
   fileprivate mutating func handle(_ message: MQTTReceived, for address: BluetoothAddress) -> Bool {
-    guard isNew(message, for: address) else { return false }
-    begin(message, for: address)
+    guard decide(message, for: address) == .execute else { return false }
     handled(message, for: address)
     return true
   }

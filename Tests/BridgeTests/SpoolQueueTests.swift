@@ -7,6 +7,27 @@ import Testing
 
 @Suite struct SpoolQueueTests {
   private static let start = Moment.now
+  private let folder: TemporaryFolder
+  private let file: SpoolFile
+
+  init() throws {
+    folder = try TemporaryFolder()
+    file = Self.file(in: folder)
+  }
+
+  private static func file(in folder: TemporaryFolder) -> SpoolFile {
+    SpoolFile(path: "\(folder.path)/spool", SpoolFile.Limits(age: 1000, bytes: 1 << 30))
+  }
+
+  /// A queue with its open file, in which these messages are.
+  private func opened(holding numbers: Range<Int> = 0..<0) -> SpoolQueue {
+    var queue = SpoolQueue(hasFile: true, rate: 10_000)
+    run(&queue, file)
+    add(numbers, to: &queue)
+    queue.writeMemory()
+    run(&queue, file)
+    return queue
+  }
 
   private func add(_ numbers: Range<Int>, to queue: inout SpoolQueue) {
     for number in numbers {
@@ -23,14 +44,8 @@ import Testing
     while let work = queue.nextWork() { _ = queue.finished(file.perform(work)) }
   }
 
-  private func file(in folder: TemporaryFolder) -> SpoolFile {
-    SpoolFile(path: "\(folder.path)/spool", SpoolFile.Limits(age: 1000, bytes: 1 << 30))
-  }
-
-  @Test func shortOutageIsNotWritten() throws {
-    let file = file(in: try TemporaryFolder())
-    var queue = SpoolQueue(hasFile: true, rate: 10_000)
-    run(&queue, file)
+  @Test func shortOutageIsNotWritten() {
+    var queue = opened()
     add(0..<20, to: &queue)
     #expect(queue.hasMemory && queue.nextWork() == nil && queue.messages == 20)
     queue.connected(receiveMaximum: 100)
@@ -45,13 +60,8 @@ import Testing
     #expect(queue.nextWork() == nil)
   }
 
-  @Test func longOutageIsWrittenAndReplayedInOrderWithinTheWindow() throws {
-    let file = file(in: try TemporaryFolder())
-    var queue = SpoolQueue(hasFile: true, rate: 10_000)
-    run(&queue, file)
-    add(0..<1200, to: &queue)
-    queue.writeMemory()
-    run(&queue, file)
+  @Test func longOutageIsWrittenAndReplayedInOrderWithinTheWindow() {
+    var queue = opened(holding: 0..<1200)
     #expect(!queue.hasMemory && queue.messages == 1200)
     // Not written yet.
     add(1200..<1205, to: &queue)
@@ -71,13 +81,8 @@ import Testing
     #expect(file.perform(SpoolFile.Work()).content.messages == 0)
   }
 
-  @Test func whatIsNotAcknowledgedIsSentAgain() throws {
-    let file = file(in: try TemporaryFolder())
-    var queue = SpoolQueue(hasFile: true, rate: 10_000)
-    run(&queue, file)
-    add(0..<5, to: &queue)
-    queue.writeMemory()
-    run(&queue, file)
+  @Test func whatIsNotAcknowledgedIsSentAgain() {
+    var queue = opened(holding: 0..<5)
     add(5..<10, to: &queue)
     queue.connected(receiveMaximum: 1000)
     run(&queue, file)
@@ -97,19 +102,11 @@ import Testing
     #expect(numbers(queue.next(at: Self.start + .seconds(2))) == Array(3..<10))
   }
 
-  @Test func afterAKillAllThatWasWrittenAndNotAcknowledgedIsThere() throws {
-    let folder = try TemporaryFolder()
+  @Test func afterAKillAllThatWasWrittenAndNotAcknowledgedIsThere() {
+    _ = opened(holding: 0..<700)
+    file.close()
+    let file = Self.file(in: folder)
     var queue = SpoolQueue(hasFile: true, rate: 10_000)
-    do {
-      let file = file(in: folder)
-      run(&queue, file)
-      add(0..<700, to: &queue)
-      queue.writeMemory()
-      run(&queue, file)
-      file.close()
-    }
-    let file = file(in: folder)
-    queue = SpoolQueue(hasFile: true, rate: 10_000)
     // Before the file is open.
     add(700..<701, to: &queue)
     queue.connected(receiveMaximum: 1000)
@@ -152,18 +149,10 @@ import Testing
     return received
   }
 
-  @Test func whatAnEarlierRunLeftIsSentIfTheFileCanBeUsedLater() throws {
-    let folder = try TemporaryFolder()
-    do {
-      let file = file(in: folder)
-      var queue = SpoolQueue(hasFile: true, rate: 10_000)
-      run(&queue, file)
-      add(0..<700, to: &queue)
-      queue.writeMemory()
-      run(&queue, file)
-      file.close()
-    }
-    let file = file(in: folder)
+  @Test func whatAnEarlierRunLeftIsSentIfTheFileCanBeUsedLater() {
+    _ = opened(holding: 0..<700)
+    file.close()
+    let file = Self.file(in: folder)
     var queue = SpoolQueue(hasFile: true, rate: 10_000)
     var failed = SpoolFile.Outcome()
     failed.failure = "it is read-only"
@@ -183,13 +172,8 @@ import Testing
     #expect(drain(&queue, file, from: Self.start + .seconds(1)) == Array(0..<700) + [701, 702])
   }
 
-  @Test func whatIsInMemoryIsSentWhileTheFileCannotBeRead() throws {
-    let file = file(in: try TemporaryFolder())
-    var queue = SpoolQueue(hasFile: true, rate: 10_000)
-    run(&queue, file)
-    add(0..<5, to: &queue)
-    queue.writeMemory()
-    run(&queue, file)
+  @Test func whatIsInMemoryIsSentWhileTheFileCannotBeRead() {
+    var queue = opened(holding: 0..<5)
     add(5..<8, to: &queue)
     queue.connected(receiveMaximum: 1000)
     #expect(queue.nextWork()?.readAfter == 0)
@@ -206,9 +190,7 @@ import Testing
   }
 
   @Test func aCloseDuringAWriteWritesTheRestAfterwards() throws {
-    let file = file(in: try TemporaryFolder())
-    var queue = SpoolQueue(hasFile: true, rate: 10_000)
-    run(&queue, file)
+    var queue = opened()
     add(0..<3, to: &queue)
     queue.writeMemory()
     let next = queue.nextWork()
@@ -225,13 +207,8 @@ import Testing
     #expect(file.perform(SpoolFile.Work()).content.messages == 5)
   }
 
-  @Test func whatIsAcknowledgedDuringAStopIsNotSentAgain() throws {
-    let file = file(in: try TemporaryFolder())
-    var queue = SpoolQueue(hasFile: true, rate: 10_000)
-    run(&queue, file)
-    add(0..<5, to: &queue)
-    queue.writeMemory()
-    run(&queue, file)
+  @Test func whatIsAcknowledgedDuringAStopIsNotSentAgain() {
+    var queue = opened(holding: 0..<5)
     queue.connected(receiveMaximum: 1000)
     run(&queue, file)
     let sent = queue.next(at: Self.start) + queue.next(at: Self.start + .seconds(1))
@@ -243,13 +220,8 @@ import Testing
     #expect(file.perform(SpoolFile.Work()).content.messages == 1)
   }
 
-  @Test func whatIsReadForAnEarlierConnectionIsNotSentTwice() throws {
-    let file = file(in: try TemporaryFolder())
-    var queue = SpoolQueue(hasFile: true, rate: 10_000)
-    run(&queue, file)
-    add(0..<900, to: &queue)
-    queue.writeMemory()
-    run(&queue, file)
+  @Test func whatIsReadForAnEarlierConnectionIsNotSentTwice() {
+    var queue = opened(holding: 0..<900)
     queue.connected(receiveMaximum: 1000)
     run(&queue, file)
     var now = Self.start

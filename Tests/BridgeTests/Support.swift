@@ -29,13 +29,15 @@ struct ParsedCommand {
   let ttl: Int?
   let transaction: String?
 
+  private static let device = DeviceID(BluetoothAddress(truncating: 1))
+
   init(_ payload: [UInt8], for property: Property) throws(Rejection) {
-    let command = try CommandPayload(payload, property.codec)
-    (ttl, transaction) = (command.ttl, command.transaction)
+    let command = try Command(payload, Self.device, property.name, property.codec, from: Sender(nil))
+    (ttl, transaction) = (command.timeToLive, Sender(command.sender).transaction)
     do throws(RequestError) {
       value = try property.value(ofCommand: command.value).value
     } catch {
-      throw Rejection(error.reason, command.transaction)
+      throw Rejection(error.reason, transaction)
     }
   }
 

@@ -69,7 +69,7 @@ extension DeviceManager {
 
   fileprivate func deliver(_ values: [Int], to address: BluetoothAddress) {
     guard let device = registry.byAddress[address] else { return }
-    for value in values { device.handle(.reading(.integer(value), property: 0)) }
+    for value in values { device.received(.integer(value), of: 0) }
   }
 
   fileprivate func observers(of address: BluetoothAddress) -> Int {

@@ -59,7 +59,7 @@ struct SessionBench {
   }
   mutating func disconnected() -> [Action] { session.disconnected(seen) }
   mutating func disconnectCompleted() -> [Action] { session.disconnectCompleted(seen) }
-  mutating func reading() { session.readingReceived(at: seen.now) }
+  mutating func reading() { session.liveness.readingReceived(at: seen.now, isPeriodic: true) }
   mutating func setPeriod(_ milliseconds: Int) -> [Action] { session.setPeriod(milliseconds, seen) }
   mutating func becameUnusable(_ reason: String) -> [Action] { session.becameUnusable(reason, seen) }
   mutating func demanded() -> [Action] { session.demanded(seen) }

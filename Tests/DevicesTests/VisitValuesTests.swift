@@ -1,6 +1,7 @@
 import BlueZ
 import DBus
 import EventLoop
+import TestSupport
 import Testing
 
 @testable import Devices

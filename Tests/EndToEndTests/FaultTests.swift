@@ -4,11 +4,14 @@ import Testing
 
 /// Random faults, one after the other. `make soak` runs it longer and with more micro:bits.
 ///
-/// `FAULT_SEED` repeats a run, apart from the times of the programs.
+/// `FAULT_SEED` repeats a run, apart from the times of the programs; with `FAULT_FROM` and `FAULT_TO`, only these of its
+/// faults: `scripts/soak` searches for the fewest that fail.
 @Suite struct FaultTests {
   private static let seconds = environmentNumber("FAULT_SECONDS") ?? 5
   private static let count = environmentNumber("FAULT_DEVICES") ?? 10
   private static let seed = environmentNumber("FAULT_SEED") ?? Int.random(in: 1...1_000_000)
+  private static let first = environmentNumber("FAULT_FROM") ?? 1
+  private static let last = environmentNumber("FAULT_TO") ?? Int.max
 
   @Test("Every fault heals, no reading is lost, and nothing is left behind in the gateway or on the bus")
   func random() async throws {
@@ -17,27 +20,29 @@ import Testing
     plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"properties":["temperature"]}"#
     plan.access = { _ in "allow_anonymous true\nmax_queued_messages 0" }
     try await withFixture(plan) { fixture in
-      var random = SplitMix64(state: UInt64(Self.seed))
+      var faults = RandomFaults(seed: Self.seed, devices: Self.count, first: Self.first)
+      var hasFailed = true
+      defer { if hasFailed { print("FaultTests: failed at fault \(faults.number)") } }
       let ids = try await fixture.simulator.devices().map(\.id)
       for id in ids { try await fixture.reading(id) { $0.sequence > 2 } }
       var times: [Fault: [Duration]] = [:]
-      // Once each: memory that the gateway keeps, and the file of the spool, are there from then on.
-      for fault in Fault.allCases.shuffled(using: &random) {
-        times[fault, default: []].append(try await fixture.healed(fault, &random))
+      func heal() async throws {
+        let fault = faults.next()
+        times[fault.kind, default: []].append(try await fixture.healed(fault))
       }
+      // Once each: memory that the gateway keeps, and the file of the spool, are there from then on.
+      for _ in 0..<min(Fault.allCases.count, Self.last - Self.first + 1) { try await heal() }
       var sequences = Sequences()
       try await sequences.complete(ids, fixture)
       var samples = [try await fixture.sample()]
       let end = ContinuousClock.now + .seconds(Self.seconds)
       repeat {
         let next = min(end, ContinuousClock.now + .seconds(max(10, Self.seconds / 20)))
-        repeat {
-          let fault = Fault.allCases.randomElement(using: &random) ?? .linkLost
-          times[fault, default: []].append(try await fixture.healed(fault, &random))
-        } while ContinuousClock.now < next
+        while ContinuousClock.now < next, faults.number < Self.last { try await heal() }
         try await sequences.complete(ids, fixture)
         samples.append(try await fixture.sample())
-      } while ContinuousClock.now < end
+      } while ContinuousClock.now < end && faults.number < Self.last
+      hasFailed = false
 
       let readings = sequences.received.values.map(\.count).reduce(0, +)
       for fault in Fault.allCases { print("FaultTests: \(fault), \(summary(times[fault] ?? []))") }
@@ -66,6 +71,37 @@ private enum Fault: CaseIterable {
   case discoveryRefused, adapterOff, adapterUnplugged
   case bluetoothdKilled, bluetoothdEnded, bluetoothdHung
   case brokerKilled, brokerHung
+}
+
+/// The faults of a seed: each kind once, then any.
+private struct RandomFaults {
+  struct Next {
+    let number: Int
+    let kind: Fault
+    let index: Int
+    let pause: Duration
+  }
+
+  private var random: SplitMix64
+  private var firstRound: [Fault]
+  private let devices: Int
+  private(set) var number = 0
+
+  /// - Parameter first: the faults before it are left out.
+  init(seed: Int, devices: Int, first: Int) {
+    random = SplitMix64(state: UInt64(seed))
+    firstRound = Fault.allCases.shuffled(using: &random)
+    self.devices = devices
+    while number < first - 1 { _ = next() }
+  }
+
+  mutating func next() -> Next {
+    number += 1
+    return Next(
+      number: number, kind: firstRound.popLast() ?? Fault.allCases.randomElement(using: &random) ?? .linkLost,
+      index: Int.random(in: 0..<devices, using: &random),
+      pause: .milliseconds(Int.random(in: 100...2000, using: &random)))
+  }
 }
 
 /// The numbers of the readings that have arrived, by device.
@@ -113,13 +149,11 @@ extension Fixture {
   /// Injects the fault, ends it, and waits until all micro:bits are connected and their readings arrive.
   ///
   /// - Returns: how long that took from the end of the fault.
-  fileprivate func healed(_ fault: Fault, _ random: inout SplitMix64) async throws -> Duration {
-    let index = Int.random(in: 0..<plan.devices, using: &random)
-    let pause = Duration.milliseconds(Int.random(in: 100...2000, using: &random))
+  fileprivate func healed(_ fault: RandomFaults.Next) async throws -> Duration {
     let mark = try observer.mark
     do {
       // Links that are lost come back; the readings until then are those of before.
-      let lost = try await inject(fault, index, pause)
+      let lost = try await inject(fault.kind, fault.index, fault.pause)
       let (start, end) = (ContinuousClock.now, try observer.mark)
       for index in lost { try await online(try await id(index), after: mark) }
       var last = start
@@ -129,7 +163,7 @@ extension Fixture {
       }
       return start.duration(to: last)
     } catch {
-      throw Failure("\(fault) of \(index) for \(pause): \(error)")
+      throw Failure("fault \(fault.number), \(fault.kind) of \(fault.index) for \(fault.pause): \(error)")
     }
   }
 
@@ -203,18 +237,5 @@ extension Fixture {
     return Sample(
       kilobytes: try anonymousKilobytes, descriptors: try descriptors,
       matchRules: statistics["MatchRules"] ?? 0, connections: statistics["ActiveConnections"] ?? 0)
-  }
-
-  /// How many descriptors the gateway has open.
-  private var descriptors: Int {
-    get throws {
-      guard let folder = opendir("/proc/\(try gateway.pid)/fd") else {
-        throw Failure("no descriptors: errno \(errno)")
-      }
-      defer { closedir(folder) }
-      var count = 0
-      while readdir(folder) != nil { count += 1 }
-      return count
-    }
   }
 }

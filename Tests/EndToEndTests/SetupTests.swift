@@ -66,6 +66,7 @@ import Testing
       try await setup.answer("Password", "secret")
       try await setup.shows("the gateway may publish and receive all that it needs")
       #expect((try? names(in: folder)) ?? [] == [])
+      try await setup.answer("on a page in the browser", "y")
       try await setup.answer("Write this?", "")
       #expect(try await setup.exitStatus() == 0)
       #expect(!setup.text.contains("secret") && !setup.text.contains("wrong-word"), "\(setup.text)")
@@ -93,7 +94,7 @@ import Testing
         ("Which micro:bits?", "1"), ("Name", ""), ("Area", ""), ("need pairing?", ""), ("range later?", ""),
         ("Broker", "127.0.0.1"),
         ("TLS", ""), ("Port", "\(fixture.broker.port)"), ("User name", "u"), ("Password", "p"),
-        ("Write this?", ""),
+        ("on a page in the browser", ""), ("Write this?", ""),
       ]
       let folder = fixture.folder.path + "/kept"
       try #require(mkdir(folder, 0o700) == 0)

@@ -64,6 +64,10 @@ import Testing
       spool.rate                500             default
       home_assistant.discovery  true            default
       home_assistant.prefix     homeassistant   default
+      http.enabled              false           default
+      http.address              127.0.0.1       default
+      http.port                 8484            default
+      http.password_file        –               default
 
       C5:A1:B2:C3:D4:E5 "BBC micro:bit [zugev]"
         id                      kitchen         config.json

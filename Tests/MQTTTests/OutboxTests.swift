@@ -338,7 +338,7 @@ import Testing
     outbox.acknowledged(1, isRefusal: true)
     #expect(outbox.takeCompleted() == [2, 1])
     outbox.disconnected()
-    #expect(!outbox.hasReport)
+    #expect(!outbox.hasOutcomes)
   }
 
   @Test func tooLargeMessageIsDroppedAndCounted() throws {

@@ -68,6 +68,26 @@ import Testing
     #expect(writer.text.split(separator: "\n").count { $0.hasPrefix("failing") } == 1)
   }
 
+  @Test func aDiskThatIsFullAtTheFirstWriteIsReported() async throws {
+    let writer = try ChildProcess(
+      "/usr/bin/prlimit", ["--fsize=1", program("store-writer"), "keep", path])
+    _ = try await writer.line(within: patience) { $0.hasPrefix("failing") }
+    try await end(writer, "50 not written")
+    #expect(try StateStore.records(path: path).isEmpty)
+  }
+
+  @Test func aFullSpoolKeepsWhatIsThereAndTakesMoreWhenThereIsSpace() async throws {
+    let writer = try ChildProcess(
+      "/usr/bin/prlimit", ["--fsize=100000:unlimited", program("store-writer"), "spool", path])
+    let failing = try await writer.line(within: patience) { $0.hasPrefix("failing") }
+    #expect(failing.contains("File too large") && failing.hasSuffix("500 kept"), "\(failing)")
+    let lift = try ChildProcess("/usr/bin/prlimit", ["--pid", "\(writer.pid)", "--fsize=unlimited"])
+    #expect(try await lift.exitStatus(within: patience) == 0)
+    writer.signal(SIGTERM)
+    _ = try await writer.line(within: patience) { $0 == "500 kept, then 1000" }
+    #expect(try await writer.exitStatus(within: patience) == 0)
+  }
+
   @Test(Namespace.isAvailable)
   func writeIsRetriedWhenFullDiskHasSpace() async throws {
     let writer = try Namespace.run(

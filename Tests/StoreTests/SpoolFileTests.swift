@@ -94,17 +94,6 @@ import Testing
     #expect(try size() < 1 << 15)
   }
 
-  @Test func fullDiskKeepsWhatIsThereAndTakesMoreWhenThereIsSpace() {
-    let file = SpoolFile(path: path, Self.unlimited, maximumPages: 8)
-    #expect(file.perform(work(add: entries(1...500))).isAdded)
-    let full = file.perform(work(add: entries(501...1500)))
-    #expect(!full.isAdded && full.failure?.contains("full") == true && full.content.last == 500)
-    let read = file.perform(work(add: entries(501...1500), through: nil, after: 0))
-    #expect(read.read == entries(1...500) && read.failure != nil)
-    let after = file.perform(work(add: entries(501...900), through: 500))
-    #expect(after.isAdded && after.failure == nil && after.content.messages == 400)
-  }
-
   @Test(arguments: [0.02, 0.5])
   func damagedFileIsSetAside(_ place: Double) throws {
     let file = SpoolFile(path: path, Self.unlimited)

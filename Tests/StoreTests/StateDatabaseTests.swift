@@ -65,15 +65,15 @@ import Testing
     defer { loop.stop() }
     open().close()
     let connection = try SQLiteConnection(path)
-    try connection.execute("CREATE TABLE filler (bytes BLOB); INSERT INTO filler VALUES (zeroblob(30000))")
     let pacing = Pacing(
       gather: .milliseconds(1), apart: .milliseconds(1),
       retry: BackOff(first: .milliseconds(5), longest: .milliseconds(20)))
-    let database = StateDatabase(path: path, loop: loop, pacing: pacing, maximumPages: 11)
+    let database = StateDatabase(path: path, loop: loop, pacing: pacing)
     #expect(database.trouble == nil)
-    database.section("a").put("key", bytes(String(repeating: "x", count: 20_000)))
-    try await waitForTrouble(of: database, on: loop) { $0?.contains("full") == true }
-    try connection.execute("DROP TABLE filler")
+    try connection.execute("BEGIN EXCLUSIVE")
+    database.section("a").put("key", bytes("value"))
+    try await waitForTrouble(of: database, on: loop) { $0?.contains("locked") == true }
+    try connection.execute("COMMIT")
     try await waitForTrouble(of: database, on: loop) { $0 == nil }
     database.close()
     #expect(try StateDatabase.sections(path: path)["a"]?.count == 1)

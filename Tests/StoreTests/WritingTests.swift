@@ -18,8 +18,8 @@ import Testing
     path = folder.path + "/state.db"
   }
 
-  private func open(maximumPages: Int? = nil, pacing: Pacing? = nil) -> StateStore {
-    let store = StateStore.open(path: path, pacing: pacing ?? quick, maximumPages: maximumPages).store
+  private func open(pacing: Pacing? = nil) -> StateStore {
+    let store = StateStore.open(path: path, pacing: pacing ?? quick).store
     store.setHandler { [events] in events.append($0) }
     return store
   }
@@ -34,33 +34,6 @@ import Testing
     _ = try await events.first(within: patience, "a recovery") { $0 == .recovered }
   }
 
-  @Test func writeToFullDatabaseIsRetriedUntilThereIsSpace() async throws {
-    try writeRecords(["big": String(repeating: "x", count: 30_000)], at: path)
-    let store = open(maximumPages: 10)
-    store.put("a", bytes(String(repeating: "a", count: 20_000)))
-    let reason = try await waitForFailure()
-    #expect(reason == "cannot write to \(path): database or disk is full (SQLite 13)")
-    store.put("b", bytes("latest"))
-    store.put("a", bytes(String(repeating: "A", count: 20_000)))
-    #expect(try StateStore.records(path: path).keys.sorted() == ["big"])
-
-    try SQLiteConnection(path).execute("DELETE FROM record WHERE key = 'big'")
-    try await waitForRecovery()
-    #expect(store.close(within: patience) == 0)
-    #expect(
-      try StateStore.records(path: path).texts == ["a": String(repeating: "A", count: 20_000), "b": "latest"])
-    #expect(events.elements == [.failing(reason: reason), .recovered])
-  }
-
-  @Test func fullDiskAtFirstWriteIsReported() async throws {
-    let store = open(maximumPages: 1)
-    store.put("a", bytes("a"))
-    #expect(try await waitForFailure().contains("full"))
-    #expect(store.close(within: patience) == 1)
-    #expect(events.count == 1)
-    #expect(try StateStore.records(path: path).isEmpty)
-  }
-
   @Test func writeIsRetriedWhenLockIsReleased() async throws {
     try writeRecords(["old": "old"], at: path)
     let connection = try SQLiteConnection(path)
@@ -69,10 +42,14 @@ import Testing
     store.put("new", bytes("new"))
     let reason = try await waitForFailure()
     #expect(reason.contains("locked"))
+    store.put("new", bytes("newer"))
+    store.put("newest", bytes("newest"))
     try connection.execute("COMMIT")
     try await waitForRecovery()
     #expect(store.close(within: patience) == 0)
-    #expect(try StateStore.records(path: path).texts == ["old": "old", "new": "new"])
+    #expect(
+      try StateStore.records(path: path).texts == ["old": "old", "new": "newer", "newest": "newest"])
+    #expect(events.elements == [.failing(reason: reason), .recovered])
   }
 
   @Test func putAndCloseDoNotWaitForDisk() async throws {

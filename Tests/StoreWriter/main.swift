@@ -2,6 +2,7 @@
 //
 //   rounds   gives the same 20 keys a new number, again and again; says `round N` when N is on the disk
 //   keep     puts 50 values of 1 KiB, prints what happens, and closes on SIGTERM
+//   spool    adds 500 messages, then 1000, which are too many; on SIGTERM again
 //   open     opens it, and says how many records the section `a` has, and what the trouble is
 //   measure  opens and closes, and says how much memory that took, in KiB
 import EventLoop
@@ -31,21 +32,51 @@ func lastRound(_ path: String) -> Int {
   return records.values.compactMap { Int(String(decoding: $0, as: UTF8.self)) }.max() ?? 0
 }
 
-func keep(_ path: String) {
+/// To be called before other threads are started.
+func blockEnd() -> sigset_t {
   var end = sigset_t()
   sigemptyset(&end)
   sigaddset(&end, SIGTERM)
-  // Before other threads are started.
   pthread_sigmask(SIG_BLOCK, &end, nil)
   // A write beyond the file size limit then fails instead of killing the process.
   signal(SIGXFSZ, SIG_IGN)
+  return end
+}
+
+func wait(for end: sigset_t) {
+  var (end, signal) = (end, Int32(0))
+  sigwait(&end, &signal)
+}
+
+func spool(_ path: String) {
+  let end = blockEnd()
+  let file = SpoolFile(path: path, SpoolFile.Limits(age: 1000, bytes: 1 << 30))
+  func add(_ numbers: ClosedRange<Int64>) -> SpoolFile.Outcome {
+    var work = SpoolFile.Work()
+    work.added = numbers.map {
+      SpoolFile.Entry(number: $0, time: 0, topic: [0x74], payload: [UInt8](repeating: 0x78, count: 100))
+    }
+    return file.perform(work)
+  }
+  let first = add(1...500)
+  guard first.isAdded else { fail("\(first.failure ?? "not added")") }
+  let full = add(501...1500)
+  report("failing \(full.failure ?? "not"), \(full.content.messages) kept")
+  wait(for: end)
+  var work = SpoolFile.Work()
+  work.readAfter = 0
+  let kept = Int64(file.perform(work).read.count)
+  report("\(kept) kept, then \(add(501...1500).content.messages - kept)")
+}
+
+func keep(_ path: String) {
+  let end = blockEnd()
   let (store, records, opening) = StateStore.open(path: path)
   report("\(records.count) records, \(opening)")
   store.setHandler { report("\($0)") }
   for key in 0..<50 { store.put("key \(key)", [UInt8](repeating: UInt8(ascii: "x"), count: 1024)) }
   report("put")
-  var signal: Int32 = 0
-  sigwait(&end, &signal)
+  wait(for: end)
   report("\(store.close(within: .seconds(10))) not written")
 }
 
@@ -72,11 +103,12 @@ func fail(_ reason: String) -> Never {
   exit(1)
 }
 
-guard CommandLine.arguments.count == 3 else { fail("store-writer rounds|keep|open|measure PATH") }
+guard CommandLine.arguments.count == 3 else { fail("store-writer rounds|keep|spool|open|measure PATH") }
 let path = CommandLine.arguments[2]
 switch CommandLine.arguments[1] {
 case "rounds": rounds(path)
 case "keep": keep(path)
+case "spool": spool(path)
 case "open": open(path)
 case "measure": measure(path)
 case let other: fail("\(other)?")

@@ -1,8 +1,10 @@
 /// The answer of an HTTP server.
 public struct HTTPReply: Sendable {
+  /// 200 …
   public let status: Int
   /// The lines of the header.
   public let headers: [String]
+  /// What follows the header, as it was sent.
   public let body: String
 
   /// Makes a request of HTTP/1.0 to a server on the loopback interface, which closes the connection after its answer.

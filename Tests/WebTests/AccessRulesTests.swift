@@ -4,7 +4,7 @@ import Testing
 @testable import Web
 
 @Suite struct AccessRulesTests {
-  private static func request(_ method: String = "GET", _ headers: [String: String]) -> HTTPRequest {
+  private static func request(_ headers: [String: String], method: String = "GET") -> HTTPRequest {
     HTTPRequest(
       method: method, path: "/", query: nil, isHTTP11: true,
       headers: headers.map { (name: $0.key, value: $0.value) })
@@ -19,16 +19,19 @@ import Testing
   @Test(
     "Without a password only names of this machine are answered",
     arguments: [
-      ("localhost", true), ("LOCALHOST:8484", true), ("127.0.0.1:8484", true), ("127.1.2.3", true), ("[::1]:80", true),
-      ("[::1]", true), ("evil.example", false), ("127.0.0.1.evil.example", false), ("localhost.evil.example", false),
-      ("127.evil.0.1", false), ("", false), ("[::2]", false), ("192.168.1.5", false), ("localhost:1:2", false),
+      ("localhost", true), ("LOCALHOST:8484", true), ("127.0.0.1:8484", true), ("127.1.2.3", true),
+      ("[::1]:80", true),
+      ("[::1]", true), ("evil.example", false), ("127.0.0.1.evil.example", false),
+      ("localhost.evil.example", false),
+      ("127.evil.0.1", false), ("", false), ("[::2]", false), ("192.168.1.5", false),
+      ("localhost:1:2", false),
     ])
   func hosts(host: String, isAllowed: Bool) {
     var rules = AccessRules(password: nil)
     #expect(Self.status(&rules, Self.request(["host": host])) == (isAllowed ? nil : 421))
   }
 
-  private static let posts: [([String: String], Int?)] = [
+  private static let postHeaders: [([String: String], Int?)] = [
     (["content-type": "application/json"], nil),
     (["content-type": "application/json; charset=utf-8", "origin": "http://localhost"], nil),
     (["content-type": "application/json", "origin": "https://LOCALHOST"], nil),
@@ -43,17 +46,18 @@ import Testing
     ([:], 415),
   ]
 
-  @Test("A POST needs JSON, and a browser's the same origin", arguments: posts)
+  @Test("A POST needs JSON, and a browser's the same origin", arguments: postHeaders)
   func posts(headers: [String: String], status: Int?) {
     var rules = AccessRules(password: nil)
     let all = headers.merging(["host": "localhost"]) { first, _ in first }
-    #expect(Self.status(&rules, Self.request("POST", all)) == status)
+    #expect(Self.status(&rules, Self.request(all, method: "POST")) == status)
   }
 
   @Test(
     "Base64",
     arguments: [
-      ("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9vYg==", "foob"), ("OsOk", ":ä"), ("Zg=", nil),
+      ("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9vYg==", "foob"), ("OsOk", ":ä"),
+      ("Zg=", nil),
       ("Z===", nil), ("Zm9v ", nil), ("Z=9v", nil), ("Zm9-", nil), ("====", nil),
     ] as [(String, String?)])
   func base64(text: String, decoded: String?) {
@@ -63,7 +67,8 @@ import Testing
   // a:secret, :secret, a:wrong, a, a:secretsecret
   @Test(
     arguments: [
-      ("Basic YTpzZWNyZXQ=", nil), ("basic OnNlY3JldA==", nil), ("Basic YTp3cm9uZw==", 401), ("Basic YQ==", 401),
+      ("Basic YTpzZWNyZXQ=", nil), ("basic OnNlY3JldA==", nil), ("Basic YTp3cm9uZw==", 401),
+      ("Basic YQ==", 401),
       ("Basic YTpzZWNyZXRzZWNyZXQ=", 401), ("Bearer YTpzZWNyZXQ=", 401), ("", 401),
     ] as [(String, Int?)])
   func passwords(header: String, status: Int?) {
@@ -73,7 +78,8 @@ import Testing
       Self.status(&rules, Self.request(["host": "pi.example", "authorization": header])) == status)
   }
 
-  @Test("10,000 wrong passwords: after five, more and more seconds pass between two; others are not concerned")
+  @Test(
+    "10,000 wrong passwords: after five, more and more seconds pass between two; others are not concerned")
   func guesses() {
     var rules = AccessRules(password: Array("secret".utf8))
     let wrong = Self.request(["authorization": "Basic YTp3cm9uZw=="])
@@ -83,7 +89,8 @@ import Testing
     #expect((0..<10_000).allSatisfy { _ in Self.status(&rules, wrong, at: start) == 429 })
     #expect(Self.status(&rules, right, at: start) == 429)
     #expect(Self.status(&rules, right, peer: [2], at: start) == nil)
-    #expect(rules.refusal(wrong, from: [1], at: start)?.headers.first { $0.name == "Retry-After" }?.value == "2")
+    #expect(
+      rules.refusal(wrong, from: [1], at: start)?.headers.first { $0.name == "Retry-After" }?.value == "2")
     var (now, tried) = (start, 0)
     while now < start + .seconds(3600) {
       now = now + .seconds(1)

@@ -38,7 +38,8 @@ final class SiteUnderTest: PageHost, Sendable {
       configuration, gateway: GatewayID(hostName: "here"), state: .inMemory(), loop: loop)
     await engine.start()
     let server = WebServer(
-      requests, engine, host: self, gateway: GatewayID(hostName: "here"), dataFolders: folder.path, loop: loop)
+      requests, engine, host: self, gateway: GatewayID(hostName: "here"), dataFolders: folder.path, loop: loop
+    )
     let listens = Waiter<Void>()
     try await onLoop { [self, configuration] in
       server.onChange = { [weak self] url, problem in
@@ -122,7 +123,7 @@ extension DeviceManager {
     guard let device = registry.byAddress[address],
       let property = device.description.profile.index(ofPropertyNamed: name)
     else { return }
-    for value in values { device.handle(.reading(value, property: property)) }
+    for value in values { device.received(value, of: property) }
   }
 
   fileprivate func observers(of address: BluetoothAddress) -> Int {

@@ -7,7 +7,9 @@ import Testing
 @testable import Web
 
 @Suite struct WebServerTests {
-  private static func json(_ reply: HTTPReply) throws -> JSONValue { try JSONParser.parse(Array(reply.body.utf8)) }
+  private static func json(_ reply: HTTPReply) throws -> JSONValue {
+    try JSONParser.parse(Array(reply.body.utf8))
+  }
 
   private static let answers: [(String, String, Int)] = [
     ("GET /api/gateway", #""id":"here""#, 200),
@@ -54,7 +56,8 @@ import Testing
     let site = try await SiteUnderTest()
     #expect(site.url == "http://127.0.0.1:\(site.port.number)/" && site.problem == nil)
     let other = try await SiteUnderTest(port: site.port)
-    #expect(other.url == nil && other.problem?.contains("Address already in use (choose another port") == true)
+    #expect(
+      other.url == nil && other.problem?.contains("Address already in use (choose another port") == true)
     #expect(await other.observers() == 0)
   }
 
@@ -81,7 +84,8 @@ import Testing
 
   @Test func aPageOfAnotherOriginMayNotPost() async throws {
     let site = try await SiteUnderTest()
-    #expect(try await site.post("health", "", ["Host: localhost", "Origin: http://evil.example"]).status == 403)
+    #expect(
+      try await site.post("health", "", ["Host: localhost", "Origin: http://evil.example"]).status == 403)
     #expect(try await site.get("/api/devices", ["Host: evil.example"]).status == 421)
   }
 
@@ -111,7 +115,8 @@ import Testing
     #expect(replies[0].status == 200 && replies[0].body != replies[1].body)
     for reply in replies {
       let nonce = try #require(reply.body.split(separator: "\"").dropFirst().first)
-      let policy = try #require(reply.headers.first { $0.hasPrefix("Content-Security-Policy: default-src 'none'") })
+      let policy = try #require(
+        reply.headers.first { $0.hasPrefix("Content-Security-Policy: default-src 'none'") })
       #expect(policy.contains("script-src 'nonce-\(nonce)'"))
     }
   }

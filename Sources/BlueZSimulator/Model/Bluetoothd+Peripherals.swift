@@ -95,13 +95,6 @@ extension Bluetoothd {
     startConnects(at: now)
   }
 
-  mutating func setAdvertising(_ index: Int, _ on: Bool, at now: ContinuousClock.Instant) -> [Effect] {
-    peripherals[index].radio.advertises = on
-    expectAdvertisement(of: index, at: now)
-    startConnects(at: now)
-    return takeEffects()
-  }
-
   /// How well an adapter receives the peripheral; nil: it is out of its range.
   mutating func setStrength(
     _ index: Int, _ strength: Int?, of adapter: Int, at now: ContinuousClock.Instant

@@ -118,7 +118,7 @@ struct Bluetoothd: Sendable {
   }
 
   /// A client has left the bus.
-  mutating func clientLeft(_ name: String, at now: ContinuousClock.Instant) -> [Effect] {
+  mutating func clientLeft(_ name: String) -> [Effect] {
     agents[name] = nil
     endDiscovery(ofLeaving: name)
     endNotifications(ofLeaving: name)

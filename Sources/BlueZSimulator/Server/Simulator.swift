@@ -102,7 +102,7 @@ public actor Simulator {
       guard signal.member == "NameOwnerChanged", signal.sender == DBusName.bus,
         let name = signal.arguments.first?.text, signal.arguments.last?.text == ""
       else { return }
-      perform(model.clientLeft(name, at: .now))
+      perform(model.clientLeft(name))
     case .disconnected:
       connection = nil
       ended.resume(.failure(SimulatorError.noBus("the bus has ended")))

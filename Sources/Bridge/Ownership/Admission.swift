@@ -202,16 +202,6 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
 
   func isOnline(_ gateway: GatewayID) -> Bool { online.contains(gateway) }
 
-  // MARK: Devices
-
-  /// Whether this gateway answers commands for the device: unless another one owns it and is online.
-  func isResponsible(for publisher: DevicePublisher) -> Bool {
-    switch publisher.owner {
-    case .unknown, .this: true
-    case .other(let gateway): !online.contains(gateway)
-    }
-  }
-
   // MARK: Lost devices
 
   /// The `info` of an id that no device has in this run.
@@ -221,7 +211,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     if notice == nil, !payload.isEmpty { return }
     let isOwn = notice?.gateway == context.gateway
     if isOwn, let address = notice?.address, let publisher = bridge.publisher(address),
-      !publisher.isElsewhere
+      !publisher.isOwnedByOther
     {
       publisher.received(info: payload)
     }

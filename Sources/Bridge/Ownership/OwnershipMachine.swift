@@ -78,7 +78,7 @@ struct OwnershipMachine: Equatable, Sendable {
     self.isOrphan = isOrphan
   }
 
-  var isElsewhere: Bool {
+  var isOwnedByOther: Bool {
     switch owner {
     case .other: true
     case .unknown, .this: false
@@ -86,7 +86,7 @@ struct OwnershipMachine: Equatable, Sendable {
   }
 
   /// Whether its topics may be cleared: no other gateway has them.
-  var mayClear: Bool { isSettled && !isElsewhere }
+  var mayClear: Bool { isSettled && !isOwnedByOther }
 
   // MARK: Inputs
 
@@ -99,7 +99,7 @@ struct OwnershipMachine: Equatable, Sendable {
   /// The device is online, or visited, or offline.
   mutating func availabilityChanged(_ here: Here) -> [Action] {
     guard here.onlineSince != nil else { return owner == .this ? [.publish] : [] }
-    let before = isElsewhere ? last : nil
+    let before = isOwnedByOther ? last : nil
     owner = .this
     return (before.map { [.moved($0)] } ?? []) + [.publish]
   }
@@ -171,7 +171,7 @@ struct OwnershipMachine: Equatable, Sendable {
   /// another gateway took the device over. Also of an id that the device had in an earlier run.
   /// - Parameter notice: nil: of another device.
   private mutating func receivedOwn(_ notice: Notice?, _ here: Here) -> [Action] {
-    if notice == nil && isElsewhere { return [] }
+    if notice == nil && isOwnedByOther { return [] }
     let wasOwner = owner == .this
     owner = .this
     guard let notice else { return [] }

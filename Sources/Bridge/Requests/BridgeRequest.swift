@@ -44,7 +44,7 @@ struct BridgeRequest: Sendable, Equatable {
   /// - Parameter verb: `devices`, `device/add` …
   init(verb: String, payload: [UInt8]) throws(Rejection) {
     let object = try Self.object(payload)
-    transaction = try CommandPayload.transaction(object)
+    transaction = try Sender.transaction(object)
     guard let known = Verb(rawValue: verb) else {
       throw Rejection("unknown request \(Excerpt(verb)): \(Self.hint(for: verb))", transaction)
     }

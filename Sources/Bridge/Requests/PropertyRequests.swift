@@ -28,7 +28,7 @@ struct PropertySetKeys: RequestKeys {
   static let own: [ConfigurationKey<Self>] = [
     .id(\.id), .property(\.property),
     ConfigurationKey(required: "value", \.value, .any, hint: "as on …/set"),
-    ConfigurationKey("ttl", \.ttl, .optional(.integer(CommandPayload.ttls))),
+    ConfigurationKey("ttl", \.ttl, .optional(.integer(Command.ttls))),
   ]
 
   var content: BridgeRequest.Content? {

@@ -92,7 +92,7 @@ extension ConfigurationRule<String> {
   /// Its value was read before, so that errors can be answered with it.
   fileprivate static var transaction: Self {
     ConfigurationRule(
-      shape: .text(0...CommandPayload.longestTransaction),
+      shape: .text(0...Sender.longestTransaction),
       parse: { if case .string(let text) = $0 { text } else { nil } }, write: JSONValue.string)
   }
 }

@@ -59,7 +59,7 @@ final class DeviceValues: @unchecked Sendable {
     case .tooMany: return log("its program sends too many values", line.name)
     }
     if table != before { changed() }
-    device.report(line.key, line.value.adding(settings[line.key]?.offset))
+    device.pass(line.key, line.value.adding(settings[line.key]?.offset))
     for echo in echoes where echo.line.matches(line) && !echo.isReceived {
       echo.isReceived = true
       echo.received?()

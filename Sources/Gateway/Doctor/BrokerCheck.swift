@@ -66,7 +66,7 @@ struct BrokerCheck {
       ]
     }
     return [.ok(.broker, connectedText)] + probes.findings(outcomes) + [retained].compactMap { $0 }
-      + homeAssistant(session, probes)
+      + homeAssistant(session)
   }
 
   private func fault(_ error: MQTTError) -> Finding {
@@ -111,7 +111,7 @@ struct BrokerCheck {
       remedy: "use a broker that does, such as mosquitto (RabbitMQ does not)")
   }
 
-  private func homeAssistant(_ session: BrokerSession<BrokerReplies>, _ probes: BrokerProbes) -> [Finding] {
+  private func homeAssistant(_ session: BrokerSession<BrokerReplies>) -> [Finding] {
     guard configuration.homeAssistant.discovery else { return [] }
     return [
       .ok(

@@ -22,6 +22,8 @@ struct SetupAnswers {
   private var password: [UInt8]?
   /// Whether the password is still to be written to its file.
   private var isPasswordNew = false
+  /// Whether the page for a browser is served; nil: not asked yet.
+  var servesPage: Bool?
   /// Whether the service that uses the configuration can read a file.
   var isReadable: (String) -> Bool = { _ in true }
   /// What to do as the broker cannot be used: `t`, try again; `c`, change the answers; `k`, keep them.
@@ -163,7 +165,11 @@ struct SetupAnswers {
   // MARK: The result
 
   private var document: JSONValue {
-    (present.document ?? [:]).setting("mqtt", to: mqtt).setting("devices", to: .array(entries))
+    var document = (present.document ?? [:]).setting("mqtt", to: mqtt)
+    if let servesPage, servesPage != present.configuration.http.isEnabled {
+      document.set("http", to: (document["http"] ?? [:]).setting("enabled", to: .bool(servesPage)))
+    }
+    return document.setting("devices", to: .array(entries))
   }
 
   /// Entries for one micro:bit come before those for several, as the first that matches is used.

@@ -33,6 +33,7 @@ struct SetupInterview {
       if answers.reaction == "c" { try await ask(SetupQuestion.broker) }
       trouble = await tryBroker(try answers.configuration())
     }
+    try await ask([SetupQuestion.page])
     let plan = answers.plan
     if plan.isEmpty { return plan }
     try await ask([SetupQuestion.confirmation(plan, backup: backup)])

@@ -145,6 +145,15 @@ extension SetupQuestion {
     ]
   }
 
+  // MARK: The page
+
+  static func page(_ answers: SetupAnswers) -> SetupQuestion? {
+    yesOrNo(
+      "Also show them on a page in the browser of this computer?", [""],
+      preset: answers.present.configuration.http.isEnabled
+    ) { $0.servesPage = $1 }
+  }
+
   /// What to do as the broker cannot be used.
   static func trouble(_ lines: [String]) -> Form {
     { _ in

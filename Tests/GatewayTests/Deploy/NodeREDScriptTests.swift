@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import Bridge
+@testable import Devices
 
 private let node = "/usr/bin/node"
 
@@ -96,9 +97,11 @@ struct NodeREDScriptTests {
     let message = try message(sent, to: "microbit-set")
     guard let payload = message["payload"] else { throw Failure("not a command: \(sent)") }
     #expect(message["topic"] == .string("microbit/kitchen/period/set"))
-    let command = try CommandPayload(payload.bytes, Property.microbitPeriod.codec)
+    let period = Property.microbitPeriod
+    let command = try Command(
+      payload.bytes, try DeviceID("kitchen"), period.name, period.codec, from: Sender(nil))
     #expect(command.value == .integer(60000))
-    #expect(command.transaction?.hasPrefix("node-red-") == true)
+    #expect(Sender(command.sender).transaction?.hasPrefix("node-red-") == true)
     #expect(
       Array(ends.dropFirst(6)) == [
         #"microbit-confirmation {"payload":"60 s: sent to Cooker"}"#,

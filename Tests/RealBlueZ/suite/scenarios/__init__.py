@@ -16,6 +16,7 @@ from scenarios import (
     profiles,
     service_changed,
     services,
+    shared_adapter,
     subscriptions,
     system_faults,
     two_adapters,

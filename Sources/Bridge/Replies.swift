@@ -1,3 +1,4 @@
+import Configuration
 import Devices
 import GATT
 import JSON
@@ -13,6 +14,8 @@ struct Sender: Sendable, Equatable {
 
   /// In bytes, of a response topic and of correlation data: they are stored with a command that waits.
   private static let longest = 1024
+  /// In bytes.
+  static let longestTransaction = 256
 
   init(of message: MQTTReceived, transaction: String? = nil) {
     self.transaction = transaction
@@ -32,19 +35,37 @@ struct Sender: Sendable, Equatable {
     ]
   }
 
-  init(_ json: JSONValue) {
-    if case .string(let text) = json["transaction"] { transaction = text }
-    if case .string(let text) = json["response_topic"] { responseTopic = TopicName(text) }
-    if case .string(let text) = json["correlation_data"] { correlationData = Hexadecimal.bytes(text) }
+  init(_ json: JSONValue?) {
+    if case .string(let text) = json?["transaction"] { transaction = text }
+    if case .string(let text) = json?["response_topic"] { responseTopic = TopicName(text) }
+    if case .string(let text) = json?["correlation_data"] { correlationData = Hexadecimal.bytes(text) }
+  }
+
+  /// The member `transaction` of a command or a request; nil when there is none.
+  static func transaction(_ object: JSONObject) throws(Rejection) -> String? {
+    switch object["transaction"] {
+    case nil: return nil
+    case .string(let text):
+      guard text.utf8.count <= longestTransaction else {
+        throw Rejection("the transaction is longer than \(longestTransaction) bytes")
+      }
+      return text
+    case .some(let other): throw Rejection("the transaction is \(other.kind), not a string")
+    }
+  }
+}
+
+extension DevicePublisher {
+  /// Publishes what has become of a command or a read.
+  func publish(_ result: CommandResult, for sender: Sender) {
+    context.reply(
+      result.payload(transaction: sender.transaction), on: topics.result(ofProperty: result.property),
+      to: sender,
+      isUrgent: true)
   }
 }
 
 extension BridgeContext {
-  /// Publishes what has become of a command.
-  func publish(_ result: CommandResult, on topic: TopicName, for sender: Sender) {
-    reply(result.payload(transaction: sender.transaction), on: topic, to: sender, isUrgent: true)
-  }
-
   /// - Parameter isUrgent: a result: sent without delay, and ahead of much else that waits.
   func reply(_ payload: [UInt8], on topic: TopicName, to sender: Sender, isUrgent: Bool) {
     var messages = [MQTTMessage(topic: topic, payload: payload, qos: qos)]
@@ -62,5 +83,20 @@ extension BridgeContext {
   /// the right to publish.
   private func isForReplies(_ topic: TopicName) -> Bool {
     !["\(topics.base)/", "\(discoveryPrefix)/"].contains { topic.string.utf8.starts(with: $0.utf8) }
+  }
+}
+
+extension CommandResult {
+  /// The payload of `…/{property}/result`, and of the sender's response topic.
+  func payload(transaction: String?, time: Timestamp = .now) -> [UInt8] {
+    json.merging(["transaction": transaction.map(JSONValue.string), "time": .string(time.description)]).bytes
+  }
+
+  /// What all results have in common.
+  var json: JSONValue {
+    [
+      "status": .string(outcome.word), "requested": requested.flatMap { codec?.json($0) },
+      "actual": outcome.actual.flatMap { codec?.json($0) }, "reason": outcome.reason.map(JSONValue.string),
+    ]
   }
 }

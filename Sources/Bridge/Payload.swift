@@ -1,0 +1,123 @@
+import Configuration
+import Devices
+import GATT
+import JSON
+
+/// The payloads of topics.
+package enum Payload {
+  /// `online` or `offline`: of a device, or of the gateway (its will as well).
+  static func availability(_ isOnline: Bool) -> [UInt8] {
+    Array((isOnline ? "online" : "offline").utf8)
+  }
+
+  /// A picture of bits as SVG: a red dot for each `#`, rows ending with `/`.
+  static func image(_ picture: [UInt8]) -> [UInt8] {
+    let rows = picture.split(separator: UInt8(ascii: "/"))
+    let columns = rows.first?.count ?? 0
+    var svg = """
+      <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 \(columns * 10) \(rows.count * 10)">\
+      <rect width="100%" height="100%"/>
+      """
+    for (y, row) in rows.enumerated() {
+      for (x, dot) in row.enumerated() where dot == UInt8(ascii: "#") {
+        svg += #"<circle cx="\#(x * 10 + 5)" cy="\#(y * 10 + 5)" r="4" fill="red"/>"#
+      }
+    }
+    return Array((svg + "</svg>").utf8)
+  }
+
+  /// The payload of a state's topic: a number, a word, a text as it is, JSON for a record or a list. As a command, it
+  /// means the same value.
+  package static func value(_ value: Value, _ codec: Codec) -> [UInt8] {
+    if case .integer(let number) = value { return [UInt8](decimal: number) }
+    let json = codec.json(value)
+    let payload = json.payload
+    // An empty payload would delete the retained message; in a command, a payload in quotes is JSON.
+    return payload.isEmpty || payload.first == UInt8(ascii: "\"") ? json.bytes : payload
+  }
+}
+
+/// Writes the readings of one property as JSON, for `…/readings` and the topic of an event.
+///
+/// On the path of every reading: constant parts are made once.
+struct ReadingEncoder: Sendable {
+  private let codec: Codec
+  /// What precedes the value and the time.
+  private let readingParts: (value: [UInt8], time: [UInt8])
+  private let eventParts: (value: [UInt8], time: [UInt8])
+  private let afterSequence: [UInt8]
+
+  init(property: Property, gateway: GatewayID, run: RunID) {
+    func quoted(_ text: String) -> [UInt8] { JSONValue.string(text).bytes }
+    codec = property.codec
+    readingParts = (
+      Array(#"{"property":"#.utf8) + quoted(property.name) + Array(#","value":"#.utf8),
+      property.unit.map { Array(#","unit":"#.utf8) + quoted($0) } ?? []
+    )
+    eventParts = (Array((property.codec.words.isEmpty ? #"{"value":"# : #"{"event_type":"#).utf8), [])
+    afterSequence =
+      Array(#","run":"#.utf8) + quoted(run.description) + Array(#","gateway":"#.utf8)
+      + quoted(gateway.description) + Array("}".utf8)
+  }
+
+  enum Form {
+    /// For `…/readings`.
+    case reading
+    /// For the topic of an event.
+    case event
+  }
+
+  func encode(_ reading: Reading, as form: Form = .reading, sequence: UInt64) -> [UInt8] {
+    let before = form == .reading ? readingParts : eventParts
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(before.value.count + before.time.count + afterSequence.count + 96)
+    bytes += before.value
+    if case .integer(let number) = reading.value {
+      bytes.append(decimal: number)
+    } else {
+      bytes += codec.json(reading.value).bytes
+    }
+    bytes += before.time
+    bytes += #","time":""#.utf8
+    reading.time.append(to: &bytes)
+    bytes += #"","sequence":"#.utf8
+    bytes.append(decimal: sequence)
+    bytes += afterSequence
+    return bytes
+  }
+
+  /// The reading with `"replayed":true` at its end, once: it is published later than it was received.
+  static func markReplayed(_ reading: [UInt8]) -> [UInt8] {
+    let mark = Array(#","replayed":true}"#.utf8)
+    return reading.suffix(mark.count) == mark[...] ? reading : reading.dropLast() + mark
+  }
+}
+
+extension [UInt8] {
+  /// The number's decimal digits, without a `String` in between.
+  init(decimal number: some FixedWidthInteger) { self = withDecimal(number) { Array($0) } }
+
+  /// Appends the number's decimal digits.
+  mutating func append(decimal number: some FixedWidthInteger) {
+    withDecimal(number) { append(contentsOf: $0) }
+  }
+}
+
+private func withDecimal<R>(_ number: some FixedWidthInteger, _ body: (UnsafeBufferPointer<UInt8>) -> R) -> R
+{
+  // The sign and the 19 digits of an Int, or the 20 of a UInt64.
+  withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
+    var start = digits.endIndex
+    var rest = UInt64(number.magnitude)
+    repeat {
+      start -= 1
+      digits[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+      rest /= 10
+    } while rest > 0
+    if number < 0 {
+      start -= 1
+      digits[start] = UInt8(ascii: "-")
+    }
+    return body(UnsafeBufferPointer(rebasing: digits[start...]))
+  }
+}

@@ -1,0 +1,35 @@
+import Glibc
+import TestSupport
+
+/// What the gateway's process uses.
+extension Fixture {
+  /// RssAnon of the gateway: its memory without the resident pages of program files.
+  var anonymousKilobytes: Int {
+    get throws {
+      let path = "/proc/\(try gateway.pid)/status"
+      guard let file = fopen(path, "r") else { throw Failure("\(path): errno \(errno)") }
+      defer { fclose(file) }
+      var buffer = [CChar](repeating: 0, count: 4096)
+      while fgets(&buffer, Int32(buffer.count), file) != nil {
+        let line = String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        if line.hasPrefix("RssAnon:"), let number = line.split(whereSeparator: { !$0.isNumber }).first {
+          return Int(number) ?? 0
+        }
+      }
+      throw Failure("no RssAnon in \(path)")
+    }
+  }
+
+  /// How many descriptors the gateway has open.
+  var descriptors: Int {
+    get throws {
+      guard let folder = opendir("/proc/\(try gateway.pid)/fd") else {
+        throw Failure("no descriptors: errno \(errno)")
+      }
+      defer { closedir(folder) }
+      var count = 0
+      while readdir(folder) != nil { count += 1 }
+      return count
+    }
+  }
+}
