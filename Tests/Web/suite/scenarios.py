@@ -253,7 +253,7 @@ def gateway_restarts(room):
     room.start_gateway()
     page.until("$('.strip.bad').hidden", CONNECT)
     online(page)
-    page.until("$('[role=status]').textContent === 'Connected to the gateway again.'")
+    page.until("$('[role=status]').textContent === 'Connected to the gateway.'")
 
 
 @scenario()
@@ -298,7 +298,7 @@ def sleeps_for_an_hour(room):
     page.run("window.slept = 3600000")
     page.ask("Page.setWebLifecycleState", state="active")
     page.ask("Page.bringToFront")
-    page.until("$('[role=status]').textContent === 'Connected to the gateway again.' && $('.strip.bad').hidden")
+    page.until("$('[role=status]').textContent === 'Connected to the gateway.' && $('.strip.bad').hidden")
     behind = f"{PROPERTY.format('window', 'temperature')}.then((p) => (p.value - parseFloat(value('Window')) + 101) % 101)"
     page.until(f"{behind}.then((n) => n <= 3)")
 
