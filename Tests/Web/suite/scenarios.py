@@ -148,7 +148,10 @@ def period(room):
     expect(page.run("named('every 4 s', tile('Door')).getAttribute('aria-busy')") == "true", "it is not marked")
     room.microbits.ask("return", 1)
     page.until("named('every 4 s', tile('Door')).getAttribute('aria-pressed') === 'true'", CONNECT)
-    page.close()
+    room.microbits.ask("pairing", 2, pairs=False)
+    page.click("named('every 5 s', tile('Garden'))")
+    page.until("$('.note.fault', tile('Garden')).textContent.startsWith('5 s was not set: ')", CONNECT)
+    expect(page.run("named('every 1 s', tile('Garden')).getAttribute('aria-pressed')") == "true", "the old one is not marked")
 
 
 @scenario()
