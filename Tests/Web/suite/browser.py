@@ -21,7 +21,8 @@ const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 const tile = (name) => $$('.tile').find((el) => $('h2', el).textContent === name);
 const card = (title) => $$('.card').find((el) => el.getAttribute('aria-label') === title);
 const nameOf = (el) => el.getAttribute('aria-label') ?? el.labels?.[0]?.textContent ?? el.textContent;
-const named = (name, root = document) => $$('button, a, input, summary', root).find((el) => nameOf(el).startsWith(name));
+const controls = 'button, a, input, summary';
+const named = (name, root = document) => $$(controls, root).find((el) => nameOf(el).startsWith(name));
 const value = (name) => $('.hero .value', tile(name)).textContent;
 const state = (name) => $('.state', tile(name)).textContent;
 """
@@ -93,22 +94,24 @@ class Browser:
 class Page:
     """A tab."""
 
-    def __init__(self, browser, address, width=1280, height=900, dark=False, still=False, ratio=1, window=True):
+    def __init__(self, browser, address, width=1280, height=900, dark=False, still=False, window=True):
         """Without a window of its own, it covers another page."""
         self.browser = browser
         self.target = browser.ask("Target.createTarget", url="about:blank", newWindow=window)["targetId"]
         self.session = browser.ask("Target.attachToTarget", targetId=self.target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self.ask(f"{domain}.enable")
-        self.resize(width, height, ratio)
+        self.resize(width, height)
         self.prefer(dark, still)
         self.ask("Page.navigate", url=address)
 
     def ask(self, method, **parameters):
         return self.browser.ask(method, self.session, **parameters)
 
-    def resize(self, width, height, ratio=1):
-        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=ratio, mobile=False)
+    def resize(self, width, height):
+        self.ask(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+        )
 
     def prefer(self, dark, still=False):
         features = {"prefers-color-scheme": "dark" if dark else "light"}
@@ -117,7 +120,8 @@ class Page:
 
     def run(self, expression):
         answer = self.ask(
-            "Runtime.evaluate", expression=f"(() => {{ {PRELUDE} return ({expression}); }})()", awaitPromise=True, returnByValue=True
+            "Runtime.evaluate", expression=f"(() => {{ {PRELUDE} return ({expression}); }})()",
+            awaitPromise=True, returnByValue=True,
         )
         if "exceptionDetails" in answer:
             raise Failed(f"{expression}: {answer['exceptionDetails']['exception'].get('description')}")

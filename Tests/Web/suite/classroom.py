@@ -35,7 +35,10 @@ class Classroom:
         """Each micro:bit with a name and an area."""
         states = [self.microbits.ask("period", index) for index in range(3)]
         return [
-            {"match": {"identifier": state["address"]}, "id": id, "name": name, "area": area, "properties": ["auto", "led"]}
+            {
+                "match": {"identifier": state["address"]}, "id": id, "name": name, "area": area,
+                "properties": ["auto", "led"],
+            }
             for state, (id, (name, area)) in zip(states, NAMES.items(), strict=True)
         ]
 
@@ -60,12 +63,14 @@ class Classroom:
     def start_gateway(self):
         state = os.path.join(self.folder, "state")
         os.makedirs(state, exist_ok=True)
-        command = [os.path.join(self.programs, "microbit-gateway"), "run", "--config", os.path.join(self.folder, "config.json")]
+        program, configuration = (
+            os.path.join(self.programs, "microbit-gateway"), os.path.join(self.folder, "config.json")
+        )
         environment = {
             "DBUS_SYSTEM_BUS_ADDRESS": self.bus.address, "STATE_DIRECTORY": state,
             "XDG_DATA_DIRS": os.path.join(self.folder, "data"),
         }
-        self.gateway = Process("gateway", command, self.folder, environment)
+        self.gateway = Process("gateway", [program, "run", "--config", configuration], self.folder, environment)
         self.gateway.wait_line("the page is served")
 
     @property

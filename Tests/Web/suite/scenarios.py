@@ -7,7 +7,6 @@ import signal
 import statistics
 import subprocess
 
-from browser import MOMENT
 from classroom import SERVICES, Classroom
 from journal import expect
 
@@ -20,8 +19,10 @@ LED, LED_TEXT, BUTTON_A, ACCELEROMETER = (
     f"e95d{n}-251d-470a-a062-fa1922dfa9a8" for n in ("7b77", "93ee", "da90", "ca4b")
 )
 PROPERTY = (
-    "fetch('api/devices').then((a) => a.json()).then((all) => all.find((d) => d.id === '{}').properties.find((p) => p.name === '{}'))"
+    "fetch('api/devices').then((a) => a.json())"
+    ".then((all) => all.find((d) => d.id === '{}').properties.find((p) => p.name === '{}'))"
 )
+"""What the gateway says of a property, in the browser."""
 
 
 def scenario(*options, **keys):
@@ -70,8 +71,9 @@ def blinks_and_is_quick(room):
         """(() => {
           window.blinks = 0;
           window.shown = [];
-          new MutationObserver((all) => all.forEach((m) => { if (!m.oldValue?.includes('lit') && m.target.classList.contains('lit')) window.blinks += 1; }))
-            .observe($('.mark', tile('Window')), { attributes: true, attributeFilter: ['class'], attributeOldValue: true });
+          const isNew = ({ oldValue, target }) => !oldValue?.includes('lit') && target.classList.contains('lit');
+          new MutationObserver((all) => { window.blinks += all.filter(isNew).length; })
+            .observe($('.mark', tile('Window')), { attributes: true, attributeOldValue: true });
           new MutationObserver(() => window.shown.push([parseFloat(value('Window')), Date.now()]))
             .observe($('.hero .value', tile('Window')), { subtree: true, childList: true, characterData: true });
         })()"""
@@ -85,7 +87,8 @@ def blinks_and_is_quick(room):
         arrived = page.run(f"{PROPERTY.format('window', 'temperature')}.then((p) => Date.parse(p.time))")
         # Since then another one with the same value may have arrived.
         delays.append((moment - arrived) % 500)
-    figures.append(f"from the notification to the page: median {statistics.median(delays):.0f} ms, most {max(delays):.0f} ms")
+    median = statistics.median(delays)
+    figures.append(f"from the notification to the page: median {median:.0f} ms, most {max(delays):.0f} ms")
     expect(max(delays) < 200, f"a value was shown only after {max(delays)} ms")
     arrived = property_of(room, "window", "temperature")["count"] - count
     page.until(f"window.blinks >= {arrived}")
@@ -103,7 +106,8 @@ def chart_and_history(room):
     page = room.page("#m/window")
     page.until("$('.plot path', card('Temperature'))?.getAttribute('d').length > 8", CONNECT)
     expect(page.run("named('Download as CSV').getAttribute('href')") == "api/history/window.csv", "no CSV")
-    expect("temperature (°C)" in page.run("fetch('api/history/window.csv').then((a) => a.text())"), "the CSV has no values")
+    csv = page.run("fetch('api/history/window.csv').then((a) => a.text())")
+    expect("temperature (°C)" in csv, "the CSV has no values")
     page.run("$('.plot svg', card('Temperature')).focus()")
     for _ in range(2):
         page.key("ArrowLeft")
@@ -114,7 +118,8 @@ def chart_and_history(room):
 @scenario()
 def gateway_page(room):
     page = room.page("#gateway")
-    page.until("card('Broker').innerText.includes('connected to 127.0.0.1') && card('Bluetooth adapters').innerText.includes('hci0')")
+    page.until("card('Broker').innerText.includes('connected to 127.0.0.1')")
+    page.until("card('Bluetooth adapters').innerText.includes('hci0')")
     page.until("/3 of 3 connected/.test(card('Gateway').innerText)", CONNECT)
     page.until("card('Recent events').innerText.includes('Window')")
 
@@ -151,7 +156,8 @@ def period(room):
     room.microbits.ask("pairing", 2, pairs=False)
     page.click("named('every 5 s', tile('Garden'))")
     page.until("$('.note.fault', tile('Garden')).textContent.startsWith('5 s was not set: ')", CONNECT)
-    expect(page.run("named('every 1 s', tile('Garden')).getAttribute('aria-pressed')") == "true", "the old one is not marked")
+    old = page.run("named('every 1 s', tile('Garden')).getAttribute('aria-pressed')")
+    expect(old == "true", "the old one is not marked")
 
 
 @scenario()
@@ -202,7 +208,7 @@ def name_area_and_id(room):
     page.click("named('Save')")
     page.until("location.hash === '#m/sill' && $('.head h2')?.textContent.includes('Sill')")
     page.go("")
-    page.until("$$('.tile h2').map((el) => el.textContent).join() === 'Garden,Door,<b>Sill</b> & \"x\"' || $$('.tile').length === 3")
+    page.until("$$('.tile h2').map((el) => el.textContent).join() === '<b>Sill</b> & \"x\",Door,Garden'")
 
 
 @scenario()
@@ -229,7 +235,8 @@ def pairs_with_passkey(room):
     page.until("$('dialog input')", CONNECT)
     page.type("$('dialog input')", "100000")
     page.key("Enter")
-    page.until("$('.head .quiet').textContent.includes('paired') && /\\d °C/.test(card('Temperature').innerText)", CONNECT)
+    page.until("$('.head .quiet').textContent.includes('paired')", CONNECT)
+    page.until("/\\d °C/.test(card('Temperature').innerText)", CONNECT)
 
 
 @scenario()
@@ -238,8 +245,8 @@ def full_screen(room):
     online(page)
     page.click("named('Full screen')")
     page.until("document.fullscreenElement && $('.show')")
-    inside = "$$('.tile').every((el) => el.getBoundingClientRect().bottom <= innerHeight && el.scrollWidth <= el.clientWidth)"
-    expect(page.run(inside), "the tiles do not fit")
+    fits = "(el) => el.getBoundingClientRect().bottom <= innerHeight && el.scrollWidth <= el.clientWidth"
+    expect(page.run(f"$$('.tile').every({fits})"), "the tiles do not fit")
     page.click("named('Leave full screen')")
     page.until("!document.fullscreenElement && !$('.show')")
 
@@ -264,13 +271,14 @@ def broker_is_away(room):
     page = room.page("#gateway")
     page.until("card('Broker')?.innerText.includes('connected to')", CONNECT)
     room.broker.end()
-    page.until("card('Broker').innerText.includes('no connection to') && $('nav').innerText.includes('problem')", CONNECT)
+    page.until("card('Broker').innerText.includes('no connection to')", CONNECT)
+    page.until("$('nav').innerText.includes('problem')", CONNECT)
     page.until("$('.finding').innerText.length > 20")
     page.go("")
     count = property_of(room, "window", "temperature")["count"]
     page.until(f"{PROPERTY.format('window', 'temperature')}.then((p) => p.count > {count})")
     room.start_broker()
-    page.until("$('nav').innerText === 'micro:bits\\nGateway' || !$('nav').innerText.includes('problem')", CONNECT)
+    page.until("!$('nav').innerText.includes('problem')", CONNECT)
 
 
 @scenario()
@@ -302,8 +310,8 @@ def sleeps_for_an_hour(room):
     page.ask("Page.setWebLifecycleState", state="active")
     page.ask("Page.bringToFront")
     page.until("$('[role=status]').textContent === 'Connected to the gateway.' && $('.strip.bad').hidden")
-    behind = f"{PROPERTY.format('window', 'temperature')}.then((p) => (p.value - parseFloat(value('Window')) + 101) % 101)"
-    page.until(f"{behind}.then((n) => n <= 3)")
+    behind = "(p) => (p.value - parseFloat(value('Window')) + 101) % 101"
+    page.until(f"{PROPERTY.format('window', 'temperature')}.then({behind}).then((n) => n <= 3)")
 
 
 # Many
@@ -316,16 +324,17 @@ def sleeps_for_an_hour(room):
 def hundred_at_ten_hertz(room):
     page = room.page()
     page.until("$('.bar p')?.textContent === '100 of 100 connected'", 180)
-    page.run("(() => { window.frames = 0; const f = () => { window.frames += 1; requestAnimationFrame(f); }; f(); })()")
+    page.run("(() => { window.frames = 0; (function f() { window.frames += 1; requestAnimationFrame(f); })(); })()")
     before = metrics(page)
     lags = []
     for _ in range(20):
-        # Of a tile in view, how many values it is behind what the gateway has now.
+        # How many values each tile is behind what the gateway has now.
         lags += page.run(
-            """new Promise((done) => setTimeout(done, 500)).then(() => fetch('api/devices')).then((a) => a.json()).then((all) => all.slice(0, 40).map((d) => {
-              const shown = parseFloat($$('.tile').find((el) => $('a', el).getAttribute('href') === `#m/${d.id}`).querySelector('.hero .value').textContent);
-              return (d.properties.find((p) => p.name === 'temperature').value - shown + 101) % 101;
-            }))"""
+            """new Promise((done) => setTimeout(done, 500)).then(() => fetch('api/devices')).then((a) => a.json())
+              .then((all) => all.map((d) => {
+                const shown = parseFloat($('.hero .value', $(`a[href="#m/${d.id}"]`).closest('.tile')).textContent);
+                return (d.properties.find((p) => p.name === 'temperature').value - shown + 101) % 101;
+              }))"""
         )
     after = metrics(page)
     took = after["Timestamp"] - before["Timestamp"]
@@ -336,6 +345,13 @@ def hundred_at_ten_hertz(room):
         f"page busy {busy:.0%}; {frames / took:.0f} frames/s; {after['JSHeapUsedSize'] / 1e6:.1f} MB"
     )
     expect(max(min(lag, 101 - lag) for lag in lags) <= 10, f"the page falls behind: {sorted(lags)}")
+
+
+PICTURES = {
+    "window": ".#.#./#####/#####/.###./..#..",
+    "door": "...../.#.#./...../#...#/.###.",
+    "garden": "..#../.###./#####/..#../..#..",
+}
 
 
 def metrics(page):
@@ -428,7 +444,7 @@ def pictures(room):
     """Into the folder IMAGES, if it is set."""
     page = room.page(width=1200, height=820)
     online(page)
-    for id, picture in (("window", ".#.#./#####/#####/.###./..#.."), ("door", "...../.#.#./...../#...#/.###."), ("garden", "..#../.###./#####/..#../..#..")):
+    for id, picture in PICTURES.items():
         page.run(f"ask('property/set', {{ id: '{id}', property: 'led', value: '{picture}' }})")
     for index, hex in enumerate(("ffff0a0016fc", "1e00b4ff30fc", "9401dcff90fc")):
         room.microbits.ask("value", index, characteristic=ACCELEROMETER, hex=hex)
