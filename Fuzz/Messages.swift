@@ -50,8 +50,8 @@ private func check(_ verb: String, _ payload: [UInt8]) {
     case .setProperty(let name, _, let value, _):
       if let property = properties.first(where: { $0.name == name }) { checkSet(property, value) }
     case .devices, .health, .reload, .scan, .removeDevice, .reconnectDevice, .renameDevice, .pairDevice,
-      .unpairDevice, .inspectDevice, .getProperty, .adapterState, .sequence, .resetAdapter, .setLogLevel,
-      .removeValue:
+      .unpairDevice, .inspectDevice, .identifyDevice, .getProperty, .adapterState, .sequence, .resetAdapter,
+      .setLogLevel, .removeValue, .permitJoin:
       break
     }
   } catch {

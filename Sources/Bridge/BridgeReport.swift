@@ -19,6 +19,8 @@ package final class BridgeReport: @unchecked Sendable {
   private var area: String?
   private var broker: BridgeInfo.Broker
   private var commands: UInt64 = 0
+  /// Nil: there is no message, or none is taken.
+  package var fleet: FleetStatus? { didSet { if fleet != oldValue { changed() } } }
   private var infoTimer: LoopTimer?
   private var devicesTimer: LoopTimer?
   private var pacing = DeviceReportPacing()
@@ -120,9 +122,11 @@ package final class BridgeReport: @unchecked Sendable {
     let (adapters, counters, pairing) = context.engine.assumeIsolated {
       ($0.adapters, $0.counters, $0.pairingCommand)
     }
+    info.permitJoin = context.engine.assumeIsolated { $0.permitJoin }
     var statistics = context.mqtt.assumeIsolated { $0.statistics }
     statistics.lost += Int(clamping: info.spool.lost)
     info.area = area
+    info.fleet = fleet
     info.adapters = adapters
     (info.known, info.online, info.pairing) = (known, online, pairing)
     info.counters = Self.list(counters, commands: commands, statistics)

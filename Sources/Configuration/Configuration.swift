@@ -22,6 +22,8 @@ package struct Configuration: Sendable, Equatable {
   package var profiles: [Profile] = []
   /// The folder with files of profiles.
   package var profilesDirectory: String?
+  /// Whether profiles and entries are also taken from a message for the whole fleet.
+  package var fleet = false
 
   /// The defaults.
   package init() {}
@@ -238,6 +240,8 @@ extension Configuration {
     package var match = Match.namePrefix("BBC micro:bit")
     /// What is set for them.
     package var options = DeviceOptions()
+    /// It is not of the file, but of the ``FleetConfiguration``.
+    package internal(set) var isOfFleet = false
 
     /// The defaults.
     package init() {}

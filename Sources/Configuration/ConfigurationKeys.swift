@@ -14,6 +14,7 @@ extension Configuration: ConfigurationSection {
     ConfigurationKey("devices", \.devices, .list(of: .section, check: Device.duplicates)),
     ConfigurationKey("profiles", \.profiles, .profiles),
     ConfigurationKey("profiles_directory", \.profilesDirectory, .optional(.text(longest: 4096))),
+    ConfigurationKey("fleet", \.fleet, .bool),
   ]
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
@@ -145,7 +146,7 @@ extension Configuration.Device: ConfigurationSection {
   }
 
   /// Ids and matches that stand in two entries.
-  fileprivate static func duplicates(
+  static func duplicates(
     _ devices: [Self], at path: ConfigurationPath
   ) -> [ConfigurationError] {
     var errors: [ConfigurationError] = []
@@ -171,7 +172,7 @@ extension Configuration.Device: ConfigurationSection {
   }
 
   /// The `{device}` of the entry's topics, where the entry determines it.
-  private var topicName: String? {
+  var topicName: String? {
     self.id?.description ?? match.identifier?.compact
   }
 }

@@ -1,17 +1,22 @@
 import Configuration
 import GATT
+import JSON
 import Log
 
 /// What is known of a device beyond its readings.
 package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var id: DeviceID
   package let address: BluetoothAddress
-  /// With the properties in use only.
-  package let profile: Profile
+  /// With the properties in use only, as they are adjusted.
+  package internal(set) var profile: Profile
+  /// What is set of that, as JSON.
+  package internal(set) var adjust: JSONValue = [:]
   /// The advertised Bluetooth name, unchecked; nil while none was received.
   package internal(set) var bluetoothName: String?
   package internal(set) var configuredName: String?
   package internal(set) var area: String?
+  /// Whether its entry is the fleet's, and not of config.json.
+  package internal(set) var isOfFleet = false
   package internal(set) var isEnabled = true
   /// Signal strength in dBm of the last advertisement that its adapter received.
   package internal(set) var rssi: Int?

@@ -26,7 +26,12 @@ package actor DeviceManager {
   let gateway: GatewayID
   var configuration: Configuration
   var registry = Registry()
+  /// How many devices are known by an advertised name alone, and were not connected yet.
+  var neverConnected = 0
   var frontEnds: [any FrontEnd] = []
+  /// Nil: nobody may join.
+  package internal(set) var permitJoin: PermitJoin?
+  var joinTimer: LoopTimer?
   /// Inspections that are running.
   var inspections = 0
   /// The scans that were requested, and are not over.
@@ -247,8 +252,9 @@ package actor DeviceManager {
   /// Scans as long as a device may still be found.
   private func updateScan() {
     isScanUpdateDue = false
+    updateNeverConnected()
     let isNeeded =
-      !scans.isEmpty || configuration.devices.contains { mayFindDevices(by: $0.match) }
+      !scans.isEmpty || permitJoin != nil || configuration.devices.contains { mayFindDevices(by: $0.match) }
       || registry.all.contains { $0.settings.isEnabled && $0.needsScan }
     for adapter in context.adapters { adapter.central.assumeIsolated { $0.scan(isNeeded) } }
   }

@@ -67,7 +67,7 @@ final class EventStream: BodySource, @unchecked Sendable {
     }
     if needsGateway {
       needsGateway = false
-      append("gateway", state.gatewayJSON, to: &bytes)
+      append("gateway", state.gatewayJSON(), to: &bytes)
     }
     for id in removedIDs { append("removed", ["id": .string(id)], to: &bytes) }
     removedIDs = []

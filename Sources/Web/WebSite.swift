@@ -107,7 +107,7 @@ final class WebSite: @unchecked Sendable {
     }
     switch request.path {
     case "/": page(connection)
-    case "/api/gateway": connection.respond(.json(state.gatewayJSON))
+    case "/api/gateway": connection.respond(.json(state.gatewayJSON()))
     case "/api/devices": connection.respond(HTTPResponse(body: .source(devices)))
     case "/api/events": events(connection)
     case "/metrics":

@@ -160,7 +160,9 @@ final class WebState: FrontEnd, @unchecked Sendable {
     return device.json(host.listing(of: fresh), owner: host.otherOwner(of: fresh))
   }
 
-  var gatewayJSON: JSONValue {
+  func gatewayJSON() -> JSONValue {
+    // What is shown is noted, however short it was.
+    noteGateway()
     let (info, health) = (host.info, host.health)
     let used = devices.values.count { device in
       switch device.device.session {
@@ -174,6 +176,8 @@ final class WebState: FrontEnd, @unchecked Sendable {
       "problems": health["problems"], "findings": health["findings"], "adapters": info["adapters"],
       "links": ["used": .integer(used), "most": .integer(links)], "broker": info["broker"],
       "spool": info["spool"], "devices": info["devices"], "counters": info["counters"],
+      "permit_join": info["permit_join"], "permit_join_end": info["permit_join_end"],
+      "permit_join_device": info["permit_join_device"], "fleet": info["fleet"],
       "events": .array(events),
     ]
   }
@@ -211,7 +215,7 @@ final class WebState: FrontEnd, @unchecked Sendable {
   func tick() {
     guard streamSet != 0 else { return }
     seconds += 1
-    let gateway = gatewayJSON
+    let gateway = gatewayJSON()
     let compared = gateway.setting("uptime", to: nil).bytes
     if compared != sentGateway {
       sentGateway = compared

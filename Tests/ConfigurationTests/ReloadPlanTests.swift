@@ -41,8 +41,10 @@ import Testing
     ("devices", #"{"devices":[{"period":70}]}"#, true),
     ("devices", #"{"devices":[{"properties":"auto","values":{"soil":{"unit":"%","offset":1.5}}}]}"#, true),
     ("devices", #"{"devices":[{"values":false}]}"#, true),
+    ("devices", #"{"devices":[{"adjust":{"temperature":{"offset":-4.5,"report":{"change":1}}}}]}"#, true),
     ("devices", #"{"devices":[{"match":{"name":"a","min_rssi":-60}}]}"#, true),
     ("devices", #"{"devices":[{"properties":["button_a"],"desired":{"accelerometer_period":100}}]}"#, true),
+    ("fleet", #"{"fleet":true}"#, true),
     ("profiles_directory", #"{"profiles_directory":"profiles.d"}"#, true),
     (
       "profiles",

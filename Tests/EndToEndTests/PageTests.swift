@@ -25,8 +25,9 @@ import Testing
 
   @discardableResult
   private static func line(_ client: LineClient, _ isIt: (String) -> Bool) async throws -> String {
-    while let line = try await client.line() { if isIt(line) { return line } }
-    throw Failure("the events have ended")
+    let deadline = ContinuousClock.now + Fixture.patience
+    while ContinuousClock.now < deadline, let line = try await client.line() { if isIt(line) { return line } }
+    throw Failure("the events have ended, or have not what is awaited")
   }
 
   @Test("Values arrive live; a period that is set is confirmed for the page as well as by MQTT")
@@ -70,6 +71,7 @@ import Testing
       let id = try await fixture.id()
       try await fixture.online(id)
       let client = try await Self.events(port)
+      try await Self.line(client) { $0.contains(#""connected":true,"connected_since""#) }
       try await fixture.killBroker()
       let gateway = try await Self.line(client) { $0.contains("no connection to the broker") }
       #expect(gateway.contains(#""connected":false"#) && gateway.contains(#""healthy":false"#))

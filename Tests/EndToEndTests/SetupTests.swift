@@ -53,8 +53,6 @@ import Testing
       setup.type("\(number)\n")
       try await setup.answer("Name", "Kitchen window")
       try await setup.answer("Area", "Kitchen")
-      try await setup.answer("need pairing?", "")
-      try await setup.answer("range later?", "")
       try await setup.answer("Broker", "127.0.0.1")
       try await setup.answer("TLS", "n")
       try await setup.answer("Port", "\(fixture.broker.port)")
@@ -91,7 +89,7 @@ import Testing
   func interrupted() async throws {
     try await withFixture(Self.plan()) { fixture in
       let questions = [
-        ("Which micro:bits?", "1"), ("Name", ""), ("Area", ""), ("need pairing?", ""), ("range later?", ""),
+        ("Which micro:bits?", "1"), ("Name", ""), ("Area", ""),
         ("Broker", "127.0.0.1"),
         ("TLS", ""), ("Port", "\(fixture.broker.port)"), ("User name", "u"), ("Password", "p"),
         ("on a page in the browser", ""), ("Write this?", ""),

@@ -68,6 +68,7 @@ import Testing
       http.address              127.0.0.1       default
       http.port                 8484            default
       http.password_file        –               default
+      fleet                     false           default
 
       C5:A1:B2:C3:D4:E5 "BBC micro:bit [zugev]"
         id                      kitchen         config.json
@@ -77,6 +78,7 @@ import Testing
         properties              auto            default
         exclude                 []              default
         values                  {}              default
+        adjust                  {}              default
         period                  5000 ms         command
         enabled                 true            default
         gateway                 –               default

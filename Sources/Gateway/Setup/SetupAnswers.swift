@@ -11,6 +11,9 @@ struct SetupAnswers {
   var isChosen = false
   /// The micro:bits that were found, by name; nil: to be looked for.
   var candidates: [SetupDevice]?
+  /// The one that is to show which one it is, and what came of it.
+  var toShow: SetupDevice?
+  var shown: String?
   /// Why micro:bits cannot be looked for.
   var scanProblem: String?
   /// Those that are used.
@@ -51,15 +54,20 @@ struct SetupAnswers {
     }
   }
 
-  /// `1,3-4`, `all`, `none`, `every` or `again`.
+  /// `1,3-4`, `all`, `none`, `every`, `again` or `show 2`.
   mutating func choose(_ text: String) throws(SetupRefusal) {
     let found = candidates ?? []
+    let words = text.lowercased().split(separator: " ")
+    if words.count == 2, words[0] == "show" {
+      guard let number = Int(words[1]), found.indices.contains(number - 1) else { throw refusal(found.count) }
+      return toShow = found[number - 1]
+    }
     switch text.lowercased() {
     case "again": candidates = nil
-    case "every" where found.isEmpty: (devices, servesLater) = ([], true)
-    case "none" where !present.entries.isEmpty: devices = []
+    case "every": (devices, servesLater) = (found, true)
+    case "none": devices = []
     case "all" where !found.isEmpty: devices = found
-    case _ where found.isEmpty: throw SetupRefusal("Please answer again or every.")
+    case _ where found.isEmpty: throw SetupRefusal("Please answer again, every or none.")
     case let text:
       let numbers = text.split { $0 == "," || $0 == " " }.flatMap { part -> [Int] in
         let ends = part.split(separator: "-", omittingEmptySubsequences: false).map { Int($0) ?? 0 }
@@ -68,14 +76,16 @@ struct SetupAnswers {
         else { return [0] }
         return Array(ends[0]...ends[ends.count - 1])
       }
-      guard !numbers.isEmpty, !numbers.contains(0) else {
-        throw SetupRefusal("The list has the numbers 1 to \(found.count): answer for example 1,3 or all.")
-      }
+      guard !numbers.isEmpty, !numbers.contains(0) else { throw refusal(found.count) }
       // Each once, in the order of the answer.
       devices = numbers.indices.filter { numbers.firstIndex(of: numbers[$0]) == $0 }.map {
         found[numbers[$0] - 1]
       }
     }
+  }
+
+  private func refusal(_ count: Int) -> SetupRefusal {
+    SetupRefusal("The list has the numbers 1 to \(count): answer for example 1,3 or all.")
   }
 
   /// The id in topics follows from the name.
