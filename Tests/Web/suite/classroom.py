@@ -27,7 +27,7 @@ class Classroom:
         self.port, self.http = free_port(), free_port()
         self.broker = self.gateway = None
         self.start_broker()
-        self.configure(configuration or self.three())
+        self.configure(self.three() if configuration is None else configuration)
         self.start_gateway()
         self.browser = Browser(folder)
 

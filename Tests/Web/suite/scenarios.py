@@ -228,6 +228,35 @@ def remove_scan_and_add(room):
     online(page, "Attic")
 
 
+@scenario()
+def identify_and_correct(room):
+    page = room.page()
+    online(page)
+    page.click("named('Identify', tile('Window'))")
+    page.until("$('.toast').innerText.includes('Look at the LEDs of Window.')")
+    expect(room.writes(0, LED_TEXT), "the micro:bit shows nothing")
+    room.microbits.ask("temp", 0, v=25)
+    page.until("value('Window') === '25°C'")
+    page.go("#m/window")
+    page.click("$('summary', card('Temperature'))")
+    page.type("$('details input', card('Temperature'))", "-4.5")
+    page.key("Enter")
+    page.until("$('.value', card('Temperature')).textContent === '20.5°C'")
+
+
+@scenario("--services", "temperature", configuration=[])
+def micro_bits_join(room):
+    page = room.page()
+    page.until("document.body.innerText.includes('No micro:bit here.')")
+    page.click("named('Add a micro:bit')")
+    page.click("named('Let new micro:bits join', $('dialog'))")
+    page.until("/join by themselves: [34]:\\d\\d left/.test(document.body.innerText)")
+    page.click("named('Close', $('dialog'))")
+    page.until("$('.bar p').textContent === '3 of 3 connected'", CONNECT)
+    page.click("named('Stop')")
+    page.until("!document.body.innerText.includes('join by themselves')")
+
+
 @scenario("--pairing", "passkey", "--services", "temperature")
 def pairs_with_passkey(room):
     page = room.page("#m/window")
