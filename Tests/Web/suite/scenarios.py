@@ -55,6 +55,8 @@ def shows_values(room):
     expect(page.run("value('Window')").endswith("°C"), "the value has no unit")
     expect(page.run("$('.top .quiet', tile('Window')).textContent") == "Kitchen", "the area is not shown")
     expect(page.run("$('h1').textContent") == "Classroom", "the gateway's area is not the heading")
+    for word in ("failed", "constructor"):
+        expect(page.run(f"show('{word}', {{ type: 'choice' }})") == word, f"{word} is not shown as it is")
     page.until("$('.spark path', tile('Window')).getAttribute('d')?.includes('L')")
     page.until("tile('Window').innerText.includes('lies flat') || tile('Window').innerText.includes('tilted')")
     room.microbits.ask("value", 0, characteristic=BUTTON_A, hex="01")
