@@ -57,6 +57,8 @@ def shows_values(room):
     expect(page.run("$('h1').textContent") == "Classroom", "the gateway's area is not the heading")
     for word in ("failed", "constructor"):
         expect(page.run(f"show('{word}', {{ type: 'choice' }})") == word, f"{word} is not shown as it is")
+    for part in (".mark", ".dot", ".signal"):
+        expect(page.run(f"$('{part}', tile('Window')).getBoundingClientRect().width > 9"), f"{part} is not seen")
     page.until("$('.spark path', tile('Window')).getAttribute('d')?.includes('L')")
     page.until("tile('Window').innerText.includes('lies flat') || tile('Window').innerText.includes('tilted')")
     room.microbits.ask("value", 0, characteristic=BUTTON_A, hex="01")
