@@ -479,7 +479,7 @@ def pictures(room):
     online(page)
     for id, picture in PICTURES.items():
         page.run(f"ask('property/set', {{ id: '{id}', property: 'led', value: '{picture}' }})")
-    for index, hex in enumerate(("ffff0a0016fc", "1e00b4ff30fc", "9401dcff90fc")):
+    for index, hex in enumerate(("ffff0a0016fc", "1e00b4ff30fc", "b603dcff38ff")):
         room.microbits.ask("value", index, characteristic=ACCELEROMETER, hex=hex)
     for temperature in (21, 21, 22, 22, 23, 24, 24, 23, 22, 23):
         for index in range(3):
