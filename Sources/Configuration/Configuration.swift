@@ -193,6 +193,9 @@ extension Configuration {
     package var port = 8484
     /// The file whose first line is the password; nil: none is asked for.
     package var passwordFile: String?
+    /// The IPv4 address of a proxy that lets in only whom it knows, as Home Assistant's ingress does: nobody else may use
+    /// the page; nil: everybody.
+    package var proxy: String?
 
     /// Whether only programs on this machine can connect.
     package var isLocal: Bool { address.hasPrefix("127.") || address == "::1" }

@@ -123,10 +123,11 @@ extension Configuration.HTTP: ConfigurationSection {
     ConfigurationKey("address", \.address, .ipAddress),
     ConfigurationKey("port", \.port, .integer(1...65535)),
     ConfigurationKey("password_file", \.passwordFile, .optional(.text(longest: 4096))),
+    ConfigurationKey("proxy", \.proxy, .optional(.ipv4Address)),
   ]
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    guard !isLocal, passwordFile == nil else { return [] }
+    guard !isLocal, passwordFile == nil, proxy == nil else { return [] }
     return [
       path.key("address").error(
         "others could control the micro:bits without a password",

@@ -140,6 +140,14 @@ extension ConfigurationRule<String> {
     }
   }
 
+  static var ipv4Address: Self {
+    .text(longest: 15, pattern: "^[0-9.]+$") { text in
+      var address = in_addr()
+      return inet_pton(AF_INET, text, &address) == 1
+        ? nil : ConfigurationProblem("\(Excerpt(text)) is not an IPv4 address")
+    }
+  }
+
   /// With or without the interface of a link-local one: `fe80::1%eth0`.
   fileprivate static func isIPv6(_ text: String) -> Bool {
     let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)

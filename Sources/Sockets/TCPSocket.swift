@@ -37,6 +37,12 @@ package enum TCPSocket {
     return .success(descriptor)
   }
 
+  /// An IPv4 address as ``peer(of:)`` gives it.
+  package static func bytes(_ address: String) -> [UInt8]? {
+    var bytes = in_addr()
+    return inet_pton(AF_INET, address, &bytes) == 1 ? withUnsafeBytes(of: bytes) { Array($0) } : nil
+  }
+
   /// Who is at the other end: its IP address, of IPv6 the network (/64), as each host has many addresses. From now on it
   /// sends without delay, and the kernel keeps little for an end that does not read.
   package static func peer(of descriptor: Int32) -> [UInt8] {

@@ -1,21 +1,29 @@
 import EventLoop
 
-/// Who may do what: the password, `Host`, and the origin of a POST.
+/// Who may do what: the password, `Host`, the origin of a POST, and whether only a proxy may ask.
 struct AccessRules: Sendable {
-  /// Nil: none is asked for, and only this machine can connect.
+  /// Nil: none is asked for, and only this machine or the proxy can ask.
   var password: [UInt8]?
+  /// The address of the only peer that may ask.
+  private let proxy: [UInt8]?
   private var guesses = PasswordGuesses()
 
-  init(password: [UInt8]?) { self.password = password }
+  init(password: [UInt8]?, proxy: [UInt8]? = nil) {
+    self.password = password
+    self.proxy = proxy
+  }
 
   /// The answer to a request that is refused; nil: it is allowed.
   mutating func refusal(_ request: HTTPRequest, from peer: [UInt8], at now: Moment) -> HTTPResponse? {
-    if password == nil, !Self.isLocal(request.header("host") ?? "localhost") {
+    if let proxy {
+      guard peer == proxy else { return .error(.forbidden, "only the proxy may ask") }
+    } else if password == nil, !Self.isLocal(request.header("host") ?? "localhost") {
       return .error(.misdirectedRequest)
     }
     if let refusal = passwordRefusal(request, peer, now) { return refusal }
     guard request.method == "POST" else { return nil }
-    guard Self.isSameOrigin(request) else { return .error(.forbidden) }
+    let hosts = ["host"] + (proxy == nil ? [] : ["x-forwarded-host"])
+    guard Self.isSameOrigin(request, hosts) else { return .error(.forbidden) }
     let type = request.header("content-type")?.lowercased().prefix { $0 != ";" && $0 != " " }
     return type == "application/json" ? nil : .error(.unsupportedMediaType)
   }
@@ -49,12 +57,14 @@ struct AccessRules: Sendable {
   }
 
   /// Whether a browser sends the POST for the page itself; other programs name no origin.
-  static func isSameOrigin(_ request: HTTPRequest) -> Bool {
+  /// - Parameter hosts: the headers that may name the page's host.
+  private static func isSameOrigin(_ request: HTTPRequest, _ hosts: [String]) -> Bool {
     if let site = request.header("sec-fetch-site"), site != "same-origin" { return false }
     guard let origin = request.header("origin") else { return true }
     // Behind a proxy with TLS the scheme differs.
     for scheme in ["http://", "https://"] where origin.hasPrefix(scheme) {
-      return origin.dropFirst(scheme.count).lowercased() == request.header("host")?.lowercased()
+      let host = origin.dropFirst(scheme.count).lowercased()
+      return hosts.contains { request.header($0)?.lowercased() == host }
     }
     return false
   }

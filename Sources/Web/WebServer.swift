@@ -113,7 +113,9 @@ package final class WebServer: @unchecked Sendable {
       case .success(let descriptor):
         let state = WebState(engine, host: host, gateway: gateway, bluetooth, loop: loop)
         let site = WebSite(
-          descriptor, state, requests, AccessRules(password: password), dataFolders, loop: loop)
+          descriptor, state, requests,
+          AccessRules(password: password, proxy: http.proxy.flatMap(TCPSocket.bytes)), dataFolders, loop: loop
+        )
         self.site = site
         site.begin()
         log.notice("the page is served", ["url": http.url])

@@ -60,6 +60,7 @@ private let oneOf =
       #"http.address: "localhost" is not an IP address "#
         + "(127.0.0.1 for this machine alone, 0.0.0.0 for all networks; the port goes to http.port)"
     ),
+    (#"{"http":{"proxy":"::1"}}"#, #"http.proxy: "::1" is not an IPv4 address"#),
     (
       #"{"http":{"address":"0.0.0.0"}}"#,
       "http.address: others could control the micro:bits without a password "

@@ -37,6 +37,7 @@ import Testing
     ("http.address", #"{"http":{"address":"127.0.0.2"}}"#, true),
     ("http.port", #"{"http":{"port":80}}"#, true),
     ("http.password_file", #"{"http":{"password_file":"x"}}"#, true),
+    ("http.proxy", #"{"http":{"proxy":"172.30.32.2"}}"#, true),
     ("devices", #"{"devices":[]}"#, true),
     ("devices", #"{"devices":[{"period":70}]}"#, true),
     ("devices", #"{"devices":[{"properties":"auto","values":{"soil":{"unit":"%","offset":1.5}}}]}"#, true),

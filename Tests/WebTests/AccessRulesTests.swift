@@ -54,6 +54,22 @@ import Testing
   }
 
   @Test(
+    "A proxy alone may ask, by any name of the host, and a POST for the host that it names",
+    arguments: [
+      (nil, [172, 30, 32, 2], "GET", nil), (nil, [172, 30, 32, 3], "GET", 403), (nil, [], "GET", 403),
+      ("http://ha.local:8123", [172, 30, 32, 2], "POST", nil),
+      ("http://evil.example", [172, 30, 32, 2], "POST", 403),
+    ] as [(String?, [UInt8], String, Int?)])
+  func proxy(origin: String?, peer: [UInt8], method: String, status: Int?) {
+    var rules = AccessRules(password: nil, proxy: [172, 30, 32, 2])
+    var headers = [
+      "host": "app:8099", "x-forwarded-host": "ha.local:8123", "content-type": "application/json",
+    ]
+    headers["origin"] = origin
+    #expect(Self.status(&rules, Self.request(headers, method: method), peer: peer) == status)
+  }
+
+  @Test(
     "Base64",
     arguments: [
       ("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9vYg==", "foob"), ("OsOk", ":ä"),
