@@ -50,6 +50,7 @@ def online(page, *names):
 
 @scenario()
 def shows_values(room):
+    expect(os.path.getsize("deploy/page.html") <= 60_000, "the page is larger than 60 kB")
     page = room.page()
     online(page)
     expect(page.run("value('Window')").endswith("°C"), "the value has no unit")
