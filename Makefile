@@ -27,7 +27,7 @@ test-brokers: ## the gateway with another broker: Debian's ejabberd, alone and a
 test-homeassistant: ## the gateway together with a real Home Assistant (needs Python 3.13)
 	@scripts/test-homeassistant
 
-test-web: ## the page and the metrics with Debian's Prometheus
+test-web: ## the page in Debian's Chromium, the metrics in its Prometheus
 	@scripts/test-web
 
 test-debian13: ## build and test with Debian 13's own Swift, in a root of its own (needs root or sudo)
