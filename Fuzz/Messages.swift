@@ -132,6 +132,7 @@ private func requests(_ parser: inout HTTPParser) -> [HTTPParser.Output] {
   case .request(let verb):
     _ = map.bridgeResponse(to: verb)
     expectVisible(verb)
+  case .fleetConfiguration: filters.append(map.fleetConfiguration)
   case .set(.area, _), .set(.all, _), .response, .bridgeState, .bridgeInfo: break
   }
   expect(filters.contains { $0.matches(topic) }, "\(text) is not subscribed to")

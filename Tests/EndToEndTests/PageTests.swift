@@ -78,7 +78,9 @@ import Testing
       #expect(try await HTTPReply("GET /health", port: port.number).status == 503)
       try await Self.line(client) { $0.contains(#""\#(id)":{"temperature":["#) }
       try await fixture.restartBroker()
-      try await Self.line(client) { $0.contains(#""text":"connected to the broker""#) }
+      try await Self.line(client) {
+        $0.contains(#""connected":true,"connected_since""#) && $0.contains("no connection to the broker")
+      }
       #expect(try await HTTPReply("GET /health", port: port.number).status == 200)
     }
   }

@@ -143,7 +143,7 @@ extension SetupQuestion {
 
   static func page(_ answers: SetupAnswers) -> SetupQuestion? {
     yesOrNo(
-      "Also show them on a page in the browser of this computer?", [""],
+      "Show them on a page in the browser of this computer as well?", [""],
       preset: answers.present.configuration.http.isEnabled
     ) { $0.servesPage = $1 }
   }

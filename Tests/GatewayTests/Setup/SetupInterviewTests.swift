@@ -384,8 +384,8 @@ import Testing
   // MARK: Options instead of questions
 
   @Test func thePageIsOffUnlessItIsWanted() async throws {
-    let answered = try await dialogue(answering: ["Also show": "y"])
-    #expect(answered.questions("Also show").first?.preset == "n")
+    let answered = try await dialogue(answering: ["Show them": "y"])
+    #expect(answered.questions("Show them").first?.preset == "n")
     #expect(try answered.document()["http"] == ["enabled": .bool(true)])
     #expect(try await dialogue().document()["http"] == nil)
   }
@@ -394,7 +394,7 @@ import Testing
     let setup = Setup(["--broker": ["broker"], "--port": ["8883"], "--username": ["u"]])
     let outcome = try await dialogue(PresentConfiguration(path: "/tmp/config.json"), setup)
     let prompts = outcome.asked.map { $0.prompt.split(separator: " ").first }
-    #expect(prompts.suffix(5) == ["Does", "File", "Password", "Also", "Write"])
+    #expect(prompts.suffix(5) == ["Does", "File", "Password", "Show", "Write"])
     #expect(outcome.questions("Does it").first?.preset == "y" && outcome.tried.first?.mqtt.port == 8883)
   }
 
