@@ -17,8 +17,10 @@ public final class LineClient: Sendable {
   }
 
   /// Connects to a port of the loopback interface.
-  public convenience init(port: UInt16) throws {
+  /// - Parameter host: the last number of the client's own address: 127.0.0.1 …
+  public convenience init(port: UInt16, from host: UInt8 = 1) throws {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    _ = withLoopbackAddress(0, host: host) { bind(descriptor, $0, $1) }
     let isConnected = withLoopbackAddress(port) { connect(descriptor, $0, $1) == 0 }
     try self.init(descriptor, isConnected, "port \(port)")
   }

@@ -37,11 +37,14 @@ public func boundPort() throws -> (port: UInt16, descriptor: Int32) {
 }
 
 /// Calls `body` with the address of `port` on the loopback interface.
-public func withLoopbackAddress<T>(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> T) -> T {
+/// - Parameter host: 127.0.0.1 …
+public func withLoopbackAddress<T>(
+  _ port: UInt16, host: UInt8 = 1, _ body: (UnsafePointer<sockaddr>, socklen_t) -> T
+) -> T {
   var address = sockaddr_in()
   address.sin_family = sa_family_t(AF_INET)
   address.sin_port = port.bigEndian
-  address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
+  address.sin_addr.s_addr = (in_addr_t(0x7F00_0000) | in_addr_t(host)).bigEndian
   return withUnsafePointer(to: &address) { pointer in
     pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
       body($0, socklen_t(MemoryLayout<sockaddr_in>.size))

@@ -155,17 +155,35 @@ import Testing
     #expect(try await site.get("/health").status == 200)
   }
 
-  @Test func oneAddressHasAtMostSoManyConnections() async throws {
+  @Test("Of 1,000 connections few are served; further ones of an address are closed, those of others wait")
+  func flood() async throws {
     let site = try await SiteUnderTest()
-    let clients = try (0..<WebSite.mostOfPeer).map { _ in try LineClient(port: site.port.number) }
     let request = "GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    for client in clients {
-      client.send(request)
-      #expect(try await client.line() == "HTTP/1.1 404 Error\r")
+    func served(_ host: UInt8) async throws -> [LineClient] {
+      let clients = try (0..<WebSite.mostOfPeer).map { _ in
+        try LineClient(port: site.port.number, from: host)
+      }
+      for client in clients {
+        client.send(request)
+        #expect(try await client.line() == "HTTP/1.1 404 Error\r")
+      }
+      return clients
     }
-    #expect(try await LineClient(port: site.port.number).line() == nil)
+    let clients = try await served(1)
+    for _ in 0..<(1000 - WebSite.mostConnections) {
+      #expect(try await LineClient(port: site.port.number).line() == nil)
+    }
+    let others = try await served(2)
+    let waiting = try LineClient(port: site.port.number, from: 3)
+    waiting.send(request)
     clients[1].send(request)
     #expect(try await clients[1].line() != nil)
+    for client in clients + others {
+      client.endSending()
+      _ = try await client.rest()
+    }
+    #expect(try await waiting.line() == "HTTP/1.1 404 Error\r")
+    #expect(try await site.get("/health").status == 200)
   }
 
   @Test func nothingRemainsWhenItStops() async throws {
