@@ -179,7 +179,7 @@ final class Device: @unchecked Sendable {
 
   /// - Returns: the channels whose values are others now.
   private func adjust(to settings: DeviceSettings) -> [Channel] {
-    description.adjust = settings.adjustJSON
+    (description.adjust, description.offsets) = (settings.adjustJSON, settings.offsets)
     let profile = settings.adjustedProfile
     guard profile != description.profile else { return [] }
     description.profile = profile

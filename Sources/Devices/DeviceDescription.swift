@@ -11,6 +11,8 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var profile: Profile
   /// What is set of that, as JSON.
   package internal(set) var adjust: JSONValue = [:]
+  /// What is added to numbers, by property, those that its program names itself too.
+  package internal(set) var offsets: [String: Offset] = [:]
   /// The advertised Bluetooth name, unchecked; nil while none was received.
   package internal(set) var bluetoothName: String?
   package internal(set) var configuredName: String?

@@ -158,6 +158,10 @@ package actor DeviceManager {
         name: adapter.name, state: adapter.state, recovery: adapter.central.assumeIsolated { $0.recovery })
     }
   }
+  /// How many links each adapter has, by its name.
+  package var links: [String: Int] {
+    context.adapters.enumerated().reduce(into: [:]) { $0[$1.element.name] = context.turns.used(on: $1.offset) }
+  }
   package var deviceCount: Int { registry.all.count }
   package var onlineCount: Int { registry.all.count { $0.description.isOnline } }
   package var counters: DeviceCounters { context.counters }

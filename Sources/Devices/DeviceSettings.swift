@@ -80,8 +80,31 @@ package struct DeviceSettings: Sendable, Equatable {
   /// What is set of the values of properties.
   var adjustJSON: JSONValue { self[DeviceOptionTable.table.adjust] ?? [:] }
 
+  /// What is added to numbers, by property; that of a value has its ``NamedValue/prefix``.
+  var offsets: [String: Offset] {
+    let configured = Self.offsets(configured.adjust, configured.values)
+    return Self.offsets(self.adjust, self.values).reduce(into: [:]) { offsets, offset in
+      offsets[offset.key] = Offset(
+        value: offset.value, isConfigured: configured[offset.key] == offset.value)
+    }
+  }
+
+  private static func offsets(_ adjust: [Named<Adjustment>]?, _ values: ValueSettings?) -> [String: Double] {
+    var offsets: [String: Double] = [:]
+    for property in adjust ?? [] { offsets[property.name] = property.value.offset }
+    for (key, value) in values?.on ?? [:] { offsets[NamedValue.prefix + key] = value.adjustment.offset }
+    return offsets
+  }
+
   /// Between two visits; nil if it is not connected on demand.
   var visitInterval: Duration? { self.connect == .onDemand ? .seconds(self.every) : nil }
+}
+
+/// What is added to each number of a property.
+package struct Offset: Sendable, Equatable {
+  package let value: Double
+  /// Whether the configuration sets it, and no request another one.
+  package let isConfigured: Bool
 }
 
 /// Which gateway serves a device, by the configuration and by requests.

@@ -186,6 +186,7 @@ struct LinkTurns: Sendable {
   var hasWaiting: Bool { !waiting.isEmpty }
   func isWaiting(_ device: BluetoothAddress) -> Bool { waiting[device] != nil }
   func hasLink(_ device: BluetoothAddress) -> Bool { links[device] != nil }
+  func used(on adapter: Int) -> Int { links.values.count { $0.adapter == adapter } }
 
   /// Of each adapter, whether the device may use a link of it: one that is free, and that no other device waits for.
   func free(for device: BluetoothAddress) -> [Bool] {
@@ -195,7 +196,7 @@ struct LinkTurns: Sendable {
     }
   }
 
-  private func unoccupied(_ adapter: Int) -> Int { most - links.values.count { $0.adapter == adapter } }
+  private func unoccupied(_ adapter: Int) -> Int { most - used(on: adapter) }
   private func unreserved(_ adapter: Int) -> Int {
     unoccupied(adapter) - waiting.values.count { $0.reserved == adapter }
   }

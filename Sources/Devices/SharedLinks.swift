@@ -63,6 +63,7 @@ final class SharedLinks: @unchecked Sendable {
 
   func isWaiting(_ device: Device) -> Bool { turns.isWaiting(device.address) }
   func hasLink(_ device: Device) -> Bool { turns.hasLink(device.address) }
+  func used(on adapter: Int) -> Int { turns.used(on: adapter) }
   func free(for device: Device) -> [Bool] { turns.free(for: device.address) }
   func expectedWait(on adapter: Int) -> Duration { turns.expectedWait(on: adapter) }
 

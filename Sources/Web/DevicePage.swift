@@ -65,9 +65,8 @@ extension WebDevice {
         device.isOnline && device.mayOffer(property.name) && !device.missing.contains(property.name)),
       "desired": device.desired[property.name].map(property.codec.json),
       "configured": device.configured.contains(property.name) ? .bool(true) : nil,
-      "write": state.write?.json(property.codec),
     ]
-    return property.pageJSON.merging(state.json(property.codec)).merging(own)
+    return property.pageJSON.merging(json(of: property, state)).merging(own)
   }
 
   private func json(_ value: NamedValue) -> JSONValue {
@@ -82,7 +81,17 @@ extension WebDevice {
       "name": .string(property.name), "title": .string(property.title), "kind": "state",
       "type": value.isNumber ? "number" : "text", "unit": property.unit.map(JSONValue.string),
     ]
-    return description.merging(own).merging(state.json(property.codec))
+    return description.merging(own).merging(json(of: property, state))
+  }
+
+  private func json(of property: Property, _ state: PropertyState) -> JSONValue {
+    let offset = device.offsets[property.name]
+    return [
+      "value": state.value.map(property.codec.json), "time": state.time.map { .string($0.description) },
+      "count": .integer(Int(clamping: state.count)),
+      "offset": offset?.value.json, "offset_configured": offset?.isConfigured == true ? .bool(true) : nil,
+      "write": state.write?.json(property.codec),
+    ]
   }
 
   /// The numbers that it has a history of, with the names of their columns.
@@ -97,15 +106,6 @@ extension WebDevice {
         return (property.name + field + unit, number)
       }
     }
-  }
-}
-
-extension PropertyState {
-  fileprivate func json(_ codec: Codec) -> JSONValue {
-    [
-      "value": value.map(codec.json), "time": time.map { .string($0.description) },
-      "count": .integer(Int(clamping: count)),
-    ]
   }
 }
 

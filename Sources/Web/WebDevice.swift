@@ -125,15 +125,25 @@ final class WebDevice: DeviceObserver, @unchecked Sendable {
   }
 
   func wrote(_ value: Value, to property: Int, _ outcome: Outcome?) {
-    properties[property].write = PropertyState.Write(requested: value, outcome: outcome, time: .now)
-    properties[property].waitingForWrite = state.streamSet
-    waitingForValues = state.streamSet
+    wrote(value, outcome, &properties[property])
     if let outcome, outcome != .pending {
       writes[outcome.word, default: 0] += 1
       if let reason = outcome.reason {
         state.add("\(device.profile.properties[property].name): \(outcome.word): \(reason)", device.id)
       }
     }
+  }
+
+  func wrote(_ value: Value, toValue key: String, _ outcome: Outcome?) {
+    // One that its program has never sent is not shown.
+    guard device.values.contains(where: { $0.key == key }) else { return }
+    wrote(value, outcome, &values[key, default: PropertyState()])
+  }
+
+  private func wrote(_ value: Value, _ outcome: Outcome?, _ known: inout PropertyState) {
+    known.write = PropertyState.Write(requested: value, outcome: outcome, time: .now)
+    known.waitingForWrite = state.streamSet
+    waitingForValues = state.streamSet
     state.changed()
   }
 
@@ -196,7 +206,10 @@ final class WebDevice: DeviceObserver, @unchecked Sendable {
       properties[index].waiting &= ~stream
       properties[index].waitingForWrite &= ~stream
     }
-    for key in values.keys { values[key]?.waiting &= ~stream }
+    for key in values.keys {
+      values[key]?.waiting &= ~stream
+      values[key]?.waitingForWrite &= ~stream
+    }
   }
 
   /// What the stream lacks, as members of an object: `"temperature":[21,48]`.
@@ -225,15 +238,19 @@ final class WebDevice: DeviceObserver, @unchecked Sendable {
 
   /// The writes that the stream lacks, as data of events.
   func takeWrites(for stream: StreamSet) -> [JSONValue] {
-    properties.indices.filter { properties[$0].waitingForWrite & stream != 0 }.map { index in
-      properties[index].waitingForWrite &= ~stream
-      let property = device.profile.properties[index]
-      return [
+    var writes: [JSONValue] = []
+    func take(_ property: Property, _ known: inout PropertyState) {
+      guard known.waitingForWrite & stream != 0 else { return }
+      known.waitingForWrite &= ~stream
+      writes.append([
         "device": .string(device.id.description), "property": .string(property.name),
         "desired": device.desired[property.name].map(property.codec.json),
-        "write": properties[index].write?.json(property.codec),
-      ]
+        "write": known.write?.json(property.codec),
+      ])
     }
+    for index in properties.indices { take(device.profile.properties[index], &properties[index]) }
+    for value in device.values { take(value.property, &values[value.key, default: PropertyState()]) }
+    return writes
   }
 }
 

@@ -26,7 +26,7 @@ final class WebState: FrontEnd, @unchecked Sendable {
   unowned let host: any PageHost
   private let gateway: GatewayID
   private let loop: EventLoop
-  /// How many links all adapters have together.
+  /// How many links each adapter can have.
   private let links: Int
   private(set) var devices: [BluetoothAddress: WebDevice] = [:]
   /// Those that are about to be attached again.
@@ -52,7 +52,7 @@ final class WebState: FrontEnd, @unchecked Sendable {
     self.host = host
     self.gateway = gateway
     self.loop = loop
-    links = bluetooth.links * bluetooth.adapters.count
+    links = bluetooth.links
     let uptime = host.health["uptime"]?.integer ?? 0
     started = Timestamp(milliseconds: Timestamp.now.milliseconds - Int64(uptime) * 1000)
   }
@@ -164,22 +164,25 @@ final class WebState: FrontEnd, @unchecked Sendable {
     // What is shown is noted, however short it was.
     noteGateway()
     let (info, health) = (host.info, host.health)
-    let used = devices.values.count { device in
-      switch device.device.session {
-      case .connecting, .subscribing, .live, .leaving: true
-      case .absent, .waiting, .idle, .stopped: false
-      }
-    }
     return [
       "id": .string(gateway.description), "version": info["version"], "started": info["started"],
       "uptime": health["uptime"], "area": info["area"], "healthy": health["healthy"],
-      "problems": health["problems"], "findings": health["findings"], "adapters": info["adapters"],
-      "links": ["used": .integer(used), "most": .integer(links)], "broker": info["broker"],
-      "spool": info["spool"], "devices": info["devices"], "counters": info["counters"],
+      "problems": health["problems"], "findings": health["findings"], "adapters": adapters(info),
+      "broker": info["broker"], "spool": info["spool"], "devices": info["devices"], "counters": info["counters"],
       "permit_join": info["permit_join"], "permit_join_end": info["permit_join_end"],
       "permit_join_device": info["permit_join_device"], "fleet": info["fleet"],
       "events": .array(events),
     ]
+  }
+
+  private func adapters(_ info: JSONValue) -> JSONValue? {
+    guard case .array(let adapters) = info["adapters"] else { return nil }
+    let used = engine.assumeIsolated { $0.links }
+    return .array(
+      adapters.map { adapter in
+        let used = adapter["name"]?.text.flatMap { used[$0] } ?? 0
+        return adapter.setting("links", to: ["used": .integer(used), "most": .integer(links)])
+      })
   }
 
   // MARK: Streams

@@ -120,6 +120,14 @@ import Testing
     #expect(adjust(changed) == #"{"temperature":{"offset":-4.5},"bearing":{"offset":2}}"#)
     #expect(try adjust(patch(#"{"adjust":{"temperature":null}}"#)) == #"{"bearing":{"offset":2}}"#)
     #expect(try adjust(patch(#"{"adjust":null}"#)) == "null")
+    // They may be off in config.json.
+    for (change, result) in [
+      (#"{"soil":{"offset":2}}"#, #"{"soil":{"offset":2}}"#), ("false", "false"), ("{}", "{}"),
+      (#"{"soil":{"name":"Soil"}}"#, #"{"soil":{"name":"Soil"}}"#), (#"{"soil":null}"#, "null"),
+    ] {
+      options.merge(try patch(#"{"values":\#(change)}"#))
+      #expect(String(decoding: (options.json["values"] ?? .null).bytes, as: UTF8.self) == result)
+    }
   }
 
   @Test func theTransactionIsKept() throws {

@@ -89,6 +89,30 @@ import Testing
     #expect(settings.profile.property(named: "temperature") == .microbitTemperature)
   }
 
+  @Test func offsetsAreThoseOfTheEntryUnlessARequestSetsAnother() throws {
+    let entry = entry {
+      $0.options =
+        DeviceOptions([
+          "adjust": ["temperature": ["offset": 1], "bearing": ["offset": 2]],
+          "values": ["soil": ["offset": 3, "unit": "%"], "light": ["offset": 4]],
+        ]) ?? $0.options
+    }
+    let record = record {
+      $0.changes =
+        DeviceOptions(["adjust": ["temperature": ["offset": 5]], "values": ["soil": ["offset": 6]]])
+        ?? $0.changes
+    }
+    let settings = DeviceSettings(address, entry, record, in: configuration([entry]))
+    #expect(
+      settings.offsets == [
+        "temperature": Offset(value: 5, isConfigured: false),
+        "bearing": Offset(value: 2, isConfigured: true),
+        "values/soil": Offset(value: 6, isConfigured: false),
+        "values/light": Offset(value: 4, isConfigured: true),
+      ])
+    #expect(settings.values.on?["soil"]?.adjustment.unit == "%")
+  }
+
   @Test func excludeOfAnEntryIsAboutItsOwnProperties() {
     func used(_ record: DeviceRecord?) -> [String] {
       let entry = entry { ($0.properties, $0.exclude) = (["temperature", "period"], ["temperature"]) }

@@ -78,6 +78,31 @@ import Testing
       metrics.contains(#"microbit_gateway_writes_total{device="kitchen",result="superseded"} 1"# + "\n"))
   }
 
+  @Test("A value that its program has sent is set, corrected and described as other values are")
+  func valuesOfAProgram() async throws {
+    let site = try await SiteUnderTest()
+    await site.receive(lines: ["soil:40"])
+    let events = try await EventClient(site)
+    _ = try await events.next("ready")
+    for value in ["soil", "unknown"] {
+      let body = #"{"id":"kitchen","property":"values/\#(value)","value":50}"#
+      _ = try await site.post("property/set", body)
+    }
+    var write = try await events.next("write")
+    while write["property"] != "values/soil" { write = try await events.next("write") }
+    #expect(write["write"]?["requested"] == .integer(50) && write["write"]?["status"] == "failed")
+    let offset = #"{"id":"kitchen","options":{"values":{"soil":{"offset":2}}}}"#
+    #expect(try await site.post("device/options", offset).status == 200)
+    await site.receive(lines: ["soil:41"])
+    let body = try await site.get("/api/devices").body
+    guard case .array(let devices) = try JSONParser.parse(Array(body.utf8)) else { throw Failure(body) }
+    let properties = try Self.properties(devices[1])
+    let soil = try #require(properties["values/soil"])
+    #expect(soil["value"] == .integer(43) && soil["offset"] == .integer(2), "\(soil)")
+    #expect(soil["offset_configured"] == nil && soil["write"] == write["write"])
+    #expect(properties["values/unknown"] == nil)
+  }
+
   @Test("A device is described with what the page needs of each property")
   func description() async throws {
     let site = try await SiteUnderTest()

@@ -88,6 +88,9 @@ final class SiteUnderTest: PageHost, Sendable {
     await engine.deliver(values, of: property, to: Self.address)
   }
 
+  /// Lines of the program of the first device.
+  func receive(lines: [String]) async { await engine.deliver(lines, to: Self.address) }
+
   func observers() async -> Int { await engine.observers(of: Self.address) }
   func removeDevice() async throws { _ = try await engine.remove(try DeviceID("kitchen")) }
   func rename() async throws { try await engine.rename(try DeviceID("kitchen"), to: try DeviceID("attic")) }
@@ -124,6 +127,10 @@ extension DeviceManager {
       let property = device.description.profile.index(ofPropertyNamed: name)
     else { return }
     for value in values { device.received(value, of: property) }
+  }
+
+  fileprivate func deliver(_ lines: [String], to address: BluetoothAddress) {
+    for line in lines { registry.byAddress[address]?.handle(.line(line, wasCut: false)) }
   }
 
   fileprivate func observers(of address: BluetoothAddress) -> Int {

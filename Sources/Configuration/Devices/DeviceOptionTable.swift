@@ -41,7 +41,8 @@ package struct DeviceOptionTable: Sendable {
   package let exclude = DeviceOption<[String], [String]>("exclude", .list(of: .propertyName), default: [])
 
   /// How the values are shown that the program names itself, by lines `name:value`; or that they are not used.
-  package let values = DeviceOption<ValueSettings, ValueSettings>("values", .values, default: .on([]))
+  package let values = DeviceOption<ValueSettings, ValueSettings>(
+    "values", .values, default: .on([]), setsMembers: true)
 
   /// What becomes of the values of properties before they are published.
   package let adjust = DeviceOption<[Named<Adjustment>], [Named<Adjustment>]>(

@@ -136,7 +136,7 @@ extension DeviceOptions {
         // Always written alike: of two valid values a valid one is made.
         var errors: [ConfigurationError] = []
         let merged = option.check((values[option.name] ?? [:]).patched(by: value), at: .root, &errors)
-        values[option.name] = merged == [:] ? nil : merged
+        values[option.name] = merged == [:] && value != [:] ? nil : merged
       } else {
         values[option.name] = value == .null ? nil : value
       }

@@ -139,15 +139,21 @@ final class DeviceValues: @unchecked Sendable {
     let value = try channel.property.value(ofCommand: .string("\(written):\(text)"))
     let echo = Echo(line)
     echoes.append(echo)
+    let device = device
+    @Sendable func report(_ outcome: Outcome?) {
+      for (observer, _) in device.observers { observer.wrote(line.value, toValue: key, outcome) }
+      if let outcome { reply(CommandResult(name, .utf8, requested: line.value, outcome)) }
+    }
     @Sendable func end(_ outcome: Outcome) {
       echoes.removeAll { $0 === echo }
-      reply(CommandResult(name, .utf8, requested: line.value, outcome))
+      report(outcome)
     }
+    report(nil)
     let timeToLive = command.timeToLive.map { TimeToLive(seconds: $0, from: .now) }
     channel.writer?.execute(
-      EncodedCommand(value, timeToLive: timeToLive) { [device] outcome in
+      EncodedCommand(value, timeToLive: timeToLive) { outcome in
         switch outcome {
-        case .pending: reply(CommandResult(name, .utf8, requested: line.value, outcome))
+        case .pending: report(outcome)
         case .accepted, .sent:
           if echo.isReceived { return end(.applied(actual: line.value)) }
           let timer = device.context.loop.timer(after: Self.echoTimeout) { end(.sent) }

@@ -1,6 +1,7 @@
 """What the page has to do. A scenario is a function with a classroom."""
 
 import functools
+import json
 import os
 import shutil
 import signal
@@ -23,6 +24,7 @@ PROPERTY = (
     ".then((all) => all.find((d) => d.id === '{}').properties.find((p) => p.name === '{}'))"
 )
 """What the gateway says of a property, in the browser."""
+STREAMS = "fetch('metrics').then((a) => a.text()).then((text) => text.includes('microbit_gateway_http_streams {}\\n'))"
 
 
 def scenario(*options, **keys):
@@ -124,7 +126,7 @@ def chart_and_history(room):
 def gateway_page(room):
     page = room.page("#gateway")
     page.until("card('Broker').innerText.includes('connected to 127.0.0.1')")
-    page.until("card('Bluetooth adapters').innerText.includes('hci0')")
+    page.until("card('Bluetooth adapters').innerText.includes('3 of 100 connections in use')", CONNECT)
     page.until("/3 of 3 connected/.test(card('Gateway').innerText)", CONNECT)
     page.until("card('Recent events').innerText.includes('Window')")
 
@@ -249,6 +251,43 @@ def identify_and_correct(room):
     page.until("$('.value', card('Temperature')).textContent === '20.5°C'")
 
 
+@scenario(
+    "--services", "temperature,uart", "--generate", "values/soil_%=constant:40@200", "--generate", "values/servo=echo",
+)
+def values_of_a_program(room):
+    entries = room.three()
+    entries[0]["values"] = {"soil": {"offset": 2}}
+    room.configure(entries)
+    page = room.page("#m/window")
+    page.until("ask('reload').then(({ error }) => !error)")
+    page.until("/42\\s*%/.test(card('Soil').innerText)", CONNECT)
+    page.click("$('summary', card('Soil'))")
+    page.until("card('Soil').innerText.includes('Set by the configuration.')")
+    page.type("$('details input', card('Soil'))", "5")
+    page.key("Enter")
+    page.until("/45\\s*%/.test(card('Soil').innerText) && !card('Soil').innerText.includes('Set by')")
+    page.type("$('.set input', card('Soil'))", "50")
+    page.key("Enter")
+    page.until("card('Soil').innerText.includes('Sent at')")
+    # Its program answers with the same line.
+    send = "ask('property/set', {{ id: 'window', property: 'values/servo', value: {}, ttl: 30 }})"
+    page.until(f"{send.format(5)}.then(({{ data }}) => data.status === 'applied')")
+    page.until("$('.detail > .card') === card('Servo') && $('.value', card('Servo')).textContent === '5'")
+    page.type("$('.set input', card('Servo'))", "60")
+    page.key("Enter")
+    page.until("$('[role=status]').textContent === 'Servo: 60 confirmed'")
+    # From elsewhere: one that waits, and one that fails.
+    room.microbits.ask("vanish", 0)
+    page.until("!$('.state').textContent.includes('connected')")
+    page.run(f"void {send.format(70)}")
+    page.until("$('.note', card('Servo')).textContent === '70 will be set when it is connected.'")
+    room.microbits.ask("return", 0)
+    page.until("$('.note', card('Servo')).textContent === '' && $('.value', card('Servo')).textContent === '70'", CONNECT)
+    room.microbits.ask("pairing", 0, pairs=False)
+    page.run(f"void {send.format(80)}")
+    page.until("$('.note.fault', card('Servo')).textContent.startsWith('80 was not set: ')", CONNECT)
+
+
 @scenario("--services", "temperature", configuration=[])
 def micro_bits_join(room):
     page = room.page()
@@ -271,6 +310,10 @@ def pairs_with_passkey(room):
     page.key("Enter")
     page.until("$('.head .quiet').textContent.includes('paired')", CONNECT)
     page.until("/\\d °C/.test(card('Temperature').innerText)", CONNECT)
+    page.until("Number($$('dd', card('Details')).at(-1).textContent) > 2")
+    page.click("named('Unpair')")
+    page.click("named('Unpair', $('dialog'))")
+    page.until("!$('.head .quiet').textContent.includes('paired') && named('Pair')", CONNECT)
 
 
 @scenario()
@@ -348,13 +391,35 @@ def sleeps_for_an_hour(room):
     page.until(f"{PROPERTY.format('window', 'temperature')}.then({behind}).then((n) => n <= 3)")
 
 
+FAST = ("--generate", "temperature=ramp:0:100:1@100", "--period", "100", "--connect-ms", "20", "--scan-ms", "200")
+EVERY = [{"match": {"name_prefix": "BBC micro:bit"}}]
+
+
+@scenario("--services", "temperature,accelerometer", *FAST, devices=100, configuration=EVERY)
+def sleeps_until_it_is_cut_off(room):
+    """The server ends a connection from which nothing was read for 60 s."""
+    page = room.page()
+    page.until("$('.bar p')?.textContent === '100 of 100 connected'", 180)
+    watcher = room.page("#gateway", window=False)
+    page.until("document.hidden")
+    page.ask("Page.setWebLifecycleState", state="frozen")
+    watcher.until(STREAMS.format(1), 240)
+    first, second, *_ = sorted(device["id"] for device in json.loads(room.get("api/devices")))
+    watcher.until(f"act('device/options', {{ id: '{first}', options: {{ name: 'Awake', period: 5000 }} }})")
+    watcher.until(f"act('device/remove', {{ id: '{second}' }})")
+    watcher.close()
+    page.ask("Page.setWebLifecycleState", state="active")
+    page.ask("Page.bringToFront")
+    page.until("$('[role=status]').textContent === 'Connected to the gateway.' && $('.strip.bad').hidden")
+    page.until("$$('.tile').length === 99")
+    page.until("named('every 5 s', tile('Awake')).getAttribute('aria-pressed') === 'true'", CONNECT)
+    page.until(STREAMS.format(1))
+
+
 # Many
 
 
-@scenario(
-    "--services", "temperature", "--generate", "temperature=ramp:0:100:1@100", "--period", "100",
-    "--connect-ms", "20", "--scan-ms", "200", devices=100, configuration=[{"match": {"name_prefix": "BBC micro:bit"}}],
-)
+@scenario("--services", "temperature", *FAST, devices=100, configuration=EVERY)
 def hundred_at_ten_hertz(room):
     page = room.page()
     page.until("$('.bar p')?.textContent === '100 of 100 connected'", 180)
