@@ -219,7 +219,8 @@ extension DeviceManager {
     let record = store.records[settings.address]
     return DeviceDescription(
       id: id, address: settings.address, profile: settings.adjustedProfile, adjust: settings.adjustJSON,
-      offsets: settings.offsets, bluetoothName: name, configuredName: settings.name, area: settings.area, isOfFleet: settings.isOfFleet,
+      offsets: settings.offsets, bluetoothName: name, configuredName: settings.name, area: settings.area,
+      isOfFleet: settings.isOfFleet,
       isEnabled: settings.isEnabled,
       isOnDemand: settings.visitInterval != nil, offered: record?.offered,
       isDeleted: record?.isDeleted ?? false, revision: record?.revision ?? 0, model: record?.model,

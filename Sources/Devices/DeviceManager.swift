@@ -160,7 +160,9 @@ package actor DeviceManager {
   }
   /// How many links each adapter has, by its name.
   package var links: [String: Int] {
-    context.adapters.enumerated().reduce(into: [:]) { $0[$1.element.name] = context.turns.used(on: $1.offset) }
+    context.adapters.enumerated().reduce(into: [:]) { links, adapter in
+      links[adapter.element.name] = context.turns.used(on: adapter.offset)
+    }
   }
   package var deviceCount: Int { registry.all.count }
   package var onlineCount: Int { registry.all.count { $0.description.isOnline } }
