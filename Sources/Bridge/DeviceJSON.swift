@@ -62,12 +62,20 @@ extension DeviceDescription {
   /// The state of its session, in one word.
   package var sessionWord: String { isEnabled ? session.rawValue : "disabled" }
 
+  /// Nil for a device that is not only heard, and until it was heard for some time.
+  private var heardPerMinute: Int? {
+    guard profile.isHeard, isOnline, let lastConnected else { return nil }
+    let seconds = (Timestamp.now.milliseconds - lastConnected.milliseconds) / 1000
+    return seconds >= 10 ? reports * 60 / Int(seconds) : nil
+  }
+
   /// An entry of the list of devices: its id, the state of its session, and its `info`.
   package func listing(owner: GatewayID?, moved: Move? = nil) -> JSONValue {
     let own: JSONValue = [
       "id": .string(id.description),
       "session": .string(sessionWord),
       "adapter": adapter.map(JSONValue.string),
+      "heard_per_minute": heardPerMinute.map(JSONValue.integer),
       "paired": .bool(isPaired),
       "last_error": lastError.map(JSONValue.string),
     ]

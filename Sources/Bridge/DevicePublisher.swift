@@ -207,7 +207,18 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private var here: OwnershipMachine.Here {
     OwnershipMachine.Here(
       onlineSince: device.isOnline ? device.lastConnected?.description : nil,
-      isOnDemand: device.isOnDemand, isAdmitted: bridge.isAdmitted)
+      isOnDemand: device.isOnDemand, isHeard: device.profile.isHeard, isOwnerOnline: isOwnerOnline,
+      isAdmitted: bridge.isAdmitted)
+  }
+
+  private var isOwnerOnline: Bool {
+    if case .other(let gateway) = owner { bridge.admission.isOnline(gateway) } else { false }
+  }
+
+  /// The gateway is offline: a device of it that is heard here, too, is this one's.
+  func gatewayEnded(_ gateway: GatewayID) {
+    guard device.profile.isHeard, device.isOnline, owner == .other(gateway) else { return }
+    perform(machine.availabilityChanged(here))
   }
 
   /// The retained messages of the device arrive before this barrier; `.max`: without a connection.

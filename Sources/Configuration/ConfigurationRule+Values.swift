@@ -78,6 +78,22 @@ extension ConfigurationRule<Int> {
   package static var passkey: Self { .integer(0...999_999) }
 }
 
+extension ConfigurationRule<[UInt8]> {
+  /// Two digits for each byte.
+  package static var hexadecimal: Self {
+    ConfigurationRule(
+      shape: .text(0...1024),
+      parse: { json throws(ConfigurationProblem) in
+        guard case .string(let text) = json else { return nil }
+        guard let bytes = Hexadecimal.bytes(text) else {
+          throw ConfigurationProblem("\(Excerpt(text)) is not hexadecimal")
+        }
+        return bytes
+      },
+      write: { .string(Hexadecimal.text($0)) })
+  }
+}
+
 extension ConfigurationRule<JSONValue> {
   /// Anything; it is checked later.
   package static var any: Self {

@@ -111,7 +111,7 @@ extension DeviceManager {
     let advertisement = Advertisement(peripheral)
     // Another adapter may have received it better.
     if registry.byAddress[peripheral.address] == nil, let ignored = registry.ignored[peripheral.id],
-      ignored.holds(for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoom)
+      ignored.holds(for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoom && hasRoomForHeard)
     {
       return nil
     }
@@ -122,7 +122,8 @@ extension DeviceManager {
         ?? (isNear ? makeDevice(peripheral.address, advertisement) : nil)
     else {
       registry.ignored[peripheral.id] = IgnoredPeripheral(
-        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI, isOverLimit: isNear && !hasRoom)
+        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI,
+        isOverLimit: isNear && !(hasRoom && hasRoomForHeard))
       return nil
     }
     registry.ignored[peripheral.id] = nil
@@ -167,7 +168,10 @@ extension DeviceManager {
     guard registry.byAddress[address] == nil, let settings = settings(of: address, advertisement) else {
       return nil
     }
-    guard hasRoom || makeRoom(for: address) else {
+    guard
+      hasRoom && (hasRoomForHeard || !settings.profile.isHeard || isConfigured(address))
+        || makeRoom(for: address)
+    else {
       context.counters.overLimit += 1
       if context.counters.overLimit == 1 {
         log.warning("too many devices: further ones are ignored", ["limit": capacity])
@@ -226,6 +230,9 @@ extension DeviceManager {
   private static let mostDaysUnseen = 30
 
   private var hasRoom: Bool { deviceCount < capacity }
+
+  /// Whoever invents addresses fills half of the places alone: an advertisement is all that it takes.
+  private var hasRoomForHeard: Bool { registry.heard < capacity / 2 }
 
   /// Whether an entry has the address, or a request was about it: such a device stays until it is removed, and comes
   /// before others if there is no room for all.

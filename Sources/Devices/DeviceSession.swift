@@ -38,7 +38,8 @@ final class DeviceSession: @unchecked Sendable {
       interval: profile.alive.map {
         profile.properties[$0.property].poll ?? $0.longestInterval ?? .seconds(1)
       },
-      isOnDemand: device.settings.visitInterval != nil, pairing: device.settings.pairing)
+      isOnDemand: device.settings.visitInterval != nil, isHeard: profile.isHeard,
+      pairing: device.settings.pairing)
   }
 
   // MARK: Queries
@@ -52,7 +53,10 @@ final class DeviceSession: @unchecked Sendable {
     context.turns.hasLink(device) ? adapters.isCurrent(adapter) : adapters.isEligible(adapter)
   }
   /// Whether a link can be made on demand: there is none, and the device had one lately, or waits for one.
-  var isConnectable: Bool { !machine.state.isLive && (visits.isOnline || context.turns.isWaiting(device)) }
+  var isConnectable: Bool {
+    machine.state != .listening && !machine.state.isLive
+      && (visits.isOnline || context.turns.isWaiting(device))
+  }
 
   // MARK: Inputs
 
@@ -92,6 +96,7 @@ final class DeviceSession: @unchecked Sendable {
 
   /// - Parameter hasNewLink: whether the other gateway has made a link, or a visit, that was not known yet.
   func handedOver(hasNewLink: Bool) {
+    if device.isHeard { return }
     // A device that is connected on demand stays there until a visit is overdue.
     if machine.isOnDemand, !hasNewLink { return }
     feed { session, _ in session.handedOver() }
@@ -102,6 +107,12 @@ final class DeviceSession: @unchecked Sendable {
   func seen(_ seen: Peripheral, by adapter: Int) {
     adapters.seen(seen, by: adapter)
     rangeChanged()
+  }
+
+  /// The device, which is only heard, has sent something, or nothing that can be used, and why.
+  func heard(_ trouble: PeripheralSession.Trouble?) {
+    feed { session, _ in session.heard(trouble) }
+    if trouble == nil { visits.heard(for: device.description.profile.offlineAfter) }
   }
 
   /// bluetoothd has removed the peripheral from an adapter.
@@ -152,7 +163,7 @@ final class DeviceSession: @unchecked Sendable {
     case .live: servicesChanged(characteristics)
     case .subscribing: changedServices = characteristics
     case .awaitingServices: if begin(characteristics) { feed { $0.connected(.connected, $1) } }
-    case .absent, .waiting, .connecting, .leaving, .idle, .stopped: break
+    case .absent, .waiting, .connecting, .leaving, .idle, .listening, .stopped: break
     }
   }
 

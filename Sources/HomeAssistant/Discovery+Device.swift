@@ -95,7 +95,7 @@ extension Discovery {
       ]
       return String(decoding: request.bytes, as: UTF8.self)
     }
-    return properties + [
+    let own: [DiscoveryComponent] = [
       // Not the availability of the device, which is its value.
       .connectivity(
         "connectivity", name: "Connectivity", topic: topics.availability,
@@ -112,11 +112,15 @@ extension Discovery {
         "enabled", name: "Enabled", topic: topics.info, template: InfoTemplate("enabled"),
         command: options, on: enable(true), off: enable(false), states: ("True", "False"),
         category: "config", availability: [self.topics.bridgeState]),
+    ]
+    // There is no link to be made again.
+    if device.profile.isHeard { return properties + own }
+    return properties + own + [
       // Needed most while the device is offline.
       .button(
         "reconnect", name: "Reconnect", command: self.topics.bridgeRequest("device/reconnect"),
         request: ["id": .string(device.id.description)], deviceClass: "restart",
-        availability: [self.topics.bridgeState]),
+        availability: [self.topics.bridgeState])
     ]
   }
 

@@ -42,6 +42,36 @@ import Testing
     [.release, .setOwner(notice.handover, isTakenOver: true, hasNewLink: hasNewLink)]
   }
 
+  /// Several gateways hear it: it stays with the one that has heard it for the longest time, while that one hears it.
+  @Test func oneThatIsOnlyHeardStaysWithItsOwner() {
+    let address = BluetoothAddress("C5:A1:B2:C3:D4:E5")!
+    var machine = OwnershipMachine(GatewayID("b")!, address)
+    var here = OwnershipMachine.Here(isHeard: true, isOwnerOnline: true)
+    func notice(_ since: String?) -> OwnershipMachine.Notice {
+      var notice = OwnershipMachine.Notice(gateway: GatewayID("a")!)
+      notice.liveSince = since
+      return notice
+    }
+    _ = machine.received(notice("2"), here, isOwnerOnline: true)
+    here.onlineSince = "3"
+    #expect(machine.availabilityChanged(here) == [] && machine.isOwnedByOther)
+    _ = machine.received(notice("2"), here, isOwnerOnline: true)
+    #expect(machine.isOwnedByOther)
+    // The owner is killed.
+    here.isOwnerOnline = false
+    #expect(machine.availabilityChanged(here) == [.moved(notice("2")), .setOwner(nil), .publish])
+    #expect(machine.owner == .this)
+    // Another that has heard it for longer.
+    _ = machine.received(notice("1"), here, isOwnerOnline: true)
+    #expect(machine.isOwnedByOther)
+    // It no longer hears it.
+    _ = machine.received(notice(nil), here, isOwnerOnline: true)
+    #expect(machine.owner == .this)
+    // One that begins to hear it later gets nothing.
+    _ = machine.received(notice("4"), here, isOwnerOnline: true)
+    #expect(machine.owner == .this)
+  }
+
   @Test func gatewayOwnsADeviceThatIsOnlineThere() {
     var bench = Bench()
     #expect(bench.machine.owner == .unknown)

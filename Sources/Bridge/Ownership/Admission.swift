@@ -194,7 +194,8 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     if gateway == context.gateway {
       perform(idGuard.received(isOnline: isOnline))
     } else if !isOnline {
-      online.remove(gateway)
+      guard online.remove(gateway) != nil else { return }
+      for publisher in bridge.publishers { publisher.gatewayEnded(gateway) }
     } else if online.count < Self.mostGateways {
       online.insert(gateway)
     }

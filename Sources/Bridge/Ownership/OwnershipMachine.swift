@@ -55,6 +55,11 @@ struct OwnershipMachine: Equatable, Sendable {
     /// As ``Notice/liveSince``.
     var onlineSince: String?
     var isOnDemand = false
+    /// Whether it is only heard, which several gateways may do at once: of those the one that has heard it for the longest
+    /// time owns it.
+    var isHeard = false
+    /// Whether the gateway that owns it, as far as is known, is online.
+    var isOwnerOnline = false
     /// Whether the `info` that has arrived is as this gateway publishes it now.
     var isUpToDate = false
     /// Whether it may publish, on this connection to the broker.
@@ -100,7 +105,9 @@ struct OwnershipMachine: Equatable, Sendable {
   mutating func availabilityChanged(_ here: Here) -> [Action] {
     guard here.onlineSince != nil else { return owner == .this ? [.publish] : [] }
     let before = isOwnedByOther ? last : nil
+    if here.isHeard, here.isOwnerOnline, before?.liveSince != nil { return [] }
     owner = .this
+    if here.isHeard, let before { return [.moved(before), .setOwner(nil), .publish] }
     return (before.map { [.moved($0)] } ?? []) + [.publish]
   }
 
@@ -133,8 +140,8 @@ struct OwnershipMachine: Equatable, Sendable {
     let hasNewLink =
       notice.liveSince != nil && (notice.gateway != last?.gateway || notice.liveSince != last?.liveSince)
     // One that visits the device keeps it, though this gateway has visited it, later, before it was admitted.
-    let keepsOwner = here.isOnDemand && hasNewLink && isOwnerOnline && !here.isAdmitted
-    if !keepsOwner, hasLaterLink(than: notice, here) {
+    let keepsOwner = (here.isOnDemand || here.isHeard) && hasNewLink && isOwnerOnline && !here.isAdmitted
+    if !keepsOwner, hasLaterLink(than: notice, here, isOwnerOnline: isOwnerOnline) {
       // The device came online here before the `info` of its earlier owner arrived.
       owner = .this
       return (isSettled ? [] : [.moved(notice)]) + [.setOwner(notice.handover), .publish]
@@ -189,8 +196,11 @@ struct OwnershipMachine: Equatable, Sendable {
   }
 
   /// Of two links the later one counts: the id of the gateway decides between two that are as new.
-  private func hasLaterLink(than notice: Notice, _ here: Here) -> Bool {
+  private func hasLaterLink(than notice: Notice, _ here: Here, isOwnerOnline: Bool) -> Bool {
     guard let since = here.onlineSince else { return false }
+    if here.isHeard, isOwnerOnline, let other = notice.liveSince {
+      return (since, this.description) < (other, notice.gateway.description)
+    }
     return (since, this.description) > (notice.liveSince ?? "", notice.gateway.description)
   }
 }

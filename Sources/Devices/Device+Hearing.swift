@@ -1,0 +1,33 @@
+import BlueZ
+import GATT
+
+/// A device that is only heard: its values come in its advertisements, whichever adapter receives them.
+extension Device {
+  /// An adapter reports what it knows of the peripheral, which may be an advertisement or not.
+  func hear(_ seen: Peripheral, by adapter: Int) {
+    guard reports.updateValue(seen.reports, forKey: adapter) ?? 0 != seen.reports, isReceiving else { return }
+    let heard = channels.compactMap { channel in channel.hear(seen.advertised).map { (channel, $0) } }
+    var values: [(channel: Channel, value: Value)] = []
+    for (channel, result) in heard {
+      switch result {
+      case .success(let value): values.append((channel, value))
+      case .failure(.encrypted): session.heard(.encrypted)
+      case .failure: break
+      }
+    }
+    // Something else may share its advertisements with it.
+    guard description.isOnline || !values.isEmpty else { return }
+    let before = description.offered
+    description.learn(
+      offered: Set(values.map(\.channel.property.name)), usable: Set(channels.map(\.property.name)),
+      isNewLink: false)
+    description.reports += 1
+    if !description.isOnline { description.adapter = context.adapters[adapter].name }
+    session.heard(nil)
+    if description.offered != before {
+      context.store.change(address) { $0.offered = description.offered }
+      report(.description)
+    }
+    for (channel, value) in values { channel.receive(value) }
+  }
+}

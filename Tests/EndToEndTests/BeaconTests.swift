@@ -1,0 +1,126 @@
+import TestSupport
+import Testing
+
+/// Devices that are only heard.
+@Suite struct BeaconTests {
+  private static let uid = "e67a00000000"
+  private static let climate = "e67a00000001"
+  private static let locked = "e67a00000002"
+
+  private static func data(_ service: String, _ hex: String) -> String {
+    #""service":"\#(service)","hex":"\#(hex)""#
+  }
+
+  /// Peripheral 0 is a micro:bit with Eddystone, 1 a sensor with BTHome, 2 one that encrypts.
+  private static func plan(offlineAfter: String = "") throws -> Plan {
+    var plan = Plan(devices: 0)
+    plan.absent = [.simulator]
+    plan.profiles = try ["eddystone", "bthome"].map { name in
+      let text = String(decoding: try shipped("deploy/profiles/\(name).json"), as: UTF8.self)
+      guard let first = text.firstIndex(of: "{"), let last = text.lastIndex(of: "}") else {
+        throw Failure("no profile in \(name).json")
+      }
+      let profile = text[text.index(after: first)..<last]
+      return profile.replacing(#""properties""#, with: offlineAfter + #""properties""#, maxReplacements: 1)
+    }.joined(separator: ",")
+    plan.entries = """
+      {"match":{"service":"feaa"},"profile":"eddystone"},
+      {"match":{"service":"fcd2"},"profile":"bthome"}
+      """
+    func beacon(_ number: Int, _ service: String, _ hex: String) -> String {
+      #"{"address":"E6:7A:00:00:00:0\#(number)","service_data":{"\#(service)":"\#(hex)"}}"#
+    }
+    plan.files = [
+      "0.json": beacon(0, "feaa", "00ec" + "0000000000000000002a" + "000000000015"),
+      "1.json": beacon(1, "fcd2", "40" + "0001" + "02ca09" + "0161"),
+      "2.json": beacon(2, "fcd2", "41" + "a47266c95f730011223378237214"),
+    ]
+    return plan
+  }
+
+  private static func startSimulator(_ fixture: Fixture) async throws {
+    try await fixture.startSimulator(
+      (0...2).flatMap { ["--peripheral", "\(fixture.folder.path)/\($0).json"] })
+  }
+
+  private static func advertise(_ fixture: Fixture, _ index: Int, _ service: String, _ hex: String)
+    async throws
+  {
+    try await fixture.simulator.control("advertise", index, data(service, hex))
+  }
+
+  @Test("What a beacon advertises is published and announced, each change of it, and nothing connects")
+  func values() async throws {
+    try await withFixture(try Self.plan()) { fixture in
+      try await Self.startSimulator(fixture)
+      try await fixture.online(Self.uid)
+      try await fixture.message(
+        "\(Self.uid)/uid", #"{"power":-20,"namespace":"0000000000000000002a","instance":21}"#)
+      try await fixture.message("\(Self.climate)/temperature", "25.06")
+      try await fixture.message("\(Self.climate)/battery", "97")
+      let config = try await fixture.observer.message(
+        "homeassistant/device/ble_\(Self.climate)/config", within: Fixture.patience
+      ) { $0.text.contains(#""temperature""#) }
+      // What it does not advertise is not announced.
+      #expect(config.text.contains(#""battery""#) && !config.text.contains(#""humidity""#))
+      #expect(!config.text.contains("reconnect"))
+
+      let mark = try fixture.observer.mark
+      try await Self.advertise(fixture, 1, "fcd2", "40" + "0002" + "02cb09" + "03bf13" + "3a01")
+      _ = try await fixture.observer.message(
+        "microbit/\(Self.climate)/temperature", after: mark, within: Fixture.patience
+      ) { $0.text == "25.07" }
+      try await fixture.message("\(Self.climate)/humidity", "50.55")
+      let press = try await fixture.observer.message(
+        "microbit/\(Self.climate)/button", after: mark, within: Fixture.patience
+      ) { $0.text.contains("press") }
+      #expect(!press.retain)
+      _ = try await fixture.observer.message(
+        "homeassistant/device/ble_\(Self.climate)/config", after: mark, within: Fixture.patience
+      ) { $0.text.contains(#""humidity""#) }
+      let url = "10e7" + "03" + "6d6963726f6269742e6f7267"
+      try await Self.advertise(fixture, 0, "feaa", url)
+      try await fixture.message("\(Self.uid)/url", "https://microbit.org")
+
+      let listed = try #require(try await fixture.listed(Self.uid))
+      #expect(listed["session"]?.string == "listening")
+      let encrypted = try #require(try await fixture.listed(Self.locked))
+      #expect(encrypted["last_error"]?.string?.contains("encrypted") == true)
+      for device in try await fixture.simulator.devices() { #expect(!device.isConnected) }
+    }
+  }
+
+  @Test("A beacon that is not heard for the configured time is offline, until it is heard again")
+  func age() async throws {
+    try await withFixture(try Self.plan(offlineAfter: #""offline_after":1,"#)) { fixture in
+      try await Self.startSimulator(fixture)
+      try await fixture.online(Self.uid)
+      var mark = try fixture.observer.mark
+      try await fixture.simulator.control("vanish", 0)
+      _ = try await fixture.observer.message(
+        "microbit/\(Self.uid)/availability", after: mark, within: Fixture.patience
+      ) { $0.text == "offline" }
+      mark = try fixture.observer.mark
+      try await fixture.simulator.control("return", 0)
+      try await Self.advertise(fixture, 0, "feaa", "00ec" + "0000000000000000002a" + "000000000015")
+      _ = try await fixture.observer.message(
+        "microbit/\(Self.uid)/availability", after: mark, within: Fixture.patience
+      ) { $0.text == "online" }
+      _ = try await fixture.observer.message(
+        "microbit/\(Self.uid)/uid", after: mark, within: Fixture.patience
+      ) { $0.text.contains("21") }
+    }
+  }
+
+  @Test("A request that needs a link is refused")
+  func requests() async throws {
+    try await withFixture(try Self.plan()) { fixture in
+      try await Self.startSimulator(fixture)
+      try await fixture.online(Self.uid)
+      for request in ["reconnect", "pair"] {
+        let reason = try await fixture.refusal("device/\(request)", #"{"id":"\#(Self.uid)"}"#)
+        #expect(reason.contains("only heard"), "\(reason)")
+      }
+    }
+  }
+}
