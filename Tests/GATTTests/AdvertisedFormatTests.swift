@@ -90,8 +90,8 @@ import Testing
 
   /// Each prefix of a packet of all kinds of content either has whole objects or is refused.
   @Test func everyWrongLength() throws {
-    let whole = try #require(
-      Hexadecimal.bytes("40" + "0009" + "02ca09" + "3e2a2c0960" + "530548656c6c6f" + "2101"))
+    let hex = "40" + "000902ca09" + "3e2a2c0960" + "530548656c6c6f" + "2101"
+    let whole = try #require(Hexadecimal.bytes(hex))
     let ends: Set = [1, 3, 6, 11, 18, 20]
     let codec = try Codec(.advertised(.bthome("motion"), 0))
     for count in 1..<whole.count {
