@@ -111,7 +111,9 @@ final class DeviceSession: @unchecked Sendable {
 
   /// The device, which is only heard, has sent something, or nothing that can be used, and why.
   func heard(_ trouble: PeripheralSession.Trouble?) {
+    let before = machine.lastError
     feed { session, _ in session.heard(trouble) }
+    if machine.lastError != before { device.report(.session) }
     if trouble == nil { visits.heard(for: device.description.profile.offlineAfter) }
   }
 

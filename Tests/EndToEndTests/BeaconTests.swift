@@ -3,9 +3,14 @@ import Testing
 
 /// Devices that are only heard.
 @Suite struct BeaconTests {
-  private static let uid = "e67a00000000"
+  private static let beacon = "e67a00000000"
   private static let climate = "e67a00000001"
   private static let locked = "e67a00000002"
+
+  /// A frame Eddystone-UID of MakeCode, of group 42.
+  private static func uid(_ number: Int) -> String {
+    "00ec" + "0000000000000000002a" + "00000000000\(number)"
+  }
 
   private static func data(_ service: String, _ hex: String) -> String {
     #""service":"\#(service)","hex":"\#(hex)""#
@@ -27,13 +32,13 @@ import Testing
       {"match":{"service":"feaa"},"profile":"eddystone"},
       {"match":{"service":"fcd2"},"profile":"bthome"}
       """
-    func beacon(_ number: Int, _ service: String, _ hex: String) -> String {
+    func file(_ number: Int, _ service: String, _ hex: String) -> String {
       #"{"address":"E6:7A:00:00:00:0\#(number)","service_data":{"\#(service)":"\#(hex)"}}"#
     }
     plan.files = [
-      "0.json": beacon(0, "feaa", "00ec" + "0000000000000000002a" + "000000000015"),
-      "1.json": beacon(1, "fcd2", "40" + "0001" + "02ca09" + "0161"),
-      "2.json": beacon(2, "fcd2", "41" + "a47266c95f730011223378237214"),
+      "0.json": file(0, "feaa", "00ec" + "0000000000000000002a" + "000000000015"),
+      "1.json": file(1, "fcd2", "40" + "0001" + "02ca09" + "0161"),
+      "2.json": file(2, "fcd2", "41" + "a47266c95f730011223378237214"),
     ]
     return plan
   }
@@ -53,9 +58,9 @@ import Testing
   func values() async throws {
     try await withFixture(try Self.plan()) { fixture in
       try await Self.startSimulator(fixture)
-      try await fixture.online(Self.uid)
+      try await fixture.online(Self.beacon)
       try await fixture.message(
-        "\(Self.uid)/uid", #"{"power":-20,"namespace":"0000000000000000002a","instance":21}"#)
+        "\(Self.beacon)/uid", #"{"power":-20,"namespace":"0000000000000000002a","instance":21}"#)
       try await fixture.message("\(Self.climate)/temperature", "25.06")
       try await fixture.message("\(Self.climate)/battery", "97")
       let config = try await fixture.observer.message(
@@ -80,9 +85,9 @@ import Testing
       ) { $0.text.contains(#""humidity""#) }
       let url = "10e7" + "03" + "6d6963726f6269742e6f7267"
       try await Self.advertise(fixture, 0, "feaa", url)
-      try await fixture.message("\(Self.uid)/url", "https://microbit.org")
+      try await fixture.message("\(Self.beacon)/url", "https://microbit.org")
 
-      let listed = try #require(try await fixture.listed(Self.uid))
+      let listed = try #require(try await fixture.listed(Self.beacon))
       #expect(listed["session"]?.string == "listening")
       let encrypted = try #require(try await fixture.listed(Self.locked))
       #expect(encrypted["last_error"]?.string?.contains("encrypted") == true)
@@ -94,20 +99,20 @@ import Testing
   func age() async throws {
     try await withFixture(try Self.plan(offlineAfter: #""offline_after":1,"#)) { fixture in
       try await Self.startSimulator(fixture)
-      try await fixture.online(Self.uid)
+      try await fixture.online(Self.beacon)
       var mark = try fixture.observer.mark
       try await fixture.simulator.control("vanish", 0)
       _ = try await fixture.observer.message(
-        "microbit/\(Self.uid)/availability", after: mark, within: Fixture.patience
+        "microbit/\(Self.beacon)/availability", after: mark, within: Fixture.patience
       ) { $0.text == "offline" }
       mark = try fixture.observer.mark
       try await fixture.simulator.control("return", 0)
       try await Self.advertise(fixture, 0, "feaa", "00ec" + "0000000000000000002a" + "000000000015")
       _ = try await fixture.observer.message(
-        "microbit/\(Self.uid)/availability", after: mark, within: Fixture.patience
+        "microbit/\(Self.beacon)/availability", after: mark, within: Fixture.patience
       ) { $0.text == "online" }
       _ = try await fixture.observer.message(
-        "microbit/\(Self.uid)/uid", after: mark, within: Fixture.patience
+        "microbit/\(Self.beacon)/uid", after: mark, within: Fixture.patience
       ) { $0.text.contains("21") }
     }
   }
@@ -116,11 +121,37 @@ import Testing
   func requests() async throws {
     try await withFixture(try Self.plan()) { fixture in
       try await Self.startSimulator(fixture)
-      try await fixture.online(Self.uid)
+      try await fixture.online(Self.beacon)
       for request in ["reconnect", "pair"] {
-        let reason = try await fixture.refusal("device/\(request)", #"{"id":"\#(Self.uid)"}"#)
+        let reason = try await fixture.refusal("device/\(request)", #"{"id":"\#(Self.beacon)"}"#)
         #expect(reason.contains("only heard"), "\(reason)")
       }
+    }
+  }
+
+  @Test("Of two gateways that hear a beacon the first one publishes it, until that one is killed")
+  func ownership() async throws {
+    let profiles = try Self.plan().profiles
+    let plans = ["ground", "attic"].map { id in
+      var plan = Plan.fixture(id, area: id)
+      plan.profiles = profiles
+      plan.entries = #"{"match":{"identifier":"\#(Cluster.address)"},"profile":"eddystone","name":"Beacon"}"#
+      return plan
+    }
+    try await withCluster(plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
+      try await Self.advertise(ground, 0, "feaa", Self.uid(1))
+      try await ground.waitForOwnership(of: Cluster.id)
+      let mark = try ground.observer.mark
+      try await attic.simulator.control("return", 0)
+      try await Self.advertise(attic, 0, "feaa", Self.uid(1))
+      try await attic.logged("online device=\(Cluster.id)")
+      try await attic.synchronizeGateway()
+      #expect(try ground.observer.messages(on: "microbit/\(Cluster.id)/info", after: mark).isEmpty)
+      try await ground.killGateway()
+      try await attic.waitForOwnership(of: Cluster.id, from: "ground", after: mark)
+      try await Self.advertise(attic, 0, "feaa", Self.uid(2))
+      try await ground.message("\(Cluster.id)/uid", after: mark) { $0.text.contains(#""instance":2"#) }
     }
   }
 }
