@@ -63,10 +63,13 @@ let package = Package(
     module(
       "Control", ["EventLoop", "Sockets", "Log", "JSON", "GATT", "Configuration", "Devices", "Bridge"]),
     module(
+      "Web",
+      ["EventLoop", "Sockets", "Log", "JSON", "Findings", "GATT", "Configuration", "Devices", "Bridge"]),
+    module(
       "Gateway",
       [
         "EventLoop", "Sockets", "Log", "JSON", "Findings", "GATT", "BlueZ", "MQTT", "Store", "Configuration",
-        "Devices", "Bridge", "HomeAssistant", "Control", "CSystemd", "CLinux",
+        "Devices", "Bridge", "HomeAssistant", "Control", "Web", "CSystemd", "CLinux",
       ]),
     .executableTarget(
       name: "microbit-gateway", dependencies: ["Gateway", "Configuration", "EventLoop", "Log", "CLinux"],
@@ -122,6 +125,12 @@ let package = Package(
         "TestSupport",
       ]),
     tests(
+      "WebTests",
+      [
+        "Web", "Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Log", "Store",
+        "TestSupport",
+      ]),
+    tests(
       "HomeAssistantTests",
       [
         "HomeAssistant", "Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "MQTT",
@@ -157,6 +166,6 @@ if Context.environment["FUZZ"] != nil {
       name: "fuzz",
       dependencies: [
         "JSON", "Log", "GATT", "DBus", "CDBus", "BlueZ", "MQTT", "Configuration", "Devices", "Bridge",
-        "HomeAssistant", "Control", "Peripherals", "BlueZSimulator",
+        "HomeAssistant", "Control", "Web", "Peripherals", "BlueZSimulator",
       ], path: "Fuzz", exclude: ["seeds"], swiftSettings: strict))
 }

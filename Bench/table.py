@@ -3,7 +3,7 @@
     table.py RESULTS MACHINE PROGRAM…
 
 RESULTS has a line for each thing measured: program, TAB, number of micro:bits, TAB, sensor and rate, TAB, the
-observer's line. A program is C, gateway or gateway-defaults; the others are compared with C, if that is there.
+observer's line. A program is C, gateway, gateway-defaults or gateway-page; the others are compared with C, if that is there.
 """
 import os
 import sys

@@ -35,8 +35,9 @@ private func isPosition(_ position: TextPosition, in bytes: [UInt8]) -> Bool {
   return (1...lines[position.line - 1].count + 1).contains(position.column)
 }
 
-/// A config.json.
+/// A config.json, and a message for the whole fleet.
 @Sendable func checkConfiguration(_ bytes: [UInt8]) {
+  if case .failure(let errors) = FleetConfiguration.parse(bytes) { check(errors, in: bytes) }
   switch Configuration.parse(bytes) {
   case .failure(let errors): check(errors, in: bytes)
   case .success(let configuration):

@@ -7,6 +7,7 @@ import MQTT
 @testable import Devices
 @testable import HomeAssistant
 @testable import JSON
+@testable import Web
 
 private let map: TopicMap = {
   guard let gateway = GatewayID("attic") else { fatalError("no gateway") }
@@ -49,8 +50,8 @@ private func check(_ verb: String, _ payload: [UInt8]) {
     case .setProperty(let name, _, let value, _):
       if let property = properties.first(where: { $0.name == name }) { checkSet(property, value) }
     case .devices, .health, .reload, .scan, .removeDevice, .reconnectDevice, .renameDevice, .pairDevice,
-      .unpairDevice, .inspectDevice, .getProperty, .adapterState, .sequence, .resetAdapter, .setLogLevel,
-      .removeValue:
+      .unpairDevice, .inspectDevice, .identifyDevice, .getProperty, .adapterState, .sequence, .resetAdapter,
+      .setLogLevel, .removeValue, .permitJoin:
       break
     }
   } catch {
@@ -76,6 +77,38 @@ private func check(_ verb: String, _ payload: [UInt8]) {
   }
 }
 
+/// What a client of the page sends, in pieces of one size.
+@Sendable func checkHTTP(_ bytes: [UInt8]) {
+  var input = Input(bytes)
+  let size = Int(input.byte()) + 1
+  let received = input.remainder()
+  var (whole, pieces) = (HTTPParser(), HTTPParser())
+  whole.append(received)
+  let outputs = requests(&whole)
+  var others: [HTTPParser.Output] = []
+  for start in stride(from: 0, to: received.count, by: size) {
+    pieces.append(received[start..<min(start + size, received.count)])
+    others += requests(&pieces)
+  }
+  expect(outputs == others, "\(outputs) in one piece, \(others) in several")
+  var rules = AccessRules(password: Array("secret".utf8))
+  for case .request(let request) in outputs {
+    _ = rules.refusal(request, from: [], at: .now)
+    _ = AccessRules.isLocal(request.header("host") ?? "")
+    expect(request.body.count <= HTTPParser.longestBody, "a long body")
+    expect(request.path.hasPrefix("/") && request.path.utf8.allSatisfy { (0x21...0x7E).contains($0) }, "a path")
+    for (_, value) in request.headers { expect(!value.utf8.contains { $0 == 0x0A || $0 == 0x0D }, "a line") }
+    _ = request.parameter("hours")
+  }
+}
+
+/// Those that are complete, without what depends on when the body arrives.
+private func requests(_ parser: inout HTTPParser) -> [HTTPParser.Output] {
+  var outputs: [HTTPParser.Output] = []
+  while let output = parser.next() { if output != .expectsContinue { outputs.append(output) } }
+  return outputs
+}
+
 /// A topic of a received message.
 @Sendable func checkTopic(_ bytes: [UInt8]) {
   let text = String(decoding: bytes, as: UTF8.self)
@@ -99,6 +132,7 @@ private func check(_ verb: String, _ payload: [UInt8]) {
   case .request(let verb):
     _ = map.bridgeResponse(to: verb)
     expectVisible(verb)
+  case .fleetConfiguration: filters.append(map.fleetConfiguration)
   case .set(.area, _), .set(.all, _), .response, .bridgeState, .bridgeInfo: break
   }
   expect(filters.contains { $0.matches(topic) }, "\(text) is not subscribed to")

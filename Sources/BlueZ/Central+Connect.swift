@@ -15,7 +15,7 @@ extension Central {
     guard await begin(attempt, isPreferred: isPreferred, while: isNeeded) else { throw .disconnected }
     let result: Result<[Characteristic], CentralError>
     do throws(CentralError) {
-      result = .success(try await connectNow(id))
+      result = .success(try await connectNow(id, isPreferred: isPreferred))
     } catch {
       result = .failure(error == .disconnected && wasRefusedEncryption(attempt) ? .keyMissing : error)
       // A link to a refused peripheral that is not in use is another program's.
@@ -56,13 +56,15 @@ extension Central {
     return lasted < limits.shortLink
   }
 
-  private func connectNow(_ id: PeripheralID) async throws(CentralError) -> [Characteristic] {
+  private func connectNow(
+    _ id: PeripheralID, isPreferred: Bool
+  ) async throws(CentralError) -> [Characteristic] {
     // A Connect during a Disconnect succeeds, and the link then ends all the same.
     _ = await wait(limits.disconnect) { !$0.links.isEnding(id) }
     try check(id)
     guard !isRefused(id) else { throw .inputDevice }
     if !isConnected(id) {
-      await scanBriefly()
+      await scanBriefly(isPreferred: isPreferred)
       await pauseScan()
       try check(id)
       _ = try await call("Connect", on: BlueZName.device, of: id.path, timeout: limits.connect)

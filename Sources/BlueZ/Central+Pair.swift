@@ -78,7 +78,7 @@ extension Central {
     // bluetoothd 5.66 never answers Pair for a paired device that is connected.
     if device.isPaired { return }
     try await registerAgent()
-    await scanBriefly()
+    await scanBriefly(isPreferred: true)
     await pauseScan()
     var result = Result<Void, PairingError>.failure(.failed(.disconnected))
     if isNeeded(), isAvailable, tree.devices[id.path] != nil { result = await callPair(id, pairing) }

@@ -160,14 +160,13 @@ extension Central {
     restartScan()
   }
 
-  /// Resumes scanning briefly when consecutive connects have paused it for long: peripherals that are not seen are not
-  /// connected to.
-  func scanBriefly() async {
-    guard scanner.isPaused(for: limits.scanPause) else { return }
-    scanner.isBriefScan = true
+  /// Resumes scanning briefly when connects have paused it for long: peripherals that are not seen are not connected to.
+  func scanBriefly(isPreferred: Bool) async {
+    guard scanner.needsBriefScan(after: limits.scanPause, isPreferred: isPreferred) else { return }
+    scanner.beginBriefScan()
     reconcileScan()
     try? await loop.sleep(for: limits.briefScan)
-    scanner.isBriefScan = false
+    scanner.endBriefScan()
   }
 
   /// Pauses scanning, and waits until discovery has stopped.

@@ -42,7 +42,7 @@ public actor Central {
   ) {
     options = Options(adapter: adapter, bus: bus, isExclusive: isExclusive, limits: limits)
     tree = ObjectTree(adapter: "/org/bluez/" + adapter)
-    scanner = Scanner(resetBackOff: limits.scanReset)
+    scanner = Scanner(resetBackOff: limits.scanReset, fullScan: limits.briefScan)
     self.loop = loop
     self.handler = handler
   }

@@ -55,11 +55,21 @@ final class Scanner {
   private var timer: LoopTimer?
   /// Since when scanning has been paused for connects; nil when it is not.
   private var pausedSince: Moment?
+  /// In `on`: since when.
+  private var startedAt: Moment?
+  /// When the last scan was paused that was long enough for all peripherals to be received; at first any.
+  private var lastFullScan: Moment?
+  private let fullScan: Duration
   /// Scanning is resumed briefly although connects are waiting.
-  var isBriefScan = false
+  private(set) var isBriefScan = false
 
-  /// - Parameter resetBackOff: between the first failure and a reset of the adapter, and between two resets.
-  init(resetBackOff: BackOff) { self.resetBackOff = resetBackOff }
+  /// - Parameters:
+  ///   - resetBackOff: between the first failure and a reset of the adapter, and between two resets.
+  ///   - fullScan: how long it takes to receive all peripherals in range.
+  init(resetBackOff: BackOff, fullScan: Duration) {
+    self.resetBackOff = resetBackOff
+    self.fullScan = fullScan
+  }
 
   var isIdle: Bool {
     switch phase {
@@ -71,7 +81,7 @@ final class Scanner {
   func request(_ isRequested: Bool, forEach: Bool = false) {
     (self.isRequested, wantsEach) = (isRequested, forEach)
     guard !isRequested else { return }
-    pausedSince = nil
+    clearPauses()
     clearFailures()
   }
 
@@ -117,9 +127,10 @@ final class Scanner {
   }
 
   /// The change has ended in this phase.
-  func endChange(in phase: Phase) {
+  func endChange(in phase: Phase, at now: Moment = .now) {
     self.phase = phase
-    if case .on = phase { pausedSince = nil }
+    startedAt = nil
+    if case .on = phase { (pausedSince, startedAt) = (nil, now) }
   }
 
   /// - Parameter isReset: whether the central turns it on again at once: that does not end a failure.
@@ -129,7 +140,7 @@ final class Scanner {
     case .off, .changing: break
     }
     timer?.cancel()
-    pausedSince = nil
+    clearPauses()
     if !isReset { clearFailures() }
   }
 
@@ -192,11 +203,29 @@ final class Scanner {
   // MARK: Pauses
 
   /// A connect begins: scanning is not allowed until it ends.
-  func pause() { if isRequested, pausedSince == nil { pausedSince = .now } }
+  func pause(at now: Moment = .now) {
+    guard isRequested, pausedSince == nil else { return }
+    pausedSince = now
+    if lastFullScan == nil || isFull(at: now) { lastFullScan = now }
+    startedAt = nil
+  }
 
-  /// Whether scanning has been paused for connects for at least `limit`.
-  func isPaused(for limit: Duration) -> Bool {
-    guard let pausedSince else { return false }
-    return pausedSince.duration(to: .now) >= limit
+  private func isFull(at now: Moment) -> Bool { startedAt.map { $0.duration(to: now) >= fullScan } ?? false }
+
+  /// Whether a connect has to wait for a brief scan, as scanning has been paused for `limit`.
+  ///
+  /// - Parameter isPreferred: otherwise scans that were too short do not count: where many advertise that were never
+  ///   connected, the first one ends each scan, and hardly any other is received.
+  func needsBriefScan(after limit: Duration, isPreferred: Bool, at now: Moment = .now) -> Bool {
+    let since = isPreferred || isFull(at: now) ? pausedSince : lastFullScan
+    return since.map { $0.duration(to: now) >= limit } ?? false
+  }
+
+  private func clearPauses() { (pausedSince, startedAt, lastFullScan) = (nil, nil, nil) }
+
+  func beginBriefScan() { isBriefScan = true }
+  func endBriefScan(at now: Moment = .now) {
+    isBriefScan = false
+    lastFullScan = now
   }
 }

@@ -1,6 +1,7 @@
 import Configuration
 import Devices
 import EventLoop
+import Findings
 import GATT
 import JSON
 import Log
@@ -29,6 +30,14 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   private var receiveMaximum = 0
   /// The file that the configuration was read from, and the digest of its content.
   package var configurationFile: (path: String, digest: String)?
+  /// Gets the messages for the whole fleet, empty ones too.
+  package var onFleetConfiguration: (_ payload: [UInt8]) -> Void = { _ in }
+  /// Whether they are subscribed to.
+  private var takesFleetConfiguration: Bool
+  /// Where the page for a browser is served; nil: it is not.
+  package var page: String?
+  /// Why it is not served, though it should be.
+  package var pageFinding: Finding?
 
   /// - Parameters:
   ///   - spool: the file for undelivered readings; nil: they are kept in memory.
@@ -39,6 +48,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   ) {
     self.state = state
     self.reload = reload
+    takesFleetConfiguration = configuration.fleet
     context = BridgeContext(configuration, gateway: gateway, engine: engine, loop: loop)
     report = BridgeReport(configuration, self, context)
     admission = Admission(self, context)
@@ -55,6 +65,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package func start() async {
     await context.mqtt.setHandler { [weak self] event in self?.handle(event) }
     context.mqtt.subscribe(context.topics.gateways + [context.topics.barriers])
+    if takesFleetConfiguration { context.mqtt.subscribe([context.topics.fleetConfiguration]) }
     admission.start()
     publishOnline()
     report.start()
@@ -88,6 +99,14 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     context.sendsReadings = configuration.mqtt.readings
     context.discoveryPrefix = configuration.homeAssistant.prefix
     report.configure(configuration)
+    subscribeToFleet(configuration.fleet)
+  }
+
+  private func subscribeToFleet(_ isAllowed: Bool) {
+    guard isAllowed != takesFleetConfiguration else { return }
+    takesFleetConfiguration = isAllowed
+    let filters = [context.topics.fleetConfiguration]
+    if isAllowed { context.mqtt.subscribe(filters) } else { context.mqtt.unsubscribe(filters) }
   }
 
   // MARK: Devices
@@ -228,6 +247,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     case .response: admission.received(response: message.payload)
     case .bridgeState(let gateway): admission.received(state: message.payload, of: gateway)
     case .bridgeInfo: admission.received(bridgeInfo: message.payload)
+    case .fleetConfiguration: if takesFleetConfiguration { onFleetConfiguration(message.payload) }
     case .deviceInfo(let id):
       if let publisher = byID[id] {
         publisher.received(info: message.payload)

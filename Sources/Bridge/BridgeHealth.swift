@@ -13,11 +13,16 @@ extension Bridge: RequestHost {
     return gateway
   }
 
+  /// What the gateway publishes of itself.
+  package var info: JSONValue { report.info.json }
+
   package var health: JSONValue {
     let (adapters, known, online, found) = context.engine.assumeIsolated { engine in
       (engine.adapters, engine.deviceCount, engine.onlineCount, engine.findings)
     }
-    let findings = found + (state.trouble.map { [Finding.stateNotWritable($0)] } ?? []) + brokerFindings
+    let findings =
+      found + (state.trouble.map { [Finding.stateNotWritable($0)] } ?? []) + fleetFindings
+      + brokerFindings + [pageFinding].compactMap { $0 }
     // A device's fault is not the gateway's.
     let problems = findings.filter { $0.level == .fault && $0.check != .device }.map(\.text)
     return [
@@ -33,6 +38,21 @@ extension Bridge: RequestHost {
       "resident_kib": ResidentMemory.kibibytes.map(JSONValue.integer),
       "adapters": .array(adapters.map(\.json)),
       "devices": ["known": .integer(known), "online": .integer(online)],
+      "page": page.map(JSONValue.string),
+    ]
+  }
+
+  private var fleetFindings: [Finding] {
+    guard let fleet = report.fleet else { return [] }
+    let topic = context.topics.fleetConfiguration
+    let version = fleet.version.map { " \($0)" } ?? ""
+    guard let reason = fleet.reason else {
+      return [.ok(.configuration, "version\(version) of \(topic) is in force")]
+    }
+    return [
+      .warning(
+        .configuration, "version\(version) of \(topic) was rejected: \(reason)",
+        remedy: "correct the message, and publish it with another version")
     ]
   }
 

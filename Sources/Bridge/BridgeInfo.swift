@@ -28,11 +28,14 @@ struct BridgeInfo: Sendable {
   var known = 0
   /// How many of them have a link, and readings.
   var online = 0
+  /// Nil: no micro:bit may join.
+  var permitJoin: PermitJoin?
   /// The command that pairs with a device that wants it.
   var pairing: String?
   /// The events of this run, in order.
   var counters: [(name: String, count: UInt64)] = []
   let spool: SpoolStatus
+  var fleet: FleetStatus?
 
   /// The run that published a payload, and its start.
   static func origin(in payload: [UInt8]) -> (run: String, started: String)? {
@@ -42,8 +45,10 @@ struct BridgeInfo: Sendable {
     return (run, started)
   }
 
-  var payload: [UInt8] {
-    let json: JSONValue = [
+  var payload: [UInt8] { json.bytes }
+
+  var json: JSONValue {
+    [
       "version": .string(version),
       "started": .string(started.description),
       "run": .string(run.description),
@@ -53,6 +58,9 @@ struct BridgeInfo: Sendable {
       "devices": [
         "known": .integer(known), "online": .integer(online), "pairing": pairing.map(JSONValue.string),
       ],
+      "permit_join": .bool(permitJoin != nil),
+      "permit_join_end": permitJoin.map { .string($0.end.description) },
+      "permit_join_device": permitJoin?.device.map { .string($0.description) },
       "counters": .object(
         JSONObject(
           counters.map { JSONObject.Member(name: $0.name, value: .integer(Int(clamping: $0.count))) })),
@@ -60,8 +68,25 @@ struct BridgeInfo: Sendable {
         "messages": .integer(spool.messages), "bytes": .integer(Int(spool.bytes)),
         "oldest": spool.oldest.map { .string($0.description) }, "lost": .integer(Int(clamping: spool.lost)),
       ],
+      "fleet": fleet?.json,
     ]
-    return json.bytes
+  }
+}
+
+/// What became of the last message for the whole fleet.
+package struct FleetStatus: Sendable, Equatable {
+  /// Nil: it could not be read.
+  package let version: Int?
+  /// Why it was rejected; nil: it is applied.
+  package let reason: String?
+
+  package init(version: Int?, reason: String? = nil) { (self.version, self.reason) = (version, reason) }
+
+  fileprivate var json: JSONValue {
+    [
+      "version": version.map(JSONValue.integer), "status": reason == nil ? "applied" : "rejected",
+      "reason": reason.map(JSONValue.string),
+    ]
   }
 }
 

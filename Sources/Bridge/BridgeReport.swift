@@ -19,6 +19,8 @@ package final class BridgeReport: @unchecked Sendable {
   private var area: String?
   private var broker: BridgeInfo.Broker
   private var commands: UInt64 = 0
+  /// Nil: there is no message, or none is taken.
+  package var fleet: FleetStatus? { didSet { if fleet != oldValue { changed() } } }
   private var infoTimer: LoopTimer?
   private var devicesTimer: LoopTimer?
   private var pacing = DeviceReportPacing()
@@ -106,22 +108,25 @@ package final class BridgeReport: @unchecked Sendable {
   private func publishInfo() {
     infoTimer?.cancel()
     infoTimer = nil
-    let (known, online) = context.engine.assumeIsolated { ($0.deviceCount, $0.onlineCount) }
-    context.publishState(context.topics.bridgeInfo, info(known, online).payload)
+    let info = info
+    context.publishState(context.topics.bridgeInfo, info.payload)
     let link = broker.connectedSince == nil ? "not connected" : "connected"
-    onPublished("\(online) of \(known) devices online, broker \(link)")
+    onPublished("\(info.online) of \(info.known) devices online, broker \(link)")
   }
 
-  private func info(_ known: Int, _ online: Int) -> BridgeInfo {
+  var info: BridgeInfo {
+    let (known, online) = context.engine.assumeIsolated { ($0.deviceCount, $0.onlineCount) }
     var info = BridgeInfo(
       version: Version.current, started: context.started, run: context.run, broker: broker,
       spool: bridge.spool.status)
     let (adapters, counters, pairing) = context.engine.assumeIsolated {
       ($0.adapters, $0.counters, $0.pairingCommand)
     }
+    info.permitJoin = context.engine.assumeIsolated { $0.permitJoin }
     var statistics = context.mqtt.assumeIsolated { $0.statistics }
     statistics.lost += Int(clamping: info.spool.lost)
     info.area = area
+    info.fleet = fleet
     info.adapters = adapters
     (info.known, info.online, info.pairing) = (known, online, pairing)
     info.counters = Self.list(counters, commands: commands, statistics)

@@ -23,6 +23,7 @@ extension DeviceDescription {
       "properties": .array((properties.map(\.name) + values.map(\.property.name)).map(JSONValue.string)),
       "values": values.isEmpty
         ? nil : .object(Dictionary(uniqueKeysWithValues: values.map { ($0.key, $0.json) })),
+      "adjust": adjust == [:] ? nil : adjust,
       "enabled": .bool(isEnabled),
       "rssi": rssi.map(JSONValue.integer),
       "last_connected": lastConnected.map { .string($0.description) },
@@ -77,6 +78,7 @@ extension DeviceDescription {
       "adapter": adapter.map(JSONValue.string),
       "heard_per_minute": heardPerMinute.map(JSONValue.integer),
       "paired": .bool(isPaired),
+      "fleet": isOfFleet ? .bool(true) : nil,
       "last_error": lastError.map(JSONValue.string),
     ]
     return own.merging(infoJSON(owner: owner, moved: moved))

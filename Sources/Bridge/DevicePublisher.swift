@@ -17,7 +17,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private var machine: OwnershipMachine
   /// Arrives after the retained messages of the device.
   private var barrier = UInt64.max
-  private let properties: [PropertyPublisher]
+  private var properties: [PropertyPublisher]
   /// Of what its program names itself, by name.
   private var values: [String: PropertyPublisher] = [:]
   /// Readings of a new link while `info` still names another gateway, to be published when the device is online here.
@@ -65,6 +65,15 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     publisher.publish(reading.reading)
   }
 
+  /// Some are adjusted otherwise.
+  private func updateProperties() {
+    for (index, property) in device.profile.properties.enumerated()
+    where property != properties[index].property {
+      properties[index].handOver()
+      properties[index] = PropertyPublisher(property, topics.properties[index], context)
+    }
+  }
+
   private func updateValues() {
     let before = values
     values = [:]
@@ -97,6 +106,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     self.device = device
     // Before its first link it may offer everything, and has published nothing.
     let gone = before.offered == nil ? [] : before.propertyNames.subtracting(device.propertyNames)
+    if device.profile != before.profile { updateProperties() }
     if device.values != before.values { updateValues() }
     if !gone.isEmpty { withdraw(gone) }
     if device.session != .subscribing, device.session != .live { heldReadings = [] }

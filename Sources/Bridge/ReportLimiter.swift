@@ -53,7 +53,8 @@ extension Value {
   fileprivate func differs(from other: Value, by change: Double) -> Bool {
     switch (self, other) {
     case (.integer(let a), .integer(let b)): abs(Double(a) - Double(b)) >= max(change, 1)
-    case (.number(let a), .number(let b)): a != b && !(a.isNaN && b.isNaN) && !(abs(a - b) < change)
+    case (.number, .number), (.integer, .number), (.number, .integer):
+      Self.differ(doubleValue ?? .nan, other.doubleValue ?? .nan, by: change)
     case (.record(let a), .record(let b)):
       a.count != b.count
         || zip(a, b).contains { a, b in
@@ -65,5 +66,9 @@ extension Value {
         }
     default: self != other
     }
+  }
+
+  private static func differ(_ a: Double, _ b: Double, by change: Double) -> Bool {
+    a != b && !(a.isNaN && b.isNaN) && !(abs(a - b) < change)
   }
 }

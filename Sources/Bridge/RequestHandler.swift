@@ -101,6 +101,14 @@ package final class RequestHandler: Sendable {
       return device.map { host.listing(of: $0) } ?? ["id": .string(id.description)]
     case .inspectDevice(let selector):
       later(reply) { [engine] () throws(RequestError) in try await engine.inspect(selector).json }
+    case .identifyDevice(let id):
+      try usable(id)
+      later(reply) { [engine] () throws(RequestError) in
+        let (property, text) = try await engine.identify(id)
+        return [
+          "id": .string(id.description), "property": .string(property), "value": text.map(JSONValue.string),
+        ]
+      }
     case .getProperty(let property, let id): try get(property, of: id, reply)
     case .setProperty(let property, let id, let value, let ttl): try set(property, of: id, value, ttl, reply)
     case .removeValue(let name, let id):
@@ -122,6 +130,9 @@ package final class RequestHandler: Sendable {
         throw RequestError(.failed, "\(step): \(last.outcome.reason ?? last.outcome.word)", data: data)
       }
     case .resetAdapter(let name): try resetAdapter(name, reply)
+    case .permitJoin(let seconds, let device):
+      engine.assumeIsolated { $0.permitJoin(seconds: seconds, device: device) }
+      return ["time": .integer(seconds), "device": device.map { .string($0.description) }]
     case .setLogLevel(let level):
       Logger.level = level
       return ["level": .string(level.name)]

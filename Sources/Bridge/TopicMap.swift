@@ -39,6 +39,9 @@ package struct TopicMap: Sendable {
 
   // MARK: Filters
 
+  /// The profiles and entries that all gateways share.
+  var fleetConfiguration: TopicFilter { topicFilter("\(base)/fleet/config") }
+
   /// Requests to this gateway.
   var requests: TopicFilter { topicFilter("\(bridge)/request/#") }
 
@@ -69,6 +72,7 @@ package struct TopicMap: Sendable {
     let levels = rest.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
       .map { String(Substring($0)) }
     switch levels.count {
+    case 2 where levels == ["fleet", "config"]: return .fleetConfiguration
     case 2 where levels[1] == "info": return (try? DeviceID(levels[0])).map(Inbound.deviceInfo)
     case 2 where levels[1] == "availability":
       return (try? DeviceID(levels[0])).map(Inbound.deviceAvailability)
@@ -196,6 +200,8 @@ enum Inbound: Sendable, Equatable {
   case bridgeState(GatewayID)
   /// The info under this gateway's id.
   case bridgeInfo
+  /// What all gateways of a fleet share.
+  case fleetConfiguration
   /// Which gateway owns a device.
   case deviceInfo(DeviceID)
   case deviceAvailability(DeviceID)

@@ -13,6 +13,8 @@ package struct Configuration: Sendable, Equatable {
   package var spool = Spool()
   /// The object `home_assistant`.
   package var homeAssistant = HomeAssistant()
+  /// The object `http`.
+  package var http = HTTP()
   /// Each peripheral uses the first entry that matches; one without an entry is ignored.
   package var devices = [Device()]
   /// The profiles that entries may name beside the built-in ones, by their names, each once: those of
@@ -20,6 +22,8 @@ package struct Configuration: Sendable, Equatable {
   package var profiles: [Profile] = []
   /// The folder with files of profiles.
   package var profilesDirectory: String?
+  /// Whether profiles and entries are also taken from a message for the whole fleet.
+  package var fleet = false
 
   /// The defaults.
   package init() {}
@@ -179,6 +183,32 @@ extension Configuration {
     package init() {}
   }
 
+  /// The page in the browser, and what else is served over HTTP.
+  package struct HTTP: Sendable, Equatable {
+    /// Whether it is served.
+    package var isEnabled = false
+    /// The IP address at which the gateway listens.
+    package var address = "127.0.0.1"
+    /// The TCP port, 1…65535.
+    package var port = 8484
+    /// The file whose first line is the password; nil: none is asked for.
+    package var passwordFile: String?
+    /// The IPv4 address of a proxy that lets in only whom it knows, as Home Assistant's ingress does: nobody else may use
+    /// the page; nil: everybody.
+    package var proxy: String?
+
+    /// Whether only programs on this machine can connect.
+    package var isLocal: Bool { address.hasPrefix("127.") || address == "::1" }
+    /// Where a browser on this machine finds it.
+    package var url: String {
+      let host = ["0.0.0.0", "::"].contains(address) ? "127.0.0.1" : address
+      return "http://\(host.contains(":") ? "[\(host)]" : host):\(port)/"
+    }
+
+    /// The defaults.
+    package init() {}
+  }
+
   /// When a device is connected.
   package enum ConnectMode: String, CaseIterable, Sendable {
     /// All the time, also while others wait for a link.
@@ -213,6 +243,8 @@ extension Configuration {
     package var match = Match.namePrefix("BBC micro:bit")
     /// What is set for them.
     package var options = DeviceOptions()
+    /// It is not of the file, but of the ``FleetConfiguration``.
+    package internal(set) var isOfFleet = false
 
     /// The defaults.
     package init() {}

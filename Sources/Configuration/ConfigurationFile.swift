@@ -33,6 +33,7 @@ package struct ConfigurationFile: Sendable {
       var (configuration, document) = try read(bytes, in: folder, without: excluded)
       var resolver = FileResolver(folder: folder)
       resolver.resolve(&configuration.mqtt)
+      resolver.resolve(&configuration.http)
       guard filesMayBeAway || resolver.errors.isEmpty else {
         throw ConfigurationErrors(errors: resolver.errors.map { $0.located(in: document) })
       }
@@ -138,6 +139,11 @@ private struct FileResolver {
     read(&tls.certFile, path.key("tls").key("cert_file"), isSecret: false)
     read(&tls.keyFile, path.key("tls").key("key_file"), isSecret: true)
     mqtt.tls = tls
+  }
+
+  mutating func resolve(_ http: inout Configuration.HTTP) {
+    let path = ConfigurationPath.root.key("http")
+    _ = read(&http.passwordFile, path.key("password_file"), isSecret: true, ConfigurationFile.password)
   }
 
   /// Resolves the file's name, and reads it.

@@ -60,6 +60,14 @@ package struct ConfigurationKey<Section>: Sendable {
     self.hint = hint
   }
 
+  /// A key of the section at `place`, whose other keys stand here as well.
+  package init<Inner>(_ key: ConfigurationKey<Inner>, in place: WritableKeyPath<Section, Inner> & Sendable) {
+    self.init(
+      name: key.name, shape: key.shape,
+      read: { json, section, path, errors in key.read(json, &section[keyPath: place], path, &errors) },
+      write: { key.write($0[keyPath: place]) })
+  }
+
   /// A key that is checked by the rule and ignored.
   package init<Value>(ignored name: String, _ rule: ConfigurationRule<Value>) {
     self.init(
@@ -69,18 +77,22 @@ package struct ConfigurationKey<Section>: Sendable {
 
   /// The key of an option of a device, whose value is then set in `place`.
   ///
-  /// - Parameter allowsNull: `null` is a value as well. An object of names can have it in its members instead.
+  /// - Parameter allowsNull: `null` is a value as well. An object of names can have it in its members instead; one whose
+  ///   members are set one by one, anywhere.
   package init(
     _ option: any DeviceOptionDeclaration, _ place: WritableKeyPath<Section, DeviceOptions> & Sendable,
     allowsNull: Bool = false
   ) {
-    let isObject = if case .members = option.shape { true } else { false }
+    let isObject = if case .members = option.shape { !option.setsMembers } else { false }
+    let isPatch = allowsNull && option.setsMembers
     self.init(
       name: option.name, shape: option.shape,
       read: { json, section, path, errors in
         let isReset = allowsNull && !isObject && json == .null
-        if let value = isReset ? JSONValue.null : option.check(json, at: path, &errors) {
-          section[keyPath: place].values[option.name] = value
+        if let value = isReset
+          ? JSONValue.null : option.check(isPatch ? json.withoutNulls : json, at: path, &errors)
+        {
+          section[keyPath: place].values[option.name] = isPatch ? json : value
         }
       },
       write: { $0[keyPath: place][option] })

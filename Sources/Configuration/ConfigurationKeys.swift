@@ -10,9 +10,11 @@ extension Configuration: ConfigurationSection {
     ConfigurationKey("mqtt", \.mqtt, .section),
     ConfigurationKey("spool", \.spool, .section),
     ConfigurationKey("home_assistant", \.homeAssistant, .section),
+    ConfigurationKey("http", \.http, .section),
     ConfigurationKey("devices", \.devices, .list(of: .section, check: Device.duplicates)),
     ConfigurationKey("profiles", \.profiles, .profiles),
     ConfigurationKey("profiles_directory", \.profilesDirectory, .optional(.text(longest: 4096))),
+    ConfigurationKey("fleet", \.fleet, .bool),
   ]
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
@@ -115,6 +117,25 @@ extension Configuration.HomeAssistant: ConfigurationSection {
   ]
 }
 
+extension Configuration.HTTP: ConfigurationSection {
+  package static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey("enabled", \.isEnabled, .bool),
+    ConfigurationKey("address", \.address, .ipAddress),
+    ConfigurationKey("port", \.port, .integer(1...65535)),
+    ConfigurationKey("password_file", \.passwordFile, .optional(.text(longest: 4096))),
+    ConfigurationKey("proxy", \.proxy, .optional(.ipv4Address)),
+  ]
+
+  package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    guard !isLocal, passwordFile == nil, proxy == nil else { return [] }
+    return [
+      path.key("address").error(
+        "others could control the micro:bits without a password",
+        hint: "add password_file, the name of a file whose first line is the password; or leave this out")
+    ]
+  }
+}
+
 extension Configuration.Device: ConfigurationSection {
   package static let keys: [ConfigurationKey<Self>] =
     [ConfigurationKey("match", \.match, .match)]
@@ -126,7 +147,7 @@ extension Configuration.Device: ConfigurationSection {
   }
 
   /// Ids and matches that stand in two entries.
-  fileprivate static func duplicates(
+  static func duplicates(
     _ devices: [Self], at path: ConfigurationPath
   ) -> [ConfigurationError] {
     var errors: [ConfigurationError] = []
@@ -152,7 +173,7 @@ extension Configuration.Device: ConfigurationSection {
   }
 
   /// The `{device}` of the entry's topics, where the entry determines it.
-  private var topicName: String? {
+  var topicName: String? {
     self.id?.description ?? match.identifier?.compact
   }
 }

@@ -127,6 +127,27 @@ extension ConfigurationRule<String> {
     }
   }
 
+  /// An IPv4 or IPv6 address of this machine.
+  static var ipAddress: Self {
+    .text(longest: 45, pattern: "^[0-9.]+$|^[0-9a-fA-F:.]+$") { text in
+      var (v4, v6) = (in_addr(), in6_addr())
+      let isAddress = inet_pton(AF_INET, text, &v4) == 1 || inet_pton(AF_INET6, text, &v6) == 1
+      return isAddress
+        ? nil
+        : ConfigurationProblem(
+          "\(Excerpt(text)) is not an IP address",
+          hint: "127.0.0.1 for this machine alone, 0.0.0.0 for all networks; the port goes to http.port")
+    }
+  }
+
+  static var ipv4Address: Self {
+    .text(longest: 15, pattern: "^[0-9.]+$") { text in
+      var address = in_addr()
+      return inet_pton(AF_INET, text, &address) == 1
+        ? nil : ConfigurationProblem("\(Excerpt(text)) is not an IPv4 address")
+    }
+  }
+
   /// With or without the interface of a link-local one: `fe80::1%eth0`.
   fileprivate static func isIPv6(_ text: String) -> Bool {
     let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)

@@ -7,7 +7,7 @@ package struct DeviceID: Hashable, Sendable, CustomStringConvertible {
   package let description: String
 
   /// The words that have another meaning in the place of a device's name.
-  static let reserved = ["bridge", "all", "area"]
+  static let reserved = ["bridge", "all", "area", "fleet"]
 
   /// Why a text cannot be an id.
   package enum Problem: Error, Equatable {

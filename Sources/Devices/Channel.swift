@@ -9,10 +9,10 @@ final class Channel: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
   let index: Int
-  let property: Property
+  private(set) var property: Property
   /// Nil without a link, and if the link does not offer the property.
   private(set) var characteristic: Characteristic?
-  /// The last value received or read in this run; always nil for an event.
+  /// The last value received or read in this run, as the device has it; always nil for an event.
   private(set) var value: Value?
   /// Nil if the property cannot be written.
   private(set) var writer: PropertyWriter?
@@ -43,6 +43,18 @@ final class Channel: @unchecked Sendable {
     frames = property.frame.map { FrameAssembler(delimiter: $0) }
     if property.isWritable { writer = PropertyWriter(for: self, of: device, desired: desired) }
   }
+
+  /// - Returns: whether its values are others now.
+  func adjust(to property: Property) -> Bool {
+    let isOffset = property.offset != self.property.offset
+    self.property = property
+    return isOffset
+  }
+
+  /// Its last value is another one now.
+  func reportAgain() { if let value { device.readBack(adjusted(value), of: index) } }
+
+  private func adjusted(_ value: Value) -> Value { property.offset.map(value.adding) ?? value }
 
   // MARK: The link
 
@@ -207,7 +219,7 @@ final class Channel: @unchecked Sendable {
   /// A reading, whether notified, read or advertised.
   func receive(_ value: Value) {
     keep(value)
-    device.received(value, of: index)
+    device.received(adjusted(value), of: index)
   }
 
   private func keep(_ value: Value) { if property.kind == .state { self.value = value } }
@@ -259,7 +271,7 @@ final class Channel: @unchecked Sendable {
     switch await readEncoded(on: central) {
     case .success(let held):
       if !isReadNotified { receive(held.value) }
-      return .read(actual: held.value)
+      return .read(actual: adjusted(held.value))
     case .failure(let failure):
       if failure == .timeout { device.handle(.unresponsive) }
       return .failed(reason: "\(failure)")

@@ -121,6 +121,8 @@ final class Device: @unchecked Sendable {
   func report(_ change: DeviceChange) {
     description.session = state
     description.lastError = session.machine.lastError?.text(description.profile)
+    description.wantsPairing =
+      settings.pairing != .never && session.machine.lastError?.wantsPairing == true
     for (observer, _) in observers { observer.changed(change, description) }
   }
 
@@ -155,6 +157,7 @@ final class Device: @unchecked Sendable {
     settings = new
     description.configuredName = new.name
     description.area = new.area
+    description.isOfFleet = new.isOfFleet
     description.isEnabled = new.isEnabled
     description.isOnDemand = new.visitInterval != nil
     for channel in channels { channel.writer?.configure(new.desired[channel.property.name]) }
@@ -173,8 +176,19 @@ final class Device: @unchecked Sendable {
       }
     }
     description.values = values.described
+    let readjusted = adjust(to: new)
     report(.description)
+    for channel in readjusted { channel.reportAgain() }
     context.log.info("settings changed", fields)
+  }
+
+  /// - Returns: the channels whose values are others now.
+  private func adjust(to settings: DeviceSettings) -> [Channel] {
+    description.adjust = settings.adjustJSON
+    let profile = settings.adjustedProfile
+    guard profile != description.profile else { return [] }
+    description.profile = profile
+    return channels.filter { $0.adjust(to: profile.properties[$0.index]) }
   }
 
   func rename(to id: DeviceID, _ reason: RenameReason) {

@@ -1,17 +1,22 @@
 import Configuration
 import GATT
+import JSON
 import Log
 
 /// What is known of a device beyond its readings.
 package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var id: DeviceID
   package let address: BluetoothAddress
-  /// With the properties in use only.
-  package let profile: Profile
+  /// With the properties in use only, as they are adjusted.
+  package internal(set) var profile: Profile
+  /// What is set of that, as JSON.
+  package internal(set) var adjust: JSONValue = [:]
   /// The advertised Bluetooth name, unchecked; nil while none was received.
   package internal(set) var bluetoothName: String?
   package internal(set) var configuredName: String?
   package internal(set) var area: String?
+  /// Whether its entry is the fleet's, and not of config.json.
+  package internal(set) var isOfFleet = false
   package internal(set) var isEnabled = true
   /// Signal strength in dBm of the last advertisement that its adapter received.
   package internal(set) var rssi: Int?
@@ -20,6 +25,8 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var session = SessionState.absent
   /// Why it is not connected, as far as is known; nil once it is.
   package internal(set) var lastError: String?
+  /// Whether a request to pair may mend that.
+  package internal(set) var wantsPairing = false
   /// Whether it has a link and sends readings; if it is connected on demand or in turns: whether none is overdue.
   package internal(set) var isOnline = false
   /// Whether it has no permanent link.
@@ -62,6 +69,14 @@ package struct DeviceDescription: Sendable, Equatable {
 
   /// Whether it may have the property, as far as is known.
   package func mayOffer(_ property: String) -> Bool { offered?.contains(property) ?? true }
+
+  /// Whether nothing differs but what is desired, and the signal strength.
+  package func isSame(butForDesiredAsIn other: DeviceDescription) -> Bool {
+    var changed = self
+    (changed.desired, changed.configured) = (other.desired, other.configured)
+    (changed.revision, changed.rssi) = (other.revision, other.rssi)
+    return changed == other
+  }
 
   var hasInformation: Bool { model != nil || firmware != nil || serial != nil }
 

@@ -13,7 +13,7 @@ extension DeviceManager {
     if case .here(let settings) = assignment(of: address, advertisement) { settings } else { nil }
   }
 
-  private func assignment(of address: BluetoothAddress, _ advertisement: Advertisement) -> Assignment {
+  func assignment(of address: BluetoothAddress, _ advertisement: Advertisement) -> Assignment {
     configuration.assignment(address, advertisement, record: store.records[address], in: gateway)
   }
 
@@ -111,10 +111,11 @@ extension DeviceManager {
     let advertisement = Advertisement(peripheral)
     // Another adapter may have received it better.
     if registry.byAddress[peripheral.address] == nil, let ignored = registry.ignored[peripheral.id],
-      ignored.holds(for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoom && hasRoomForHeard)
+      ignored.holds(for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoomForNew && hasRoomForHeard)
     {
       return nil
     }
+    if registry.byAddress[peripheral.address] == nil { join(peripheral.address, advertisement) }
     let minRSSI = requiredSignal(of: peripheral, advertisement)
     let isNear = minRSSI.map { (peripheral.rssi ?? Int.min) >= $0 } ?? true
     guard
@@ -123,7 +124,7 @@ extension DeviceManager {
     else {
       registry.ignored[peripheral.id] = IgnoredPeripheral(
         advertisement: advertisement, minRSSI: isNear ? nil : minRSSI,
-        isOverLimit: isNear && !(hasRoom && hasRoomForHeard))
+        isOverLimit: isNear && !(hasRoomForNew && hasRoomForHeard))
       return nil
     }
     registry.ignored[peripheral.id] = nil
@@ -178,6 +179,10 @@ extension DeviceManager {
       }
       return nil
     }
+    if !isKnownByAddress(address) {
+      guard neverConnected < Self.mostNeverConnected else { return nil }
+      neverConnected += 1
+    }
     guard let id = availableID(settings.id, for: address) else { return nil }
     checkRecord(against: settings)
     let device = Device(
@@ -216,8 +221,9 @@ extension DeviceManager {
   ) -> DeviceDescription {
     let record = store.records[settings.address]
     return DeviceDescription(
-      id: id, address: settings.address, profile: settings.profile, bluetoothName: name,
-      configuredName: settings.name, area: settings.area, isEnabled: settings.isEnabled,
+      id: id, address: settings.address, profile: settings.adjustedProfile, adjust: settings.adjustJSON,
+      bluetoothName: name, configuredName: settings.name, area: settings.area, isOfFleet: settings.isOfFleet,
+      isEnabled: settings.isEnabled,
       isOnDemand: settings.visitInterval != nil, offered: record?.offered,
       isDeleted: record?.isDeleted ?? false, revision: record?.revision ?? 0, model: record?.model,
       firmware: record?.firmware, serial: record?.serial)
@@ -229,7 +235,20 @@ extension DeviceManager {
   /// peripherals that get a new address every few minutes.
   private static let mostDaysUnseen = 30
 
-  private var hasRoom: Bool { deviceCount < capacity }
+  /// Maximum number of devices that are known by an advertised name alone, and were not connected yet.
+  private static let mostNeverConnected = 128
+
+  var hasRoom: Bool { deviceCount < capacity }
+  private var hasRoomForNew: Bool { hasRoom && neverConnected < Self.mostNeverConnected }
+
+  /// Counts the devices that were never connected; with room for many more, those that were ignored get their turn.
+  func updateNeverConnected() {
+    let wereMany = neverConnected >= Self.mostNeverConnected / 2
+    neverConnected = registry.all.count {
+      $0.description.lastConnected == nil && !isKnownByAddress($0.address)
+    }
+    if wereMany, neverConnected < Self.mostNeverConnected / 2 { replayPeripherals() }
+  }
 
   /// Whoever invents addresses fills half of the places alone: an advertisement is all that it takes.
   private var hasRoomForHeard: Bool { registry.heard < capacity / 2 }
@@ -316,7 +335,8 @@ extension DeviceManager {
   }
 
   private func remove(_ device: Device, because reason: DetachReason) {
-    log.info("removed", device.fields)
+    // Anybody can advertise thousands.
+    log.write(reason == .neverConnected ? .debug : .info, "removed", device.fields)
     device.abandonWrites(
       reason: reason == .neverConnected
         ? "the device is out of range, and was never connected" : "the device was removed")

@@ -42,7 +42,7 @@ extension DeviceManager {
   }
 
   /// - Returns: why there is no link; nil: there is one, which lasts until ``Device/taskEnded()`` is called.
-  private func link(to device: Device, _ limit: Deadline) async -> String? {
+  func link(to device: Device, _ limit: Deadline) async -> String? {
     let isLinked = await limit.outcome(on: self) { reply in
       device.session.withLink { obstacle in
         if let obstacle { return _ = reply(.failed(reason: obstacle)) }
@@ -93,7 +93,7 @@ extension DeviceManager {
 }
 
 /// The time limit of a sequence.
-private struct Deadline: Sendable {
+struct Deadline: Sendable {
   private let seconds: Int
   private let moment: Moment
   private let loop: EventLoop

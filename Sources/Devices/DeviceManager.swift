@@ -26,7 +26,12 @@ package actor DeviceManager {
   let gateway: GatewayID
   var configuration: Configuration
   var registry = Registry()
+  /// How many devices are known by an advertised name alone, and were not connected yet.
+  var neverConnected = 0
   var frontEnds: [any FrontEnd] = []
+  /// Nil: nobody may join.
+  package internal(set) var permitJoin: PermitJoin?
+  var joinTimer: LoopTimer?
   /// Inspections that are running.
   var inspections = 0
   /// The scans that were requested, and are not over.
@@ -159,6 +164,11 @@ package actor DeviceManager {
 
   package func device(_ id: DeviceID) -> DeviceDescription? { registry.byID[id]?.description }
 
+  /// The values of the device's properties in this run, in the order of its profile.
+  package func lastValues(of address: BluetoothAddress) -> [Value?] {
+    registry.byAddress[address]?.channels.map(\.value) ?? []
+  }
+
   /// Whether the device is known by more than an advertised name: an entry has its address, or it was
   /// connected before, or a request was about it.
   package func isKnownByAddress(_ address: BluetoothAddress) -> Bool {
@@ -242,8 +252,9 @@ package actor DeviceManager {
   /// Scans as long as a device may still be found.
   private func updateScan() {
     isScanUpdateDue = false
+    updateNeverConnected()
     let isNeeded =
-      !scans.isEmpty || configuration.devices.contains { mayFindDevices(by: $0.match) }
+      !scans.isEmpty || permitJoin != nil || configuration.devices.contains { mayFindDevices(by: $0.match) }
       || registry.all.contains { $0.settings.isEnabled && $0.needsScan }
     let forEach =
       configuration.devices.contains { configuration.profile(of: $0.options).isHeard }

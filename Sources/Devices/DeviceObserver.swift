@@ -22,6 +22,9 @@ package protocol DeviceObserver: AnyObject, Sendable {
   /// A value that the device's program names itself.
   func reported(_ reading: ValueReading)
   func changed(_ change: DeviceChange, _ device: DeviceDescription)
+  /// What becomes of a command, from any front end.
+  /// - Parameter outcome: nil: it begins.
+  func wrote(_ value: Value, to property: Int, _ outcome: Outcome?)
   /// A command of an earlier run has its outcome.
   /// - Parameter sender: see ``Command/sender``.
   func completed(_ result: CommandResult, for sender: JSONValue)
@@ -32,6 +35,8 @@ package protocol DeviceObserver: AnyObject, Sendable {
 extension DeviceObserver {
   /// For a front end that shows none of them.
   package func reported(_ reading: ValueReading) {}
+  /// For a front end that does not show commands.
+  package func wrote(_ value: Value, to property: Int, _ outcome: Outcome?) {}
   /// For a front end that sends no commands.
   package func completed(_ result: CommandResult, for sender: JSONValue) {}
 }

@@ -7,6 +7,8 @@ package enum ValueSource: String, Sendable {
   /// It is not set anywhere.
   case `default`
   case configuration = "config.json"
+  /// The message for the whole fleet.
+  case fleet
   /// A command on the device's own topics.
   case command
   /// A request to the gateway.
@@ -40,8 +42,14 @@ package struct DeviceSettings: Sendable, Equatable {
   package let hasSharedID: Bool
   /// With the properties in use only.
   package let profile: Profile
+  /// The same, with what is to become of their values.
+  package var adjustedProfile: Profile { profile.adjusted(by: self.adjust) }
   /// The configured values, by property.
   package let desired: [String: Value]
+  /// Its entry is the fleet's, and not of config.json.
+  package let isOfFleet: Bool
+  /// Its area is that of the gateway.
+  private let inheritsArea: Bool
 
   /// The value that holds for an option.
   package subscript<Value, Effective>(
@@ -58,7 +66,9 @@ package struct DeviceSettings: Sendable, Equatable {
 
   /// Where the value of an option comes from.
   package func source(of option: any DeviceOptionDeclaration) -> ValueSource {
-    requested[option] != nil ? .request : configured[option] != nil ? .configuration : .default
+    if requested[option] != nil { return .request }
+    if configured[option] == nil { return .default }
+    return isOfFleet && !(inheritsArea && option.name == "area") ? .fleet : .configuration
   }
 
   package func source<Option: DeviceOptionDeclaration>(
@@ -66,6 +76,9 @@ package struct DeviceSettings: Sendable, Equatable {
   ) -> ValueSource {
     source(of: DeviceOptionTable.table[keyPath: path])
   }
+
+  /// What is set of the values of properties.
+  var adjustJSON: JSONValue { self[DeviceOptionTable.table.adjust] ?? [:] }
 
   /// Between two visits; nil if it is not connected on demand.
   var visitInterval: Duration? { self.connect == .onDemand ? .seconds(self.every) : nil }
@@ -109,10 +122,12 @@ extension DeviceSettings {
     in configuration: Configuration
   ) {
     var configured = entry?.options ?? DeviceOptions()
+    isOfFleet = entry?.isOfFleet == true
+    inheritsArea = configured.area == nil
     configured.area = configured.area ?? configuration.gateway.area
     let requested = record?.changes ?? DeviceOptions()
     self.address = address
-    (self.configured, self.requested) = (configured, requested)
+    (self.configured, self.requested) = (configured, requested.completed(by: configured))
     hasSharedID = requested.id == nil && configured.id != nil && entry?.match.isIdentifier == false
     let used = configuration.options(configured, changedBy: requested)
     profile = configuration.profile(of: used)
@@ -124,7 +139,7 @@ extension DeviceSettings {
     if let waiting = waiting(property, record) { return SourcedValue(waiting.value, .command) }
     if let value = override(property, record) { return SourcedValue(value.value, value.source) }
     let configured = desired[property]
-    return SourcedValue(configured, configured == nil ? .default : .configuration)
+    return SourcedValue(configured, configured == nil ? .default : isOfFleet ? .fleet : .configuration)
   }
 
   /// What a command or a request set, in this run or an earlier one; nil where it does not fit the property (any more).

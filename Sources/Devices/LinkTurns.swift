@@ -31,6 +31,10 @@ struct LinkTurns: Sendable {
     /// Nil while it is being made.
     var liveSince: Moment?
     var isGivenUp = false
+
+    func isBeingMade(on adapters: [Int]) -> Bool {
+      liveSince == nil && !isGivenUp && adapters.contains(adapter)
+    }
   }
 
   private struct Waiting {
@@ -148,6 +152,9 @@ struct LinkTurns: Sendable {
         actions.append(.connect(device))
       } else if let adapter = waiter.adapters.first(where: { ending[$0] > 0 }) {
         ending[adapter] -= 1
+      } else if waiter.place.isNew, links.values.contains(where: { $0.isBeingMade(on: waiter.adapters) }) {
+        // Many may wait that cannot be connected to: one attempt at a time is enough.
+        continue
       } else if let (other, since) = longest(on: waiter.adapters, isBusy) {
         let end = since + (waiter.comesFirst ? min(stay, Self.shortestStay) : stay)
         if end <= now {

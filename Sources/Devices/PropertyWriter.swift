@@ -60,6 +60,7 @@ final class PropertyWriter: @unchecked Sendable {
     if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.isConnectable {
       command.timeToLive = TimeToLive(seconds: Visits.waitLimit, from: .now)
     }
+    report(command.value.value, nil)
     feed { [command] in $0.command(command) }
   }
 
@@ -147,12 +148,17 @@ final class PropertyWriter: @unchecked Sendable {
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
       if property.kind == .state { updateDesired(command, outcome, isDesired) }
       command.reply(outcome)
+      report(command.value.value, outcome)
       if outcome == .pending { device.handle(.commandWaits(until: command.timeToLive?.deadline)) }
     case .applyFailed(let value, let failure):
       context.log.warning("\(property.name) \(value.value) could not be applied: \(failure)", device.fields)
     case .unresponsive:
       device.handle(.unresponsive)
     }
+  }
+
+  private func report(_ value: Value, _ outcome: Outcome?) {
+    for (observer, _) in device.observers { observer.wrote(value, to: channel.index, outcome) }
   }
 
   private func updateDesired(_ command: EncodedCommand, _ outcome: Outcome, _ isDesired: Bool) {

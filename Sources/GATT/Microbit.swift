@@ -30,6 +30,17 @@ extension BluetoothUUID {
 }
 
 extension Profile {
+  /// How the names of micro:bits begin.
+  public static let microbitNamePrefix = "BBC micro:bit"
+
+  /// The letters in brackets of `BBC micro:bit [zugev]`.
+  public static func microbitLetters(_ name: String) -> String? {
+    let start = microbitNamePrefix + " ["
+    guard name.hasPrefix(start), name.hasSuffix("]") else { return nil }
+    let letters = name.dropFirst(start.count).dropLast()
+    return letters.isEmpty ? nil : String(letters)
+  }
+
   /// The BBC micro:bit, V1 and V2.
   ///
   /// Its services depend on the program that runs on it. The temperature service is required only if the configuration

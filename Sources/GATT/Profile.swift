@@ -50,7 +50,7 @@ public struct Profile: Sendable, Hashable {
   public let offlineAfter: Duration
   /// The order is fixed: other modules refer to a property by its index. Properties are subscribed to in this order, so
   /// that those that cost least come first.
-  public let properties: [Property]
+  public private(set) var properties: [Property]
   /// Whether the peripheral decides which of the properties there are: see ``limited(to:isAutomatic:)``.
   public let isAutomatic: Bool
 
@@ -121,6 +121,13 @@ public struct Profile: Sendable, Hashable {
       }
       return alive
     }
+  }
+
+  /// With these properties, each in the place of the one with its name.
+  public func with(_ properties: [Property]) -> Profile {
+    var profile = self
+    profile.properties = properties
+    return profile
   }
 
   /// The values that are written on every link unless the configuration sets others, by property.

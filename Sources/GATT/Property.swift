@@ -98,7 +98,9 @@ public struct Property: Sendable, Hashable {
   /// Converts between the characteristic's bytes and the value.
   public let codec: Codec
   /// The unit of the values: `°C`, `ms`.
-  public let unit: String?
+  public private(set) var unit: String?
+  /// What is added to the numbers that are read or notified; see ``adjusted(offset:unit:report:)``.
+  public private(set) var offset: Double?
   /// The numbers that a command may set; nil: all that the codec can encode.
   public let range: ClosedRange<Double>?
   /// The maximum length in bytes of a text or bytes in a command; nil: that of a characteristic.
@@ -111,13 +113,13 @@ public struct Property: Sendable, Hashable {
   /// The interval at which the value is read, instead of being notified; nil: it is notified, or not read repeatedly.
   public let poll: Duration?
   /// Nil: every value is published.
-  public let report: Report?
+  public private(set) var report: Report?
   /// The value that is written on every link unless another one is desired.
   public let initial: Value?
   /// Whether it is used if the peripheral has it, unless the configuration selects others.
   public let isAutomatic: Bool
   /// How Home Assistant shows the property.
-  public let homeAssistant: [HomeAssistantEntity]
+  public private(set) var homeAssistant: [HomeAssistantEntity]
 
   /// Not validated: that is done when a ``Profile`` is made of it.
   ///
@@ -180,6 +182,19 @@ public struct Property: Sendable, Hashable {
   public var isNotifying: Bool { access.contains(.notify) }
   /// Whether commands may set it.
   public var isWritable: Bool { access.contains(.write) }
+
+  /// With an offset, and with what is not nil. With another unit, the device class of an entity does not fit any more.
+  public func adjusted(offset: Double?, unit: String?, report: Report?) -> Property {
+    var property = self
+    property.offset = offset
+    property.report = report ?? self.report
+    guard let unit, unit != self.unit else { return property }
+    property.unit = unit
+    property.homeAssistant = homeAssistant.map {
+      HomeAssistantEntity($0.kind, key: $0.key, name: $0.name, category: $0.category)
+    }
+    return property
+  }
 
   /// Encodes a value that the property is to be set to. Unlike ``Codec/encode(_:)``, adds the delimiter of a ``frame`` if
   /// the value does not end with it, and checks ``range`` and ``maxLength``.

@@ -25,6 +25,19 @@ extension Value {
     }
   }
 
+  /// A number with `offset` added, without the noise of binary fractions. A whole number stays one if the offset is
+  /// one, so that all values of a property are alike.
+  public func adding(_ offset: Double) -> Value {
+    if case .integer(let number) = self, let whole = Int(exactly: offset) {
+      let (sum, isTooLarge) = number.addingReportingOverflow(whole)
+      if !isTooLarge { return .integer(sum) }
+    }
+    guard let number = doubleValue, number.isFinite else { return self }
+    let sum = number + offset
+    // Beyond, a number has no such digits.
+    return .number(abs(sum) < 1e9 ? (sum * 1e6).rounded() / 1e6 : sum)
+  }
+
   /// For error messages: `a number`, `text` …
   var kind: String {
     switch self {

@@ -66,8 +66,11 @@ struct CheckReport: CustomStringConvertible {
     return Configuration.keys.flatMap { key -> [Row] in
       let (value, given) = (key.write(named), document[key.name])
       guard case .object(let members) = key.shape else {
-        if case .text = key.shape, let value { return [Row(key.name, text(value), .configuration)] }
-        return []
+        switch key.shape {
+        case .text, .bool:
+          return value.map { [Row(key.name, text($0), given == nil ? .default : .configuration)] } ?? []
+        case _: return []
+        }
       }
       return members.flatMap { rows($0, "\(key.name).\($0.name)", value?[$0.name], given?[$0.name]) }
     }

@@ -3,9 +3,11 @@ import Configuration
 import Control
 import Devices
 import EventLoop
+import Glibc
 import HomeAssistant
 import Log
 import Store
+import Web
 
 /// The gateway: builds its parts, starts and ends them in order, reloads the configuration.
 actor Gateway {
@@ -14,7 +16,9 @@ actor Gateway {
 
   nonisolated let id: GatewayID
   private let log = Logger(component: "gateway")
-  private let path: String
+  private var file: ConfigurationFile
+  private var fleet: Fleet
+  /// The one in force.
   private var configuration: Configuration
   private let state: StateDatabase
   private let run: StateSection
@@ -22,6 +26,7 @@ actor Gateway {
   private let bridge: Bridge
   private let homeAssistant: HomeAssistantDiscovery
   private let control: ControlServer
+  private let web: WebServer
   private let serviceManager: ServiceManager
   private let stopping = Waiter<Void>()
 
@@ -34,8 +39,9 @@ actor Gateway {
     self.state = state
     run = state.section("run")
     self.serviceManager = serviceManager
-    configuration = file.configuration
-    path = file.path
+    self.file = file
+    fleet = Fleet(state.section(Fleet.section), isAllowed: file.configuration.fleet)
+    configuration = fleet.configuration(with: file)
     engine = DeviceManager(configuration, gateway: id, state: state.section("devices"), loop: loop)
     let reloader = Reloader()
     bridge = Bridge(
@@ -47,8 +53,18 @@ actor Gateway {
     bridge.add(homeAssistant)
     bridge.configurationFile = (file.path.absolutePath, file.digest)
     control = ControlServer(bridge.requests, engine, loop: loop)
-    bridge.report.onPublished = { [serviceManager] in serviceManager.status($0) }
+    web = WebServer(
+      bridge.requests, engine, host: bridge, gateway: id,
+      dataFolders: getenv("XDG_DATA_DIRS").map { String(cString: $0) }, loop: loop)
+    bridge.report.onPublished = { [serviceManager, web] in
+      serviceManager.status($0)
+      web.gatewayChanged()
+    }
+    web.onChange = { [unowned bridge] in (bridge.page, bridge.pageFinding) = ($0, $1) }
     reloader.gateway = self
+    bridge.onFleetConfiguration = { [weak self] payload in
+      self?.assumeIsolated { $0.received(fleet: payload) }
+    }
   }
 
   private final class Reloader: @unchecked Sendable {
@@ -66,10 +82,12 @@ actor Gateway {
         ["started": String(decoding: started, as: UTF8.self)])
     }
     run.put(Self.started, Array(Timestamp.now.description.utf8))
+    bridge.report.fleet = fleet.status
     await bridge.start()
     homeAssistant.start()
     await engine.add(bridge)
     await engine.start()
+    web.configure(configuration)
     let listening = Task(executorPreference: loop) { await self.listen() }
     // Cancelled, but not awaited: a bus may not answer.
     let running = Task(executorPreference: loop) { [engine] in await engine.run() }
@@ -113,6 +131,7 @@ actor Gateway {
   private func shutDown() async {
     log.info("stopping")
     control.stop()
+    web.stop()
     let deadline = Moment.now + .seconds(3)
     await engine.unsubscribe(within: .milliseconds(500))
     await engine.endSessions()
@@ -127,7 +146,7 @@ actor Gateway {
   ///
   /// - Parameter reply: gets the changed keys that take effect at the next start.
   func reload(_ reply: @escaping @Sendable (Result<[String], ConfigurationFailure>) -> Void = { _ in }) {
-    let path = path
+    let path = file.path
     loop.task(of: self) { gateway in
       // Off the loop: a file may be on a slow disk or a network.
       let result = await EventLoop.blocking {
@@ -147,12 +166,10 @@ actor Gateway {
 
   private func apply(_ file: ConfigurationFile) -> [String] {
     for warning in file.warnings { log.warning("\(warning.description(in: file.path))") }
-    let plan = file.configuration.changes(from: configuration)
-    configuration = plan.configuration
-    bridge.configure(plan.configuration)
+    self.file = file
+    if !file.configuration.fleet { fleet.forget() }
     bridge.configurationFile = (file.path.absolutePath, file.digest)
-    engine.assumeIsolated { $0.configure(plan.configuration) }
-    homeAssistant.configure(plan.configuration)
+    let plan = applyConfiguration()
     if plan.waiting.isEmpty {
       log.notice("configuration reloaded", ["configuration": file.path])
     } else {
@@ -160,5 +177,44 @@ actor Gateway {
         "configuration reloaded; some changes need a restart", ["keys": plan.waiting.joined(separator: ", ")])
     }
     return plan.waiting
+  }
+
+  private func applyConfiguration() -> ReloadPlan {
+    let plan = fleet.configuration(with: file).changes(from: configuration)
+    configuration = plan.configuration
+    bridge.report.fleet = fleet.status
+    bridge.configure(plan.configuration)
+    engine.assumeIsolated { $0.configure(plan.configuration) }
+    homeAssistant.configure(plan.configuration)
+    web.configure(plan.configuration)
+    return plan
+  }
+
+  /// A message for the whole fleet. They are read one at a time, off the loop, and at most one a second.
+  private func received(fleet payload: [UInt8]) {
+    guard fleet.received(payload) else { return }
+    loop.task(of: self) { gateway in
+      while let payload = gateway.fleet.next() {
+        let read = await EventLoop.blocking {
+          Result { () throws(ConfigurationErrors) in try FleetConfiguration.read(payload) }
+        }
+        gateway.decide(payload, read)
+        try? await gateway.loop.sleep(for: .seconds(1))
+      }
+    }
+  }
+
+  private func decide(_ payload: [UInt8], _ read: Result<FleetConfiguration, ConfigurationErrors>) {
+    guard file.configuration.fleet else { return }
+    if fleet.decide(payload, read, file) { _ = applyConfiguration() }
+    bridge.report.fleet = fleet.status
+    let version = fleet.status?.version.map(String.init) ?? "unknown"
+    if let reason = fleet.status?.reason {
+      log.warning("the fleet's configuration was rejected", ["version": version, "reason": reason])
+    } else if fleet.status != nil {
+      log.notice("the fleet's configuration is in force", ["version": version])
+    } else {
+      log.notice("the fleet's configuration was removed")
+    }
   }
 }

@@ -140,9 +140,12 @@ public enum GatewayCommand: Sendable, Equatable {
     if let unknown = StateFolder.unknownID(of: file.configuration) { printError(unknown.line) }
     let state = state(of: id)
     let report = CheckReport(
-      file.configuration, document: file.document, records: DeviceRecord.records(state["devices"] ?? [:]),
+      withFleet(file, state[Fleet.section]?[Fleet.key]), document: file.document,
+      records: DeviceRecord.records(state["devices"] ?? [:]),
       gateway: id)
     print("\n\(report)")
+    let http = file.configuration.http
+    if http.isEnabled { print("\nthe page of a running gateway: \(http.url)") }
     let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
       .connect(on: loop)
     if case .running(_, let client) = presence, let health = try? await client.request("health"),
@@ -151,6 +154,24 @@ public enum GatewayCommand: Sendable, Equatable {
       printError(finding.line)
     }
     return .done
+  }
+
+  /// With the fleet's configuration, if it is in force. Prints which that is.
+  private static func withFleet(_ file: ConfigurationFile, _ stored: [UInt8]?) -> Configuration {
+    guard file.configuration.fleet else { return file.configuration }
+    do throws(ConfigurationErrors) {
+      guard let stored else {
+        print("fleet: no configuration was received")
+        return file.configuration
+      }
+      let fleet = try FleetConfiguration.read(stored)
+      let merged = try fleet.merged(into: file)
+      print("fleet: version \(fleet.version): \(fleet.entryCount) entries, \(fleet.profileCount) profiles")
+      return merged
+    } catch {
+      printError("fleet: \(error.summary)")
+      return file.configuration
+    }
   }
 
   /// The sections of the state database. Prints which file that is.

@@ -3,6 +3,7 @@ import Configuration
 import Devices
 import GATT
 import JSON
+import MQTT
 
 extension Discovery {
   /// The document of a device that this gateway owns.
@@ -56,12 +57,35 @@ extension Discovery {
   ) -> [DiscoveryComponent] {
     let placeholder = Removal.placeholder(object(of: .device(device.address)), prefix: prefix)
     return zip(device.profile.properties, topics.properties).filter { isIncluded($0.0) }.flatMap {
-      property, topics in
-      property.homeAssistantParts.flatMap { components(for: property, $0, topics: topics) }.map { component in
-        // The device has offered it before, and may again.
-        device.missing.contains(property.name) ? component.unavailable(placeholder) : component
-      }
+      property, own in
+      (property.homeAssistantParts.flatMap { components(for: property, $0, topics: own) }
+        + offset(of: property, device, info: topics.info)).map { component in
+          // The device has offered it before, and may again.
+          device.missing.contains(property.name) ? component.unavailable(placeholder) : component
+        }
     }
+  }
+
+  /// Sets what is added to a temperature: that of a micro:bit's chip is some degrees above that of the room.
+  private func offset(
+    of property: Property, _ device: DeviceDescription, info: TopicName
+  ) -> [DiscoveryComponent] {
+    guard property.takesOffset,
+      let part = property.homeAssistantParts.first(where: { $0.entity.deviceClass == "temperature" })
+    else { return [] }
+    let number = DiscoveryComponent.number(
+      "offset-\(property.name)", name: "\(part.name) offset", topic: info,
+      command: self.topics.bridgeRequest("device/options"), range: -50...50, step: 0.1, mode: "box",
+      // Home Assistant would convert it as if it were a temperature.
+      deviceClass: nil, unit: part.entity.unit ?? property.unit, category: "config")
+    let request = #"{"id":"\#(device.id)","options":{"adjust":{"\#(property.name)":{"offset":{{ value }}}}}}"#
+    return [
+      DiscoveryComponent(
+        key: number.key, platform: number.platform,
+        members: number.members.setting("val_tpl", to: .string(InfoTemplate.offset(of: property.name).text))
+          .setting("cmd_tpl", to: .string(request))
+          .setting("avty", to: .availability([self.topics.bridgeState])))
+    ]
   }
 
   /// No property's entity has it, as names of properties have no hyphen.
@@ -95,24 +119,28 @@ extension Discovery {
       ]
       return String(decoding: request.bytes, as: UTF8.self)
     }
-    let own: [DiscoveryComponent] = [
-      // Not the availability of the device, which is its value.
-      .connectivity(
-        "connectivity", name: "Connectivity", topic: topics.availability,
-        availability: [self.topics.bridgeState]),
-      .sensor(
-        "rssi", name: "Signal strength", topic: topics.info, template: InfoTemplate("rssi"),
-        deviceClass: "signal_strength", stateClass: "measurement", unit: "dBm", category: "diagnostic"),
-      .sensor(
-        "firmware", name: "Firmware", topic: topics.info, template: InfoTemplate("firmware"),
-        category: "diagnostic"),
-      .sensor(
-        "model", name: "Model", topic: topics.info, template: InfoTemplate("model"), category: "diagnostic"),
-      .switch(
-        "enabled", name: "Enabled", topic: topics.info, template: InfoTemplate("enabled"),
-        command: options, on: enable(true), off: enable(false), states: ("True", "False"),
-        category: "config", availability: [self.topics.bridgeState]),
-    ]
+    let identify = DiscoveryComponent.button(
+      "identify", name: "Identify", command: self.topics.bridgeRequest("device/identify"),
+      request: ["id": .string(device.id.description)], deviceClass: "identify")
+    let own: [DiscoveryComponent] =
+      (device.mayIdentify ? [identify] : []) + [
+        // Not the availability of the device, which is its value.
+        .connectivity(
+          "connectivity", name: "Connectivity", topic: topics.availability,
+          availability: [self.topics.bridgeState]),
+        .sensor(
+          "rssi", name: "Signal strength", topic: topics.info, template: InfoTemplate("rssi"),
+          deviceClass: "signal_strength", stateClass: "measurement", unit: "dBm", category: "diagnostic"),
+        .sensor(
+          "firmware", name: "Firmware", topic: topics.info, template: InfoTemplate("firmware"),
+          category: "diagnostic"),
+        .sensor(
+          "model", name: "Model", topic: topics.info, template: InfoTemplate("model"), category: "diagnostic"),
+        .switch(
+          "enabled", name: "Enabled", topic: topics.info, template: InfoTemplate("enabled"),
+          command: options, on: enable(true), off: enable(false), states: ("True", "False"),
+          category: "config", availability: [self.topics.bridgeState]),
+      ]
     // There is no link to be made again.
     if device.profile.isHeard { return properties + own }
     return properties + own + [

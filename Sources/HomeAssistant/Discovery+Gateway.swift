@@ -86,8 +86,12 @@ extension Discovery {
 
   private func buttonsOfGateway(_ adapters: [String]) -> [DiscoveryComponent] {
     [
+      .switch(
+        "permit_join", name: "Permit join", topic: topics.bridgeInfo, template: InfoTemplate("permit_join"),
+        command: topics.bridgeRequest("permit_join"), on: #"{"time":254}"#, off: #"{"time":0}"#,
+        states: ("True", "False"), category: nil),
       .button(
-        "scan", name: "Scan", command: topics.bridgeRequest("scan"), request: [:])
+        "scan", name: "Scan", command: topics.bridgeRequest("scan"), request: [:]),
     ]
       + adapters.enumerated().map { index, adapter in
         .button(

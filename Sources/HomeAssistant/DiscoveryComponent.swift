@@ -239,10 +239,15 @@ struct InfoTemplate: Sendable {
     self.init(keys: ["counters", name])
   }
 
-  private init(keys: [String]) {
+  /// What is added to the values of the property of this name.
+  static func offset(of property: String) -> InfoTemplate {
+    InfoTemplate(keys: ["adjust", property, "offset"], else: "0")
+  }
+
+  private init(keys: [String], else none: String = "none") {
     var value = "value_json|default({})"
     for key in keys.dropLast() { value = "(\(value)).\(key)|default({})" }
-    text = "{{ (\(value)).\(keys.last ?? "")|default(none) }}"
+    text = "{{ (\(value)).\(keys.last ?? "")|default(\(none)) }}"
   }
 
   /// The state of an adapter, by its place in the list.

@@ -102,6 +102,27 @@ extension JSONValue {
 
   /// As ``setting(_:to:)``, in place.
   package mutating func set(_ name: String, to value: JSONValue?) { self = setting(name, to: value) }
+
+  /// With what a JSON merge patch (RFC 7396) changes; an object of which nothing is left is removed too.
+  package func patched(by patch: JSONValue) -> JSONValue {
+    guard case .object(let changes) = patch else { return patch }
+    var result: JSONValue = if case .object = self { self } else { [:] }
+    for member in changes.members {
+      let value = member.value == .null ? [:] : (result[member.name] ?? .null).patched(by: member.value)
+      result.set(member.name, to: value == [:] ? nil : value)
+    }
+    return result
+  }
+
+  /// Without members that are `null`.
+  package var withoutNulls: JSONValue {
+    guard case .object(let object) = self else { return self }
+    return .object(
+      JSONObject(
+        object.members.filter { $0.value != .null }.map {
+          JSONObject.Member(name: $0.name, value: $0.value.withoutNulls)
+        }))
+  }
 }
 
 extension JSONValue {

@@ -90,6 +90,8 @@ extension Arguments {
     let words: [String]
     private(set) var timeout: Duration?
     private(set) var passkey: Int?
+    /// The word of `[SECONDS]`.
+    private(set) var seconds: Int?
     private(set) var logLevel: LogLevel?
     private(set) var logFormat: LogFormat?
     private let options: [Option: [String]]
@@ -112,6 +114,12 @@ extension Arguments {
         guard index < words.count, isTyped || words[index] == place else {
           throw wrong("\(name): use \(command.usage)")
         }
+      }
+      if let index = places.firstIndex(of: "[SECONDS]"), let text = word(index) {
+        guard let number = Int(text), (0...3600).contains(number) else {
+          throw wrong("\(text): must be a whole number of seconds, 0 to 3600")
+        }
+        seconds = number
       }
       for (one, other) in [(Option.json, Option.live), (.json, .csv)] where has(one) && has(other) {
         throw wrong("--\(one.rawValue) and --\(other.rawValue) must not be combined")

@@ -94,6 +94,10 @@ struct CommandDeclaration {
         .rename(to: $0.words[1])
       },
       device("remove", "ID", "remove a device, and ignore it until it is added again") { _ in .remove },
+      device(
+        "permit-join", "[SECONDS]",
+        "add the micro:bits that come into range in the next seconds (default: 254; 0: no more)"
+      ) { .permitJoin(seconds: $0.seconds) },
       device("inspect", "ID", "show the services of a peripheral, and their values", [json, wait]) { _ in
         .inspect
       },
@@ -109,6 +113,7 @@ struct CommandDeclaration {
         "pair", "ID", "pair with a peripheral", [(.passkey, "the passkey that the micro:bit displays"), wait]
       ) { .pair(passkey: $0.passkey) },
       device("unpair", "ID", "remove its pairing", [wait]) { _ in .unpair },
+      device("identify", "ID", "show the name of a micro:bit on its LEDs", [wait]) { _ in .identify },
       CommandDeclaration("bonds", "", "list the paired peripherals") { _ in .bonds },
       CommandDeclaration("profiles", "[NAME]", "list the profiles, or print one as JSON", [config]) {
         .profiles(name: $0.word(0), configuration: $0[.config])
@@ -153,7 +158,7 @@ struct CommandDeclaration {
     microbit-gateway COMMAND --help shows the options of a command.
 
     ID is an address, a device's id, or part of its name, if unique. Commands with an ID, and watch, ask the running
-    gateway; if none is running, inspect, read, write, watch, pair and unpair use Bluetooth themselves.
+    gateway; if none is running, inspect, read, write, watch, pair, unpair and identify use Bluetooth themselves.
 
     Exit status: 0 success; 1 the peripheral refused, or doctor found faults; 64 wrong command line; 66 run cannot
     read the configuration; 69 no Bluetooth, no gateway, or the device is not in range; 78 wrong configuration.

@@ -70,6 +70,11 @@ import Testing
     #expect(content("adapter/reset", #"{"adapter":"hci1"}"#) == .resetAdapter("hci1"))
     #expect(content("adapter/state", "") == .adapterState(nil))
     #expect(content("adapter/state", #"{"adapter":"hci1"}"#) == .adapterState("hci1"))
+    #expect(content("device/identify", #"{"id":"kitchen"}"#) == .identifyDevice(kitchen))
+    #expect(content("permit_join", "") == .permitJoin(seconds: 254, nil))
+    #expect(
+      content("permit_join", #"{"time":0,"device":"c5:a1:b2:c3:d4:e5"}"#)
+        == .permitJoin(seconds: 0, BluetoothAddress("C5:A1:B2:C3:D4:E5")))
     #expect(content("log_level", #"{"level":"debug"}"#) == .setLogLevel(.debug))
   }
 
@@ -99,6 +104,22 @@ import Testing
     options.merge(values)
     expected.properties = ["temperature"]
     #expect(options == expected, "desired values are not among them")
+
+    // One by one.
+    func adjust(_ patch: DeviceOptionsPatch) -> String {
+      options.merge(patch)
+      return String(decoding: (options.json["adjust"] ?? .null).bytes, as: UTF8.self)
+    }
+    #expect(
+      try adjust(patch(#"{"adjust":{"temperature":{"unit":"K","offset":-4.5}}}"#))
+        == #"{"temperature":{"offset":-4.5,"unit":"K"}}"#)
+    let changed = try patch(#"{"adjust":{"temperature":{"unit":null},"bearing":{"offset":2}}}"#)
+    #expect(
+      String(decoding: (changed.set.json["adjust"] ?? .null).bytes, as: UTF8.self)
+        == #"{"temperature":{},"bearing":{"offset":2}}"#)
+    #expect(adjust(changed) == #"{"temperature":{"offset":-4.5},"bearing":{"offset":2}}"#)
+    #expect(try adjust(patch(#"{"adjust":{"temperature":null}}"#)) == #"{"bearing":{"offset":2}}"#)
+    #expect(try adjust(patch(#"{"adjust":null}"#)) == "null")
   }
 
   @Test func theTransactionIsKept() throws {
@@ -119,7 +140,8 @@ import Testing
       "make-coffee-for-all", "",
       #"unknown request "make-coffee-for-all": known requests: devices, health, reload, scan, device/add, "#
         + "device/remove, device/reconnect, device/rename, device/pair, device/unpair, device/options, "
-        + "device/inspect, property/get, property/set, value/remove, adapter/state, device/sequence, adapter/reset, log_level"
+        + "device/inspect, device/identify, property/get, property/set, value/remove, adapter/state, "
+        + "device/sequence, adapter/reset, log_level, permit_join"
     ),
     // No JSON object.
     ("health", "PRESS", #"the payload is not valid JSON: line 1, column 1: expected a value, found "P""#),
@@ -144,7 +166,7 @@ import Testing
     ),
     (
       "device/add", #"{"zzzzzzzzz":1}"#,
-      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, profile, properties, exclude, values, desired, period, enabled, gateway, connect, every, transaction); "
+      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, profile, properties, exclude, values, adjust, desired, period, enabled, gateway, connect, every, transaction); "
         + "identifier: this is missing (the Bluetooth address, like C5:A1:B2:C3:D4:E5)"
     ),
     (
@@ -162,7 +184,7 @@ import Testing
     (
       "device/options", #"{"id":"a","name":"x"}"#,
       "name: unknown key (known keys: id, options, transaction); options: this is missing (an object of name, area, "
-        + "properties, exclude, values, desired, period, enabled, gateway, connect, every)"
+        + "properties, exclude, values, adjust, desired, period, enabled, gateway, connect, every)"
     ),
     // Missing keys.
     ("device/add", "", "identifier: this is missing (the Bluetooth address, like C5:A1:B2:C3:D4:E5)"),
@@ -175,7 +197,7 @@ import Testing
     ),
     (
       "device/options", #"{"id":"a"}"#,
-      "options: this is missing (an object of name, area, properties, exclude, values, desired, period, enabled, gateway, connect, every)"
+      "options: this is missing (an object of name, area, properties, exclude, values, adjust, desired, period, enabled, gateway, connect, every)"
     ),
     ("log_level", "", "level: this is missing (debug, info, notice, warning, error)"),
     // Wrong types and impossible values.

@@ -217,7 +217,7 @@ import Testing
         + #""state":"on","address":"00:00:00:00:00:01","recovery":{"step":"reset_adapter","#
         + #""reason":"InProgress","since":"2025-11-20T18:01:02.345Z","count":4}},{"name":"hci1","state":"absent"}],"broker":{"host":"localhost","#
         + #""port":1883,"protocol":"5","connected":true,"connected_since":"2025-11-20T18:01:02.345Z","connects":2},"#
-        + #""devices":{"known":3,"online":2},"counters":{"readings":17,"readings_lost":0},"spool":{"messages":2,"bytes":300,"#
+        + #""devices":{"known":3,"online":2},"permit_join":false,"counters":{"readings":17,"readings_lost":0},"spool":{"messages":2,"bytes":300,"#
         + #""oldest":"2025-11-20T18:01:02.345Z","lost":1}}"#)
   }
 }

@@ -27,8 +27,8 @@ private let oneOf =
     ),
     (
       #"{"nope":1}"#,
-      "nope: unknown key (known keys: $schema, gateway, bluetooth, mqtt, spool, home_assistant, devices, profiles, "
-        + "profiles_directory)"
+      "nope: unknown key (known keys: $schema, gateway, bluetooth, mqtt, spool, home_assistant, http, devices, "
+        + "profiles, profiles_directory, fleet)"
     ),
     (#"{"gateway":{"a b":1}}"#, #"gateway."a b": unknown key (known keys: id, area)"#),
     (#"{"gateway":{"":1}}"#, #"gateway."": unknown key (did you mean id?)"#),
@@ -54,6 +54,17 @@ private let oneOf =
     (
       #"{"mqtt":{"protocol":5}}"#,
       #"mqtt.protocol: expected "5" or "3.1.1", found a number (write it in quotes)"#
+    ),
+    (
+      #"{"http":{"address":"localhost"}}"#,
+      #"http.address: "localhost" is not an IP address "#
+        + "(127.0.0.1 for this machine alone, 0.0.0.0 for all networks; the port goes to http.port)"
+    ),
+    (#"{"http":{"proxy":"::1"}}"#, #"http.proxy: "::1" is not an IPv4 address"#),
+    (
+      #"{"http":{"address":"0.0.0.0"}}"#,
+      "http.address: others could control the micro:bits without a password "
+        + "(add password_file, the name of a file whose first line is the password; or leave this out)"
     ),
     (
       #"{"mqtt":{"hosts":["one","a:b"]}}"#,
@@ -225,6 +236,43 @@ private let oneOf =
       "devices[0].values.a.unti: unknown key (did you mean unit?)"
     ),
     (#"{"devices":[{"values":{"a":1}}]}"#, "devices[0].values.a: expected an object, found a number"),
+    // What becomes of values.
+    (
+      #"{"devices":[{"adjust":{"temprature":{"offset":1}}}]}"#,
+      "devices[0].adjust.temprature: the profile microbit has no property \"temprature\" (did you mean temperature?)"
+    ),
+    (
+      #"{"devices":[{"adjust":{"temperature":{"offset":"-4.5"}}}]}"#,
+      "devices[0].adjust.temperature.offset: expected a number, found a string (write it without quotes)"
+    ),
+    (
+      #"{"devices":[{"adjust":{"temperature":{"offset":1e10}}}]}"#,
+      "devices[0].adjust.temperature.offset: 10000000000 is above 1000000000"
+    ),
+    (
+      #"{"devices":[{"adjust":{"temperature":{"ofset":1}}}]}"#,
+      "devices[0].adjust.temperature.ofset: unknown key (did you mean offset?)"
+    ),
+    (
+      #"{"devices":[{"adjust":{"temperature":-4.5}}]}"#,
+      "devices[0].adjust.temperature: expected an object, found a number"
+    ),
+    (
+      #"{"devices":[{"adjust":{"period":{"offset":1}}}]}"#,
+      "devices[0].adjust.period.offset: period can be set: it has no offset"
+    ),
+    (
+      #"{"devices":[{"adjust":{"accelerometer":{"offset":1}}}]}"#,
+      "devices[0].adjust.accelerometer.offset: accelerometer is no single number: it has no offset"
+    ),
+    (
+      #"{"devices":[{"adjust":{"button_a":{"report":{"change":1}}}}]}"#,
+      "devices[0].adjust.button_a.report: button_a is an event: each is published"
+    ),
+    (
+      #"{"devices":[{"adjust":{"temperature":{"report":{"min_interval":-1}}}}]}"#,
+      "devices[0].adjust.temperature.report.min_interval: -1 is below 0"
+    ),
     // Keys that need or exclude each other.
     (
       #"{"mqtt":{"tls":{"cert_file":"x"}}}"#,

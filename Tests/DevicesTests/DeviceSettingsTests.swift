@@ -48,6 +48,7 @@ import Testing
     ("id", "kitchen", "hall"), ("name", "N", "M"), ("area", "A", "B"), ("profile", "microbit", "microbit"),
     ("properties", "temperature", ["button_a", "led_text"]), ("exclude", ["period"], ["led_text"]),
     ("values", ["a": ["unit": "%"]], .bool(false)),
+    ("adjust", ["temperature": ["offset": .number(1.5)]], ["temperature": ["offset": .number(-4.5)]]),
     ("enabled", .bool(false), .bool(true)),
     ("gateway", "attic", "here"), ("adapter", "hci0", "hci0"), ("pair", .bool(true), .bool(false)),
     ("passkey", 7, 8), ("connect", "on_demand", "always"), ("every", 60, 5),
@@ -69,6 +70,23 @@ import Testing
         #expect(device.source(of: option) == source, "\(name)")
       }
     }
+  }
+
+  @Test func adjustmentsByRequestHoldWithTheOthersOfTheEntry() throws {
+    let entry = entry {
+      $0.options =
+        DeviceOptions([
+          "adjust": ["temperature": ["offset": 1, "unit": "K"], "bearing": ["report": ["change": 5]]]
+        ]) ?? $0.options
+    }
+    let record = record {
+      $0.changes = DeviceOptions(["adjust": ["temperature": ["offset": .number(-4.5)]]]) ?? $0.changes
+    }
+    let settings = DeviceSettings(address, entry, record, in: configuration([entry]))
+    let temperature = try #require(settings.adjustedProfile.property(named: "temperature"))
+    #expect(temperature.offset == -4.5 && temperature.unit == "K")
+    #expect(settings.adjustedProfile.property(named: "bearing")?.report == Property.Report(change: 5))
+    #expect(settings.profile.property(named: "temperature") == .microbitTemperature)
   }
 
   @Test func excludeOfAnEntryIsAboutItsOwnProperties() {

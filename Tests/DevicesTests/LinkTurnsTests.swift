@@ -125,6 +125,21 @@ import Testing
     #expect(bench.queue == [1, 10, 2, 11, 3, 12, 13, 14, 15, 16, 17, 18, 19])
   }
 
+  @Test func nobodyGivesUpALinkForANewDeviceWhileOneIsBeingMade() {
+    var bench = Bench(links: 2)
+    bench.new = [10, 11]
+    _ = bench.asks(0)
+    bench.turns.occupy(Bench.address(10), on: 0, for: .shared)
+    #expect(bench.asks(11) == nil)
+    bench.pass(1000)
+    #expect(bench.review() == [] && bench.turns.deadline == nil)
+    // One that was connected before does not wait for that.
+    #expect(bench.asks(1) == nil)
+    #expect(bench.review() == [.giveUp(Bench.address(0))])
+    bench.ends(10)
+    #expect(bench.review() == [.connect(Bench.address(1))])
+  }
+
   @Test func theQueueTellsWhenTheNextTurnsAre() {
     var bench = Bench(links: 2)
     _ = bench.asks(0)

@@ -33,7 +33,9 @@ import Testing
           && (try? message.json())?["adapters"]?.array?.first?["state"]?.string == "on"
       }.json()
       #expect(
-        info.keys == ["version", "started", "run", "adapters", "broker", "devices", "counters", "spool"])
+        info.keys == [
+          "version", "started", "run", "adapters", "broker", "devices", "permit_join", "counters", "spool",
+        ])
       let version = try ChildProcess(try program("microbit-gateway"), ["version"])
       _ = try await version.exitStatus(within: Fixture.patience)
       #expect(version.text == "microbit-gateway \(info["version"]?.string ?? "")")

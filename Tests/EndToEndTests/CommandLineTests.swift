@@ -16,9 +16,10 @@ import Testing
   }
 
   private static let commands = [
-    "init", "run", "check", "doctor", "scan", "devices", "add", "rename", "remove", "inspect", "read",
+    "init", "run", "check", "doctor", "scan", "devices", "add", "rename", "remove", "permit-join", "inspect",
+    "read",
     "write",
-    "watch", "pair", "unpair", "bonds", "profiles", "profile", "forget", "version",
+    "watch", "pair", "unpair", "identify", "bonds", "profiles", "profile", "forget", "version",
   ]
 
   @Test("The help lists every command", arguments: [["--help"], ["-h"], ["help"], ["nothing", "--help"]])
@@ -36,7 +37,7 @@ import Testing
     #expect(text.contains("--log-level") && text.contains("--log-format") == (command == "run"))
     #expect(text.contains("--yes") == ["init", "forget"].contains(command))
     #expect(text.contains("--config") == !["bonds", "profile", "version"].contains(command))
-    #expect(text.contains("--gateway ID") == Self.commands[5...14].contains(command))
+    #expect(text.contains("--gateway ID") == Self.commands[5...16].contains(command))
   }
 
   @Test("The version is printed", arguments: [["version"], ["--version"]])

@@ -53,8 +53,6 @@ import Testing
       setup.type("\(number)\n")
       try await setup.answer("Name", "Kitchen window")
       try await setup.answer("Area", "Kitchen")
-      try await setup.answer("need pairing?", "")
-      try await setup.answer("range later?", "")
       try await setup.answer("Broker", "127.0.0.1")
       try await setup.answer("TLS", "n")
       try await setup.answer("Port", "\(fixture.broker.port)")
@@ -66,6 +64,7 @@ import Testing
       try await setup.answer("Password", "secret")
       try await setup.shows("the gateway may publish and receive all that it needs")
       #expect((try? names(in: folder)) ?? [] == [])
+      try await setup.answer("on a page in the browser", "y")
       try await setup.answer("Write this?", "")
       #expect(try await setup.exitStatus() == 0)
       #expect(!setup.text.contains("secret") && !setup.text.contains("wrong-word"), "\(setup.text)")
@@ -90,10 +89,10 @@ import Testing
   func interrupted() async throws {
     try await withFixture(Self.plan()) { fixture in
       let questions = [
-        ("Which micro:bits?", "1"), ("Name", ""), ("Area", ""), ("need pairing?", ""), ("range later?", ""),
+        ("Which micro:bits?", "1"), ("Name", ""), ("Area", ""),
         ("Broker", "127.0.0.1"),
         ("TLS", ""), ("Port", "\(fixture.broker.port)"), ("User name", "u"), ("Password", "p"),
-        ("Write this?", ""),
+        ("on a page in the browser", ""), ("Write this?", ""),
       ]
       let folder = fixture.folder.path + "/kept"
       try #require(mkdir(folder, 0o700) == 0)

@@ -64,6 +64,12 @@ import Testing
       spool.rate                500             default
       home_assistant.discovery  true            default
       home_assistant.prefix     homeassistant   default
+      http.enabled              false           default
+      http.address              127.0.0.1       default
+      http.port                 8484            default
+      http.password_file        –               default
+      http.proxy                –               default
+      fleet                     false           default
 
       C5:A1:B2:C3:D4:E5 "BBC micro:bit [zugev]"
         id                      kitchen         config.json
@@ -73,6 +79,7 @@ import Testing
         properties              auto            default
         exclude                 []              default
         values                  {}              default
+        adjust                  {}              default
         period                  5000 ms         command
         enabled                 true            default
         gateway                 –               default

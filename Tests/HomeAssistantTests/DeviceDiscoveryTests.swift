@@ -44,7 +44,8 @@ import Testing
     device.learn(offered: ["temperature"])
     #expect(
       try components(device).names == [
-        "temperature", "connectivity", "rssi", "firmware", "model", "enabled", "reconnect",
+        "temperature", "offset-temperature", "connectivity", "rssi", "firmware", "model", "enabled",
+        "reconnect",
       ])
     // An earlier version announced entities for all properties: they are removed.
     let earlier = Announced(prefix: "homeassistant", components: [.init(key: "period", platform: .number)])
@@ -74,8 +75,8 @@ import Testing
     device.learn(offered: ["temperature", "period", "led_text"])
     let before = document(device).announced
     #expect(
-      Array(try components(device).names.prefix(4)) == [
-        "temperature", "period", "led_text", "led_text_notify",
+      Array(try components(device).names.prefix(5)) == [
+        "temperature", "offset-temperature", "period", "led_text", "led_text_notify",
       ])
     // A service that goes on a link may come back on it.
     device.learn(offered: ["temperature", "period"], usable: ["temperature", "period"], isNewLink: false)
@@ -154,6 +155,16 @@ import Testing
             "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_temperature", "qos": 1,
             "name": "Temperature", "dev_cla": "temperature", "stat_cla": "measurement",
             "unit_of_meas": "°C", "stat_t": "microbit/kitchen/temperature" },
+          "offset-temperature": {
+            "p": "number", "uniq_id": "ble_c5a1b2c3d4e5_offset-temperature", "qos": 1,
+            "name": "Temperature offset", "unit_of_meas": "°C", "ent_cat": "config",
+            "stat_t": "microbit/kitchen/info", "cmd_t": "microbit/bridge/attic/request/device/options",
+            "min": -50, "max": 50, "step": 0.1, "mode": "box",
+            "val_tpl":
+              "{{ (((value_json|default({})).adjust|default({})).temperature|default({})).offset|default(0) }}",
+            "cmd_tpl":
+              "{\\"id\\":\\"kitchen\\",\\"options\\":{\\"adjust\\":{\\"temperature\\":{\\"offset\\":{{ value }}}}}}",
+            "avty": [{ "t": "microbit/bridge/attic/state" }] },
           "period": {
             "p": "number", "uniq_id": "ble_c5a1b2c3d4e5_period", "qos": 1,
             "name": "Period", "dev_cla": "duration", "unit_of_meas": "ms", "ent_cat": "config",
@@ -193,7 +204,7 @@ import Testing
             "pl_prs": "{\\"id\\":\\"kitchen\\"}",
             "avty": [{ "t": "microbit/bridge/attic/state" }] } } }
       """)
-    #expect(document.payload.count < 3000)
+    #expect(document.payload.count < 3500)
   }
 
   @Test func unknownDeviceDataIsOmitted() throws {
@@ -215,7 +226,7 @@ import Testing
     #expect(after.topic == before.topic)
     #expect(after.announced == before.announced)
     let entities = try uniqueIDs(before)
-    #expect(entities.count == 8)
+    #expect(entities.count == 9)
     #expect(try uniqueIDs(after) == entities)
     let text = String(decoding: after.payload, as: UTF8.self)
     #expect(text.contains("microbit/hall/temperature"))
@@ -311,6 +322,18 @@ import Testing
       { "p": "device_automation", "uniq_id": "ble_c5a1b2c3d4e5_button_a_1", "atype": "trigger",
         "type": "button_short_press", "stype": "Button A", "t": "b/kitchen/button_a",
         "val_tpl": "{{ value_json.event_type }}", "pl": "press_start" }
+      """)
+  }
+
+  @Test func oneWithADisplayHasAButtonToIdentifyIt() throws {
+    #expect(try components(with: [.microbitLEDMatrix])["identify"] != nil)
+    #expect(try components(with: [.microbitTemperature, .microbitScrollDelay])["identify"] == nil)
+    try expect(
+      components(with: [.microbitLEDText])["identify"],
+      """
+      { "p": "button", "uniq_id": "ble_c5a1b2c3d4e5_identify", "name": "Identify", "dev_cla": "identify",
+        "ent_cat": "diagnostic", "cmd_t": "b/bridge/g/request/device/identify",
+        "pl_prs": "{\\"id\\":\\"kitchen\\"}" }
       """)
   }
 
@@ -451,7 +474,8 @@ import Testing
 
   @Test func everyComponentIsAnnounced() {
     let components: [(String, Platform)] = [
-      ("temperature", .sensor), ("period", .number), ("connectivity", .binarySensor), ("rssi", .sensor),
+      ("temperature", .sensor), ("offset-temperature", .number), ("period", .number),
+      ("connectivity", .binarySensor), ("rssi", .sensor),
       ("firmware", .sensor), ("model", .sensor), ("enabled", .switch), ("reconnect", .button),
     ]
     let expected = Announced(
@@ -473,11 +497,11 @@ import Testing
       let document = document(device, before: announced)
       let components = try object(document, "cmps")
       try expect(components["humidity"], #"{ "p": "sensor" }"#)
-      #expect(components.names.count == 9)
+      #expect(components.names.count == 10)
       #expect(document.announced.components.map(\.key).contains("humidity"))
       announced = document.announced
     }
-    #expect(announced.components.count == 9)
+    #expect(announced.components.count == 10)
   }
 
   /// Home Assistant removes only what it knows: after its start both are announced once more, then one is removed.

@@ -34,7 +34,7 @@ import Testing
         "state", "connected_since", "connects", "adapter", "known", "online", "pairing", "readings",
         "malformed",
         "commands",
-        "over_limit", "sent", "queued", "lost", "rejected_by_broker", "scan", "restart",
+        "over_limit", "sent", "queued", "lost", "rejected_by_broker", "permit_join", "scan", "restart",
       ])
     try expect(
       components["state"],
@@ -42,6 +42,15 @@ import Testing
       { "p": "binary_sensor", "uniq_id": "ble_gateway_attic_state", "qos": 1, "name": "State",
         "dev_cla": "connectivity", "ent_cat": "diagnostic", "stat_t": "microbit/bridge/attic/state",
         "pl_on": "online", "pl_off": "offline", "avty": [] }
+      """)
+    try expect(
+      components["permit_join"],
+      """
+      { "p": "switch", "uniq_id": "ble_gateway_attic_permit_join", "qos": 1, "name": "Permit join",
+        "stat_t": "microbit/bridge/attic/info",
+        "val_tpl": "{{ (value_json|default({})).permit_join|default(none) }}",
+        "cmd_t": "microbit/bridge/attic/request/permit_join", "pl_on": "{\\"time\\":254}",
+        "pl_off": "{\\"time\\":0}", "stat_on": "True", "stat_off": "False" }
       """)
     try expect(
       components["connected_since"],
@@ -96,7 +105,7 @@ import Testing
         "dev_cla": "restart", "ent_cat": "diagnostic",
         "cmd_t": "microbit/bridge/attic/request/adapter/reset", "pl_prs": "{\\"adapter\\":\\"hci1\\"}" }
       """)
-    #expect(document.payload.count < 5000)
+    #expect(document.payload.count < 5500)
   }
 
   /// The entities of the first adapter have the same keys as those of an only adapter.

@@ -197,6 +197,26 @@ import Testing
   }
 }
 
+@Suite struct JSONPatchTests {
+  @Test(arguments: [
+    (#"{"a":{"b":1,"c":2}}"#, #"{"a":{"b":3}}"#, #"{"a":{"b":3,"c":2}}"#),
+    (#"{"a":{"b":1,"c":2}}"#, #"{"a":{"b":null}}"#, #"{"a":{"c":2}}"#),
+    (#"{"a":{"b":1},"d":5}"#, #"{"a":{"b":null}}"#, #"{"d":5}"#),
+    (#"{"a":1}"#, #"{"a":{"b":1}}"#, #"{"a":{"b":1}}"#),
+    (#"{"a":1}"#, #"{"b":null,"c":{"d":null}}"#, #"{"a":1}"#), ("[1]", #"{"a":1}"#, #"{"a":1}"#),
+    (#"{"a":1}"#, "7", "7"),
+  ])
+  func patchChangesWhatItNames(json: String, patch: String, expected: String) throws {
+    let result = try JSONParser.parse(Array(json.utf8)).patched(by: JSONParser.parse(Array(patch.utf8)))
+    #expect(String(decoding: result.bytes, as: UTF8.self) == expected)
+  }
+
+  @Test func nullsAreLeftOut() throws {
+    let json = try JSONParser.parse(Array(#"{"a":null,"b":{"c":null,"d":[null]},"e":1}"#.utf8))
+    #expect(String(decoding: json.withoutNulls.bytes, as: UTF8.self) == #"{"b":{"d":[null]},"e":1}"#)
+  }
+}
+
 @Suite struct JSONWriterTests {
   @Test func writesOnOneLineInOrder() {
     let value: JSONValue = [

@@ -2,19 +2,31 @@ import EventLoop
 import Glibc
 import Synchronization
 
-/// A client of a Unix socket that carries lines, such as the control sockets of the gateway and of the simulator. Its
+/// A client of a socket that carries lines, such as the control sockets of the gateway and of the simulator, or HTTP. Its
 /// calls block a thread of their own.
 public final class LineClient: Sendable {
   private let descriptor: Int32
   private let rest = Mutex<[UInt8]>([])
 
   /// Connects at once, or fails, also if the server's queue of connections is full.
-  public init(_ path: String) throws {
+  public convenience init(_ path: String) throws {
     let descriptor = socket(
       AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
-    guard withUnixAddress(path, { connect(descriptor, $0, $1) }) == 0 else {
+    let isConnected = withUnixAddress(path) { connect(descriptor, $0, $1) == 0 }
+    try self.init(descriptor, isConnected, path)
+  }
+
+  /// Connects to a port of the loopback interface.
+  public convenience init(port: UInt16) throws {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    let isConnected = withLoopbackAddress(port) { connect(descriptor, $0, $1) == 0 }
+    try self.init(descriptor, isConnected, "port \(port)")
+  }
+
+  private init(_ descriptor: Int32, _ isConnected: Bool, _ place: String) throws {
+    guard isConnected else {
       defer { close(descriptor) }
-      throw Failure("\(path): errno \(errno)")
+      throw Failure("\(place): errno \(errno)")
     }
     self.descriptor = descriptor
     _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~Int32(O_NONBLOCK))
@@ -35,6 +47,13 @@ public final class LineClient: Sendable {
 
   /// Ends the connection in both directions.
   public func hangUp() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+
+  /// All that is received until the server closes the socket.
+  public func rest() async throws -> String {
+    var text = ""
+    while let line = try await line() { text += line + "\n" }
+    return text + rest.withLock { String(decoding: $0, as: UTF8.self) }
+  }
 
   /// The next line; nil: the server has closed the socket.
   public func line() async throws -> String? {

@@ -19,6 +19,7 @@ struct BridgeRequest: Sendable, Equatable {
     case unpairDevice(DeviceReference)
     case setOptions(DeviceID, DeviceOptionsPatch)
     case inspectDevice(DeviceReference)
+    case identifyDevice(DeviceID)
     case getProperty(String, of: DeviceID)
     /// The value as on `…/set`: a string is the payload itself.
     case setProperty(String, of: DeviceID, JSONValue, ttl: Int?)
@@ -30,6 +31,7 @@ struct BridgeRequest: Sendable, Equatable {
     /// Nil: the configured one.
     case resetAdapter(String?)
     case setLogLevel(LogLevel)
+    case permitJoin(seconds: Int, BluetoothAddress?)
   }
 
   let content: Content

@@ -18,6 +18,7 @@ enum Verb: String, CaseIterable, Sendable {
   case unpairDevice = "device/unpair"
   case setOptions = "device/options"
   case inspectDevice = "device/inspect"
+  case identifyDevice = "device/identify"
   case getProperty = "property/get"
   case setProperty = "property/set"
   case removeValue = "value/remove"
@@ -25,6 +26,7 @@ enum Verb: String, CaseIterable, Sendable {
   case sequence = "device/sequence"
   case resetAdapter = "adapter/reset"
   case setLogLevel = "log_level"
+  case permitJoin = "permit_join"
 
   /// Nil when there are errors.
   func read(_ json: JSONValue, _ errors: inout [ConfigurationError]) -> BridgeRequest.Content? {
@@ -53,6 +55,7 @@ enum Verb: String, CaseIterable, Sendable {
         keys.id.flatMap { id in keys.options.map { .setOptions(id, $0) } }
       }
     case .inspectDevice: ReferenceKeys.read(json, &errors)?.reference.map { .inspectDevice($0) }
+    case .identifyDevice: DeviceKeys.read(json, &errors)?.id.map { .identifyDevice($0) }
     case .getProperty:
       PropertyGetKeys.read(json, &errors).flatMap { keys in
         keys.id.flatMap { id in keys.property.map { .getProperty($0, of: id) } }
@@ -68,6 +71,7 @@ enum Verb: String, CaseIterable, Sendable {
         keys.id.map { .sequence($0, keys.steps.compactMap(\.step), seconds: keys.timeout) }
       }
     case .resetAdapter: AdapterKeys.read(json, &errors).map { .resetAdapter($0.adapter) }
+    case .permitJoin: PermitJoinKeys.read(json, &errors).map { .permitJoin(seconds: $0.time, $0.device) }
     case .setLogLevel: LevelKeys.read(json, &errors)?.level.map { .setLogLevel($0) }
     }
   }
@@ -247,6 +251,17 @@ private struct AdapterKeys: RequestKeys {
   var adapter: String?
 
   static let own: [ConfigurationKey<Self>] = [ConfigurationKey("adapter", \.adapter, .optional(.adapter))]
+}
+
+private struct PermitJoinKeys: RequestKeys {
+  /// In seconds.
+  var time = 254
+  var device: BluetoothAddress?
+
+  static let own: [ConfigurationKey<Self>] = [
+    ConfigurationKey("time", \.time, .integer(0...DeviceManager.longestPermitJoin)),
+    ConfigurationKey("device", \.device, .optional(.address)),
+  ]
 }
 
 private struct LevelKeys: RequestKeys {

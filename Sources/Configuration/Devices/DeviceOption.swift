@@ -16,6 +16,8 @@ package protocol DeviceOptionDeclaration: Sendable {
   var isSecret: Bool { get }
   /// Whether it is about values of properties: they are applied by writing them, and each is stored by itself.
   var setsValues: Bool { get }
+  /// Whether its members are set one by one: what a request sets of them holds with what config.json says of the others.
+  var setsMembers: Bool { get }
   /// The value as it is written; nil, with an error added, when it is not valid.
   func check(_ json: JSONValue, at path: ConfigurationPath, _ errors: inout [ConfigurationError])
     -> JSONValue?
@@ -54,6 +56,7 @@ package struct DeviceOption<Value: Sendable, Effective: Sendable>: DeviceOptionD
   package let restartsLink: Bool
   package let isSecret: Bool
   package let setsValues: Bool
+  package let setsMembers: Bool
   let rule: ConfigurationRule<Value>
   package let defaultJSON: JSONValue?
   /// The value that holds where this is set; nil: nothing is.
@@ -82,17 +85,18 @@ extension DeviceOption where Effective == Value? {
   ) {
     self.init(
       name: name, requests: requests, restartsLink: restartsLink, isSecret: isSecret, setsValues: setsValues,
-      rule: rule, defaultJSON: nil, effective: { $0 })
+      setsMembers: false, rule: rule, defaultJSON: nil, effective: { $0 })
   }
 }
 
 extension DeviceOption where Effective == Value {
   init(
     _ name: String, _ rule: ConfigurationRule<Value>, default: Value, requests: DeviceOptionRequests = .all,
-    restartsLink: Bool = false
+    restartsLink: Bool = false, setsMembers: Bool = false
   ) {
     self.init(
       name: name, requests: requests, restartsLink: restartsLink, isSecret: false, setsValues: false,
-      rule: rule, defaultJSON: rule.write(`default`), effective: { $0 ?? `default` })
+      setsMembers: setsMembers, rule: rule, defaultJSON: rule.write(`default`), effective: { $0 ?? `default` }
+    )
   }
 }

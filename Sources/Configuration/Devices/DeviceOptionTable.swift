@@ -11,7 +11,8 @@ package struct DeviceOptionTable: Sendable {
   /// In the order in which they are written.
   package static let all: [any DeviceOptionDeclaration] = [
     table.id, table.name, table.area, table.profile, table.properties, table.exclude, table.values,
-    table.desired, table.period, table.isEnabled, table.gateway, table.adapter, table.pairing, table.passkey,
+    table.adjust, table.desired, table.period, table.isEnabled, table.gateway, table.adapter, table.pairing,
+    table.passkey,
     table.connect, table.every,
   ]
 
@@ -41,6 +42,10 @@ package struct DeviceOptionTable: Sendable {
 
   /// How the values are shown that the program names itself, by lines `name:value`; or that they are not used.
   package let values = DeviceOption<ValueSettings, ValueSettings>("values", .values, default: .on([]))
+
+  /// What becomes of the values of properties before they are published.
+  package let adjust = DeviceOption<[Named<Adjustment>], [Named<Adjustment>]>(
+    "adjust", .members(of: .section, names: Property.namePattern), default: [], setsMembers: true)
 
   /// The values that properties are to hold, as JSON; ``Configuration/desired(of:)`` decodes them.
   package let desired = DeviceOption<[Named<JSONValue>], [Named<JSONValue>]?>(

@@ -39,6 +39,17 @@ package struct DeviceOptions: Sendable, Equatable {
     return merged
   }
 
+  /// With what `other` says of members that are not set here, of options whose members are set one by one.
+  package func completed(by other: DeviceOptions) -> DeviceOptions {
+    var completed = self
+    for option in DeviceOptionTable.all where option.setsMembers {
+      if let own = self[option], let others = other[option] {
+        completed.values[option.name] = others.patched(by: own)
+      }
+    }
+    return completed
+  }
+
   /// ``desired`` with ``period``.
   package var desiredValues: [Named<JSONValue>] {
     (self.desired ?? []) + (periodJSON.map { [Named("period", $0)] } ?? [])
@@ -93,6 +104,9 @@ package struct DeviceOptionsPatch: Sendable, Equatable {
   package var set: DeviceOptions {
     var set = options
     set.values = options.values.filter { $0.value != .null }
+    for option in DeviceOptionTable.all where option.setsMembers {
+      set.values[option.name] = set.values[option.name]?.withoutNulls
+    }
     return set
   }
 
@@ -118,7 +132,14 @@ extension DeviceOptions {
   package mutating func merge(_ patch: DeviceOptionsPatch) {
     for option in DeviceOptionTable.all where !option.setsValues {
       guard let value = patch.options[option] else { continue }
-      values[option.name] = value == .null ? nil : value
+      if option.setsMembers, value != .null {
+        // Always written alike: of two valid values a valid one is made.
+        var errors: [ConfigurationError] = []
+        let merged = option.check((values[option.name] ?? [:]).patched(by: value), at: .root, &errors)
+        values[option.name] = merged == [:] ? nil : merged
+      } else {
+        values[option.name] = value == .null ? nil : value
+      }
     }
   }
 }

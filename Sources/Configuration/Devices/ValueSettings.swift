@@ -4,20 +4,18 @@ import JSON
 package struct ValueDescription: ConfigurationSection, Equatable {
   /// For people.
   package var name: String?
-  package var unit: String?
   /// Home Assistant's.
   package var deviceClass: String?
-  /// Added to numbers.
-  package var offset: Double?
+  package var adjustment = Adjustment()
 
   package init() {}
 
-  package static let keys: [ConfigurationKey<Self>] = [
-    ConfigurationKey("name", \.name, .optional(.label)),
-    ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
-    ConfigurationKey("device_class", \.deviceClass, .optional(.text(longest: 64))),
-    ConfigurationKey("offset", \.offset, .optional(.number(-1e9...1e9))),
-  ]
+  package static let keys: [ConfigurationKey<Self>] =
+    [
+      ConfigurationKey("name", \.name, .optional(.label)),
+      ConfigurationKey("device_class", \.deviceClass, .optional(.text(longest: 64))),
+    ]
+    + Adjustment.keys.map { ConfigurationKey($0, in: \.adjustment) }
 }
 
 /// Whether the lines `name:value` of a program are values.

@@ -79,6 +79,14 @@ extension Configuration {
     for (index, name) in (options.exclude ?? []).enumerated() where profile.property(named: name) == nil {
       unknown(name, path.key("exclude").index(index))
     }
+    let adjust = path.key("adjust")
+    for member in options.adjust ?? [] {
+      if let property = profile.property(named: member.name) {
+        errors += member.value.problems(with: property, at: adjust.key(member.name))
+      } else {
+        unknown(member.name, adjust.name(member.name))
+      }
+    }
     for (name, value) in options.desiredValues.map({ ($0.name, $0.value) }) {
       let isShort = options.desired?.contains { $0.name == name } != true
       let place = isShort ? path.key(name) : path.key("desired").key(name)

@@ -175,7 +175,7 @@ extension ConfigurationRule<Property.Access> {
 }
 
 /// What bounds the values of a state that are published.
-struct ReportKeys: ConfigurationSection {
+struct ReportKeys: ConfigurationSection, Equatable {
   /// In ms.
   var minInterval: Int?
   var change: Double?

@@ -59,7 +59,8 @@ final class DeviceValues: @unchecked Sendable {
     case .tooMany: return log("its program sends too many values", line.name)
     }
     if table != before { changed() }
-    device.pass(line.key, line.value.adding(settings[line.key]?.offset))
+    let offset = settings[line.key]?.adjustment.offset
+    device.pass(line.key, offset.map(line.value.adding) ?? line.value)
     for echo in echoes where echo.line.matches(line) && !echo.isReceived {
       echo.isReceived = true
       echo.received?()
@@ -166,14 +167,5 @@ extension ValueLine {
     guard key == other.key else { return false }
     if let number = value.doubleValue, let other = other.value.doubleValue { return number == other }
     return value == other.value
-  }
-}
-
-extension Value {
-  /// Of a number, without the noise of binary fractions.
-  fileprivate func adding(_ offset: Double?) -> Value {
-    guard let offset, offset != 0, let number = doubleValue, number.isFinite else { return self }
-    let sum = ((number + offset) * 1e6).rounded() / 1e6
-    return Int(exactly: sum).map(Value.integer) ?? .number(sum)
   }
 }

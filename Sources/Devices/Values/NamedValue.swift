@@ -21,16 +21,17 @@ package struct NamedValue: Sendable, Equatable {
     let meaning = ValueMeaning(entry.written)
     self.key = key
     written = entry.written
-    let isDescribed = described?.unit != nil || described?.deviceClass != nil
+    let givenUnit = described?.adjustment.unit
+    let isDescribed = givenUnit != nil || described?.deviceClass != nil
     isNumber = entry.isNumber || isDescribed
     isConfirmed = entry.isConfirmed || described != nil
-    let unit = described?.unit ?? (isNumber ? meaning.unit : nil)
+    let unit = givenUnit ?? (isNumber ? meaning.unit : nil)
     let entity = HomeAssistantEntity(
       .sensor(isNumber ? .measurement : nil), name: described?.name ?? meaning.name,
-      deviceClass: described?.deviceClass ?? (isNumber && described?.unit == nil ? meaning.deviceClass : nil))
+      deviceClass: described?.deviceClass ?? (isNumber && givenUnit == nil ? meaning.deviceClass : nil))
     property = Property(
       name: Self.prefix + key, service: line.service, characteristic: line.characteristic, access: .notify,
-      codec: .utf8, unit: unit, report: Self.report, homeAssistant: [entity])
+      codec: .utf8, unit: unit, report: described?.adjustment.report ?? Self.report, homeAssistant: [entity])
   }
 }
 

@@ -16,18 +16,22 @@ public struct DeviceCommand: Sendable, Equatable {
     /// Nil: the user is asked if the peripheral displays one.
     case pair(passkey: Int?)
     case unpair
+    /// Shows its name on its LEDs.
+    case identify
     /// Lists the devices.
     case list
     /// Adds a device for good, with a name and an area.
     case add(name: String?, area: String?)
     case rename(to: String)
     case remove
+    /// Adds micro:bits that come into range, for so many seconds; nil: the gateway's default.
+    case permitJoin(seconds: Int?)
 
     /// Whether it changes or shows what only a running gateway has.
     var needsGateway: Bool {
       switch self {
-      case .list, .add, .rename, .remove: true
-      case .inspect, .read, .write, .watch, .pair, .unpair: false
+      case .list, .add, .rename, .remove, .permitJoin: true
+      case .inspect, .read, .write, .watch, .pair, .unpair, .identify: false
       }
     }
   }
@@ -109,6 +113,9 @@ public struct DeviceCommand: Sendable, Equatable {
       _ = try await access.request("device/unpair", target.selector, within: .seconds(30))
       print("\(target.label) \(target.isPaired ? "is no longer" : "was not") paired")
       return .done
+    case .identify:
+      print(try await identify(access))
+      return .done
     case .list:
       let devices = try await access.request("devices")
       if json { print(devices.text()) } else { list(devices, of: access.gateway) }
@@ -119,12 +126,40 @@ public struct DeviceCommand: Sendable, Equatable {
     case .rename(let label):
       try await rename(to: label, access)
       return .done
+    case .permitJoin(let seconds):
+      let data = try await access.request("permit_join", ["time": seconds.map(JSONValue.integer)])
+      let time = data["time"]?.integer ?? 0
+      print(
+        time == 0
+          ? "no more micro:bits are added"
+          : "micro:bits that come into range in the next \(time) s are added: microbit-gateway devices lists them"
+      )
+      return .done
     case .remove:
       let target = try await access.find(name ?? "", orInRange: false)
       _ = try await access.request("device/remove", ["id": target.id.map(JSONValue.string)])
       print("\(target.label) is removed: add it again with microbit-gateway add \(target.address)")
       return .done
     }
+  }
+
+  /// - Returns: what the device shows.
+  func identify(on loop: EventLoop) async throws(CommandFailure) -> String {
+    let access = try await GatewayAccess.open(self, on: loop)
+    let result: Result<String, CommandFailure>
+    do throws(CommandFailure) {
+      result = .success(try await identify(access))
+    } catch {
+      result = .failure(error)
+    }
+    await access.close()
+    return try result.get()
+  }
+
+  private func identify(_ access: GatewayAccess) async throws(CommandFailure) -> String {
+    let target = try await access.connected(name ?? "")
+    let data = try await request("device/identify", [:], target, access)
+    return "\(target.label) " + (data["value"].map { "shows \($0.shown)" } ?? "blinks")
   }
 
   private func list(_ devices: JSONValue, of gateway: String) {

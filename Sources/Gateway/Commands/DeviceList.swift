@@ -16,7 +16,10 @@ struct DeviceList {
       let names = ["id", "name", "area"].map { device[$0]?.shown ?? "-" }
       return names + [Self.state(device, gateway), signal ?? "-", properties.joined(separator: ", ")]
     }
-    lines = rows.isEmpty ? [] : aligned([Self.header] + rows)
+    let ofFleet = devices.elements.filter { $0["fleet"] == .bool(true) }.compactMap { $0["id"]?.shown }
+    lines =
+      (rows.isEmpty ? [] : aligned([Self.header] + rows))
+      + (ofFleet.isEmpty ? [] : ["", "by the fleet's configuration: \(ofFleet.joined(separator: ", "))"])
   }
 
   private static func state(_ device: JSONValue, _ gateway: String) -> String {

@@ -126,6 +126,28 @@ final class GatewayAccess: @unchecked Sendable {
     return Target(device) ?? target
   }
 
+  /// A device of the running gateway, or any in range, to which a gateway in this process connects.
+  func connected(_ text: String) async throws(CommandFailure) -> Target {
+    guard let local else { return try await device(text, using: nil) }
+    let address = try await find(text, orInRange: true).address
+    local.useEntries(of: address, using: nil)
+    let target = try await known(address.description, orInRange: true)
+    try await local.connected(address)
+    return target
+  }
+
+  /// The strength of the last signals of the running gateway's devices, in dBm, by their addresses.
+  static func signals(on loop: EventLoop) async -> [String: Int] {
+    guard let (_, descriptor) = try? running(nil, isRequired: false) else { return [:] }
+    let client = ControlClient(descriptor, loop: loop)
+    let devices = (try? await client.request("devices"))?.elements ?? []
+    client.close()
+    let signals = devices.compactMap { device in
+      device["identifier"]?.text.flatMap { address in device["rssi"]?.integer.map { (address, $0) } }
+    }
+    return Dictionary(signals) { $1 }
+  }
+
   /// All devices; a gateway in this process serves them from now on.
   func serveAll(using property: String?) { local?.serveAll(using: property) }
 

@@ -98,6 +98,12 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
 
   /// Connects to the device at an address, by the entry of the configuration that matches it.
   func serve(_ address: BluetoothAddress, using property: String?) async throws(CommandFailure) {
+    useEntries(of: address, using: property)
+    try await connected(address)
+  }
+
+  /// The entries of the configuration that may match it hold for the device at an address.
+  func useEntries(of address: BluetoothAddress, using property: String?) {
     let entries = configuration.devices.filter { ($0.match.identifier ?? address) == address }
     configure(
       entries.map { entry in
@@ -105,6 +111,10 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
         entry.match.identifier = address
         return entry
       }, using: property)
+  }
+
+  /// Waits until the device has a connection.
+  func connected(_ address: BluetoothAddress) async throws(CommandFailure) {
     let online = deviceOnline
     if (try? await loop.withTimeout(timeout, { try await online.value() })) != nil { return }
     let devices = await engine.devices

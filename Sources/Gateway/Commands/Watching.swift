@@ -106,18 +106,7 @@ final class Watching: @unchecked Sendable {
   static func csv(_ line: JSONValue) -> String? {
     guard let property = line["property"], let value = line["value"] else { return nil }
     return [line["time"], line["device"], property, value, line["unit"]].map { cell in
-      let text = cell.map { isFormula($0) ? "'\($0.shown)" : $0.shown } ?? ""
-      guard text.utf8.contains(where: { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "\"") }) else {
-        return text
-      }
-      return "\"" + text.unicodeScalars.map { $0 == "\"" ? "\"\"" : String($0) }.joined() + "\""
+      cell.map { CSV.cell($0.text ?? String(decoding: $0.bytes, as: UTF8.self)) } ?? ""
     }.joined(separator: ",")
-  }
-
-  /// Whether a spreadsheet would calculate the cell, of which a peripheral may have sent the text.
-  private static func isFormula(_ cell: JSONValue) -> Bool {
-    guard let text = cell.text, let first = text.unicodeScalars.first, ["=", "+", "-", "@"].contains(first)
-    else { return false }
-    return Double(text) == nil
   }
 }

@@ -43,7 +43,7 @@ struct DeviceCheck {
       {
       case .here(let settings) where settings.isEnabled:
         candidates.append(Candidate(peripheral: peripheral, settings: settings))
-      case .unmatched where peripheral.name?.hasPrefix("BBC micro:bit") == true:
+      case .unmatched where peripheral.name?.hasPrefix(Profile.microbitNamePrefix) == true:
         findings.append(
           .warning(
             .device, "\(peripheral.address): a micro:bit that no entry of the configuration matches",

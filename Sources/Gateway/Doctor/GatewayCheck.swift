@@ -50,7 +50,9 @@ struct GatewayCheck {
       let name = device["id"]?.text ?? ""
       return !own.contains { $0.check == .device && $0.text.hasPrefix("\(name): ") }
     }
-    return [version == Version.current ? running : outdated] + own + known.compactMap(device)
+    let page = health["page"]?.text.map { Finding.ok(.gateway, "its page for a browser is at \($0)") }
+    return [version == Version.current ? running : outdated, page].compactMap { $0 } + own
+      + known.compactMap(device)
   }
 
   /// Whether config.json has changed since the running gateway read it. Blocks while it reads the file.

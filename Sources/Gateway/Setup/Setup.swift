@@ -1,5 +1,6 @@
 import Configuration
 import EventLoop
+import GATT
 import Glibc
 import JSON
 
@@ -117,7 +118,7 @@ private struct SetupRun {
       answers: try setup.answers(present, isOfService: files.isOfService), isUnattended: setup.isUnattended,
       triesBroker: !setup.has("--no-test"), backup: backup,
       reply: { [console] in await console.ask($0.text, isSecret: $0.isSecret) }, scan: scan,
-      tryBroker: trouble)
+      show: show, tryBroker: trouble)
     if !setup.isUnattended { await console.show(introduction) }
     guard let plan = try await interview.plan() else { return await console.show(["Nothing was changed."]) }
     try await write(plan)
@@ -176,8 +177,11 @@ private struct SetupRun {
     do throws(CommandFailure) {
       let scan = try await AdapterView.scan(
         present.configuration.bluetooth.adapters, for: setup.timeout, on: loop)
+      let signals = await GatewayAccess.signals(on: loop)
       found = scan.found.map {
-        SetupDevice($0.address, name: $0.name, signal: $0.rssi, in: present)
+        SetupDevice(
+          $0.address, name: $0.name, signal: $0.rssi ?? signals[$0.address.description],
+          isConnected: $0.rssi == nil, in: present)
       }
       problem = scan.faults.first?.line
     } catch {
@@ -186,8 +190,22 @@ private struct SetupRun {
     for device in answers.devices where !found.contains(where: { $0.address == device.address }) {
       await console.show(["Note: \(device.address) was not found: \(problem ?? "is the address right?")"])
     }
-    let microbits = found.filter { $0.isConfigured || $0.name?.hasPrefix(JSONValue.microbitPrefix) == true }
+    let microbits = found.filter { $0.isConfigured || $0.name?.hasPrefix(Profile.microbitNamePrefix) == true }
     return (microbits, problem)
+  }
+
+  /// Lets a micro:bit show which one it is, by a running gateway or by a connection of its own.
+  /// - Returns: what it shows, or why it does not.
+  private func show(_ device: SetupDevice) async -> String {
+    await console.show(["Connecting to \(device.address) …"])
+    let command = DeviceCommand(
+      .identify, name: device.address.description, json: false, timeout: .seconds(20), configuration: nil,
+      gateway: nil)
+    do throws(CommandFailure) {
+      return try await command.identify(on: loop)
+    } catch {
+      return error.text
+    }
   }
 
   private func trouble(with configuration: Configuration) async -> [String] {

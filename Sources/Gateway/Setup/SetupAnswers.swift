@@ -11,6 +11,9 @@ struct SetupAnswers {
   var isChosen = false
   /// The micro:bits that were found, by name; nil: to be looked for.
   var candidates: [SetupDevice]?
+  /// The one that is to show which one it is, and what came of it.
+  var toShow: SetupDevice?
+  var shown: String?
   /// Why micro:bits cannot be looked for.
   var scanProblem: String?
   /// Those that are used.
@@ -22,6 +25,8 @@ struct SetupAnswers {
   private var password: [UInt8]?
   /// Whether the password is still to be written to its file.
   private var isPasswordNew = false
+  /// Whether the page for a browser is served; nil: not asked yet.
+  var servesPage: Bool?
   /// Whether the service that uses the configuration can read a file.
   var isReadable: (String) -> Bool = { _ in true }
   /// What to do as the broker cannot be used: `t`, try again; `c`, change the answers; `k`, keep them.
@@ -49,15 +54,20 @@ struct SetupAnswers {
     }
   }
 
-  /// `1,3-4`, `all`, `none`, `every` or `again`.
+  /// `1,3-4`, `all`, `none`, `every`, `again` or `show 2`.
   mutating func choose(_ text: String) throws(SetupRefusal) {
     let found = candidates ?? []
+    let words = text.lowercased().split(separator: " ")
+    if words.count == 2, words[0] == "show" {
+      guard let number = Int(words[1]), found.indices.contains(number - 1) else { throw refusal(found.count) }
+      return toShow = found[number - 1]
+    }
     switch text.lowercased() {
     case "again": candidates = nil
-    case "every" where found.isEmpty: (devices, servesLater) = ([], true)
-    case "none" where !present.entries.isEmpty: devices = []
+    case "every": (devices, servesLater) = (found, true)
+    case "none": devices = []
     case "all" where !found.isEmpty: devices = found
-    case _ where found.isEmpty: throw SetupRefusal("Please answer again or every.")
+    case _ where found.isEmpty: throw SetupRefusal("Please answer again, every or none.")
     case let text:
       let numbers = text.split { $0 == "," || $0 == " " }.flatMap { part -> [Int] in
         let ends = part.split(separator: "-", omittingEmptySubsequences: false).map { Int($0) ?? 0 }
@@ -66,14 +76,16 @@ struct SetupAnswers {
         else { return [0] }
         return Array(ends[0]...ends[ends.count - 1])
       }
-      guard !numbers.isEmpty, !numbers.contains(0) else {
-        throw SetupRefusal("The list has the numbers 1 to \(found.count): answer for example 1,3 or all.")
-      }
+      guard !numbers.isEmpty, !numbers.contains(0) else { throw refusal(found.count) }
       // Each once, in the order of the answer.
       devices = numbers.indices.filter { numbers.firstIndex(of: numbers[$0]) == $0 }.map {
         found[numbers[$0] - 1]
       }
     }
+  }
+
+  private func refusal(_ count: Int) -> SetupRefusal {
+    SetupRefusal("The list has the numbers 1 to \(count): answer for example 1,3 or all.")
   }
 
   /// The id in topics follows from the name.
@@ -163,7 +175,11 @@ struct SetupAnswers {
   // MARK: The result
 
   private var document: JSONValue {
-    (present.document ?? [:]).setting("mqtt", to: mqtt).setting("devices", to: .array(entries))
+    var document = (present.document ?? [:]).setting("mqtt", to: mqtt)
+    if let servesPage, servesPage != present.configuration.http.isEnabled {
+      document.set("http", to: (document["http"] ?? [:]).setting("enabled", to: .bool(servesPage)))
+    }
+    return document.setting("devices", to: .array(entries))
   }
 
   /// Entries for one micro:bit come before those for several, as the first that matches is used.

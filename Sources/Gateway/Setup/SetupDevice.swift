@@ -7,8 +7,10 @@ struct SetupDevice {
   let address: BluetoothAddress
   /// Its Bluetooth name; nil: unknown.
   var name: String?
-  /// In dBm; nil: it is connected, and does not advertise.
+  /// In dBm; nil: unknown.
   let signal: Int?
+  /// Then it does not advertise.
+  let isConnected: Bool
   /// Its entry in config.json: the present one, or a new one.
   var entry: JSONValue
   /// Whether config.json has the entry already.
@@ -17,9 +19,10 @@ struct SetupDevice {
   private(set) var given: [String]?
 
   init(
-    _ address: BluetoothAddress, name: String? = nil, signal: Int? = nil, in present: PresentConfiguration
+    _ address: BluetoothAddress, name: String? = nil, signal: Int? = nil, isConnected: Bool = false,
+    in present: PresentConfiguration
   ) {
-    (self.address, self.name, self.signal) = (address, name, signal)
+    (self.address, self.name, self.signal, self.isConnected) = (address, name, signal, isConnected)
     let entry = present.entries.first { $0.address == address }
     isConfigured = entry != nil
     self.entry = entry ?? ["match": ["identifier": .string(address.description)]]
@@ -40,12 +43,7 @@ struct SetupDevice {
   }
 
   /// The letters in brackets of `BBC micro:bit [zugev]`.
-  var letters: String? {
-    let start = JSONValue.microbitPrefix + " ["
-    guard let name, name.hasPrefix(start), name.hasSuffix("]") else { return nil }
-    let letters = name.dropFirst(start.count).dropLast()
-    return letters.isEmpty ? nil : String(letters)
-  }
+  var letters: String? { name.flatMap(Profile.microbitLetters) }
 
   /// What it is called if no other name is given.
   var presetName: String { entry["name"]?.text ?? id ?? letters ?? address.compact }
@@ -66,18 +64,17 @@ struct SetupDevice {
   /// What the list of found micro:bits shows. The signal helps to tell them apart.
   var row: [String] {
     let strength = signal.map { "\($0) dBm, " + ($0 >= -60 ? "strong" : $0 >= -80 ? "good" : "weak") }
+    let parts = [strength, isConnected ? "connected" : nil].compactMap { $0 }
     let configured = "configured" + (id.map { " as \(Excerpt.harmless($0))" } ?? "")
     return [
-      name.map(Excerpt.harmless) ?? "-", address.description, strength ?? "connected",
+      name.map(Excerpt.harmless) ?? "-", address.description, parts.joined(separator: ", "),
       isConfigured ? configured : "",
     ]
   }
 }
 
 extension JSONValue {
-  /// How the names of micro:bits begin.
-  static let microbitPrefix = "BBC micro:bit"
-  static let everyMicrobit: JSONValue = ["match": ["name_prefix": .string(microbitPrefix)]]
+  static let everyMicrobit: JSONValue = ["match": ["name_prefix": .string(Profile.microbitNamePrefix)]]
 
   var isForEveryMicrobit: Bool { self["match"] == Self.everyMicrobit["match"] }
 

@@ -13,16 +13,23 @@ struct SetupInterview {
   let reply: (SetupQuestion) async -> String?
   /// Looks for micro:bits: those that were found, and why none can be.
   let scan: (SetupAnswers) async -> (found: [SetupDevice], problem: String?)
+  /// Lets a micro:bit show which one it is; the result is what to tell the user.
+  let show: (SetupDevice) async -> String
   /// Why the broker cannot be used; empty if it can.
   let tryBroker: (Configuration) async -> [String]
 
   /// - Returns: what is to be written; nil: nothing, as the user does not want it.
   mutating func plan() async throws(CommandFailure) -> SetupPlan? {
-    while answers.candidates == nil {
-      let (found, problem) = await scan(answers)
-      answers.setFound(found, problem)
+    repeat {
+      if answers.candidates == nil {
+        let (found, problem) = await scan(answers)
+        answers.setFound(found, problem)
+      }
+      answers.shown = nil
+      if let device = answers.toShow { answers.shown = await show(device) }
+      answers.toShow = nil
       try await ask([SetupQuestion.devices])
-    }
+    } while answers.candidates == nil || answers.toShow != nil
     try await ask(SetupQuestion.microbits(answers.devices.count))
     try await ask(SetupQuestion.broker)
     let configuration = try answers.configuration()
@@ -33,6 +40,7 @@ struct SetupInterview {
       if answers.reaction == "c" { try await ask(SetupQuestion.broker) }
       trouble = await tryBroker(try answers.configuration())
     }
+    try await ask([SetupQuestion.page])
     let plan = answers.plan
     if plan.isEmpty { return plan }
     try await ask([SetupQuestion.confirmation(plan, backup: backup)])

@@ -10,22 +10,25 @@ extension SetupQuestion {
   static func devices(_ answers: SetupAnswers) -> SetupQuestion? {
     guard !answers.isChosen else { return nil }
     let found = answers.candidates ?? []
-    let none = !answers.present.entries.isEmpty ? " / none" : ""
     let reason =
       answers.scanProblem ?? """
         No micro:bit was found. A program with Bluetooth services must be running on it,
         and no phone or tablet may be connected to it.
         """
-    let explanation = [
-      reason, "Type `again` to scan again, or `every` to use every micro:bit that comes into", "range.",
+    let others = [
+      "`every` uses every micro:bit that comes into range, those of the class next door",
+      "too. Others can join at any time: microbit-gateway permit-join", "",
     ]
-    let rows = aligned(found.enumerated().map { ["  \($0 + 1)"] + $1.row })
+    let rows =
+      aligned(found.enumerated().map { ["  \($0 + 1)"] + $1.row })
+      + ["", "`show 1` shows the name of 1 on its LEDs."]
     let known = found.indices.filter { found[$0].isConfigured }.map { "\($0 + 1)" }.joined(separator: ",")
     let other = answers.present.hasOwnEntries ? "none" : found.isEmpty ? nil : "all"
     return SetupQuestion(
       prompt: found.isEmpty
-        ? "What now? (again / every\(none))" : "Which micro:bits? (1,3 / all\(none) / again)",
-      lines: [""] + (found.isEmpty ? explanation : rows + [""]),
+        ? "What now? (again / every / none)"
+        : "Which micro:bits? (1,3 / all / every / none / again / show 1)",
+      lines: answers.shown.map { [$0] } ?? [""] + (found.isEmpty ? [reason] : rows) + others,
       preset: !known.isEmpty ? known : answers.scanProblem == nil || !found.isEmpty ? other : nil,
       failure: """
         \(answers.scanProblem ?? "no micro:bit was found")
@@ -59,24 +62,15 @@ extension SetupQuestion {
     }
     let all: [Form] = [
       { answers in
-        let unknown = answers.devices.indices.filter { answers.devices[$0].entry["pair"] == nil }
-        if unknown.isEmpty { return nil }
-        return yesOrNo(
-          "Do your micro:bits need pairing? (MakeCode: JustWorks or Passkey)", [""], preset: false
-        ) { for index in unknown where $1 { $0.devices[index].entry.set("pair", to: .bool(true)) } }
-      },
-      { answers in
-        if answers.isChosen || answers.servesLater { return nil }
-        return yesOrNo(
-          "Also use every other micro:bit that comes into range later?", [""],
-          preset: answers.present.hasEveryMicrobit
-        ) {
-          if !$1, $0.devices.isEmpty, !$0.present.hasOwnEntries {
-            throw SetupRefusal("Then no micro:bit would be used at all. Please answer y.")
-          }
-          $0.servesLater = $1
+        let present = answers.present
+        // Otherwise it is the configuration that the package has installed.
+        guard !answers.isChosen, !answers.servesLater, present.hasEveryMicrobit, present.hasOwnEntries else {
+          return nil
         }
-      },
+        return yesOrNo(
+          "Also use every other micro:bit that comes into range, as until now?", [""], preset: true
+        ) { $0.servesLater = $1 }
+      }
     ]
     return each + all
   }
@@ -93,7 +87,7 @@ extension SetupQuestion {
           lines: [
             "", "Where is the MQTT broker? It is the program (for example Mosquitto) through",
             "which gateway, Home Assistant and scripts exchange messages. localhost is this",
-            "computer; with Home Assistant's Mosquitto add-on it is that computer, for",
+            "computer; with Home Assistant's app Mosquitto broker it is that computer, for",
             "example homeassistant.local.",
           ], preset: answers.mqtt["host"]?.text, option: "--broker"
         ) {
@@ -143,6 +137,15 @@ extension SetupQuestion {
         }
       },
     ]
+  }
+
+  // MARK: The page
+
+  static func page(_ answers: SetupAnswers) -> SetupQuestion? {
+    yesOrNo(
+      "Show them on a page in the browser of this computer as well?", [""],
+      preset: answers.present.configuration.http.isEnabled
+    ) { $0.servesPage = $1 }
   }
 
   /// What to do as the broker cannot be used.

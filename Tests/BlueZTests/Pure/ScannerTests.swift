@@ -4,7 +4,8 @@ import Testing
 @testable import BlueZ
 
 @Suite struct ScannerTests {
-  private let scanner = Scanner(resetBackOff: BackOff(first: .seconds(60), longest: .seconds(3600)))
+  private let scanner = Scanner(
+    resetBackOff: BackOff(first: .seconds(60), longest: .seconds(3600)), fullScan: .seconds(3))
 
   @Test func itStartsAndStopsAsRequested() {
     #expect(scanner.beginChange(isAllowed: true) == nil)
@@ -90,37 +91,42 @@ import Testing
   /// It has failed twice, and the first delay until a reset has passed.
   private static func failing() -> Scanner {
     let scanner = Scanner(
-      resetBackOff: BackOff(first: .nanoseconds(1), longest: .seconds(3600), spread: 0))
+      resetBackOff: BackOff(first: .nanoseconds(1), longest: .seconds(3600), spread: 0), fullScan: .seconds(3)
+    )
     #expect(scanner.failed("no", mayReset: true) == .first)
     #expect(scanner.failed("no", mayReset: true) == .problem)
     return scanner
+  }
+
+  private func isPaused(for limit: Duration) -> Bool {
+    scanner.needsBriefScan(after: limit, isPreferred: true)
   }
 
   @Test func aPauseForConnectsIsTimed() {
     scanner.request(true)
     _ = scanner.beginChange(isAllowed: true)
     scanner.endChange(in: .on)
-    #expect(!scanner.isPaused(for: .zero))
+    #expect(!isPaused(for: .zero))
     scanner.pause()
     #expect(scanner.beginChange(isAllowed: false) == .stop)
     scanner.endChange(in: .off)
-    #expect(scanner.isPaused(for: .zero))
-    #expect(!scanner.isPaused(for: .seconds(3600)))
+    #expect(isPaused(for: .zero))
+    #expect(!isPaused(for: .seconds(3600)))
     // A start that fails does not end the pause.
     _ = scanner.beginChange(isAllowed: true)
     scanner.endChange(in: .failed)
-    #expect(scanner.isPaused(for: .zero))
+    #expect(isPaused(for: .zero))
     scanner.retry()
     _ = scanner.beginChange(isAllowed: true)
     scanner.endChange(in: .on)
-    #expect(!scanner.isPaused(for: .zero))
+    #expect(!isPaused(for: .zero))
     // A scan that is no longer requested is not paused.
     scanner.pause()
-    #expect(scanner.isPaused(for: .zero))
+    #expect(isPaused(for: .zero))
     scanner.request(false)
-    #expect(!scanner.isPaused(for: .zero))
+    #expect(!isPaused(for: .zero))
     scanner.pause()
-    #expect(!scanner.isPaused(for: .zero))
+    #expect(!isPaused(for: .zero))
   }
 
   @Test func pauseThatBeginsDuringAStartIsTimed() {
@@ -129,7 +135,47 @@ import Testing
     scanner.pause()
     scanner.endChange(in: .on)
     #expect(scanner.beginChange(isAllowed: false) == .stop)
-    #expect(scanner.isPaused(for: .zero))
+    #expect(isPaused(for: .zero))
+  }
+
+  /// Each scan ends with the first advertisement, as every advertiser is connected to, and fails after 5 s.
+  @Test func shortScansAreNoScansToOneThatWasNeverConnected() {
+    var now = Moment.now
+    var briefScans: [Int] = []
+    scanner.request(true)
+    for attempt in 0..<12 {
+      _ = scanner.beginChange(isAllowed: true)
+      scanner.endChange(in: .on, at: now)
+      now = now + .milliseconds(100)
+      #expect(!scanner.needsBriefScan(after: .seconds(15), isPreferred: true, at: now))
+      if scanner.needsBriefScan(after: .seconds(15), isPreferred: false, at: now) {
+        briefScans.append(attempt)
+        scanner.beginBriefScan()
+        now = now + .seconds(3)
+        scanner.endBriefScan(at: now)
+      }
+      scanner.pause(at: now)
+      _ = scanner.beginChange(isAllowed: false)
+      scanner.endChange(in: .off, at: now)
+      now = now + .seconds(5)
+    }
+    #expect(briefScans == [3, 6, 9])
+  }
+
+  @Test func aScanThatWasLongEnoughCounts() {
+    let start = Moment.now
+    scanner.request(true)
+    for second in [0, 20] {
+      _ = scanner.beginChange(isAllowed: true)
+      scanner.endChange(in: .on, at: start + .seconds(second))
+      let end = start + .seconds(second + 3)
+      #expect(!scanner.needsBriefScan(after: .seconds(15), isPreferred: false, at: end))
+      scanner.pause(at: end)
+      _ = scanner.beginChange(isAllowed: false)
+      scanner.endChange(in: .off, at: end)
+    }
+    #expect(!scanner.needsBriefScan(after: .seconds(15), isPreferred: false, at: start + .seconds(37)))
+    #expect(scanner.needsBriefScan(after: .seconds(15), isPreferred: false, at: start + .seconds(38)))
   }
 
   @Test func discoveryEndsWithTheAdapter() {

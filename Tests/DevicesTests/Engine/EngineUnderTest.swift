@@ -141,6 +141,10 @@ final class EngineUnderTest: Sendable {
     request.characteristic = characteristic
     _ = await simulator.control(request)
   }
+  /// The micro:bit's temperature, which it notifies in each period.
+  func measure(_ temperature: UInt8) async {
+    _ = await simulator.control(ControlRequest(op: .value, i: 0, bytes: [temperature]))
+  }
   /// The period that the micro:bit itself holds.
   func heldPeriod() async -> Int? {
     guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { return nil }
@@ -174,8 +178,11 @@ final class EngineUnderTest: Sendable {
 
   /// What was written to a characteristic, in order.
   func writes(_ characteristic: UInt32) async throws -> [[UInt8]] {
+    try await writes(BluetoothUUID(short: characteristic))
+  }
+  func writes(_ characteristic: BluetoothUUID) async throws -> [[UInt8]] {
     var request = ControlRequest(op: .writes)
-    request.characteristic = BluetoothUUID(short: characteristic)
+    request.characteristic = characteristic
     guard case .writes(let writes) = await simulator.control(request) else { throw Failure("no writes") }
     return writes.last
   }

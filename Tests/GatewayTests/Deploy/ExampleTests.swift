@@ -114,6 +114,21 @@ private let python = "/usr/bin/python3"
     """
 
   /// Grafana queries the measurements that Telegraf writes.
+  /// Dashboard and alert rules use the metrics of docs/http.md.
+  @Test func prometheusFilesUseKnownMetrics() throws {
+    let known = String(decoding: try shipped("docs/http.md"), as: UTF8.self)
+    var count = 0
+    for file in ["deploy/grafana/prometheus.json", "deploy/prometheus/microbit-gateway.rules.yml"] {
+      for match in String(decoding: try shipped(file), as: UTF8.self).matches(
+        of: #/(microbit_gateway_[a-z_]+)/#)
+      {
+        count += 1
+        #expect(known.contains("`\(match.output.1)"), "\(file): \(match.output.1)")
+      }
+    }
+    #expect(count > 15)
+  }
+
   @Test func grafanaQueriesTelegrafMeasurements() throws {
     guard case .object(let dashboard) = try JSONParser.parse(shipped("deploy/grafana/dashboard.json")),
       case .array(let panels) = dashboard["panels"]

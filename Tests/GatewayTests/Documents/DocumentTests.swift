@@ -63,7 +63,8 @@ import Testing
     for page in pages { #expect(found.contains(page), "\(page)") }
   }
 
-  /// A block marked `json` is a configuration, one marked `json profiles` a file of profiles.
+  /// A block marked `json` is a configuration, one marked `json profiles` a file of profiles, one marked `json fleet` a
+  /// message for all gateways.
   @Test func everyConfigurationIsValid() throws {
     let profiles = try ProfilesDirectory.profiles(in: repositoryPath("deploy/profiles"))
     var count = 0
@@ -72,6 +73,10 @@ import Testing
         let text = block.language == "json" ? block.text : #"{"profiles":\#(block.text)}"#
         count += 1
         do throws(ConfigurationErrors) {
+          if block.language == "json fleet" {
+            _ = try FleetConfiguration.read(Array(block.text.utf8))
+            continue
+          }
           let json = try Configuration.document(Array(text.utf8)).get()
           let known = json.value["profiles_directory"] == nil ? [] : profiles
           let configuration = try Configuration.parse(json, profiles: known).get()

@@ -17,6 +17,7 @@ import Testing
     var asked: [SetupQuestion] = []
     var tried: [Configuration] = []
     var scans = 0
+    var shown: [BluetoothAddress] = []
     /// Nil: nothing is to be written.
     var plan: SetupPlan?
     var failure: CommandFailure?
@@ -63,6 +64,10 @@ import Testing
               BluetoothAddress(truncating: $0.address), name: $0.name, signal: $0.signal, in: present)
           }, problem
         )
+      },
+      show: { device in
+        outcome.shown.append(device.address)
+        return "\(device.address) shows \(device.letters ?? "")"
       },
       tryBroker: { configuration in
         outcome.tried.append(configuration)
@@ -161,12 +166,14 @@ import Testing
     ("Which", "3", "numbers 1 to 2"), ("Which", "0", "numbers 1 to 2"),
     ("Which", "the first", "numbers 1 to 2"),
     ("Which", "2-1", "numbers 1 to 2"), ("Which", "1-", "numbers 1 to 2"), ("Which", ",", "numbers 1 to 2"),
-    ("Which", "99999999999999999999", "numbers 1 to 2"), ("Which", "none", "numbers 1 to 2"),
+    ("Which", "99999999999999999999", "numbers 1 to 2"), ("Which", "show 3", "numbers 1 to 2"),
+    ("Which", "show 0", "numbers 1 to 2"), ("Which", "show it", "numbers 1 to 2"),
+    ("Which", "show", "numbers 1 to 2"),
     ("Name", "a\u{7}b", "control character"), ("Area", "a\u{1B}b", "control character"),
-    ("Also use", "perhaps", "y (yes) or n (no)"), ("Broker", "mqtt://broker", "is not a host name"),
+    ("Broker", "mqtt://broker", "is not a host name"),
     ("Broker", "broker:1883", "the host alone; the port is asked for later."),
     ("Broker", "my broker", "white space"), ("Broker", "1884", "the port is asked for later"),
-    ("Do your", "perhaps", "y (yes) or n (no)"), ("Does it", "1", "y (yes) or n (no)"),
+    ("Does it", "1", "y (yes) or n (no)"),
     ("Port", "0", "1 to 65535"), ("Port", "65536", "1 to 65535"), ("Port", "mqtt", "1 to 65535"),
     ("User", "a\u{7}", "control character"), ("Write", "x", "y (yes) or n (no)"),
   ]
@@ -220,34 +227,49 @@ import Testing
 
   @Test func theListIsSortedByName() async throws {
     let outcome = try await dialogue(found: [[Self.zutip, (0xE7A0_0000_0001, nil, nil), Self.zugev]])
-    let list = try #require(outcome.asked.first).lines.filter { !$0.isEmpty }
+    let list = try #require(outcome.asked.first).lines.filter { $0.contains("  ") }
     #expect(zip(list, ["E7:A0", "zugev", "zutip"]).allSatisfy { $0.contains($1) } && list.count == 3)
   }
 
-  // MARK: Pairing
-
-  @Test func pairingIsWrittenIntoTheEntriesOfTheChosen() async throws {
-    let outcome = try await dialogue(
-      present(Self.file), answering: ["Which": "all", "Do your": "y", "Also use": "y"])
-    #expect(outcome.questions("Do your").first?.preset == "n")
-    #expect(
-      try outcome.entries() == [
-        [
-          "match": ["identifier": "C5:A1:B2:C3:D4:E5"], "id": "hall", "period": .integer(5000),
-          "pair": .bool(true),
-        ],
-        ["match": ["identifier": "D0:5A:00:00:C0:DE"], "id": "zutip", "pair": .bool(true)],
-        .everyMicrobit,
-      ])
+  @Test func foundOneShowsWhichItIs() async throws {
+    let outcome = try await dialogue(answering: ["Which": "show 2", "Which": "2"])
+    #expect(outcome.shown == [BluetoothAddress(truncating: 0xD05A_0000_C0DE)] && outcome.scans == 1)
+    #expect(outcome.asked[1].lines == ["D0:5A:00:00:C0:DE shows zutip"])
+    #expect(try outcome.entries().map { $0["id"] } == ["zutip"])
   }
 
-  @Test func whatIsConfiguredAboutPairingIsNotAsked() async throws {
-    let file = try present(Self.file.replacing(#""period": 5000"#, with: #""pair": false"#))
-    for choice in ["1", "none"] {
-      #expect(try await dialogue(file, answering: ["Which": choice]).questions("Do your").isEmpty)
+  @Test func namesAndAreasAreAskedForAndThenTheBroker() async throws {
+    let prompts = try await dialogue().asked.map { $0.prompt.split(separator: " ").first }
+    #expect(prompts.prefix(6) == ["Which", "Name,", "Area,", "Name", "Area", "Broker"])
+  }
+
+  @Test func rowShowsTheSignalOfAConnectedOne() {
+    let present = PresentConfiguration(path: "/tmp/config.json")
+    let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
+    for (signal, isConnected, text) in [
+      (-77, true, "-77 dBm, good, connected"), (nil, true, "connected"), (-90, false, "-90 dBm, weak"),
+    ] as [(Int?, Bool, String)] {
+      #expect(SetupDevice(address, signal: signal, isConnected: isConnected, in: present).row[2] == text)
     }
-    let outcome = try await dialogue(file, answering: ["Which": "all", "Do your": "y"])
-    #expect(try outcome.entries().map { $0["pair"] } == [.bool(false), .bool(true), nil])
+  }
+
+  // MARK: Others
+
+  /// The class next door is not used unless someone has said so.
+  @Test func othersAreUsedOnlyIfTheyWereChosen() async throws {
+    let installed = try present(#"{"devices":[{"match":{"name_prefix":"BBC micro:bit"}}]}"#)
+    let all = try await dialogue(installed, answering: ["Which": "all"])
+    #expect(try all.entries().map { $0["id"] } == ["zugev", "zutip"] && all.questions("Also").isEmpty)
+    let every = try await dialogue(installed, answering: ["Which": "every"])
+    #expect(try every.entries().last == .everyMicrobit && every.entries().count == 3)
+    #expect(try await dialogue(installed, answering: ["Which": "none"]).entries() == [])
+    let later = try await dialogue(found: [[]], answering: ["What now?": "none"])
+    #expect(try later.entries() == [] && later.plan != nil)
+    // By an earlier choice.
+    let file = try present(Self.file)
+    #expect(try await dialogue(file).questions("Also use").first?.preset == "y")
+    let alone = try await dialogue(file, answering: ["Also use": "perhaps", "Also use": "n"])
+    #expect(try alone.entries().map { $0["id"] } == ["hall"])
   }
 
   // MARK: No micro:bit
@@ -257,7 +279,7 @@ import Testing
       found: [[]], answering: ["What now?": "1", "What now?": "again", "What now?": "every"])
     let questions = outcome.questions("What now?")
     #expect(questions[0].lines.joined().contains("No micro:bit was found"))
-    #expect(questions[1].lines == ["Please answer again or every."] && outcome.scans == 2)
+    #expect(questions[1].lines == ["Please answer again, every or none."] && outcome.scans == 2)
     #expect(try outcome.questions("Also use").isEmpty && outcome.entries() == [.everyMicrobit])
     // A person has to answer.
     #expect(try await dialogue(found: [[]]).failure?.text.contains("nothing was changed") == true)
@@ -361,11 +383,18 @@ import Testing
 
   // MARK: Options instead of questions
 
+  @Test func thePageIsOffUnlessItIsWanted() async throws {
+    let answered = try await dialogue(answering: ["Show them": "y"])
+    #expect(answered.questions("Show them").first?.preset == "n")
+    #expect(try answered.document()["http"] == ["enabled": .bool(true)])
+    #expect(try await dialogue().document()["http"] == nil)
+  }
+
   @Test func givenOptionsSkipTheirQuestions() async throws {
     let setup = Setup(["--broker": ["broker"], "--port": ["8883"], "--username": ["u"]])
     let outcome = try await dialogue(PresentConfiguration(path: "/tmp/config.json"), setup)
     let prompts = outcome.asked.map { $0.prompt.split(separator: " ").first }
-    #expect(prompts.suffix(4) == ["Does", "File", "Password", "Write"])
+    #expect(prompts.suffix(5) == ["Does", "File", "Password", "Show", "Write"])
     #expect(outcome.questions("Does it").first?.preset == "y" && outcome.tried.first?.mqtt.port == 8883)
   }
 

@@ -2,7 +2,8 @@
 
 import os
 
-from house import SERVICES, Bus, Microbits
+from house import SERVICES
+from simulated import Bus, Microbits
 
 ID = "annex"
 AREA = "Garden"

@@ -277,6 +277,7 @@ class Microbit(Peripheral):
         self.model = model
         self.extras = {name: EXTRA_SERVICES[name](self) for name in EXTRA_SERVICES}
         self.silent = False
+        self.forged = None
         self.security = "open"
         self.pairing_error = INSUFFICIENT_AUTHENTICATION
         """The ATT error with which its own services ask for encryption, unless they are open."""
@@ -296,7 +297,7 @@ class Microbit(Peripheral):
             return Characteristic(uuid, Properties.READ, Characteristic.READABLE, value)
 
         self.temperature_characteristic = microbit_characteristic(
-            "9250", lambda: struct.pack("b", self.temperature), notify=True
+            "9250", lambda: self.right_or_forged(struct.pack("b", self.temperature)), notify=True
         )
         self.own_services = [self.own_service(name) for name in self.served]
         return [
@@ -319,7 +320,9 @@ class Microbit(Peripheral):
                 write = None
             case _:
                 return self.extras[name].service
-        period = microbit_characteristic("1B25", lambda: struct.pack("<H", self.period), write=write)
+        period = microbit_characteristic(
+            "1B25", lambda: self.right_or_forged(struct.pack("<H", self.period)), write=write
+        )
         characteristics = [self.temperature_characteristic, period]
         if name == "temperature_reversed":
             characteristics.reverse()
@@ -467,8 +470,33 @@ class Microbit(Peripheral):
         while True:
             await asyncio.sleep(max(self.period, 1) / 1000)
             self.notified += await self.send(
-                self.temperature_characteristic, struct.pack("b", self.temperature)
+                self.temperature_characteristic,
+                self.right_or_forged(struct.pack("b", self.temperature)),
             )
+
+    def right_or_forged(self, value):
+        return value if self.forged is None else self.forged
+
+    def flood(self, rate, seconds):
+        """Notifies temperature and button A so often in a second, whatever the period."""
+
+        async def run():
+            button = self.extra("buttons").characteristics["a"]
+            for count in range(int(rate * seconds)):
+                await self.send(self.temperature_characteristic, struct.pack("b", count % 100))
+                await self.send(button, bytes([count % 2]))
+                await asyncio.sleep(1 / rate)
+
+        self.flooding = asyncio.create_task(run())
+
+    def forge(self, value):
+        """From now on its temperature, its period and its button A are these bytes, whatever their length; None: the
+        right ones. They are also notified, as far as they fit, and sent by the UART."""
+        self.forged = None if value is None else bytes.fromhex(value)
+        if self.forged is not None:
+            button, uart = self.extra("buttons").characteristics["a"], self.extra("uart").sent
+            for characteristic in (self.temperature_characteristic, button, uart):
+                asyncio.create_task(self.send(characteristic, self.forged))
 
     async def send(self, characteristic, value):
         return not self.silent and await super().send(characteristic, value)

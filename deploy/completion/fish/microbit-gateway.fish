@@ -1,8 +1,8 @@
 # fish completion for microbit-gateway
 
-set -l commands init run doctor check scan devices add rename remove inspect read write watch pair unpair bonds profiles profile forget version
-set -l device inspect read write watch pair unpair
-set -l running devices add rename remove
+set -l commands init run doctor check scan devices add rename remove permit-join inspect read write watch pair unpair identify bonds profiles profile forget version
+set -l device inspect read write watch pair unpair identify
+set -l running devices add rename remove permit-join
 set -l seen __fish_seen_subcommand_from
 
 complete -c microbit-gateway -f
@@ -15,12 +15,14 @@ complete -c microbit-gateway -n "not $seen $commands" -a devices -d 'list the de
 complete -c microbit-gateway -n "not $seen $commands" -a add -d 'add a device'
 complete -c microbit-gateway -n "not $seen $commands" -a rename -d 'give a device another name'
 complete -c microbit-gateway -n "not $seen $commands" -a remove -d 'remove a device'
+complete -c microbit-gateway -n "not $seen $commands" -a permit-join -d 'add the micro:bits that come into range'
 complete -c microbit-gateway -n "not $seen $commands" -a inspect -d 'show the services of a peripheral'
 complete -c microbit-gateway -n "not $seen $commands" -a read -d 'read a property now'
 complete -c microbit-gateway -n "not $seen $commands" -a write -d 'set a property'
 complete -c microbit-gateway -n "not $seen $commands" -a watch -d 'show readings as they come'
 complete -c microbit-gateway -n "not $seen $commands" -a pair -d 'pair with a peripheral'
 complete -c microbit-gateway -n "not $seen $commands" -a unpair -d 'remove the pairing of a peripheral'
+complete -c microbit-gateway -n "not $seen $commands" -a identify -d 'show the name of a micro:bit on its LEDs'
 complete -c microbit-gateway -n "not $seen $commands" -a bonds -d 'list the paired peripherals'
 complete -c microbit-gateway -n "not $seen $commands" -a profiles -d 'list the profiles, or print one as JSON'
 complete -c microbit-gateway -n "not $seen $commands" -a profile -d 'check a file of profiles'

@@ -4,6 +4,8 @@ set -euo pipefail
 
 config=/config/config.json
 supervisor=${SUPERVISOR:-http://supervisor}
+# The page is for the Supervisor's proxy alone.
+page=${PAGE:-"0.0.0.0 8099 172.30.32.2"}
 broker=null
 
 main() {
@@ -55,10 +57,11 @@ find_broker() {
 
 # Writes /data/config.json. Relative paths begin at the folder of the user's.
 complete_config() {
-  jq --argjson broker "$broker" '
+  jq --argjson broker "$broker" --arg page "$page" '
     def absolute: if startswith("/") then . else "/config/" + . end;
     def login: if .username then {username, password_file: "/data/mqtt-password"} else {} end;
     (.profiles_directory, .mqtt.password_file, .mqtt.tls[]? | strings) |= absolute
+    | .http = ($page / " " | {enabled: true, address: .[0], port: (.[1] | tonumber), proxy: .[2]})
     | if $broker then
         .mqtt |= del(.username, .password_file, .tls) + ($broker | {host, port} + login)
           + if $broker.ssl then {tls: (.tls // {})} else {} end

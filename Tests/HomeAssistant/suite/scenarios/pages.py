@@ -6,6 +6,7 @@ from scenarios.common import scenario
 
 MICROBIT = {
     "Temperature": ("sensor", "temperature", "°C", None),
+    "Temperature offset": ("number", None, "°C", "config"),
     "Period": ("number", "duration", "ms", "config"),
     "Button A": ("event", "button", None, None),
     "Button B": ("event", "button", None, None),
@@ -16,6 +17,7 @@ MICROBIT = {
     "Firmware": ("sensor", None, None, "diagnostic"),
     "Model": ("sensor", None, None, "diagnostic"),
     "Enabled": ("switch", None, None, "config"),
+    "Identify": ("button", "identify", None, "diagnostic"),
     "Reconnect": ("button", "restart", None, "diagnostic"),
 }
 GATEWAY = {
@@ -28,6 +30,7 @@ GATEWAY = {
     "Pairing wanted": ("sensor", None, None, "diagnostic"),
     "Readings": ("sensor", None, None, "diagnostic"),
     "Commands": ("sensor", None, None, "diagnostic"),
+    "Permit join": ("switch", None, None, None),
     "Scan": ("button", None, None, "diagnostic"),
     "Restart adapter": ("button", "restart", None, "diagnostic"),
 }

@@ -46,6 +46,26 @@ def period_of_all_and_of_an_area(house):
 
 
 @scenario()
+def temperature_offset(house):
+    """It is added to what is published, without a new connection, and shown as it was set."""
+    room = house.rooms[0]
+    room.until("Temperature offset", "0")
+    mark = house.broker.messages.mark()
+    number = room.entity("Temperature offset")["entity_id"]
+    house.home_assistant.call("number", "set_value", number, value=-40.5)
+    room.until("Temperature offset", "-40.5")
+    cold = house.broker.wait(room.topic("temperature"), MOMENT, lambda message: message.payload.endswith(".5"), mark)
+    expect(float(cold.payload) < 0, f"the temperature is {cold.payload}")
+    room.until("Temperature", lambda state: state.startswith("-") and state.endswith(".5"))
+    topics = [message.topic for message in house.broker.messages.since(mark)]
+    expect(room.topic("availability") not in topics, "it was connected again")
+    house.home_assistant.call("number", "set_value", number, value=0)
+    room.until("Temperature", lambda state: state.isnumeric())
+    house.request("device/options", id=room.id, options={"adjust": None})
+    room.until("Temperature offset", "0")
+
+
+@scenario()
 def reconnect_button(house):
     room = house.rooms[0]
     mark = house.broker.messages.mark()
@@ -53,6 +73,26 @@ def reconnect_button(house):
     expect_answer(house, "device/reconnect", mark)
     house.broker.wait(room.topic("availability"), MOMENT, lambda message: message.payload == "offline", mark)
     room.until_online()
+
+
+@scenario()
+def identify_button(house):
+    """Its LEDs show its name."""
+    room = house.rooms[0]
+    mark = house.broker.messages.mark()
+    house.home_assistant.call("button", "press", room.entity("Identify")["entity_id"])
+    answer = expect_answer(house, "device/identify", mark)
+    expect(answer["data"]["value"] == room.name, f"{answer}")
+
+
+@scenario()
+def permit_join_switch(house):
+    """It shows what holds."""
+    for service, wanted in (("turn_on", "on"), ("turn_off", "off")):
+        mark = house.broker.messages.mark()
+        house.home_assistant.call("switch", service, house.gateway_entity("Permit join")["entity_id"])
+        expect_answer(house, "permit_join", mark)
+        house.gateway_until("Permit join", wanted)
 
 
 @scenario()
@@ -154,3 +194,4 @@ def is_there(state):
 def expect_answer(house, verb, mark):
     answer = house.broker.wait(f"{BASE}/bridge/{GATEWAY_ID}/response/{verb}", 2 * MOMENT, after=mark).json()
     expect(answer["status"] == "ok", f"{verb}: {answer}")
+    return answer

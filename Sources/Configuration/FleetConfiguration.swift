@@ -1,0 +1,96 @@
+import GATT
+
+/// What all gateways of a fleet share: profiles and entries, from a message on the topic `{base}/fleet/config`.
+package struct FleetConfiguration: ConfigurationSection, Equatable {
+  private var number: Int?
+  private var profiles: [Profile] = []
+  /// Nil: the message has no list.
+  private var devices: [Configuration.Device]?
+
+  package init() {}
+
+  /// Tells two messages apart.
+  package var version: Int { number ?? 0 }
+  package var profileCount: Int { profiles.count }
+  package var entryCount: Int { devices?.count ?? 0 }
+
+  package static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey(
+      required: "version", \.number, .integer(0...Int(Int32.max)), hint: "give each content another number"),
+    ConfigurationKey("profiles", \.profiles, .profiles),
+    ConfigurationKey(
+      "devices", \.devices, .optional(.list(of: .section, check: Configuration.Device.duplicates))),
+  ]
+
+  package static let elsewhere = Dictionary(
+    uniqueKeysWithValues: Configuration.keys.map {
+      ($0.name, "it can only be set in the config.json of each gateway")
+    })
+
+  /// Everyone who may subscribe to the topic can read the message.
+  package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    (devices ?? []).enumerated().flatMap { index, device in
+      DeviceOptionTable.all.filter { $0.isSecret && device.options[$0] != nil }.map { option in
+        path.key("devices").index(index).key(option.name).error(
+          "it is secret, and this message is not", hint: "set it in the config.json of the gateway")
+      }
+    }
+  }
+
+  /// In bytes, as of config.json.
+  private static let largest = 1 << 20
+
+  /// Reads a message.
+  package static func read(_ payload: [UInt8]) throws(ConfigurationErrors) -> FleetConfiguration {
+    guard payload.count <= largest else {
+      throw ConfigurationErrors(
+        ConfigurationError(problem: "\(payload.count) bytes, the maximum is \(largest)"))
+    }
+    return try parse(payload).get()
+  }
+
+  /// The configuration of a file with what the fleet adds. A profile of the file with the same name stays, and so does
+  /// an entry for the same peripherals or with the same id.
+  ///
+  /// - Throws: what does not fit the file, such as a profile that neither has.
+  package func merged(into file: ConfigurationFile) throws(ConfigurationErrors) -> Configuration {
+    var merged = file.configuration
+    // Without a list of its own, the file has one entry, for every micro:bit.
+    if devices != nil, file.document["devices"] == nil { merged.devices = [] }
+    merged.profiles += profiles.filter { profile in !merged.profiles.contains { $0.name == profile.name } }
+    let matches = Set(merged.devices.map(\.match))
+    let ids = Set(merged.devices.compactMap(\.topicName))
+    let addresses = Set(merged.devices.compactMap(\.match.identifier))
+    var added: [Configuration.Device] = []
+    var errors: [ConfigurationError] = []
+    for (index, entry) in (devices ?? []).enumerated() {
+      if matches.contains(entry.match) || entry.topicName.map(ids.contains) == true
+        || entry.match.identifier.map(addresses.contains) == true
+      {
+        continue
+      }
+      errors += merged.problems(of: entry.options, at: .root.key("devices").index(index))
+      var entry = entry
+      entry.isOfFleet = true
+      added.append(entry)
+    }
+    guard errors.isEmpty else { throw ConfigurationErrors(errors: errors) }
+    // One that names an address comes before the file's patterns, which it would be hidden by.
+    merged.devices =
+      added.filter(\.match.isIdentifier) + merged.devices + added.filter { !$0.match.isIdentifier }
+    return merged
+  }
+}
+
+extension ConfigurationErrors {
+  /// Only this one.
+  package init(_ error: ConfigurationError) { self.init(errors: [error]) }
+
+  /// The first one, with its place, and how many more there are.
+  package var summary: String {
+    let first = errors.first.map { error in
+      (error.position.map { "line \($0.line), column \($0.column): " } ?? "") + "\(error)"
+    }
+    return (first ?? "") + (errors.count > 1 ? " (and \(errors.count - 1) more)" : "")
+  }
+}

@@ -1,0 +1,57 @@
+import BlueZ
+import Configuration
+import EventLoop
+import GATT
+import Log
+
+/// For how long micro:bits that no entry matches are added for good.
+package struct PermitJoin: Sendable, Equatable {
+  package let end: Timestamp
+  /// The only one; nil: all.
+  package let device: BluetoothAddress?
+  /// How many more are added: anybody can advertise such a name.
+  var rest = most
+
+  static let most = 64
+}
+
+extension DeviceManager {
+  /// For at most so many seconds.
+  package static let longestPermitJoin = 3600
+
+  /// Adds micro:bits that come into range, or are in range already.
+  ///
+  /// - Parameters:
+  ///   - seconds: 0: no longer.
+  ///   - device: the only one, also if it was removed; nil: all.
+  package func permitJoin(seconds: Int, device: BluetoothAddress?) {
+    joinTimer?.cancel()
+    joinTimer = nil
+    permitJoin = nil
+    if seconds > 0 {
+      permitJoin = PermitJoin(end: .now + .seconds(seconds), device: device)
+      joinTimer = loop.timer(after: .seconds(seconds)) { [weak self] in
+        self?.assumeIsolated { $0.permitJoin(seconds: 0, device: nil) }
+      }
+      registry.ignored = [:]
+      replayPeripherals()
+    }
+    log.notice(seconds > 0 ? "micro:bits may join for \(seconds) s" : "no more micro:bits may join")
+    updateScanLater()
+    engineChanged()
+  }
+
+  /// Adds a peripheral that is not known, if it may join.
+  func join(_ address: BluetoothAddress, _ advertisement: Advertisement) {
+    guard let permit = permitJoin, permit.rest > 0, hasRoom else { return }
+    switch assignment(of: address, advertisement) {
+    case .unmatched where permit.device == nil:
+      guard advertisement.name?.hasPrefix(Profile.microbitNamePrefix) == true else { return }
+    case .unmatched, .removed: guard permit.device == address else { return }
+    case .here, .elsewhere: return
+    }
+    permitJoin?.rest -= 1
+    store.change(address) { ($0.isAdded, $0.isRemoved) = (true, false) }
+    log.notice("joined", ["address": address, "name": advertisement.name ?? "unknown"])
+  }
+}

@@ -1,0 +1,110 @@
+import Bridge
+import Configuration
+import Store
+
+/// The message for the whole fleet that is in force, and what became of the last one.
+struct Fleet: Sendable {
+  /// Of the state database.
+  static let section = "fleet"
+  /// The key of the message in force, for a start without the broker.
+  static let key = "config"
+
+  private let state: StateSection
+  private(set) var inForce: FleetConfiguration?
+  private(set) var status: FleetStatus?
+  /// The newest message that is not decided.
+  private var waiting: [UInt8]?
+  /// The digest of the last one that was decided, or is being decided.
+  private var last: String
+  private var isDeciding = false
+
+  /// - Parameter isAllowed: the key `fleet` of config.json.
+  init(_ state: StateSection, isAllowed: Bool) {
+    self.state = state
+    let stored = state.records[Self.key] ?? []
+    inForce = isAllowed ? try? FleetConfiguration.read(stored) : nil
+    last = ConfigurationFile.digest(inForce == nil ? [] : stored)
+    if !isAllowed { forget() }
+  }
+
+  /// No message is taken any more.
+  mutating func forget() {
+    waiting = nil
+    remove()
+  }
+
+  private mutating func remove() {
+    if inForce != nil || state.records[Self.key] != nil { state.put(Self.key, nil) }
+    (inForce, status, last) = (nil, nil, ConfigurationFile.digest([]))
+  }
+
+  // MARK: Messages
+
+  /// - Returns: whether to call ``next()``.
+  mutating func received(_ payload: [UInt8]) -> Bool {
+    waiting = payload
+    return !isDeciding
+  }
+
+  /// The message to decide now; nil: none. One that is equal to the last one is left out.
+  mutating func next() -> [UInt8]? {
+    let payload = waiting.flatMap { ConfigurationFile.digest($0) == last ? nil : $0 }
+    waiting = nil
+    isDeciding = payload != nil
+    if let payload { last = ConfigurationFile.digest(payload) }
+    return payload
+  }
+
+  /// - Parameters:
+  ///   - payload: empty: the fleet has no configuration any more.
+  ///   - read: what it says.
+  /// - Returns: whether another one is in force.
+  mutating func decide(
+    _ payload: [UInt8], _ read: Result<FleetConfiguration, ConfigurationErrors>, _ file: ConfigurationFile
+  ) -> Bool {
+    if payload.isEmpty {
+      defer { remove() }
+      return inForce != nil
+    }
+    var version: Int?
+    do throws(ConfigurationErrors) {
+      let new = try read.get()
+      version = new.version
+      status = FleetStatus(version: version)
+      if new == inForce {
+        _ = configuration(with: file)
+        return false
+      }
+      if new.version == inForce?.version {
+        throw ConfigurationErrors(
+          ConfigurationError(problem: "this version has another content", hint: "give each content its own"))
+      }
+      _ = try new.merged(into: file)
+      inForce = new
+      state.put(Self.key, payload)
+      return true
+    } catch {
+      let rest = inForce.map { "version \($0.version) stays in force" } ?? "none is in force"
+      status = FleetStatus(version: version, reason: "\(error.summary); \(rest)")
+      return false
+    }
+  }
+
+  // MARK: The configuration
+
+  /// What the file and the fleet make together; the file alone if they do not fit.
+  mutating func configuration(with file: ConfigurationFile) -> Configuration {
+    guard let inForce, file.configuration.fleet else { return file.configuration }
+    do throws(ConfigurationErrors) {
+      let merged = try inForce.merged(into: file)
+      if status == nil || status?.version == inForce.version {
+        status = FleetStatus(version: inForce.version)
+      }
+      return merged
+    } catch {
+      status = FleetStatus(
+        version: inForce.version, reason: "\(error.summary); it does not fit \(file.path): none is in force")
+      return file.configuration
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import Glibc
+
+/// TCP sockets by IP addresses. None of this blocks.
+package enum TCPSocket {
+  /// A listening socket.
+  /// - Parameter address: of this machine, IPv4 or IPv6; `::` is for both.
+  /// - Returns: its descriptor, or why there is none.
+  package static func listen(at address: String, port: Int) -> Result<Int32, UnixSocket.Failure> {
+    var v4 = sockaddr_in()
+    var v6 = sockaddr_in6()
+    v4.sin_family = sa_family_t(AF_INET)
+    v4.sin_port = in_port_t(truncatingIfNeeded: port).bigEndian
+    v6.sin6_family = sa_family_t(AF_INET6)
+    v6.sin6_port = v4.sin_port
+    if inet_pton(AF_INET, address, &v4.sin_addr) == 1 { return listen(&v4, AF_INET) }
+    guard inet_pton(AF_INET6, address, &v6.sin6_addr) == 1 else { return .failure(.other("no IP address")) }
+    return listen(&v6, AF_INET6)
+  }
+
+  private static func listen<Address>(
+    _ address: inout Address, _ family: Int32
+  ) -> Result<Int32, UnixSocket.Failure> {
+    let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    let descriptor = socket(family, type, 0)
+    var on: Int32 = 1
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
+    let isBound = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, socklen_t(MemoryLayout<Address>.size))
+      }
+    }
+    guard descriptor >= 0, isBound == 0, Glibc.listen(descriptor, 64) == 0 else {
+      let code = errno
+      if descriptor >= 0 { close(descriptor) }
+      return .failure(code == EACCES ? .denied : .other(String(cString: strerror(code))))
+    }
+    return .success(descriptor)
+  }
+
+  /// An IPv4 address as ``peer(of:)`` gives it.
+  package static func bytes(_ address: String) -> [UInt8]? {
+    var bytes = in_addr()
+    return inet_pton(AF_INET, address, &bytes) == 1 ? withUnsafeBytes(of: bytes) { Array($0) } : nil
+  }
+
+  /// Who is at the other end: its IP address, of IPv6 the network (/64), as each host has many addresses. From now on it
+  /// sends without delay, and the kernel keeps little for an end that does not read.
+  package static func peer(of descriptor: Int32) -> [UInt8] {
+    var on: Int32 = 1
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    var buffer: Int32 = 64 << 10
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffer, socklen_t(MemoryLayout<Int32>.size))
+    var address = sockaddr_in6()
+    var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
+    let result = withUnsafeMutablePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(descriptor, $0, &length) }
+    }
+    guard result == 0 else { return [] }
+    return withUnsafeBytes(of: address) { bytes in
+      // sin_addr; sin6_addr, in which an IPv4 address has its own place.
+      if address.sin6_family == sa_family_t(AF_INET) { return Array(bytes[4..<8]) }
+      let isV4 = bytes[8..<20].elementsEqual([UInt8](repeating: 0, count: 10) + [0xFF, 0xFF])
+      return Array(isV4 ? bytes[20..<24] : bytes[8..<16])
+    }
+  }
+}

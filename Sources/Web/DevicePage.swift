@@ -1,0 +1,178 @@
+import Configuration
+import Devices
+import GATT
+import JSON
+
+/// A device as JSON: see docs/http.md.
+extension WebDevice {
+  /// Of the list of devices, these are told otherwise, or are for other gateways.
+  private static let omitted: Set = [
+    "properties", "values", "desired", "configured", "revision", "moved", "home_assistant",
+  ]
+
+  /// - Parameters:
+  ///   - listing: its entry in the list of devices.
+  ///   - owner: another gateway that uses it.
+  func json(_ listing: JSONValue, owner: GatewayID?) -> JSONValue {
+    guard case .object(let object) = listing else { return listing }
+    let own: JSONValue = [
+      "state": .string(stateText(owner: owner)), "attempt": attempts > 1 ? .integer(attempts) : nil,
+      "online": .bool(device.isOnline), "on_demand": .bool(device.isOnDemand),
+      "wants_pairing": device.wantsPairing ? .bool(true) : nil,
+      "battery": property(named: "battery"),
+      "properties": .array(indices.map { json(at: $0) } + device.values.map(json)),
+    ]
+    return JSONValue.object(JSONObject(object.members.filter { !Self.omitted.contains($0.name) })).merging(
+      own)
+  }
+
+  /// Those of the profile that it may have.
+  private var indices: [Int] {
+    let profile = device.profile
+    return profile.properties.indices.filter {
+      !profile.isAutomatic || device.mayOffer(profile.properties[$0].name)
+    }
+  }
+
+  private func property(named name: String) -> JSONValue? {
+    device.profile.index(ofPropertyNamed: name).flatMap { index in
+      properties[index].value.map(device.profile.properties[index].codec.json)
+    }
+  }
+
+  /// The state of its session, for people.
+  func stateText(owner: GatewayID?) -> String {
+    if let owner { return "used by the gateway \(owner)" }
+    guard device.isEnabled else { return "disconnected" }
+    let attempt = attempts > 1 ? ", attempt \(attempts)" : ""
+    if let turn = device.turn { return "waiting for a connection, place \(turn.position)" }
+    switch device.session {
+    case .absent: return "not in range"
+    case .waiting: return "will be tried again" + attempt
+    case .connecting: return "connecting" + attempt
+    case .subscribing: return "getting its values"
+    case .live: return "connected"
+    case .leaving: return "disconnecting"
+    case .idle: return "connected when needed"
+    case .stopped: return "stopped"
+    }
+  }
+
+  private func json(at index: Int) -> JSONValue {
+    let (property, state) = (device.profile.properties[index], properties[index])
+    let own: JSONValue = [
+      "available": .bool(
+        device.isOnline && device.mayOffer(property.name) && !device.missing.contains(property.name)),
+      "desired": device.desired[property.name].map(property.codec.json),
+      "configured": device.configured.contains(property.name) ? .bool(true) : nil,
+      "write": state.write?.json(property.codec),
+    ]
+    return property.pageJSON.merging(state.json(property.codec)).merging(own)
+  }
+
+  private func json(_ value: NamedValue) -> JSONValue {
+    let state = values[value.key] ?? PropertyState()
+    let own: JSONValue = [
+      "named": .bool(true), "readable": .bool(false), "notifies": .bool(true),
+      "writable": .bool(device.valueSetter != nil),
+      "available": .bool(device.isOnline && device.hasLines),
+    ]
+    let property = value.property
+    let description: JSONValue = [
+      "name": .string(property.name), "title": .string(property.title), "kind": "state",
+      "type": value.isNumber ? "number" : "text", "unit": property.unit.map(JSONValue.string),
+    ]
+    return description.merging(own).merging(state.json(property.codec))
+  }
+
+  /// The numbers that it has a history of, with the names of their columns.
+  var columns: [(name: String, series: Int)] {
+    let all =
+      device.profile.properties.enumerated().map { ($1, properties[$0].series) }
+      + device.values.map { ($0.property, values[$0.key]?.series ?? []) }
+    return all.flatMap { property, series in
+      let unit = property.unit.map { " (\($0))" } ?? ""
+      return series.enumerated().filter { $1 >= 0 }.map { index, number in
+        let field = property.codec.fields.map { ".\($0[index])" } ?? ""
+        return (property.name + field + unit, number)
+      }
+    }
+  }
+}
+
+extension PropertyState {
+  fileprivate func json(_ codec: Codec) -> JSONValue {
+    [
+      "value": value.map(codec.json), "time": time.map { .string($0.description) },
+      "count": .integer(Int(clamping: count)),
+    ]
+  }
+}
+
+extension PropertyState.Write {
+  func json(_ codec: Codec) -> JSONValue {
+    [
+      "status": .string(outcome?.word ?? "writing"), "requested": codec.json(requested),
+      "actual": outcome?.actual.map(codec.json), "reason": (outcome?.reason).map(JSONValue.string),
+      "time": .string(time.description),
+    ]
+  }
+}
+
+extension Property {
+  /// A name for people.
+  var title: String {
+    homeAssistant.first?.name
+      ?? name.prefix(1).uppercased() + name.dropFirst().map { $0 == "_" ? " " : String($0) }.joined()
+  }
+
+  /// What does not change.
+  fileprivate var pageJSON: JSONValue {
+    let words = codec.words.sorted { $0.key < $1.key }.map { JSONValue.string($0.value) }
+    let own: JSONValue = [
+      "name": .string(name), "title": .string(title), "kind": .string(kind.rawValue),
+      "unit": unit.map(JSONValue.string),
+      "range": codec.step == nil && range == nil
+        ? nil : (range ?? codec.range).map { [$0.lowerBound.json, $0.upperBound.json] },
+      "max_length": maxLength.map(JSONValue.integer),
+      "choices": choices, "readable": .bool(isReadable && kind == .state), "notifies": .bool(isNotifying),
+      "writable": .bool(isWritable),
+    ]
+    return own.merging(codec.pageJSON(words))
+  }
+
+  private var choices: JSONValue? {
+    for entity in homeAssistant {
+      guard case .select(let choices) = entity.kind, !choices.isEmpty else { continue }
+      return .array(choices.map { ["label": .string($0.label), "value": codec.json($0.value)] })
+    }
+    return nil
+  }
+}
+
+extension Codec {
+  fileprivate func pageJSON(_ words: [JSONValue]) -> JSONValue {
+    switch description {
+    case .record: return ["type": "record", "fields": .array((fields ?? []).map(JSONValue.string))]
+    case .list: return ["type": "list"]
+    case .flags(_, let names):
+      return ["type": "flags", "values": .array(names.sorted { $0.key < $1.key }.map { .string($0.value) })]
+    case .scalar where !words.isEmpty: return ["type": "choice", "values": .array(words)]
+    case .scalar(let scalar):
+      switch scalar.type {
+      case .bool: return ["type": "boolean"]
+      case .utf8: return ["type": "text"]
+      case .bytes: return ["type": "bytes"]
+      case .bits:
+        return ["type": "picture", "rows": .integer(scalar.rows), "columns": .integer(scalar.columns)]
+      case .float32, .float64, .sfloat, .float: return ["type": "number"]
+      case .uint8, .uint16, .uint24, .uint32, .uint64, .int8, .int16, .sint24, .int32, .int64:
+        return ["type": scalar.scale == nil && scalar.offset == nil ? "integer" : "number"]
+      }
+    }
+  }
+}
+
+extension Double {
+  var json: JSONValue { Int(exactly: self).map(JSONValue.integer) ?? .number(self) }
+}

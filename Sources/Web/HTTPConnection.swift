@@ -1,0 +1,180 @@
+import EventLoop
+import JSON
+import Sockets
+
+/// A client: its requests one after the other, and the answers.
+final class HTTPConnection: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  typealias Respond = @Sendable (HTTPResponse) -> Void
+
+  /// From the begin of a request to its end; and what a client may take to read something.
+  static let requestLimit = Duration.seconds(10)
+  static let idleLimit = Duration.seconds(30)
+  static let sendLimit = Duration.seconds(60)
+  /// What a client sends after it was refused is read for so long, so that it gets the reason.
+  private static let lingerLimit = Duration.seconds(2)
+  /// While more is unsent, no more of a body is made; in bytes.
+  private static let mostUnsent = 32 << 10
+
+  private enum State {
+    case receiving
+    /// The answer is awaited.
+    case handling(HTTPRequest)
+    /// The rest of a body is sent; nil: all of it is with the socket.
+    case sending(HTTPRequest?, (any BodySource)?, closes: Bool)
+    /// Nothing more is answered.
+    case lingering
+  }
+
+  let peer: [UInt8]
+  private let socket: ByteSocket
+  private var parser = HTTPParser()
+  private var state = State.receiving
+  /// When the connection ends, unless something happens before.
+  private(set) var deadline: Moment?
+  private let handle: (HTTPRequest, HTTPConnection) -> Void
+  private let onEnd: (HTTPConnection) -> Void
+
+  /// - Parameters:
+  ///   - descriptor: a connected socket, owned from now on.
+  ///   - handle: called with each request; ``respond(_:)`` follows once.
+  ///   - onEnd: called once.
+  init(
+    _ descriptor: Int32, peer: [UInt8], loop: EventLoop,
+    handle: @escaping (HTTPRequest, HTTPConnection) -> Void,
+    onEnd: @escaping (HTTPConnection) -> Void
+  ) {
+    self.peer = peer
+    self.handle = handle
+    self.onEnd = onEnd
+    socket = ByteSocket(descriptor, loop: loop)
+    deadline = .now + Self.requestLimit
+    socket.onBytes = { [weak self] in self?.received($0) }
+    socket.onDrained = { [weak self] in self?.drained() }
+    socket.onEnd = { [weak self] in self?.ended() }
+  }
+
+  /// Closes the socket.
+  func close() {
+    guard !socket.isClosed else { return }
+    socket.close()
+    ended()
+  }
+
+  private func ended() {
+    if case .sending(_, let source, _) = state { source?.end() }
+    state = .lingering
+    onEnd(self)
+  }
+
+  /// The deadline is over.
+  func expire() {
+    deadline = nil
+    if case .receiving = state, parser.isInRequest { return refuse(.requestTimeout) }
+    close()
+  }
+
+  // MARK: Receiving
+
+  private func received(_ bytes: UnsafeRawBufferPointer) {
+    if case .lingering = state { return }
+    if !parser.isInRequest { deadline = .now + Self.requestLimit }
+    parser.append(bytes)
+    parse()
+  }
+
+  private func parse() {
+    guard case .receiving = state else { return }
+    switch parser.next() {
+    case nil: break
+    case .expectsContinue: socket.send("HTTP/1.1 100 Continue\r\n\r\n".utf8)
+    case .refused(let status): refuse(status)
+    case .request(let request):
+      deadline = nil
+      state = .handling(request)
+      // What follows waits until this is answered.
+      socket.isPaused = true
+      handle(request, self)
+    }
+  }
+
+  private func refuse(_ status: HTTPStatus) { send(.error(status), to: nil, closes: true) }
+
+  // MARK: Answering
+
+  func respond(_ response: HTTPResponse) {
+    guard case .handling(let request) = state, !socket.isClosed else {
+      if case .source(let source) = response.body { source.end() }
+      return
+    }
+    var closes = !request.staysOpen || socket.isHalfClosed
+    if case .source = response.body, !request.isHTTP11 { closes = true }
+    send(response, to: request, closes: closes)
+  }
+
+  private func send(_ response: HTTPResponse, to request: HTTPRequest?, closes: Bool) {
+    socket.send(response.head(for: request, closes: closes))
+    deadline = .now + Self.sendLimit
+    switch response.body {
+    case .bytes(let bytes):
+      if request?.method != "HEAD" { socket.send(bytes) }
+      state = .sending(request, nil, closes: closes)
+    case .source(let source) where request?.method == "HEAD":
+      source.end()
+      state = .sending(request, nil, closes: closes)
+    case .source(let source):
+      state = .sending(request, source, closes: closes)
+      // The end of a client is noticed while it is read from.
+      socket.isPaused = false
+      pump()
+    }
+  }
+
+  /// Sends what there is of the body.
+  func pump() {
+    guard case .sending(let request, let source?, let closes) = state else { return }
+    let isChunked = request?.isHTTP11 == true
+    while socket.unsent < Self.mostUnsent {
+      guard let bytes = source.next() else {
+        source.end()
+        if isChunked { socket.send("0\r\n\r\n".utf8) }
+        state = .sending(request, nil, closes: closes)
+        if socket.unsent == 0 { drained() }
+        return
+      }
+      guard !bytes.isEmpty else { return }
+      if isChunked { socket.send((String(bytes.count, radix: 16) + "\r\n").utf8) }
+      socket.send(bytes)
+      if isChunked { socket.send("\r\n".utf8) }
+    }
+  }
+
+  /// Whether the client has read all that was sent.
+  var isDrained: Bool { socket.unsent == 0 }
+
+  private func drained() {
+    switch state {
+    case .receiving, .handling:
+      // A client that sends nothing more gets the answer that it waits for.
+      if socket.isHalfClosed, case .receiving = state { close() }
+    case .sending(_, .some, _):
+      if socket.isHalfClosed { return close() }
+      deadline = .now + Self.sendLimit
+      pump()
+    case .sending(_, nil, closes: true):
+      state = .lingering
+      socket.isPaused = false
+      socket.endSending()
+      deadline = .now + Self.lingerLimit
+      if socket.isHalfClosed { close() }
+    case .sending(_, nil, closes: false):
+      state = .receiving
+      deadline = .now + (parser.isInRequest ? Self.requestLimit : Self.idleLimit)
+      socket.isPaused = false
+      if socket.isHalfClosed { return close() }
+      parse()
+    case .lingering: if socket.isHalfClosed { close() }
+    }
+  }
+}

@@ -1,0 +1,87 @@
+import Log
+
+/// The last 24 hours of each number: at most one point a minute, and all of them in a fixed amount of memory.
+struct History: Sendable {
+  static let minutes = 24 * 60
+  /// With more values, each point is for more minutes. In bytes.
+  static let mostBytes = 2 << 20
+  private static let mostPoints = mostBytes / MemoryLayout<Float>.size
+
+  /// How many minutes a point is for.
+  private(set) var step = 1
+  /// The points of each series, NaN where there is no value, each at its number modulo their count; empty: the place of
+  /// a series that was removed.
+  private var series: [[Float]] = []
+  private var count = 0
+  /// The number of the newest point of all, counted since 1970.
+  private var newest = 0
+
+  private var length: Int { (Self.minutes + step - 1) / step }
+
+  /// A new series.
+  mutating func add() -> Int {
+    count += 1
+    while count * length > Self.mostPoints { thin() }
+    let points = [Float](repeating: .nan, count: length)
+    if let free = series.firstIndex(where: \.isEmpty) {
+      series[free] = points
+      return free
+    }
+    series.append(points)
+    return series.count - 1
+  }
+
+  mutating func remove(_ index: Int) {
+    series[index] = []
+    count -= 1
+  }
+
+  /// The last value of a point counts.
+  mutating func set(_ index: Int, _ value: Double, at time: Timestamp) {
+    let point = number(of: time)
+    if point != newest { advance(to: point) }
+    series[index][point % length] = Float(value)
+  }
+
+  private func number(of time: Timestamp) -> Int { max(0, Int(time.milliseconds / 60_000) / step) }
+
+  /// Forgets what is older than a day: its places are used again.
+  private mutating func advance(to point: Int) {
+    // After a step of the clock into the past the rest would be of the future.
+    let passed = point < newest ? length : min(length, point - newest)
+    for index in series.indices where !series[index].isEmpty {
+      for place in 0..<passed { series[index][(point + length - place) % length] = .nan }
+    }
+    newest = point
+  }
+
+  /// Makes each point one for more minutes.
+  private mutating func thin() {
+    let (oldStep, oldLength) = (step, length)
+    step += 1
+    for index in series.indices where !series[index].isEmpty {
+      var points = [Float](repeating: .nan, count: length)
+      for point in max(0, newest - oldLength + 1)...newest {
+        let value = series[index][point % oldLength]
+        if !value.isNaN { points[point * oldStep / step % length] = value }
+      }
+      series[index] = points
+    }
+    newest = newest * oldStep / step
+  }
+
+  /// The times of the points of the last hours, from the oldest.
+  func times(hours: Int, until now: Timestamp) -> [Timestamp] {
+    let last = number(of: now)
+    let count = min(length, max(1, hours * 60 / step))
+    return (max(0, last - count + 1)...last).map { Timestamp(milliseconds: Int64($0 * step) * 60_000) }
+  }
+
+  /// Nil: there is no value at that time.
+  func value(_ index: Int, at time: Timestamp) -> Float? {
+    let point = number(of: time)
+    guard point <= newest, point > newest - length else { return nil }
+    let value = series[index][point % length]
+    return value.isNaN ? nil : value
+  }
+}

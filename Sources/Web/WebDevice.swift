@@ -1,0 +1,243 @@
+import Configuration
+import Devices
+import GATT
+import JSON
+import Log
+
+/// The event streams that something is still to be sent to, a bit for each.
+typealias StreamSet = UInt32
+
+/// What is known of a property beyond its description.
+struct PropertyState: Sendable {
+  /// The last command for it.
+  struct Write: Sendable {
+    let requested: Value
+    /// Nil: it is under way.
+    let outcome: Outcome?
+    let time: Timestamp
+  }
+
+  var value: Value?
+  /// Nil: the value was there before the page was served.
+  var time: Timestamp?
+  /// How many readings there were.
+  var count: UInt64 = 0
+  var write: Write?
+  /// In the history: one for a number, one for each field of a record; -1 for what is not a number.
+  var series: [Int] = []
+  /// Those that do not have the value yet.
+  var waiting: StreamSet = 0
+  /// Those that do not have the write yet.
+  var waitingForWrite: StreamSet = 0
+}
+
+/// A device as the page shows it.
+final class WebDevice: DeviceObserver, @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  private(set) var device: DeviceDescription
+  /// In the order of the profile's properties.
+  private(set) var properties: [PropertyState]
+  /// Those that its program names itself, by their keys.
+  private(set) var values: [String: PropertyState] = [:]
+  /// Attempts to connect since it was connected last.
+  private(set) var attempts = 0
+  private(set) var connects = 0
+  private(set) var disconnects = 0
+  /// Commands that have ended, by the word of their outcome.
+  private(set) var writes: [String: Int] = [:]
+  private(set) var lastReading: Timestamp?
+  /// Streams that do not have its description yet.
+  var waiting: StreamSet = 0
+  /// Streams that lack a value or a write.
+  private(set) var waitingForValues: StreamSet = 0
+  private unowned let state: WebState
+
+  init(_ device: DeviceDescription, _ state: WebState) {
+    self.device = device
+    self.state = state
+    properties = device.profile.properties.map { _ in PropertyState() }
+    connects = device.isOnline ? 1 : 0
+    waiting = state.streamSet
+  }
+
+  /// Continues for the same device with other properties.
+  func adopt(_ old: WebDevice) {
+    for (index, property) in old.device.profile.properties.enumerated() {
+      if let new = device.profile.index(ofPropertyNamed: property.name),
+        device.profile.properties[new].codec == property.codec
+      {
+        properties[new] = old.properties[index]
+      } else {
+        state.forget(old.properties[index])
+      }
+    }
+    values = old.values
+    (attempts, connects, disconnects) = (old.attempts, old.connects, old.disconnects)
+    (writes, lastReading) = (old.writes, old.lastReading)
+  }
+
+  func setValues(_ known: [Value?]) {
+    for (index, value) in known.enumerated() where properties.indices.contains(index) {
+      properties[index].value = properties[index].value ?? value
+    }
+  }
+
+  // MARK: Observer
+
+  func reported(_ reading: Reading) {
+    let property = device.profile.properties[reading.property]
+    receive(reading, &properties[reading.property], isRecorded: property.kind == .state)
+    if property.kind == .event { state.happened(device.id, property, reading) }
+  }
+
+  func reported(_ reading: ValueReading) {
+    receive(reading.reading, &values[reading.key, default: PropertyState()], isRecorded: true)
+  }
+
+  private func receive(_ reading: Reading, _ known: inout PropertyState, isRecorded: Bool) {
+    known.value = reading.value
+    known.time = reading.time
+    if reading.sequence != nil {
+      known.count += 1
+      lastReading = reading.time
+    }
+    if isRecorded { record(reading, &known) }
+    let streams = state.streamSet
+    guard streams != 0 else { return }
+    known.waiting = streams
+    waitingForValues = streams
+    state.changed()
+  }
+
+  private func record(_ reading: Reading, _ known: inout PropertyState) {
+    guard case .record(let fields) = reading.value else { return record(reading.value, 0, reading, &known) }
+    for index in fields.indices {
+      if let field = fields[index] { record(field, index, reading, &known) }
+    }
+  }
+
+  private func record(_ value: Value, _ index: Int, _ reading: Reading, _ known: inout PropertyState) {
+    guard let number = value.historyNumber, number.isFinite else { return }
+    while known.series.count <= index { known.series.append(-1) }
+    if known.series[index] < 0 { known.series[index] = state.history.add() }
+    state.history.set(known.series[index], number, at: reading.time)
+  }
+
+  func wrote(_ value: Value, to property: Int, _ outcome: Outcome?) {
+    properties[property].write = PropertyState.Write(requested: value, outcome: outcome, time: .now)
+    properties[property].waitingForWrite = state.streamSet
+    waitingForValues = state.streamSet
+    if let outcome, outcome != .pending {
+      writes[outcome.word, default: 0] += 1
+      if let reason = outcome.reason {
+        state.add("\(device.profile.properties[property].name): \(outcome.word): \(reason)", device.id)
+      }
+    }
+    state.changed()
+  }
+
+  func changed(_ change: DeviceChange, _ new: DeviceDescription) {
+    let old = device
+    device = new
+    if case .description = change, new.isSame(butForDesiredAsIn: old) { return desiredChanged(from: old) }
+    waiting = state.streamSet
+    if new.session != old.session, new.session == .connecting { attempts += 1 }
+    if new.session == .live { attempts = 0 }
+    if new.isOnline != old.isOnline {
+      if new.isOnline { connects += 1 } else { disconnects += 1 }
+      state.add(new.isOnline ? "connected" : "no longer connected", new.id)
+    } else if let trouble = new.lastError, trouble != old.lastError {
+      state.add(trouble, new.id)
+    }
+    if case .renamed(let before, _) = change {
+      state.removed(before)
+      state.add("was called \(before) before", new.id)
+    }
+    for (key, value) in values where !new.values.contains(where: { $0.key == key }) {
+      state.forget(value)
+      values[key] = nil
+    }
+    state.changed()
+  }
+
+  private func desiredChanged(from old: DeviceDescription) {
+    for (index, property) in device.profile.properties.enumerated()
+    where device.desired[property.name] != old.desired[property.name] {
+      properties[index].waitingForWrite = state.streamSet
+      waitingForValues = state.streamSet
+    }
+    state.changed()
+  }
+
+  func detach(_ reason: DetachReason) { state.detached(self, reason) }
+
+  /// The signal strength has changed, which no observer is told.
+  func setRSSI(_ rssi: Int?) {
+    guard let rssi, abs(rssi - (device.rssi ?? 0)) >= 3 else { return }
+    waiting = state.streamSet
+  }
+
+  // MARK: Streams
+
+  /// A new stream gets everything; one that has ended nothing more.
+  func add(_ stream: StreamSet) { waiting |= stream }
+
+  func remove(_ stream: StreamSet) {
+    waiting &= ~stream
+    clear(stream)
+  }
+
+  /// Its description was sent, which includes the values.
+  func clear(_ stream: StreamSet) {
+    guard waitingForValues & stream != 0 else { return }
+    waitingForValues &= ~stream
+    for index in properties.indices {
+      properties[index].waiting &= ~stream
+      properties[index].waitingForWrite &= ~stream
+    }
+    for key in values.keys { values[key]?.waiting &= ~stream }
+  }
+
+  /// What the stream lacks, as members of an object: `"temperature":[21,48]`.
+  func takeValues(for stream: StreamSet) -> [UInt8] {
+    var bytes: [UInt8] = []
+    func append(_ name: String, _ codec: Codec, _ state: PropertyState) {
+      if !bytes.isEmpty { bytes.append(UInt8(ascii: ",")) }
+      JSONValue.append(name, to: &bytes)
+      bytes += ":[".utf8
+      bytes += (state.value.map(codec.json) ?? .null).bytes
+      bytes += ",\(state.count)]".utf8
+    }
+    for index in properties.indices where properties[index].waiting & stream != 0 {
+      properties[index].waiting &= ~stream
+      let property = device.profile.properties[index]
+      append(property.name, property.codec, properties[index])
+    }
+    for value in device.values {
+      guard let known = values[value.key], known.waiting & stream != 0 else { continue }
+      values[value.key]?.waiting &= ~stream
+      append(value.property.name, value.property.codec, known)
+    }
+    waitingForValues &= ~stream
+    return bytes
+  }
+
+  /// The writes that the stream lacks, as data of events.
+  func takeWrites(for stream: StreamSet) -> [JSONValue] {
+    properties.indices.filter { properties[$0].waitingForWrite & stream != 0 }.map { index in
+      properties[index].waitingForWrite &= ~stream
+      let property = device.profile.properties[index]
+      return [
+        "device": .string(device.id.description), "property": .string(property.name),
+        "desired": device.desired[property.name].map(property.codec.json),
+        "write": properties[index].write?.json(property.codec),
+      ]
+    }
+  }
+}
+
+extension Value {
+  /// As a point of a chart.
+  var historyNumber: Double? { if case .bool(let bool) = self { bool ? 1 : 0 } else { doubleValue } }
+}

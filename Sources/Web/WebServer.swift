@@ -1,0 +1,127 @@
+import Bridge
+import Configuration
+import Devices
+import EventLoop
+import Findings
+import Glibc
+import JSON
+import Log
+import Sockets
+
+/// The page and its API over HTTP: docs/http.md. While it is off, nothing of it exists.
+package final class WebServer: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  private let requests: RequestHandler
+  private let engine: DeviceManager
+  private unowned let host: any PageHost
+  private let gateway: GatewayID
+  private let loop: EventLoop
+  private let log = Logger(component: "web")
+  private let dataFolders: [String]
+  private var configuration: Configuration.HTTP?
+  private var opening: Task<Void, Never>?
+  private(set) var site: WebSite?
+  /// Called when it listens or not: its address, or why it cannot.
+  package var onChange: (_ url: String?, _ problem: Finding?) -> Void = { _, _ in }
+
+  /// - Parameters:
+  ///   - host: must outlive the server.
+  ///   - dataFolders: `XDG_DATA_DIRS`: where the page is installed.
+  package init(
+    _ requests: RequestHandler, _ engine: DeviceManager, host: any PageHost, gateway: GatewayID,
+    dataFolders: String?, loop: EventLoop
+  ) {
+    self.requests = requests
+    self.engine = engine
+    self.host = host
+    self.gateway = gateway
+    self.loop = loop
+    let folders = dataFolders ?? ""
+    self.dataFolders = (folders.isEmpty ? "/usr/local/share:/usr/share" : folders).split(separator: ":")
+      .map(String.init)
+  }
+
+  /// Starts, stops or moves it; the password file is read again.
+  package func configure(_ configuration: Configuration) {
+    let new = configuration.http
+    let isMoved = new != self.configuration
+    self.configuration = new
+    guard new.isEnabled || site != nil || opening != nil else { return }
+    if isMoved { stop() }
+    guard new.isEnabled else { return }
+    opening?.cancel()
+    opening = Task(executorPreference: loop) { [self] in await open(new, configuration.bluetooth) }
+  }
+
+  package func stop() {
+    opening?.cancel()
+    opening = nil
+    if site != nil { log.notice("the page is not served any more") }
+    site?.stop()
+    site = nil
+    onChange(nil, nil)
+  }
+
+  /// The state of the gateway may have changed.
+  package func gatewayChanged() { site?.state.noteGateway() }
+
+  /// Tries until it succeeds: the password or the address may come later.
+  private func open(_ http: Configuration.HTTP, _ bluetooth: Configuration.Bluetooth) async {
+    var reported: Finding?
+    repeat {
+      var password: Result<[UInt8]?, FileProblem> = .success(nil)
+      if let file = http.passwordFile {
+        password = await EventLoop.blocking {
+          Result { () throws(FileProblem) in try ConfigurationFile.password(in: file) }
+        }
+      }
+      if Task.isCancelled { return }
+      let problem = start(http, bluetooth, password)
+      guard let problem else { return }
+      if problem != reported { log.warning("\(problem.line)") }
+      reported = problem
+      onChange(nil, problem)
+    } while (try? await loop.sleep(for: .seconds(5))) != nil
+  }
+
+  /// - Returns: why it does not listen.
+  private func start(
+    _ http: Configuration.HTTP, _ bluetooth: Configuration.Bluetooth,
+    _ password: Result<[UInt8]?, FileProblem>
+  ) -> Finding? {
+    switch password {
+    case .failure(let problem):
+      site?.stop()
+      site = nil
+      return .warning(
+        .gateway, "the page is not served: \(http.passwordFile ?? ""): \(problem)",
+        remedy:
+          "let http.password_file name a file that the gateway can read, with the password on its first line")
+    case .success(let password):
+      if let site {
+        site.setPassword(password)
+        return nil
+      }
+      switch TCPSocket.listen(at: http.address, port: http.port) {
+      case .failure(let failure):
+        return .warning(
+          .gateway, "the page is not served: \(http.address), port \(http.port): \(failure)",
+          remedy:
+            "choose another port from 1024 on in http.port, or another http.address: ss -ltnp shows the used ones"
+        )
+      case .success(let descriptor):
+        let state = WebState(engine, host: host, gateway: gateway, bluetooth, loop: loop)
+        let site = WebSite(
+          descriptor, state, requests,
+          AccessRules(password: password, proxy: http.proxy.flatMap(TCPSocket.bytes)), dataFolders, loop: loop
+        )
+        self.site = site
+        site.begin()
+        log.notice("the page is served", ["url": http.url])
+        onChange(http.url, nil)
+        return nil
+      }
+    }
+  }
+}

@@ -1,0 +1,235 @@
+import Bridge
+import Configuration
+import Devices
+import EventLoop
+import Glibc
+import JSON
+import Log
+import Sockets
+
+/// The server while it listens: its clients, and which path is what.
+final class WebSite: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  /// Further clients wait.
+  static let mostConnections = 64
+  /// Of one address; further ones are closed.
+  static let mostOfPeer = 32
+  /// Requests of the gateway that run at a time.
+  static let mostRequests = 8
+
+  let state: WebState
+  private let requests: RequestHandler
+  private var rules: AccessRules
+  private let dataFolders: [String]
+  private let loop: EventLoop
+  private let log = Logger(component: "web")
+  private var listener: SocketListener?
+  private var connections: [ObjectIdentifier: HTTPConnection] = [:]
+  private var running = 0
+  private var timer: LoopTimer?
+
+  /// - Parameter descriptor: a listening socket, owned from now on.
+  init(
+    _ descriptor: Int32, _ state: WebState, _ requests: RequestHandler, _ rules: AccessRules,
+    _ dataFolders: [String], loop: EventLoop
+  ) {
+    self.state = state
+    self.requests = requests
+    self.rules = rules
+    self.dataFolders = dataFolders
+    self.loop = loop
+    listener = SocketListener(descriptor, mostConnections: Self.mostConnections, loop: loop) { [weak self] in
+      if let self { serve($0) } else { close($0) }
+    }
+  }
+
+  func begin() { state.begin() }
+
+  func setPassword(_ password: [UInt8]?) {
+    guard password != rules.password else { return }
+    rules = AccessRules(password: password)
+    for connection in connections.values { connection.close() }
+  }
+
+  func stop() {
+    listener = nil
+    timer?.cancel()
+    for connection in connections.values { connection.close() }
+    state.end()
+  }
+
+  // MARK: Clients
+
+  private func serve(_ descriptor: Int32) {
+    let peer = TCPSocket.peer(of: descriptor)
+    guard connections.values.count(where: { $0.peer == peer }) < Self.mostOfPeer else {
+      close(descriptor)
+      listener?.connectionEnded()
+      return
+    }
+    let connection = HTTPConnection(descriptor, peer: peer, loop: loop) { [weak self] in
+      self?.handle($0, $1)
+    } onEnd: { [weak self] ended in
+      self?.connections[ObjectIdentifier(ended)] = nil
+      self?.listener?.connectionEnded()
+    }
+    connections[ObjectIdentifier(connection)] = connection
+    if timer == nil { tick() }
+  }
+
+  /// Once a second while there are clients.
+  private func tick() {
+    timer = nil
+    let now = Moment.now
+    for connection in connections.values {
+      if let deadline = connection.deadline, deadline < now { connection.expire() }
+    }
+    state.tick()
+    guard !connections.isEmpty else { return }
+    timer = loop.timer(after: .seconds(1)) { [weak self] in self?.tick() }
+  }
+
+  // MARK: Paths
+
+  private func handle(_ request: HTTPRequest, _ connection: HTTPConnection) {
+    if let refusal = rules.refusal(request, from: connection.peer, at: .now) {
+      return connection.respond(refusal)
+    }
+    if request.path.hasPrefix(Self.requestPath) {
+      guard request.method == "POST" else { return connection.respond(Self.wrongMethod("POST")) }
+      return carryOut(String(request.path.dropFirst(Self.requestPath.count)), request.body, connection)
+    }
+    let isHistory = request.path.hasPrefix(Self.historyPath) && request.path.hasSuffix(".csv")
+    guard isHistory || Self.paths.contains(request.path) else { return connection.respond(.error(.notFound)) }
+    guard ["GET", "HEAD"].contains(request.method) else {
+      return connection.respond(Self.wrongMethod("GET, HEAD"))
+    }
+    switch request.path {
+    case "/": page(connection)
+    case "/api/gateway": connection.respond(.json(state.gatewayJSON()))
+    case "/api/devices": connection.respond(HTTPResponse(body: .source(devices)))
+    case "/api/events": events(connection)
+    case "/metrics":
+      let metrics = Metrics(state: state, connections: connections.count)
+      connection.respond(HTTPResponse(type: Metrics.type, body: .source(metrics.body)))
+    case "/health": connection.respond(health)
+    case _: connection.respond(history(request))
+    }
+  }
+
+  private static let requestPath = "/api/request/"
+  private static let historyPath = "/api/history/"
+  private static let paths: Set = [
+    "/", "/api/gateway", "/api/devices", "/api/events", "/metrics", "/health",
+  ]
+
+  private static func wrongMethod(_ allowed: String) -> HTTPResponse {
+    .error(.methodNotAllowed, nil, [("Allow", allowed)])
+  }
+
+  private func carryOut(_ verb: String, _ body: [UInt8], _ connection: HTTPConnection) {
+    guard running < Self.mostRequests else {
+      return connection.respond(.error(.unavailable, "\(Self.mostRequests) requests are running: try again"))
+    }
+    running += 1
+    requests.handle(verb, body) { [weak self, weak connection] response in
+      self?.running -= 1
+      var status = HTTPStatus.ok
+      if case .failure(let error) = response.result { status = HTTPStatus(error.code) }
+      connection?.respond(.json(response.json, status))
+    }
+  }
+
+  private var devices: Parts {
+    let devices = state.sorted
+    let parts = devices.enumerated().map { index, device in
+      { [state] in Array((index == 0 ? "[" : ",").utf8) + state.json(device).bytes }
+    }
+    return Parts(parts + [{ Array((devices.isEmpty ? "[]" : "]").utf8) }])
+  }
+
+  private var health: HTTPResponse {
+    let health = state.host.health
+    // Its file is nobody's business.
+    return .json(
+      health.setting("configuration", to: nil), health["healthy"] == .bool(true) ? .ok : .unavailable)
+  }
+
+  private func history(_ request: HTTPRequest) -> HTTPResponse {
+    let name = String(request.path.dropFirst(Self.historyPath.count).dropLast(".csv".count))
+    guard let device = state.device(name) else {
+      return .error(.notFound, "no device is called \(Excerpt(name))")
+    }
+    guard let hours = Int(request.parameter("hours") ?? "24"), (1...24).contains(hours) else {
+      return .error(.badRequest, "hours must be a number from 1 to 24")
+    }
+    var response = HTTPResponse(
+      type: "text/csv; charset=utf-8", body: .source(HistoryTable.body(device, hours: hours, state)))
+    response.headers = [("Content-Disposition", #"attachment; filename="\#(name).csv""#)]
+    return response
+  }
+
+  private func events(_ connection: HTTPConnection) {
+    guard let stream = state.addStream() else {
+      return connection.respond(.error(.unavailable, "too many pages are open"))
+    }
+    stream.onReady = { [weak connection] in if connection?.isDrained == true { connection?.pump() } }
+    stream.onClose = { [weak connection] in connection?.close() }
+    var response = HTTPResponse(type: "text/event-stream", body: .source(stream))
+    // For a proxy: nginx would collect the events.
+    response.headers = [("X-Accel-Buffering", "no")]
+    connection.respond(response)
+  }
+
+  // MARK: The page
+
+  private static let pageName = "microbit-gateway/page.html"
+  private static let longestPage = 1 << 20
+
+  private func page(_ connection: HTTPConnection) {
+    let files = dataFolders.map { "\($0)/\(Self.pageName)" }
+    // Not kept: it is rarely read, and then most of the time from the kernel's cache.
+    loop.task { [log] in
+      let page = await EventLoop.blocking {
+        files.lazy.compactMap { try? FileProblem.read($0, limit: Self.longestPage) }.first
+      }
+      guard let page else {
+        log.warning("there is no \(files.joined(separator: ", nor "))")
+        return connection.respond(
+          .error(.unavailable, "the page is not installed: install the package again"))
+      }
+      connection.respond(Self.page(page))
+    }
+  }
+
+  /// The script and the style of the page may run by a number that nobody can know beforehand.
+  private static func page(_ html: [UInt8]) -> HTTPResponse {
+    let nonce = (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
+    var response = HTTPResponse(
+      type: "text/html; charset=utf-8", body: .bytes(filled(html, Array(nonce.utf8))))
+    response.headers = [
+      (
+        "Content-Security-Policy",
+        "default-src 'none'; script-src 'nonce-\(nonce)'; style-src 'nonce-\(nonce)'; img-src 'self' data:; "
+          + "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+      )
+    ]
+    return response
+  }
+
+  private static let placeholder = Array("{{nonce}}".utf8)
+
+  /// In each place of it, the nonce stands instead.
+  private static func filled(_ html: [UInt8], _ nonce: [UInt8]) -> [UInt8] {
+    var (page, rest) = ([UInt8](), html[...])
+    while let brace = rest.firstIndex(of: placeholder[0]) {
+      page += rest[..<brace]
+      rest = rest[brace...]
+      let isPlace = rest.starts(with: placeholder)
+      page += isPlace ? nonce : [placeholder[0]]
+      rest = rest.dropFirst(isPlace ? placeholder.count : 1)
+    }
+    return page + rest
+  }
+}

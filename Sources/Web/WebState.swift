@@ -1,0 +1,237 @@
+import Bridge
+import Configuration
+import Devices
+import EventLoop
+import GATT
+import JSON
+import Log
+
+/// What the page needs from the gateway in addition to the engine and requests.
+package protocol PageHost: RequestHost {
+  /// What the gateway publishes of itself.
+  var info: JSONValue { get }
+}
+
+extension Bridge: PageHost {}
+
+/// What the page shows: the devices, the gateway, and what has happened. Exists only while the page is served.
+final class WebState: FrontEnd, @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  /// Between two events with values for a client.
+  static let interval = Duration.milliseconds(50)
+  private static let mostEvents = 50
+
+  let engine: DeviceManager
+  unowned let host: any PageHost
+  private let gateway: GatewayID
+  private let loop: EventLoop
+  /// How many links all adapters have together.
+  private let links: Int
+  private(set) var devices: [BluetoothAddress: WebDevice] = [:]
+  /// Those that are about to be attached again.
+  private var replaced: [BluetoothAddress: WebDevice] = [:]
+  var history = History()
+  private var events: [JSONValue] = []
+  private(set) var streams: [EventStream] = []
+  /// A bit for each of ``streams``.
+  private(set) var streamSet: StreamSet = 0
+  private var timer: LoopTimer?
+  private var hasBegun = false
+  private var wasConnected: Bool?
+  private var adapterStates: [String: String] = [:]
+  private var sentGateway: [UInt8] = []
+  private var seconds = 0
+  let started: Timestamp
+
+  init(
+    _ engine: DeviceManager, host: any PageHost, gateway: GatewayID, _ bluetooth: Configuration.Bluetooth,
+    loop: EventLoop
+  ) {
+    self.engine = engine
+    self.host = host
+    self.gateway = gateway
+    self.loop = loop
+    links = bluetooth.links * bluetooth.adapters.count
+    let uptime = host.health["uptime"]?.integer ?? 0
+    started = Timestamp(milliseconds: Timestamp.now.milliseconds - Int64(uptime) * 1000)
+  }
+
+  func begin() {
+    noteGateway()
+    engine.assumeIsolated { engine in
+      engine.add(self)
+      for device in self.devices.values { device.setValues(engine.lastValues(of: device.device.address)) }
+    }
+    hasBegun = true
+  }
+
+  func end() {
+    engine.assumeIsolated { $0.remove(self) }
+    timer?.cancel()
+    for stream in streams { stream.close() }
+  }
+
+  /// In the order of their ids.
+  var sorted: [WebDevice] {
+    devices.values.sorted { $0.device.id.description < $1.device.id.description }
+  }
+
+  func device(_ id: String) -> WebDevice? { devices.values.first { $0.device.id.description == id } }
+
+  // MARK: Front end
+
+  func attach(_ device: DeviceDescription) -> (any DeviceObserver)? {
+    let new = WebDevice(device, self)
+    if let old = replaced.removeValue(forKey: device.address) {
+      new.adopt(old)
+    } else if hasBegun {
+      add("added", device.id)
+    }
+    devices[device.address] = new
+    changed()
+    return new
+  }
+
+  func detached(_ device: WebDevice, _ reason: DetachReason) {
+    let address = device.device.address
+    guard devices[address] === device else { return }
+    devices[address] = nil
+    if reason == .replaced {
+      replaced[address] = device
+      return
+    }
+    for state in device.properties + Array(device.values.values) { forget(state) }
+    removed(device.device.id)
+    add("removed", device.device.id)
+    changed()
+  }
+
+  func forget(_ state: PropertyState) {
+    for series in state.series where series >= 0 { history.remove(series) }
+  }
+
+  func engineChanged() {}
+  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {}
+
+  // MARK: What has happened
+
+  /// - Parameter device: nil: the gateway itself.
+  func add(_ text: String, _ device: DeviceID? = nil) {
+    events.append([
+      "time": .string(Timestamp.now.description), "device": device.map { .string($0.description) },
+      "text": .string(text),
+    ])
+    if events.count > Self.mostEvents { events.removeFirst() }
+  }
+
+  /// The broker, or an adapter, may have another state.
+  func noteGateway() {
+    let info = host.info
+    let isConnected = info["broker"]?["connected"] == .bool(true)
+    if let wasConnected, wasConnected != isConnected {
+      add(isConnected ? "connected to the broker" : "no connection to the broker")
+    }
+    wasConnected = isConnected
+    guard case .array(let adapters) = info["adapters"] else { return }
+    for adapter in adapters {
+      guard let name = adapter["name"]?.text, let state = adapter["state"]?.text else { continue }
+      if let before = adapterStates.updateValue(state, forKey: name), before != state {
+        add("adapter \(name): \(String(state.map { $0 == "_" ? " " : $0 }))")
+      }
+    }
+  }
+
+  func happened(_ id: DeviceID, _ property: Property, _ reading: Reading) {
+    guard !streams.isEmpty else { return }
+    let data: JSONValue = [
+      "device": .string(id.description), "property": .string(property.name),
+      "value": property.codec.json(reading.value), "time": .string(reading.time.description),
+    ]
+    for stream in streams { stream.happened(data) }
+  }
+
+  func removed(_ id: DeviceID) { for stream in streams { stream.removed(id) } }
+
+  // MARK: JSON
+
+  func json(_ device: WebDevice) -> JSONValue {
+    let fresh = engine.assumeIsolated { $0.device(device.device.id) } ?? device.device
+    return device.json(host.listing(of: fresh), owner: host.otherOwner(of: fresh))
+  }
+
+  func gatewayJSON() -> JSONValue {
+    // What is shown is noted, however short it was.
+    noteGateway()
+    let (info, health) = (host.info, host.health)
+    let used = devices.values.count { device in
+      switch device.device.session {
+      case .connecting, .subscribing, .live, .leaving: true
+      case .absent, .waiting, .idle, .listening, .stopped: false
+      }
+    }
+    return [
+      "id": .string(gateway.description), "version": info["version"], "started": info["started"],
+      "uptime": health["uptime"], "area": info["area"], "healthy": health["healthy"],
+      "problems": health["problems"], "findings": health["findings"], "adapters": info["adapters"],
+      "links": ["used": .integer(used), "most": .integer(links)], "broker": info["broker"],
+      "spool": info["spool"], "devices": info["devices"], "counters": info["counters"],
+      "permit_join": info["permit_join"], "permit_join_end": info["permit_join_end"],
+      "permit_join_device": info["permit_join_device"], "fleet": info["fleet"],
+      "events": .array(events),
+    ]
+  }
+
+  // MARK: Streams
+
+  /// Nil if there are as many as possible.
+  func addStream() -> EventStream? {
+    guard let bit = (0..<StreamSet.bitWidth).map({ StreamSet(1) << $0 }).first(where: { streamSet & $0 == 0 })
+    else { return nil }
+    let stream = EventStream(bit, self)
+    streams.append(stream)
+    streamSet |= bit
+    for device in devices.values { device.add(bit) }
+    return stream
+  }
+
+  func remove(_ stream: EventStream) {
+    guard let index = streams.firstIndex(where: { $0 === stream }) else { return }
+    streams.remove(at: index)
+    streamSet &= ~stream.bit
+    for device in devices.values { device.remove(stream.bit) }
+  }
+
+  /// Something is to be sent to the streams.
+  func changed() {
+    guard timer == nil, streamSet != 0 else { return }
+    timer = loop.timer(after: Self.interval) { [weak self] in
+      self?.timer = nil
+      for stream in self?.streams ?? [] { stream.onReady() }
+    }
+  }
+
+  /// Once a second.
+  func tick() {
+    guard streamSet != 0 else { return }
+    seconds += 1
+    let gateway = gatewayJSON()
+    let compared = gateway.setting("uptime", to: nil).bytes
+    if compared != sentGateway {
+      sentGateway = compared
+      for stream in streams { stream.needsGateway = true }
+    }
+    if seconds % 5 == 0 {
+      engine.assumeIsolated { engine in
+        for device in self.devices.values { device.setRSSI(engine.device(device.device.id)?.rssi) }
+      }
+    }
+    for stream in streams { stream.tick() }
+    changed()
+  }
+}
+
+extension JSONValue {
+  var text: String? { if case .string(let text) = self { text } else { nil } }
+  var integer: Int? { if case .integer(let number) = self { number } else { nil } }
+}

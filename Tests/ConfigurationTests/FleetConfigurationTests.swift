@@ -1,0 +1,107 @@
+import JSON
+import Testing
+
+@testable import Configuration
+
+@Suite struct FleetConfigurationTests {
+  private static let profile =
+    #"{"properties":{"a":{"service":"1111","characteristic":"2222","access":["read"],"type":"uint8"}}}"#
+  private static let otherProfile = profile.replacing("uint8", with: "uint16")
+
+  private static func file(_ text: String) throws -> ConfigurationFile {
+    let bytes = Array(text.utf8)
+    return ConfigurationFile(
+      path: "config.json", configuration: try Configuration.parse(bytes).get(), digest: "",
+      document: try JSONParser.parse(bytes), warnings: [])
+  }
+
+  private static func merged(_ message: String, into text: String) throws -> Configuration {
+    try FleetConfiguration.read(Array(message.utf8)).merged(into: try file(text))
+  }
+
+  /// The ids of the entries, in their order; `*` where there is none.
+  private static func ids(_ message: String, into text: String) throws -> [String] {
+    try merged(message, into: text).devices.map { $0.id?.description ?? "*" }
+  }
+
+  private static func entry(_ index: Int, _ id: String) -> String {
+    #"{"match":{"identifier":"C5:A1:B2:C3:D4:0\#(index)"},"id":"\#(id)"}"#
+  }
+
+  @Test func entriesAndProfilesAreAdded() throws {
+    let merged = try Self.merged(
+      #"{"version":1,"profiles":{"x":\#(Self.profile)},"devices":[{"match":{"name":"a"},"profile":"x"}]}"#,
+      into: #"{"devices":[{"match":{"name":"b"}}]}"#)
+    #expect(merged.devices.map(\.match.name) == ["b", "a"])
+    #expect(merged.devices.map(\.isOfFleet) == [false, true])
+    #expect(merged.profile(of: merged.devices[1].options).name == "x")
+  }
+
+  @Test func theFileWins() throws {
+    let file =
+      #"{"profiles":{"x":\#(Self.otherProfile)},"devices":[\#(Self.entry(1, "mine")),{"match":{"name":"a"}}]}"#
+    let message = """
+      {"version":1,"profiles":{"x":\(Self.profile)},"devices":[\(Self.entry(1, "theirs")),\(Self.entry(2, "mine")),
+      {"match":{"name":"a"},"id":"b"},\(Self.entry(3, "new"))]}
+      """
+    #expect(try Self.ids(message, into: file) == ["new", "mine", "*"])
+    #expect(try Self.merged(message, into: file).profiles == (try Self.file(file)).configuration.profiles)
+  }
+
+  @Test func anAddressComesBeforeThePatternsOfTheFile() throws {
+    let file = #"{"devices":[{"match":{"name_prefix":"BBC"},"id":"any"}]}"#
+    let message =
+      #"{"version":1,"devices":[{"match":{"name":"BBC x"},"id":"last"},\#(Self.entry(1, "first"))]}"#
+    #expect(try Self.ids(message, into: file) == ["first", "any", "last"])
+  }
+
+  @Test func itReplacesTheDefaultEntry() throws {
+    #expect(try Self.ids(#"{"version":1,"devices":[\#(Self.entry(1, "a"))]}"#, into: "{}") == ["a"])
+    #expect(try Self.ids(#"{"version":1}"#, into: "{}") == ["*"])
+    #expect(
+      try Self.ids(#"{"version":1,"devices":[\#(Self.entry(1, "a"))]}"#, into: #"{"devices":[]}"#) == ["a"])
+  }
+
+  private static let mistakes: [(message: String, error: String)] = [
+    ("{", "line 1, column 2: "),
+    ("[]", "line 1, column 1: expected an object, found a list"),
+    ("{}", "line 1, column 1: version: this is missing (give each content another number)"),
+    (#"{"version":-1}"#, "line 1, column 12: version: -1 is below 0"),
+    (
+      #"{"version":1,"mqtt":{}}"#,
+      "line 1, column 14: mqtt: unknown key (it can only be set in the config.json of each gateway)"
+    ),
+    (
+      #"{"version":1,"devices":[{"match":{"name":"a"},"period":0}]}"#,
+      "line 1, column 56: devices[0].period: 0 is below 20"
+    ),
+    (
+      #"{"version":1,"devices":[\#(entry(1, "a")),\#(entry(2, "a"))]}"#,
+      "devices[1].id: devices[0] already has the id a"
+    ),
+    (
+      #"{"version":1,"devices":[{"match":{"name":"a"},"passkey":123456}]}"#,
+      "devices[0].passkey: it is secret, and this message is not (set it in the config.json of the gateway)"
+    ),
+    (
+      #"{"version":1,"devices":[{"match":{"name":"a"},"profile":"x"}]}"#,
+      "devices[0].profile: there is no profile \"x\""
+    ),
+    (
+      #"{"version":1,"devices":[{"matches":{}},{"matches":{}}]}"#,
+      "devices[0].matches: unknown key (did you mean match?) (and 2 more)"
+    ),
+  ]
+
+  @Test(arguments: mistakes)
+  func mistakesAreFoundWithTheirPlace(message: String, error: String) throws {
+    let found = try #require(throws: ConfigurationErrors.self) { try Self.merged(message, into: "{}") }
+    #expect(found.summary.contains(error), "\(found.summary)")
+  }
+
+  @Test func itsSizeIsLimited() throws {
+    let large = #"{"version":1}"# + String(repeating: " ", count: 1 << 20)
+    let found = try #require(throws: ConfigurationErrors.self) { try Self.merged(large, into: "{}") }
+    #expect(found.summary == "1048589 bytes, the maximum is 1048576")
+  }
+}

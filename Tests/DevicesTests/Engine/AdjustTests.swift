@@ -1,0 +1,75 @@
+import Configuration
+import GATT
+import JSON
+import TestSupport
+import Testing
+
+@testable import Devices
+
+/// Adjusted values, against a simulated bluetoothd.
+@Suite struct AdjustTests {
+  typealias Engine = EngineUnderTest
+
+  private static func patch(_ text: String) throws -> DeviceOptionsPatch {
+    var errors: [ConfigurationError] = []
+    let patch = try DeviceOptionsPatch.read(JSONParser.parse(Array(text.utf8)), nil, .root, &errors)
+    return try #require(errors.isEmpty ? patch : nil)
+  }
+
+  private static func limited(_ entry: String = "") throws -> Configuration {
+    let text =
+      #"{"devices":[{"match":{"identifier":"\#(Engine.address)"},"properties":["temperature","period"]\#(entry)}]}"#
+    return try Configuration.parse(Array(text.utf8)).get()
+  }
+
+  /// The link is not made again.
+  @Test func offsetChangesWhileConnected() async throws {
+    let tested = try await Engine(Self.limited(#","adjust":{"temperature":{"offset":-2}}"#))
+    try await tested.frontEnd.availability(true)
+    await tested.measure(21)
+    try await tested.frontEnd.reading(Engine.temperature, 19)
+    let before = tested.frontEnd.events.count
+    let changed = try await tested.engine.change(
+      Engine.id, Self.patch(#"{"adjust":{"temperature":{"offset":-4.5}}}"#))
+    #expect(changed?.profile.properties[0].offset == -4.5)
+    // The topic has no value of the offset before.
+    try await tested.frontEnd.reading(Engine.temperature, .number(16.5), sequence: .some(nil), from: before)
+    await tested.measure(22)
+    try await tested.frontEnd.reading(Engine.temperature, .number(17.5), from: before)
+    #expect(try await tested.get(Engine.temperature).final() == .read(actual: .number(17.5)))
+    _ = try await tested.engine.change(Engine.id, Self.patch(#"{"adjust":null}"#))
+    try await tested.frontEnd.reading(Engine.temperature, 20, sequence: .some(nil), from: before)
+    let all = tested.frontEnd.events.elements[before...]
+    #expect(all.allSatisfy { if case .changed(.description, _) = $0 { true } else { $0.isReading } })
+    await tested.end()
+  }
+
+  @Test func badAdjustmentChangesNothing() async throws {
+    let tested = try await Engine(Self.limited())
+    try await tested.frontEnd.availability(true)
+    for (text, reason) in [
+      (
+        #"{"adjust":{"period":{"offset":1}}}"#,
+        "options.adjust.period.offset: period can be set: it has no offset"
+      ),
+      (
+        #"{"adjust":{"temperature":{"offset":-1},"wings":{"unit":"m"}}}"#,
+        "options.adjust.wings: the profile microbit has no property \"wings\""
+      ),
+    ] {
+      do throws(RequestError) {
+        let patch = try? Self.patch(text)
+        _ = try await tested.engine.change(Engine.id, patch ?? DeviceOptionsPatch())
+        Issue.record("accepted: \(text)")
+      } catch {
+        #expect(error.code == .invalid && error.reason.hasPrefix(reason))
+      }
+    }
+    #expect(await tested.engine.device(Engine.id)?.adjust == [:])
+    await tested.end()
+  }
+}
+
+extension RecordingFrontEnd.Event {
+  fileprivate var isReading: Bool { if case .reading = self { true } else { false } }
+}

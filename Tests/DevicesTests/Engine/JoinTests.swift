@@ -1,0 +1,69 @@
+import Configuration
+import GATT
+import TestSupport
+import Testing
+
+@testable import Devices
+
+/// Micro:bits that join, against a simulated bluetoothd.
+@Suite struct JoinTests {
+  typealias Engine = EngineUnderTest
+
+  private static let none: Configuration = {
+    var configuration = Configuration()
+    configuration.devices = []
+    return configuration
+  }()
+
+  /// One that is in range already, too.
+  @Test func microbitIsAddedForGoodWhileItIsPermitted() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    let tested = try await Engine(Self.none, state: path)
+    try await tested.frontEnd.adapterIsOn()
+    #expect(await tested.engine.devices.isEmpty)
+    await tested.engine.permitJoin(seconds: 60, device: nil)
+    let permit = try #require(await tested.engine.permitJoin)
+    #expect(permit.end > .now && permit.device == nil)
+    try await tested.frontEnd.availability(true)
+    await tested.engine.permitJoin(seconds: 0, device: nil)
+    #expect(await tested.engine.permitJoin == nil)
+    await tested.end()
+    #expect(try Engine.stored(in: path).first?.isAdded == true)
+    let next = try await Engine(Self.none, state: path)
+    try await next.frontEnd.availability(true)
+    await next.end()
+  }
+
+  @Test func onlyTheNamedOneMayJoinAlsoIfItWasRemoved() async throws {
+    let tested = try await Engine(Configuration())
+    try await tested.frontEnd.availability(true)
+    _ = try await tested.engine.remove(Engine.id)
+    try await tested.frontEnd.detached(.removed)
+    for other in [nil, BluetoothAddress(truncating: 1)] {
+      await tested.engine.permitJoin(seconds: 60, device: other)
+      #expect(await tested.engine.devices.isEmpty)
+    }
+    let before = tested.frontEnd.events.count
+    await tested.engine.permitJoin(seconds: 60, device: Engine.address)
+    try await tested.frontEnd.availability(true, from: before)
+    await tested.end()
+  }
+
+  /// It ends by itself; the shortest time is a second.
+  @Test func permissionEnds() async throws {
+    let tested = try await Engine(Self.none, isInRange: false)
+    try await tested.frontEnd.adapterIsOn()
+    await tested.engine.permitJoin(seconds: 1, device: nil)
+    let adapters = tested.frontEnd.adapters
+    var count = adapters.count
+    while await tested.engine.permitJoin != nil {
+      _ = try await adapters.first(from: count, within: patience, "a change") { _ in true }
+      count += 1
+    }
+    await tested.comeBack()
+    let found = try await tested.engine.scan(for: .seconds(1))
+    #expect(found.map(\.peripheral.address) == [Engine.address] && found.first?.device == nil)
+    await tested.end()
+  }
+}

@@ -1,0 +1,39 @@
+import TestSupport
+import Testing
+
+/// Values that are adjusted before they are published.
+@Suite struct AdjustTests {
+  @Test("An adjusted temperature is the same on all topics and at the terminal, also after a restart")
+  func adjust() async throws {
+    var plan = Plan(
+      entries:
+        #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen","adjust":{"temperature":{"unit":"K"}}}"#)
+    plan.simulator = ["--generate", "temperature=constant:21"]
+    try await withFixture(plan) { fixture in
+      try await fixture.message("kitchen/temperature", "21")
+      var mark = try fixture.observer.mark
+      // As Home Assistant's number sends it.
+      let data = try await fixture.perform(
+        "device/options", #"{"id":"kitchen","options":{"adjust":{"temperature":{"offset":-4.5}}}}"#)
+      #expect(data["adjust"]?["temperature"]?["offset"] == .double(-4.5))
+      try await fixture.message("kitchen/temperature", "16.5", after: mark)
+      let reading = try await fixture.message("kitchen/readings", after: mark) { $0.text.contains("16.5") }
+      #expect(reading.text.contains(#""unit":"K""#))
+      let info = try await fixture.message("kitchen/info", after: mark) { $0.text.contains("offset") }
+      #expect(
+        try info.json()["adjust"]
+          == .object(["temperature": .object(["unit": .string("K"), "offset": .double(-4.5)])]))
+      #expect(try fixture.stayedOnline("kitchen", after: mark))
+      #expect(try await fixture.command(["read", "kitchen", "temperature"]).text.contains("16.5 K"))
+      #expect(
+        try await fixture.refusal(
+          "device/options", #"{"id":"kitchen","options":{"adjust":{"period":{"offset":1}}}}"#)
+          == "options.adjust.period.offset: period can be set: it has no offset")
+      mark = try fixture.observer.mark
+      try await fixture.restartGateway()
+      try await fixture.message("kitchen/readings", after: mark) {
+        $0.text.contains(#""value":16.5,"unit":"K""#)
+      }
+    }
+  }
+}

@@ -1,0 +1,120 @@
+import JSON
+import Store
+import Testing
+
+@testable import Bridge
+@testable import Configuration
+@testable import Gateway
+
+@Suite struct FleetTests {
+  private let fleet = FleetUnderTest()
+
+  private static func message(_ version: Int, _ ids: String...) -> [UInt8] {
+    let entries = ids.map { #"{"match":{"name":"\#($0)"},"id":"\#($0)"}"# }.joined(separator: ",")
+    return Array(#"{"version":\#(version),"devices":[\#(entries)]}"#.utf8)
+  }
+
+  private static func file(_ text: String = #"{"fleet":true}"#) throws -> ConfigurationFile {
+    let bytes = Array(text.utf8)
+    return ConfigurationFile(
+      path: "config.json", configuration: try Configuration.parse(bytes).get(), digest: "",
+      document: try JSONParser.parse(bytes), warnings: [])
+  }
+
+  @Test func theLastGoodOneStaysInForce() throws {
+    let file = try Self.file()
+    #expect(fleet.ids(file) == [nil] && fleet.status == nil)
+    #expect(fleet.take(Self.message(7, "a"), file))
+    #expect(fleet.ids(file) == ["a"] && fleet.status == FleetStatus(version: 7))
+    #expect(!fleet.take(Self.message(8, "a", "a"), file))
+    #expect(fleet.status?.reason?.hasSuffix("; version 7 stays in force") == true)
+    #expect(fleet.status?.version == nil && fleet.ids(file) == ["a"])
+    #expect(!fleet.take(Array("{".utf8), file))
+    #expect(fleet.ids(file) == ["a"])
+    // An earlier version, too.
+    #expect(fleet.take(Self.message(6, "b"), file))
+    #expect(fleet.ids(file) == ["b"] && fleet.status == FleetStatus(version: 6))
+    #expect(fleet.take([], file))
+    #expect(fleet.ids(file) == [nil] && fleet.status == nil)
+  }
+
+  @Test func theSameIsNotAppliedTwice() throws {
+    let file = try Self.file()
+    #expect(fleet.take(Self.message(7, "a"), file))
+    #expect(!fleet.take(Self.message(7, "a"), file))
+    #expect(!fleet.take(Self.message(7, "a") + Array("\n".utf8), file))
+    #expect(fleet.status == FleetStatus(version: 7))
+    #expect(!fleet.take(Self.message(7, "b"), file))
+    let reason = "this version has another content (give each content its own); version 7 stays in force"
+    #expect(fleet.status == FleetStatus(version: 7, reason: reason))
+  }
+
+  @Test func ofManyMessagesTheNewestCounts() throws {
+    #expect(fleet.received(Self.message(1, "a")))
+    let first = try #require(fleet.next())
+    for version in 2...1000 { #expect(!fleet.received(Self.message(version, "a"))) }
+    #expect(fleet.decide(first, try Self.file()))
+    #expect(fleet.next() == Self.message(1000, "a"))
+    #expect(fleet.next() == nil)
+  }
+
+  /// One that comes while an empty one is decided is not lost.
+  @Test func anEmptyMessageDoesNotEndTheNextOne() throws {
+    let file = try Self.file()
+    #expect(fleet.take(Self.message(1, "a"), file))
+    #expect(fleet.received([]))
+    let empty = try #require(fleet.next())
+    #expect(!fleet.received(Self.message(1, "a")))
+    #expect(fleet.decide(empty, file))
+    #expect(fleet.next() == Self.message(1, "a"))
+  }
+
+  @Test func oneThatDoesNotFitTheFileWaitsUntilItDoes() throws {
+    let message = Array(#"{"version":7,"devices":[{"match":{"name":"a"},"id":"a","profile":"x"}]}"#.utf8)
+    let profile =
+      #"{"properties":{"a":{"service":"1111","characteristic":"2222","access":["read"],"type":"uint8"}}}"#
+    let with = try Self.file(#"{"fleet":true,"profiles":{"x":\#(profile)}}"#)
+    #expect(fleet.take(message, with))
+    #expect(fleet.ids(try Self.file()) == [nil])
+    #expect(fleet.status?.reason?.contains(#"devices[0].profile: there is no profile "x""#) == true)
+    #expect(fleet.ids(with) == ["a"] && fleet.status == FleetStatus(version: 7))
+  }
+
+  @Test func nothingIsKeptWhereItIsNotAllowed() throws {
+    #expect(fleet.take(Self.message(7, "a"), try Self.file()))
+    #expect(fleet.ids(try Self.file("{}")) == [nil])
+    fleet.forget()
+    #expect(fleet.ids(try Self.file()) == [nil] && fleet.status == nil)
+    #expect(fleet.take(Self.message(7, "a"), try Self.file()))
+  }
+}
+
+private final class FleetUnderTest {
+  private var fleet = Fleet(.inMemory(), isAllowed: true)
+
+  var status: FleetStatus? { fleet.status }
+  func received(_ payload: [UInt8]) -> Bool { fleet.received(payload) }
+  func next() -> [UInt8]? { fleet.next() }
+  func forget() { fleet.forget() }
+
+  func decide(_ payload: [UInt8], _ file: ConfigurationFile) -> Bool {
+    let read = Result { () throws(ConfigurationErrors) in try FleetConfiguration.read(payload) }
+    return fleet.decide(payload, read, file)
+  }
+
+  /// A message arrives while none is being decided.
+  /// - Returns: whether another one is in force.
+  func take(_ payload: [UInt8], _ file: ConfigurationFile) -> Bool {
+    let isToBeDecided = received(payload)
+    #expect(isToBeDecided)
+    guard let payload = next() else { return false }
+    let isNew = decide(payload, file)
+    #expect(next() == nil)
+    return isNew
+  }
+
+  /// The ids of the entries.
+  func ids(_ file: ConfigurationFile) -> [String?] {
+    fleet.configuration(with: file).devices.map { $0.id?.description }
+  }
+}

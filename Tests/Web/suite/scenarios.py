@@ -1,0 +1,518 @@
+"""What the page has to do. A scenario is a function with a classroom."""
+
+import functools
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+
+from classroom import SERVICES, Classroom
+from journal import expect
+
+all = {}
+figures = []
+"""What was measured, to be printed."""
+
+CONNECT = 60
+LED, LED_TEXT, BUTTON_A, ACCELEROMETER = (
+    f"e95d{n}-251d-470a-a062-fa1922dfa9a8" for n in ("7b77", "93ee", "da90", "ca4b")
+)
+PROPERTY = (
+    "fetch('api/devices').then((a) => a.json())"
+    ".then((all) => all.find((d) => d.id === '{}').properties.find((p) => p.name === '{}'))"
+)
+"""What the gateway says of a property, in the browser."""
+
+
+def scenario(*options, **keys):
+    """Options of the simulator; `devices` and `configuration` of the classroom."""
+
+    def add(function):
+        function.room = functools.partial(_room, options=options, keys=keys)
+        all[function.__name__] = function
+        return function
+
+    return add
+
+
+def _room(folder, programs, options, keys):
+    return Classroom(folder, programs, *(options or ("--services", SERVICES)), **keys)
+
+
+def online(page, *names):
+    for name in names or ("Window", "Door", "Garden"):
+        page.until(f"state('{name}').includes('connected') && /\\d/.test(value('{name}'))", CONNECT)
+
+
+# What is shown
+
+
+@scenario()
+def shows_values(room):
+    expect(os.path.getsize("deploy/page.html") <= 60_000, "the page is larger than 60 kB")
+    page = room.page()
+    online(page)
+    expect(page.run("value('Window')").endswith("°C"), "the value has no unit")
+    expect(page.run("$('.top .quiet', tile('Window')).textContent") == "Kitchen", "the area is not shown")
+    expect(page.run("$('h1').textContent") == "Classroom", "the gateway's area is not the heading")
+    for word in ("failed", "constructor"):
+        expect(page.run(f"show('{word}', {{ type: 'choice' }})") == word, f"{word} is not shown as it is")
+    for part in (".mark", ".dot", ".signal"):
+        expect(page.run(f"$('{part}', tile('Window')).getBoundingClientRect().width > 9"), f"{part} is not seen")
+    page.until("$('.spark path', tile('Window')).getAttribute('d')?.includes('L')")
+    page.until("tile('Window').innerText.includes('lies flat') || tile('Window').innerText.includes('tilted')")
+    room.microbits.ask("value", 0, characteristic=BUTTON_A, hex="01")
+    page.until("/Button A\\s+pressed/.test(tile('Window').innerText) && $('.press.down', tile('Window'))")
+    room.microbits.ask("value", 0, characteristic=BUTTON_A, hex="00")
+    page.until("/Button A\\s+released/.test(tile('Window').innerText) && !$('.press.down', tile('Window'))")
+
+
+@scenario("--services", "temperature", "--period", "500")
+def blinks_and_is_quick(room):
+    page = room.page()
+    online(page)
+    page.run(
+        """(() => {
+          window.blinks = 0;
+          window.shown = [];
+          const isNew = ({ oldValue, target }) => !oldValue?.includes('lit') && target.classList.contains('lit');
+          new MutationObserver((all) => { window.blinks += all.filter(isNew).length; })
+            .observe($('.mark', tile('Window')), { attributes: true, attributeOldValue: true });
+          new MutationObserver(() => window.shown.push([parseFloat(value('Window')), Date.now()]))
+            .observe($('.hero .value', tile('Window')), { subtree: true, childList: true, characterData: true });
+        })()"""
+    )
+    count = property_of(room, "window", "temperature")["count"]
+    delays = []
+    for temperature in range(30, 50):
+        mark = page.run("window.shown.length")
+        room.microbits.ask("temp", 0, v=temperature)
+        moment = page.until(f"window.shown.slice({mark}).find(([value]) => value === {temperature})?.[1]")
+        arrived = page.run(f"{PROPERTY.format('window', 'temperature')}.then((p) => Date.parse(p.time))")
+        # Since then another one with the same value may have arrived.
+        delays.append((moment - arrived) % 500)
+    median = statistics.median(delays)
+    figures.append(f"from the notification to the page: median {median:.0f} ms, most {max(delays):.0f} ms")
+    expect(max(delays) < 200, f"a value was shown only after {max(delays)} ms")
+    arrived = property_of(room, "window", "temperature")["count"] - count
+    page.until(f"window.blinks >= {arrived}")
+    blinks = page.run("window.blinks")
+    figures.append(f"{arrived} notifications, {blinks} blinks")
+    expect(blinks <= arrived + 2, f"it blinked {blinks} times for {arrived} notifications")
+
+
+def property_of(room, id, name):
+    return next(p for p in room.device(id)["properties"] if p["name"] == name)
+
+
+@scenario()
+def chart_and_history(room):
+    page = room.page("#m/window")
+    page.until("$('.plot path', card('Temperature'))?.getAttribute('d').length > 8", CONNECT)
+    expect(page.run("named('Download as CSV').getAttribute('href')") == "api/history/window.csv", "no CSV")
+    csv = page.run("fetch('api/history/window.csv').then((a) => a.text())")
+    expect("temperature (°C)" in csv, "the CSV has no values")
+    page.run("$('.plot svg', card('Temperature')).focus()")
+    for _ in range(2):
+        page.key("ArrowLeft")
+    page.until("/^\\d\\d:\\d\\d: -?\\d+ °C/.test($('.plot svg', card('Temperature')).getAttribute('aria-valuetext'))")
+    page.until("$$('.plot path', card('Acceleration')).length === 3")
+
+
+@scenario()
+def gateway_page(room):
+    page = room.page("#gateway")
+    page.until("card('Broker').innerText.includes('connected to 127.0.0.1')")
+    page.until("card('Bluetooth adapters').innerText.includes('hci0')")
+    page.until("/3 of 3 connected/.test(card('Gateway').innerText)", CONNECT)
+    page.until("card('Recent events').innerText.includes('Window')")
+
+
+# What can be done
+
+
+@scenario("--services", "temperature", "--minimum-period", "800")
+def period(room):
+    page = room.page()
+    online(page)
+    page.until("named('every 1 s', tile('Window')).getAttribute('aria-pressed') === 'true'")
+    page.click("named('every 3 s', tile('Window'))")
+    page.until("named('every 3 s', tile('Window')).getAttribute('aria-pressed') === 'true'")
+    expect(room.microbits.period(0) == 3000, "the micro:bit has not got the period")
+    expect(page.run("$$('.choice [aria-pressed=true]', tile('Window')).length") == 1, "two are marked")
+    page.until("$('[role=status]').textContent === 'Period: 3 s confirmed'")
+    page.type("$('.choice input', tile('Window'))", "2.5")
+    page.key("Enter")
+    page.until("!$('.choice [aria-pressed=true]', tile('Window'))")
+    expect(room.microbits.period(0) == 2500, "the micro:bit has not got the other period")
+    page.type("$('.choice input', tile('Window'))", "0.5")
+    page.key("Enter")
+    page.until("tile('Window').innerText.includes('It keeps 800 ms instead of 500 ms.')")
+    page.until("(document.activeElement.blur(), $('.choice input', tile('Window')).value === '0.8')")
+    # One that waits, and one that fails.
+    room.microbits.ask("vanish", 1)
+    page.until("!state('Door').includes('connected')")
+    page.click("named('every 4 s', tile('Door'))")
+    page.until("tile('Door').innerText.includes('4 s will be set when it is connected.')")
+    expect(page.run("named('every 4 s', tile('Door')).getAttribute('aria-busy')") == "true", "it is not marked")
+    room.microbits.ask("return", 1)
+    page.until("named('every 4 s', tile('Door')).getAttribute('aria-pressed') === 'true'", CONNECT)
+    room.microbits.ask("pairing", 2, pairs=False)
+    page.click("named('every 5 s', tile('Garden'))")
+    page.until("$('.note.fault', tile('Garden')).textContent.startsWith('5 s was not set: ')", CONNECT)
+    old = page.run("named('every 1 s', tile('Garden')).getAttribute('aria-pressed')")
+    expect(old == "true", "the old one is not marked")
+
+
+@scenario()
+def connect_cancel_disconnect(room):
+    page = room.page()
+    online(page)
+    page.click("named('Disconnect', tile('Window'))")
+    page.until("state('Window') === 'disconnected'")
+    room.microbits.ask("vanish", 0)
+    page.click("named('Connect', tile('Window'))")
+    page.until("named('Cancel', tile('Window'))")
+    page.click("named('Cancel', tile('Window'))")
+    page.until("state('Window') === 'disconnected' && named('Connect', tile('Window'))")
+    room.microbits.ask("return", 0)
+    page.click("named('Connect', tile('Window'))")
+    online(page, "Window")
+    page.until("$('.bar p').textContent === '3 of 3 connected'")
+
+
+@scenario()
+def leds_and_texts(room):
+    page = room.page("#m/window")
+    page.until("card('LED matrix') && !named('row 3, column 3', card('LED matrix')).disabled", CONNECT)
+    page.click("named('All off', card('LED matrix'))")
+    page.until("$$('.led .on').length === 0 && !$('.led .draft')")
+    page.click("named('row 3, column 3', card('LED matrix'))")
+    page.until("named('row 3, column 3').getAttribute('aria-pressed') === 'true' && !$('.led .draft')")
+    expect(room.writes(0, LED)[-1] == "0000040000", f"the micro:bit got {room.writes(0, LED)}")
+    page.key("ArrowDown")
+    page.key("Enter")
+    page.until("named('row 4, column 3').getAttribute('aria-pressed') === 'true' && !$('.led .draft')")
+    page.type("$('input', card('LED text'))", "Hello")
+    page.key("Enter")
+    page.until("card('LED text').innerText.includes('Sent at')")
+    expect(bytes.fromhex(room.writes(0, LED_TEXT)[-1]) == b"Hello", "the micro:bit has not got the text")
+
+
+@scenario()
+def name_area_and_id(room):
+    page = room.page("#m/window")
+    page.until("card('Settings')", CONNECT)
+    page.type("$('[name=name]')", "<b>Sill</b> & \"x\"")
+    page.type("$('[name=area]')", "Hall")
+    page.click("named('Save')")
+    page.until("$('.head h2').textContent === '<b>Sill</b> & \"x\"' && $('.head .quiet').textContent === 'Hall'")
+    expect(not page.run("$('.head b')"), "a name was taken as HTML")
+    page.type("$('[name=id]')", "sill")
+    page.click("named('Save')")
+    page.until("location.hash === '#m/sill' && $('.head h2')?.textContent.includes('Sill')")
+    page.go("")
+    page.until("$$('.tile h2').map((el) => el.textContent).join() === '<b>Sill</b> & \"x\",Door,Garden'")
+
+
+@scenario()
+def remove_scan_and_add(room):
+    page = room.page()
+    online(page)
+    page.click("$('a', tile('Window'))")
+    page.click("named('Remove', card('Settings'))")
+    page.click("named('Remove', $('dialog'))")
+    page.until("location.hash === '' && $$('.tile').length === 2 && !tile('Window')")
+    page.click("named('Add a micro:bit')")
+    page.click("named('Add: ', $('dialog'))")
+    page.type("named('Name', $('dialog'))", "Attic")
+    page.key("Enter")
+    page.until("$('dialog').innerText.includes('Attic is added.')")
+    page.click("named('Close', $('dialog'))")
+    online(page, "Attic")
+
+
+@scenario()
+def identify_and_correct(room):
+    page = room.page()
+    online(page)
+    page.click("named('Identify', tile('Window'))")
+    page.until("$('.toast').innerText.includes('Look at the LEDs of Window.')")
+    expect(room.writes(0, LED_TEXT), "the micro:bit shows nothing")
+    room.microbits.ask("temp", 0, v=25)
+    page.until("value('Window') === '25°C'")
+    page.go("#m/window")
+    page.click("$('summary', card('Temperature'))")
+    page.type("$('details input', card('Temperature'))", "-4.5")
+    page.key("Enter")
+    page.until("$('.value', card('Temperature')).textContent === '20.5°C'")
+
+
+@scenario("--services", "temperature", configuration=[])
+def micro_bits_join(room):
+    page = room.page()
+    page.until("document.body.innerText.includes('No micro:bit here.')")
+    page.click("named('Add a micro:bit')")
+    page.click("named('Let new micro:bits join', $('dialog'))")
+    page.until("/join by themselves: [34]:\\d\\d left/.test(document.body.innerText)")
+    page.click("named('Close', $('dialog'))")
+    page.until("$('.bar p').textContent === '3 of 3 connected'", CONNECT)
+    page.click("named('Stop')")
+    page.until("!document.body.innerText.includes('join by themselves')")
+
+
+@scenario("--pairing", "passkey", "--services", "temperature")
+def pairs_with_passkey(room):
+    page = room.page("#m/window")
+    page.click("named('Pair')")
+    page.until("$('dialog input')", CONNECT)
+    page.type("$('dialog input')", "100000")
+    page.key("Enter")
+    page.until("$('.head .quiet').textContent.includes('paired')", CONNECT)
+    page.until("/\\d °C/.test(card('Temperature').innerText)", CONNECT)
+
+
+@scenario()
+def full_screen(room):
+    page = room.page(width=1920, height=1080)
+    online(page)
+    page.click("named('Full screen')")
+    page.until("document.fullscreenElement && $('.show')")
+    fits = "(el) => el.getBoundingClientRect().bottom <= innerHeight && el.scrollWidth <= el.clientWidth"
+    expect(page.run(f"$$('.tile').every({fits})"), "the tiles do not fit")
+    page.click("named('Leave full screen')")
+    page.until("!document.fullscreenElement && !$('.show')")
+
+
+# Faults
+
+
+@scenario()
+def gateway_restarts(room):
+    page = room.page()
+    online(page)
+    room.gateway.end(signal.SIGKILL)
+    page.until("!$('.strip.bad').hidden && $('.strip.bad').innerText.includes('No connection to the gateway')")
+    room.start_gateway()
+    page.until("$('.strip.bad').hidden", CONNECT)
+    online(page)
+    page.until("$('[role=status]').textContent === 'Connected to the gateway.'")
+
+
+@scenario()
+def broker_is_away(room):
+    page = room.page("#gateway")
+    page.until("card('Broker')?.innerText.includes('connected to')", CONNECT)
+    room.broker.end()
+    page.until("card('Broker').innerText.includes('no connection to')", CONNECT)
+    page.until("$('nav').innerText.includes('problem')", CONNECT)
+    page.until("$('.finding').innerText.length > 20")
+    page.go("")
+    count = property_of(room, "window", "temperature")["count"]
+    page.until(f"{PROPERTY.format('window', 'temperature')}.then((p) => p.count > {count})")
+    room.start_broker()
+    page.until("!$('nav').innerText.includes('problem')", CONNECT)
+
+
+@scenario()
+def two_tabs(room):
+    one, other = room.page(), room.page("#m/door")
+    online(one)
+    other.until("$('.head h2').textContent === 'Door'")
+    one.click("named('every 5 s', tile('Door'))")
+    other.until("named('every 5 s').getAttribute('aria-pressed') === 'true'")
+    other.click("named('every 2 s')")
+    one.until("named('every 2 s', tile('Door')).getAttribute('aria-pressed') === 'true'")
+
+
+@scenario("--services", "temperature,accelerometer", "--generate", "temperature=ramp:0:100:1@100", "--period", "100")
+def sleeps_for_an_hour(room):
+    page = room.page()
+    online(page)
+    # The clock goes on by an hour while the tab sleeps.
+    page.run("(() => { const now = Date.now; Date.now = () => now() + (window.slept ?? 0); })()")
+    watcher = room.page(window=False)
+    online(watcher)
+    page.until("document.hidden")
+    page.ask("Page.setWebLifecycleState", state="frozen")
+    shown = page.run("value('Window')")
+    count = property_of(room, "window", "temperature")["count"]
+    watcher.until(f"{PROPERTY.format('window', 'temperature')}.then((p) => p.count > {count + 100})", CONNECT)
+    expect(page.run("value('Window')") == shown, "the tab did not sleep")
+    page.run("window.slept = 3600000")
+    page.ask("Page.setWebLifecycleState", state="active")
+    page.ask("Page.bringToFront")
+    page.until("$('[role=status]').textContent === 'Connected to the gateway.' && $('.strip.bad').hidden")
+    behind = "(p) => (p.value - parseFloat(value('Window')) + 101) % 101"
+    page.until(f"{PROPERTY.format('window', 'temperature')}.then({behind}).then((n) => n <= 3)")
+
+
+# Many
+
+
+@scenario(
+    "--services", "temperature", "--generate", "temperature=ramp:0:100:1@100", "--period", "100",
+    "--connect-ms", "20", "--scan-ms", "200", devices=100, configuration=[{"match": {"name_prefix": "BBC micro:bit"}}],
+)
+def hundred_at_ten_hertz(room):
+    page = room.page()
+    page.until("$('.bar p')?.textContent === '100 of 100 connected'", 180)
+    page.run("(() => { window.frames = 0; (function f() { window.frames += 1; requestAnimationFrame(f); })(); })()")
+    before = metrics(page)
+    lags = []
+    for _ in range(20):
+        # By how many values each tile differs from what the gateway has now.
+        lags += page.run(
+            """new Promise((done) => setTimeout(done, 500)).then(() => fetch('api/devices')).then((a) => a.json())
+              .then((all) => all.map((d) => {
+                const shown = parseFloat($('.hero .value', $(`a[href="#m/${d.id}"]`).closest('.tile')).textContent);
+                const apart = Math.abs(d.properties.find((p) => p.name === 'temperature').value - shown);
+                return Math.min(apart, 101 - apart);
+              }))"""
+        )
+    after = metrics(page)
+    took = after["Timestamp"] - before["Timestamp"]
+    busy = (after["TaskDuration"] - before["TaskDuration"]) / took
+    frames = page.run("window.frames")
+    figures.append(
+        f"values apart from the gateway's: median {statistics.median(lags):.0f}, most {max(lags)}; "
+        f"page busy {busy:.0%}; {frames / took:.0f} frames/s; {after['JSHeapUsedSize'] / 1e6:.1f} MB"
+    )
+    expect(max(lags) <= 10, f"the page falls behind: {sorted(lags)}")
+
+
+PICTURES = {
+    "window": ".#.#./#####/#####/.###./..#..",
+    "door": "...../.#.#./...../#...#/.###.",
+    "garden": "..#../.###./#####/..#../..#..",
+}
+
+
+def metrics(page):
+    page.ask("Performance.enable")
+    return {metric["name"]: metric["value"] for metric in page.ask("Performance.getMetrics")["metrics"]}
+
+
+# For everybody
+
+PAGES = ("", "#m/window", "#gateway")
+
+
+@scenario()
+def accessible(room):
+    with open(os.path.join(os.environ["AXE"], "axe.min.js")) as file:
+        axe = file.read()
+    page = room.page()
+    online(page)
+    for dark in (False, True):
+        page.prefer(dark)
+        for fragment in (*PAGES, "dialog", "period"):
+            if fragment == "dialog":
+                page.go("")
+                page.click("named('Add a micro:bit')")
+                page.until("$('dialog').innerText.includes('3 micro:bits found')")
+            elif fragment == "period":
+                page.key("Escape")
+                page.until("!$('dialog')")
+                room.microbits.ask("vanish", 1)
+                page.click("named('every 4 s', tile('Door'))")
+                page.until("$('.choice [aria-busy]')")
+            else:
+                page.go(fragment)
+                page.until({"": "tile('Door')", "#gateway": "card('Broker')"}.get(fragment, "card('Temperature')"))
+            page.ask("Runtime.evaluate", expression=axe)
+            found = page.run(
+                "axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations.map((v) => "
+                "`${v.id}: ${v.help}: ${v.nodes.map((n) => n.html.slice(0, 120)).join(' | ')}`))"
+            )
+            expect(not found, f"{fragment or 'tiles'}, {'dark' if dark else 'light'}: {found}")
+        room.microbits.ask("return", 1)
+        page.until("state('Door').includes('connected')", CONNECT)
+
+
+@scenario()
+def narrow_and_wide(room):
+    page = room.page(width=360, height=780)
+    online(page)
+    for width, height in ((360, 780), (768, 1024), (3840, 2160)):
+        page.resize(width, height)
+        for fragment in PAGES:
+            page.go(fragment)
+            page.until({"": "tile('Door')", "#gateway": "card('Broker')"}.get(fragment, "card('Temperature')"))
+            wide = page.run("document.documentElement.scrollWidth")
+            expect(wide <= width, f"{fragment or 'tiles'} is {wide} wide at {width}")
+
+
+@scenario()
+def keyboard_alone(room):
+    page = room.page()
+    online(page)
+    for _ in range(60):
+        page.key("Tab")
+        if page.run("document.activeElement.closest('.choice') && tile('Garden').contains(document.activeElement)"):
+            break
+    for _ in range(3):
+        page.key("ArrowRight")
+    page.key("Enter")
+    page.until("named('every 4 s', tile('Garden')).getAttribute('aria-pressed') === 'true'")
+    expect(page.run("getComputedStyle(document.activeElement).outlineStyle") != "none", "the focus is not seen")
+
+
+@scenario()
+def reduced_motion(room):
+    page = room.page()
+    online(page)
+    moving = "(tile('Window').classList.add('busy'), document.getAnimations().length)"
+    expect(page.run(moving) == 1, "what is being connected does not move")
+    page.prefer(False, still=True)
+    expect(page.run(moving) == 0, "something moves")
+    page.until("(tile('Window').classList.remove('busy'), $('.mark.lit'))")
+    page.until("!$('.mark', tile('Window')).classList.contains('lit')")
+
+
+# Pictures for the docs
+
+
+@scenario("--services", "temperature,buttons,accelerometer,led")
+def pictures(room):
+    """Into the folder IMAGES, if it is set."""
+    page = room.page(width=1200, height=820)
+    online(page)
+    for id, picture in PICTURES.items():
+        page.run(f"ask('property/set', {{ id: '{id}', property: 'led', value: '{picture}' }})")
+    for index, hex in enumerate(("ffff0a0016fc", "1e00b4ff30fc", "b603dcff38ff")):
+        room.microbits.ask("value", index, characteristic=ACCELEROMETER, hex=hex)
+    for temperature in (21, 21, 22, 22, 23, 24, 24, 23, 22, 23):
+        for index in range(3):
+            room.microbits.ask("temp", index, v=temperature + index * 2)
+        page.until(f"value('Window') === '{temperature}°C' && value('Garden') === '{temperature + 4}°C'")
+    room.microbits.ask("value", 0, characteristic=BUTTON_A, hex="01")
+    page.until("$('.press.down')")
+    page.until("$('.spark path', tile('Garden')).getAttribute('d')?.split('L').length > 5", CONNECT)
+    taken = []
+
+    def take(name, width, height, dark=False, fragment="", ready="tile('Door')"):
+        page.resize(width, height)
+        page.prefer(dark)
+        page.go(fragment)
+        page.until(ready)
+        taken.append(os.path.join(room.folder, f"page-{name}.png"))
+        page.picture(taken[-1])
+
+    take("light", 1200, 820)
+    take("dark", 1200, 820, dark=True)
+    take("phone", 360, 720)
+    take("device", 1200, 900, fragment="#m/window", ready="$('.plot path')")
+    page.go("")
+    page.resize(1280, 720)
+    page.click("named('Full screen')")
+    page.until("document.fullscreenElement")
+    take("projector", 1280, 720, dark=True)
+    if images := os.environ.get("IMAGES"):
+        for path in taken:
+            subprocess.run(["pngquant", "--force", "--output", path, "256", path], check=True)
+            shutil.copy(path, images)
+    figures.append(" ".join(f"{os.path.basename(path)} {os.path.getsize(path) // 1024} KiB" for path in taken))
+
+

@@ -1,0 +1,175 @@
+import GATT
+import JSON
+import TestSupport
+import Testing
+
+@testable import Web
+
+@Suite struct EventTests {
+  private static func properties(_ device: JSONValue) throws -> [String: JSONValue] {
+    guard case .array(let list) = device["properties"] else { throw Failure("no properties") }
+    return Dictionary(uniqueKeysWithValues: list.map { ($0["name"]?.text ?? "", $0) })
+  }
+
+  @Test("First comes the complete state; then values, in one event whatever their number")
+  func values() async throws {
+    let site = try await SiteUnderTest()
+    await site.receive([.integer(1), .integer(2)])
+    let events = try await EventClient(site)
+    #expect(try await events.names(upTo: "ready") == ["gateway", "device", "device", "ready"])
+    await site.receive((3...1000).map { .integer($0) })
+    #expect(
+      try await events.next("values")["values"] == ["kitchen": ["temperature": [.integer(1000), .integer(1000)]]])
+    await site.receive([.record([.integer(1), nil, .integer(-3)])], of: "accelerometer")
+    #expect(
+      try await events.next("values")["values"]
+        == ["kitchen": ["accelerometer": [["x": .integer(1), "z": .integer(-3)], .integer(1)]]])
+  }
+
+  @Test func eachValueOfAnEventIsTold() async throws {
+    let site = try await SiteUnderTest()
+    let events = try await EventClient(site)
+    _ = try await events.next("ready")
+    await site.receive([.text("press_start"), .text("press_end")], of: "button_a")
+    #expect(try await events.next("happened")["value"] == "press_start")
+    let second = try await events.next("happened")
+    #expect(
+      second["value"] == "press_end" && second["device"] == "kitchen" && second["property"] == "button_a")
+  }
+
+  @Test("A device is told as a whole when it changes, and its id when it is gone")
+  func devices() async throws {
+    let site = try await SiteUnderTest()
+    let events = try await EventClient(site)
+    _ = try await events.next("ready")
+    #expect(
+      try await site.post("device/options", #"{"id":"kitchen","options":{"name":"A & <i>"}}"#).status == 200)
+    #expect(try await events.next("device")["name"] == "A & <i>")
+    try await site.rename()
+    #expect(try await events.next("removed") == ["id": "kitchen"])
+    #expect(try await events.next("device")["id"] == "attic")
+    #expect(try await site.post("device/remove", #"{"id":"attic"}"#).status == 200)
+    #expect(try await events.next("removed") == ["id": "attic"])
+    let happened = try #require(try await events.next("gateway")["events"])
+    guard case .array(let list) = happened else { throw Failure("no list") }
+    #expect(list.compactMap { $0["text"]?.text } == ["was called kitchen before", "removed"])
+  }
+
+  @Test("A command is told, from wherever it comes, until its end")
+  func writes() async throws {
+    let site = try await SiteUnderTest()
+    let events = try await EventClient(site)
+    _ = try await events.next("ready")
+    #expect(
+      try await site.post("property/set", #"{"id":"kitchen","property":"period","value":2000}"#).status == 200
+    )
+    let write = try await events.next("write")
+    #expect(write["device"] == "kitchen" && write["property"] == "period")
+    #expect(write["write"]?["status"] == "pending" && write["write"]?["requested"] == .integer(2000))
+    #expect(write["desired"] == .integer(2000))
+    #expect(
+      try await site.post("property/set", #"{"id":"kitchen","property":"period","value":3000}"#).status == 200
+    )
+    #expect(try await events.next("write")["write"]?["requested"] == .integer(3000))
+    let metrics = try await site.get("/metrics").body
+    #expect(
+      metrics.contains(#"microbit_gateway_writes_total{device="kitchen",result="superseded"} 1"# + "\n"))
+  }
+
+  @Test("A device is described with what the page needs of each property")
+  func description() async throws {
+    let site = try await SiteUnderTest()
+    await site.receive([.integer(21)])
+    let body = try await site.get("/api/devices").body
+    guard case .array(let devices) = try JSONParser.parse(Array(body.utf8)) else { throw Failure(body) }
+    #expect(devices.map { $0["id"] } == ["hall", "kitchen"])
+    let kitchen = devices[1]
+    #expect(
+      kitchen["state"] == "not in range" && kitchen["session"] == "absent"
+        && kitchen["online"] == .bool(false))
+    #expect(kitchen["name"] == "<b>Kitchen</b>")
+    let properties = try Self.properties(kitchen)
+    #expect(
+      properties["temperature"]?["type"] == "integer" && properties["temperature"]?["value"] == .integer(21))
+    #expect(properties["temperature"]?["count"] == .integer(1) && properties["temperature"]?["unit"] == "°C")
+    #expect(properties["period"]?["range"] == [.integer(20), .integer(65535)])
+    #expect(properties["period"]?["writable"] == .bool(true) && properties["period"]?["title"] == "Period")
+    #expect(properties["button_a"]?["kind"] == "event")
+    #expect(properties["button_a"]?["values"] == ["press_end", "press_start", "long_press_start"])
+    #expect(properties["accelerometer"]?["fields"] == ["x", "y", "z"])
+    #expect(properties["led"]?["type"] == "picture" && properties["led"]?["rows"] == .integer(5))
+  }
+
+  @Test("A client that does not read gets the newest values later, and is told how many events it has missed")
+  func slowReader() async throws {
+    let site = try await SiteUnderTest()
+    let client = try LineClient(port: site.port.number)
+    client.send("GET /api/events HTTP/1.0\r\n\r\n")
+    while try await client.line() != "event: ready" {}
+    // More than the kernel and the server keep for a client.
+    let texts = (0..<200).map { "\($0)" + String(repeating: "x", count: 500) }
+    for round in 0..<200 {
+      await site.receive(texts.map { .text($0) }, of: "uart_rx")
+      await site.receive([.integer(round)])
+      #expect(try await site.get("/health").status == 200)
+    }
+    await site.receive([.text("press_end")], of: "button_a")
+    var (hasNewest, missed, happened) = (false, 0, 0)
+    while let line = try await client.line() {
+      if line.hasPrefix(#"data: {"happened":"#) { missed += Int(line.filter(\.isNumber)) ?? 0 }
+      if line == "event: happened" { happened += 1 }
+      if line.contains(#""temperature":[199,200]"#) { hasNewest = true }
+      if line.contains(#""property":"button_a","value":"press_end""#) { break }
+    }
+    #expect(hasNewest && missed + happened == 40_001 && happened < 40_000, "\(missed), \(happened)")
+  }
+
+  @Test func thereAreAtMost32Streams() async throws {
+    let site = try await SiteUnderTest()
+    let streams = try await site.onLoop { [site] in
+      (0..<33).map { _ in site.state?.addStream() != nil }
+    }
+    #expect(streams.filter { $0 }.count == 32)
+    #expect(try await site.get("/api/events").status == 503)
+  }
+
+  // MARK: History and metrics
+
+  @Test func theHistoryOfADeviceIsATable() async throws {
+    let site = try await SiteUnderTest()
+    await site.receive([.integer(20), .integer(21)])
+    await site.receive([.record([.integer(1), nil, .integer(-3)])], of: "accelerometer")
+    await site.receive([.text("=1+1")], of: "uart_rx")
+    let lines = try await site.get("/api/history/kitchen.csv").body.split(separator: "\r\n")
+    #expect(
+      lines.first
+        == "time,temperature (°C),accelerometer.x (mg),accelerometer.z (mg)")
+    // Two, if a minute has just begun.
+    #expect(lines.count > 1 && lines.last?.hasSuffix("1,-3") == true, "\(lines)")
+  }
+
+  @Test func prometheusGetsWhatItKnows() async throws {
+    let site = try await SiteUnderTest()
+    await site.receive([.integer(20), .integer(-21)])
+    await site.receive([.record([.integer(1), nil, .integer(-3)])], of: "accelerometer")
+    let text = try await site.get("/metrics").body
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    for line in [
+      #"microbit_gateway_readings_total{device="kitchen",property="temperature"} 2"#,
+      #"microbit_gateway_value{device="kitchen",property="temperature",field="",unit="°C"} -21"#,
+      #"microbit_gateway_value{device="kitchen",property="accelerometer",field="z",unit="mg"} -3"#,
+      #"microbit_gateway_device_connected{device="hall"} 0"#,
+      #"microbit_gateway_device_info{device="kitchen",name="<b>Kitchen</b>",area="",identifier="C5:A1:B2:C3:D4:E5"} 1"#,
+      "# TYPE microbit_gateway_readings_total counter", "microbit_gateway_spool_messages 3", "",
+    ] {
+      #expect(lines.contains(line[...]), "\(line) in \(text)")
+    }
+    // A family is in one piece.
+    let names = lines.filter { !$0.isEmpty && !$0.hasPrefix("#") }.map {
+      $0.prefix { $0 != "{" && $0 != " " }
+    }
+    let changes = zip(names, names.dropFirst()).count { $0 != $1 }
+    #expect(changes + 1 == Set(names).count)
+    #expect(Metrics.escaped("a\"b\\c\nd") == #"a\"b\\c·d"#)
+  }
+}

@@ -1,0 +1,164 @@
+import Bridge
+import Configuration
+import EventLoop
+import GATT
+import JSON
+import Log
+import Store
+import Synchronization
+import TestSupport
+
+@testable import Devices
+@testable import Web
+
+/// The server with an engine that has no Bluetooth: tests call its observers as the engine would.
+final class SiteUnderTest: PageHost, Sendable {
+  static let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
+
+  let loop = EventLoop.onNewThread()
+  let folder: TemporaryFolder
+  let port: ReservedPort
+  let engine: DeviceManager
+  let configuration: Configuration
+  private let parts = Mutex<(server: WebServer?, url: String?, problem: String?)>((nil, nil, nil))
+  private let faulty = Mutex(false)
+
+  /// - Parameter http: more keys of `http`.
+  init(http: String = "", port: ReservedPort? = nil) async throws {
+    folder = try TemporaryFolder()
+    self.port = try port ?? ReservedPort()
+    try folder.write("secret\nsecond line", to: "password")
+    let text =
+      #"{"http":{"enabled":true,"port":\#(self.port.number)\#(http.replacing("FOLDER", with: folder.path))},"#
+      + #""devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen","name":"<b>Kitchen</b>","#
+      + #""properties":["temperature","period","button_a","accelerometer","uart_rx","uart_tx","led"]},"#
+      + #"{"match":{"identifier":"C5:A1:B2:C3:D4:E6"},"id":"hall"}]}"#
+    configuration = try Configuration.parse(Array(text.utf8)).get()
+    engine = DeviceManager(
+      configuration, gateway: GatewayID(hostName: "here"), state: .inMemory(), loop: loop)
+    await engine.start()
+    let server = WebServer(
+      requests, engine, host: self, gateway: GatewayID(hostName: "here"), dataFolders: folder.path, loop: loop
+    )
+    let listens = Waiter<Void>()
+    try await onLoop { [self, configuration] in
+      server.onChange = { [weak self] url, problem in
+        self?.parts.withLock { ($0.url, $0.problem) = (url, problem?.line) }
+        listens.resume(.success(()))
+      }
+      server.configure(configuration)
+    }
+    parts.withLock { $0.server = server }
+    try await listens.value()
+  }
+
+  deinit {
+    let server = parts.withLock { $0.server }
+    loop.onLoop { [loop] in
+      server?.stop()
+      loop.stop()
+    }
+  }
+
+  var url: String? { parts.withLock { $0.url } }
+  var problem: String? { parts.withLock { $0.problem } }
+
+  /// On the loop.
+  var state: WebState? { parts.withLock { $0.server }?.site?.state }
+
+  func stop() async throws {
+    let server = parts.withLock { $0.server }
+    try await onLoop { server?.stop() }
+  }
+
+  func onLoop<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+    try await engine.perform(body)
+  }
+
+  func get(_ path: String, _ headers: [String] = []) async throws -> HTTPReply {
+    try await HTTPReply("GET \(path)", port: port.number, headers)
+  }
+
+  func post(_ verb: String, _ body: String, _ headers: [String] = []) async throws -> HTTPReply {
+    try await HTTPReply("POST /api/request/\(verb)", port: port.number, headers, body: body)
+  }
+
+  /// Delivers readings of the first device as the engine does.
+  func receive(_ values: [Value], of property: String = "temperature") async {
+    await engine.deliver(values, of: property, to: Self.address)
+  }
+
+  func observers() async -> Int { await engine.observers(of: Self.address) }
+  func removeDevice() async throws { _ = try await engine.remove(try DeviceID("kitchen")) }
+  func rename() async throws { try await engine.rename(try DeviceID("kitchen"), to: try DeviceID("attic")) }
+
+  /// The adapter is broken from now on.
+  func breakAdapter() { faulty.withLock { $0 = true } }
+
+  // MARK: Host
+
+  var requests: RequestHandler { RequestHandler(engine, host: self, loop: loop) }
+  func listing(of device: DeviceDescription) -> JSONValue { device.listing(owner: nil) }
+  func otherOwner(of device: DeviceDescription) -> GatewayID? { nil }
+  var reload: ReloadHandler { { _ in } }
+  var info: JSONValue {
+    [
+      "version": "1.2.3", "broker": ["connected": .bool(true)],
+      "adapters": [["name": "hci0", "state": faulty.withLock { $0 } ? "off" : "on"]],
+      "counters": ["sent": .integer(7)], "spool": ["messages": .integer(3)],
+    ]
+  }
+  var health: JSONValue {
+    [
+      "healthy": .bool(!faulty.withLock { $0 }), "findings": [], "uptime": .integer(5),
+      "configuration": ["file": "/etc/secret-path"],
+    ]
+  }
+}
+
+extension DeviceManager {
+  fileprivate func perform<T>(_ body: @Sendable () throws -> T) rethrows -> T { try body() }
+
+  fileprivate func deliver(_ values: [Value], of name: String, to address: BluetoothAddress) {
+    guard let device = registry.byAddress[address],
+      let property = device.description.profile.index(ofPropertyNamed: name)
+    else { return }
+    for value in values { device.received(value, of: property) }
+  }
+
+  fileprivate func observers(of address: BluetoothAddress) -> Int {
+    registry.byAddress[address]?.observers.count ?? 0
+  }
+}
+
+/// A client of `/api/events`.
+final class EventClient: Sendable {
+  private let client: LineClient
+
+  init(_ site: SiteUnderTest) async throws {
+    client = try LineClient(port: site.port.number)
+    client.send("GET /api/events HTTP/1.0\r\n\r\n")
+    while try await client.line() != "\r" {}
+  }
+
+  /// The data of the next event of this name; others are skipped.
+  func next(_ name: String) async throws -> JSONValue {
+    while let line = try await client.line() {
+      guard line == "event: \(name)", let data = try await client.line() else { continue }
+      return try JSONParser.parse(Array(data.dropFirst("data: ".count).utf8))
+    }
+    throw Failure("no event \(name)")
+  }
+
+  /// The names of the events up to this one.
+  func names(upTo name: String) async throws -> [String] {
+    var names: [String] = []
+    while let line = try await client.line() {
+      if line.hasPrefix("event: ") { names.append(String(line.dropFirst(7))) }
+      if names.last == name { return names }
+    }
+    throw Failure("no event \(name)")
+  }
+
+  func hangUp() { client.hangUp() }
+}

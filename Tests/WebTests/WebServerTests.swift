@@ -1,0 +1,181 @@
+import GATT
+import Glibc
+import JSON
+import TestSupport
+import Testing
+
+@testable import Web
+
+@Suite struct WebServerTests {
+  private static func json(_ reply: HTTPReply) throws -> JSONValue {
+    try JSONParser.parse(Array(reply.body.utf8))
+  }
+
+  private static let answers: [(String, String, Int)] = [
+    ("GET /api/gateway", #""id":"here""#, 200),
+    ("GET /api/devices", #""id":"hall""#, 200),
+    ("HEAD /api/devices", "", 200),
+    ("GET /metrics", "microbit_gateway_info{version=\"1.2.3\"} 1\n", 200),
+    ("GET /health", #""healthy":true"#, 200),
+    ("GET /api/history/kitchen.csv", "time\r\n", 200),
+    ("GET /api/history/kitchen.csv?hours=1", "time\r\n", 200),
+    ("GET /api/history/kitchen.csv?hours=0", "hours must be", 400),
+    ("GET /api/history/kitchen.csv?hours=x", "hours must be", 400),
+    ("GET /api/history/attic.csv", "no device is called", 404),
+    ("GET /api/history/../kitchen.csv", "no device is called", 404),
+    ("GET /api/history/.csv", "no device is called", 404),
+    ("GET /", "the page is not installed", 503),
+    ("GET /page.html", "not_found", 404),
+    ("GET /../../etc/passwd", "not_found", 404),
+    ("GET /%2e%2e/etc/passwd", "not_found", 404),
+    ("GET //", "not_found", 404),
+    ("DELETE /api/devices", "another method", 405),
+    ("POST /api/devices", "Content-Length", 411),
+    ("GET /api/request/health", "another method", 405),
+    ("TRACE /", "another method", 405),
+    ("OPTIONS /api/request/health", "another method", 405),
+  ]
+
+  @Test("Paths, methods and queries", arguments: answers)
+  func answer(request: String, part: String, status: Int) async throws {
+    let site = try await SiteUnderTest()
+    let reply = try await HTTPReply(request, port: site.port.number)
+    #expect(reply.status == status && reply.body.contains(part), "\(reply)")
+    #expect(part.isEmpty == reply.body.isEmpty)
+    #expect(!reply.headers.contains { $0.hasPrefix("Server") } && !reply.body.contains("secret-path"))
+  }
+
+  @Test func theGatewayIsUnhealthy() async throws {
+    let site = try await SiteUnderTest()
+    site.breakAdapter()
+    #expect(try await site.get("/health").status == 503)
+    #expect(try await site.get("/metrics").body.contains("microbit_gateway_adapter_on{adapter=\"hci0\"} 0\n"))
+  }
+
+  @Test func theAddressIsReportedAndAPortThatIsTakenToo() async throws {
+    let site = try await SiteUnderTest()
+    #expect(site.url == "http://127.0.0.1:\(site.port.number)/" && site.problem == nil)
+    let other = try await SiteUnderTest(port: site.port)
+    #expect(
+      other.url == nil && other.problem?.contains("Address already in use (choose another port") == true)
+    #expect(await other.observers() == 0)
+  }
+
+  // MARK: Requests
+
+  private static let requests: [(String, String, Int, String)] = [
+    ("health", "", 200, #""healthy":true"#),
+    ("health", "{}", 200, #""healthy":true"#),
+    ("devices", #"{"transaction":"a"}"#, 200, #""transaction":"a""#),
+    ("fly", "{}", 400, "unknown request"),
+    ("health", "[", 400, "not valid JSON"),
+    ("property/get", #"{"id":"attic","property":"temperature"}"#, 404, "no device is called attic"),
+    ("property/set", #"{"id":"kitchen","property":"period","value":1}"#, 400, "below the smallest period"),
+    ("property/set", #"{"id":"kitchen","property":"period","value":2000}"#, 200, #""status":"pending""#),
+    ("property/get", #"{"id":"kitchen","property":"temperature"}"#, 503, "unavailable"),
+    ("device/remove", #"{"id":"hall"}"#, 200, #""id":"hall""#),
+  ]
+
+  @Test("Requests are answered as everywhere, and have a status", arguments: requests)
+  func request(verb: String, body: String, status: Int, part: String) async throws {
+    let reply = try await SiteUnderTest().post(verb, body)
+    #expect(reply.status == status && reply.body.contains(part), "\(reply)")
+  }
+
+  @Test func aPageOfAnotherOriginMayNotPost() async throws {
+    let site = try await SiteUnderTest()
+    #expect(
+      try await site.post("health", "", ["Host: localhost", "Origin: http://evil.example"]).status == 403)
+    #expect(try await site.get("/api/devices", ["Host: evil.example"]).status == 421)
+  }
+
+  @Test func aPasswordIsAskedForOnEveryPath() async throws {
+    let site = try await SiteUnderTest(http: #","password_file":"FOLDER/password""#)
+    for path in ["/", "/api/devices", "/api/events", "/metrics", "/health", "/nothing"] {
+      let reply = try await site.get(path)
+      #expect(reply.status == 401 && reply.headers.contains { $0.hasPrefix("WWW-Authenticate: Basic") })
+    }
+    #expect(try await site.get("/health", ["Authorization: Basic YTpzZWNyZXQ="]).status == 200)
+    #expect(try await site.get("/health", ["Authorization: Basic YTp3cm9uZw=="]).status == 401)
+  }
+
+  @Test func withoutItsPasswordNothingIsServed() async throws {
+    let site = try await SiteUnderTest(http: #","password_file":"FOLDER/absent""#)
+    #expect(site.url == nil && site.problem?.contains("http.password_file") == true, "\(site.problem ?? "")")
+    await #expect(throws: Failure.self) { try await site.get("/health") }
+  }
+
+  // MARK: The page
+
+  @Test func thePageHasANonceOfItsOwn() async throws {
+    let site = try await SiteUnderTest()
+    mkdir(site.folder.path + "/microbit-gateway", 0o700)
+    try site.folder.write("<script nonce=\"{{nonce}}\"></script>", to: "microbit-gateway/page.html")
+    let replies = [try await site.get("/"), try await site.get("/")]
+    #expect(replies[0].status == 200 && replies[0].body != replies[1].body)
+    for reply in replies {
+      let nonce = try #require(reply.body.split(separator: "\"").dropFirst().first)
+      let policy = try #require(
+        reply.headers.first { $0.hasPrefix("Content-Security-Policy: default-src 'none'") })
+      #expect(policy.contains("script-src 'nonce-\(nonce)'"))
+    }
+  }
+
+  // MARK: Connections
+
+  @Test func requestsFollowOneAnotherOnAConnection() async throws {
+    let site = try await SiteUnderTest()
+    let client = try LineClient(port: site.port.number)
+    let request = "GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    client.send(request + request + request.replacing("\r\n\r\n", with: "\r\nConnection: close\r\n\r\n"))
+    let text = try await client.rest()
+    #expect(text.split(separator: "HTTP/1.1 404").count == 3, "\(text)")
+  }
+
+  @Test func aListIsSentInChunks() async throws {
+    let site = try await SiteUnderTest()
+    let client = try LineClient(port: site.port.number)
+    client.send("GET /api/devices HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    let reply = try HTTPReply(try await client.rest())
+    #expect(reply.headers.contains("Transfer-Encoding: chunked") && reply.body.hasSuffix("\r\n0\r\n\r\n"))
+  }
+
+  @Test(
+    "A client that sends what is no request, or too much, gets the reason, also while it goes on sending",
+    arguments: [
+      ("\u{16}\u{3}\r\n\r\n", 400), ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n", 413),
+      ("GET /\(String(repeating: "a", count: 70_000))", 431),
+    ])
+  func nonsense(text: String, status: Int) async throws {
+    let site = try await SiteUnderTest()
+    let client = try LineClient(port: site.port.number)
+    client.send(text + String(repeating: "x", count: 100_000))
+    let reply = try HTTPReply(try await client.rest())
+    #expect(reply.status == status)
+    #expect(try await site.get("/health").status == 200)
+  }
+
+  @Test func oneAddressHasAtMostSoManyConnections() async throws {
+    let site = try await SiteUnderTest()
+    let clients = try (0..<WebSite.mostOfPeer).map { _ in try LineClient(port: site.port.number) }
+    let request = "GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    for client in clients {
+      client.send(request)
+      #expect(try await client.line() == "HTTP/1.1 404 Error\r")
+    }
+    #expect(try await LineClient(port: site.port.number).line() == nil)
+    clients[1].send(request)
+    #expect(try await clients[1].line() != nil)
+  }
+
+  @Test func nothingRemainsWhenItStops() async throws {
+    let site = try await SiteUnderTest()
+    #expect(await site.observers() == 1)
+    let events = try await EventClient(site)
+    _ = try await events.next("ready")
+    try await site.stop()
+    #expect(await site.observers() == 0 && site.url == nil)
+    await #expect(throws: Failure.self) { try await events.next("nothing") }
+    await #expect(throws: Failure.self) { try await site.get("/health") }
+  }
+}
