@@ -19,7 +19,7 @@ public enum AdvertisedFormat: Sendable, Hashable {
   }
 
   /// Whether its values are true and false.
-  var isBool: Bool {
+  package var isBool: Bool {
     if case .bthome(let name) = self, case .bool? = BTHome.content(of: name) { true } else { false }
   }
 

@@ -54,6 +54,7 @@ extension WebDevice {
     case .live: return "connected"
     case .leaving: return "disconnecting"
     case .idle: return "connected when needed"
+    case .listening: return device.isOnline ? "heard" : "not heard"
     case .stopped: return "stopped"
     }
   }
@@ -157,6 +158,9 @@ extension Codec {
     case .list: return ["type": "list"]
     case .flags(_, let names):
       return ["type": "flags", "values": .array(names.sorted { $0.key < $1.key }.map { .string($0.value) })]
+    case .advertised(let format, _):
+      if let fields { return ["type": "record", "fields": .array(fields.map(JSONValue.string))] }
+      return ["type": format.isBool ? "boolean" : format.isText ? "text" : "number"]
     case .scalar where !words.isEmpty: return ["type": "choice", "values": .array(words)]
     case .scalar(let scalar):
       switch scalar.type {
