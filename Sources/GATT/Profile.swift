@@ -46,6 +46,8 @@ public struct Profile: Sendable, Hashable {
   public let alive: Alive?
   /// Nil: there are none.
   public let values: Values?
+  /// Whether its peripherals are only heard: all properties come in advertisements, and they are never connected to.
+  public let isHeard: Bool
   /// How long a peripheral that is only heard is online after an advertisement.
   public let offlineAfter: Duration
   /// The order is fixed: other modules refer to a property by its index. Properties are subscribed to in this order, so
@@ -74,18 +76,16 @@ public struct Profile: Sendable, Hashable {
     self.missingHint = missingHint
     self.properties = properties
     isAutomatic = false
+    isHeard = properties.first?.source != nil
     self.offlineAfter = offlineAfter ?? Self.defaultOfflineAfter
     try Self.check(properties)
-    if offlineAfter != nil, properties.first?.source == nil { throw .offlineAfter }
+    if offlineAfter != nil, !isHeard { throw .offlineAfter }
     self.alive = try Self.alive(alive, alivePeriod, in: properties)
     self.values = try Self.values(values, valuesSet, in: properties)
   }
 
   /// While it scans, bluetoothd reports each peripheral about every 10 s; a connect pauses that for seconds.
   public static let defaultOfflineAfter = Duration.seconds(60)
-
-  /// Whether its peripherals are only heard: all properties come in advertisements, and they are never connected to.
-  public var isHeard: Bool { properties.first?.source != nil }
 
   /// A day, in ms: numbers that can hold more are too large for a duration.
   private static let longestInterval = 86_400_000.0
@@ -95,6 +95,7 @@ public struct Profile: Sendable, Hashable {
     name = profile.name
     manufacturer = profile.manufacturer
     model = profile.model
+    isHeard = profile.isHeard
     offlineAfter = profile.offlineAfter
     let properties = profile.properties.filter(isIncluded)
     self.properties = properties
