@@ -11,7 +11,7 @@ extension Device {
     for (channel, result) in heard {
       switch result {
       case .success(let value): values.append((channel, value))
-      case .failure(.encrypted): session.heard(.encrypted)
+      case .failure(.encrypted): return session.heard(.encrypted)
       case .failure: break
       }
     }
@@ -23,7 +23,8 @@ extension Device {
       isNewLink: false)
     description.reports += 1
     if !description.isOnline { description.adapter = context.adapters[adapter].name }
-    session.heard(nil)
+    if !values.isEmpty { session.heard(nil) }
+    session.keepOnline()
     if description.offered != before {
       context.store.change(address) { $0.offered = description.offered }
       report(.description)

@@ -109,13 +109,15 @@ final class DeviceSession: @unchecked Sendable {
     rangeChanged()
   }
 
-  /// The device, which is only heard, has sent something, or nothing that can be used, and why.
+  /// The device, which is only heard, has sent a value, or none that can be used, and why.
   func heard(_ trouble: PeripheralSession.Trouble?) {
     let before = machine.lastError
     feed { session, _ in session.heard(trouble) }
     if machine.lastError != before { device.report(.session) }
-    if trouble == nil { visits.heard(for: device.description.profile.offlineAfter) }
   }
+
+  /// The device was heard, and had a value then or earlier.
+  func keepOnline() { visits.heard(for: device.description.profile.offlineAfter) }
 
   /// bluetoothd has removed the peripheral from an adapter.
   func lost(by adapter: Int) {
