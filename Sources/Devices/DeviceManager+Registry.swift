@@ -111,7 +111,7 @@ extension DeviceManager {
     let advertisement = Advertisement(peripheral)
     // Another adapter may have received it better.
     if registry.byAddress[peripheral.address] == nil, let ignored = registry.ignored[peripheral.id],
-      ignored.holds(for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoomForNew && hasRoomForHeard)
+      ignored.holds(for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoomForNew(isHeard: ignored.isHeard))
     {
       return nil
     }
@@ -122,9 +122,10 @@ extension DeviceManager {
       let device = registry.byAddress[peripheral.address]
         ?? (isNear ? makeDevice(peripheral.address, advertisement) : nil)
     else {
+      let isHeard = settings(of: peripheral.address, advertisement)?.profile.isHeard == true
       registry.ignored[peripheral.id] = IgnoredPeripheral(
-        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI,
-        isOverLimit: isNear && !(hasRoomForNew && hasRoomForHeard))
+        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI, isHeard: isHeard,
+        isOverLimit: isNear && !hasRoomForNew(isHeard: isHeard))
       return nil
     }
     registry.ignored[peripheral.id] = nil
@@ -239,7 +240,9 @@ extension DeviceManager {
   private static let mostNeverConnected = 128
 
   var hasRoom: Bool { deviceCount < capacity }
-  private var hasRoomForNew: Bool { hasRoom && neverConnected < Self.mostNeverConnected }
+  private func hasRoomForNew(isHeard: Bool) -> Bool {
+    hasRoom && neverConnected < Self.mostNeverConnected && (!isHeard || hasRoomForHeard)
+  }
 
   /// Counts the devices that were never connected; with room for many more, those that were ignored get their turn.
   func updateNeverConnected() {

@@ -41,6 +41,8 @@ struct IgnoredPeripheral {
   let advertisement: Advertisement
   /// The signal strength, in dBm, that the matching entry requires; nil: no entry matches, or it is strong enough.
   let minRSSI: Int?
+  /// Whether it would be a device that is only heard.
+  let isHeard: Bool
   /// Whether there was no room for another device.
   let isOverLimit: Bool
 
