@@ -111,7 +111,8 @@ extension DeviceManager {
     let advertisement = Advertisement(peripheral)
     // Another adapter may have received it better.
     if registry.byAddress[peripheral.address] == nil, let ignored = registry.ignored[peripheral.id],
-      ignored.holds(for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoomForNew(isHeard: ignored.isHeard))
+      ignored.holds(
+        for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoomForNew(isHeard: ignored.isHeard))
     {
       return nil
     }
