@@ -3,7 +3,7 @@ import EventLoop
 /// Who may do what: the password, `Host`, the origin of a POST, and whether only a proxy may ask.
 struct AccessRules: Sendable {
   /// Nil: none is asked for, and only this machine or the proxy can ask.
-  var password: [UInt8]?
+  private(set) var password: [UInt8]?
   /// The address of the only peer that may ask.
   private let proxy: [UInt8]?
   private var guesses = PasswordGuesses()
@@ -11,6 +11,12 @@ struct AccessRules: Sendable {
   init(password: [UInt8]?, proxy: [UInt8]? = nil) {
     self.password = password
     self.proxy = proxy
+  }
+
+  /// What was wrong before may be right now.
+  mutating func setPassword(_ password: [UInt8]?) {
+    self.password = password
+    guesses = PasswordGuesses()
   }
 
   /// The answer to a request that is refused; nil: it is allowed.

@@ -55,6 +55,7 @@ package final class WebServer: @unchecked Sendable {
   }
 
   package func stop() {
+    guard site != nil || opening != nil else { return }
     opening?.cancel()
     opening = nil
     if site != nil { log.notice("the page is not served any more") }

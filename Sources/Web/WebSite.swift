@@ -48,7 +48,7 @@ final class WebSite: @unchecked Sendable {
 
   func setPassword(_ password: [UInt8]?) {
     guard password != rules.password else { return }
-    rules = AccessRules(password: password)
+    rules.setPassword(password)
     for connection in connections.values { connection.close() }
   }
 

@@ -95,13 +95,22 @@ import Testing
 
   @Test(arguments: mistakes)
   func mistakesAreFoundWithTheirPlace(message: String, error: String) throws {
-    let found = try #require(throws: ConfigurationErrors.self) { try Self.merged(message, into: "{}") }
-    #expect(found.summary.contains(error), "\(found.summary)")
+    let found = try #require(Self.error(message))
+    #expect(found.contains(error), "\(found)")
   }
 
   @Test func itsSizeIsLimited() throws {
     let large = #"{"version":1}"# + String(repeating: " ", count: 1 << 20)
-    let found = try #require(throws: ConfigurationErrors.self) { try Self.merged(large, into: "{}") }
-    #expect(found.summary == "1048589 bytes, the maximum is 1048576")
+    #expect(Self.error(large) == "1048589 bytes, the maximum is 1048576")
+  }
+
+  /// Nil: the message is valid.
+  private static func error(_ message: String) -> String? {
+    do {
+      _ = try merged(message, into: "{}")
+      return nil
+    } catch {
+      return (error as? ConfigurationErrors)?.summary ?? "\(error)"
+    }
   }
 }

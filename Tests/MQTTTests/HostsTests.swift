@@ -67,7 +67,10 @@ import Testing
   @Test func aBrokerThatDoesNotKeepTheConnectionIsPassedOver() async throws {
     let flapping = try StubServer(sending: [0x20, 3, 0, 0, 0], thenCloses: true)
     let second = try await MosquittoBroker()
-    let client = await TestClient(options(flapping.port, second.port))
+    var options = options(flapping.port, second.port)
+    // A probe finds the first one well.
+    options.returnAfter = .seconds(60)
+    let client = await TestClient(options)
     try await client.connected()
     _ = try await client.disconnected()
     try await client.connected()

@@ -67,6 +67,10 @@ import Testing
     ]
     headers["origin"] = origin
     #expect(Self.status(&rules, Self.request(headers, method: method), peer: peer) == status)
+    // Also after a change of the password.
+    rules.setPassword(Array("secret".utf8))
+    rules.setPassword(nil)
+    #expect(Self.status(&rules, Self.request(headers, method: method), peer: peer) == status)
   }
 
   @Test(

@@ -19,7 +19,9 @@ import Testing
     #expect(try await events.names(upTo: "ready") == ["gateway", "device", "device", "ready"])
     await site.receive((3...1000).map { .integer($0) })
     #expect(
-      try await events.next("values")["values"] == ["kitchen": ["temperature": [.integer(1000), .integer(1000)]]])
+      try await events.next("values")["values"] == [
+        "kitchen": ["temperature": [.integer(1000), .integer(1000)]]
+      ])
     await site.receive([.record([.integer(1), nil, .integer(-3)])], of: "accelerometer")
     #expect(
       try await events.next("values")["values"]

@@ -80,7 +80,8 @@ public struct Setup: Sendable, Equatable {
       answers.devices.append(device)
     }
     answers.isChosen = has("--all") || has("--device")
-    answers.servesLater = has("--all") || answers.isChosen && present.hasEveryMicrobit
+    let keepsEvery = answers.isChosen && present.hasEveryMicrobit && present.hasOwnEntries
+    answers.servesLater = has("--all") || keepsEvery
     // Those that the command line names are looked for too: a wrong address is noticed.
     if answers.isChosen, answers.devices.isEmpty { answers.candidates = [] }
     if isOfService, let access = ServiceAccess() { answers.isReadable = { access.obstacle(to: $0) == nil } }

@@ -416,6 +416,7 @@ def accessible(room):
                 page.key("Escape")
                 page.until("!$('dialog')")
                 room.microbits.ask("vanish", 1)
+                page.until("!state('Door').includes('connected')")
                 page.click("named('every 4 s', tile('Door'))")
                 page.until("$('.choice [aria-busy]')")
             else:

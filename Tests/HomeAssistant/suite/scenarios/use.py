@@ -71,7 +71,8 @@ def reconnect_button(house):
     mark = house.broker.messages.mark()
     house.home_assistant.call("button", "press", room.entity("Reconnect")["entity_id"])
     expect_answer(house, "device/reconnect", mark)
-    house.broker.wait(room.topic("availability"), MOMENT, lambda message: message.payload == "offline", mark)
+    for state, within in (("offline", MOMENT), ("online", CONNECT)):
+        house.broker.wait(room.topic("availability"), within, lambda message: message.payload == state, mark)
     room.until_online()
 
 
