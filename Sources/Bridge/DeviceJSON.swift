@@ -109,6 +109,7 @@ extension OwnershipMachine.Notice {
     else { return nil }
     self.init(gateway: gateway)
     if case .string(let area) = object["area"] { self.area = area }
+    if case .integer(let rssi) = object["rssi"] { self.rssi = rssi }
     if case .string(let time) = object["last_connected"], object["offline_since"] == nil { liveSince = time }
     if case .string(let text) = object["identifier"] { address = BluetoothAddress(text) }
     properties = Self.names(object["properties"])

@@ -213,7 +213,9 @@ final class Channel: @unchecked Sendable {
     let now = Moment.now
     if let malformedLogged, now < malformedLogged + .seconds(3600) { return }
     malformedLogged = now
-    context.log.warning("ignoring a malformed value of \(property.name): \(error)", device.fields)
+    context.log.write(
+      device.isAnonymous ? .debug : .warning, "ignoring a malformed value of \(property.name): \(error)",
+      device.fields)
   }
 
   /// A reading, whether notified, read or advertised.

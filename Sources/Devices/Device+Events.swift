@@ -11,7 +11,7 @@ extension Device {
     case .online(let hasInformation): becameOnline(hasInformation: hasInformation)
     case .offline:
       if isHeard { channels.forEach { $0.forgetHeard() } }
-      context.log.write(presenceLevel, "offline", fields)
+      context.log.write(isAnonymous ? .debug : .notice, "offline", fields)
       description.isOnline = false
       description.offlineSince = .now
       description.adapter = nil
@@ -35,16 +35,11 @@ extension Device {
     }
   }
 
-  /// Anybody can send advertisements from a thousand addresses: only named devices fill the log.
-  private var presenceLevel: LogLevel {
-    isHeard && settings.source(of: \.name) == .default ? .debug : .notice
-  }
-
   private func becameOnline(hasInformation: Bool) {
     if description.isOnline {
       context.log.debug("connected on demand", fields)
     } else {
-      context.log.write(presenceLevel, "online", fields)
+      context.log.write(isAnonymous ? .debug : .notice, "online", fields)
     }
     description.isOnline = true
     description.lastConnected = .now

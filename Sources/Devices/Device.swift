@@ -29,6 +29,8 @@ final class Device: @unchecked Sendable {
   private var tasks = 0
   /// How many times each adapter has reported its advertisements; see ``hear(_:by:)``.
   var reports: [Int: Int] = [:]
+  /// The mean of the last signal strengths, in dBm, if it is only heard; ``DeviceDescription/rssi`` follows it.
+  var signal: Double?
   /// Whether a request's steps are being carried out.
   var isInSequence = false
 
@@ -130,11 +132,12 @@ final class Device: @unchecked Sendable {
 
   /// The peripheral was discovered, or its properties in bluetoothd have changed.
   func found(_ seen: Peripheral, by adapter: Int) {
+    let rssi = isHeard ? nil : seen.rssi
     // Before the session reports, and afterwards, as it may have another adapter then.
-    if let rssi = seen.rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
+    if let rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
     session.seen(seen, by: adapter)
     if isHeard { hear(seen, by: adapter) }
-    if let rssi = seen.rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
+    if let rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
     guard description.isPaired != session.adapters.isPaired else { return }
     description.isPaired = session.adapters.isPaired
     report(.description)

@@ -206,7 +206,7 @@ extension Device {
     if let polled = channels.first(where: { $0.areNotificationsTaken }) {
       return .notificationsTaken(of: polled.property.name, device: name)
     }
-    if state == .listening, !description.isOnline { return .notHeard(name) }
+    if state == .listening, !description.isOnline, !isAnonymous { return .notHeard(name) }
     return state == .absent ? .notInRange(name) : nil
   }
 }

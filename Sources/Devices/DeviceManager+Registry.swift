@@ -172,16 +172,16 @@ extension DeviceManager {
       return nil
     }
     guard
-      hasRoom && (hasRoomForHeard || !settings.profile.isHeard || isConfigured(address))
+      hasRoom && (registry.heard < mostHeard || !settings.profile.isHeard || isConfigured(address))
         || makeRoom(for: address)
     else {
       context.counters.overLimit += 1
       if context.counters.overLimit == 1 {
-        log.warning("too many devices: further ones are ignored", ["limit": capacity])
+        log.warning("too many devices: further ones are ignored", ["limit": hasRoom ? mostHeard : capacity])
       }
       return nil
     }
-    if !isKnownByAddress(address) {
+    if !isKnownByAddress(address), !settings.profile.isHeard {
       guard neverConnected < Self.mostNeverConnected else { return nil }
       neverConnected += 1
     }
@@ -242,20 +242,20 @@ extension DeviceManager {
 
   var hasRoom: Bool { deviceCount < capacity }
   private func hasRoomForNew(isHeard: Bool) -> Bool {
-    hasRoom && neverConnected < Self.mostNeverConnected && (!isHeard || hasRoomForHeard)
+    hasRoom && (isHeard ? registry.heard < mostHeard : neverConnected < Self.mostNeverConnected)
   }
 
   /// Counts the devices that were never connected; with room for many more, those that were ignored get their turn.
   func updateNeverConnected() {
     let wereMany = neverConnected >= Self.mostNeverConnected / 2
     neverConnected = registry.all.count {
-      $0.description.lastConnected == nil && !isKnownByAddress($0.address)
+      $0.description.lastConnected == nil && !$0.isHeard && !isKnownByAddress($0.address)
     }
     if wereMany, neverConnected < Self.mostNeverConnected / 2 { replayPeripherals() }
   }
 
   /// Whoever invents addresses fills half of the places alone: an advertisement is all that it takes.
-  private var hasRoomForHeard: Bool { registry.heard < capacity / 2 }
+  private var mostHeard: Int { capacity / 2 }
 
   /// Whether an entry has the address, or a request was about it: such a device stays until it is removed, and comes
   /// before others if there is no room for all.

@@ -244,11 +244,9 @@ final class DeviceSession: @unchecked Sendable {
     let profile = device.description.profile
     let remedy = trouble.remedy(device.id.description, profile, device.settings.pairing)
     let line = trouble.text(profile) + (remedy.map { " (\($0))" } ?? "")
-    if case .connectFailed = trouble {
-      context.log.info("\(line)", device.fields)
-    } else {
-      context.log.warning("\(line)", device.fields)
-    }
+    var level = LogLevel.warning
+    if case .connectFailed = trouble { level = .info }
+    context.log.write(device.isAnonymous ? .debug : level, "\(line)", device.fields)
   }
 
   // MARK: Links on demand

@@ -42,34 +42,32 @@ import Testing
     [.release, .setOwner(notice.handover, isTakenOver: true, hasNewLink: hasNewLink)]
   }
 
-  /// Several gateways hear it: it stays with the one that has heard it for the longest time, while that one hears it.
+  /// Several gateways hear it: it stays with its owner while that one hears it, and no other hears it much better.
   @Test func oneThatIsOnlyHeardStaysWithItsOwner() {
-    let address = BluetoothAddress("C5:A1:B2:C3:D4:E5")!
-    var machine = OwnershipMachine(GatewayID("b")!, address)
-    var here = OwnershipMachine.Here(isHeard: true, isOwnerOnline: true)
-    func notice(_ since: String?) -> OwnershipMachine.Notice {
-      var notice = OwnershipMachine.Notice(gateway: GatewayID("a")!)
-      notice.liveSince = since
+    var bench = Bench()
+    bench.here = Machine.Here(onlineSince: time(3), isHeard: true, rssi: -60, isOwnerOnline: true)
+    func notice(_ rssi: Int, since second: Int? = 2) -> Notice {
+      var notice = Self.notice(since: second)
+      notice.rssi = rssi
       return notice
     }
-    _ = machine.received(notice("2"), here, isOwnerOnline: true)
-    here.onlineSince = "3"
-    #expect(machine.availabilityChanged(here) == [] && machine.isOwnedByOther)
-    _ = machine.received(notice("2"), here, isOwnerOnline: true)
-    #expect(machine.isOwnedByOther)
+    _ = bench.received(notice(-69))
+    #expect(bench.machine.isOwnedByOther)
+    #expect(bench.online(3) == [] && bench.machine.isOwnedByOther)
     // The owner is killed.
-    here.isOwnerOnline = false
-    #expect(machine.availabilityChanged(here) == [.moved(notice("2")), .setOwner(nil), .publish])
-    #expect(machine.owner == .this)
-    // Another that has heard it for longer.
-    _ = machine.received(notice("1"), here, isOwnerOnline: true)
-    #expect(machine.isOwnedByOther)
+    bench.here.isOwnerOnline = false
+    let taken: [Machine.Action] = [.moved(notice(-69)), .setOwner(nil), .publish]
+    #expect(bench.online(3) == taken && bench.machine.owner == .this)
+    // Another one has published it meanwhile, but hears it badly; then one that hears it as well.
+    #expect(bench.received(notice(-70)).last == .publish && bench.machine.owner == .this)
+    _ = bench.received(notice(-65))
+    #expect(bench.machine.isOwnedByOther)
     // It no longer hears it.
-    _ = machine.received(notice(nil), here, isOwnerOnline: true)
-    #expect(machine.owner == .this)
-    // One that begins to hear it later gets nothing.
-    _ = machine.received(notice("4"), here, isOwnerOnline: true)
-    #expect(machine.owner == .this)
+    #expect(bench.received(notice(-65, since: nil)).last == .publish && bench.machine.owner == .this)
+    // It has removed it.
+    _ = bench.received(notice(-65))
+    #expect(bench.received(nil) == [.setOwner(Handover())] && bench.machine.owner == .unknown)
+    #expect(bench.online(3) == [.setOwner(nil), .publish] && bench.machine.owner == .this)
   }
 
   @Test func gatewayOwnsADeviceThatIsOnlineThere() {

@@ -129,7 +129,7 @@ import Testing
     }
   }
 
-  @Test("Of two gateways that hear a beacon the first one publishes it, until that one is killed")
+  @Test("Of two gateways that hear a beacon one publishes it, until that one is killed")
   func ownership() async throws {
     let profiles = try Self.plan().profiles
     let plans = ["ground", "attic"].map { id in
