@@ -36,9 +36,9 @@ struct Sender: Sendable, Equatable {
   }
 
   init(_ json: JSONValue?) {
-    if case .string(let text) = json?["transaction"] { transaction = text }
-    if case .string(let text) = json?["response_topic"] { responseTopic = TopicName(text) }
-    if case .string(let text) = json?["correlation_data"] { correlationData = Hexadecimal.bytes(text) }
+    transaction = json?["transaction"]?.text
+    responseTopic = json?["response_topic"]?.text.flatMap { TopicName($0) }
+    correlationData = json?["correlation_data"]?.text.flatMap { Hexadecimal.bytes($0) }
   }
 
   /// The member `transaction` of a command or a request; nil when there is none.
