@@ -60,14 +60,12 @@ extension DevicePublisher {
   func publish(_ result: CommandResult, for sender: Sender) {
     context.reply(
       result.payload(transaction: sender.transaction), on: topics.result(ofProperty: result.property),
-      to: sender,
-      isUrgent: true)
+      to: sender)
   }
 }
 
 extension BridgeContext {
-  /// - Parameter isUrgent: a result: sent without delay, and ahead of much else that waits.
-  func reply(_ payload: [UInt8], on topic: TopicName, to sender: Sender, isUrgent: Bool) {
+  func reply(_ payload: [UInt8], on topic: TopicName, to sender: Sender) {
     var messages = [MQTTMessage(topic: topic, payload: payload, qos: qos)]
     if let topic = sender.responseTopic, isForReplies(topic) {
       messages.append(
@@ -75,7 +73,7 @@ extension BridgeContext {
     }
     for message in messages {
       log.debug("replied", ["topic": message.topic, "payload": Excerpt.beginning(of: payload)])
-      mqtt.publish(message, isUrgent: isUrgent)
+      mqtt.publish(message, isUrgent: true)
     }
   }
 

@@ -66,6 +66,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   func disconnected() {
     isConnected = false
     isBarrierDue = false
+    if isAdmitted { context.mqtt.assumeIsolated { [online] in $0.reconnecting = online.count + 1 } }
     online = []
     idGuard.disconnected()
     setBarrier(.max)
