@@ -33,7 +33,7 @@ public actor MQTTClient: IterationEndHandler {
   private var timer: LoopTimer?
   private var pacing: LoopTimer?
   /// How many clients, this one among them, connect again when the broker is back. With several, each sends for the
-  /// first 15 s of a connection no more than its share of 700 messages a second, of those that are not urgent: all
+  /// first 15 s of a connection no more than its share of 670 messages a second, of those that are not urgent: all
   /// states of a fleet at once are many times what a broker is used to.
   public var reconnecting = 1
   private var endWaiters: [CheckedContinuation<Void, Never>] = []
@@ -280,7 +280,7 @@ public actor MQTTClient: IterationEndHandler {
     outbox.allowBulk(rest > .zero ? 10 : nil)
     schedulePump()
     guard rest > .zero else { return }
-    let interval = Duration.milliseconds(14) * min(reconnecting, 40)
+    let interval = Duration.milliseconds(15) * min(reconnecting, 40)
     pacing = loop.timer(after: interval) { [weak self] in
       self?.assumeIsolated { $0.pace(for: rest - interval) }
     }
