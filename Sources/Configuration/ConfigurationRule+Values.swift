@@ -15,11 +15,11 @@ extension ConfigurationRule<Double> {
         }
         if let range, number < range.lowerBound {
           throw ConfigurationProblem(
-            "\(JSONValue(number: number).text) is below \(JSONValue(number: range.lowerBound).text)")
+            "\(JSONValue(number: number).written) is below \(JSONValue(number: range.lowerBound).written)")
         }
         if let range, number > range.upperBound {
           throw ConfigurationProblem(
-            "\(JSONValue(number: number).text) is above \(JSONValue(number: range.upperBound).text)")
+            "\(JSONValue(number: number).written) is above \(JSONValue(number: range.upperBound).written)")
         }
         return number
       },
@@ -46,11 +46,6 @@ extension ConfigurationRule<ClosedRange<Double>> {
 }
 
 extension JSONValue {
-  /// A whole number is written without fraction.
-  init(number: Double) {
-    self = Int(exactly: number).map(JSONValue.integer) ?? .number(number)
-  }
-
   /// Nil if it is not a number.
   fileprivate var double: Double? {
     switch self {
@@ -61,7 +56,7 @@ extension JSONValue {
   }
 
   /// Written as JSON.
-  fileprivate var text: String { String(decoding: bytes, as: UTF8.self) }
+  fileprivate var written: String { String(decoding: bytes, as: UTF8.self) }
 }
 
 extension ConfigurationRule<BluetoothUUID> {

@@ -58,7 +58,7 @@ extension Codec.Description {
     case (.scalar(let scalar), _): scalar.value(json)
     case (.record(let fields), .object(let object)): Self.record(object, fields.filter { !$0.isHidden })
     case (.flags, .array(let elements)):
-      Self.list(elements) { if case .string(let name) = $0 { .text(name) } else { nil } }
+      Self.list(elements) { $0.text.map(Value.text) }
     case (.list(let element), .array(let elements)): Self.list(elements) { element.value($0) }
     case (.record, _), (.flags, _), (.list, _), (.advertised, _): nil
     }

@@ -134,7 +134,10 @@ extension Property {
       "name": .string(name), "title": .string(title), "kind": .string(kind.rawValue),
       "unit": unit.map(JSONValue.string),
       "range": codec.step == nil && range == nil
-        ? nil : (range ?? codec.range).map { [$0.lowerBound.json, $0.upperBound.json] },
+        ? nil
+        : (range ?? codec.range).map {
+          [JSONValue(number: $0.lowerBound), JSONValue(number: $0.upperBound)]
+        },
       "max_length": maxLength.map(JSONValue.integer),
       "choices": choices, "readable": .bool(isReadable && kind == .state), "notifies": .bool(isNotifying),
       "writable": .bool(isWritable),
@@ -175,8 +178,4 @@ extension Codec {
       }
     }
   }
-}
-
-extension Double {
-  var json: JSONValue { Int(exactly: self).map(JSONValue.integer) ?? .number(self) }
 }
