@@ -147,6 +147,10 @@ final class EngineUnderTest: Sendable {
     request.service = service
     _ = await simulator.control(request)
   }
+  /// How well the adapter receives a peripheral from now on, in dBm.
+  func receive(_ index: Int, at strength: Int) async {
+    _ = await simulator.control(ControlRequest(op: .strength, i: index, v: strength))
+  }
   /// The micro:bit's temperature, which it notifies in each period.
   func measure(_ temperature: UInt8) async {
     _ = await simulator.control(ControlRequest(op: .value, i: 0, bytes: [temperature]))

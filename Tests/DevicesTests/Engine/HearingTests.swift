@@ -62,6 +62,34 @@ import Testing
     await tested.end()
   }
 
+  /// In steps of 10 dB: the simulated signals differ by up to 3 dB from the given one.
+  @Test func signalStrengthIsAMean() async throws {
+    let tested = try await Engine(try Self.configuration()) {
+      $0.described = [Self.beacon(Self.named, Self.frame(17))]
+    }
+    let id = DeviceID(Self.named)
+    try await tested.frontEnd.change("heard") { $0.id == id && $0.isOnline }
+    for strength in [-50, -90] {
+      await tested.receive(1, at: strength)
+      for count in 1...8 {
+        let mark = tested.frontEnd.events.elements.count
+        await tested.advertise(Self.frame(17).dropLast() + [UInt8(count)], of: Self.service, by: 1)
+        try await tested.frontEnd.event(from: mark, "a reading") {
+          if case .reading(0, .record, _) = $0 { true } else { false }
+        }
+      }
+      let rssi = try #require(await tested.engine.device(id)?.rssi)
+      #expect(abs(rssi - strength) < 20)
+    }
+    // Each change is told, so that this gateway's `info` has it.
+    let told = tested.frontEnd.events.elements.compactMap {
+      if case .changed(.description, let device) = $0, device.id == id { device.rssi } else { nil }
+    }
+    let last = await tested.engine.device(id)?.rssi
+    #expect(told.last == last && Set(told).count < 8, "\(told)")
+    await tested.end()
+  }
+
   /// Every second of a thousand addresses sends nonsense. They leave half of the places to others.
   @Test func floodKeepsNoOtherDeviceOut() async throws {
     let tested = try await Engine(try Self.configuration()) {
