@@ -190,9 +190,13 @@ extension OwnershipModel {
   mutating func problemsOnceDelivered() -> [String] {
     deliverAll()
     return (0..<Self.deviceCount).compactMap { device in
-      let owners = gateways.indices.filter {
-        gateways[$0].isAdmitted && owner($0, device) == .this
-          && gateways[$0].publishers[device]!.onlineSince != nil
+      let online = gateways.indices.filter {
+        gateways[$0].isAdmitted && gateways[$0].publishers[device]?.onlineSince != nil
+      }
+      let owners = online.filter { owner($0, device) == .this }
+      // A loss that the broker has not noticed is none yet.
+      if device == heard, !online.isEmpty, owners.isEmpty, !gateways.contains(where: \.isWillDue) {
+        return "device \(device) is heard by \(online), and published by none"
       }
       // While users rename it, gateways know it by different ids.
       let ids = Set(owners.map { gateways[$0].publishers[device]!.id })
