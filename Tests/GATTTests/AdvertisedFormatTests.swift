@@ -32,33 +32,38 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    ("1003" + "6d6963726f6269742e6f7267", "https://microbit.org"),
-    ("1000" + "6d" + "00" + "78", "http://www.m.com/x"),
-    ("1001" + "6d" + "0d", "https://www.m.gov"), ("1002", "http://"),
-  ])
+  private static let urls: [(hex: String, url: String)] = [
+    ("10036d6963726f6269742e6f7267", "https://microbit.org"), ("10006d0078", "http://www.m.com/x"),
+    ("10016d0d", "https://www.m.gov"), ("1002", "http://"),
+  ]
+
+  @Test(arguments: urls)
   func urls(hex: String, url: String) throws { #expect(try decode("eddystone_url", hex) == .text(url)) }
 
-  @Test(arguments: [
+  private static let wrongURLs: [String] = [
     "", "10", "1004", "10030e", "100320", "10037f", "1003ff", "1003" + String(repeating: "61", count: 18),
-  ])
+  ]
+
+  @Test(arguments: wrongURLs)
   func wrongURLs(hex: String) {
     #expect(throws: CodecError.self) { try decode("eddystone_url", hex) }
   }
 
   // MARK: BTHome
 
-  @Test(arguments: [
-    ("temperature", "40" + "02ca09", Value.number(25.06)), ("temperature", "40" + "0200ff", .number(-2.56)),
-    ("temperature", "40" + "451101", .number(27.3)), ("temperature", "40" + "57ea", .integer(-22)),
-    ("temperature", "40" + "58ea", .number(-7.7)), ("humidity", "40" + "02ca0903bf13", .number(50.55)),
-    ("battery", "40" + "0009" + "0161", .integer(97)), ("illuminance", "44" + "05138a14", .number(13460.67)),
-    ("button", "44" + "0009" + "3a01", .text("press")), ("button", "44" + "3a80", .text("hold_press")),
-    ("text", "40" + "530548656c6c6f" + "0161", .text("Hello")),
-    ("battery", "40" + "530548656c6c6f" + "0161", .integer(97)),
-    ("motion", "40" + "2101", .bool(true)), ("count", "40" + "3e2a2c0960", .integer(1_611_213_866)),
-    ("acceleration", "40" + "518756", .number(22.151)), ("power", "40" + "5c02fbffff", .number(-12.78)),
-  ])
+  private static let objects: [(name: String, hex: String, value: Value)] = [
+    ("temperature", "4002ca09", Value.number(25.06)), ("temperature", "400200ff", .number(-2.56)),
+    ("temperature", "40451101", .number(27.3)), ("temperature", "4057ea", .integer(-22)),
+    ("temperature", "4058ea", .number(-7.7)), ("humidity", "4002ca0903bf13", .number(50.55)),
+    ("battery", "4000090161", .integer(97)), ("illuminance", "4405138a14", .number(13460.67)),
+    ("button", "4400093a01", .text("press")), ("button", "443a80", .text("hold_press")),
+    ("text", "40530548656c6c6f0161", .text("Hello")),
+    ("battery", "40530548656c6c6f0161", .integer(97)),
+    ("motion", "402101", .bool(true)), ("count", "403e2a2c0960", .integer(1_611_213_866)),
+    ("acceleration", "40518756", .number(22.151)), ("power", "405c02fbffff", .number(-12.78)),
+  ]
+
+  @Test(arguments: objects)
   func objects(name: String, hex: String, value: Value) throws {
     #expect(try decode("bthome_\(name)", hex) == value)
   }
