@@ -32,26 +32,26 @@ import Testing
     }
   }
 
-  private static let urls: [(hex: String, url: String)] = [
+  private static let knownURLs: [(hex: String, url: String)] = [
     ("10036d6963726f6269742e6f7267", "https://microbit.org"), ("10006d0078", "http://www.m.com/x"),
     ("10016d0d", "https://www.m.gov"), ("1002", "http://"),
   ]
 
-  @Test(arguments: urls)
+  @Test(arguments: knownURLs)
   func urls(hex: String, url: String) throws { #expect(try decode("eddystone_url", hex) == .text(url)) }
 
-  private static let wrongURLs: [String] = [
+  private static let brokenURLs: [String] = [
     "", "10", "1004", "10030e", "100320", "10037f", "1003ff", "1003" + String(repeating: "61", count: 18),
   ]
 
-  @Test(arguments: wrongURLs)
+  @Test(arguments: brokenURLs)
   func wrongURLs(hex: String) {
     #expect(throws: CodecError.self) { try decode("eddystone_url", hex) }
   }
 
   // MARK: BTHome
 
-  private static let objects: [(name: String, hex: String, value: Value)] = [
+  private static let knownObjects: [(name: String, hex: String, value: Value)] = [
     ("temperature", "4002ca09", Value.number(25.06)), ("temperature", "400200ff", .number(-2.56)),
     ("temperature", "40451101", .number(27.3)), ("temperature", "4057ea", .integer(-22)),
     ("temperature", "4058ea", .number(-7.7)), ("humidity", "4002ca0903bf13", .number(50.55)),
@@ -63,7 +63,7 @@ import Testing
     ("acceleration", "40518756", .number(22.151)), ("power", "405c02fbffff", .number(-12.78)),
   ]
 
-  @Test(arguments: objects)
+  @Test(arguments: knownObjects)
   func objects(name: String, hex: String, value: Value) throws {
     #expect(try decode("bthome_\(name)", hex) == value)
   }
