@@ -3,10 +3,11 @@ import EventLoop
 import GATT
 
 extension Central {
-  /// Starts or stops scanning. Scanning is paused during connects: with discovery active, bluetoothd takes 11 s to
+  /// Starts or stops scanning, and with ``CentralEvent/seen(_:)`` for each advertisement that bluetoothd receives, or only
+  /// for those that change something. Scanning is paused during connects: with discovery active, bluetoothd takes 11 s to
   /// connect instead of 2.
-  public func scan(_ isRequested: Bool) {
-    scanner.request(isRequested)
+  public func scan(_ isRequested: Bool, forEach: Bool = false) {
+    scanner.request(isRequested, forEach: forEach)
     reconcileScan()
   }
 
@@ -28,9 +29,15 @@ extension Central {
 
   /// Starts or stops discovery as requested, one call at a time.
   func reconcileScan() {
+    if scanner.hasOtherFilter { return restartScan() }
     if let change = scanner.beginChange(isAllowed: isAvailable && (!queue.isBusy || scanner.isBriefScan)) {
       loop.task(of: self) { await $0.perform(change) }
     }
+  }
+
+  private func restartScan() {
+    scanner.beginChange()
+    loop.task(of: self) { await $0.perform(.stop) }
   }
 
   private func perform(_ change: Scanner.Change) async {
@@ -50,11 +57,14 @@ extension Central {
   }
 
   private func startDiscovery() async -> Bool {
+    let filter: KeyValuePairs<String, DBusValue> =
+      scanner.startsForEach()
+      ? ["Transport": .string("le"), "DuplicateData": .boolean(true)] : ["Transport": .string("le")]
     do throws(CentralError) {
       // Without a filter bluetoothd does not report peripherals that are not discoverable, such as bonded micro:bits.
       _ = try await call(
         "SetDiscoveryFilter", on: BlueZName.adapter, of: adapterPath,
-        [.properties(["Transport": .string("le")])], timeout: limits.local)
+        [.properties(filter)], timeout: limits.local)
       _ = try await call("StartDiscovery", on: BlueZName.adapter, of: adapterPath, timeout: limits.local)
     } catch {
       switch error {
@@ -147,8 +157,7 @@ extension Central {
     } else {
       scanFailed(.transient("bluetoothd has stopped discovery"))
     }
-    scanner.beginChange()
-    loop.task(of: self) { await $0.perform(.stop) }
+    restartScan()
   }
 
   /// Resumes scanning briefly when connects have paused it for long: peripherals that are not seen are not connected to.

@@ -23,6 +23,8 @@ struct ObjectTree: Sendable {
     /// How many signals have reported `RSSI`.
     var advertisements = 0
     var isConnected = false
+    /// How many signals have reported data of an advertisement.
+    var reports = 0
     /// How many signals have reported `Connected`.
     var linkChanges = 0
     var isPaired = false
@@ -113,7 +115,7 @@ struct ObjectTree: Sendable {
       id: PeripheralID(path: path), address: address, name: device.name, rssi: device.rssi,
       isConnected: device.isConnected, isPaired: device.isPaired, services: device.uuids,
       manufacturers: device.manufacturers, advertised: device.advertised,
-      advertisements: device.advertisements)
+      advertisements: device.advertisements, reports: device.reports)
   }
 
   /// The characteristics of a device in the order of their handles.
@@ -285,6 +287,9 @@ struct ObjectTree: Sendable {
         advertisements &+= 1
       }
       if invalidated.contains("RSSI") { device.rssi = nil }
+      let hasData = properties["ServiceData"] != nil || properties["ManufacturerData"] != nil
+      // What is listed without a signal strength was received earlier.
+      if hasData, device.rssi != nil { device.reports &+= 1 }
       if let connected = properties["Connected"]?.bool {
         device.isConnected = connected
         device.linkChanges &+= 1

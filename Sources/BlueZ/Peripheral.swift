@@ -28,6 +28,8 @@ public struct Peripheral: Sendable, Equatable {
 
   /// How many advertisements bluetoothd has reported with a signal strength.
   public internal(set) var advertisements = 0
+  /// How many times bluetoothd has reported data of its advertisements, changed or not.
+  public internal(set) var reports = 0
   /// The central has removed it from bluetoothd, which has not found it again yet.
   public internal(set) var isRemoved = false
 

@@ -40,6 +40,10 @@ final class Scanner {
   private(set) var phase = Phase.off
   /// Whether the user of the central wants to scan.
   private(set) var isRequested = false
+  /// Whether it wants to know of each advertisement.
+  private var wantsEach = false
+  /// Whether the discovery that was started last reports each.
+  private var reportsEach = false
   /// How often discovery has failed in succession.
   private var failures = 0
   /// Nil: discovery has not failed twice in succession, or is not needed.
@@ -74,14 +78,26 @@ final class Scanner {
     }
   }
 
-  func request(_ isRequested: Bool) {
-    self.isRequested = isRequested
+  func request(_ isRequested: Bool, forEach: Bool = false) {
+    (self.isRequested, wantsEach) = (isRequested, forEach)
     guard !isRequested else { return }
     clearPauses()
     clearFailures()
   }
 
   // MARK: Changes
+
+  /// Whether discovery must be started again, as it reports too much or too little.
+  var hasOtherFilter: Bool {
+    if case .on = phase { isRequested && reportsEach != wantsEach } else { false }
+  }
+
+  /// Discovery is being started.
+  /// - Returns: whether it is to report each advertisement.
+  func startsForEach() -> Bool {
+    reportsEach = wantsEach
+    return reportsEach
+  }
 
   /// Begins the change that is necessary.
   /// - Parameter isAllowed: whether the adapter may scan now.

@@ -271,7 +271,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     let sender = Sender(of: message)
     requests.handle(verb, message.payload) { [context] response in
       context.reply(
-        response.json.bytes, on: context.topics.bridgeResponse(to: verb), to: sender, isUrgent: false)
+        response.json.bytes, on: context.topics.bridgeResponse(to: verb), to: sender)
     }
   }
 

@@ -39,8 +39,8 @@ struct BridgeInfo: Sendable {
 
   /// The run that published a payload, and its start.
   static func origin(in payload: [UInt8]) -> (run: String, started: String)? {
-    guard case .object(let object) = try? JSONParser.parse(payload), case .string(let run) = object["run"],
-      case .string(let started) = object["started"]
+    guard let json = try? JSONParser.parse(payload), let run = json["run"]?.text,
+      let started = json["started"]?.text
     else { return nil }
     return (run, started)
   }

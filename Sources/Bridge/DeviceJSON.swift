@@ -63,12 +63,20 @@ extension DeviceDescription {
   /// The state of its session, in one word.
   package var sessionWord: String { isEnabled ? session.rawValue : "disabled" }
 
+  /// Nil for a device that is not only heard, and until it was heard for some time.
+  private var heardPerMinute: Int? {
+    guard profile.isHeard, isOnline, let lastConnected else { return nil }
+    let seconds = (Timestamp.now.milliseconds - lastConnected.milliseconds) / 1000
+    return seconds >= 10 ? reports * 60 / Int(seconds) : nil
+  }
+
   /// An entry of the list of devices: its id, the state of its session, and its `info`.
   package func listing(owner: GatewayID?, moved: Move? = nil) -> JSONValue {
     let own: JSONValue = [
       "id": .string(id.description),
       "session": .string(sessionWord),
       "adapter": adapter.map(JSONValue.string),
+      "heard_per_minute": heardPerMinute.map(JSONValue.integer),
       "paired": .bool(isPaired),
       "fleet": isOfFleet ? .bool(true) : nil,
       "last_error": lastError.map(JSONValue.string),
@@ -97,29 +105,27 @@ extension OwnershipMachine.Notice {
   /// - Parameter profile: the device's here: desired values that it cannot encode are left out.
   init?(_ payload: [UInt8], _ profile: Profile) {
     guard case .object(let object) = try? JSONParser.parse(payload),
-      case .string(let gateway) = object["owner"], let gateway = GatewayID(gateway)
+      let gateway = object["owner"]?.text.flatMap({ GatewayID($0) })
     else { return nil }
     self.init(gateway: gateway)
-    if case .string(let area) = object["area"] { self.area = area }
-    if case .string(let time) = object["last_connected"], object["offline_since"] == nil { liveSince = time }
-    if case .string(let text) = object["identifier"] { address = BluetoothAddress(text) }
+    area = object["area"]?.text
+    rssi = object["rssi"]?.integer
+    if object["offline_since"] == nil { liveSince = object["last_connected"]?.text }
+    address = object["identifier"]?.text.flatMap { BluetoothAddress($0) }
     properties = Self.names(object["properties"])
-    var revision = 0
-    if case .integer(let number) = object["revision"] { revision = number }
     handover = Handover(
       desired: desired(object, profile), isDeleted: object["home_assistant"] == .string("deleted"),
-      revision: revision, values: Self.values(object["values"]))
+      revision: object["revision"]?.integer ?? 0, values: Self.values(object["values"]))
   }
 
   private static func names(_ json: JSONValue?) -> Set<String> {
-    guard case .array(let names) = json else { return [] }
-    return Set(names.compactMap { if case .string(let name) = $0 { name } else { nil } })
+    Set((json?.elements ?? []).compactMap(\.text))
   }
 
   private static func values(_ json: JSONValue?) -> [(key: String, written: String, isNumber: Bool)] {
     guard case .object(let values) = json else { return [] }
     return values.members.compactMap { member in
-      guard case .string(let name) = member.value["name"] else { return nil }
+      guard let name = member.value["name"]?.text else { return nil }
       return (member.name, name, member.value["type"] == .string("number"))
     }
   }

@@ -115,7 +115,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       perform(machine.availabilityChanged(here))
       if owner == .this { publishHeldReadings() }
     case .description:
-      if owner == .this { publishInfo() }
+      if owner == .this { publishInfo() } else { hearAgain() }
     case .renamed(let before, let reason): renamed(from: before, reason)
     case .session: break
     }
@@ -217,7 +217,20 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private var here: OwnershipMachine.Here {
     OwnershipMachine.Here(
       onlineSince: device.isOnline ? device.lastConnected?.description : nil,
-      isOnDemand: device.isOnDemand, isAdmitted: bridge.isAdmitted)
+      isOnDemand: device.isOnDemand, isHeard: device.profile.isHeard, rssi: device.rssi,
+      isOwnerOnline: isOwnerOnline, isAdmitted: bridge.isAdmitted)
+  }
+
+  private var isOwnerOnline: Bool {
+    if case .other(let gateway) = owner { bridge.admission.isOnline(gateway) } else { false }
+  }
+
+  /// The gateway is offline.
+  func gatewayEnded(_ gateway: GatewayID) { if owner == .other(gateway) { hearAgain() } }
+
+  /// The device may be this gateway's now, if it is only heard, here too.
+  private func hearAgain() {
+    if device.profile.isHeard, device.isOnline { perform(machine.availabilityChanged(here)) }
   }
 
   /// The retained messages of the device arrive before this barrier; `.max`: without a connection.
@@ -268,6 +281,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
         context.engine.assumeIsolated {
           $0.setOwner(owner, of: id, handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)
         }
+        if owner == .unknown { hearAgain() }
       case .moved(let notice):
         context.log.notice(
           "taken over", ["device": device.id, "address": device.address, "from": notice.gateway])

@@ -36,9 +36,9 @@ struct Sender: Sendable, Equatable {
   }
 
   init(_ json: JSONValue?) {
-    if case .string(let text) = json?["transaction"] { transaction = text }
-    if case .string(let text) = json?["response_topic"] { responseTopic = TopicName(text) }
-    if case .string(let text) = json?["correlation_data"] { correlationData = Hexadecimal.bytes(text) }
+    transaction = json?["transaction"]?.text
+    responseTopic = json?["response_topic"]?.text.flatMap { TopicName($0) }
+    correlationData = json?["correlation_data"]?.text.flatMap { Hexadecimal.bytes($0) }
   }
 
   /// The member `transaction` of a command or a request; nil when there is none.
@@ -60,14 +60,12 @@ extension DevicePublisher {
   func publish(_ result: CommandResult, for sender: Sender) {
     context.reply(
       result.payload(transaction: sender.transaction), on: topics.result(ofProperty: result.property),
-      to: sender,
-      isUrgent: true)
+      to: sender)
   }
 }
 
 extension BridgeContext {
-  /// - Parameter isUrgent: a result: sent without delay, and ahead of much else that waits.
-  func reply(_ payload: [UInt8], on topic: TopicName, to sender: Sender, isUrgent: Bool) {
+  func reply(_ payload: [UInt8], on topic: TopicName, to sender: Sender) {
     var messages = [MQTTMessage(topic: topic, payload: payload, qos: qos)]
     if let topic = sender.responseTopic, isForReplies(topic) {
       messages.append(
@@ -75,7 +73,7 @@ extension BridgeContext {
     }
     for message in messages {
       log.debug("replied", ["topic": message.topic, "payload": Excerpt.beginning(of: payload)])
-      mqtt.publish(message, isUrgent: isUrgent)
+      mqtt.publish(message, isUrgent: true)
     }
   }
 

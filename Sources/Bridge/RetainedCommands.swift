@@ -36,8 +36,7 @@ struct RetainedCommands {
         continue
       }
       commands[address] = object.members.suffix(Self.capacity).compactMap { member in
-        guard case .integer(let digest) = member.value else { return nil }
-        return Entry(topic: member.name, digest: digest, isHandled: true)
+        member.value.integer.map { Entry(topic: member.name, digest: $0, isHandled: true) }
       }
     }
   }

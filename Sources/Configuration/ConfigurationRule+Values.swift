@@ -15,11 +15,11 @@ extension ConfigurationRule<Double> {
         }
         if let range, number < range.lowerBound {
           throw ConfigurationProblem(
-            "\(JSONValue(number: number).text) is below \(JSONValue(number: range.lowerBound).text)")
+            "\(JSONValue(number: number).written) is below \(JSONValue(number: range.lowerBound).written)")
         }
         if let range, number > range.upperBound {
           throw ConfigurationProblem(
-            "\(JSONValue(number: number).text) is above \(JSONValue(number: range.upperBound).text)")
+            "\(JSONValue(number: number).written) is above \(JSONValue(number: range.upperBound).written)")
         }
         return number
       },
@@ -46,11 +46,6 @@ extension ConfigurationRule<ClosedRange<Double>> {
 }
 
 extension JSONValue {
-  /// A whole number is written without fraction.
-  init(number: Double) {
-    self = Int(exactly: number).map(JSONValue.integer) ?? .number(number)
-  }
-
   /// Nil if it is not a number.
   fileprivate var double: Double? {
     switch self {
@@ -61,7 +56,7 @@ extension JSONValue {
   }
 
   /// Written as JSON.
-  fileprivate var text: String { String(decoding: bytes, as: UTF8.self) }
+  fileprivate var written: String { String(decoding: bytes, as: UTF8.self) }
 }
 
 extension ConfigurationRule<BluetoothUUID> {
@@ -76,6 +71,22 @@ extension ConfigurationRule<BluetoothUUID> {
 extension ConfigurationRule<Int> {
   /// A passkey of Bluetooth pairing (Core Specification Vol 3, Part H, 2.3.5.3).
   package static var passkey: Self { .integer(0...999_999) }
+}
+
+extension ConfigurationRule<[UInt8]> {
+  /// Two digits for each byte.
+  package static var hexadecimal: Self {
+    ConfigurationRule(
+      shape: .text(0...1024),
+      parse: { json throws(ConfigurationProblem) in
+        guard case .string(let text) = json else { return nil }
+        guard let bytes = Hexadecimal.bytes(text) else {
+          throw ConfigurationProblem("\(Excerpt(text)) is not hexadecimal")
+        }
+        return bytes
+      },
+      write: { .string(Hexadecimal.text($0)) })
+  }
 }
 
 extension ConfigurationRule<JSONValue> {

@@ -4,7 +4,7 @@ import GATT
 package struct Advertisement: Sendable, Equatable {
   /// The Bluetooth name; nil while none was received.
   package var name: String?
-  /// The services that it advertised, and those that it is known to have.
+  /// The services that it advertised, or sent service data of, and those that it is known to have.
   package var services: [BluetoothUUID]
   /// The Bluetooth SIG's numbers of the companies whose data it advertised.
   package var manufacturers: [Int]
@@ -46,7 +46,7 @@ extension Configuration {
     package var namePrefix: String?
     /// A part of the Bluetooth name.
     package var nameContains: String?
-    /// A service that it advertises or has.
+    /// A service that it advertises, sends service data of, or has.
     package var service: BluetoothUUID?
     /// The number of a company whose data it advertises.
     package var manufacturer: Int?

@@ -43,6 +43,7 @@ extension Codec {
 
   /// Whether a payload is the value itself, not JSON: a text, the word of an enumeration, or bytes.
   package var isPlain: Bool {
+    if case .advertised(let format, _) = description { return format.isText }
     guard case .scalar(let scalar) = description else { return false }
     return scalar.type == .utf8 || scalar.type == .bytes || scalar.type == .bits || !scalar.values.isEmpty
   }
@@ -57,9 +58,9 @@ extension Codec.Description {
     case (.scalar(let scalar), _): scalar.value(json)
     case (.record(let fields), .object(let object)): Self.record(object, fields.filter { !$0.isHidden })
     case (.flags, .array(let elements)):
-      Self.list(elements) { if case .string(let name) = $0 { .text(name) } else { nil } }
+      Self.list(elements) { $0.text.map(Value.text) }
     case (.list(let element), .array(let elements)): Self.list(elements) { element.value($0) }
-    case (.record, _), (.flags, _), (.list, _): nil
+    case (.record, _), (.flags, _), (.list, _), (.advertised, _): nil
     }
   }
 
@@ -147,7 +148,8 @@ extension Property {
     case .range(let number, let allowed) where number < allowed.lowerBound:
       "\(value) is below the smallest \(name), \(text(allowed.lowerBound))"
     case .tooLong(let count, let most): "\(name) has \(count) bytes, the maximum is \(most)"
-    case .range, .length, .tooShort, .notUTF8, .tooLarge, .kind, .word, .missingField, .presence, .field:
+    case .range, .length, .tooShort, .notUTF8, .tooLarge, .kind, .word, .missingField, .presence, .field,
+      .absent, .encrypted, .version:
       error.harmless
     }
   }
@@ -164,7 +166,8 @@ extension CodecError {
     switch self {
     case .word(let word, let known): "\(Excerpt(word)) is not one of \(known.joined(separator: ", "))"
     case .field(let name, let error): "\(name): \(error.harmless)"
-    case .length, .tooShort, .notUTF8, .tooLarge, .range, .kind, .tooLong, .missingField, .presence:
+    case .length, .tooShort, .notUTF8, .tooLarge, .range, .kind, .tooLong, .missingField, .presence,
+      .absent, .encrypted, .version:
       description
     }
   }

@@ -75,10 +75,7 @@ package final class ControlClient: @unchecked Sendable {
       throw ControlError("the gateway's answer is no JSON")
     }
     if json["status"] == .string("ok") { return json["data"] ?? .null }
-    guard case .string(let reason) = json["error"] else { throw ControlError("the answer has no reason") }
-    guard case .string(let word) = json["code"], let code = RequestError.Code(rawValue: word) else {
-      throw ControlError(reason)
-    }
-    throw ControlError(reason, code: code)
+    guard let reason = json["error"]?.text else { throw ControlError("the answer has no reason") }
+    throw ControlError(reason, code: json["code"]?.text.flatMap(RequestError.Code.init) ?? .unavailable)
   }
 }

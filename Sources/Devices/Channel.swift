@@ -22,6 +22,8 @@ final class Channel: @unchecked Sendable {
   private(set) var areNotificationsTaken = false
   /// bluetoothd notifies what is read on this link: a read is received as a notification.
   private var isReadNotified = false
+  /// The last bytes of an advertisement that held its value, or were malformed.
+  private var advertised: [UInt8]?
   /// Nil unless values arrive in several notifications (``Property/frame``).
   private var frames: FrameAssembler?
   /// Publishes an incomplete frame when no more of it has arrived in time.
@@ -211,16 +213,47 @@ final class Channel: @unchecked Sendable {
     let now = Moment.now
     if let malformedLogged, now < malformedLogged + .seconds(3600) { return }
     malformedLogged = now
-    context.log.warning("ignoring a malformed value of \(property.name): \(error)", device.fields)
+    context.log.write(
+      device.isAnonymous ? .debug : .warning, "ignoring a malformed value of \(property.name): \(error)",
+      device.fields)
   }
 
-  /// A reading, whether notified or read.
-  private func receive(_ value: Value) {
+  /// A reading, whether notified, read or advertised.
+  func receive(_ value: Value) {
     keep(value)
     device.received(adjusted(value), of: index)
   }
 
   private func keep(_ value: Value) { if property.kind == .state { self.value = value } }
+
+  /// Takes what an adapter has heard. A peripheral repeats its advertisements: unless they change, they are one reading.
+  /// - Returns: the reading, if it is a new one.
+  func hear(_ data: AdvertisedData) -> Result<Value, CodecError>? {
+    guard let source = property.source else { return nil }
+    let all =
+      switch source.data {
+      case .service(let uuid): data.serviceData[uuid]
+      case .manufacturer(let number): data.manufacturerData[number]
+      }
+    guard let all, all != advertised, let bytes = source.value(in: all) else { return nil }
+    do throws(CodecError) {
+      let value = try property.codec.decode(bytes)
+      advertised = all
+      return .success(value)
+    } catch .absent {
+      return nil
+    } catch {
+      advertised = all
+      if error != .encrypted {
+        context.counters.malformed += 1
+        logMalformed(error)
+      }
+      return .failure(error)
+    }
+  }
+
+  /// What is heard from now on is new.
+  func forgetHeard() { advertised = nil }
 
   // MARK: Reading
 

@@ -10,7 +10,8 @@ extension Device {
       context.sessionChanged()
     case .online(let hasInformation): becameOnline(hasInformation: hasInformation)
     case .offline:
-      context.log.notice("offline", fields)
+      if isHeard { channels.forEach { $0.forgetHeard() } }
+      context.log.write(isAnonymous ? .debug : .notice, "offline", fields)
       description.isOnline = false
       description.offlineSince = .now
       description.adapter = nil
@@ -38,20 +39,26 @@ extension Device {
     if description.isOnline {
       context.log.debug("connected on demand", fields)
     } else {
-      context.log.notice("online", fields)
+      context.log.write(isAnonymous ? .debug : .notice, "online", fields)
     }
     description.isOnline = true
     description.lastConnected = .now
     description.offlineSince = nil
-    description.adapter = session.adapter.name
-    owner = .this
-    values.linkUp()
-    learnOffered(isNewLink: true)
+    if isHeard {
+      if owner == .unknown { owner = .this }
+      description.reports = 1
+    } else {
+      owner = .this
+      description.adapter = session.adapter.name
+      values.linkUp()
+      learnOffered(isNewLink: true)
+    }
     context.store.change(address) { record in
       // Another one has topics that are still to be cleared.
       record.id = record.id ?? id
       record.isPending = false
       record.advertisement = advertisement
+      record.offered = description.offered
       record.lastSeen = max(record.lastSeen ?? 0, Timestamp.now.day)
     }
     // Not awaited if an earlier link or run has read it.

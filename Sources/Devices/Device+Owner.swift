@@ -5,6 +5,8 @@ extension Device {
   func setOwner(_ new: Owner, _ handover: Handover?, isTakenOver: Bool, hasNewLink: Bool) {
     let before = owner
     owner = new
+    // The values heard so far were another gateway's.
+    if isHeard, new == .this, before != .this { channels.forEach { $0.forgetHeard() } }
     if case .other = new, let handover { values.replace(with: handover.values) }
     let record = context.store.records[address]
     let (revision, isPending) = (description.revision, record?.isPending == true)

@@ -27,6 +27,10 @@ final class Device: @unchecked Sendable {
   private(set) var sequence: UInt64 = 0
   /// How many tasks run for the device: a link on demand or in turns lasts until they have ended.
   private var tasks = 0
+  /// How many times each adapter has reported its advertisements; see ``hear(_:by:)``.
+  var reports: [Int: Int] = [:]
+  /// The mean of the last signal strengths, in dBm, if it is only heard; ``DeviceDescription/rssi`` follows it.
+  var signal: Double?
   /// Whether a request's steps are being carried out.
   var isInSequence = false
 
@@ -61,6 +65,8 @@ final class Device: @unchecked Sendable {
   var isConnectable: Bool { session.isConnectable }
   /// Calls `body` when there is a link, or with the reason why there is none.
   func withLink(_ body: @escaping Visits.Body) { session.withLink(body) }
+  /// Whether it is only heard, and never connected to.
+  var isHeard: Bool { description.profile.isHeard }
   /// Whether it has to be found before it can be used.
   var needsScan: Bool { state != .live && state != .idle }
 
@@ -126,10 +132,12 @@ final class Device: @unchecked Sendable {
 
   /// The peripheral was discovered, or its properties in bluetoothd have changed.
   func found(_ seen: Peripheral, by adapter: Int) {
+    let rssi = isHeard ? nil : seen.rssi
     // Before the session reports, and afterwards, as it may have another adapter then.
-    if let rssi = seen.rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
+    if let rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
     session.seen(seen, by: adapter)
-    if let rssi = seen.rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
+    if isHeard { hear(seen, by: adapter) }
+    if let rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
     guard description.isPaired != session.adapters.isPaired else { return }
     description.isPaired = session.adapters.isPaired
     report(.description)
@@ -196,9 +204,12 @@ final class Device: @unchecked Sendable {
 
   /// Why commands cannot be carried out, not even after waiting; nil if they can.
   var obstacle: String? {
+    if state == .listening { return Self.onlyHeard }
     guard state == .stopped else { return nil }
     return context.isStopping ? "the gateway is stopping" : "the device is disabled"
   }
+
+  static let onlyHeard = "the device is only heard: it has no link"
 
   func abandonWrites(reason: String) {
     for channel in channels { channel.writer?.abandon(reason: reason) }

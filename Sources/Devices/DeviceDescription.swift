@@ -33,10 +33,12 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var isOnline = false
   /// Whether it has no permanent link.
   package internal(set) var isOnDemand = false
-  /// The begin of its last link in this run.
+  /// The begin of its last link in this run; if it is only heard, since when it was heard without a pause.
   package internal(set) var lastConnected: Timestamp?
   /// When it was online last in this run; nil while it is online, and before it was.
   package internal(set) var offlineSince: Timestamp?
+  /// If it is only heard: how many times its advertisements were reported since ``lastConnected``.
+  package internal(set) var reports = 0
   /// Its place among the devices that wait for a link; nil: it does not wait for one.
   package internal(set) var turn: LinkTurn?
   /// The adapter that has, or had, that link, as BlueZ names it; nil while it is offline.

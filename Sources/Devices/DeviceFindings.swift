@@ -73,6 +73,7 @@ extension PeripheralSession.Trouble {
     case .bondLost(pairsAgain: false): "it has lost its pairing, as after a new program was flashed"
     case .silent(let limit): "no reading for \(limit): reconnecting"
     case .unresponsive: "does not respond: reconnecting"
+    case .encrypted: "what it advertises is encrypted: it cannot be read"
     case .servicesLost: "it or bluetoothd has removed its services: reconnecting"
     }
   }
@@ -87,6 +88,7 @@ extension PeripheralSession.Trouble {
       pairing == .never
         ? "its entry in config.json has \"pair\": false: change that, or let its program require no pairing"
         : "put it into pairing mode, if it has one, and pair: \(Self.pairingCommand(device))"
+    case .encrypted: "let it advertise without encryption, or use Home Assistant's own BTHome"
     case .unusable: "set \"enabled\" to false in its entry of config.json, or do not match it"
     case .servicesLost:
       "nothing, if bluetoothd was restarted; else see what its program offers: microbit-gateway inspect \(device)"
@@ -108,7 +110,8 @@ extension PeripheralSession.Trouble {
       self.remedy(device, profile, pairing)
       ?? "move it closer to the adapter, charge its battery, or press its reset button"
     switch self {
-    case .unsuitable, .unusable, .wantsPairing, .endsLinks, .bondLost(pairsAgain: false), .subscribeFailed:
+    case .unsuitable, .unusable, .wantsPairing, .endsLinks, .bondLost(pairsAgain: false), .subscribeFailed,
+      .encrypted:
       return .fault(.device, text, remedy: remedy)
     case .connectFailed, .linkEnded, .pairingFailed, .bondLost(pairsAgain: true), .silent, .unresponsive,
       .servicesLost:
@@ -133,6 +136,12 @@ extension Finding {
       .adapter, "\(adapter) cannot scan: \(problem)",
       remedy:
         "sudo systemctl restart bluetooth; if that does not help, unplug the adapter, or restart the machine")
+  }
+
+  package static func notHeard(_ device: String) -> Finding {
+    .warning(
+      .device, "\(device): not heard",
+      remedy: "move it closer, check its power, and see whether microbit-gateway scan finds it")
   }
 
   package static func notInRange(_ device: String) -> Finding {
@@ -197,6 +206,7 @@ extension Device {
     if let polled = channels.first(where: { $0.areNotificationsTaken }) {
       return .notificationsTaken(of: polled.property.name, device: name)
     }
+    if state == .listening, !description.isOnline, !isAnonymous { return .notHeard(name) }
     return state == .absent ? .notInRange(name) : nil
   }
 }

@@ -111,7 +111,8 @@ extension DeviceManager {
     let advertisement = Advertisement(peripheral)
     // Another adapter may have received it better.
     if registry.byAddress[peripheral.address] == nil, let ignored = registry.ignored[peripheral.id],
-      ignored.holds(for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoomForNew)
+      ignored.holds(
+        for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoomForNew(isHeard: ignored.isHeard))
     {
       return nil
     }
@@ -122,9 +123,10 @@ extension DeviceManager {
       let device = registry.byAddress[peripheral.address]
         ?? (isNear ? makeDevice(peripheral.address, advertisement) : nil)
     else {
+      let isHeard = settings(of: peripheral.address, advertisement)?.profile.isHeard == true
       registry.ignored[peripheral.id] = IgnoredPeripheral(
-        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI,
-        isOverLimit: isNear && !hasRoomForNew)
+        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI, isHeard: isHeard,
+        isOverLimit: isNear && !hasRoomForNew(isHeard: isHeard))
       return nil
     }
     registry.ignored[peripheral.id] = nil
@@ -169,14 +171,17 @@ extension DeviceManager {
     guard registry.byAddress[address] == nil, let settings = settings(of: address, advertisement) else {
       return nil
     }
-    guard hasRoom || makeRoom(for: address) else {
+    guard
+      hasRoom && (registry.heard < mostHeard || !settings.profile.isHeard || isConfigured(address))
+        || makeRoom(for: address)
+    else {
       context.counters.overLimit += 1
       if context.counters.overLimit == 1 {
-        log.warning("too many devices: further ones are ignored", ["limit": capacity])
+        log.warning("too many devices: further ones are ignored", ["limit": hasRoom ? mostHeard : capacity])
       }
       return nil
     }
-    if !isKnownByAddress(address) {
+    if !isKnownByAddress(address), !settings.profile.isHeard {
       guard neverConnected < Self.mostNeverConnected else { return nil }
       neverConnected += 1
     }
@@ -237,16 +242,21 @@ extension DeviceManager {
   private static let mostNeverConnected = 128
 
   var hasRoom: Bool { deviceCount < capacity }
-  private var hasRoomForNew: Bool { hasRoom && neverConnected < Self.mostNeverConnected }
+  private func hasRoomForNew(isHeard: Bool) -> Bool {
+    hasRoom && (isHeard ? registry.heard < mostHeard : neverConnected < Self.mostNeverConnected)
+  }
 
   /// Counts the devices that were never connected; with room for many more, those that were ignored get their turn.
   func updateNeverConnected() {
     let wereMany = neverConnected >= Self.mostNeverConnected / 2
     neverConnected = registry.all.count {
-      $0.description.lastConnected == nil && !isKnownByAddress($0.address)
+      $0.description.lastConnected == nil && !$0.isHeard && !isKnownByAddress($0.address)
     }
     if wereMany, neverConnected < Self.mostNeverConnected / 2 { replayPeripherals() }
   }
+
+  /// Whoever invents addresses fills half of the places alone: an advertisement is all that it takes.
+  private var mostHeard: Int { capacity / 2 }
 
   /// Whether an entry has the address, or a request was about it: such a device stays until it is removed, and comes
   /// before others if there is no room for all.

@@ -118,6 +118,7 @@ extension DeviceManager {
   package func reconnect(_ id: DeviceID) throws(RequestError) -> SessionState {
     let device = try requireDevice(id)
     try device.description.checkEnabled()
+    if device.isHeard { throw RequestError(Device.onlyHeard) }
     device.session.reconnect()
     return device.state
   }
@@ -130,6 +131,7 @@ extension DeviceManager {
   {
     let device = try requireDevice(device)
     try device.description.checkEnabled()
+    if device.isHeard { throw RequestError(Device.onlyHeard) }
     if device.settings.pairing == .never {
       throw RequestError(.failed, "the entry of \(device.id) in config.json has \"pair\": false")
     }

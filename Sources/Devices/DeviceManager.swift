@@ -262,7 +262,10 @@ package actor DeviceManager {
     let isNeeded =
       !scans.isEmpty || permitJoin != nil || configuration.devices.contains { mayFindDevices(by: $0.match) }
       || registry.all.contains { $0.settings.isEnabled && $0.needsScan }
-    for adapter in context.adapters { adapter.central.assumeIsolated { $0.scan(isNeeded) } }
+    let forEach =
+      configuration.devices.contains { configuration.profile(of: $0.options).isHeard }
+      || registry.all.contains { $0.isHeard && $0.settings.isEnabled }
+    for adapter in context.adapters { adapter.central.assumeIsolated { $0.scan(isNeeded, forEach: forEach) } }
   }
 
   private func mayFindDevices(by match: Configuration.Match) -> Bool {

@@ -160,7 +160,7 @@ extension ConfigurationRule {
 
 extension ConfigurationRule<String> {
   fileprivate static var anyText: Self {
-    .stored({ if case .string(let text) = $0 { text } else { nil } }, JSONValue.string)
+    .stored(\.text, JSONValue.string)
   }
 }
 
@@ -197,9 +197,7 @@ extension ValueTable.Entry {
   }
 
   init?(_ json: JSONValue) {
-    guard case .string(let written) = json["name"], case .integer(let lastSeen) = json["last_seen"] else {
-      return nil
-    }
+    guard let written = json["name"]?.text, let lastSeen = json["last_seen"]?.integer else { return nil }
     self.init(
       written: written, isNumber: json["number"] == .bool(true),
       isConfirmed: json["confirmed"] == .bool(true),

@@ -38,7 +38,8 @@ final class DeviceSession: @unchecked Sendable {
       interval: profile.alive.map {
         profile.properties[$0.property].poll ?? $0.longestInterval ?? .seconds(1)
       },
-      isOnDemand: device.settings.visitInterval != nil, pairing: device.settings.pairing)
+      isOnDemand: device.settings.visitInterval != nil, isHeard: profile.isHeard,
+      pairing: device.settings.pairing)
   }
 
   // MARK: Queries
@@ -52,7 +53,10 @@ final class DeviceSession: @unchecked Sendable {
     context.turns.hasLink(device) ? adapters.isCurrent(adapter) : adapters.isEligible(adapter)
   }
   /// Whether a link can be made on demand: there is none, and the device had one lately, or waits for one.
-  var isConnectable: Bool { !machine.state.isLive && (visits.isOnline || context.turns.isWaiting(device)) }
+  var isConnectable: Bool {
+    machine.state != .listening && !machine.state.isLive
+      && (visits.isOnline || context.turns.isWaiting(device))
+  }
 
   // MARK: Inputs
 
@@ -92,6 +96,7 @@ final class DeviceSession: @unchecked Sendable {
 
   /// - Parameter hasNewLink: whether the other gateway has made a link, or a visit, that was not known yet.
   func handedOver(hasNewLink: Bool) {
+    if device.isHeard { return }
     // A device that is connected on demand stays there until a visit is overdue.
     if machine.isOnDemand, !hasNewLink { return }
     feed { session, _ in session.handedOver() }
@@ -103,6 +108,16 @@ final class DeviceSession: @unchecked Sendable {
     adapters.seen(seen, by: adapter)
     rangeChanged()
   }
+
+  /// The device, which is only heard, has sent a value, or none that can be used, and why.
+  func heard(_ trouble: PeripheralSession.Trouble?) {
+    let before = machine.lastError
+    feed { session, _ in session.heard(trouble) }
+    if machine.lastError != before { device.report(.session) }
+  }
+
+  /// The device was heard, and had a value then or earlier.
+  func keepOnline() { visits.heard(for: device.description.profile.offlineAfter) }
 
   /// bluetoothd has removed the peripheral from an adapter.
   func lost(by adapter: Int) {
@@ -152,7 +167,7 @@ final class DeviceSession: @unchecked Sendable {
     case .live: servicesChanged(characteristics)
     case .subscribing: changedServices = characteristics
     case .awaitingServices: if begin(characteristics) { feed { $0.connected(.connected, $1) } }
-    case .absent, .waiting, .connecting, .leaving, .idle, .stopped: break
+    case .absent, .waiting, .connecting, .leaving, .idle, .listening, .stopped: break
     }
   }
 
@@ -229,11 +244,9 @@ final class DeviceSession: @unchecked Sendable {
     let profile = device.description.profile
     let remedy = trouble.remedy(device.id.description, profile, device.settings.pairing)
     let line = trouble.text(profile) + (remedy.map { " (\($0))" } ?? "")
-    if case .connectFailed = trouble {
-      context.log.info("\(line)", device.fields)
-    } else {
-      context.log.warning("\(line)", device.fields)
-    }
+    var level = LogLevel.warning
+    if case .connectFailed = trouble { level = .info }
+    context.log.write(device.isAnonymous ? .debug : level, "\(line)", device.fields)
   }
 
   // MARK: Links on demand

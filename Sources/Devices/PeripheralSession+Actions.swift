@@ -53,6 +53,8 @@ extension PeripheralSession {
     case unresponsive
     /// The peripheral removed services that the profile requires, on a live link.
     case servicesLost
+    /// What it advertises is encrypted.
+    case encrypted
   }
 
   /// How an attempt to connect ended.
@@ -83,7 +85,8 @@ extension PeripheralSession.Trouble {
     switch self {
     case .wantsPairing, .endsLinks, .bondLost(pairsAgain: false): true
     case .unsuitable, .unusable, .connectFailed, .linkEnded, .subscribeFailed, .pairingFailed,
-      .bondLost(pairsAgain: true), .silent, .unresponsive, .servicesLost:
+      .bondLost(pairsAgain: true), .silent, .unresponsive, .servicesLost,
+      .encrypted:
       false
     }
   }

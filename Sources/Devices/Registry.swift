@@ -10,15 +10,19 @@ struct Registry {
   /// Peripherals that no entry matches, whose signal is too weak for the one that does, or for which there is no room.
   var ignored: [PeripheralID: IgnoredPeripheral] = [:]
 
+  /// How many of them are only heard.
+  private(set) var heard = 0
+
   var all: Dictionary<BluetoothAddress, Device>.Values { byAddress.values }
 
   mutating func insert(_ device: Device) {
     byAddress[device.address] = device
     byID[device.id] = device
+    if device.isHeard { heard += 1 }
   }
 
   mutating func remove(_ device: Device) {
-    byAddress[device.address] = nil
+    if byAddress.removeValue(forKey: device.address) != nil, device.isHeard { heard -= 1 }
     if byID[device.id] === device { byID[device.id] = nil }
     // Also an object that was just found, and that `session.adapters` does not have yet.
     byPeripheral = byPeripheral.filter { $0.value !== device }
@@ -37,6 +41,8 @@ struct IgnoredPeripheral {
   let advertisement: Advertisement
   /// The signal strength, in dBm, that the matching entry requires; nil: no entry matches, or it is strong enough.
   let minRSSI: Int?
+  /// Whether it would be a device that is only heard.
+  let isHeard: Bool
   /// Whether there was no room for another device.
   let isOverLimit: Bool
 
@@ -50,6 +56,11 @@ struct IgnoredPeripheral {
 
 extension Advertisement {
   package init(_ peripheral: Peripheral) {
-    self.init(name: peripheral.name, services: peripheral.services, manufacturers: peripheral.manufacturers)
+    var services = peripheral.services
+    for service in peripheral.advertised.serviceData.keys.sorted(by: { $0.description < $1.description })
+    where !services.contains(service) {
+      services.append(service)
+    }
+    self.init(name: peripheral.name, services: services, manufacturers: peripheral.manufacturers)
   }
 }

@@ -2,11 +2,11 @@ import EventLoop
 
 /// The state of a session as it is published.
 package enum SessionState: String, Sendable {
-  case absent, waiting, connecting, subscribing, live, leaving, idle, stopped
+  case absent, waiting, connecting, subscribing, live, leaving, idle, listening, stopped
 }
 
 extension PeripheralSession {
-  /// When the adapter goes, all but `connecting`, `leaving`, `idle` and `stopped` → absent. Every state → stopped.
+  /// When the adapter goes, all but `connecting`, `leaving`, `idle`, `listening` and `stopped` → absent. Every state → stopped.
   enum State: Sendable, Equatable {
     /// Out of range, or there is no adapter → connecting when it is in range, waiting if it is bonded and not received.
     case absent
@@ -33,6 +33,8 @@ extension PeripheralSession {
     case leaving(thenWait: Duration?)
     /// Connected on demand, and there is no demand → connecting or absent when there is.
     case idle
+    /// It is only heard, and never connected to.
+    case listening
     /// The gateway stops, or the device is disabled or removed. Final.
     case stopped
 
@@ -45,6 +47,7 @@ extension PeripheralSession {
       case .live: .live
       case .leaving: .leaving
       case .idle: .idle
+      case .listening: .listening
       case .stopped: .stopped
       }
     }
@@ -54,7 +57,7 @@ extension PeripheralSession {
       switch self {
       case .waiting(let deadline, _), .awaitingServices(let deadline): deadline
       case .live(let checkAt): checkAt
-      case .absent, .connecting, .subscribing, .leaving, .idle, .stopped: nil
+      case .absent, .connecting, .subscribing, .leaving, .idle, .listening, .stopped: nil
       }
     }
 
@@ -63,7 +66,7 @@ extension PeripheralSession {
     /// Whether values that arrive are readings.
     var isReceiving: Bool {
       switch self {
-      case .subscribing, .live: true
+      case .subscribing, .live, .listening: true
       case .absent, .waiting, .connecting, .awaitingServices, .leaving, .idle, .stopped: false
       }
     }
@@ -72,7 +75,7 @@ extension PeripheralSession {
     var occupiesLink: Bool {
       switch self {
       case .connecting, .awaitingServices, .subscribing, .live, .leaving: true
-      case .absent, .waiting, .idle, .stopped: false
+      case .absent, .waiting, .idle, .listening, .stopped: false
       }
     }
   }

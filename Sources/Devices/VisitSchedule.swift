@@ -1,7 +1,7 @@
 import EventLoop
 
 /// Whether a device is online: while it has a link, and between two links as long as the next one is not overdue. When it is
-/// visited, if it is connected on demand.
+/// visited, if it is connected on demand. One that is only heard is online for some time after each value.
 ///
 /// A pure machine. After each input the caller sets a timer for its ``deadline``.
 struct VisitSchedule: Sendable {
@@ -44,6 +44,14 @@ struct VisitSchedule: Sendable {
     deadline = interval.map { now + $0 }
     isOnline = true
     return [.online]
+  }
+
+  /// The device, which is only heard, has sent a value; it is online for so long.
+  mutating func heard(for limit: Duration, at now: Moment) -> [Action] {
+    lastVisit = now
+    deadline = now + limit
+    defer { isOnline = true }
+    return isOnline ? [] : [.online]
   }
 
   /// Another gateway has visited the device; this gateway takes over when the other one misses a visit.

@@ -59,13 +59,10 @@ package struct Finding: Sendable, Equatable {
 
   /// Nil for JSON that ``json`` does not write.
   package init?(_ json: JSONValue) {
-    guard case .string(let check) = json["check"], let check = Check(rawValue: check),
-      case .string(let level) = json["level"], let level = Level(rawValue: level),
-      case .string(let text) = json["text"]
+    guard let check = json["check"]?.text.flatMap(Check.init), let text = json["text"]?.text,
+      let level = json["level"]?.text.flatMap(Level.init)
     else { return nil }
-    var remedy: String?
-    if case .string(let text) = json["remedy"] { remedy = text }
-    self.init(check: check, level: level, text: text, remedy: remedy)
+    self.init(check: check, level: level, text: text, remedy: json["remedy"]?.text)
   }
 
   private init(check: Check, level: Level, text: String, remedy: String?) {

@@ -12,6 +12,7 @@ public struct Codec: Sendable {
     case flags(FlagsCodec)
     case record(RecordCodec)
     case records(RecordCodec)
+    case advertised(AdvertisedFormat, Int)
   }
 
   /// No characteristic has more bytes (Bluetooth Core Specification, volume 3, part F, section 3.2.9).
@@ -35,7 +36,9 @@ public struct Codec: Sendable {
       let codec = try RecordCodec(fields)
       guard codec.isSelfDelimiting else { throw .notRepeatable }
       layout = .records(codec)
-    case .list(of: .list), .list(of: .flags):
+    case .advertised(let format, let index):
+      layout = .advertised(format, index)
+    case .list(of: .list), .list(of: .flags), .list(of: .advertised):
       throw .notRepeatable
     }
   }
@@ -67,6 +70,7 @@ public struct Codec: Sendable {
     switch layout {
     case .scalar, .scalars, .flags: nil
     case .record(let record), .records(let record): record.names
+    case .advertised(let format, _): format.fields
     }
   }
 
@@ -75,6 +79,7 @@ public struct Codec: Sendable {
     switch layout {
     case .scalar(let scalar), .scalars(let scalar): scalar.words
     case .flags, .record, .records: [:]
+    case .advertised(let format, _): format.words
     }
   }
 
@@ -82,7 +87,7 @@ public struct Codec: Sendable {
   public var range: ClosedRange<Double>? {
     switch layout {
     case .scalar(let scalar): scalar.range
-    case .scalars, .flags, .record, .records: nil
+    case .scalars, .flags, .record, .records, .advertised: nil
     }
   }
 
@@ -91,7 +96,7 @@ public struct Codec: Sendable {
   public var step: Double? {
     switch layout {
     case .scalar(let scalar): scalar.step
-    case .scalars, .flags, .record, .records: nil
+    case .scalars, .flags, .record, .records, .advertised: nil
     }
   }
 
@@ -118,6 +123,7 @@ public struct Codec: Sendable {
       var position = 0
       while position < bytes.count { list.append(try record.decode(bytes, &position)) }
       return .list(list)
+    case .advertised(let format, let index): return try format.decode(bytes, at: index)
     }
   }
 
@@ -133,6 +139,7 @@ public struct Codec: Sendable {
     case .records(let record):
       guard case .list(let list) = value else { throw .kind(expected: "a list", found: value.kind) }
       for element in list { try record.encode(element, to: &bytes) }
+    case .advertised: throw .kind(expected: "nothing: it is only received", found: value.kind)
     }
     guard bytes.count <= Self.longestValue else {
       throw .tooLong(count: bytes.count, most: Self.longestValue)

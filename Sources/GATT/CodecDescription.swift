@@ -11,6 +11,8 @@ extension Codec {
     /// Any number of elements until the bytes end: `"repeat": true`. The element is a scalar or a record, without text,
     /// bytes or repeated fields.
     case list(of: Description)
+    /// A value in advertisements: `"format"`. The number selects one of several objects of BTHome with the same name.
+    case advertised(AdvertisedFormat, Int)
   }
 
   /// The encoding of one value. The raw values are those of `"type"` in a profile.

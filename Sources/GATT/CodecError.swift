@@ -21,6 +21,12 @@ public enum CodecError: Error, Sendable, Hashable {
   case missingField
   /// No combination of flags matches the fields that the record has.
   case presence
+  /// The advertisement is not of this kind, or does not have the value: another one may.
+  case absent
+  /// The advertisement is encrypted.
+  case encrypted
+  /// The advertisement is of another version of BTHome.
+  case version(Int)
   /// An error in a field of a record.
   indirect case field(String, CodecError)
 }
@@ -42,6 +48,9 @@ extension CodecError: CustomStringConvertible {
     case .tooLong(let count, let most): "\(Self.count(count)) are more than \(most)"
     case .missingField: "missing"
     case .presence: "these fields cannot be present and missing together"
+    case .absent: "not in this advertisement"
+    case .encrypted: "it is encrypted"
+    case .version(let version): "it is of the version \(version) of BTHome, not 2"
     case .field(let name, let error): "\(name): \(error)"
     }
   }

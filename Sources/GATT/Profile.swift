@@ -46,6 +46,10 @@ public struct Profile: Sendable, Hashable {
   public let alive: Alive?
   /// Nil: there are none.
   public let values: Values?
+  /// Whether its peripherals are only heard: all properties come in advertisements, and they are never connected to.
+  public let isHeard: Bool
+  /// How long a peripheral that is only heard is online after an advertisement.
+  public let offlineAfter: Duration
   /// The order is fixed: other modules refer to a property by its index. Properties are subscribed to in this order, so
   /// that those that cost least come first.
   public private(set) var properties: [Property]
@@ -59,10 +63,11 @@ public struct Profile: Sendable, Hashable {
   ///   - alivePeriod: the name of the property that holds the time between those, in ms.
   ///   - values: the name of the property that receives lines `name:value`.
   ///   - valuesSet: the name of the property that sends them.
+  ///   - offlineAfter: nil: the default; only for peripherals that are only heard.
   public init(
     name: String, manufacturer: String = "", model: String? = nil, requires: [BluetoothUUID] = [],
     missingHint: MissingHint? = nil, alive: String? = nil, alivePeriod: String? = nil,
-    values: String? = nil, valuesSet: String? = nil, properties: [Property]
+    values: String? = nil, valuesSet: String? = nil, offlineAfter: Duration? = nil, properties: [Property]
   ) throws(ProfileError) {
     self.name = name
     self.manufacturer = manufacturer
@@ -71,10 +76,16 @@ public struct Profile: Sendable, Hashable {
     self.missingHint = missingHint
     self.properties = properties
     isAutomatic = false
+    isHeard = properties.first?.source != nil
+    self.offlineAfter = offlineAfter ?? Self.defaultOfflineAfter
     try Self.check(properties)
+    if offlineAfter != nil, !isHeard { throw .offlineAfter }
     self.alive = try Self.alive(alive, alivePeriod, in: properties)
     self.values = try Self.values(values, valuesSet, in: properties)
   }
+
+  /// While it scans, bluetoothd reports each peripheral about every 10 s; a connect pauses that for seconds.
+  public static let defaultOfflineAfter = Duration.seconds(60)
 
   /// A day, in ms: numbers that can hold more are too large for a duration.
   private static let longestInterval = 86_400_000.0
@@ -84,6 +95,8 @@ public struct Profile: Sendable, Hashable {
     name = profile.name
     manufacturer = profile.manufacturer
     model = profile.model
+    isHeard = profile.isHeard
+    offlineAfter = profile.offlineAfter
     let properties = profile.properties.filter(isIncluded)
     self.properties = properties
     // A service is not required if all its properties are left out, or it is the peripheral that decides.

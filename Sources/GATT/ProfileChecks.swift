@@ -68,6 +68,9 @@ extension Property {
 extension Profile {
   static func check(_ properties: [Property]) throws(ProfileError) {
     guard !properties.isEmpty else { throw .noProperties }
+    if let other = properties.first(where: { ($0.source == nil) != (properties[0].source == nil) }) {
+      throw .mixedSources(properties[0].name, other.name)
+    }
     var entities: Set<String> = []
     for (index, property) in properties.enumerated() {
       do throws(PropertyError) { try property.check() } catch { throw .property(property.name, error) }
@@ -138,7 +141,8 @@ extension Property {
   /// Whether both read or notify the same characteristic, or both write it. A property that reads and one that writes
   /// may share a characteristic: requests and their answers often do.
   fileprivate func isSameDirection(_ other: Property) -> Bool {
-    service == other.service && characteristic == other.characteristic && instance == other.instance
+    source == nil && other.source == nil && service == other.service && characteristic == other.characteristic
+      && instance == other.instance
       && (isWritable && other.isWritable || takesValues && other.takesValues)
   }
 
@@ -204,7 +208,9 @@ extension Codec {
   fileprivate var isText: Bool { isScalar(.utf8) }
   /// Whether its values are pictures, one bit for each dot.
   public var isPicture: Bool { isScalar(.bits) }
-  fileprivate var isBool: Bool { isScalar(.bool) }
+  fileprivate var isBool: Bool {
+    if case .advertised(let format, _) = description { format.isBool } else { isScalar(.bool) }
+  }
   fileprivate var isBytes: Bool { isScalar(.bytes) }
   fileprivate var isList: Bool { if case .list = description { true } else { false } }
 

@@ -8,6 +8,10 @@ public enum ProfileError: Error, Sendable, Hashable {
   case duplicateProperty(String)
   /// Both properties read or notify the same characteristic, or both write it.
   case sameCharacteristic(String, String)
+  /// One of them comes in advertisements, the other one needs a link.
+  case mixedSources(String, String)
+  /// Only a peripheral that is only heard is offline after a time.
+  case offlineAfter
   /// Two Home Assistant entities have this key, the second one of the property `of`: see
   /// ``Property/homeAssistantParts``.
   case sameEntity(String, of: String)
@@ -56,6 +60,8 @@ extension ProfileError: CustomStringConvertible {
     case .property(_, let error): error.key
     case .noProperties, .duplicateProperty: "properties"
     case .sameCharacteristic: "characteristic"
+    case .mixedSources: "source"
+    case .offlineAfter: "offline_after"
     case .sameEntity: "home_assistant"
     case .unknownProperty(let key, _): key
     case .aliveIsSilent, .alivePeriodIsNone: "alive"
@@ -70,6 +76,9 @@ extension ProfileError: CustomStringConvertible {
     case .noProperties: "there is no property"
     case .duplicateProperty(let name): "two properties are named \(name)"
     case .sameCharacteristic(let first, let second): "\(first) and \(second) are the same characteristic"
+    case .mixedSources(let first, let second):
+      "either all properties have a source, or none: \(first) and \(second) differ"
+    case .offlineAfter: "only with a source: a link has an end of its own"
     case .sameEntity(let key, _): "two entities of Home Assistant would be named \(key)"
     case .unknownProperty(_, let name): "there is no property \(name)"
     case .aliveIsSilent(let name):

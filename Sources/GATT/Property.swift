@@ -47,8 +47,38 @@ public struct Property: Sendable, Hashable {
     }
   }
 
+  /// Where in a peripheral's advertisements the bytes of a value are.
+  public struct Source: Sendable, Hashable {
+    /// The kinds of data.
+    public enum Data: Sendable, Hashable {
+      /// The service data of this service.
+      case service(BluetoothUUID)
+      /// The data of the company with this number.
+      case manufacturer(Int)
+    }
+
+    /// The data that holds the value.
+    public let data: Data
+    /// The data has the value only if it begins with these bytes, which are not part of it.
+    public let prefix: [UInt8]
+
+    /// Values without a prefix are all of the data.
+    public init(_ data: Data, prefix: [UInt8] = []) {
+      self.data = data
+      self.prefix = prefix
+    }
+
+    /// The bytes of the value; nil: the data has none.
+    public func value(in data: [UInt8]) -> [UInt8]? {
+      data.starts(with: prefix) ? Array(data.dropFirst(prefix.count)) : nil
+    }
+  }
+
   /// The name, as used in topics: `[a-z][a-z0-9_]*`.
   public let name: String
+  /// Where its values are, if they come in advertisements: then it has no characteristic, and what follows about one does
+  /// not hold.
+  public let source: Source?
   /// The service that the characteristic belongs to.
   public let service: BluetoothUUID
   /// The characteristic that holds the value.
@@ -103,6 +133,7 @@ public struct Property: Sendable, Hashable {
     homeAssistant: [HomeAssistantEntity] = []
   ) {
     self.name = name
+    source = nil
     self.service = service
     self.characteristic = characteristic
     self.alternative = alternative
@@ -120,6 +151,27 @@ public struct Property: Sendable, Hashable {
     self.poll = poll
     self.report = report
     self.initial = initial
+    self.isAutomatic = isAutomatic
+    self.homeAssistant = homeAssistant
+  }
+
+  /// A property whose values come in advertisements: like one that is notified.
+  public init(
+    name: String, source: Source, kind: Kind = .state, codec: Codec, unit: String? = nil,
+    report: Report? = nil, isAutomatic: Bool = false, homeAssistant: [HomeAssistantEntity] = []
+  ) {
+    self.name = name
+    self.source = source
+    (service, characteristic) = (BluetoothUUID(short: 0), BluetoothUUID(short: 0))
+    (alternative, instance) = (nil, 0)
+    self.kind = kind
+    access = .notify
+    writeMode = .request
+    settle = nil
+    self.codec = codec
+    self.unit = unit
+    (range, maxLength, frame, chunk, poll, initial) = (nil, nil, nil, nil, nil, nil)
+    self.report = report
     self.isAutomatic = isAutomatic
     self.homeAssistant = homeAssistant
   }

@@ -86,7 +86,7 @@ struct CheckReport: CustomStringConvertible {
   }
 
   private static func text(_ value: JSONValue) -> String {
-    if case .string(let text) = value { text } else { String(decoding: value.bytes, as: UTF8.self) }
+    value.text ?? String(decoding: value.bytes, as: UTF8.self)
   }
 
   // MARK: Devices

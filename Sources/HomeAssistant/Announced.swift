@@ -54,15 +54,15 @@ extension Announced {
 
   /// Nil for what ``json`` never is; a component of an unknown platform is ignored.
   init?(_ json: JSONValue) {
-    guard case .object(let record) = json, case .string(let prefix) = record["prefix"],
-      Self.isPrefix(prefix), case .object(let components) = record["components"]
+    guard let prefix = json["prefix"]?.text, Self.isPrefix(prefix),
+      case .object(let components) = json["components"]
     else { return nil }
     self.init(
       prefix: prefix,
       components: components.members.prefix(Self.mostComponents).compactMap { member in
-        guard TopicWord.isValid(member.name), case .string(let name) = member.value,
-          let platform = Platform(rawValue: name)
-        else { return nil }
+        guard TopicWord.isValid(member.name), let platform = member.value.text.flatMap(Platform.init) else {
+          return nil
+        }
         return Component(key: member.name, platform: platform)
       })
   }

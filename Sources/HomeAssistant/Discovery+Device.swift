@@ -122,28 +122,33 @@ extension Discovery {
     let identify = DiscoveryComponent.button(
       "identify", name: "Identify", command: self.topics.bridgeRequest("device/identify"),
       request: ["id": .string(device.id.description)], deviceClass: "identify")
-    return properties + (device.mayIdentify ? [identify] : []) + [
-      // Not the availability of the device, which is its value.
-      .connectivity(
-        "connectivity", name: "Connectivity", topic: topics.availability,
-        availability: [self.topics.bridgeState]),
-      .sensor(
-        "rssi", name: "Signal strength", topic: topics.info, template: InfoTemplate("rssi"),
-        deviceClass: "signal_strength", stateClass: "measurement", unit: "dBm", category: "diagnostic"),
-      .sensor(
-        "firmware", name: "Firmware", topic: topics.info, template: InfoTemplate("firmware"),
-        category: "diagnostic"),
-      .sensor(
-        "model", name: "Model", topic: topics.info, template: InfoTemplate("model"), category: "diagnostic"),
-      .switch(
-        "enabled", name: "Enabled", topic: topics.info, template: InfoTemplate("enabled"),
-        command: options, on: enable(true), off: enable(false), states: ("True", "False"),
-        category: "config", availability: [self.topics.bridgeState]),
+    let own: [DiscoveryComponent] =
+      (device.mayIdentify ? [identify] : []) + [
+        // Not the availability of the device, which is its value.
+        .connectivity(
+          "connectivity", name: "Connectivity", topic: topics.availability,
+          availability: [self.topics.bridgeState]),
+        .sensor(
+          "rssi", name: "Signal strength", topic: topics.info, template: InfoTemplate("rssi"),
+          deviceClass: "signal_strength", stateClass: "measurement", unit: "dBm", category: "diagnostic"),
+        .sensor(
+          "firmware", name: "Firmware", topic: topics.info, template: InfoTemplate("firmware"),
+          category: "diagnostic"),
+        .sensor(
+          "model", name: "Model", topic: topics.info, template: InfoTemplate("model"), category: "diagnostic"),
+        .switch(
+          "enabled", name: "Enabled", topic: topics.info, template: InfoTemplate("enabled"),
+          command: options, on: enable(true), off: enable(false), states: ("True", "False"),
+          category: "config", availability: [self.topics.bridgeState]),
+      ]
+    // There is no link to be made again.
+    if device.profile.isHeard { return properties + own }
+    return properties + own + [
       // Needed most while the device is offline.
       .button(
         "reconnect", name: "Reconnect", command: self.topics.bridgeRequest("device/reconnect"),
         request: ["id": .string(device.id.description)], deviceClass: "restart",
-        availability: [self.topics.bridgeState]),
+        availability: [self.topics.bridgeState])
     ]
   }
 

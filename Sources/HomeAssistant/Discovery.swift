@@ -55,11 +55,9 @@ struct Discovery: Sendable {
 
   /// Whether another gateway at the same base topic has published the document.
   func isOfAnotherGateway(_ payload: [UInt8]) -> Bool {
-    guard case .object(let document) = try? JSONParser.parse(payload),
-      case .array(let availability) = document["avty"]
-    else { return false }
-    return availability.contains { element in
-      guard case .object(let object) = element, case .string(let topic) = object["t"] else { return false }
+    guard let document = try? JSONParser.parse(payload) else { return false }
+    return (document["avty"]?.elements ?? []).contains { element in
+      guard let topic = element["t"]?.text else { return false }
       return topic.hasPrefix("\(topics.base)/bridge/") && topic != topics.bridgeState.string
     }
   }

@@ -54,7 +54,8 @@ struct DiscoveryComponent {
         "name": .string(name), "dev_cla": deviceClass.map(JSONValue.string),
         "unit_of_meas": unit.map(JSONValue.string), "ent_cat": category.map(JSONValue.string),
         "stat_t": .string(topic.string), "cmd_t": .string(command.string),
-        "min": .exact(range.lowerBound), "max": .exact(range.upperBound), "step": .exact(max(step, 0.001)),
+        "min": JSONValue(number: range.lowerBound), "max": JSONValue(number: range.upperBound),
+        "step": JSONValue(number: max(step, 0.001)),
         "mode": .string(mode),
       ])
   }
@@ -209,9 +210,6 @@ struct DiscoveryComponent {
 }
 
 extension JSONValue {
-  /// A whole number without `.0`.
-  static func exact(_ number: Double) -> JSONValue { Int(exactly: number).map(integer) ?? .number(number) }
-
   /// Topics with `online` or `offline`.
   static func availability(_ topics: [TopicName]) -> JSONValue {
     .array(topics.map { ["t": .string($0.string)] })

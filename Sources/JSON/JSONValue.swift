@@ -13,6 +13,9 @@ package enum JSONValue: Sendable, Equatable {
   case array([JSONValue])
   case object(JSONObject)
 
+  /// A whole number has no fraction in the text.
+  package init(number: Double) { self = Int(exactly: number).map(JSONValue.integer) ?? .number(number) }
+
   /// The type, for an error text: "expected a string, found a list".
   package var kind: String {
     switch self {
@@ -29,6 +32,15 @@ package enum JSONValue: Sendable, Equatable {
   package subscript(name: String) -> JSONValue? {
     if case .object(let object) = self { object[name] } else { nil }
   }
+
+  /// The text of a string; nil for anything else.
+  package var text: String? { if case .string(let text) = self { text } else { nil } }
+
+  /// The number if it is an integer; nil for anything else.
+  package var integer: Int? { if case .integer(let number) = self { number } else { nil } }
+
+  /// The elements of a list; none for anything else.
+  package var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
 }
 
 /// The members of a JSON object in their order; the names are unique.

@@ -22,9 +22,9 @@ struct Outbox {
   }
 
   enum Lane {
-    /// Readings and results.
+    /// Readings, results and responses.
     case urgent
-    /// Everything else: what describes devices, announcements, answers to requests, all state on a new connection.
+    /// Everything else: what describes devices, announcements, all state on a new connection.
     case bulk
   }
 
@@ -37,6 +37,8 @@ struct Outbox {
   /// What is sent of the urgent lane for each of the backlog.
   private static let urgentShare = 15
   private var sentUrgent = 0
+  /// What may still be sent of the bulk lane; nil: all.
+  private var bulkAllowance: Int?
   private var inFlight = Deque<(packet: Int32, source: Source)>()
 
   /// Messages that are larger than the broker accepts, or that it rejected.
@@ -98,6 +100,9 @@ struct Outbox {
 
   // MARK: The connection
 
+  /// - Parameter count: how much of the bulk lane may be sent until the next call; nil: all.
+  mutating func allowBulk(_ count: Int?) { bulkAllowance = count }
+
   mutating func connected(_ peer: Peer) {
     self.peer = peer
     messages.connected()
@@ -134,7 +139,12 @@ struct Outbox {
       case .message(let lane): next = messages.takeFirst(lane, for: peer)
       case .state(let lane): next = states.takeFirst(lane, for: peer)
       }
-      sentUrgent = source.lane == .bulk ? 0 : sentUrgent + 1
+      if source.lane == .bulk {
+        sentUrgent = 0
+        bulkAllowance = bulkAllowance.map { $0 - 1 }
+      } else {
+        sentUrgent += 1
+      }
       guard let next else { continue }
       if let maximum = peer.maximumPacketSize, next.size(hasProperties: peer.hasProperties) > maximum {
         rejected += 1
@@ -167,7 +177,7 @@ struct Outbox {
     }
     let mayOvertake = states.bulkCount + messages.bulkCount > Self.backlog && sentUrgent < Self.urgentShare
     for lane in [Lane.urgent, .bulk] {
-      if lane == .bulk, mayOvertake, first != nil { break }
+      if lane == .bulk, mayOvertake && first != nil || bulkAllowance == 0 { break }
       if let state = states.first(lane) { offer(.state(lane), state.qos, state.sequence) }
       // What waits from an earlier connection does not overtake the state of this one.
       if let message = messages.first(lane), lane == .bulk || !mayOvertake || !messages.isOlder(message) {

@@ -63,22 +63,6 @@ extension BluetoothUUID {
   }
 }
 
-extension ConfigurationRule<[UInt8]> {
-  /// Two digits for each byte.
-  package static var hexadecimal: Self {
-    ConfigurationRule(
-      shape: .text(0...1024),
-      parse: { json throws(ConfigurationProblem) in
-        guard case .string(let text) = json else { return nil }
-        guard let bytes = Hexadecimal.bytes(text) else {
-          throw ConfigurationProblem("\(Excerpt(text)) is not hexadecimal")
-        }
-        return bytes
-      },
-      write: { .string(Hexadecimal.text($0)) })
-  }
-}
-
 extension ConfigurationRule {
   /// Advertised data, `{"004c": "0215"}`, by what `parse` makes of the names.
   fileprivate static func data<Key: Hashable & Sendable>(

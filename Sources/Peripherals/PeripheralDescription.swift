@@ -57,7 +57,7 @@ extension PeripheralDescription {
 
   /// Adds the services and characteristics of `profile`.
   mutating func add(_ profile: Profile) {
-    for property in profile.properties {
+    for property in profile.properties where property.source == nil {
       var flags: Set<GATTDatabase.Flag> = []
       if property.isReadable { flags.insert(.read) }
       if property.isNotifying { flags.insert(.notify) }

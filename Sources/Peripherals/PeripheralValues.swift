@@ -133,7 +133,9 @@ extension CodecError {
     switch self {
     case .length, .tooShort: true
     case .field(_, let error): error.isLength
-    case .notUTF8, .tooLarge, .range, .kind, .word, .tooLong, .missingField, .presence: false
+    case .notUTF8, .tooLarge, .range, .kind, .word, .tooLong, .missingField, .presence, .absent, .encrypted,
+      .version:
+      false
     }
   }
 }

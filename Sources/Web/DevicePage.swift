@@ -54,6 +54,7 @@ extension WebDevice {
     case .live: return "connected"
     case .leaving: return "disconnecting"
     case .idle: return "connected when needed"
+    case .listening: return device.isOnline ? "heard" : "not heard"
     case .stopped: return "stopped"
     }
   }
@@ -133,7 +134,10 @@ extension Property {
       "name": .string(name), "title": .string(title), "kind": .string(kind.rawValue),
       "unit": unit.map(JSONValue.string),
       "range": codec.step == nil && range == nil
-        ? nil : (range ?? codec.range).map { [$0.lowerBound.json, $0.upperBound.json] },
+        ? nil
+        : (range ?? codec.range).map {
+          [JSONValue(number: $0.lowerBound), JSONValue(number: $0.upperBound)]
+        },
       "max_length": maxLength.map(JSONValue.integer),
       "choices": choices, "readable": .bool(isReadable && kind == .state), "notifies": .bool(isNotifying),
       "writable": .bool(isWritable),
@@ -157,6 +161,9 @@ extension Codec {
     case .list: return ["type": "list"]
     case .flags(_, let names):
       return ["type": "flags", "values": .array(names.sorted { $0.key < $1.key }.map { .string($0.value) })]
+    case .advertised(let format, _):
+      if let fields { return ["type": "record", "fields": .array(fields.map(JSONValue.string))] }
+      return ["type": format.isBool ? "boolean" : format.isText ? "text" : "number"]
     case .scalar where !words.isEmpty: return ["type": "choice", "values": .array(words)]
     case .scalar(let scalar):
       switch scalar.type {
@@ -171,8 +178,4 @@ extension Codec {
       }
     }
   }
-}
-
-extension Double {
-  var json: JSONValue { Int(exactly: self).map(JSONValue.integer) ?? .number(self) }
 }

@@ -86,8 +86,7 @@ struct Metrics {
     func number(_ value: JSONValue?) -> Double { Double(value?.integer ?? 0) }
     func truth(_ value: JSONValue?) -> Double { value == .bool(true) ? 1 : 0 }
     let counters = info["counters"]
-    var adapters: [JSONValue] = []
-    if case .array(let list) = info["adapters"] { adapters = list }
+    let adapters = info["adapters"]?.elements ?? []
     let name = { (adapter: JSONValue) in ("adapter", adapter["name"]?.text ?? "") }
     let results = [("sent", "sent"), ("lost", "lost"), ("rejected", "rejected_by_broker")]
     var bytes: [UInt8] = []

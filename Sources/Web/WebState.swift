@@ -133,8 +133,7 @@ final class WebState: FrontEnd, @unchecked Sendable {
       add(isConnected ? "connected to the broker" : "no connection to the broker")
     }
     wasConnected = isConnected
-    guard case .array(let adapters) = info["adapters"] else { return }
-    for adapter in adapters {
+    for adapter in info["adapters"]?.elements ?? [] {
       guard let name = adapter["name"]?.text, let state = adapter["state"]?.text else { continue }
       if let before = adapterStates.updateValue(state, forKey: name), before != state {
         add("adapter \(name): \(String(state.map { $0 == "_" ? " " : $0 }))")
@@ -233,9 +232,4 @@ final class WebState: FrontEnd, @unchecked Sendable {
     for stream in streams { stream.tick() }
     changed()
   }
-}
-
-extension JSONValue {
-  var text: String? { if case .string(let text) = self { text } else { nil } }
-  var integer: Int? { if case .integer(let number) = self { number } else { nil } }
 }

@@ -100,6 +100,10 @@ struct Arguments: Sendable {
     } catch {
       throw PeripheralError("\(error)")
     }
+    if chosen.isHeard {
+      throw PeripheralError(
+        "the profile \(chosen.name) is of devices that are only heard: there is nothing to connect to")
+    }
     var made: [Generator] = []
     for text in generators { made.append(try Generator(text, of: chosen, seed: UInt64(made.count + 1))) }
     return ServedPeripheral(chosen, generators: made, at: .now)

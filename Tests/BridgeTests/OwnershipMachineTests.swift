@@ -42,6 +42,34 @@ import Testing
     [.release, .setOwner(notice.handover, isTakenOver: true, hasNewLink: hasNewLink)]
   }
 
+  /// Several gateways hear it: it stays with its owner while that one hears it, and no other hears it much better.
+  @Test func oneThatIsOnlyHeardStaysWithItsOwner() {
+    var bench = Bench()
+    bench.here = Machine.Here(onlineSince: time(3), isHeard: true, rssi: -60, isOwnerOnline: true)
+    func notice(_ rssi: Int, since second: Int? = 2) -> Notice {
+      var notice = Self.notice(since: second)
+      notice.rssi = rssi
+      return notice
+    }
+    _ = bench.received(notice(-69))
+    #expect(bench.machine.isOwnedByOther)
+    #expect(bench.online(3) == [] && bench.machine.isOwnedByOther)
+    // The owner is killed.
+    bench.here.isOwnerOnline = false
+    let taken: [Machine.Action] = [.moved(notice(-69)), .setOwner(nil), .publish]
+    #expect(bench.online(3) == taken && bench.machine.owner == .this)
+    // Another one has published it meanwhile, but hears it badly; then one that hears it as well.
+    #expect(bench.received(notice(-70)).last == .publish && bench.machine.owner == .this)
+    _ = bench.received(notice(-65))
+    #expect(bench.machine.isOwnedByOther)
+    // It no longer hears it.
+    #expect(bench.received(notice(-65, since: nil)).last == .publish && bench.machine.owner == .this)
+    // It has removed it.
+    _ = bench.received(notice(-65))
+    #expect(bench.received(nil) == [.setOwner(Handover())] && bench.machine.owner == .unknown)
+    #expect(bench.online(3) == [.setOwner(nil), .publish] && bench.machine.owner == .this)
+  }
+
   @Test func gatewayOwnsADeviceThatIsOnlineThere() {
     var bench = Bench()
     #expect(bench.machine.owner == .unknown)

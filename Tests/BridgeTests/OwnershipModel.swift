@@ -101,12 +101,16 @@ struct OwnershipModel {
   static let idCount = 8
   /// This device is connected on demand.
   static let onDemand = 2
+  /// This device is only heard, by any number of gateways; nil: none is.
+  let heard: Int?
 
   var random: SplitMix64
   var gateways: [Gateway]
   var retained: [Topic: Payload] = [:]
   /// The gateways that receive each device.
   var range: [Set<Int>]
+  /// How well each gateway hears the device that is only heard.
+  var signals: [Int]
   /// The gateway that has its link.
   var links: [Int?]
   /// The id that a user wants each device to have.
@@ -128,8 +132,9 @@ struct OwnershipModel {
   /// What must not happen at any time.
   var problems: [String] = []
 
-  init(seed: UInt64) {
+  init(seed: UInt64, hasHeard: Bool) {
     random = SplitMix64(state: seed)
+    heard = hasHeard ? 0 : nil
     let count = Int.random(in: 2...5, using: &random)
     let skew = Bool.random(using: &random) ? 200 : 0
     names = Array(0..<Self.deviceCount)
@@ -138,6 +143,7 @@ struct OwnershipModel {
     range = Array(repeating: [], count: Self.deviceCount)
     isExcused = Array(repeating: false, count: Self.deviceCount)
     gateways = []
+    signals = Array(repeating: -60, count: count)
     let records = names.map { Record(name: $0) }
     for number in 0..<count {
       gateways.append(
@@ -392,6 +398,9 @@ struct OwnershipModel {
           gateways[g].online.insert(gateways[other].id)
         } else {
           gateways[g].online.remove(gateways[other].id)
+          for device in names.indices where owner(g, device) == .other(gateways[other].id) {
+            hearAgain(g, device)
+          }
         }
       } else if !isOnline, gateways[g].isAdmitted {
         set(g, .state(g), .online(true))
@@ -465,6 +474,8 @@ struct OwnershipModel {
   func here(_ g: Int, _ device: Int) -> OwnershipMachine.Here {
     OwnershipMachine.Here(
       onlineSince: gateways[g].publishers[device]?.onlineSince, isOnDemand: device == Self.onDemand,
+      isHeard: device == heard, rssi: signals[g],
+      isOwnerOnline: gateways[g].online.contains { owner(g, device) == .other($0) },
       isAdmitted: gateways[g].isAdmitted)
   }
 
@@ -494,7 +505,8 @@ struct OwnershipModel {
         gateways[g].records[device] = record
         changed(g, device)
       }
-      if isTakenOver, device != Self.onDemand || hasNewLink { goOffline(g, device) }
+      if owner(g, device) == .unknown { hearAgain(g, device) }
+      if isTakenOver, device != heard, device != Self.onDemand || hasNewLink { goOffline(g, device) }
     case .publish:
       publishInfo(g, device)
       let isOnline = gateways[g].publishers[device]!.onlineSince != nil
@@ -513,6 +525,12 @@ struct OwnershipModel {
     }
   }
 
+  mutating func hearAgain(_ g: Int, _ device: Int) {
+    guard device == heard, gateways[g].publishers[device]?.onlineSince != nil, owner(g, device) != .this
+    else { return }
+    feed(g, device) { $0.availabilityChanged($1) }
+  }
+
   static func topics(_ id: Int) -> [Topic] { [.availability(id), .value(id), .info(id)] }
 
   mutating func publishInfo(_ g: Int, _ device: Int) {
@@ -524,7 +542,7 @@ struct OwnershipModel {
     let record = gateways[g].records[device]
     return OwnershipMachine.Notice(
       gateway: gateways[g].id, liveSince: gateways[g].publishers[device]!.onlineSince,
-      address: BluetoothAddress(truncating: UInt64(device)),
+      rssi: signals[g], address: BluetoothAddress(truncating: UInt64(device)),
       handover: Handover(
         desired: ["v": record.desired], isDeleted: record.isDeleted, revision: record.revision))
   }
@@ -545,7 +563,9 @@ struct OwnershipModel {
 
   // MARK: The engine
 
-  mutating func changed(_ g: Int, _ device: Int) { if owner(g, device) == .this { publishInfo(g, device) } }
+  mutating func changed(_ g: Int, _ device: Int) {
+    if owner(g, device) == .this { publishInfo(g, device) } else { hearAgain(g, device) }
+  }
 
   mutating func revise(_ g: Int, _ device: Int) {
     gateways[g].records[device].revision = max(now(g), gateways[g].records[device].revision + 1)
@@ -565,7 +585,7 @@ struct OwnershipModel {
 
   mutating func link(_ g: Int, _ device: Int) {
     trace("g\(g) makes a link to device \(device)")
-    if device != Self.onDemand { links[device] = g }
+    if device != Self.onDemand, device != heard { links[device] = g }
     gateways[g].publishers[device]!.onlineSince = String(now(g))
     gateways[g].records[device].isPending = false
     gateways[g].records[device].id = gateways[g].records[device].id ?? gateways[g].publishers[device]!.id

@@ -17,6 +17,42 @@ import Testing
       #""A":{"service":"1111","characteristic":"2222","access":["read"],"type":"uint8"}"#, "A",
       "the name is not made of a-z"
     ),
+    // Values in advertisements.
+    (#""a":{"source":{"service_data":"feaa"}}"#, "a.type", "this is missing"),
+    (#""a":{"source":{},"type":"uint8"}"#, "a.source", "needs either service_data or manufacturer_data"),
+    (
+      #""a":{"source":{"service_data":"feaa","manufacturer_data":1},"type":"uint8"}"#, "a.source",
+      "needs either service_data or manufacturer_data"
+    ),
+    (
+      #""a":{"source":{"manufacturer_data":70000},"type":"uint8"}"#, "a.source.manufacturer_data",
+      "70000 is above 65535"
+    ),
+    (
+      #""a":{"source":{"service_data":"feaa","prefix":"1"},"type":"uint8"}"#, "a.source.prefix",
+      "\"1\" is not hexadecimal"
+    ),
+    (
+      #""a":{"source":{"service_data":"feaa"},"access":["read"],"type":"uint8"}"#, "a.access",
+      "a property with a source has no access"
+    ),
+    (
+      #""a":{"source":{"service_data":"fcd2"},"format":"bthome_temperature","type":"uint8"}"#, "a.type",
+      "type and this source must not be combined"
+    ),
+    (
+      #""a":{"source":{"service_data":"feaa"},"format":"eddystone_url","instance":1}"#, "a.instance",
+      "instance and this source must not be combined"
+    ),
+    (
+      property(#""access":["read"],"format":"eddystone_uid""#), "a.format",
+      "only what is advertised has a format"
+    ),
+    (
+      #""b":{"source":{"service_data":"feaa"},"type":"uint8"},"#
+        + property(#""access":["read"],"type":"uint8""#),
+      "a", "either all properties have a source, or none"
+    ),
     // Keys that are missing, unknown, or of the wrong type.
     (#""a":{"characteristic":"2222","access":["read"],"type":"uint8"}"#, "a.service", "this is missing"),
     (#""a":{"service":"1111","access":["read"],"type":"uint8"}"#, "a.characteristic", "this is missing"),

@@ -23,9 +23,13 @@ import Testing
   @Test func documentedProfilesAreParsed() throws {
     let examples = try Self.examples()
     try #require(
-      examples.map { $0.profiles.map(\.name) } == [["sensortag"], ["counter"], ["heart"], ["classroom"]])
+      examples.map { $0.profiles.map(\.name) } == [
+        ["sensortag"], ["counter"], ["heart"], ["visitors"], ["classroom"],
+      ])
     #expect(
-      examples.map { $0.devices.map(\.profile) } == [["sensortag"], ["counter"], ["heart"], ["classroom"]])
+      examples.map { $0.devices.map(\.profile) } == [
+        ["sensortag"], ["counter"], ["heart"], ["visitors"], ["classroom"],
+      ])
 
     var near = Configuration.Match()
     near.nameContains = "SensorTag"

@@ -48,6 +48,16 @@ import Testing
     #expect(schedule.timer(at: at(1960)) == [.connect])
   }
 
+  @Test func whatIsOnlyHeardIsOnlineForSomeTimeAfterEachValue() {
+    var schedule = VisitSchedule(interval: nil)
+    #expect(schedule.heard(for: .seconds(60), at: start) == [.online] && schedule.isOnline)
+    #expect(schedule.heard(for: .seconds(60), at: at(50)) == [] && schedule.deadline == at(110))
+    #expect(schedule.timer(at: at(60)) == [] && schedule.timer(at: at(110)) == [.offline])
+    #expect(!schedule.isOnline && schedule.deadline == nil)
+    #expect(schedule.heard(for: .seconds(60), at: at(200)) == [.online])
+    #expect(schedule.stop() == [.offline])
+  }
+
   @Test func stopReportsOfflineOnce() {
     var schedule = visited()
     #expect(schedule.stop() == [.offline] && schedule.deadline == nil)

@@ -41,6 +41,9 @@ import Testing
     try await Self.expect(
       ["--profiles-directory", repositoryPath("deploy/profiles"), "--profile", "countr"], exits: 78,
       printing: "did you mean counter?")
+    try await Self.expect(
+      ["--profiles-directory", repositoryPath("deploy/profiles"), "--profile", "eddystone"], exits: 78,
+      printing: "eddystone is of devices that are only heard")
   }
 
   @Test func helpAndVersionArePrinted() async throws {

@@ -50,6 +50,7 @@ import Testing
     case .scalar(let scalar): !scalar.values.isEmpty
     case .record(let fields): fields.contains { !$0.scalar.values.isEmpty }
     case .flags: true
+    case .advertised: false
     case .list(let element): hasWords(element)
     }
   }

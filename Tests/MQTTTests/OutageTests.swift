@@ -36,6 +36,24 @@ import Testing
     #expect(client.connections == 2)
   }
 
+  @Test func amongManyClientsTheStateIsSentInPortions() async throws {
+    let broker = try await MosquittoBroker()
+    let client = await TestClient(.local(broker.port)) {
+      $0.subscribe([filter("#")])
+      for number in 0..<100 { $0.setState(topic("state/\(number)"), Array("x".utf8)) }
+      $0.reconnecting = 40
+    }
+    try await client.connected()
+    await client.client.isolated { $0.publish(MQTTMessage(topic: topic("e"), payload: []), isUrgent: true) }
+    var states = 0
+    while try await client.message().topic != topic("e") { states += 1 }
+    #expect(states < 100)
+    // It waits for nothing when it stops.
+    await client.client.stop(deadline: patience)
+    let other = await TestClient(.local(broker.port)) { $0.subscribe([filter("state/#")]) }
+    _ = try await other.texts(100)
+  }
+
   @Test func requestedReconnectIsReported() async throws {
     let broker = try await MosquittoBroker()
     let client = await TestClient(.local(broker.port))

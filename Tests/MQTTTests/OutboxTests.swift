@@ -145,6 +145,22 @@ import Testing
     #expect(sent.suffix(3) == ["info/63=x", "value=1", "e=1"])
   }
 
+  @Test func whatIsNotUrgentIsSentAsAllowed() {
+    var outbox = outbox()
+    for number in 1...4 { outbox.setState(topic("info"), Array("\(number)".utf8), qos: .atLeastOnce) }
+    outbox.setState(topic("more"), Array("x".utf8), qos: .atLeastOnce)
+    outbox.allowBulk(1)
+    outbox.connected(peer())
+    outbox.append(message("1"), isUrgent: true)
+    #expect(sendAll(&outbox) == ["info=4", "e=1"])
+    outbox.setState(topic("more"), Array("y".utf8), qos: .atLeastOnce, isUrgent: true)
+    #expect(sendAll(&outbox) == ["more=y"])
+    outbox.append(message("2"))
+    #expect(sendAll(&outbox) == [])
+    outbox.allowBulk(nil)
+    #expect(sendAll(&outbox) == ["e=2"])
+  }
+
   @Test func aTopicThatWaitsInBothWaysIsSentOnceWithTheNewestPayload() {
     var outbox = outbox()
     outbox.connected(peer(window: 1000))

@@ -85,6 +85,18 @@ extension Bluetoothd {
     }
   }
 
+  /// Replaces the service data of a peripheral: it is another advertisement, which the controller does not filter.
+  mutating func advertise(
+    _ index: Int, _ service: String, _ bytes: [UInt8]?, at now: ContinuousClock.Instant
+  ) -> [Effect] {
+    peripherals[index].serviceData[service] = bytes
+    for number in adapters.indices {
+      adapters[number].foundInScan.remove(DeviceKey(adapter: number, peripheral: index))
+    }
+    expectAdvertisement(of: index, at: now)
+    return takeEffects()
+  }
+
   /// Schedules the next advertisement that an adapter receives. Once per scan: the controller filters duplicates.
   private mutating func expectAdvertisement(of key: DeviceKey, at now: ContinuousClock.Instant) {
     guard adapters[of: key].isDiscovering, !adapters[of: key].foundInScan.contains(key), isReachable(key)
@@ -116,9 +128,19 @@ extension Bluetoothd {
     let rssi = Int16(clamping: strength)
     if let device = devices[key] {
       devices[key]?.lastFound = now
-      if tree.value(device.path, BluetoothdName.device, "RSSI") != .int16(rssi) {
-        change(device: key, [("RSSI", .int16(rssi))])
+      let reportsAll = adapters[of: key].discoverers.values.contains { client in
+        client.active && client.filter?.hasDuplicates == true
       }
+      func isNew(_ name: String, _ value: DBusValue) -> Bool {
+        tree.value(device.path, BluetoothdName.device, name) != value
+      }
+      var changes: [(String, DBusValue?)] = isNew("RSSI", .int16(rssi)) ? [("RSSI", .int16(rssi))] : []
+      for data in Describe.data(peripherals[key]) {
+        if let value = data.value, reportsAll || isNew(data.name, value) {
+          changes.append((data.name, value))
+        }
+      }
+      if !changes.isEmpty { change(device: key, changes) }
     } else {
       addDevice(key, rssi: rssi, at: now)
       awaitExpiry(key, at: now + timing.temporary)

@@ -77,14 +77,20 @@ enum Describe {
           Property("Blocked", .boolean(false)),
           Property("LegacyPairing", .boolean(false)),
           Property("RSSI", rssi.map(DBusValue.int16)),
-          Property("ManufacturerData", Self.manufacturerData(peripheral)),
-          Property("ServiceData", Self.serviceData(peripheral)),
           Property("Connected", .boolean(connected)),
           Property("UUIDs", .strings(uuids)),
           Property("Adapter", .objectPath(adapter)),
           Property("ServicesResolved", .boolean(false)),
-        ]),
+        ] + data(peripheral)),
       properties,
+    ]
+  }
+
+  /// What a peripheral advertises.
+  static func data(_ peripheral: Peripheral) -> [Property] {
+    [
+      Property("ManufacturerData", manufacturerData(peripheral)),
+      Property("ServiceData", serviceData(peripheral)),
     ]
   }
 

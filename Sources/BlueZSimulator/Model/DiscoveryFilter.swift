@@ -5,9 +5,11 @@ struct DiscoveryFilter: Sendable {
   /// The reply to GetDiscoveryFilters.
   static let keys = ["UUIDs", "RSSI", "Pathloss", "Transport", "DuplicateData", "Discoverable", "Pattern"]
 
-  /// Only devices of Bluetooth Classic are reported, of which there are none. The other keys are checked, and have no
-  /// effect.
+  /// Only devices of Bluetooth Classic are reported, of which there are none. The other keys but `DuplicateData` are
+  /// checked, and have no effect.
   private(set) var isClassicOnly = false
+  /// The data of each advertisement is reported, changed or not.
+  private(set) var hasDuplicates = false
 
   /// - Throws: `InvalidArguments` for an unknown key, a wrong type or an invalid value.
   init(_ options: DBusValue) throws(BluetoothdError) {
@@ -20,7 +22,8 @@ struct DiscoveryFilter: Sendable {
       case ("Transport", .string(let transport)):
         guard ["auto", "bredr", "le"].contains(transport) else { throw .invalidArguments }
         isClassicOnly = transport == "bredr"
-      case ("RSSI", .int16), ("Pathloss", .uint16), ("DuplicateData", .boolean), ("Discoverable", .boolean),
+      case ("DuplicateData", .boolean(let isOn)): hasDuplicates = isOn
+      case ("RSSI", .int16), ("Pathloss", .uint16), ("Discoverable", .boolean),
         ("Pattern", .string):
         break
       default: throw .invalidArguments

@@ -18,6 +18,8 @@ struct ControlRequest: ConfigurationSection, Sendable {
     /// necessary, `service` and `instance`, the index among those of the same UUID. Without `characteristic` it is the
     /// temperature, and without `hex` the temperature varies again.
     case value
+    /// Advertises the bytes `hex` as the data of `service`; without `hex`, none.
+    case advertise
     /// The writes to a characteristic, identified as for `value`.
     case writes
     /// Offers the service `service` (`on`), or removes it; while connected, by Service Changed.

@@ -242,7 +242,8 @@ public actor Simulator {
         return .error("no such characteristic")
       }
       return .writes(model.peripherals[index].writes[characteristic.handle] ?? Writes())
-    case .temp, .value, .serve, .silent, .vanish, .return, .disconnect, .reset, .forget, .strength:
+    case .temp, .value, .advertise, .serve, .silent, .vanish, .return, .disconnect, .reset, .forget,
+      .strength:
       let index = request.i ?? 0
       guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
       if let error = control(operation, request, index, at: now) { return .error(error) }
@@ -272,6 +273,9 @@ public actor Simulator {
         return "hex: not a valid value of this characteristic"
       }
       perform(effects)
+    case .advertise:
+      guard let service = request.service else { return "service is missing" }
+      perform(model.advertise(index, service.description, request.bytes, at: now))
     case .serve:
       let services = model.peripherals[index].database.services
       guard let service = services.first(where: { $0.uuid == request.service }) else {

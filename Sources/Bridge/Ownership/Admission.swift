@@ -66,6 +66,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   func disconnected() {
     isConnected = false
     isBarrierDue = false
+    if isAdmitted { context.mqtt.assumeIsolated { [online] in $0.reconnecting = online.count + 1 } }
     online = []
     idGuard.disconnected()
     setBarrier(.max)
@@ -124,8 +125,9 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   /// Handles the message if it is a barrier of this run.
   /// - Returns: whether it is.
   func handleBarrier(_ message: MQTTReceived) -> Bool {
-    guard message.payload.count < 64, case .object(let object) = try? JSONParser.parse(message.payload),
-      case .string(let text) = object["transaction"], text.hasPrefix("\(context.run)-"),
+    guard message.payload.count < 64,
+      let text = (try? JSONParser.parse(message.payload))?["transaction"]?.text,
+      text.hasPrefix("\(context.run)-"),
       let number = UInt64(text.dropFirst("\(context.run)-".count))
     else { return false }
     lastArrived = max(lastArrived, number)
@@ -174,10 +176,9 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
 
   /// A response under this gateway's id, perhaps of another run that has the id.
   func received(response payload: [UInt8]) {
-    guard !isAdmitted, case .object(let object) = try? JSONParser.parse(payload),
-      case .string(let transaction) = object["transaction"], transaction.hasPrefix("\(context.run)-"),
-      case .object(let data) = object["data"], case .string(let other) = data["run"],
-      other != context.run.description
+    guard !isAdmitted, let json = try? JSONParser.parse(payload),
+      json["transaction"]?.text?.hasPrefix("\(context.run)-") == true,
+      let other = json["data"]?["run"]?.text, other != context.run.description
     else { return }
     perform(idGuard.answered())
   }
@@ -194,7 +195,8 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     if gateway == context.gateway {
       perform(idGuard.received(isOnline: isOnline))
     } else if !isOnline {
-      online.remove(gateway)
+      guard online.remove(gateway) != nil else { return }
+      for publisher in bridge.publishers { publisher.gatewayEnded(gateway) }
     } else if online.count < Self.mostGateways {
       online.insert(gateway)
     }

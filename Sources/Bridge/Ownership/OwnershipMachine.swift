@@ -43,6 +43,8 @@ struct OwnershipMachine: Equatable, Sendable {
     /// The begin of its link, or of its last visit; nil while it is offline. RFC 3339, UTC with milliseconds, which
     /// sorts by time.
     var liveSince: String?
+    /// The signal strength there, in dBm.
+    var rssi: Int?
     /// The properties that are used there.
     var properties: Set<String> = []
     /// The device's address, if it is given.
@@ -55,6 +57,12 @@ struct OwnershipMachine: Equatable, Sendable {
     /// As ``Notice/liveSince``.
     var onlineSince: String?
     var isOnDemand = false
+    /// Whether it is only heard, which several gateways may do at once: of those the one that hears it best owns it.
+    var isHeard = false
+    /// The signal strength, in dBm.
+    var rssi: Int?
+    /// Whether the gateway that owns it, as far as is known, is online.
+    var isOwnerOnline = false
     /// Whether the `info` that has arrived is as this gateway publishes it now.
     var isUpToDate = false
     /// Whether it may publish, on this connection to the broker.
@@ -100,8 +108,12 @@ struct OwnershipMachine: Equatable, Sendable {
   mutating func availabilityChanged(_ here: Here) -> [Action] {
     guard here.onlineSince != nil else { return owner == .this ? [.publish] : [] }
     let before = isOwnedByOther ? last : nil
+    if here.isHeard, let before, !hasLaterLink(than: before, here, isOwnerOnline: here.isOwnerOnline) {
+      return []
+    }
+    let mustTell = here.isHeard && owner != .this
     owner = .this
-    return (before.map { [.moved($0)] } ?? []) + [.publish]
+    return (before.map { [.moved($0)] } ?? []) + (mustTell ? [.setOwner(nil)] : []) + [.publish]
   }
 
   /// All that the broker retains for the device has arrived. What an earlier run published may be out of date.
@@ -134,7 +146,10 @@ struct OwnershipMachine: Equatable, Sendable {
       notice.liveSince != nil && (notice.gateway != last?.gateway || notice.liveSince != last?.liveSince)
     // One that visits the device keeps it, though this gateway has visited it, later, before it was admitted.
     let keepsOwner = here.isOnDemand && hasNewLink && isOwnerOnline && !here.isAdmitted
-    if !keepsOwner, hasLaterLink(than: notice, here) {
+    // A gateway whose `info` replaces this one's is online, whether that is known or not.
+    if !keepsOwner,
+      hasLaterLink(than: notice, here, isOwnerOnline: isOwnerOnline || owner == .this && isSettled)
+    {
       // The device came online here before the `info` of its earlier owner arrived.
       owner = .this
       return (isSettled ? [] : [.moved(notice)]) + [.setOwner(notice.handover), .publish]
@@ -188,9 +203,17 @@ struct OwnershipMachine: Equatable, Sendable {
     return [.yieldID(to: notice.gateway)]
   }
 
-  /// Of two links the later one counts: the id of the gateway decides between two that are as new.
-  private func hasLaterLink(than notice: Notice, _ here: Here) -> Bool {
+  /// How much better a gateway must hear a device than its owner, in dB, to own it: signals vary.
+  private static let margin = 10
+
+  /// Of two links the later one counts: the id of the gateway decides between two that are as new. A device that is only
+  /// heard stays with the gateway that published it last, if that one hears it, unless it is heard better here.
+  private func hasLaterLink(than notice: Notice, _ here: Here, isOwnerOnline: Bool) -> Bool {
     guard let since = here.onlineSince else { return false }
+    if here.isHeard {
+      return !isOwnerOnline || notice.liveSince == nil
+        || (here.rssi ?? -128) >= (notice.rssi ?? -128) + Self.margin
+    }
     return (since, this.description) > (notice.liveSince ?? "", notice.gateway.description)
   }
 }

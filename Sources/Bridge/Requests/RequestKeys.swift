@@ -97,7 +97,7 @@ extension ConfigurationRule<String> {
   fileprivate static var transaction: Self {
     ConfigurationRule(
       shape: .text(0...Sender.longestTransaction),
-      parse: { if case .string(let text) = $0 { text } else { nil } }, write: JSONValue.string)
+      parse: \.text, write: JSONValue.string)
   }
 }
 

@@ -8,6 +8,8 @@ struct ProfileKeys: ConfigurationSection {
   var requires: [BluetoothUUID]?
   var alive: AliveKeys?
   var values: ValuesKeys?
+  /// In s.
+  var offlineAfter: Int?
   var properties: [Named<PropertyKeys>]?
 
   static let keys: [ConfigurationKey<Self>] = [
@@ -16,6 +18,7 @@ struct ProfileKeys: ConfigurationSection {
     ConfigurationKey("requires", \.requires, .optional(.list(of: .uuid))),
     ConfigurationKey("alive", \.alive, .optional(.section)),
     ConfigurationKey("values", \.values, .optional(.section)),
+    ConfigurationKey("offline_after", \.offlineAfter, .optional(.integer(1...86_400))),
     ConfigurationKey(
       required: "properties", \.properties, .members(of: .section, names: Property.namePattern)),
   ]
@@ -125,7 +128,7 @@ extension ProfileKeys {
       return try Profile(
         name: name, manufacturer: manufacturer ?? "", model: model, requires: requires ?? [],
         alive: alive?.property, alivePeriod: alive?.period, values: values?.property,
-        valuesSet: values?.set, properties: properties)
+        valuesSet: values?.set, offlineAfter: offlineAfter.map { .seconds($0) }, properties: properties)
     } catch {
       errors.append(self.error(error, at: path))
       return nil
@@ -151,6 +154,8 @@ extension ProfileKeys {
     case .duplicateProperty(let name): return path.key("properties").name(name).error("\(error)")
     case .sameCharacteristic(_, let name), .sameEntity(_, let name):
       return path.key("properties").key(name).key(error.key).error("\(error)")
+    case .mixedSources(_, let name): return path.key("properties").key(name).error("\(error)")
+    case .offlineAfter: return path.key("offline_after").error("\(error)")
     case .noProperties: return path.key("properties").error("\(error)")
     case .unknownProperty(key: "values", let name):
       let key = values?.property == name ? "property" : "set"
@@ -181,6 +186,8 @@ extension ProfileKeys {
       keys.set = values.sent.map { profile.properties[$0].name }
       return keys
     }
+    let offlineAfter = Int(profile.offlineAfter / .seconds(1))
+    self.offlineAfter = profile.offlineAfter == Profile.defaultOfflineAfter ? nil : offlineAfter
     properties = profile.properties.map { Named($0.name, PropertyKeys($0)) }
   }
 }

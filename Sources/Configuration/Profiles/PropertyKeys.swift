@@ -3,6 +3,7 @@ import JSON
 
 /// A property of a profile.
 struct PropertyKeys: ScalarSection {
+  var source: SourceKeys?
   var service: BluetoothUUID?
   var characteristic: BluetoothUUID?
   var alternative: BluetoothUUID?
@@ -15,6 +16,7 @@ struct PropertyKeys: ScalarSection {
   var scalar = ScalarKeys()
   var flags: [Int: String]?
   var fields: [FieldKeys]?
+  var format: AdvertisedFormat?
   var isRepeated: Bool?
   var unit: String?
   var range: ClosedRange<Double>?
@@ -30,18 +32,20 @@ struct PropertyKeys: ScalarSection {
 
   static let keys: [ConfigurationKey<Self>] =
     [
-      ConfigurationKey(required: "service", \.service, .uuid),
-      ConfigurationKey(required: "characteristic", \.characteristic, .uuid),
+      ConfigurationKey("source", \.source, .optional(.section)),
+      ConfigurationKey("service", \.service, .optional(.uuid)),
+      ConfigurationKey("characteristic", \.characteristic, .optional(.uuid)),
       ConfigurationKey("alternative", \.alternative, .optional(.uuid)),
       ConfigurationKey("instance", \.instance, .optional(.integer(0...99))),
       ConfigurationKey("kind", \.kind, .optional(.choice)),
-      ConfigurationKey(required: "access", \.access, .access),
+      ConfigurationKey("access", \.access, .optional(.access)),
       ConfigurationKey("write", \.writeMode, .optional(.choice)),
       ConfigurationKey("settle", \.settle, .optional(.number(0.1...60))),
       ConfigurationKey("type", \.scalar.type, .optional(.choice)),
     ] + scalarKeys + [
       ConfigurationKey("flags", \.flags, .optional(.words)),
       ConfigurationKey("fields", \.fields, .optional(.list(of: .section))),
+      ConfigurationKey("format", \.format, .optional(.choice)),
       ConfigurationKey("repeat", \.isRepeated, .optional(.bool)),
       ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
       ConfigurationKey("range", \.range, .optional(.numberRange)),
@@ -56,8 +60,9 @@ struct PropertyKeys: ScalarSection {
     ]
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    var errors: [ConfigurationError] = []
+    var errors = sourceProblems(at: path)
     switch (scalar.type, fields) {
+    case (_, _) where format != nil: break
     case (nil, nil): errors.append(path.key("type").error("this is missing", hint: "give type or fields"))
     case (.some, .some):
       errors.append(
@@ -75,6 +80,72 @@ struct PropertyKeys: ScalarSection {
       errors.append(path.key("write").error("\(PropertyError.needs(access: "write", key: "write"))"))
     }
     return errors
+  }
+
+  /// What a property needs, and cannot have, as its values come from a link or in advertisements.
+  private func sourceProblems(at path: ConfigurationPath) -> [ConfigurationError] {
+    func given(_ names: [String]) -> [String] {
+      Self.keys.filter { names.contains($0.name) && $0.write(self) != nil }.map(\.name)
+    }
+    guard source != nil else {
+      let needed = ["service", "characteristic", "access"]
+      let missing = needed.filter { !given(needed).contains($0) }
+      return missing.map { path.key($0).error("this is missing") }
+        + (format == nil
+          ? [] : [path.key("format").error("only what is advertised has a format: give a source")])
+    }
+    let ofLinks = [
+      "service", "characteristic", "alternative", "access", "write", "settle", "range", "max_length", "frame",
+      "chunk", "poll", "initial",
+    ]
+    let isOneOfSeveral = if case .bthome = format { true } else { false }
+    let others =
+      format == nil
+      ? ["instance"] : ["type", "fields", "flags", "repeat"] + (isOneOfSeveral ? [] : ["instance"])
+    var errors = given(ofLinks).map {
+      path.key($0).error("a property with a source has no \($0)", hint: "remove it")
+    }
+    errors += given(others).map {
+      path.key($0).error("\($0) and this source must not be combined", hint: "remove one of them")
+    }
+    if format != nil, let key = scalar.given {
+      errors.append(path.key(key).error("a property with a format has no \(key)", hint: "remove it"))
+    }
+    return errors
+  }
+}
+
+/// Where a value is in advertisements.
+struct SourceKeys: ConfigurationSection {
+  var service: BluetoothUUID?
+  var manufacturer: Int?
+  var prefix: [UInt8]?
+
+  static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey("service_data", \.service, .optional(.uuid)),
+    ConfigurationKey("manufacturer_data", \.manufacturer, .optional(.integer(0...0xFFFF))),
+    ConfigurationKey("prefix", \.prefix, .optional(.hexadecimal)),
+  ]
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    (service == nil) == (manufacturer == nil)
+      ? [path.error("needs either service_data or manufacturer_data")] : []
+  }
+
+  var source: Property.Source? {
+    let data =
+      service.map(Property.Source.Data.service) ?? manufacturer.map(Property.Source.Data.manufacturer)
+    return data.map { Property.Source($0, prefix: prefix ?? []) }
+  }
+
+  init() {}
+
+  init(_ source: Property.Source) {
+    switch source.data {
+    case .service(let uuid): service = uuid
+    case .manufacturer(let number): manufacturer = number
+    }
+    prefix = source.prefix.isEmpty ? nil : source.prefix
   }
 }
 
@@ -133,7 +204,7 @@ extension PropertyKeys {
   func property(
     _ name: String, at path: ConfigurationPath, _ errors: inout [ConfigurationError]
   ) -> Property? {
-    guard let service, let characteristic, let access, let description else { return nil }
+    guard let description else { return nil }
     let codec: Codec
     do throws(CodecDescriptionError) {
       codec = try Codec(description)
@@ -146,6 +217,12 @@ extension PropertyKeys {
       let place = path.key("home_assistant")
       return keys.entity(codec, at: isAlone ? place : place.index(index), &errors)
     }
+    if let source = source?.source {
+      return Property(
+        name: name, source: source, kind: kind ?? .state, codec: codec, unit: unit, report: report?.report,
+        isAutomatic: isAutomatic ?? false, homeAssistant: entities)
+    }
+    guard let service, let characteristic, let access else { return nil }
     let value = initial.flatMap(codec.value)
     if let initial, value == nil {
       let problem = "expected \(codec.valueDescription), found \(initial.kind)"
@@ -161,6 +238,7 @@ extension PropertyKeys {
   }
 
   private var description: Codec.Description? {
+    if let format { return .advertised(format, instance ?? 0) }
     if let flags, let type = scalar.type { return .flags(type, flags) }
     let one = fields.map { .record($0.compactMap(\.field)) } ?? scalar.scalar.map(Codec.Description.scalar)
     return one.map { isRepeated == true ? .list(of: $0) : $0 }
@@ -176,12 +254,16 @@ extension PropertyKeys {
   }
 
   init(_ property: Property) {
-    service = property.service
-    characteristic = property.characteristic
-    alternative = property.alternative
-    instance = property.instance == 0 ? nil : property.instance
+    if let source = property.source {
+      self.source = SourceKeys(source)
+    } else {
+      service = property.service
+      characteristic = property.characteristic
+      alternative = property.alternative
+      instance = property.instance == 0 ? nil : property.instance
+      access = property.access
+    }
     kind = property.kind == .state ? nil : property.kind
-    access = property.access
     writeMode = property.isWritable ? property.writeMode : nil
     settle = property.settle.map { $0 / .seconds(1) }
     var description = property.codec.description
@@ -195,6 +277,9 @@ extension PropertyKeys {
       scalar.type = type
       flags = names
     case .record(let fields): self.fields = fields.map { FieldKeys($0) }
+    case .advertised(let format, let index):
+      self.format = format
+      instance = index == 0 ? nil : index
     case .list: preconditionFailure("a codec has no list of lists")
     }
     unit = property.unit

@@ -45,9 +45,7 @@ extension Candidate: CustomStringConvertible {
 
   /// From an entry of the requests `devices` or `scan`.
   init?(_ json: JSONValue) {
-    guard case .string(let text) = json["identifier"], let address = BluetoothAddress(text) else {
-      return nil
-    }
+    guard let address = json["identifier"]?.text.flatMap({ BluetoothAddress($0) }) else { return nil }
     self.address = address
     id = (json["id"] ?? json["device"])?.text
     names = [json["name"], json["bluetooth_name"]].compactMap { $0?.text }
@@ -55,11 +53,6 @@ extension Candidate: CustomStringConvertible {
 }
 
 extension JSONValue {
-  /// The text of a string; nil for anything else.
-  var text: String? { if case .string(let text) = self { text } else { nil } }
-  var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
-  var integer: Int? { if case .integer(let number) = self { number } else { nil } }
-
   /// The value as text to display: a string without quotes, with a mark for each invisible character.
   var shown: String {
     Excerpt.harmless(text ?? String(decoding: bytes, as: UTF8.self))

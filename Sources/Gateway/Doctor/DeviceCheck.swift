@@ -41,6 +41,9 @@ struct DeviceCheck {
     for peripheral in found {
       switch configuration.assignment(peripheral.address, Advertisement(peripheral), record: nil, in: gateway)
       {
+      case .here(let settings) where settings.isEnabled && settings.profile.isHeard:
+        let signal = peripheral.rssi.map { ", \($0) dBm" } ?? ""
+        findings.append(.ok(.device, "\(settings.id): heard, by discovery\(signal)"))
       case .here(let settings) where settings.isEnabled:
         candidates.append(Candidate(peripheral: peripheral, settings: settings))
       case .unmatched where peripheral.name?.hasPrefix(Profile.microbitNamePrefix) == true:
@@ -57,7 +60,7 @@ struct DeviceCheck {
       return !found.contains { $0.address == address }
     }
     findings += absent.map { .notInRange($0.id?.description ?? $0.match.identifier?.description ?? "") }
-    if candidates.isEmpty, absent.isEmpty {
+    if candidates.isEmpty, absent.isEmpty, !findings.contains(where: { $0.level == .ok }) {
       findings.append(
         .warning(
           .device, "no device that the configuration matches is in range",

@@ -1,5 +1,6 @@
 import Configuration
 import Control
+import Devices
 import EventLoop
 import Findings
 import JSON
@@ -71,7 +72,9 @@ struct GatewayCheck {
     guard let id = json["id"]?.text, let session = json["session"]?.text else { return nil }
     let details = [
       session, json["rssi"]?.integer.map { "\($0) dBm" },
-      json["paired"] == .bool(true) ? "paired" : "not paired",
+      session == SessionState.listening.rawValue
+        ? (json["heard_per_minute"]?.integer).map { "heard \($0) times a minute, by discovery" }
+        : json["paired"] == .bool(true) ? "paired" : "not paired",
     ].compactMap { $0 }
     return .ok(.device, "\(id): \(details.joined(separator: ", "))")
   }

@@ -44,6 +44,24 @@ import Testing
     #expect(tree.peripheral(at: device)?.advertisements == 3)
   }
 
+  /// bluetoothd reports the data of each advertisement, changed or not, if it is asked to.
+  @Test func dataThatIsReceivedIsCounted() {
+    let data = DBusValue.dictionary(
+      key: "s", value: "v",
+      [DBusValue.Entry(.string("0000feaa-0000-1000-8000-00805f9b34fb"), .variant(.bytes([0, 1])))])
+    var tree = tree(after: [Recorded.adapterAdded(), Recorded.deviceAdded])
+    #expect(tree.peripheral(at: device)?.reports == 0)
+    for count in 1...2 {
+      _ = tree.apply(Recorded.device(["ServiceData": data]))
+      #expect(tree.peripheral(at: device)?.reports == count)
+    }
+    _ = tree.apply(Recorded.device(["RSSI": .int16(-60)]))
+    #expect(tree.peripheral(at: device)?.reports == 2)
+    // Without a signal strength it is what was received earlier.
+    _ = tree.apply(Recorded.device(["ServiceData": data], invalidated: ["RSSI"]))
+    #expect(tree.peripheral(at: device)?.reports == 2)
+  }
+
   @Test func advertisedDataIsKept() {
     var tree = tree(after: [Recorded.adapterAdded(), Recorded.deviceAdded])
     #expect(tree.peripheral(at: device)?.services == [])

@@ -141,6 +141,16 @@ final class EngineUnderTest: Sendable {
     request.characteristic = characteristic
     _ = await simulator.control(request)
   }
+  /// What a peripheral advertises as the data of a service.
+  func advertise(_ bytes: [UInt8], of service: BluetoothUUID, by index: Int) async {
+    var request = ControlRequest(op: .advertise, i: index, bytes: bytes)
+    request.service = service
+    _ = await simulator.control(request)
+  }
+  /// How well the adapter receives a peripheral from now on, in dBm.
+  func receive(_ index: Int, at strength: Int) async {
+    _ = await simulator.control(ControlRequest(op: .strength, i: index, v: strength))
+  }
   /// The micro:bit's temperature, which it notifies in each period.
   func measure(_ temperature: UInt8) async {
     _ = await simulator.control(ControlRequest(op: .value, i: 0, bytes: [temperature]))

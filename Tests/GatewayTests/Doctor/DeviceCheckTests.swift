@@ -102,6 +102,21 @@ struct DeviceCheckTests {
     #expect(found.isEmpty)
   }
 
+  @Test func deviceThatIsOnlyHeardIsNotConnectedTo() throws {
+    let count = Property(
+      name: "count", source: .init(.manufacturer(0x0590)), codec: .uint8)
+    var configuration = Configuration()
+    configuration.profiles = [try Profile(name: "visitors", properties: [count])]
+    var entry = Configuration.Device()
+    entry.match = .identifier(address)
+    entry.options.profile = "visitors"
+    configuration.devices = [entry]
+    let check = DeviceCheck(configuration: configuration, gateway: GatewayID("here")!, loop: EventLoop())
+    let result = check.classify([microbit], [])
+    #expect(result.candidates.isEmpty)
+    #expect(result.findings == [.ok(.device, "c5a1b2c3d4e5: heard, by discovery, -60 dBm")])
+  }
+
   @Test func unmatchedMicrobitInRangeIsReported() throws {
     var entry = Configuration.Device()
     entry.match = .identifier(try #require(BluetoothAddress("C5:A1:B2:C3:D4:E6")))
@@ -118,9 +133,11 @@ struct DeviceCheckTests {
       health: ["version": "0", "uptime": .integer(125), "findings": .array([pairing.json])],
       devices: [
         ["id": "kitchen", "session": "waiting", "paired": .bool(false)],
+        ["id": "beacon", "session": "listening", "heard_per_minute": .integer(6), "paired": .bool(false)],
         ["id": "hall", "session": "live", "rssi": .integer(-70), "paired": .bool(true)],
       ])
-    #expect(found.map(\.level) == [.warning, .fault, .ok])
+    #expect(found.map(\.level) == [.warning, .fault, .ok, .ok])
+    #expect(found[2] == .ok(.device, "beacon: listening, heard 6 times a minute, by discovery"))
     #expect(found.first?.text.hasPrefix("the gateway here runs version 0, and ") == true)
     #expect(found.last == .ok(.device, "hall: live, -70 dBm, paired"))
   }

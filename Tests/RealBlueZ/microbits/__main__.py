@@ -15,6 +15,9 @@ The answer is its state after the operation.
   {"op":"refuse_scans"}               hci0 refuses to scan until it is reset; the answer is empty
   {"op":"crowd","count":1000}         so many addresses advertise as micro:bits, with changing names, and accept no
                                       connection; 0: no more; the answer is empty
+  {"op":"beacons","service":"feaa","data":["00ec…"]}  one beacon more for each of these service data; the answer has
+                                      the "addresses" of all
+  {"op":"beacon","number":0,"data":"00ec…"}  another data of one of them; null: it is silent; the answer is empty
   {"op":"until","state":{…},"within":S}  the same, as soon as the state has these values; an error after S seconds
   {"op":"temperature","value":25}     in whole °C, from the next sample on
   {"op":"button","button":"a","v":1}  0: released, 1: pressed, 2: held; notified if it is another value
@@ -55,7 +58,7 @@ import json
 
 from described import Described, WeatherStation
 from peripherals import Microbit, Stranger
-from radio import Adapter, Air, Crowd, Vhci, log
+from radio import Adapter, Air, Beacons, Crowd, Vhci, log
 from services import SERVICES
 
 
@@ -150,6 +153,7 @@ async def main():
         await peripheral.start()
 
     crowd = None
+    beacons = []
 
     async def answer(request):
         nonlocal crowd
@@ -166,6 +170,13 @@ async def main():
             if crowd:
                 crowd.stop()
             crowd = Crowd(adapter, request["count"], "BBC micro:bit [%s]") if request["count"] else None
+            return {}
+        if request["op"] == "beacons":
+            service = bytes.fromhex(request["service"])[::-1]
+            beacons.append(Beacons(adapter, service, [bytes.fromhex(data) for data in request["data"]]))
+            return {"addresses": [a.to_string(False) for group in beacons for a in group.addresses]}
+        if request["op"] == "beacon":
+            beacons[0].data[request["number"]] = request["data"] and bytes.fromhex(request["data"])
             return {}
         return await operate((microbits + others)[request.get("i", 0)], request)
 

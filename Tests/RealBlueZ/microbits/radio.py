@@ -289,6 +289,36 @@ class Crowd:
         self.next.cancel()
 
 
+class Beacons:
+    """Non-connectable advertisers: each sends service data under an address of its own, as MakeCode's Eddystone does."""
+
+    INTERVAL = 0.4
+
+    scan_response_data = b""
+
+    def __init__(self, adapter, service, data):
+        self.adapter = adapter
+        self.service = service
+        self.data = data
+        self.le_legacy_advertiser = self
+        self.addresses = [hci.Address.generate_static_address() for _ in data]
+        for address in self.addresses:
+            adapter.deaf[bytes(address)] = lambda: True
+        self.next = asyncio.create_task(self.advertise())
+
+    async def advertise(self):
+        while True:
+            for address, data in zip(self.addresses, self.data):
+                if data is not None:
+                    fields = [
+                        (AdvertisingData.FLAGS, bytes([0x06])),
+                        (AdvertisingData.SERVICE_DATA_16_BIT_UUID, self.service + data),
+                    ]
+                    packet = ll.AdvInd(advertiser_address=address, data=bytes(AdvertisingData(fields)))
+                    self.adapter.on_advertisement(packet, self)
+                await asyncio.sleep(self.INTERVAL / len(self.addresses))
+
+
 class Vhci:
     """Gives a controller to the kernel through /dev/vhci, one packet per read or write.
 

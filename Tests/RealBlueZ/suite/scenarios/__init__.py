@@ -4,6 +4,7 @@ from scenarios import (
     # The longest first.
     random_faults,
     hostile,
+    beacons,
     turns,
     command_line,
     commands,

@@ -1,0 +1,110 @@
+import Configuration
+import GATT
+import Peripherals
+import TestSupport
+import Testing
+
+@testable import Devices
+
+/// Devices that are only heard, among them some that send nonsense.
+@Suite struct HearingTests {
+  private typealias Engine = EngineUnderTest
+
+  private static let service = BluetoothUUID(short: 0xFEAA)
+  private static let named = BluetoothAddress(truncating: 0xE67A_0000_FFFF)
+
+  /// Everybody who advertises Eddystone, and one by its address.
+  private static func configuration() throws -> Configuration {
+    let uid = Property(
+      name: "uid", source: Property.Source(.service(service), prefix: [0]),
+      codec: try Codec(.advertised(.eddystoneUID, 0)))
+    var configuration = Configuration()
+    configuration.profiles.append(try Profile(name: "eddystone", properties: [uid]))
+    var match = Configuration.Match()
+    match.service = service
+    for match in [match, .identifier(named)] {
+      var entry = Configuration.Device(match: match)
+      entry.options.profile = "eddystone"
+      configuration.devices.insert(entry, at: 0)
+    }
+    return configuration
+  }
+
+  private static func beacon(_ address: BluetoothAddress?, _ bytes: [UInt8]) -> PeripheralDescription {
+    var beacon = PeripheralDescription(name: "", address: address, services: [])
+    beacon.serviceData = [service: bytes]
+    return beacon
+  }
+
+  /// A frame Eddystone-UID with so many bytes after its type.
+  private static func frame(_ count: Int) -> [UInt8] { Array(repeating: 0, count: 1 + count) }
+
+  @Test func dataOfAnyLengthIsAValueOrIsCounted() async throws {
+    let tested = try await Engine(try Self.configuration()) {
+      $0.described = [Self.beacon(Self.named, Self.frame(17))]
+    }
+    let id = DeviceID(Self.named)
+    try await tested.frontEnd.change("heard") { $0.id == id && $0.isOnline }
+    await tested.advertise([], of: Self.service, by: 1)
+    for count in (0...31) where count != 17 {
+      let (malformed, mark) = (await tested.engine.counters.malformed, tested.frontEnd.events.elements.count)
+      await tested.advertise(Self.frame(count), of: Self.service, by: 1)
+      if count == 19 {
+        try await tested.frontEnd.event(from: mark, "a reading") {
+          if case .reading(0, .record, _) = $0 { true } else { false }
+        }
+      } else {
+        while await tested.engine.counters.malformed == malformed { await Task.yield() }
+        #expect(await tested.engine.counters.malformed == malformed + 1)
+      }
+    }
+    #expect(await tested.engine.device(id)?.isOnline == true)
+    await tested.end()
+  }
+
+  /// In steps of 10 dB: the simulated signals differ by up to 3 dB from the given one.
+  @Test func signalStrengthIsAMean() async throws {
+    let tested = try await Engine(try Self.configuration()) {
+      $0.described = [Self.beacon(Self.named, Self.frame(17))]
+    }
+    let id = DeviceID(Self.named)
+    try await tested.frontEnd.change("heard") { $0.id == id && $0.isOnline }
+    for strength in [-50, -90] {
+      await tested.receive(1, at: strength)
+      for count in 1...8 {
+        let mark = tested.frontEnd.events.elements.count
+        await tested.advertise(Self.frame(17).dropLast() + [UInt8(count)], of: Self.service, by: 1)
+        try await tested.frontEnd.event(from: mark, "a reading") {
+          if case .reading(0, .record, _) = $0 { true } else { false }
+        }
+      }
+      let rssi = try #require(await tested.engine.device(id)?.rssi)
+      #expect(abs(rssi - strength) < 20)
+    }
+    // Each change is told, so that this gateway's `info` has it.
+    let told = tested.frontEnd.events.elements.compactMap {
+      if case .changed(.description, let device) = $0, device.id == id { device.rssi } else { nil }
+    }
+    let last = await tested.engine.device(id)?.rssi
+    #expect(told.last == last && Set(told).count < 8, "\(told)")
+    await tested.end()
+  }
+
+  /// Every second of a thousand addresses sends nonsense. They leave half of the places to others.
+  @Test func floodKeepsNoOtherDeviceOut() async throws {
+    let tested = try await Engine(try Self.configuration()) {
+      $0.described =
+        (0..<1000).map { Self.beacon(nil, Self.frame($0 % 2 == 0 ? 17 : $0 % 16)) } + [
+          Self.beacon(Self.named, Self.frame(17))
+        ]
+    }
+    for id in [Engine.id, DeviceID(Self.named)] {
+      try await tested.frontEnd.change("\(id) is online") { $0.id == id && $0.isOnline }
+    }
+    // The one that has an entry has a place of its own.
+    while await tested.engine.counters.overLimit < 501 { await Task.yield() }
+    #expect(await tested.engine.counters.overLimit == 501)
+    #expect(await tested.engine.deviceCount == 501)
+    await tested.end()
+  }
+}
