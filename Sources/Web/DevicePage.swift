@@ -90,7 +90,8 @@ extension WebDevice {
     return [
       "value": state.value.map(property.codec.json), "time": state.time.map { .string($0.description) },
       "count": .integer(Int(clamping: state.count)),
-      "offset": (offset?.value).map(JSONValue.init(number:)), "offset_configured": offset?.isConfigured == true ? .bool(true) : nil,
+      "offset": (offset?.value).map(JSONValue.init(number:)),
+      "offset_configured": offset?.isConfigured == true ? .bool(true) : nil,
       "write": state.write?.json(property.codec),
     ]
   }
