@@ -575,9 +575,10 @@ def pictures(room):
     room.microbits.ask("vanish", 1)
     page.click("named('Disconnect', tile('Garden'))")
     page.until("state('Garden') === 'disconnected' && !state('Door').includes('connected')")
+    page.until("!$('.mark.lit', tile('Garden'))")
     page.click("named('every 4 s', tile('Door'))")
     # Without motion the mark is lit until the next notification.
-    take("states", 1200, 720, still=True, ready="$('.mark.lit', tile('Window')) && $('.choice [aria-busy]')")
+    take("states", 1200, 760, still=True, ready="$('.mark.lit', tile('Window')) && $('.choice [aria-busy]')")
     take("device", 1200, 900, fragment="#m/window", ready="$('.plot path')")
     room.microbits.ask("return", 1)
     page.go("")
