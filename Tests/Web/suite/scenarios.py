@@ -303,12 +303,14 @@ def micro_bits_join(room):
 
 @scenario("--pairing", "passkey", "--services", "temperature")
 def pairs_with_passkey(room):
-    page = room.page("#m/window")
-    page.click("named('Pair')")
+    page = room.page()
+    page.until("tile('Window').innerText.includes('It probably has to be paired.')", CONNECT)
+    page.click("named('Pair', tile('Window'))")
     page.until("$('dialog input')", CONNECT)
     page.type("$('dialog input')", "100000")
     page.key("Enter")
-    page.until("$('.head .quiet').textContent.includes('paired')", CONNECT)
+    page.until("$('.quiet', tile('Window')).textContent.includes('paired')", CONNECT)
+    page.go("#m/window")
     page.until("/\\d °C/.test(card('Temperature').innerText)", CONNECT)
     page.until("Number($$('dd', card('Details')).at(-1).textContent) > 2")
     page.click("named('Unpair')")
@@ -558,10 +560,11 @@ def pictures(room):
     page.until("$('.spark path', tile('Garden')).getAttribute('d')?.split('L').length > 5", CONNECT)
     taken = []
 
-    def take(name, width, height, dark=False, fragment="", ready="tile('Door')"):
+    def take(name, width, height, dark=False, still=False, fragment="", ready="tile('Door')"):
         page.resize(width, height)
-        page.prefer(dark)
+        page.prefer(dark, still)
         page.go(fragment)
+        page.run("scrollTo(0, 0)")
         page.until(ready)
         taken.append(os.path.join(room.folder, f"page-{name}.png"))
         page.picture(taken[-1])
@@ -569,8 +572,18 @@ def pictures(room):
     take("light", 1200, 820)
     take("dark", 1200, 820, dark=True)
     take("phone", 360, 720)
+    room.microbits.ask("vanish", 1)
+    page.click("named('Disconnect', tile('Garden'))")
+    page.until("state('Garden') === 'disconnected' && !state('Door').includes('connected')")
+    page.until("!$('.mark.lit', tile('Garden'))")
+    page.click("named('every 4 s', tile('Door'))")
+    # Without motion the mark is lit until the next notification.
+    take("states", 1200, 760, still=True, ready="$('.mark.lit', tile('Window')) && $('.choice [aria-busy]')")
     take("device", 1200, 900, fragment="#m/window", ready="$('.plot path')")
+    room.microbits.ask("return", 1)
     page.go("")
+    page.click("named('Connect', tile('Garden'))")
+    online(page)
     page.resize(1280, 720)
     page.click("named('Full screen')")
     page.until("document.fullscreenElement")
