@@ -52,7 +52,7 @@ func check(_ bytes: [UInt8], of property: Property) {
 private func isAlwaysEncoded(_ codec: Codec) -> Bool {
   switch codec.description {
   case .scalar(let scalar), .list(of: .scalar(let scalar)): scalar.values.isEmpty
-  case .record, .flags, .list: false
+  case .record, .flags, .list, .advertised: false
   }
 }
 
