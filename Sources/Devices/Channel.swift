@@ -22,6 +22,8 @@ final class Channel: @unchecked Sendable {
   private(set) var areNotificationsTaken = false
   /// bluetoothd notifies what is read on this link: a read is received as a notification.
   private var isReadNotified = false
+  /// Whether a read would be received as an event, which it is not.
+  var notifiesReadAsEvent: Bool { isReadNotified && property.kind == .event }
   /// The last bytes of an advertisement that held its value, or were malformed.
   private var advertised: [UInt8]?
   /// Nil unless values arrive in several notifications (``Property/frame``).

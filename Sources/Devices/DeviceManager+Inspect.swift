@@ -9,7 +9,7 @@ package struct Inspection: Sendable {
     package let characteristic: Characteristic
     /// The property that uses it.
     package let property: Property?
-    /// Nil if it cannot be read, or was not read: see ``Inspection/unread``.
+    /// Nil if it cannot be read, or was not: as an event in use, or see ``Inspection/unread``.
     package fileprivate(set) var value: Result<[UInt8], CentralError>?
     /// Without the client configuration, which bluetoothd sets.
     package fileprivate(set) var descriptors: [(uuid: BluetoothUUID, value: Result<[UInt8], CentralError>?)] =
@@ -111,16 +111,20 @@ extension DeviceManager {
     return inspection
   }
 
-  /// Reads the values, as long as the peripheral answers and the limits are not reached.
+  /// Reads the values, as long as the peripheral answers and the limits are not reached. Those of events are not read
+  /// while the device's session receives them.
   private func read(_ inspection: inout Inspection, on central: Central) async {
     let deadline = Moment.now + Self.readingTimeout
+    let channels = registry.byAddress[inspection.peripheral.address]?.channels ?? []
     var reads = 0
     for index in inspection.items.indices {
       let characteristic = inspection.items[index].characteristic
       let descriptors = await central.descriptors(of: characteristic)
         .filter { $0.uuid != BluetoothUUID(short: 0x2902) }
       // First the characteristic itself.
-      let readable = (characteristic.flags.contains(.read) ? [nil] : []) + descriptors.map(Optional.some)
+      let isEvent = channels.contains { $0.characteristic == characteristic && $0.notifiesReadAsEvent }
+      let isRead = characteristic.flags.contains(.read) && !isEvent
+      let readable = (isRead ? [nil] : []) + descriptors.map(Optional.some)
       inspection.items[index].descriptors = descriptors.map { ($0.uuid, nil) }
       for descriptor in readable {
         if reads == Self.mostReads { inspection.unread = "\(Self.mostReads) values were read" }

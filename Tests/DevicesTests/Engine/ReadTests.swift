@@ -1,3 +1,4 @@
+import GATT
 import TestSupport
 import Testing
 
@@ -34,6 +35,22 @@ import Testing
       if case .reading(let property, _, _) = event { property } else { nil }
     }
     #expect(values == [Engine.temperature, Engine.period, Engine.temperature])
+    await tested.end()
+  }
+
+  /// bluetoothd would notify it as if a button had been released.
+  @Test func inspectionReadsNoEventInUse() async throws {
+    let tested = try await Engine { $0.services = [.buttons] }
+    let button = BluetoothUUID.microbit(0xDA90)
+    try await tested.notifies(button)
+    try await tested.frontEnd.availability(true)
+    let inspection = try await tested.engine.inspect(.id(Engine.id))
+    let item = try #require(inspection.items.first { $0.characteristic.uuid == button })
+    #expect(item.characteristic.flags.contains(.read) && item.value == nil)
+    await tested.notify(button, "02")
+    let isReading: @Sendable (RecordingFrontEnd.Event) -> Bool = { if case .reading = $0 { true } else { false } }
+    try await tested.frontEnd.event("a button", where: isReading)
+    #expect(tested.frontEnd.events.elements.count(where: isReading) == 1)
     await tested.end()
   }
 
