@@ -287,7 +287,9 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
           "taken over", ["device": device.id, "address": device.address, "from": notice.gateway])
         moved = Move(from: notice.gateway, area: notice.area, time: .now)
       case .publish: publishPresence()
-      case .publishAvailability: publishAvailability()
+      case .publishAvailability:
+        publishAvailability()
+        bridge.ownedDeviceChanged(self)
       case .publishOffline: publishOffline()
       case .release:
         release()

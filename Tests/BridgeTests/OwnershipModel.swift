@@ -514,6 +514,7 @@ struct OwnershipModel {
       if isOnline { set(g, .value(id), .by(gateway: g)) }
     case .publishAvailability:
       set(g, .availability(id), .online(gateways[g].publishers[device]!.onlineSince != nil))
+      announce(g, device)
     case .publishOffline:
       set(g, .availability(id), .online(false))
       storeID(g, device)

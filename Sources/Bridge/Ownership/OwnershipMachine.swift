@@ -18,7 +18,7 @@ struct OwnershipMachine: Equatable, Sendable {
     case moved(Notice)
     /// Publish `info`, availability, and what follows.
     case publish
-    /// Its `info` is as it should be; the availability may be that of another gateway, or cleared.
+    /// Its `info` is as it should be; the availability, and what follows, may be of another gateway, or cleared.
     case publishAvailability
     /// No gateway is known to own it: publish that it is offline.
     case publishOffline

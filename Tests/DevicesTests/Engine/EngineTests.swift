@@ -211,9 +211,14 @@ import Testing
     #expect(try Engine.stored(in: path).first?.waiting ?? [:] == [:])
   }
 
+  @Test func aPropertyOfADeviceOutOfRangeIsNotRead() async throws {
+    let tested = try await Engine(isInRange: false)
+    #expect(await tested.get(Engine.period, of: Engine.id).elements.count == 1)
+    await tested.end()
+  }
+
   @Test func aPropertyIsReadOnRequest() async throws {
     let tested = try await Engine { $0.period = 300 }
-    #expect(await tested.get(Engine.period, of: Engine.id).elements.count == 1, "unknown or offline as yet")
     try await tested.frontEnd.availability(true)
     let before = tested.frontEnd.events.count
     #expect(try await tested.get(Engine.period).final() == .read(actual: 300))

@@ -48,7 +48,9 @@ import Testing
     let item = try #require(inspection.items.first { $0.characteristic.uuid == button })
     #expect(item.characteristic.flags.contains(.read) && item.value == nil)
     await tested.notify(button, "02")
-    let isReading: @Sendable (RecordingFrontEnd.Event) -> Bool = { if case .reading = $0 { true } else { false } }
+    let isReading: @Sendable (RecordingFrontEnd.Event) -> Bool = {
+      if case .reading = $0 { true } else { false }
+    }
     try await tested.frontEnd.event("a button", where: isReading)
     #expect(tested.frontEnd.events.elements.count(where: isReading) == 1)
     await tested.end()

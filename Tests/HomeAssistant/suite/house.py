@@ -213,10 +213,10 @@ class House:
             within,
         )
 
-    def request(self, verb, **keys):
+    def request(self, verb, gateway=GATEWAY_ID, **keys):
         """The data of the gateway's answer to a bridge request."""
         mark = self.broker.messages.mark()
-        bridge = f"{BASE}/bridge/{GATEWAY_ID}"
+        bridge = f"{BASE}/bridge/{gateway}"
         self.broker.publish(f"{bridge}/request/{verb}", {"transaction": f"t{mark}", **keys})
         answer = self.broker.wait(
             f"{bridge}/response/{verb}",

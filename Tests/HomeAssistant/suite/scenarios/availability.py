@@ -10,6 +10,7 @@ READINGS = ("Temperature", "Period", "Signal strength", "Firmware")
 
 BROKER_WAS_AWAY = [
     (r"mqtt\.client\] Error returned from MQTT server: The connection was lost", 1),
+    (r"mqtt\.util\] Error talking to MQTT: The client is not currently connected", 1),
     (r"paho\.mqtt\.client\] failed to receive on socket", 1),
     (r"mqtt\.client\] Failed to connect to MQTT server", 20),
 ]
