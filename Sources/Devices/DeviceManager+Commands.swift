@@ -79,8 +79,11 @@ extension DeviceManager {
   func channel(_ name: String, of device: Device) throws(RequestError) -> Channel {
     let profile = device.description.profile
     if let index = profile.index(ofPropertyNamed: name) { return device.channels[index] }
-    let used = profile.properties.map(\.name)
+    let used = device.description.properties.map(\.name)
     let shown = TopicWord.isValid(name) ? name : Excerpt(name).description
+    if name.hasPrefix(NamedValue.prefix), profile.values != nil {
+      throw RequestError(.invalid, "\(shown) is only received, when the program sends it: watch shows it")
+    }
     if configuration.profile(named: profile.name)?.property(named: name) != nil {
       throw RequestError(
         .invalid,

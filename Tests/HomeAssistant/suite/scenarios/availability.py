@@ -93,7 +93,8 @@ def broker_that_has_lost_everything(house):
 
 @scenario()
 def home_assistant_is_restarted(house):
-    before = {room.name: ids(room.entities) for room in house.rooms}
+    # Entities that were removed are announced once more after a start, without their names, and removed 5 s later.
+    before = {room.name: {name: id for name, id in ids(room.entities).items() if name != "MQTT Sensor"} for room in house.rooms}
     mark = house.broker.messages.mark()
     house.home_assistant.restart()
     house.wait_birth(mark)
@@ -101,7 +102,8 @@ def home_assistant_is_restarted(house):
         # Announced again: the broker may have lost its retained messages while Home Assistant was not running.
         house.broker.wait(room.discovery_topic, MOMENT, after=mark)
         room.until_online()
-        expect(ids(room.entities) == before[room.name], f"{room.name} has other entities")
+        house.home_assistant.until(
+            f"{room.name} has {before[room.name]}", lambda: ids(room.entities) == before[room.name], CONNECT)
 
 
 def ids(entities):
