@@ -120,12 +120,45 @@ import Testing
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
     Engine.store(Self.record(Self.stranger), in: path)
-    let tested = try await Engine(state: path, capacity: 1)
+    let tested = try await Engine(state: path, capacity: 1) { $0.timing.scan = .milliseconds(100) }
     while await tested.engine.counters.overLimit == 0 { await Task.yield() }
     await tested.engine.expireDevices(today: 131)
     #expect(try await tested.frontEnd.availability(true).address == Engine.address)
     // It was counted once, and not again with each advertisement.
     #expect(await tested.engine.counters.overLimit == 1)
+    await tested.end()
+  }
+
+  /// Micro:bits that cannot be connected to leave the other places to those that are known.
+  @Test func neverConnectedDevicesHaveSomePlacesOnly() async throws {
+    let known = 199
+    var configuration = Configuration()
+    configuration.devices.insert(Configuration.Device(match: .identifier(Self.stranger)), at: 0)
+    let tested = try await Engine(configuration) {
+      $0.devices = known + 1
+      $0.addresses[known] = Self.stranger.description
+      $0.timing.connect = .seconds(3600)
+    }
+    try await tested.frontEnd.adapterIsOn()
+    while try await tested.engine.scan(for: .milliseconds(100)).count <= known {}
+    #expect(await tested.engine.deviceCount == 128 + 1)
+    #expect(await tested.engine.devices.contains { $0.address == Self.stranger })
+    await tested.end()
+  }
+
+  @Test func ignoredDevicesGetTheirTurnWhenOthersAreConnected() async throws {
+    let count = 140
+    var configuration = Configuration()
+    configuration.bluetooth.links = count
+    let tested = try await Engine(configuration) {
+      $0.devices = count
+      $0.timing.scan = .milliseconds(100)
+    }
+    for _ in 0..<count {
+      _ = try await tested.frontEnd.events.next("online") { event -> Bool? in
+        if case .changed(.availability, let device) = event, device.isOnline { true } else { nil }
+      }
+    }
     await tested.end()
   }
 }
