@@ -152,6 +152,7 @@ import Testing
     configuration.bluetooth.links = count
     let tested = try await Engine(configuration) {
       $0.devices = count
+      $0.period = 10_000
       $0.timing.scan = .milliseconds(100)
     }
     for _ in 0..<count {
