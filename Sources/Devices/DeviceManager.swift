@@ -154,8 +154,10 @@ package actor DeviceManager {
   /// In the order of the configuration with which the gateway was started.
   package var adapters: [AdapterStatus] {
     context.adapters.map { adapter in
-      AdapterStatus(
-        name: adapter.name, state: adapter.state, recovery: adapter.central.assumeIsolated { $0.recovery })
+      adapter.central.assumeIsolated {
+        AdapterStatus(
+          name: adapter.name, state: adapter.state, recovery: $0.recovery, isMonitoring: $0.isMonitoring)
+      }
     }
   }
   /// How many links each adapter has, by its name.
@@ -262,10 +264,13 @@ package actor DeviceManager {
     let isNeeded =
       !scans.isEmpty || permitJoin != nil || configuration.devices.contains { mayFindDevices(by: $0.match) }
       || registry.all.contains { $0.settings.isEnabled && $0.needsScan }
-    let forEach =
-      configuration.devices.contains { configuration.profile(of: $0.options).isHeard }
-      || registry.all.contains { $0.isHeard && $0.settings.isEnabled }
-    for adapter in context.adapters { adapter.central.assumeIsolated { $0.scan(isNeeded, forEach: forEach) } }
+    var heard: Set<Property.Source.Data> = []
+    for entry in configuration.devices { heard.formUnion(configuration.profile(of: entry.options).sources) }
+    for device in registry.all where device.isHeard && device.settings.isEnabled {
+      heard.formUnion(device.settings.profile.sources)
+    }
+    let sources = heard
+    for adapter in context.adapters { adapter.central.assumeIsolated { $0.scan(isNeeded, heard: sources) } }
   }
 
   private func mayFindDevices(by match: Configuration.Match) -> Bool {
