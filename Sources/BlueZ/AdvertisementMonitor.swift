@@ -1,10 +1,12 @@
 import DBus
-import GATT
 
-/// The monitor of advertisements (`org.bluez.AdvertisementMonitor1`) that bluetoothd runs for a central.
+/// The monitor of advertisements (`org.bluez.AdvertisementMonitor1`) that bluetoothd is asked for.
 ///
-/// A pure state machine. While there is a monitor, the kernel lets the controller report each advertisement, also during
-/// discovery, which alone reports each peripheral about every 10 s.
+/// A pure state machine. While there is a monitor, the kernel turns off the controller's filter of duplicates, also during
+/// discovery, which then reports each advertisement, and not only one in about 10 s. What the monitor looks for does not
+/// matter for that, so it looks for what no advertisement has. bluetoothd before 5.84 writes beyond its memory when it
+/// compares manufacturer data, every version when there are more than seven patterns; from 5.71 on none finds service data
+/// by its UUID.
 struct AdvertisementMonitor {
   /// A call to `org.bluez.AdvertisementMonitorManager1`.
   enum Step: String {
@@ -16,42 +18,31 @@ struct AdvertisementMonitor {
   static let root = "/microbit_gateway/monitors"
   private static let path = root + "/heard"
 
-  /// bluetoothd (5.66 to 5.86) counts the bytes of its command to the kernel in 8 bits, and with 8 patterns writes beyond
-  /// its memory. Discovery reports the rest, each advertisement too.
-  static let mostPatterns = 7
-
-  /// The data to be heard; empty: no monitor is needed.
-  var sources: Set<Property.Source.Data> = []
-  /// What bluetoothd was asked to monitor last; empty: nothing since it has started or was asked to end it.
-  private var asked: Set<Property.Source.Data> = []
-  /// The adapter was off since then: whether the kernel still monitors is unknown.
+  /// Whether there are devices that are only heard.
+  var isWanted = false
+  /// Whether bluetoothd was asked for it, and may have it.
+  private(set) var isAsked = false
+  /// The adapter was off since then: whether the kernel still has it is unknown.
   private var isStale = false
   private var isCalling = false
-  /// Whether the kernel monitors.
+  /// Whether the kernel has it.
   private(set) var isActive = false
 
-  /// Whether bluetoothd was asked to monitor.
-  var isAsked: Bool { !asked.isEmpty }
-
-  /// The call that is necessary now; ``ended()`` follows. What was refused is asked again when something has changed.
+  /// The call that is necessary now; ``ended()`` follows. What was refused is asked for again when the adapter or
+  /// bluetoothd was off.
   /// - Parameters:
   ///   - isOffered: whether bluetoothd has monitors.
   ///   - isOn: whether the adapter is on.
   mutating func next(isOffered: Bool, isOn: Bool) -> Step? {
-    if !isOffered { asked = [] }
+    if !isOffered { isAsked = false }
     guard isOffered, isOn else {
       (isActive, isStale) = (false, isAsked)
       return nil
     }
-    guard !isCalling, isStale || asked != sources else { return nil }
-    isCalling = true
-    isStale = false
-    if isAsked {
-      (asked, isActive) = ([], false)
-      return .unregister
-    }
-    asked = sources
-    return .register
+    guard !isCalling, isStale || isAsked != isWanted else { return nil }
+    (isCalling, isActive, isStale) = (true, false, false)
+    isAsked.toggle()
+    return isAsked ? .register : .unregister
   }
 
   /// The call was answered, or not in time.
@@ -60,49 +51,26 @@ struct AdvertisementMonitor {
   /// The reply to a call of bluetoothd; nil: there is no such method.
   mutating func answer(_ member: String) -> [DBusValue]? {
     switch member {
-    case "GetManagedObjects": return [objects]
+    case "GetManagedObjects": return [Self.objects]
     case "Activate": isActive = true
     case "Release": isActive = false
-    case "DeviceFound", "DeviceLost": break
     default: return nil
     }
     return []
   }
 
-  private var objects: DBusValue {
-    let patterns = Set(asked.map(\.pattern)).sorted { $0.lexicographicallyPrecedes($1) }
+  private static var objects: DBusValue {
     let monitor: DBusValue = .properties([
-      "Type": .string("or_patterns"),
-      // Otherwise bluetoothd calls DeviceFound for each advertisement.
-      "RSSISamplingPeriod": .uint16(0),
-      "Patterns": .array(
-        of: "(yyay)",
-        patterns.prefix(Self.mostPatterns).map {
-          .structure([.byte(0), .byte($0[0]), .bytes(Array($0.dropFirst()))])
-        }),
+      "Type": .string("or_patterns"), "RSSISamplingPeriod": .uint16(0),
+      // Position, type (3D Information Data, of BR/EDR), content.
+      "Patterns": .array(of: "(yyay)", [.structure([.byte(0), .byte(0x3D), .bytes([0xFF])])]),
     ])
-    let interfaces = DBusValue.dictionary(
-      key: "s", value: "a{sv}", [.init(.string(BlueZName.monitor), monitor)])
     return .dictionary(
-      key: "o", value: "a{sa{sv}}", isAsked ? [.init(.objectPath(Self.path), interfaces)] : [])
-  }
-}
-
-extension Property.Source.Data {
-  /// How this data begins in an advertisement: its type (Assigned Numbers, 2.3), and the number of service or company.
-  var pattern: [UInt8] {
-    switch self {
-    case .manufacturer(let company): [0xFF] + bytes(UInt16(truncatingIfNeeded: company))
-    case .service(let uuid):
-      switch uuid.short {
-      case nil: [0x21] + bytes(uuid.low) + bytes(uuid.high)
-      case let short? where short > 0xFFFF: [0x20] + bytes(short)
-      case let short?: [0x16] + bytes(UInt16(short))
-      }
-    }
-  }
-
-  private func bytes(_ number: some FixedWidthInteger) -> [UInt8] {
-    withUnsafeBytes(of: number.littleEndian, Array.init)
+      key: "o", value: "a{sa{sv}}",
+      [
+        .init(
+          .objectPath(path),
+          .dictionary(key: "s", value: "a{sv}", [.init(.string(BlueZName.monitor), monitor)]))
+      ])
   }
 }

@@ -3,14 +3,13 @@ import EventLoop
 import GATT
 
 extension Central {
-  /// Starts or stops scanning, and with ``CentralEvent/seen(_:)`` for those advertisements that change something.
-  /// Scanning is paused during connects: with discovery active, bluetoothd takes 11 s to connect instead of 2.
-  ///
-  /// - Parameter heard: the data of devices that are only heard: with any, for each advertisement that bluetoothd receives.
-  public func scan(_ isRequested: Bool, heard: Set<Property.Source.Data> = []) {
-    scanner.request(isRequested, forEach: !heard.isEmpty)
+  /// Starts or stops scanning, and with ``CentralEvent/seen(_:)`` for each advertisement that bluetoothd receives, or only
+  /// for those that change something. Scanning is paused during connects: with discovery active, bluetoothd takes 11 s to
+  /// connect instead of 2.
+  public func scan(_ isRequested: Bool, forEach: Bool = false) {
+    scanner.request(isRequested, forEach: forEach)
     reconcileScan()
-    monitor.sources = heard
+    monitor.isWanted = forEach
     reconcileMonitor()
   }
 

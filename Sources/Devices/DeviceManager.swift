@@ -264,13 +264,10 @@ package actor DeviceManager {
     let isNeeded =
       !scans.isEmpty || permitJoin != nil || configuration.devices.contains { mayFindDevices(by: $0.match) }
       || registry.all.contains { $0.settings.isEnabled && $0.needsScan }
-    var heard: Set<Property.Source.Data> = []
-    for entry in configuration.devices { heard.formUnion(configuration.profile(of: entry.options).sources) }
-    for device in registry.all where device.isHeard && device.settings.isEnabled {
-      heard.formUnion(device.settings.profile.sources)
-    }
-    let sources = heard
-    for adapter in context.adapters { adapter.central.assumeIsolated { $0.scan(isNeeded, heard: sources) } }
+    let forEach =
+      configuration.devices.contains { configuration.profile(of: $0.options).isHeard }
+      || registry.all.contains { $0.isHeard && $0.settings.isEnabled }
+    for adapter in context.adapters { adapter.central.assumeIsolated { $0.scan(isNeeded, forEach: forEach) } }
   }
 
   private func mayFindDevices(by match: Configuration.Match) -> Bool {

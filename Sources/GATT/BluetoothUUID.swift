@@ -17,12 +17,6 @@ public struct BluetoothUUID: Hashable, Sendable {
     self.init(high: UInt64(short) << 32 | 0x1000, low: 0x8000_0080_5F9B_34FB)
   }
 
-  /// The assigned number; nil for another UUID.
-  public var short: UInt32? {
-    let short = UInt32(truncatingIfNeeded: high >> 32)
-    return self == BluetoothUUID(short: short) ? short : nil
-  }
-
   /// Reads `0000180a-0000-1000-8000-00805f9b34fb`, `180a` or `0000180a`, in any case; nil for anything else.
   public init?(_ text: String) {
     var digits = Array(text.utf8)

@@ -48,8 +48,6 @@ public struct Profile: Sendable, Hashable {
   public let values: Values?
   /// Whether its peripherals are only heard: all properties come in advertisements, and they are never connected to.
   public let isHeard: Bool
-  /// The data in advertisements that has its properties, if it is only heard.
-  public let sources: Set<Property.Source.Data>
   /// How long a peripheral that is only heard is online after an advertisement.
   public let offlineAfter: Duration
   /// The order is fixed: other modules refer to a property by its index. Properties are subscribed to in this order, so
@@ -79,7 +77,6 @@ public struct Profile: Sendable, Hashable {
     self.properties = properties
     isAutomatic = false
     isHeard = properties.first?.source != nil
-    sources = Set(properties.compactMap(\.source?.data))
     self.offlineAfter = offlineAfter ?? Self.defaultOfflineAfter
     try Self.check(properties)
     if offlineAfter != nil, !isHeard { throw .offlineAfter }
@@ -99,7 +96,6 @@ public struct Profile: Sendable, Hashable {
     manufacturer = profile.manufacturer
     model = profile.model
     isHeard = profile.isHeard
-    sources = profile.sources
     offlineAfter = profile.offlineAfter
     let properties = profile.properties.filter(isIncluded)
     self.properties = properties

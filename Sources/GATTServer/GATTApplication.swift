@@ -133,6 +133,6 @@ struct Advertisement: Sendable {
 extension BluetoothUUID {
   /// Whether it has a 16-bit form.
   fileprivate var isShort: Bool {
-    short.map { $0 <= 0xFFFF } ?? false
+    self == BluetoothUUID(short: UInt32(truncatingIfNeeded: high >> 32)) && high >> 48 == 0
   }
 }
