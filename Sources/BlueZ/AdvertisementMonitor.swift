@@ -2,11 +2,8 @@ import DBus
 
 /// The monitor of advertisements (`org.bluez.AdvertisementMonitor1`) that bluetoothd is asked for.
 ///
-/// A pure state machine. While there is a monitor, the kernel turns off the controller's filter of duplicates, also during
-/// discovery, which then reports each advertisement, and not only one in about 10 s. What the monitor looks for does not
-/// matter for that, so it looks for what no advertisement has. bluetoothd before 5.84 writes beyond its memory when it
-/// compares manufacturer data, every version when there are more than seven patterns; from 5.71 on none finds service data
-/// by its UUID.
+/// A pure state machine. While there is a monitor, discovery reports each advertisement, whatever the monitor looks for:
+/// it looks for what no advertisement has, for the reasons that docs/bluetoothd.md gives.
 struct AdvertisementMonitor {
   /// A call to `org.bluez.AdvertisementMonitorManager1`.
   enum Step: String {
