@@ -7,6 +7,8 @@ enum BlueZName {
   static let characteristic = "org.bluez.GattCharacteristic1"
   static let descriptor = "org.bluez.GattDescriptor1"
   static let agentManager = "org.bluez.AgentManager1"
+  static let monitor = "org.bluez.AdvertisementMonitor1"
+  static let monitorManager = "org.bluez.AdvertisementMonitorManager1"
   /// The object of the agent manager.
   static let root = "/org/bluez"
 

@@ -34,7 +34,7 @@ extension Central {
     }
   }
 
-  /// Answers a call of bluetoothd to the agent, the central's only object.
+  /// Answers a call of bluetoothd to the agent.
   func answer(_ call: DBusCall) {
     guard call.path == Self.agentPath else {
       return reply(to: call, error: DBusName.unknownMethod, "no such method")

@@ -9,6 +9,8 @@ extension Central {
   public func scan(_ isRequested: Bool, forEach: Bool = false) {
     scanner.request(isRequested, forEach: forEach)
     reconcileScan()
+    monitor.isWanted = forEach
+    reconcileMonitor()
   }
 
   /// The peripherals that bluetoothd knows on the adapter, in range or not.

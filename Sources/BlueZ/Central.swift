@@ -21,6 +21,7 @@ public actor Central {
   let scanner: Scanner
   let queue = ConnectionQueue()
   let links = Links()
+  var monitor = AdvertisementMonitor()
   private let conditions = Conditions()
   /// The peripherals that have become keyboards or mice of this machine while they were used: their bonds are deleted.
   private(set) var unwantedBonds: Set<PeripheralID> = []
@@ -108,6 +109,7 @@ public actor Central {
     case .denied:
       status.bluetoothdDenied()
       updateState()
+    case .call(let call) where call.path.hasPrefix(AdvertisementMonitor.root): answerAsMonitor(call)
     case .call(let call): answer(call)
     case .disconnected: checkConditions()
     }
@@ -135,6 +137,7 @@ public actor Central {
       switch change {
       case .adapter, .owner:
         updateState()
+        reconcileMonitor()
       case .device(let path):
         if let attempt = attempt(on: path), tree.devices[path]?.isConnected == true { attempt.linkBegan() }
         if let peripheral = tree.peripheral(at: path) { handler(.seen(peripheral)) }

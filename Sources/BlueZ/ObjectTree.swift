@@ -97,6 +97,8 @@ struct ObjectTree: Sendable {
   let adapterPath: String
   /// Nil while it is absent.
   private(set) var adapter: Adapter?
+  /// Whether bluetoothd can monitor advertisements on it: only with its experimental features.
+  private(set) var offersMonitors = false
   private(set) var devices: [String: Device] = [:]
   /// How many signals have reported the `RSSI` of any device.
   private(set) var advertisements = 0
@@ -194,6 +196,9 @@ struct ObjectTree: Sendable {
       // An object may be reported twice (by GetManagedObjects and by a signal): keep its state.
       if devices[path] == nil { devices[path] = Device() }
       return change(path, interface, properties, [])
+    case BlueZName.monitorManager:
+      offersMonitors = true
+      return [.adapter]
     case BlueZName.gattService:
       guard let uuid = properties["UUID"]?.text.flatMap({ BluetoothUUID($0) }),
         let place = ServicePath(path), devices[place.device] != nil
@@ -241,6 +246,9 @@ struct ObjectTree: Sendable {
     case BlueZName.adapter:
       defer { adapter = nil }
       return adapter == nil ? [] : [.adapter]
+    case BlueZName.monitorManager:
+      offersMonitors = false
+      return [.adapter]
     case BlueZName.device:
       guard let device = devices.removeValue(forKey: path) else { return [] }
       let isExpected = expectedRemovals.remove(path) != nil

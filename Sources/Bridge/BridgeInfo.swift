@@ -104,6 +104,7 @@ extension AdapterStatus {
           "count": .integer($0.count),
         ]
       },
+      "monitors": isMonitoring ? .bool(true) : nil,
     ]
   }
 }

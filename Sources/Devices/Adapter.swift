@@ -25,4 +25,6 @@ package struct AdapterStatus: Sendable, Equatable {
   package let state: CentralState
   /// Nil: it can scan, or need not.
   package var recovery: Recovery?
+  /// Whether bluetoothd monitors the advertisements of the devices that are only heard.
+  package var isMonitoring = false
 }

@@ -154,8 +154,10 @@ package actor DeviceManager {
   /// In the order of the configuration with which the gateway was started.
   package var adapters: [AdapterStatus] {
     context.adapters.map { adapter in
-      AdapterStatus(
-        name: adapter.name, state: adapter.state, recovery: adapter.central.assumeIsolated { $0.recovery })
+      adapter.central.assumeIsolated {
+        AdapterStatus(
+          name: adapter.name, state: adapter.state, recovery: $0.recovery, isMonitoring: $0.isMonitoring)
+      }
     }
   }
   /// How many links each adapter has, by its name.

@@ -204,7 +204,8 @@ import Testing
     info.adapters = [
       AdapterStatus(
         name: "hci0", state: .on(adapter: "hci0", address: "00:00:00:00:00:01"),
-        recovery: Recovery(step: .resetAdapter, reason: "InProgress", since: time, count: 4)),
+        recovery: Recovery(step: .resetAdapter, reason: "InProgress", since: time, count: 4),
+        isMonitoring: true),
       AdapterStatus(name: "hci1", state: .adapterAbsent),
     ]
     (info.known, info.online) = (3, 2)
@@ -215,7 +216,7 @@ import Testing
       text(info.payload)
         == #"{"version":"0.1.0","started":"2025-11-20T18:01:02.345Z","run":"\#(run)","adapters":[{"name":"hci0","#
         + #""state":"on","address":"00:00:00:00:00:01","recovery":{"step":"reset_adapter","#
-        + #""reason":"InProgress","since":"2025-11-20T18:01:02.345Z","count":4}},{"name":"hci1","state":"absent"}],"broker":{"host":"localhost","#
+        + #""reason":"InProgress","since":"2025-11-20T18:01:02.345Z","count":4},"monitors":true},{"name":"hci1","state":"absent"}],"broker":{"host":"localhost","#
         + #""port":1883,"protocol":"5","connected":true,"connected_since":"2025-11-20T18:01:02.345Z","connects":2},"#
         + #""devices":{"known":3,"online":2},"permit_join":false,"counters":{"readings":17,"readings_lost":0},"spool":{"messages":2,"bytes":300,"#
         + #""oldest":"2025-11-20T18:01:02.345Z","lost":1}}"#)

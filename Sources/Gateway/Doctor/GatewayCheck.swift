@@ -50,9 +50,10 @@ struct GatewayCheck {
       let name = device["id"]?.text ?? ""
       return !own.contains { $0.check == .device && $0.text.hasPrefix("\(name): ") }
     }
+    let adapters = health["adapters"]?.elements ?? []
     let page = health["page"]?.text.map { Finding.ok(.gateway, "its page for a browser is at \($0)") }
     return [version == Version.current ? running : outdated, page].compactMap { $0 } + own
-      + known.compactMap(device)
+      + known.compactMap { device($0, of: adapters) }
   }
 
   /// Whether config.json has changed since the running gateway read it. Blocks while it reads the file.
@@ -68,12 +69,14 @@ struct GatewayCheck {
         ? "sudo systemctl reload microbit-gateway" : "end the gateway with Ctrl-C, and start it again")
   }
 
-  private static func device(_ json: JSONValue) -> Finding? {
+  private static func device(_ json: JSONValue, of adapters: [JSONValue]) -> Finding? {
     guard let id = json["id"]?.text, let session = json["session"]?.text else { return nil }
+    let isMonitored = adapters.contains { $0["name"] == json["adapter"] && $0["monitors"] == .bool(true) }
+    let way = isMonitored ? "advertisement monitors" : "discovery"
     let details = [
       session, json["rssi"]?.integer.map { "\($0) dBm" },
       session == SessionState.listening.rawValue
-        ? (json["heard_per_minute"]?.integer).map { "heard \($0) times a minute, by discovery" }
+        ? (json["heard_per_minute"]?.integer).map { "heard \($0) times a minute, by \(way)" }
         : json["paired"] == .bool(true) ? "paired" : "not paired",
     ].compactMap { $0 }
     return .ok(.device, "\(id): \(details.joined(separator: ", "))")

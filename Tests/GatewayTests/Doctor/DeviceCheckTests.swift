@@ -130,14 +130,20 @@ struct DeviceCheckTests {
     let pairing = Finding.fault(.device, "kitchen: no readings: it probably requires pairing", remedy: "pair")
     let found = GatewayCheck.findings(
       "here",
-      health: ["version": "0", "uptime": .integer(125), "findings": .array([pairing.json])],
+      health: [
+        "version": "0", "uptime": .integer(125), "findings": .array([pairing.json]),
+        "adapters": [["name": "hci0"], ["name": "hci1", "monitors": .bool(true)]],
+      ],
       devices: [
         ["id": "kitchen", "session": "waiting", "paired": .bool(false)],
-        ["id": "beacon", "session": "listening", "heard_per_minute": .integer(6), "paired": .bool(false)],
+        ["id": "beacon", "session": "listening", "adapter": "hci0", "heard_per_minute": .integer(6)],
+        ["id": "counter", "session": "listening", "adapter": "hci1", "heard_per_minute": .integer(150)],
         ["id": "hall", "session": "live", "rssi": .integer(-70), "paired": .bool(true)],
       ])
-    #expect(found.map(\.level) == [.warning, .fault, .ok, .ok])
+    #expect(found.map(\.level) == [.warning, .fault, .ok, .ok, .ok])
     #expect(found[2] == .ok(.device, "beacon: listening, heard 6 times a minute, by discovery"))
+    #expect(
+      found[3] == .ok(.device, "counter: listening, heard 150 times a minute, by advertisement monitors"))
     #expect(found.first?.text.hasPrefix("the gateway here runs version 0, and ") == true)
     #expect(found.last == .ok(.device, "hall: live, -70 dBm, paired"))
   }

@@ -252,14 +252,14 @@ class World:
         self.drops = drops
         self.broker = None
         self.bluetoothd = None
+        self.bluetoothd_options = []
         self.bus = None
         self.gateway = None
         self.microbits = None
 
     def start_bluetoothd(self, adapter=True):
-        self.bluetoothd = Process(
-            "bluetoothd", ["/usr/libexec/bluetooth/bluetoothd", "--nodetach", "--debug"]
-        )
+        command = ["/usr/libexec/bluetooth/bluetoothd", "--nodetach", "--debug", *self.bluetoothd_options]
+        self.bluetoothd = Process("bluetoothd", command)
         self.bluetoothd.wait_line("hci0 registered" if adapter else "initialized")
 
     def restart_bluetoothd(self, number=signal.SIGTERM):

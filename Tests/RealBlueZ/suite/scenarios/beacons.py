@@ -6,7 +6,7 @@ import time
 from journal import expect
 from scenarios.common import ANSWER, BY_PREFIX, CONNECT, scenario
 from scenarios.profiles import SHIPPED
-from world import BASE, GATEWAY_ID
+from world import BASE, GATEWAY_ID, OUT
 
 BEACONS = 30
 LINKS = 7
@@ -26,8 +26,8 @@ def listed(world):
     return {device["identifier"]: device for device in answer.json()["data"]}
 
 
-@scenario(debians=(12, 13))
-def thirty_beacons_and_seven_links(world):
+def start_beacons(world):
+    """Starts everything; the addresses and ids of the beacons, when they and the micro:bits are online."""
     world.start(microbits=LINKS)
     data = [uid(i) for i in range(BEACONS)]
     addresses = world.microbits.ask("beacons", service="feaa", data=data)["addresses"]
@@ -36,13 +36,28 @@ def thirty_beacons_and_seven_links(world):
     anyone = {"match": {"service": "feaa"}, "profile": "eddystone"}
     profiles = SHIPPED.removeprefix("/host")
     world.start_gateway(named + [anyone] + BY_PREFIX, profiles_directory=profiles)
-
-    microbits = world.devices()
-    for device in microbits:
+    for device in world.devices():
         device.wait_availability("online", LINKS * CONNECT)
     for i, id in enumerate(ids):
         world.broker.wait(f"{BASE}/{id}/availability", ROUND, lambda m: m.payload == "online")
         world.broker.wait(f"{BASE}/{id}/uid", ROUND, lambda m: m.json()["instance"] == i)
+    return addresses, ids
+
+
+def expect_ways(world, way, least):
+    """`doctor` says that each beacon is heard in this way, and at least so many times a minute."""
+    _, said = world.run_gateway("doctor", "--config", f"{OUT}/config.json", within=60)
+    lines = [line for line in said.splitlines() if "times a minute" in line]
+    expect(len(lines) == BEACONS and all(f"times a minute, by {way}" in line for line in lines), said)
+    rates = [int(line.split("heard ")[1].split()[0]) for line in lines]
+    expect(min(rates) >= least, f"heard only {min(rates)} times a minute")
+    print(f"heard {min(rates)} to {max(rates)} times a minute by {way};")
+
+
+@scenario(debians=(12, 13))
+def thirty_beacons_and_seven_links(world):
+    addresses, ids = start_beacons(world)
+    microbits = world.devices()
 
     # They stay online for minutes, and the links are not disturbed.
     mark = world.broker.messages.mark()
@@ -52,10 +67,7 @@ def thirty_beacons_and_seven_links(world):
     for device in microbits:
         readings = [m.json()["sequence"] for m in world.broker.on(device.topic("readings"), mark)]
         expect(len(readings) > 280, f"{device.id} has sent {len(readings)} readings in 300 s")
-    rates = [device["heard_per_minute"] for device in listed(world).values() if "heard_per_minute" in device]
-    expect(len(rates) == BEACONS, f"{len(rates)} beacons have a rate")
-    print("heard per minute:", min(rates), "to", max(rates))
-    expect(min(rates) >= 3, f"heard only {min(rates)} times a minute")
+    expect_ways(world, "discovery", 3)
 
     # Another value, and one that falls silent.
     mark = world.broker.messages.mark()
@@ -79,4 +91,34 @@ def thirty_beacons_and_seven_links(world):
             expect(not world.broker.on(f"{BASE}/{id}/availability", mark), f"{id} was offline in the flood")
     for device in microbits:
         expect(not world.broker.on(device.topic("availability"), mark), f"{device.id} was offline in the flood")
+        device.wait_readings(1, ANSWER)
+
+
+@scenario(debians=(12, 13))
+def thirty_beacons_by_monitors(world):
+    """With its experimental features bluetoothd reports each advertisement, 150 in a minute."""
+    world.bluetoothd_options = ["--experimental"]
+    _, ids = start_beacons(world)
+    world.bluetoothd.wait_line("Activate() on Adv Monitor")
+    time.sleep(60)
+    expect_ways(world, "advertisement monitors", 60)
+
+    def expect_value(value):
+        world.microbits.ask("beacon", number=3, data=uid(value))
+        world.broker.wait(f"{BASE}/{ids[3]}/uid", 5, lambda m: m.json()["instance"] == value)
+
+    expect_value(1003)
+    world.set_powered(False)
+    mark = world.bluetoothd.output.mark()
+    time.sleep(1)
+    world.set_powered(True)
+    world.bluetoothd.output.wait(lambda line: "Activate() on Adv Monitor" in line, ANSWER, "a monitor", mark)
+    time.sleep(60)
+    expect_value(1004)
+    world.restart_bluetoothd()
+    world.bluetoothd.wait_line("Activate() on Adv Monitor")
+    time.sleep(60)
+    expect_value(1005)
+    expect_ways(world, "advertisement monitors", 30)
+    for device in world.devices():
         device.wait_readings(1, ANSWER)

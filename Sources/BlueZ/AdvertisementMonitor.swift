@@ -1,0 +1,73 @@
+import DBus
+
+/// The monitor of advertisements (`org.bluez.AdvertisementMonitor1`) that bluetoothd is asked for.
+///
+/// A pure state machine. While there is a monitor, discovery reports each advertisement, whatever the monitor looks for:
+/// it looks for what no advertisement has, for the reasons that docs/bluetoothd.md gives.
+struct AdvertisementMonitor {
+  /// A call to `org.bluez.AdvertisementMonitorManager1`.
+  enum Step: String {
+    case register = "RegisterMonitor"
+    case unregister = "UnregisterMonitor"
+  }
+
+  /// The object that lists the monitor.
+  static let root = "/microbit_gateway/monitors"
+  private static let path = root + "/heard"
+
+  /// Whether there are devices that are only heard.
+  var isWanted = false
+  /// Whether bluetoothd was asked for it, and may have it.
+  private(set) var isAsked = false
+  /// The adapter was off since then: whether the kernel still has it is unknown.
+  private var isStale = false
+  private var isCalling = false
+  /// Whether the kernel has it.
+  private(set) var isActive = false
+
+  /// The call that is necessary now; ``ended()`` follows. What was refused is asked for again when the adapter or
+  /// bluetoothd was off.
+  /// - Parameters:
+  ///   - isOffered: whether bluetoothd has monitors.
+  ///   - isOn: whether the adapter is on.
+  mutating func next(isOffered: Bool, isOn: Bool) -> Step? {
+    if !isOffered { isAsked = false }
+    guard isOffered, isOn else {
+      (isActive, isStale) = (false, isAsked)
+      return nil
+    }
+    guard !isCalling, isStale || isAsked != isWanted else { return nil }
+    (isCalling, isActive, isStale) = (true, false, false)
+    isAsked.toggle()
+    return isAsked ? .register : .unregister
+  }
+
+  /// The call was answered, or not in time.
+  mutating func ended() { isCalling = false }
+
+  /// The reply to a call of bluetoothd; nil: there is no such method.
+  mutating func answer(_ member: String) -> [DBusValue]? {
+    switch member {
+    case "GetManagedObjects": return [Self.objects]
+    case "Activate": isActive = true
+    case "Release": isActive = false
+    default: return nil
+    }
+    return []
+  }
+
+  private static var objects: DBusValue {
+    let monitor: DBusValue = .properties([
+      "Type": .string("or_patterns"), "RSSISamplingPeriod": .uint16(0),
+      // Position, type (3D Information Data, of BR/EDR), content.
+      "Patterns": .array(of: "(yyay)", [.structure([.byte(0), .byte(0x3D), .bytes([0xFF])])]),
+    ])
+    return .dictionary(
+      key: "o", value: "a{sa{sv}}",
+      [
+        .init(
+          .objectPath(path),
+          .dictionary(key: "s", value: "a{sv}", [.init(.string(BlueZName.monitor), monitor)]))
+      ])
+  }
+}

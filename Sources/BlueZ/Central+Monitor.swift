@@ -1,0 +1,41 @@
+import DBus
+
+/// The monitor of advertisements, with which a device that is only heard is heard more often.
+extension Central {
+  /// Whether bluetoothd monitors the advertisements of the devices that are only heard.
+  public var isMonitoring: Bool { monitor.isActive }
+
+  /// Registers or unregisters the monitor, one call at a time.
+  func reconcileMonitor() {
+    if let step = monitor.next(isOffered: tree.offersMonitors, isOn: state.isOn) {
+      loop.task(of: self) { await $0.perform(step) }
+    }
+  }
+
+  private func perform(_ step: AdvertisementMonitor.Step) async {
+    do throws(CentralError) {
+      _ = try await call(
+        step.rawValue, on: BlueZName.monitorManager, of: adapterPath,
+        [.objectPath(AdvertisementMonitor.root)], timeout: limits.local)
+    } catch {
+      if step == .register, monitor.isAsked { reportUnmonitored("\(error)") }
+    }
+    monitor.ended()
+    reconcileMonitor()
+  }
+
+  /// Answers a call of bluetoothd to the monitor, or to the object that lists it.
+  func answerAsMonitor(_ call: DBusCall) {
+    guard let answer = monitor.answer(call.member) else {
+      return reply(to: call, error: DBusName.unknownMethod, "no such method")
+    }
+    reply(to: call, answer)
+    if call.member == "Release", monitor.isAsked { reportUnmonitored("released") }
+  }
+
+  private func reportUnmonitored(_ reason: String) {
+    log.info(
+      "bluetoothd does not monitor advertisements: devices are heard by discovery",
+      ["adapter": adapterName, "reason": reason])
+  }
+}
