@@ -54,7 +54,7 @@ def expect_ways(world, way, least):
     print(f"heard {min(rates)} to {max(rates)} times a minute by {way};")
 
 
-@scenario(debians=(12, 13))
+@scenario()
 def thirty_beacons_and_seven_links(world):
     addresses, ids = start_beacons(world)
     microbits = world.devices()
@@ -94,7 +94,7 @@ def thirty_beacons_and_seven_links(world):
         device.wait_readings(1, ANSWER)
 
 
-@scenario(debians=(12, 13))
+@scenario(debians=(13,))
 def thirty_beacons_by_monitors(world):
     """With its experimental features bluetoothd reports each advertisement, 150 in a minute."""
     world.bluetoothd_options = ["--experimental"]
