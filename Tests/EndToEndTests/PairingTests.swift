@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Micro:bits that require pairing.
-@Suite("Pairing", .serialized) struct PairingTests {
+@Suite("Pairing") struct PairingTests {
   /// One micro:bit that requires pairing; `members` are added to its entry.
   private static func plan(_ method: String, _ members: String = "") -> Plan {
     Plan(simulator: ["--pairing", method], entries: #"{"match":{"name_prefix":"BBC micro:bit"}\#(members)}"#)
