@@ -11,6 +11,8 @@ import Testing
     plan.simulator = ["--generate", "temperature=constant:21"]
     try await withFixture(plan) { fixture in
       try await fixture.message("kitchen/temperature", "21")
+      // After its temperature, if the link is there before all that the broker retains.
+      try await fixture.online("kitchen")
       var mark = try fixture.observer.mark
       // As Home Assistant's number sends it.
       let data = try await fixture.perform(
