@@ -15,8 +15,6 @@ struct AdvertisementMonitor {
   static let root = "/microbit_gateway/monitors"
   private static let path = root + "/heard"
 
-  /// Whether there are devices that are only heard.
-  var isWanted = false
   /// Whether bluetoothd was asked for it, and may have it.
   private(set) var isAsked = false
   /// The adapter was off since then: whether the kernel still has it is unknown.
@@ -28,14 +26,16 @@ struct AdvertisementMonitor {
   /// The call that is necessary now; ``ended()`` follows. What was refused is asked for again when the adapter or
   /// bluetoothd was off.
   /// - Parameters:
+  ///   - isWanted: whether there are devices that are only heard.
   ///   - isOffered: whether bluetoothd has monitors.
   ///   - isOn: whether the adapter is on.
-  mutating func next(isOffered: Bool, isOn: Bool) -> Step? {
+  mutating func next(isWanted: Bool, isOffered: Bool, isOn: Bool) -> Step? {
     if !isOffered { isAsked = false }
     guard isOffered, isOn else {
       (isActive, isStale) = (false, isAsked)
       return nil
     }
+    // A stale one is unregistered; then the next call registers it again.
     guard !isCalling, isStale || isAsked != isWanted else { return nil }
     (isCalling, isActive, isStale) = (true, false, false)
     isAsked.toggle()

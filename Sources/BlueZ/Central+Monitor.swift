@@ -2,12 +2,14 @@ import DBus
 
 /// The monitor of advertisements, with which a device that is only heard is heard more often.
 extension Central {
-  /// Whether bluetoothd monitors the advertisements of the devices that are only heard.
+  /// Whether the monitor is active, so that each advertisement is reported.
   public var isMonitoring: Bool { monitor.isActive }
 
   /// Registers or unregisters the monitor, one call at a time.
   func reconcileMonitor() {
-    if let step = monitor.next(isOffered: tree.offersMonitors, isOn: state.isOn) {
+    if let step = monitor.next(
+      isWanted: scanner.wantsEach, isOffered: tree.offersMonitors, isOn: state.isOn)
+    {
       loop.task(of: self) { await $0.perform(step) }
     }
   }

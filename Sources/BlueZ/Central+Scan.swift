@@ -3,13 +3,12 @@ import EventLoop
 import GATT
 
 extension Central {
-  /// Starts or stops scanning, and with ``CentralEvent/seen(_:)`` for each advertisement that bluetoothd receives, or only
-  /// for those that change something. Scanning is paused during connects: with discovery active, bluetoothd takes 11 s to
-  /// connect instead of 2.
+  /// Starts or stops scanning, which is paused during connects: with discovery active, bluetoothd takes 11 s to connect
+  /// instead of 2.
+  /// - Parameter forEach: whether each advertisement is reported as ``CentralEvent/seen(_:)``, not only what changes.
   public func scan(_ isRequested: Bool, forEach: Bool = false) {
     scanner.request(isRequested, forEach: forEach)
     reconcileScan()
-    monitor.isWanted = forEach
     reconcileMonitor()
   }
 
@@ -31,7 +30,7 @@ extension Central {
 
   /// Starts or stops discovery as requested, one call at a time.
   func reconcileScan() {
-    if scanner.hasOtherFilter { return restartScan() }
+    if scanner.needsRestart { return restartScan() }
     if let change = scanner.beginChange(isAllowed: isAvailable && (!queue.isBusy || scanner.isBriefScan)) {
       loop.task(of: self) { await $0.perform(change) }
     }
@@ -60,7 +59,7 @@ extension Central {
 
   private func startDiscovery() async -> Bool {
     let filter: KeyValuePairs<String, DBusValue> =
-      scanner.startsForEach()
+      scanner.takeFilter()
       ? ["Transport": .string("le"), "DuplicateData": .boolean(true)] : ["Transport": .string("le")]
     do throws(CentralError) {
       // Without a filter bluetoothd does not report peripherals that are not discoverable, such as bonded micro:bits.

@@ -41,7 +41,7 @@ final class Scanner {
   /// Whether the user of the central wants to scan.
   private(set) var isRequested = false
   /// Whether it wants to know of each advertisement.
-  private var wantsEach = false
+  private(set) var wantsEach = false
   /// Whether the discovery that was started last reports each.
   private var reportsEach = false
   /// How often discovery has failed in succession.
@@ -88,13 +88,13 @@ final class Scanner {
   // MARK: Changes
 
   /// Whether discovery must be started again, as it reports too much or too little.
-  var hasOtherFilter: Bool {
+  var needsRestart: Bool {
     if case .on = phase { isRequested && reportsEach != wantsEach } else { false }
   }
 
   /// Discovery is being started.
   /// - Returns: whether it is to report each advertisement.
-  func startsForEach() -> Bool {
+  func takeFilter() -> Bool {
     reportsEach = wantsEach
     return reportsEach
   }

@@ -65,11 +65,11 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     publisher.publish(reading.reading)
   }
 
-  /// Some are adjusted otherwise.
+  /// Replaces the publishers of properties that are adjusted in another way now.
   private func updateProperties() {
     for (index, property) in device.profile.properties.enumerated()
     where property != properties[index].property {
-      properties[index].handOver()
+      properties[index].forget()
       properties[index] = PropertyPublisher(property, topics.properties[index], context)
     }
   }
@@ -82,7 +82,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
         before[value.key].flatMap { $0.property == value.property ? $0 : nil }
         ?? PropertyPublisher(value.property, topics.topics(of: value), context)
     }
-    for (key, publisher) in before where values[key] !== publisher { publisher.handOver() }
+    for (key, publisher) in before where values[key] !== publisher { publisher.forget() }
   }
 
   package func completed(_ result: CommandResult, for sender: JSONValue) {
@@ -124,7 +124,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   /// The device no longer offers these properties.
   private func withdraw(_ names: Set<String>) {
-    for property in properties where names.contains(property.property.name) { property.handOver() }
+    for property in properties where names.contains(property.property.name) { property.forget() }
     orphanedValues.formUnion(names)
     clearOrphanedValues()
   }
@@ -293,7 +293,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       case .publishOffline: publishOffline()
       case .release:
         release()
-        for property in properties + values.values { property.handOver() }
+        for property in properties + values.values { property.forget() }
         bridge.discovery?.ownedElsewhere(device.address)
         bridge.report.changed()
       case .yieldID(let gateway): yieldID(to: gateway)
@@ -342,8 +342,7 @@ private final class PropertyPublisher: @unchecked Sendable {
   /// The payload of the last value; nil of an event, and before the first.
   private(set) var payload: [UInt8]?
   private var limiter: ReportLimiter?
-  /// The end of the limiter's interval.
-  private var release: LoopTimer?
+  private var intervalEnd: LoopTimer?
 
   init(_ property: Property, _ topics: DeviceTopics.Topics, _ context: BridgeContext) {
     self.property = property
@@ -379,7 +378,7 @@ private final class PropertyPublisher: @unchecked Sendable {
     switch limiter?.update(value, at: .now) {
     case nil, .publish: publish(value)
     case .wait(let delay):
-      release = context.loop.timer(after: delay) { [weak self] in
+      intervalEnd = context.loop.timer(after: delay) { [weak self] in
         guard let self, let value = limiter?.release(at: .now) else { return }
         publish(value)
       }
@@ -402,10 +401,10 @@ private final class PropertyPublisher: @unchecked Sendable {
   /// The device has another id now.
   func move(to topics: DeviceTopics.Topics) { self.topics = topics }
 
-  /// Another gateway publishes the value from now on: nothing is kept that could be published later.
-  func handOver() {
+  /// Nothing is kept that could be published later.
+  func forget() {
     payload = nil
-    release?.cancel()
+    intervalEnd?.cancel()
     limiter = property.report.map(ReportLimiter.init)
   }
 

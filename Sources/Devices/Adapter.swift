@@ -25,6 +25,6 @@ package struct AdapterStatus: Sendable, Equatable {
   package let state: CentralState
   /// Nil: it can scan, or need not.
   package var recovery: Recovery?
-  /// Whether bluetoothd monitors the advertisements of the devices that are only heard.
+  /// Whether a monitor of bluetoothd is active, so that it reports each advertisement.
   package var isMonitoring = false
 }

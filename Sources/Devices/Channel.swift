@@ -46,14 +46,14 @@ final class Channel: @unchecked Sendable {
     if property.isWritable { writer = PropertyWriter(for: self, of: device, desired: desired) }
   }
 
-  /// - Returns: whether its values are others now.
+  /// - Returns: whether the offset has changed.
   func adjust(to property: Property) -> Bool {
-    let isOffset = property.offset != self.property.offset
+    let hasNewOffset = property.offset != self.property.offset
     self.property = property
-    return isOffset
+    return hasNewOffset
   }
 
-  /// Its last value is another one now.
+  /// Its offset has changed: reports the last value with the new one.
   func reportAgain() { if let value { device.readBack(adjusted(value), of: index) } }
 
   private func adjusted(_ value: Value) -> Value { property.offset.map(value.adding) ?? value }

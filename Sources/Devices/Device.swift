@@ -15,6 +15,7 @@ final class Device: @unchecked Sendable {
   /// The last advertisement, to notice changes.
   private var lastAdvertisement = Advertisement()
   private(set) var settings: DeviceSettings
+  /// As the front end has decided; this gateway as soon as the device comes online here.
   var owner = Owner.unknown
   /// One for each property, in the order of the profile's properties.
   private(set) var channels: [Channel] = []
@@ -185,7 +186,7 @@ final class Device: @unchecked Sendable {
     context.log.info("settings changed", fields)
   }
 
-  /// - Returns: the channels whose values are others now.
+  /// - Returns: the channels with another offset.
   private func adjust(to settings: DeviceSettings) -> [Channel] {
     (description.adjust, description.offsets) = (settings.adjustJSON, settings.offsets)
     let profile = settings.adjustedProfile

@@ -20,7 +20,8 @@ package struct DeviceDescription: Sendable, Equatable {
   /// Whether its entry is the fleet's, and not of config.json.
   package internal(set) var isOfFleet = false
   package internal(set) var isEnabled = true
-  /// Signal strength in dBm of the last advertisement that its adapter received.
+  /// Signal strength in dBm of the last advertisement that its adapter received; if it is only heard: the mean, followed in
+  /// steps of 10 dB.
   package internal(set) var rssi: Int?
   /// Whether bluetoothd has a bond with it.
   package internal(set) var isPaired = false
@@ -41,7 +42,7 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var reports = 0
   /// Its place among the devices that wait for a link; nil: it does not wait for one.
   package internal(set) var turn: LinkTurn?
-  /// The adapter that has, or had, that link, as BlueZ names it; nil while it is offline.
+  /// The adapter of its last link, or the one that heard it first, as BlueZ names it; nil while it is offline.
   package internal(set) var adapter: String?
   /// The properties that it has offered: if its profile is automatic, on the last link or later on it, else on any link;
   /// nil: it was never connected.

@@ -22,7 +22,7 @@ struct EventWrites: WriteMachine {
   private let success: Outcome
 
   init(mode: Property.WriteMode) {
-    success = mode == .command ? .sent : .accepted
+    success = mode.unconfirmed
   }
 
   var deadline: Moment? { waiting.compactMap { $0.timeToLive?.deadline }.min() }

@@ -8,9 +8,10 @@ package enum SessionState: String, Sendable {
 extension PeripheralSession {
   /// When the adapter goes, all but `connecting`, `leaving`, `idle`, `listening` and `stopped` → absent. Every state → stopped.
   enum State: Sendable, Equatable {
-    /// Out of range, or there is no adapter → connecting when it is in range, waiting if it is bonded and not received.
+    /// Out of range, or there is no adapter → connecting when it is in range, waiting if it is bonded and not received,
+    /// idle.
     case absent
-    /// An attempt failed or a link ended; the back-off runs → connecting, absent, leaving.
+    /// An attempt failed or a link ended; the back-off runs → connecting, absent, leaving, idle.
     ///
     /// `wakesOnAdvertisement`: it is tried sooner if it is received.
     case waiting(until: Moment, wakesOnAdvertisement: Bool)

@@ -26,7 +26,7 @@ struct StateWrites: WriteMachine {
     var isSuperseded = false
     /// Another gateway may have received it too.
     var isShared = false
-    /// Of an earlier run: other gateways know its value alone.
+    /// Of an earlier run: other gateways know only its value.
     var isRestored = false
   }
 
@@ -50,8 +50,8 @@ struct StateWrites: WriteMachine {
 
   /// ``DesiredValue/effective`` as bytes, applied on every link; nil leaves the device as it is.
   private(set) var toApply: EncodedValue?
-  /// The outcome of a write without read-back; nil in the mode `confirm`.
-  private let unconfirmed: Outcome?
+  /// The outcome of a write that was not read back.
+  private let unconfirmed: Outcome
   private let isReadable: Bool
 
   /// - Parameters:
@@ -65,12 +65,7 @@ struct StateWrites: WriteMachine {
     self.toApply = toApply
     self.waiting = waiting.map { TrackedCommand(command: $0, isPendingReported: true, isRestored: true) }
     self.isReadable = isReadable
-    unconfirmed =
-      switch mode {
-      case .confirm: nil
-      case .request: .accepted
-      case .command: .sent
-      }
+    unconfirmed = mode.unconfirmed
   }
 
   var deadline: Moment? { waiting?.command.timeToLive?.deadline }
@@ -162,7 +157,7 @@ struct StateWrites: WriteMachine {
         value == purpose.value ? .applied(actual: value.value) : .adjusted(actual: value.value)
       return succeed(purpose, outcome) + [.readBack(value)] + startNext()
     case .notConfirmed:
-      return succeed(purpose, unconfirmed ?? .accepted) + startNext()
+      return succeed(purpose, unconfirmed) + startNext()
     case .notWritten(let failure):
       return fail(purpose, failure, while: "the write")
     case .notReadBack(let failure):

@@ -1,7 +1,7 @@
 import EventLoop
 
 /// Whether a device is online: while it has a link, and between two links as long as the next one is not overdue. When it is
-/// visited, if it is connected on demand. One that is only heard is online for some time after each value.
+/// visited, if it is connected on demand. One that is only heard is online for some time after each advertisement.
 ///
 /// A pure machine. After each input the caller sets a timer for its ``deadline``.
 struct VisitSchedule: Sendable {
@@ -46,7 +46,7 @@ struct VisitSchedule: Sendable {
     return [.online]
   }
 
-  /// The device, which is only heard, has sent a value; it is online for so long.
+  /// The device, which is only heard, was heard; it stays online for so long.
   mutating func heard(for limit: Duration, at now: Moment) -> [Action] {
     lastVisit = now
     deadline = now + limit

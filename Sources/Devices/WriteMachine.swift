@@ -38,6 +38,11 @@ protocol WriteMachine: Sendable {
   mutating func abandon(_ outcome: (EncodedCommand) -> Outcome) -> [WriteAction]
 }
 
+extension Property.WriteMode {
+  /// The outcome of a write that was not read back.
+  var unconfirmed: Outcome { self == .command ? .sent : .accepted }
+}
+
 /// Identifies a read or a write among those of the same property.
 struct WriteOperation: Sendable, Hashable {
   let number: UInt64

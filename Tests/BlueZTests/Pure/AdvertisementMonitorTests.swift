@@ -6,8 +6,7 @@ import Testing
   /// Wanted, asked for, and running.
   private var active: AdvertisementMonitor {
     var monitor = AdvertisementMonitor()
-    monitor.isWanted = true
-    _ = monitor.next(isOffered: true, isOn: true)
+    _ = monitor.next(isWanted: true, isOffered: true, isOn: true)
     _ = monitor.answer("Activate")
     monitor.ended()
     return monitor
@@ -15,17 +14,15 @@ import Testing
 
   @Test func isRegisteredWhileItIsWanted() {
     var monitor = AdvertisementMonitor()
-    #expect(monitor.next(isOffered: true, isOn: true) == nil)
-    monitor.isWanted = true
-    #expect(monitor.next(isOffered: false, isOn: true) == nil)
-    #expect(monitor.next(isOffered: true, isOn: false) == nil)
-    #expect(monitor.next(isOffered: true, isOn: true) == .register)
-    monitor.isWanted = false
-    #expect(monitor.next(isOffered: true, isOn: true) == nil, "one call at a time")
+    #expect(monitor.next(isWanted: false, isOffered: true, isOn: true) == nil)
+    #expect(monitor.next(isWanted: true, isOffered: false, isOn: true) == nil)
+    #expect(monitor.next(isWanted: true, isOffered: true, isOn: false) == nil)
+    #expect(monitor.next(isWanted: true, isOffered: true, isOn: true) == .register)
+    #expect(monitor.next(isWanted: false, isOffered: true, isOn: true) == nil, "one call at a time")
     monitor.ended()
-    #expect(monitor.next(isOffered: true, isOn: true) == .unregister)
+    #expect(monitor.next(isWanted: false, isOffered: true, isOn: true) == .unregister)
     monitor.ended()
-    #expect(monitor.next(isOffered: true, isOn: true) == nil)
+    #expect(monitor.next(isWanted: false, isOffered: true, isOn: true) == nil)
   }
 
   @Test func bluetoothdSaysWhetherItIsActive() {
@@ -34,24 +31,24 @@ import Testing
     #expect(monitor.answer("Release") == [])
     #expect(!monitor.isActive)
     // A refusal is not repeated.
-    #expect(monitor.next(isOffered: true, isOn: true) == nil)
+    #expect(monitor.next(isWanted: true, isOffered: true, isOn: true) == nil)
     #expect(monitor.answer("Get") == nil)
   }
 
   @Test func isRegisteredAnewWhenTheAdapterIsOnAgain() {
     var monitor = active
-    #expect(monitor.next(isOffered: true, isOn: false) == nil)
+    #expect(monitor.next(isWanted: true, isOffered: true, isOn: false) == nil)
     #expect(!monitor.isActive)
     for step in [AdvertisementMonitor.Step.unregister, .register] {
-      #expect(monitor.next(isOffered: true, isOn: true) == step)
+      #expect(monitor.next(isWanted: true, isOffered: true, isOn: true) == step)
       monitor.ended()
     }
-    #expect(monitor.next(isOffered: true, isOn: true) == nil)
+    #expect(monitor.next(isWanted: true, isOffered: true, isOn: true) == nil)
   }
 
   @Test func anotherBluetoothdIsAskedAnew() {
     var monitor = active
-    #expect(monitor.next(isOffered: false, isOn: false) == nil)
-    #expect(monitor.next(isOffered: true, isOn: true) == .register)
+    #expect(monitor.next(isWanted: true, isOffered: false, isOn: false) == nil)
+    #expect(monitor.next(isWanted: true, isOffered: true, isOn: true) == .register)
   }
 }
