@@ -92,6 +92,11 @@ extension MicroBitService {
   }
 }
 
+extension MicroBitService {
+  /// Whether it has the property's characteristic.
+  package func offers(_ property: Property) -> Bool { service(hasPeriod: true).uuid == property.service }
+}
+
 extension GATTDatabase {
   package static func microBit(
     serial: Int, _ services: [MicroBitService], hasPeriod: Bool = true

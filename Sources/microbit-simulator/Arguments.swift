@@ -40,7 +40,7 @@ struct Arguments: Sendable {
                            generate the values of a property of the preceding --profile, or of the micro:bits if none
                            precedes it; may be repeated
       --services LIST      services of the micro:bits, comma-separated: temperature, buttons, accelerometer, led,
-                           magnetometer, pins, uart, events
+                           magnetometer, pins, uart, events; those of generated properties are added
                            (temperature)
       --bus ADDRESS        address of the bus ($DBUS_SYSTEM_BUS_ADDRESS)
       --system-bus         allow this machine's real system bus
@@ -232,7 +232,14 @@ struct Arguments: Sendable {
     do {
       let profile = try text.map { try Profile.named($0, in: directory) } ?? .microbit
       let made = try generators.map { try Generator($0, of: profile, seed: options.seed) }
-      guard text != nil else { return options.generators = made }
+      guard text != nil else {
+        options.generators = made
+        let services = MicroBitService.allCases.filter { service in
+          made.contains { service.offers($0.property) } && !options.services.contains(service)
+        }
+        options.services += services
+        return
+      }
       var description = PeripheralDescription(
         name: profile.advertisedName, profile: profile, advertises: profile.requires)
       description.generators = made

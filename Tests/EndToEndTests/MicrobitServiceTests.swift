@@ -186,9 +186,7 @@ import Testing
   func values() async throws {
     var plan = Plan()
     plan.entries = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#
-    plan.simulator = [
-      "--services", "uart", "--generate", "values/soil_%=ramp:40:50:1@20", "--generate", "values/servo=echo",
-    ]
+    plan.simulator = ["--generate", "values/soil_%=ramp:40:50:1@20", "--generate", "values/servo=echo"]
     try await withFixture(plan) { fixture in
       try await fixture.message("kitchen/values/soil", "40")
       try await fixture.message("kitchen/readings") {
