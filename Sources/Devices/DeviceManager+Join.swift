@@ -11,6 +11,8 @@ package struct PermitJoin: Sendable, Equatable {
   package let device: BluetoothAddress?
   /// How many more are added: anybody can advertise such a name.
   var rest = most
+  /// Removed meanwhile: they do not join again at once.
+  var removed: Set<BluetoothAddress> = []
 
   static let most = 64
 }
@@ -19,7 +21,7 @@ extension DeviceManager {
   /// For at most so many seconds.
   package static let longestPermitJoin = 3600
 
-  /// Adds micro:bits that come into range, or are in range already.
+  /// Adds micro:bits that are in range meanwhile.
   ///
   /// - Parameters:
   ///   - seconds: 0: no longer.
@@ -43,7 +45,7 @@ extension DeviceManager {
 
   /// Adds a peripheral that is not known, if it may join.
   func join(_ address: BluetoothAddress, _ advertisement: Advertisement) {
-    guard let permit = permitJoin, permit.rest > 0, hasRoom else { return }
+    guard let permit = permitJoin, permit.rest > 0, !permit.removed.contains(address), hasRoom else { return }
     switch assignment(of: address, advertisement) {
     case .unmatched where permit.device == nil:
       guard advertisement.name?.hasPrefix(Profile.microbitNamePrefix) == true else { return }

@@ -48,6 +48,7 @@ extension DeviceManager {
       (record.id, record.offered, record.advertisement) = (before.id, before.offered, before.advertisement)
       record.isRemoved = isConfigured
     }
+    permitJoin?.removed.insert(device.address)
     reconcile(device.address)
     return device.address
   }

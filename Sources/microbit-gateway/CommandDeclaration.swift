@@ -96,7 +96,7 @@ struct CommandDeclaration {
       device("remove", "ID", "remove a device, and ignore it until it is added again") { _ in .remove },
       device(
         "permit-join", "[SECONDS]",
-        "add the micro:bits that come into range in the next seconds (default: 254; 0: no more)"
+        "add the micro:bits in range in the next seconds (default: 254; 0: no more)"
       ) { .permitJoin(seconds: $0.seconds) },
       device("inspect", "ID", "show the services of a peripheral, and their values", [json, wait]) { _ in
         .inspect

@@ -231,6 +231,11 @@ struct Arguments: Sendable {
   private mutating func add(_ text: String?, _ generators: [String]) throws(CommandLineError) {
     do {
       let profile = try text.map { try Profile.named($0, in: directory) } ?? .microbit
+      if profile.isHeard {
+        throw CommandLineError(
+          "--profile: \(profile.name) is only heard: describe what it advertises by --peripheral and its service_data"
+        )
+      }
       let made = try generators.map { try Generator($0, of: profile, seed: options.seed) }
       guard text != nil else {
         options.generators = made

@@ -62,6 +62,7 @@ import Testing
     (["--profile", "/nonexistent.json"], "/nonexistent.json: No such file or directory"),
     (["--profile", "counter", "--generate", "add=constant:1"], "add is written by centrals"),
     (["--profile", "countr"], "did you mean counter?"),
+    (["--profile", "eddystone"], "eddystone is only heard: describe what it advertises by --peripheral"),
   ]
 
   @Test(arguments: wrong.indices)

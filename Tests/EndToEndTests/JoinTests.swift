@@ -19,6 +19,12 @@ import Testing
       }
       #expect(try info.json()["permit_join_end"]?.string != nil)
       try await fixture.online(other.id, after: mark)
+      // A removed one does not join again at once.
+      try await fixture.perform("device/remove", #"{"id":"\#(other.id)"}"#)
+      #expect(try await fixture.perform("devices").array?.count == 1)
+      mark = try fixture.observer.mark
+      try await fixture.perform("device/add", #"{"identifier":"\#(other.address)"}"#)
+      try await fixture.online(other.id, after: mark)
       mark = try fixture.observer.mark
       #expect(try await fixture.perform("permit_join", #"{"time":0}"#)["time"]?.int == 0)
       _ = try await fixture.message("\(fixture.bridge)/info", after: mark) {

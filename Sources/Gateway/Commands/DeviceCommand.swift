@@ -24,7 +24,7 @@ public struct DeviceCommand: Sendable, Equatable {
     case add(name: String?, area: String?)
     case rename(to: String)
     case remove
-    /// Adds micro:bits that come into range, for so many seconds; nil: the gateway's default.
+    /// Adds micro:bits in range, for so many seconds; nil: the gateway's default.
     case permitJoin(seconds: Int?)
 
     /// Whether it changes or shows what only a running gateway has.
@@ -132,7 +132,7 @@ public struct DeviceCommand: Sendable, Equatable {
       print(
         time == 0
           ? "no more micro:bits are added"
-          : "micro:bits that come into range in the next \(time) s are added: microbit-gateway devices lists them"
+          : "micro:bits in range in the next \(time) s are added: microbit-gateway devices lists them"
       )
       return .done
     case .remove:
