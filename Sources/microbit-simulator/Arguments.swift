@@ -239,10 +239,9 @@ struct Arguments: Sendable {
       let made = try generators.map { try Generator($0, of: profile, seed: options.seed) }
       guard text != nil else {
         options.generators = made
-        let services = MicroBitService.allCases.filter { service in
-          made.contains { service.offers($0.property) } && !options.services.contains(service)
+        for service in MicroBitService.allCases where made.contains(where: { service.offers($0.property) }) {
+          if !options.services.contains(service) { options.services.append(service) }
         }
-        options.services += services
         return
       }
       var description = PeripheralDescription(

@@ -189,9 +189,7 @@ import Testing
     let pending = Task {
       try await client.call(LinkTests.period, Self.characteristic, "ReadValue", [.properties([:])])
     }
-    try await deadline(patience, "a call that is under way") {
-      while try await self.calls(of: simulator) == calls { try await self.loop.sleep(for: .milliseconds(20)) }
-    }
+    try await eventually("a call that is under way") { try await self.calls(of: simulator) != calls }
     guard case .done = await simulator.control(ControlRequest(op: .restart, how: how, ms: 10)) else {
       Issue.record("not done")
       return

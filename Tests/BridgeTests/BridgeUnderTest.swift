@@ -181,22 +181,14 @@ final class BridgeUnderTest: Sendable {
   /// Waits until the session is admitted, or no longer admitted.
   func admitted(_ isAdmitted: Bool) async throws {
     let bridge = bridge
-    try await until("isAdmitted is \(isAdmitted)") {
-      await $0.engine.perform { bridge.isAdmitted } == isAdmitted
+    try await eventually("isAdmitted to be \(isAdmitted)") {
+      await self.engine.perform { bridge.isAdmitted } == isAdmitted
     }
   }
 
   /// Waits until the topics of the device's id are known to be cleared.
   func idIsCleared(of address: BluetoothAddress = BridgeUnderTest.address) async throws {
-    try await until("no id is stored") { await $0.record(of: address)?.id == nil }
-  }
-
-  private func until(_ what: String, _ condition: (BridgeUnderTest) async -> Bool) async throws {
-    let end = ContinuousClock.now + patience
-    while await !condition(self) {
-      guard ContinuousClock.now < end else { throw Failure("never: \(what)") }
-      try await loop.sleep(for: .milliseconds(10))
-    }
+    try await eventually("a record without an id") { await self.record(of: address)?.id == nil }
   }
 
   func configure(_ configuration: Configuration) async { await engine.configure(configuration) }

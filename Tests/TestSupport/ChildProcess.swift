@@ -146,6 +146,15 @@ public func deadline<T: Sendable>(
   }
 }
 
+/// Asks again and again until `condition` holds: for what nothing reports.
+public func eventually(
+  _ what: String, _ condition: @escaping @Sendable () async throws -> Bool
+) async throws {
+  try await deadline(patience, what) {
+    while try await !condition() { try await Task.sleep(for: .milliseconds(5)) }
+  }
+}
+
 /// The lines of a child, and the one task that may wait for the next.
 private final class Output: Sendable {
   private struct State {

@@ -15,15 +15,6 @@ import Testing
     try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
   }
 
-  /// Asks again and again, as the bus does not report that it has read a policy.
-  private func becomesTrue(
-    _ what: String, _ condition: @escaping @Sendable () async throws -> Bool
-  ) async throws {
-    try await deadline(patience, what) {
-      while try await !condition() { try await self.loop.sleep(for: .milliseconds(5)) }
-    }
-  }
-
   @Test func itIsHeldUntilTheConnectionEnds() async throws {
     let bus = try await PrivateBus()
     let (first, second) = (try await connection(bus), try await connection(bus))
@@ -32,7 +23,7 @@ import Testing
     #expect(try await AdapterLock.acquire("hci0", on: second) == .taken(by: getpid()))
     #expect(try await AdapterLock.acquire("hci1", on: second) == .acquired)
     await first.close()
-    try await becomesTrue("the lock") { try await AdapterLock.acquire("hci0", on: second) == .acquired }
+    try await eventually("the lock") { try await AdapterLock.acquire("hci0", on: second) == .acquired }
     await second.close()
   }
 
@@ -92,7 +83,7 @@ import Testing
     let fixture = try await Fixture()
     try fixture.bus.setPolicy(Self.deny)
     let other = try await connection(fixture.bus)
-    try await becomesTrue("the policy") { try await AdapterLock.acquire("hci1", on: other) == .denied }
+    try await eventually("the policy") { try await AdapterLock.acquire("hci1", on: other) == .denied }
     #expect(try await AdapterLock.acquire("hci0", on: other) == .denied)
     #expect(try await AdapterLock.owner(of: "hci0", on: other) == nil)
     // Nor does the denial keep off a gateway; it gets the lock when the policy allows it.
@@ -100,7 +91,7 @@ import Testing
     limits.deniedLockBackOff = BackOff(first: .milliseconds(10), longest: .milliseconds(10))
     let central = try await fixture.central(limits: limits)
     try fixture.bus.setPolicy("")
-    try await becomesTrue("the lock") { try await AdapterLock.owner(of: "hci0", on: other) == getpid() }
+    try await eventually("the lock") { try await AdapterLock.owner(of: "hci0", on: other) == getpid() }
     await other.close()
     try await central.end()
   }
@@ -110,7 +101,7 @@ import Testing
     let first = try await fixture.central()
     try fixture.bus.setPolicy(Self.deny)
     let other = try await connection(fixture.bus)
-    try await becomesTrue("the policy") { try await AdapterLock.acquire("hci1", on: other) == .denied }
+    try await eventually("the policy") { try await AdapterLock.acquire("hci1", on: other) == .denied }
     #expect(try await AdapterLock.acquire("hci0", on: other) == .taken(by: getpid()))
     await other.close()
     try await first.end()

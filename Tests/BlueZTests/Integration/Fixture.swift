@@ -70,10 +70,8 @@ final class Fixture: Sendable {
     return states[index].connected
   }
 
-  /// Waits until the micro:bit has no link. There is no event for that: it is polled.
+  /// Waits until the micro:bit has no link.
   func linkHasEnded() async throws {
-    try await loop.withTimeout(patience) {
-      while await self.isLinked() { try await self.loop.sleep(for: .milliseconds(5)) }
-    }
+    try await eventually("the end of the link") { await !self.isLinked() }
   }
 }
