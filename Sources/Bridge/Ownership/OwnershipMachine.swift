@@ -36,22 +36,6 @@ struct OwnershipMachine: Equatable, Sendable {
     case leave(isSameDevice: Bool)
   }
 
-  /// The owner, as in a device's `info`.
-  struct Notice: Equatable, Sendable {
-    let gateway: GatewayID
-    var area: String?
-    /// The begin of its link, or of its last visit; nil while it is offline. RFC 3339, UTC with milliseconds, which
-    /// sorts by time.
-    var liveSince: String?
-    /// The signal strength there, in dBm.
-    var rssi: Int?
-    /// The properties that are used there.
-    var properties: Set<String> = []
-    /// The device's address, if it is given.
-    var address: BluetoothAddress?
-    var handover = Handover()
-  }
-
   /// What is the case at this gateway.
   struct Here: Equatable, Sendable {
     /// As ``Notice/liveSince``.
