@@ -41,7 +41,7 @@ public enum AdvertisedFormat: Sendable, Hashable {
     switch self {
     case .eddystoneUID: try Self.uid(bytes)
     case .eddystoneURL: .text(try Self.url(bytes))
-    case .bthome(let name): try BTHome.decode(bytes, name, at: index)
+    case .bthome(let name): try BTHome.Frame(bytes).value(name, at: index)
     }
   }
 

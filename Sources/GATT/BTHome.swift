@@ -1,5 +1,5 @@
 /// BTHome, version 2: objects in the service data FCD2 of an advertisement, each an id and a value (https://bthome.io).
-enum BTHome {
+public enum BTHome {
   /// One measured quantity or event, by its id.
   struct Object: Sendable {
     /// Several ids may have the same name: the same quantity in another size or resolution.
@@ -84,35 +84,7 @@ enum BTHome {
   /// What the values of this name are; the same for all ids that have it, but for size and resolution.
   static func content(of name: String) -> Content? { objects.values.first { $0.name == name }?.content }
 
-  /// The value of the object of this name; of several, the one at this index. An id that is not known ends the search,
-  /// as its length is not known.
-  static func decode(_ bytes: [UInt8], _ name: String, at index: Int) throws(CodecError) -> Value {
-    guard let information = bytes.first else { throw .tooShort(needed: 1, bytes: bytes) }
-    guard information >> 5 == 2 else { throw .version(Int(information >> 5)) }
-    guard information & 1 == 0 else { throw .encrypted }
-    var (position, remaining) = (1, index)
-    while position < bytes.count, let object = objects[bytes[position]] {
-      position += 1
-      var length = 1
-      switch object.content {
-      case .number(let bytes, _, _), .skipped(let bytes): length = bytes
-      case .bool, .button: break
-      case .text, .skippedText:
-        guard position < bytes.count else { throw .tooShort(needed: position + 1, bytes: bytes) }
-        length = Int(bytes[position])
-        position += 1
-      }
-      guard position + length <= bytes.count else { throw .tooShort(needed: position + length, bytes: bytes) }
-      if object.name == name {
-        if remaining == 0 { return try value(bytes[position..<position + length], object.content) }
-        remaining -= 1
-      }
-      position += length
-    }
-    throw .absent
-  }
-
-  private static func value(_ bytes: ArraySlice<UInt8>, _ content: Content) throws(CodecError) -> Value {
+  fileprivate static func value(_ bytes: ArraySlice<UInt8>, _ content: Content) throws(CodecError) -> Value {
     switch content {
     case .number(let count, let isSigned, let thousandths):
       let bits = bytes.reversed().reduce(0) { $0 << 8 | Int($1) }
@@ -127,6 +99,67 @@ enum BTHome {
       guard let text = String(validating: bytes, as: UTF8.self) else { throw .notUTF8(Array(bytes)) }
       return .text(text)
     case .skipped, .skippedText: throw .absent
+    }
+  }
+}
+
+extension BTHome {
+  /// What one advertisement says, without the repetition that follows it. Parsed once, for all properties.
+  public struct Frame: Sendable {
+    /// Its objects cannot be read: there are none, and no packet id.
+    public let isEncrypted: Bool
+    /// The device sends only when something happens, and is silent until then.
+    public let isTriggerOnly: Bool
+    /// The same in all repetitions of a frame; nil: the device does not count its frames.
+    public private(set) var packetID: UInt8?
+    /// The first id that is not known: its length is not either, so what follows it is lost.
+    public private(set) var unknownObject: UInt8?
+    /// The known objects, in their order; all of them but one that is cut.
+    private var objects: [(object: Object, bytes: ArraySlice<UInt8>)] = []
+    /// Why a value may be missing.
+    private var end = CodecError.absent
+
+    /// - Parameter bytes: the service data.
+    public init(_ bytes: [UInt8]) throws(CodecError) {
+      guard let information = bytes.first else { throw .tooShort(needed: 1, bytes: bytes) }
+      guard information >> 5 == 2 else { throw .version(Int(information >> 5)) }
+      isEncrypted = information & 1 != 0
+      isTriggerOnly = information & 4 != 0
+      if isEncrypted { return }
+      // The device's address may precede the objects.
+      var position = information & 2 != 0 ? 7 : 1
+      while position < bytes.count {
+        guard let object = BTHome.objects[bytes[position]] else {
+          unknownObject = bytes[position]
+          return
+        }
+        let start: Int
+        let length: Int
+        switch object.content {
+        case .number(let bytes, _, _), .skipped(let bytes): (start, length) = (position + 1, bytes)
+        case .bool, .button: (start, length) = (position + 1, 1)
+        case .text, .skippedText:
+          (start, length) = (position + 2, position + 1 < bytes.count ? Int(bytes[position + 1]) : 0)
+        }
+        guard start + length <= bytes.count else {
+          end = .tooShort(needed: start + length, bytes: bytes)
+          return
+        }
+        if bytes[position] == 0 { packetID = bytes[start] }
+        objects.append((object, bytes[start..<start + length]))
+        position = start + length
+      }
+    }
+
+    /// The value of the object of this name; of several, the one at this index.
+    func value(_ name: String, at index: Int) throws(CodecError) -> Value {
+      guard !isEncrypted else { throw .encrypted }
+      var remaining = index
+      for (object, bytes) in objects where object.name == name {
+        if remaining == 0 { return try BTHome.value(bytes, object.content) }
+        remaining -= 1
+      }
+      throw end
     }
   }
 }

@@ -85,6 +85,19 @@ import Testing
     #expect(throws: CodecError.absent) { try decode("bthome_button", "44" + "3a00") }
   }
 
+  /// What every frame says of itself: the address in it is skipped, a packet id may be missing.
+  @Test func whatAFrameSaysOfItself() throws {
+    func frame(_ hex: String) throws -> BTHome.Frame { try BTHome.Frame(#require(Hexadecimal.bytes(hex))) }
+    let press = try frame("44" + "0009" + "3a01")
+    #expect(press.packetID == 9 && press.isTriggerOnly && !press.isEncrypted && press.unknownObject == nil)
+    #expect(try frame("42" + "188d38c1a400" + "0102").packetID == nil)
+    #expect(try frame("42" + "188d38c1a400" + "0102").value("battery", at: 0) == .integer(2))
+    #expect(try frame("40" + "0009" + "02").packetID == 9)
+    #expect(try frame("40" + "0161" + "ee00").unknownObject == 0xEE)
+    let encrypted = try frame("45" + "a47266c95f730011223378237214")
+    #expect(encrypted.isEncrypted && encrypted.isTriggerOnly && encrypted.packetID == nil)
+  }
+
   @Test func encryptedAndOtherVersions() {
     #expect(throws: CodecError.encrypted) {
       try decode("bthome_battery", "41" + "a47266c95f730011223378237214")
