@@ -64,7 +64,8 @@ struct CentralStatus {
     if let adapter, adapter.isPowered { return .on(adapter: name, address: adapter.address) }
     if startup != nil { return nil }
     guard let adapter else { return .adapterAbsent }
-    return adapter.powerState == "off-blocked" || RFKill.blocks(adapter: name) ? .adapterBlocked : .adapterOff
+    return adapter.powerState == "off-blocked" || RFKill.block(ofAdapter: name) != nil
+      ? .adapterBlocked : .adapterOff
   }
 
   /// - Returns: whether the state has to be reported.

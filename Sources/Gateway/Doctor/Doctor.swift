@@ -137,7 +137,7 @@ private final class Checkup: @unchecked Sendable {
     let held = used.filter { $0.gateway != nil }
     var blocks: [String: RFKill.Block] = [:]
     for adapter in bluetooth.adapters {
-      blocks[adapter] = RFKill.block(ofSwitches: "/sys/class/bluetooth/\(adapter)/rfkill*")
+      blocks[adapter] = RFKill.block(ofAdapter: adapter)
     }
     report(
       AdapterCheck(

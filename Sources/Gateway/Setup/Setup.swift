@@ -1,3 +1,4 @@
+import BlueZ
 import Configuration
 import EventLoop
 import GATT
@@ -118,7 +119,8 @@ private struct SetupRun {
     var interview = SetupInterview(
       answers: try setup.answers(present, isOfService: files.isOfService), isUnattended: setup.isUnattended,
       triesBroker: !setup.has("--no-test"), backup: backup,
-      reply: { [console] in await console.ask($0.text, isSecret: $0.isSecret) }, scan: scan,
+      reply: { [console] in await console.ask($0.text, isSecret: $0.isSecret) }, isBlocked: isBlocked,
+      unblock: unblock, scan: scan,
       show: show, tryBroker: trouble)
     if !setup.isUnattended { await console.show(introduction) }
     guard let plan = try await interview.plan() else { return await console.show(["Nothing was changed."]) }
@@ -170,6 +172,20 @@ private struct SetupRun {
   }
 
   // MARK: Steps
+
+  private func isBlocked() -> Bool {
+    RFKill.mayUnblock
+      && present.configuration.bluetooth.adapters.contains { RFKill.block(ofAdapter: $0) == .software }
+  }
+
+  /// bluetoothd then turns the adapters on.
+  private func unblock() async {
+    let problem = RFKill.unblockBluetooth()
+    await console.show([
+      problem.map { "Bluetooth cannot be turned on: \($0). Try: sudo rfkill unblock bluetooth" }
+        ?? "Bluetooth is no longer blocked."
+    ])
+  }
 
   private func scan(_ answers: SetupAnswers) async -> (found: [SetupDevice], problem: String?) {
     await console.show(["", "Looking for micro:bits for \(setup.timeout.components.seconds) s …"])

@@ -31,7 +31,7 @@ struct SetupAnswers {
   var isReadable: (String) -> Bool = { _ in true }
   /// What to do as the broker cannot be used: `t`, try again; `c`, change the answers; `k`, keep them.
   private(set) var reaction: Character = "t"
-  /// Whether to write the configuration, or to start the service.
+  /// Whether to turn Bluetooth on, to write the configuration, or to start the service.
   var isAgreed = false
 
   init(_ present: PresentConfiguration) {

@@ -11,6 +11,10 @@ struct SetupInterview {
   let backup: String
   /// Shows a question, and waits for a line; nil: the input has ended.
   let reply: (SetupQuestion) async -> String?
+  /// Whether programs block Bluetooth, and this process may end that.
+  let isBlocked: () -> Bool
+  /// Ends it.
+  let unblock: () async -> Void
   /// Looks for micro:bits: those that were found, and why none can be.
   let scan: (SetupAnswers) async -> (found: [SetupDevice], problem: String?)
   /// Lets a micro:bit show which one it is; the result is what to tell the user.
@@ -21,6 +25,10 @@ struct SetupInterview {
   /// - Returns: what is to be written; nil: nothing, as the user does not want it.
   mutating func plan() async throws(CommandFailure) -> SetupPlan? {
     repeat {
+      if isBlocked() {
+        try await ask([SetupQuestion.unblocking])
+        if answers.isAgreed { await unblock() }
+      }
       if answers.candidates == nil {
         let (found, problem) = await scan(answers)
         answers.setFound(found, problem)

@@ -5,6 +5,18 @@ extension SetupQuestion {
   /// A question by the answers so far; nil: it is not asked.
   typealias Form = (SetupAnswers) -> SetupQuestion?
 
+  // MARK: Bluetooth
+
+  static func unblocking(_ answers: SetupAnswers) -> SetupQuestion? {
+    yesOrNo(
+      "Turn Bluetooth on now? It stays on.",
+      [
+        "", "Bluetooth is blocked on this computer (soft-blocked), as on a new Raspberry Pi:",
+        "no micro:bit can be found, or connected to.",
+      ], preset: true
+    ) { $0.isAgreed = $1 }
+  }
+
   // MARK: Micro:bits
 
   static func devices(_ answers: SetupAnswers) -> SetupQuestion? {

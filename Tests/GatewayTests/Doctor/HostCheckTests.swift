@@ -179,6 +179,15 @@ struct RFKillTests {
     try folder.write("1\n", to: "rfkill3/hard")
     #expect(RFKill.block(ofSwitches: pattern) == .hardware)
   }
+
+  /// linux/rfkill.h: index (4 bytes), type 2 (Bluetooth), operation 3 (change all), soft 0, hard 0.
+  @Test func allBluetoothIsUnblocked() throws {
+    let folder = try TemporaryFolder()
+    try folder.write("", to: "rfkill")
+    #expect(RFKill.unblockBluetooth(by: folder.path + "/rfkill") == nil)
+    #expect(try FileProblem.read(folder.path + "/rfkill", limit: 100) == [0, 0, 0, 0, 2, 3, 0, 0])
+    #expect(RFKill.unblockBluetooth(by: folder.path + "/none") == "No such file or directory")
+  }
 }
 
 struct WiFiCheckTests {

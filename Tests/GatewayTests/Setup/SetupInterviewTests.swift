@@ -17,6 +17,7 @@ import Testing
     var asked: [SetupQuestion] = []
     var tried: [Configuration] = []
     var scans = 0
+    var unblocked = 0
     var shown: [BluetoothAddress] = []
     /// Nil: nothing is to be written.
     var plan: SetupPlan?
@@ -33,12 +34,14 @@ import Testing
   }
 
   /// - Parameters:
+  ///   - isBlocked: whether programs block Bluetooth until that is ended.
   ///   - found: by each scan.
   ///   - trouble: with the broker, at each trial.
   ///   - answers: to questions whose prompts begin like this, each once; the others are answered by Enter.
   private func dialogue(
     _ present: PresentConfiguration = PresentConfiguration(path: "/tmp/config.json"),
-    _ setup: Setup = Setup(), found: [[Found]] = [[zutip, zugev]], problem: String? = nil,
+    _ setup: Setup = Setup(), isBlocked: Bool = false, found: [[Found]] = [[zutip, zugev]],
+    problem: String? = nil,
     trouble: [[String]] = [], isReadable: @escaping (String) -> Bool = { _ in true },
     answering answers: KeyValuePairs<String, String> = [:]
   ) async throws -> Outcome {
@@ -56,6 +59,8 @@ import Testing
         guard let index = rest.firstIndex(where: { question.begins(with: $0.key) }) else { return "" }
         return rest.remove(at: index).value
       },
+      isBlocked: { isBlocked && outcome.unblocked == 0 },
+      unblock: { outcome.unblocked += 1 },
       scan: { _ in
         defer { outcome.scans += 1 }
         return (
@@ -132,6 +137,22 @@ import Testing
             }
 
             """, password: Array(" secret ".utf8), passwordFile: "mqtt-password"))
+  }
+
+  @Test func blockedBluetoothIsTurnedOnIfAgreed() async throws {
+    let prompt = "Turn Bluetooth on now?"
+    let agreed = try await dialogue(isBlocked: true)
+    #expect(agreed.unblocked == 1 && agreed.questions(prompt).count == 1 && agreed.plan != nil)
+    #expect(agreed.asked.first?.begins(with: prompt) == true)
+    // Asked before each search, until it is agreed.
+    let late = try await dialogue(
+      isBlocked: true, found: [[]], answering: [prompt: "n", "What now?": "again"])
+    #expect(late.unblocked == 1 && late.questions(prompt).count == 2 && late.scans > 1)
+    #expect(try await dialogue(isBlocked: true, answering: [prompt: "n"]).unblocked == 0)
+    #expect(
+      try await dialogue(
+        PresentConfiguration(path: "/tmp/config.json"), unattended(["--all": [""]]), isBlocked: true
+      ).unblocked == 1)
   }
 
   @Test func nothingIsWrittenWithoutConfirmation() async throws {

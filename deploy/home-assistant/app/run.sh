@@ -23,7 +23,7 @@ main() {
 # As the package has it, but without a broker.
 make_config() {
   local text
-  text=$(jq 'del(."$schema", .mqtt.host, .mqtt.port)' /etc/microbit-gateway/config.json)
+  text=$(jq 'del(."$schema", .mqtt.host, .mqtt.port)' /usr/share/microbit-gateway/config.json)
   printf '%s\n' "$text" >$config
 }
 

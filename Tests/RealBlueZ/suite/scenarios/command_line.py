@@ -6,7 +6,7 @@ import time
 
 from journal import expect
 from scenarios.common import BY_PREFIX, CONNECT, scenario
-from world import BASE, GATEWAY_ID, Microbits
+from world import BASE, BROKER_PORT, GATEWAY_ID, OUT, Microbits
 
 
 @scenario()
@@ -69,3 +69,20 @@ def scan_without_services(world):
     world.start_bluetoothd(adapter=False)
     status, output = world.run_gateway("scan", within=60)
     expect(status == 69, f"exit status {status} without an adapter: {output}")
+
+
+@scenario(debians=(12, 13))
+def init_unblocks_the_adapter(world):
+    """Bluetooth is blocked by software, as on a new Raspberry Pi."""
+    world.start()
+    with open("/dev/rfkill", "wb", buffering=0) as switch:
+        switch.write(bytes([0, 0, 0, 0, 2, 3, 1, 0]))  # all of Bluetooth: a soft block
+    config = f"{OUT}/config.json"
+    status, output = world.run_gateway("doctor", within=60)
+    expect("the adapter hci0 is blocked" in output, f"doctor: {output}")
+    expect("sudo rfkill unblock bluetooth" in output, f"doctor: {output}")
+    options = ("--yes", "--config", config, "--broker", "127.0.0.1", "--port", str(BROKER_PORT))
+    status, output = world.run_gateway("init", *options, within=60)
+    expect(status == 0 and "Bluetooth is no longer blocked." in output, f"init: {status}: {output}")
+    address = world.microbits.all()[0]["address"]
+    expect(address in open(config).read(), f"init did not find {address}: {output}")
