@@ -22,7 +22,7 @@ extension DeviceDescription {
       "profile": .string(profile.name),
       "properties": .array((properties.map(\.name) + values.map(\.property.name)).map(JSONValue.string)),
       "values": values.isEmpty
-        ? nil : .object(Dictionary(uniqueKeysWithValues: values.map { ($0.key, $0.json) })),
+        ? nil : .object(Dictionary(uniqueKeysWithValues: values.map { ($0.key.description, $0.json) })),
       "adjust": adjust == [:] ? nil : adjust,
       "enabled": .bool(isEnabled),
       "rssi": rssi.map(JSONValue.integer),

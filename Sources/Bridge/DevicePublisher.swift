@@ -19,7 +19,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private var barrier = UInt64.max
   private var properties: [PropertyPublisher]
   /// Of what its program names itself, by name.
-  private var values: [String: PropertyPublisher] = [:]
+  private var values: [ValueKey: PropertyPublisher] = [:]
   /// Readings of a new link while `info` still names another gateway, to be published when the device is online here.
   private var heldReadings: [Reading] = []
   /// Beyond it, the oldest are dropped.

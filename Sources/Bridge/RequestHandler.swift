@@ -113,9 +113,11 @@ package final class RequestHandler: Sendable {
     case .setProperty(let property, let id, let value, let ttl): try set(property, of: id, value, ttl, reply)
     case .removeValue(let name, let id):
       try usable(id)
-      let key = name.hasPrefix(NamedValue.prefix) ? String(name.dropFirst(NamedValue.prefix.count)) : name
+      guard let key = NamedValue.key(of: name) ?? ValueKey(name) else {
+        throw RequestError(.notFound, "\(id) has no value \(Excerpt(name))")
+      }
       try engine.call { engine throws(RequestError) in try engine.removeValue(key, of: id) }
-      return ["id": .string(id.description), "property": .string(NamedValue.prefix + key)]
+      return ["id": .string(id.description), "property": .string(NamedValue.name(key))]
     case .adapterState(let name):
       let adapter = try engine.call { engine throws(RequestError) in try engine.adapter(named: name) }
       return (["adapter": .string(adapter.name)] as JSONValue).merging(adapter.stateJSON)

@@ -39,11 +39,11 @@ package struct Handover: Sendable, Equatable {
   /// See ``DeviceDescription/revision``.
   package let revision: Int
   /// What the device's program names itself, by the name in topics.
-  let values: [String: ValueTable.Entry]
+  let values: [ValueKey: ValueTable.Entry]
 
   package init(
     desired: [String: PublishedDesired] = [:], isDeleted: Bool = false, revision: Int = 0,
-    values: [(key: String, written: String, isNumber: Bool)] = []
+    values: [(key: ValueKey, written: String, isNumber: Bool)] = []
   ) {
     let today = Timestamp.now.day
     self.values = Dictionary(

@@ -254,7 +254,7 @@ final class Device: @unchecked Sendable {
   }
 
   /// Passes on a value that the program names itself.
-  func pass(_ key: String, _ value: Value) {
+  func pass(_ key: ValueKey, _ value: Value) {
     nextSequence()
     let reading = ValueReading(
       key: key,

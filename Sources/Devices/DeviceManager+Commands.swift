@@ -43,9 +43,9 @@ extension DeviceManager {
   }
 
   /// A value that the device's program named is not published any more, until it is received again.
-  package func removeValue(_ key: String, of id: DeviceID) throws(RequestError) {
+  package func removeValue(_ key: ValueKey, of id: DeviceID) throws(RequestError) {
     guard try requireDevice(id).values.remove(key) else {
-      throw RequestError(.notFound, "\(id) has no value \(Excerpt(key))")
+      throw RequestError(.notFound, "\(id) has no value \(key)")
     }
   }
 

@@ -159,7 +159,7 @@ extension DeviceManager {
   private func reportOrphan(_ address: BluetoothAddress) {
     guard let record = store.records[address], let id = record.id, registry.byAddress[address]?.id != id
     else { return }
-    let values = record.values.keys.map { NamedValue.prefix + $0 }
+    let values = record.values.keys.map(NamedValue.name)
     for frontEnd in frontEnds {
       frontEnd.foundOrphan(id, of: address, offered: (record.offered ?? []).union(values))
     }

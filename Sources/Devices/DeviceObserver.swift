@@ -26,7 +26,7 @@ package protocol DeviceObserver: AnyObject, Sendable {
   /// - Parameter outcome: nil: it begins.
   func wrote(_ value: Value, to property: Int, _ outcome: Outcome?)
   /// The same of a command for a value that the device's program names itself.
-  func wrote(_ value: Value, toValue key: String, _ outcome: Outcome?)
+  func wrote(_ value: Value, toValue key: ValueKey, _ outcome: Outcome?)
   /// A command of an earlier run has its outcome.
   /// - Parameter sender: see ``Command/sender``.
   func completed(_ result: CommandResult, for sender: JSONValue)
@@ -39,7 +39,7 @@ extension DeviceObserver {
   package func reported(_ reading: ValueReading) {}
   /// For a front end that does not show commands.
   package func wrote(_ value: Value, to property: Int, _ outcome: Outcome?) {}
-  package func wrote(_ value: Value, toValue key: String, _ outcome: Outcome?) {}
+  package func wrote(_ value: Value, toValue key: ValueKey, _ outcome: Outcome?) {}
   /// For a front end that sends no commands.
   package func completed(_ result: CommandResult, for sender: JSONValue) {}
 }

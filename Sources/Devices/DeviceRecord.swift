@@ -1,6 +1,7 @@
 import Configuration
 import GATT
 import JSON
+import Log
 
 /// What is kept of a device from one run of the gateway to the next.
 package struct DeviceRecord: Sendable, Equatable {
@@ -27,7 +28,7 @@ package struct DeviceRecord: Sendable, Equatable {
   /// The values set by commands and requests, by property.
   var desired: [String: Desired] = [:]
   /// What its program names itself, by the name in topics.
-  var values: [String: ValueTable.Entry] = [:]
+  var values: [ValueKey: ValueTable.Entry] = [:]
   /// The commands that wait, by property.
   var waiting: [String: Waiting] = [:]
   /// See ``DeviceDescription/isDeleted``.
@@ -102,7 +103,7 @@ extension DeviceRecord {
     ConfigurationKey("removed", \.isRemoved, .bool),
     ConfigurationKey("desired", \.desired, .byProperty(Desired.init, \.json)),
     ConfigurationKey("waiting", \.waiting, .byProperty(Waiting.init, \.json)),
-    ConfigurationKey("values", \.values, .byProperty(ValueTable.Entry.init, \.json)),
+    ConfigurationKey("values", \.values, .byValueKey),
     ConfigurationKey("deleted", \.isDeleted, .bool),
     ConfigurationKey("revision", \.revision, .anyInteger),
     ConfigurationKey("pending", \.isPending, .bool),
@@ -158,6 +159,23 @@ extension ConfigurationRule {
   }
 }
 
+extension ConfigurationRule<[ValueKey: ValueTable.Entry]> {
+  /// What cannot be read is left out.
+  fileprivate static var byValueKey: Self {
+    .stored(
+      { json in
+        guard case .object(let object) = json else { return nil }
+        let entries = object.members.compactMap { member in
+          ValueKey(member.name).flatMap { key in ValueTable.Entry(member.value).map { (key, $0) } }
+        }
+        return Dictionary(entries.prefix(ValueTable.capacity)) { $1 }
+      },
+      { entries in
+        .object(Dictionary(uniqueKeysWithValues: entries.map { ($0.key.description, $0.value.json) }))
+      })
+  }
+}
+
 extension ConfigurationRule<String> {
   fileprivate static var anyText: Self {
     .stored(\.text, JSONValue.string)
@@ -197,7 +215,9 @@ extension ValueTable.Entry {
   }
 
   init?(_ json: JSONValue) {
-    guard let written = json["name"]?.text, let lastSeen = json["last_seen"]?.integer else { return nil }
+    guard let written = json["name"]?.text, let lastSeen = json["last_seen"]?.integer,
+      written.utf8.count <= ValueTable.longestName, Timestamp.days.contains(lastSeen)
+    else { return nil }
     self.init(
       written: written, isNumber: json["number"] == .bool(true),
       isConfirmed: json["confirmed"] == .bool(true),

@@ -44,10 +44,9 @@ extension Discovery {
   func announced(_ names: Set<String>, of device: DeviceDescription, topics: DeviceTopics) -> Announced {
     let components =
       components(of: device, topics: topics) { names.contains($0.name) }
-      + names.sorted().filter { $0.hasPrefix(NamedValue.prefix) }.map { name in
-        let key = String(name.dropFirst(NamedValue.prefix.count))
-        return DiscoveryComponent(key: Self.key(ofValue: key), platform: .sensor, members: [:])
-      }.filter { TopicWord.isValid($0.key) }
+      + names.compactMap(NamedValue.key).sorted().map { key in
+        DiscoveryComponent(key: Self.key(ofValue: key), platform: .sensor, members: [:])
+      }
     return Announced(
       prefix: prefix, components: components.map { Announced.Component(key: $0.key, platform: $0.platform) })
   }
@@ -89,7 +88,7 @@ extension Discovery {
   }
 
   /// No property's entity has it, as names of properties have no hyphen.
-  private static func key(ofValue key: String) -> String { "value-\(key)" }
+  private static func key(ofValue key: ValueKey) -> String { "value-\(key)" }
 
   /// Those that the device's program names itself, once it is sure that they are no mistake.
   private func values(of device: DeviceDescription, topics: DeviceTopics) -> [DiscoveryComponent] {

@@ -18,6 +18,9 @@ package struct Timestamp: Sendable, Hashable, Comparable {
   /// In UTC, counted from 1970-01-01.
   package var day: Int { Int(milliseconds / 86_400_000) }
 
+  /// The days of the years that four digits can write.
+  package static let days = 0...2_932_896
+
   package static func < (a: Timestamp, b: Timestamp) -> Bool { a.milliseconds < b.milliseconds }
 
   package static func + (time: Timestamp, duration: Duration) -> Timestamp {

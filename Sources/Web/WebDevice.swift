@@ -39,7 +39,7 @@ final class WebDevice: DeviceObserver, @unchecked Sendable {
   /// In the order of the profile's properties.
   private(set) var properties: [PropertyState]
   /// Those that its program names itself, by their keys.
-  private(set) var values: [String: PropertyState] = [:]
+  private(set) var values: [ValueKey: PropertyState] = [:]
   /// Attempts to connect since it was connected last.
   private(set) var attempts = 0
   private(set) var connects = 0
@@ -134,7 +134,7 @@ final class WebDevice: DeviceObserver, @unchecked Sendable {
     }
   }
 
-  func wrote(_ value: Value, toValue key: String, _ outcome: Outcome?) {
+  func wrote(_ value: Value, toValue key: ValueKey, _ outcome: Outcome?) {
     // One that its program has never sent is not shown.
     guard device.values.contains(where: { $0.key == key }) else { return }
     wrote(value, outcome, &values[key, default: PropertyState()])

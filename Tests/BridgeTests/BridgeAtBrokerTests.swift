@@ -540,16 +540,18 @@ import Testing
       broker, #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen"}]}"#)
     try await tested.offer(["uart_rx", "uart_tx"])
     func describe(_ names: [String]) async throws {
+      let keys = try names.map { try #require(ValueKey($0)) }
       try await tested.device { publisher in
         var description = publisher.device
-        description.values = names.map { name in
+        description.values = zip(names, keys).map { name, key in
           let entry = ValueTable.Entry(written: name, isNumber: true, isConfirmed: true, lastSeen: 1)
-          return NamedValue(name, entry, nil, of: .microbitUARTReceived)
+          return NamedValue(key, entry, nil, of: .microbitUARTReceived)
         }
         publisher.changed(.description, description)
       }
     }
     func receive(_ key: String, _ value: Value, _ sequence: UInt64) async throws {
+      let key = try #require(ValueKey(key))
       try await tested.device {
         $0.reported(
           ValueReading(key: key, reading: Reading(property: 0, value: value, time: .now, sequence: sequence)))

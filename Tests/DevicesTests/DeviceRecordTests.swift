@@ -70,6 +70,16 @@ import Testing
         + #""deleted":true,"revision":7,"pending":true}"#)
   }
 
+  /// Another gateway's `info`, or a broken disk, may have brought them there.
+  @Test func valuesOutOfRangeAreLeftOut() {
+    let entry = #"{"name":"x","last_seen":3}"#
+    let record = read(
+      #"{"values":{"+":\#(entry),"a/#":\#(entry),"a\u0000":\#(entry),"\#(String(repeating: "a", count: 33))":\#(entry),"#
+        + #""a":{"name":"x","last_seen":-9223372036854775808},"b":{"name":"x","last_seen":9223372036854775807},"#
+        + #""c":{"name":"\#(String(repeating: "x", count: 257))","last_seen":3},"ok":\#(entry)}}"#)
+    #expect(record?.values.keys.map(\.description) == ["ok"])
+  }
+
   @Test func keysOfOtherVersionsAreIgnored() {
     let record = read(
       #"{"later":[{}],"added":true,"changes":{"colour":"red","name":"N"},"taken":{"period":[1]}}"#)

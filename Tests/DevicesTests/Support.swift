@@ -34,3 +34,8 @@ extension DeviceOptionsPatch: ExpressibleByDictionaryLiteral {
     self = patch
   }
 }
+
+extension ValueKey: ExpressibleByStringLiteral {
+  /// This key.
+  public init(stringLiteral text: String) { self.init(text)! }
+}

@@ -24,7 +24,7 @@ import Testing
     ] as [(String, String, String, Value)])
   func valueIsFound(text: String, name: String, key: String, value: Value) throws {
     let line = try #require(ValueLine(text))
-    #expect(line.name == name && line.key == key && line.value == value)
+    #expect(line.name == name && line.key.description == key && line.value == value)
   }
 
   @Test(arguments: [

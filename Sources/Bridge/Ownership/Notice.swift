@@ -43,11 +43,11 @@ extension OwnershipMachine.Notice {
     Set((json?.elements ?? []).compactMap(\.text))
   }
 
-  private static func values(_ json: JSONValue?) -> [(key: String, written: String, isNumber: Bool)] {
+  private static func values(_ json: JSONValue?) -> [(key: ValueKey, written: String, isNumber: Bool)] {
     guard case .object(let values) = json else { return [] }
     return values.members.compactMap { member in
-      guard let name = member.value["name"]?.text else { return nil }
-      return (member.name, name, member.value["type"] == .string("number"))
+      guard let key = ValueKey(member.name), let name = member.value["name"]?.text else { return nil }
+      return (key, name, member.value["type"] == .string("number"))
     }
   }
 

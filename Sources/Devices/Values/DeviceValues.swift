@@ -41,7 +41,7 @@ final class DeviceValues: @unchecked Sendable {
       let settings = device.settings.values.on
     else { return [] }
     return table.entries.sorted { $0.key < $1.key }.map {
-      NamedValue($0.key, $0.value, settings[$0.key], of: line)
+      NamedValue($0.key, $0.value, settings[$0.key.description], of: line)
     }
   }
 
@@ -59,7 +59,7 @@ final class DeviceValues: @unchecked Sendable {
     case .tooMany: return log("its program sends too many values", line.name)
     }
     if table != before { changed() }
-    let offset = settings[line.key]?.adjustment.offset
+    let offset = settings[line.key.description]?.adjustment.offset
     device.pass(line.key, offset.map(line.value.adding) ?? line.value)
     for echo in echoes where echo.line.matches(line) && !echo.isReceived {
       echo.isReceived = true
@@ -90,7 +90,7 @@ final class DeviceValues: @unchecked Sendable {
   // MARK: Removing
 
   /// - Returns: whether there was such a value.
-  func remove(_ key: String) -> Bool {
+  func remove(_ key: ValueKey) -> Bool {
     guard table.remove(key) else { return false }
     changed()
     return true
@@ -103,7 +103,7 @@ final class DeviceValues: @unchecked Sendable {
   }
 
   /// Those that the device has at the gateway which owns it.
-  func replace(with entries: [String: ValueTable.Entry]) {
+  func replace(with entries: [ValueKey: ValueTable.Entry]) {
     guard entries != table.entries else { return }
     table.replace(with: entries)
     changed()
@@ -114,13 +114,12 @@ final class DeviceValues: @unchecked Sendable {
   /// Sends `name:value`; the outcome is `applied` if the program sends the same line back, else `sent`.
   func execute(_ command: Command, reply: @escaping CommandReply) throws(RequestError) {
     let name = command.property
-    let key = String(name.dropFirst(NamedValue.prefix.count))
     guard let sent = profile.values?.sent, device.settings.values.on != nil else {
       throw RequestError(.invalid, "\(device.id) takes no values: uart_rx and uart_tx are not in use")
     }
-    guard ValueLine.key(of: key) == key else {
+    guard let key = NamedValue.key(of: name), ValueLine.key(of: key.description) == key else {
       throw RequestError(
-        .invalid, "\(Excerpt(key)) is not the name of a value: a-z, 0-9 and _, at most 32 characters")
+        .invalid, "\(Excerpt(name)) is not the name of a value: a-z, 0-9 and _, at most 32 characters")
     }
     let text =
       switch command.value {
@@ -128,7 +127,7 @@ final class DeviceValues: @unchecked Sendable {
       case .integer, .number: String(decoding: command.value.bytes, as: UTF8.self)
       case .null, .bool, .array, .object: ""
       }
-    let written = table.entries[key]?.written ?? key
+    let written = table.entries[key]?.written ?? key.description
     guard let line = ValueLine("\(written):\(text)"), line.key == key,
       !text.utf8.contains(where: { $0 < 0x20 })
     else {

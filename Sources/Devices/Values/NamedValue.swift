@@ -4,7 +4,7 @@ import GATT
 /// A value that the program of a device names itself, by a line `name:value`.
 package struct NamedValue: Sendable, Equatable {
   /// The name in topics, without ``prefix``.
-  package let key: String
+  package let key: ValueKey
   /// The name as the program writes it.
   package let written: String
   /// For the front ends, as if it were a property: its name is `values/moisture`.
@@ -15,9 +15,15 @@ package struct NamedValue: Sendable, Equatable {
 
   /// Before the name in topics.
   package static let prefix = "values/"
+  /// As that of a property: `values/moisture`.
+  package static func name(_ key: ValueKey) -> String { "\(prefix)\(key)" }
+  /// Nil if `name` is not that of a value.
+  package static func key(of name: String) -> ValueKey? {
+    name.hasPrefix(prefix) ? ValueKey(name.dropFirst(prefix.count)) : nil
+  }
   private static let report = Property.Report(minInterval: .seconds(1))
 
-  init(_ key: String, _ entry: ValueTable.Entry, _ described: ValueDescription?, of line: Property) {
+  init(_ key: ValueKey, _ entry: ValueTable.Entry, _ described: ValueDescription?, of line: Property) {
     let meaning = ValueMeaning(entry.written)
     self.key = key
     written = entry.written
@@ -30,7 +36,7 @@ package struct NamedValue: Sendable, Equatable {
       .sensor(isNumber ? .measurement : nil), name: described?.name ?? meaning.name,
       deviceClass: described?.deviceClass ?? (isNumber && givenUnit == nil ? meaning.deviceClass : nil))
     property = Property(
-      name: Self.prefix + key, service: line.service, characteristic: line.characteristic, access: .notify,
+      name: Self.name(key), service: line.service, characteristic: line.characteristic, access: .notify,
       codec: .utf8, unit: unit, report: described?.adjustment.report ?? Self.report, homeAssistant: [entity])
   }
 }
@@ -38,7 +44,7 @@ package struct NamedValue: Sendable, Equatable {
 /// A value of a program.
 package struct ValueReading: Sendable {
   /// See ``NamedValue/key``.
-  package let key: String
+  package let key: ValueKey
   /// As if it were of the property that received the line.
   package let reading: Reading
 }

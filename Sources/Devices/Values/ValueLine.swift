@@ -1,3 +1,4 @@
+import Configuration
 import GATT
 
 /// A line `name:value` of a micro:bit's program, as MakeCode's `bluetooth uart write value` sends it.
@@ -5,14 +6,12 @@ struct ValueLine: Equatable, Sendable {
   /// As the program writes it.
   let name: String
   /// The name in topics: see ``key(of:)``.
-  let key: String
+  let key: ValueKey
   /// A number, or a text.
   let value: Value
 
   /// In bytes: a longer text is not a value. Home Assistant shows no longer one.
   private static let longestText = 255
-  /// Of a name in topics.
-  static let longestKey = 32
   /// Of one send of a micro:bit. A V1 drops the rest of a longer one, with its line end, so that the next line follows
   /// at once (lancaster-university/codal-microbit-v2#105).
   static let sendSize = 20
@@ -45,7 +44,7 @@ struct ValueLine: Equatable, Sendable {
 
   /// A name as it stands in topics: in lower case, with one `_` for other characters than letters and digits of ASCII.
   /// Nil if nothing is left, or too much.
-  static func key(of name: String) -> String? {
+  static func key(of name: String) -> ValueKey? {
     var key: [UInt8] = []
     for byte in name.utf8.prefix(1024) {
       switch byte {
@@ -55,7 +54,7 @@ struct ValueLine: Equatable, Sendable {
       }
     }
     if key.last == UInt8(ascii: "_") { key.removeLast() }
-    return (1...longestKey).contains(key.count) ? String(decoding: key, as: UTF8.self) : nil
+    return ValueKey(String(decoding: key, as: UTF8.self))
   }
 
   /// A number as JavaScript writes it: `21`, `-0.5`, `1e-7`, `NaN`, `Infinity`.

@@ -27,7 +27,7 @@ struct ValueMeaning: Equatable, Sendable {
     let words = suffix == nil ? parts : Array(parts.dropLast())
     let text = words.joined(separator: " ")
     name = text.prefix(1).uppercased() + text.dropFirst()
-    let known = ValueLine.key(of: words.joined(separator: "_")).flatMap { Self.names[$0] }
+    let known = ValueLine.key(of: words.joined(separator: "_")).flatMap { Self.names[$0.description] }
     guard let suffix else {
       (unit, deviceClass) = (known?.unit, known?.deviceClass)
       return

@@ -1,3 +1,4 @@
+import Configuration
 import EventLoop
 import GATT
 
@@ -31,18 +32,20 @@ struct ValueTable: Equatable, Sendable {
 
   /// Names of a device, and new names in a minute.
   static let capacity = 32
+  /// In bytes, as the program writes it.
+  package static let longestName = 256
   /// After so many days without being received a value is removed.
   static let mostDaysUnseen = 30
   private static let window = Duration.seconds(60)
 
-  private(set) var entries: [String: Entry]
+  private(set) var entries: [ValueKey: Entry]
   /// The names that were received on this link.
-  private var seen: Set<String> = []
+  private var seen: Set<ValueKey> = []
   private var order = 0
   private var windowEnd: Moment?
   private var newNames = 0
 
-  init(_ entries: [String: Entry] = [:]) { self.entries = entries }
+  init(_ entries: [ValueKey: Entry] = [:]) { self.entries = entries }
 
   mutating func linkUp() { seen = [] }
 
@@ -77,14 +80,14 @@ struct ValueTable: Equatable, Sendable {
   }
 
   /// - Returns: whether there was such a value.
-  mutating func remove(_ key: String) -> Bool { entries.removeValue(forKey: key) != nil }
+  mutating func remove(_ key: ValueKey) -> Bool { entries.removeValue(forKey: key) != nil }
 
   mutating func removeUnseen(today: Int) {
     entries = entries.filter { today - $0.value.lastSeen <= Self.mostDaysUnseen }
   }
 
   /// Another gateway, which has the device, knows these.
-  mutating func replace(with other: [String: Entry]) {
+  mutating func replace(with other: [ValueKey: Entry]) {
     entries = [:]
     for (key, entry) in other.sorted(by: { $0.key < $1.key }).prefix(Self.capacity) { entries[key] = entry }
   }

@@ -255,7 +255,9 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
     func reported(_ reading: Reading) {
       events.append(.reading(reading.property, reading.value, sequence: reading.sequence))
     }
-    func reported(_ reading: ValueReading) { events.append(.value(reading.key, reading.reading.value)) }
+    func reported(_ reading: ValueReading) {
+      events.append(.value(reading.key.description, reading.reading.value))
+    }
     func changed(_ change: DeviceChange, _ device: DeviceDescription) {
       events.append(.changed(change, device))
     }
