@@ -1,5 +1,6 @@
-import GATT
 import Testing
+
+@testable import GATT
 
 @Suite struct AdvertisedFormatTests {
   private func decode(_ format: String, _ hex: String, at index: Int = 0) throws -> Value {
