@@ -152,7 +152,7 @@ extension BTHome {
     }
 
     /// The value of the object of this name; of several, the one at this index.
-    func value(_ name: String, at index: Int) throws(CodecError) -> Value {
+    package func value(_ name: String, at index: Int) throws(CodecError) -> Value {
       guard !isEncrypted else { throw .encrypted }
       var remaining = index
       for (object, bytes) in objects where object.name == name {
