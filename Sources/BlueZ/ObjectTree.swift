@@ -20,11 +20,11 @@ struct ObjectTree: Sendable {
     var address: BluetoothAddress?
     var name: String?
     var rssi: Int?
-    /// How many signals have reported `RSSI`.
-    var advertisements = 0
+    /// The number of the last signal that has reported `RSSI`, among those of all devices; 0: none has.
+    var lastAdvertisement = 0
     var isConnected = false
-    /// How many signals have reported data of an advertisement.
-    var reports = 0
+    /// The same of the last signal that has reported data of an advertisement.
+    var lastReport = 0
     /// How many signals have reported `Connected`.
     var linkChanges = 0
     var isPaired = false
@@ -100,8 +100,10 @@ struct ObjectTree: Sendable {
   /// Whether bluetoothd can monitor advertisements on it: only with its experimental features.
   private(set) var offersMonitors = false
   private(set) var devices: [String: Device] = [:]
-  /// How many signals have reported the `RSSI` of any device.
+  /// How many signals have reported the `RSSI` of any device, or data of its advertisements. bluetoothd removes and adds
+  /// a device that is silent for 30 s, and starts anew: what was received is counted across all of that.
   private(set) var advertisements = 0
+  private var reports = 0
   /// Counts the characteristics that have come.
   private var generation = 0
   /// The devices that are about to be removed on request.
@@ -117,7 +119,7 @@ struct ObjectTree: Sendable {
       id: PeripheralID(path: path), address: address, name: device.name, rssi: device.rssi,
       isConnected: device.isConnected, isPaired: device.isPaired, services: device.uuids,
       manufacturers: device.manufacturers, advertised: device.advertised,
-      advertisements: device.advertisements, reports: device.reports)
+      lastAdvertisement: device.lastAdvertisement, lastReport: device.lastReport)
   }
 
   /// The characteristics of a device in the order of their handles.
@@ -175,7 +177,9 @@ struct ObjectTree: Sendable {
     case .owner(let owner):
       expectedRemovals = []
       let gone = devices.keys.sorted().flatMap { remove($0, BlueZName.device) }
+      let counts = (advertisements, reports)
       self = ObjectTree(adapter: adapterPath)
+      (advertisements, reports) = counts
       return gone + [.owner(owner)]
     }
   }
@@ -291,13 +295,16 @@ struct ObjectTree: Sendable {
       if let name = properties["Name"]?.text { device.name = name }
       if let rssi = properties["RSSI"]?.integer {
         device.rssi = rssi
-        device.advertisements &+= 1
         advertisements &+= 1
+        device.lastAdvertisement = advertisements
       }
       if invalidated.contains("RSSI") { device.rssi = nil }
       let hasData = properties["ServiceData"] != nil || properties["ManufacturerData"] != nil
       // What is listed without a signal strength was received earlier.
-      if hasData, device.rssi != nil { device.reports &+= 1 }
+      if hasData, device.rssi != nil {
+        reports &+= 1
+        device.lastReport = reports
+      }
       if let connected = properties["Connected"]?.bool {
         device.isConnected = connected
         device.linkChanges &+= 1

@@ -26,10 +26,11 @@ public struct Peripheral: Sendable, Equatable {
   /// What else it advertised.
   public internal(set) var advertised = AdvertisedData()
 
-  /// How many advertisements bluetoothd has reported with a signal strength.
-  public internal(set) var advertisements = 0
-  /// How many times bluetoothd has reported data of its advertisements, changed or not.
-  public internal(set) var reports = 0
+  /// The number of the last advertisement that bluetoothd has reported with a signal strength, and of the last time that it
+  /// has reported data of its advertisements, changed or not. Each number is used once for all peripherals of a central,
+  /// so that the next one is another one, also if bluetoothd has removed the peripheral, or was restarted meanwhile.
+  public internal(set) var lastAdvertisement = 0
+  public internal(set) var lastReport = 0
   /// The central has removed it from bluetoothd, which has not found it again yet.
   public internal(set) var isRemoved = false
 

@@ -8,7 +8,9 @@ extension Device {
 
   /// An adapter reports what it knows of the peripheral, which may be an advertisement or not.
   func hear(_ seen: Peripheral, by adapter: Int) {
-    guard reports.updateValue(seen.reports, forKey: adapter) ?? 0 != seen.reports, isReceiving else { return }
+    guard reports.updateValue(seen.lastReport, forKey: adapter) ?? 0 != seen.lastReport, isReceiving else {
+      return
+    }
     let before = (description.offered, description.rssi)
     if let rssi = seen.rssi, session.adapters.isCurrent(adapter) { follow(rssi) }
     let heard = channels.compactMap { channel in channel.hear(seen.advertised).map { (channel, $0) } }

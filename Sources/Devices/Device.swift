@@ -28,7 +28,7 @@ final class Device: @unchecked Sendable {
   private(set) var sequence: UInt64 = 0
   /// How many tasks run for the device: a link on demand or in turns lasts until they have ended.
   private var tasks = 0
-  /// How many times each adapter has reported its advertisements; see ``hear(_:by:)``.
+  /// The last report of its advertisements by each adapter; see ``hear(_:by:)``.
   var reports: [Int: Int] = [:]
   /// The mean of the last signal strengths, in dBm, if it is only heard; ``DeviceDescription/rssi`` follows it.
   var signal: Double?

@@ -25,7 +25,7 @@ final class DeviceAdapters {
     objects[adapter] = seen.id
     if seen.isRemoved { return choice.removed(from: adapter) }
     choice.seen(
-      by: adapter, rssi: seen.rssi, advertisement: seen.advertisements, isConnected: seen.isConnected,
+      by: adapter, rssi: seen.rssi, advertisement: seen.lastAdvertisement, isConnected: seen.isConnected,
       isPaired: seen.isPaired, at: .now)
   }
 

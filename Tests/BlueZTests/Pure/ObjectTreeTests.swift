@@ -27,21 +27,21 @@ import Testing
     #expect(tree.apply(Recorded.deviceAdded) == [.device(device)])
     var expected = Peripheral(
       id: Recorded.id, address: BluetoothAddress("D0:5A:00:00:C0:DE")!, name: "BBC micro:bit [zugev]",
-      rssi: -50, isConnected: false, isPaired: false, advertisements: 1)
+      rssi: -50, isConnected: false, isPaired: false, lastAdvertisement: 1)
     #expect(tree.peripheral(at: device) == expected)
     #expect(expected.isInRange)
     // Discovery has stopped.
     #expect(tree.apply(Recorded.device([:], invalidated: ["RSSI"])) == [.device(device)])
     expected = Peripheral(
       id: expected.id, address: expected.address, name: expected.name, rssi: nil, isConnected: false,
-      isPaired: false, advertisements: 1)
+      isPaired: false, lastAdvertisement: 1)
     #expect(tree.peripheral(at: device) == expected)
     #expect(!expected.isInRange)
     #expect(tree.apply(Recorded.device(["RSSI": .int16(-53)])) == [.device(device)])
     #expect(tree.peripheral(at: device)?.rssi == -53)
     // The same strength again is another advertisement.
     #expect(tree.apply(Recorded.device(["RSSI": .int16(-53)])) == [.device(device)])
-    #expect(tree.peripheral(at: device)?.advertisements == 3)
+    #expect(tree.peripheral(at: device)?.lastAdvertisement == 3)
   }
 
   /// bluetoothd reports the data of each advertisement, changed or not, if it is asked to.
@@ -50,16 +50,28 @@ import Testing
       key: "s", value: "v",
       [DBusValue.Entry(.string("0000feaa-0000-1000-8000-00805f9b34fb"), .variant(.bytes([0, 1])))])
     var tree = tree(after: [Recorded.adapterAdded(), Recorded.deviceAdded])
-    #expect(tree.peripheral(at: device)?.reports == 0)
+    #expect(tree.peripheral(at: device)?.lastReport == 0)
     for count in 1...2 {
       _ = tree.apply(Recorded.device(["ServiceData": data]))
-      #expect(tree.peripheral(at: device)?.reports == count)
+      #expect(tree.peripheral(at: device)?.lastReport == count)
     }
     _ = tree.apply(Recorded.device(["RSSI": .int16(-60)]))
-    #expect(tree.peripheral(at: device)?.reports == 2)
+    #expect(tree.peripheral(at: device)?.lastReport == 2)
     // Without a signal strength it is what was received earlier.
     _ = tree.apply(Recorded.device(["ServiceData": data], invalidated: ["RSSI"]))
-    #expect(tree.peripheral(at: device)?.reports == 2)
+    #expect(tree.peripheral(at: device)?.lastReport == 2)
+    // bluetoothd removes an object, and adds it when it receives it again; then it starts anew.
+    for (count, isRestart) in [(3, false), (4, true)] {
+      for event in Recorded.deviceRemoved { _ = tree.apply(event) }
+      if isRestart {
+        for owner in [nil, ":1.9"] { _ = tree.apply(.owner(owner)) }
+        _ = tree.apply(Recorded.adapterAdded())
+      }
+      _ = tree.apply(Recorded.deviceAdded)
+      _ = tree.apply(Recorded.device(["ServiceData": data]))
+      #expect(tree.peripheral(at: device)?.lastReport == count)
+      #expect(tree.peripheral(at: device)?.lastAdvertisement == count)
+    }
   }
 
   @Test func advertisedDataIsKept() {
