@@ -19,7 +19,7 @@ lint: ## check the Swift sources' format
 	@swift format lint --strict --recursive Sources Tests Package.swift
 
 test-bluez: ## the gateway against a real bluetoothd with virtual controllers
-	@scripts/build && GATEWAY=.build/release/microbit-gateway Tests/RealBlueZ/run
+	@scripts/build && GATEWAY=$$(swift build -c release --show-bin-path)/microbit-gateway Tests/RealBlueZ/run
 
 test-brokers: ## the gateway with another broker: Debian's ejabberd, alone and as a cluster
 	@scripts/test-brokers $(TESTS)

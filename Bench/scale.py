@@ -18,7 +18,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-BIN = Path(".build/release").resolve()
+BIN = Path(
+    subprocess.check_output(["swift", "build", "-c", "release", "--show-bin-path"], text=True).strip()
+)
 COUNTS = [int(n) for n in os.environ.get("SCALE_GATEWAYS", "1 10 20 40").split()]
 MICROBITS = int(os.environ.get("SCALE_MICROBITS", "50"))
 PERIOD = int(os.environ.get("SCALE_PERIOD", "5000"))

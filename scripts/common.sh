@@ -24,6 +24,9 @@ fail() {
 # The version of the programs, which stands in one place.
 version() { sed -n 's/.*static let current = "\(.*\)"/\1/p' Sources/EventLoop/Version.swift; }
 
+# bin_path OPTION…: the folder of the programs that `swift build OPTION…` makes. Versions of Swift differ in it.
+bin_path() { swift build "$@" --show-bin-path; }
+
 # logged WHAT LOG COMMAND…: runs the command with its output in the log file. On a terminal one line shows how far it is.
 # A failure shows the errors and the end of the log, says where all of it is, and returns the command's status.
 logged() {
