@@ -130,6 +130,7 @@ package actor DeviceManager {
     context.isStopping = true
     for device in registry.all {
       for channel in device.channels { channel.writer?.stop() }
+      device.values.stop()
       device.session.stop()
     }
     store.flush()

@@ -75,7 +75,7 @@ struct EventWrites: WriteMachine {
   mutating func apply(_ value: EncodedValue?, supersedesCommands: Bool) -> [WriteAction] { [] }
 
   mutating func handOver(desired: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction] {
-    abandon { _ in .takenOver() }
+    abandon(reason: Outcome.takenOver().reason ?? "", defers: false)
   }
 
   mutating func expire(at now: Moment) -> [WriteAction] {
@@ -113,12 +113,15 @@ struct EventWrites: WriteMachine {
     []
   }
 
-  mutating func abandon(_ outcome: (EncodedCommand) -> Outcome) -> [WriteAction] {
-    let all = (inFlight.map { [$0] } ?? []) + waiting.map(\.command)
+  /// None is deferred: an event is not carried out later.
+  mutating func abandon(reason: String, defers: Bool) -> [WriteAction] {
+    let actions =
+      (inFlight.map { [.completed($0, .timeout(reason: "\(reason): the write may have taken effect"))] } ?? [])
+      + waiting.map { WriteAction.completed($0.command, .failed(reason: reason)) }
     inFlight = nil
     waiting = []
     isLinked = false
-    return all.map { .completed($0, outcome($0)) }
+    return actions
   }
 
   private mutating func startNext() -> [WriteAction] {

@@ -48,11 +48,9 @@ final class PropertyWriter: @unchecked Sendable {
   func linkUp() { feed { $0.linkUp() } }
   func linkDown() { feed { $0.linkDown() } }
   /// Every command fails.
-  func abandon(reason: String) { feed { $0.abandon { _ in .failed(reason: reason) } } }
-  /// The gateway stops: a command that waits without a limit is kept for the next start.
-  func stop() {
-    feed { $0.abandon { $0.outlivesRun ? .deferred : .failed(reason: "the gateway is stopping") } }
-  }
+  func abandon(reason: String) { feed { $0.abandon(reason: reason, defers: false) } }
+  /// The gateway stops: a state's command that waits without a limit is kept for the next start.
+  func stop() { feed { $0.abandon(reason: "the gateway is stopping", defers: true) } }
 
   func execute(_ command: EncodedCommand) {
     if let reason = channel.obstacle { return command.reply(.failed(reason: reason)) }

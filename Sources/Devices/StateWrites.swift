@@ -185,7 +185,10 @@ struct StateWrites: WriteMachine {
     }
   }
 
-  mutating func abandon(_ outcome: (EncodedCommand) -> Outcome) -> [WriteAction] {
+  mutating func abandon(reason: String, defers: Bool) -> [WriteAction] {
+    func outcome(_ command: EncodedCommand) -> Outcome {
+      defers && command.outlivesRun ? .deferred : .failed(reason: reason)
+    }
     var actions: [WriteAction] = []
     if case .writing(.command(let tracked)) = state {
       actions = [.completed(tracked.command, isSuperseded(tracked) ? .superseded : outcome(tracked.command))]

@@ -34,8 +34,10 @@ protocol WriteMachine: Sendable {
   mutating func read(_ operation: WriteOperation, _ result: Result<EncodedValue, WriteFailure>)
     -> [WriteAction]
   /// Stops writing until the next ``linkUp()``, and ends every unfinished command.
-  /// - Parameter outcome: the final outcome of a command, or ``Outcome/deferred``.
-  mutating func abandon(_ outcome: (EncodedCommand) -> Outcome) -> [WriteAction]
+  /// - Parameters:
+  ///   - reason: why commands fail.
+  ///   - defers: the gateway stops: commands that outlive the run are ``Outcome/deferred``.
+  mutating func abandon(reason: String, defers: Bool) -> [WriteAction]
 }
 
 extension Property.WriteMode {

@@ -76,7 +76,7 @@ struct Bench {
     run(machine.apply(value.map { EncodedValue($0) }, supersedesCommands: supersedesCommands))
   }
   mutating func abandon(reason: String) -> [String] {
-    run(machine.abandon { _ in .failed(reason: reason) })
+    run(machine.abandon(reason: reason, defers: false))
   }
   /// Another gateway takes the device over, and publishes a desired value or none.
   mutating func handOver(desired: Int? = nil, mayHaveCommands: Bool = true) -> [String] {

@@ -1,3 +1,5 @@
+import Glibc
+import TestSupport
 import Testing
 
 /// The micro:bit's services besides temperature.
@@ -44,6 +46,30 @@ import Testing
       ) { !$0.payload.isEmpty }.json()
       #expect(document["cmps"]?["button_a"]?["p"]?.string == "event")
       #expect(document["cmps"]?["button_b"] == nil)
+    }
+  }
+
+  @Test("Texts that wait, and the one that is being written, get their final result when the gateway stops")
+  func textsAtAStop() async throws {
+    try await withFixture(Self.plan(#""temperature","led_text""#)) { fixture in
+      try await fixture.online("kitchen")
+      // The last operation on a new link.
+      try await fixture.message("kitchen/info") { $0.text.contains("firmware") }
+      let monitor = try await BusMonitor(fixture.bus)
+      try fixture.simulator.process.signal(SIGSTOP)
+      let mark = try fixture.observer.mark
+      for text in 1...7 {
+        try await fixture.observer.publish("microbit/kitchen/led_text/set", "text \(text)")
+      }
+      try await monitor.called("WriteValue")
+      // The gateway has all of them.
+      _ = try await fixture.perform("health", "{}")
+      #expect(try await fixture.stopGateway() == 0)
+      try await fixture.observer.synchronize()
+      let results = try fixture.observer.messages(on: "microbit/kitchen/led_text/result", after: mark)
+      #expect(
+        try results.map { try $0.json()["status"]?.string } == ["timeout"]
+          + Array(repeating: "failed", count: 6))
     }
   }
 

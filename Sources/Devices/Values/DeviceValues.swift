@@ -22,8 +22,8 @@ final class DeviceValues: @unchecked Sendable {
     // @unchecked: used on the loop's thread alone.
     let line: ValueLine
     var isReceived = false
-    /// Called when it is received, after it was written.
-    var received: (() -> Void)?
+    /// Ends the command; nil until it was written.
+    var end: ((Outcome) -> Void)?
 
     init(_ line: ValueLine) { self.line = line }
   }
@@ -63,7 +63,7 @@ final class DeviceValues: @unchecked Sendable {
     device.pass(line.key, offset.map(line.value.adding) ?? line.value)
     for echo in echoes where echo.line.matches(line) && !echo.isReceived {
       echo.isReceived = true
-      echo.received?()
+      echo.end?(.applied(actual: echo.line.value))
       break
     }
   }
@@ -111,6 +111,9 @@ final class DeviceValues: @unchecked Sendable {
 
   // MARK: Sending
 
+  /// The gateway stops: no line is waited for.
+  func stop() { for echo in echoes { echo.end?(.sent) } }
+
   /// Sends `name:value`; the outcome is `applied` if the program sends the same line back, else `sent`.
   func execute(_ command: Command, reply: @escaping CommandReply) throws(RequestError) {
     let name = command.property
@@ -156,9 +159,9 @@ final class DeviceValues: @unchecked Sendable {
         case .accepted, .sent:
           if echo.isReceived { return end(.applied(actual: line.value)) }
           let timer = device.context.loop.timer(after: Self.echoTimeout) { end(.sent) }
-          echo.received = {
+          echo.end = { outcome in
             timer.cancel()
-            end(.applied(actual: line.value))
+            end(outcome)
           }
         case .applied, .adjusted, .read, .rejected, .deferred, .superseded, .failed, .timeout: end(outcome)
         }

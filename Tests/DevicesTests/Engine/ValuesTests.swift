@@ -106,6 +106,9 @@ import Testing
     ] as [(String, JSONValue)] {
       #expect(try await set(value, name, of: tested).final().word == "rejected")
     }
+    // It waits to be sent back, or is still being written.
+    let unanswered = await set(1, of: tested)
     await tested.end()
+    #expect(unanswered.elements.count == 1 && ["sent", "timeout"].contains(unanswered.elements[0].word))
   }
 }
