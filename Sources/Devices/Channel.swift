@@ -310,4 +310,9 @@ final class Channel: @unchecked Sendable {
     keep(value)
     if !isReadNotified { device.readBack(value, of: index) }
   }
+
+  /// The characteristic holds these bytes again.
+  func wasRestored(to bytes: [UInt8]) {
+    if let held = try? property.codec.decode(bytes), held != value { readBack(held) }
+  }
 }

@@ -34,6 +34,8 @@ final class Device: @unchecked Sendable {
   var signal: Double?
   /// Whether a request's steps are being carried out.
   var isInSequence = false
+  /// Whether its LEDs show its name, or blink.
+  var isIdentifying = false
 
   init(
     _ description: DeviceDescription, _ advertisement: Advertisement, settings: DeviceSettings,

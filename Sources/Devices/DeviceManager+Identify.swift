@@ -7,7 +7,8 @@ extension DeviceManager {
   private static let blinks = 3
   private static let blinkTime = Duration.milliseconds(500)
 
-  /// Shows the name of the device on its LEDs; without a property for texts, lets them blink.
+  /// Shows the name of the device on its LEDs; without a property for texts, lets them blink. Afterwards the LEDs show
+  /// what is desired, or else what they showed before.
   ///
   /// - Returns: the property that was written, and the text that it shows.
   package func identify(_ id: DeviceID) async throws(RequestError) -> (property: String, text: String?) {
@@ -16,6 +17,9 @@ extension DeviceManager {
     guard !displays.isEmpty else {
       throw RequestError(.invalid, "\(id) cannot show anything: led_text or led must be among its properties")
     }
+    guard !device.isIdentifying else { throw RequestError("\(id) shows its name already") }
+    device.isIdentifying = true
+    defer { device.isIdentifying = false }
     if let obstacle = await link(to: device, Deadline(after: Visits.waitLimit, loop)) {
       throw RequestError("\(id): \(obstacle)")
     }
@@ -23,33 +27,99 @@ extension DeviceManager {
     guard let channel = displays.first(where: { $0.characteristic != nil }),
       let characteristic = channel.characteristic
     else { throw RequestError(.failed, "\(id) cannot show anything: its program has no LED service") }
-    let central = device.session.adapter.central
     let property = channel.property
+    // Commands for the property wait meanwhile.
+    let turn = await channel.writer?.takeTurn()
+    defer { turn?.resume(.success(())) }
     do throws(CentralError) {
       if let pictures = property.codec.pictures {
-        try await blink(pictures, characteristic, on: central)
+        try await blink(pictures, characteristic, of: device)
         return (property.name, nil)
       }
       let text = device.description.shownName(longest: property.maxLength ?? 20)
-      try await central.send(Array(text.utf8), to: characteristic, withResponse: true)
+      try await show(text, characteristic, of: device)
       return (property.name, text)
     } catch {
       throw RequestError(.failed, "\(id): \(error)")
     }
   }
 
-  /// Then the LEDs show what they showed before. The desired value stays.
   private func blink(
-    _ pictures: (full: [UInt8], empty: [UInt8]), _ characteristic: Characteristic, on central: Central
+    _ pictures: (full: [UInt8], empty: [UInt8]), _ characteristic: Characteristic, of device: Device
   ) async throws(CentralError) {
-    let before = try await central.read(characteristic)
+    let central = device.session.adapter.central
+    device.noteLEDs(try await central.read(characteristic))
     for _ in 0..<Self.blinks {
       for picture in [pictures.full, pictures.empty] {
         try await central.send(picture, to: characteristic, withResponse: true)
         try? await loop.sleep(for: Self.blinkTime)
       }
     }
-    try await central.send(before, to: characteristic, withResponse: true)
+    try await device.restoreLEDs(on: central)
+  }
+
+  private func show(
+    _ text: String, _ characteristic: Characteristic, of device: Device
+  ) async throws(CentralError) {
+    let central = device.session.adapter.central
+    let leds = device.leds
+    if let leds = leds?.characteristic { device.noteLEDs(try await central.read(leds)) }
+    try await central.send(Array(text.utf8), to: characteristic, withResponse: true)
+    guard let leds else { return }
+    try? await loop.sleep(for: device.scrollTime(of: text))
+    let turn = await leds.writer?.takeTurn()
+    defer { turn?.resume(.success(())) }
+    try await device.restoreLEDs(on: central)
+  }
+}
+
+/// What the LEDs showed before the device was identified is stored until they show it again: a link that is lost leaves
+/// them lit, or dark.
+extension Device {
+  /// The property for pictures on the LEDs, if the link offers it.
+  fileprivate var leds: Channel? {
+    description.profile.displays.map { channels[$0] }
+      .first { $0.characteristic != nil && $0.property.codec.pictures != nil }
+  }
+
+  fileprivate func noteLEDs(_ bytes: [UInt8]) { context.store.change(address) { $0.leds = bytes } }
+
+  /// Shows what is desired, or else what was noted.
+  fileprivate func restoreLEDs(on central: isolated Central) async throws(CentralError) {
+    guard let leds, let characteristic = leds.characteristic,
+      let before = context.store.records[address]?.leds
+    else { return }
+    let bytes = leds.writer?.desiredBytes ?? before
+    try await central.send(bytes, to: characteristic, withResponse: true)
+    context.store.change(address) { $0.leds = nil }
+    leds.wasRestored(to: bytes)
+  }
+
+  /// On a new link: if the LEDs still show a picture of the blinking, or nothing, as after a text, they are restored.
+  func restoreLEDsOfLastLink() {
+    guard context.store.records[address]?.leds != nil, let leds, let pictures = leds.property.codec.pictures
+    else { return }
+    task { [self] central in
+      let turn = await leds.writer?.takeTurn()
+      if let characteristic = leds.characteristic, let shown = try? await central.read(characteristic) {
+        if shown == pictures.full || shown == pictures.empty {
+          try? await restoreLEDs(on: central)
+        } else {
+          context.store.change(address) { $0.leds = nil }
+        }
+      }
+      turn?.resume(.success(()))
+    }
+  }
+
+  /// Not even a slow text keeps its device for longer.
+  private static let longestScroll = Duration.seconds(30)
+
+  /// A character has six columns, with the space behind it, and leaves five LEDs.
+  fileprivate func scrollTime(of text: String) -> Duration {
+    let delay = channels.first { $0.property.name == Property.microbitScrollDelay.name }?.value
+    guard case .integer(let milliseconds) = delay ?? .integer(120) else { return .zero }
+    return min(.milliseconds(milliseconds * (6 * text.count + 5)), Self.longestScroll)
   }
 }
 

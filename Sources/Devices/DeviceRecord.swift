@@ -31,6 +31,8 @@ package struct DeviceRecord: Sendable, Equatable {
   var values: [ValueKey: ValueTable.Entry] = [:]
   /// The commands that wait, by property.
   var waiting: [String: Waiting] = [:]
+  /// What its LEDs showed before it was identified, until they show that again.
+  var leds: [UInt8]?
   /// See ``DeviceDescription/isDeleted``.
   package var isDeleted = false
   /// See ``DeviceDescription/revision``.
@@ -104,6 +106,9 @@ extension DeviceRecord {
     ConfigurationKey("desired", \.desired, .byProperty(Desired.init, \.json)),
     ConfigurationKey("waiting", \.waiting, .byProperty(Waiting.init, \.json)),
     ConfigurationKey("values", \.values, .byValueKey),
+    ConfigurationKey(
+      "leds", \.leds,
+      .optional(.stored({ $0.text.flatMap { Hexadecimal.bytes($0) } }, { .string(Hexadecimal.text($0)) }))),
     ConfigurationKey("deleted", \.isDeleted, .bool),
     ConfigurationKey("revision", \.revision, .anyInteger),
     ConfigurationKey("pending", \.isPending, .bool),

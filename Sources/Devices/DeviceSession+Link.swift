@@ -67,6 +67,7 @@ extension DeviceSession {
     context.turns.becameLive(device)
     visits.visited()
     link.up()
+    device.restoreLEDsOfLastLink()
     readInformation()
     visits.resume(nil)
     if let changedServices { servicesChanged(changedServices) }

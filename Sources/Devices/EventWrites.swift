@@ -88,8 +88,10 @@ struct EventWrites: WriteMachine {
     return actions
   }
 
+  func awaits(_ operation: WriteOperation) -> Bool { operation == self.operation && inFlight != nil }
+
   mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [WriteAction] {
-    guard operation == self.operation, let command = inFlight else { return [] }
+    guard awaits(operation), let command = inFlight else { return [] }
     switch result {
     case .holds, .notConfirmed, .notReadBack:
       inFlight = nil

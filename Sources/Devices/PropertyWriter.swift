@@ -11,6 +11,7 @@ final class PropertyWriter: @unchecked Sendable {
   private(set) var desired: DesiredValue
   private var machine: any WriteMachine
   private var timer = DeadlineTimer()
+  private var lastTurn: Waiter<Void>?
   private unowned let channel: Channel
   private unowned let device: Device
 
@@ -63,6 +64,9 @@ final class PropertyWriter: @unchecked Sendable {
   }
 
   // MARK: Desired state
+
+  /// What is to be held, as bytes.
+  var desiredBytes: [UInt8]? { desired.effective.flatMap { try? property.encode($0) }?.bytes }
 
   /// Sets the configured value; nil: none.
   func configure(_ value: Value?) {
@@ -132,8 +136,13 @@ final class PropertyWriter: @unchecked Sendable {
     switch action {
     case .write(let value, let operation):
       device.task { [self] central in
-        let result = await write(value, on: central)
-        feed { $0.wrote(operation, result) }
+        let turn = await takeTurn()
+        // The link that it was for may have ended meanwhile.
+        if machine.awaits(operation) {
+          let result = await write(value, on: central)
+          feed { $0.wrote(operation, result) }
+        }
+        turn.resume(.success(()))
       }
     case .read(let operation):
       device.task { [self] central in
@@ -173,6 +182,17 @@ final class PropertyWriter: @unchecked Sendable {
     case .read, .rejected: return
     }
     persistDesired()
+  }
+
+  // MARK: Turns
+
+  /// Waits until nothing else is written to the characteristic.
+  /// - Returns: to be resumed when the next one may write.
+  func takeTurn(_ isolation: isolated (any Actor)? = #isolation) async -> Waiter<Void> {
+    let (before, turn) = (lastTurn, Waiter<Void>())
+    lastTurn = turn
+    _ = try? await before?.value()
+    return turn
   }
 
   // MARK: The characteristic

@@ -148,6 +148,10 @@ struct StateWrites: WriteMachine {
     return failed.map { .completed($0, .takenOver(isDesiredThere: $0.value == value)) }
   }
 
+  func awaits(_ operation: WriteOperation) -> Bool {
+    if case .writing = state { operation == self.operation } else { false }
+  }
+
   mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [WriteAction] {
     guard operation == self.operation, case .writing(let purpose) = state else { return [] }
     switch result {

@@ -28,6 +28,8 @@ protocol WriteMachine: Sendable {
   mutating func handOver(desired: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction]
   /// Ends waiting commands whose time to live is over. Has no effect before the ``deadline``.
   mutating func expire(at now: Moment) -> [WriteAction]
+  /// Whether this write is still to be carried out.
+  func awaits(_ operation: WriteOperation) -> Bool
   /// The result of a ``WriteAction/write(_:_:)``.
   mutating func wrote(_ operation: WriteOperation, _ result: Written) -> [WriteAction]
   /// The result of a ``WriteAction/read(_:)``.
