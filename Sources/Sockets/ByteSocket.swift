@@ -5,6 +5,9 @@ import Glibc
 package final class ByteSocket: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
+  /// Of what has been sent, in bytes.
+  private static let keptCapacity = 64 << 10
+
   private let descriptor: Int32
   private var watch: Watch?
   private var output: [UInt8] = []
@@ -103,7 +106,11 @@ package final class ByteSocket: @unchecked Sendable {
       }
       sent += count
     }
-    if unsent == 0 || sent > output.count / 2 {
+    if unsent == 0 {
+      // The memory of something long is given back.
+      output.removeAll(keepingCapacity: output.capacity <= Self.keptCapacity)
+      sent = 0
+    } else if sent > output.count / 2 {
       output.removeFirst(sent)
       sent = 0
     }

@@ -78,10 +78,17 @@ final class HTTPConnection: @unchecked Sendable {
   // MARK: Receiving
 
   private func received(_ bytes: UnsafeRawBufferPointer) {
-    if case .lingering = state { return }
-    if !parser.isInRequest { deadline = .now + Self.requestLimit }
-    parser.append(bytes)
-    parse()
+    switch state {
+    case .receiving:
+      if !parser.isInRequest { deadline = .now + Self.requestLimit }
+      parser.append(bytes)
+      parse()
+    case .handling, .sending:
+      // Requests may follow at once, but what is beyond one of them waits in the kernel.
+      parser.append(bytes)
+      socket.isPaused = parser.isFull
+    case .lingering: break
+    }
   }
 
   private func parse() {
@@ -126,7 +133,7 @@ final class HTTPConnection: @unchecked Sendable {
     case .source(let source):
       state = .sending(request, source, closes: closes)
       // The end of a client is noticed while it is read from.
-      socket.isPaused = false
+      socket.isPaused = parser.isFull
       pump()
     }
   }
@@ -150,8 +157,8 @@ final class HTTPConnection: @unchecked Sendable {
     }
   }
 
-  /// Whether the client has read all that was sent.
-  var isDrained: Bool { socket.unsent == 0 }
+  /// Bytes that the client has not read yet.
+  var unsent: Int { socket.unsent }
 
   private func drained() {
     switch state {

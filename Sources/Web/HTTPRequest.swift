@@ -60,6 +60,9 @@ struct HTTPParser: Sendable {
   /// Whether a part of a request has arrived.
   var isInRequest: Bool { open != nil || !bytes.isEmpty }
 
+  /// Whether the longest header would already have arrived.
+  var isFull: Bool { bytes.count >= Self.longestHeader }
+
   mutating func append(_ received: some Collection<UInt8>) { if !isRefused { bytes += received } }
 
   /// The next complete request; nil: more bytes are needed.

@@ -160,10 +160,7 @@ final class WebDevice: DeviceObserver, @unchecked Sendable {
     } else if let trouble = new.lastError, trouble != old.lastError {
       state.add(trouble, new.id)
     }
-    if case .renamed(let before, _) = change {
-      state.removed(before)
-      state.add("was called \(before) before", new.id)
-    }
+    if case .renamed(let before, _) = change { state.renamed(new.id, from: before) }
     for (key, value) in values where !new.values.contains(where: { $0.key == key }) {
       state.forget(value)
       values[key] = nil

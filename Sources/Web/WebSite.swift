@@ -17,6 +17,8 @@ final class WebSite: @unchecked Sendable {
   static let mostOfPeer = 32
   /// Requests of the gateway that run at a time.
   static let mostRequests = 8
+  /// Of all clients, in bytes: while they have not read more, nothing is answered.
+  static let mostUnsent = 4 << 20
 
   let state: WebState
   private let requests: RequestHandler
@@ -96,6 +98,9 @@ final class WebSite: @unchecked Sendable {
     if let refusal = rules.refusal(request, from: connection.peer, at: .now) {
       return connection.respond(refusal)
     }
+    guard connections.values.reduce(0, { $0 + $1.unsent }) < Self.mostUnsent else {
+      return connection.respond(.error(.unavailable, "other clients read too slowly: try again"))
+    }
     if request.path.hasPrefix(Self.requestPath) {
       guard request.method == "POST" else { return connection.respond(Self.wrongMethod("POST")) }
       return carryOut(String(request.path.dropFirst(Self.requestPath.count)), request.body, connection)
@@ -174,7 +179,7 @@ final class WebSite: @unchecked Sendable {
     guard let stream = state.addStream() else {
       return connection.respond(.error(.unavailable, "too many pages are open"))
     }
-    stream.onReady = { [weak connection] in if connection?.isDrained == true { connection?.pump() } }
+    stream.onReady = { [weak connection] in if connection?.unsent == 0 { connection?.pump() } }
     stream.onClose = { [weak connection] in connection?.close() }
     var response = HTTPResponse(type: "text/event-stream", body: .source(stream))
     // For a proxy: nginx would collect the events.

@@ -85,6 +85,7 @@ final class WebState: FrontEnd, @unchecked Sendable {
     let new = WebDevice(device, self)
     if let old = replaced.removeValue(forKey: device.address) {
       new.adopt(old)
+      if old.device.id != device.id { renamed(device.id, from: old.device.id) }
     } else if hasBegun {
       add("added", device.id)
     }
@@ -97,10 +98,10 @@ final class WebState: FrontEnd, @unchecked Sendable {
     let address = device.device.address
     guard devices[address] === device else { return }
     devices[address] = nil
-    if reason == .replaced {
-      replaced[address] = device
-      return
-    }
+    if reason == .replaced { replaced[address] = device } else { gone(device) }
+  }
+
+  private func gone(_ device: WebDevice) {
     for state in device.properties + Array(device.values.values) { forget(state) }
     removed(device.device.id)
     add("removed", device.device.id)
@@ -150,7 +151,16 @@ final class WebState: FrontEnd, @unchecked Sendable {
     for stream in streams { stream.happened(data) }
   }
 
-  func removed(_ id: DeviceID) { for stream in streams { stream.removed(id) } }
+  func renamed(_ id: DeviceID, from before: DeviceID) {
+    removed(before)
+    add("was called \(before) before", id)
+  }
+
+  private func removed(_ id: DeviceID) {
+    for stream in streams { stream.removed(id) }
+    // Another device may have got the id already: it is told after that.
+    devices.values.first { $0.device.id == id }?.waiting = streamSet
+  }
 
   // MARK: JSON
 
@@ -216,6 +226,9 @@ final class WebState: FrontEnd, @unchecked Sendable {
 
   /// Once a second.
   func tick() {
+    // They would have been attached again at once: there was no id or no room for them.
+    for device in replaced.values { gone(device) }
+    replaced = [:]
     guard streamSet != 0 else { return }
     seconds += 1
     let gateway = gatewayJSON()

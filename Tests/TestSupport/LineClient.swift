@@ -44,6 +44,23 @@ public final class LineClient: Sendable {
     _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
   }
 
+  /// Sends zeros until the server has taken none for a second.
+  /// - Returns: how many were sent, `most` at most.
+  public func flood(most: Int) async -> Int {
+    await EventLoop.blocking { [descriptor] in
+      var limit = timeval(tv_sec: 1, tv_usec: 0)
+      setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+      let zeros = [UInt8](repeating: 0, count: 64 << 10)
+      var sent = 0
+      while sent < most {
+        let count = Glibc.send(descriptor, zeros, zeros.count, Int32(MSG_NOSIGNAL))
+        if count <= 0 { break }
+        sent += count
+      }
+      return sent
+    }
+  }
+
   /// Sends no more; lines are still received.
   public func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 

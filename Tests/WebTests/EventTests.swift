@@ -57,6 +57,25 @@ import Testing
     #expect(list.compactMap { $0["text"]?.text } == ["was called kitchen before", "removed"])
   }
 
+  @Test(
+    "A reload that changes ids and properties leaves no device behind, and loses none",
+    arguments: [("attic", "cellar"), ("hall", "kitchen")])
+  func idsAndProperties(first: String, second: String) async throws {
+    let site = try await SiteUnderTest()
+    let events = try await EventClient(site)
+    _ = try await events.next("ready")
+    try await site.reload(
+      #"{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"\#(first)","properties":["button_a"]},"#
+        + #"{"match":{"identifier":"C5:A1:B2:C3:D4:E6"},"id":"\#(second)","properties":["temperature"]}"#)
+    await site.receive([.text("press_start")], of: "button_a")
+    var known = ["kitchen": "C5:A1:B2:C3:D4:E5", "hall": "C5:A1:B2:C3:D4:E6"]
+    while case let (name, data) = try await events.next(), name != "happened" {
+      guard name != "gateway", let id = data["id"]?.text else { continue }
+      known[id] = name == "removed" ? nil : data["identifier"]?.text
+    }
+    #expect(known == [first: "C5:A1:B2:C3:D4:E5", second: "C5:A1:B2:C3:D4:E6"])
+  }
+
   @Test("A command is told, from wherever it comes, until its end")
   func writes() async throws {
     let site = try await SiteUnderTest()

@@ -93,6 +93,9 @@ final class SiteUnderTest: PageHost, Sendable {
 
   func observers() async -> Int { await engine.observers(of: Self.address) }
   func removeDevice() async throws { _ = try await engine.remove(try DeviceID("kitchen")) }
+  func reload(_ devices: String) async throws {
+    await engine.configure(try Configuration.parse(Array(#"{"devices":[\#(devices)]}"#.utf8)).get())
+  }
   func rename() async throws { try await engine.rename(try DeviceID("kitchen"), to: try DeviceID("attic")) }
 
   /// The adapter is broken from now on.
@@ -155,6 +158,15 @@ final class EventClient: Sendable {
       return try JSONParser.parse(Array(data.dropFirst("data: ".count).utf8))
     }
     throw Failure("no event \(name)")
+  }
+
+  /// The name and the data of the next event.
+  func next() async throws -> (name: String, data: JSONValue) {
+    while let line = try await client.line() {
+      guard line.hasPrefix("event: "), let data = try await client.line() else { continue }
+      return (String(line.dropFirst(7)), try JSONParser.parse(Array(data.dropFirst("data: ".count).utf8)))
+    }
+    throw Failure("no event")
   }
 
   /// The names of the events up to this one.

@@ -155,6 +155,31 @@ import Testing
     #expect(try await site.get("/health").status == 200)
   }
 
+  @Test("What a client sends while it is answered waits in the kernel, and the answer goes on")
+  func floodDuringAnswer() async throws {
+    let site = try await SiteUnderTest()
+    let client = try LineClient(port: site.port.number)
+    client.send("GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    while try await client.line() != "event: ready" {}
+    // The kernel keeps some MiB for both ends.
+    #expect(await client.flood(most: 300 << 20) < 32 << 20)
+    await site.receive([.integer(21)])
+    while try await client.line()?.contains(#""temperature":[21,1]"#) == false {}
+  }
+
+  @Test("A client that asks without reading is refused before its answers fill the memory")
+  func answersThatNobodyReads() async throws {
+    let site = try await SiteUnderTest()
+    mkdir(site.folder.path + "/microbit-gateway", 0o700)
+    try site.folder.write(String(repeating: "x", count: 1_000_000), to: "microbit-gateway/page.html")
+    var clients = try (0..<16).map { _ in try LineClient(port: site.port.number) }
+    for client in clients { client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") }
+    for _ in 0..<100 where try await site.get("/health").status == 200 {}
+    #expect(try await site.get("/health").status == 503)
+    clients = []
+    while try await site.get("/health").status != 200 {}
+  }
+
   @Test("Of 1,000 connections few are served; further ones of an address are closed, those of others wait")
   func flood() async throws {
     let site = try await SiteUnderTest()
