@@ -248,12 +248,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     case .bridgeState(let gateway): admission.received(state: message.payload, of: gateway)
     case .bridgeInfo: admission.received(bridgeInfo: message.payload)
     case .fleetConfiguration: if takesFleetConfiguration { onFleetConfiguration(message.payload) }
-    case .deviceInfo(let id):
-      if let publisher = byID[id] {
-        publisher.received(info: message.payload)
-      } else {
-        admission.received(info: message.payload, ofUnknown: id)
-      }
+    case .deviceInfo(let id): admission.received(info: message.payload, of: id)
     case .deviceAvailability(let id): byID[id]?.received(availability: message.payload)
     case nil: discovery?.received(message)
     }

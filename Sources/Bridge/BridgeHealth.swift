@@ -13,6 +13,8 @@ extension Bridge: RequestHost {
     return gateway
   }
 
+  package func idElsewhere(of id: DeviceID) -> DeviceID? { publisher(id)?.elsewhere?.id }
+
   /// What the gateway publishes of itself.
   package var info: JSONValue { report.info.json }
 
@@ -21,7 +23,7 @@ extension Bridge: RequestHost {
       (engine.adapters, engine.deviceCount, engine.onlineCount, engine.findings)
     }
     let findings =
-      found + (state.trouble.map { [Finding.stateNotWritable($0)] } ?? []) + fleetFindings
+      found + disagreements + (state.trouble.map { [Finding.stateNotWritable($0)] } ?? []) + fleetFindings
       + brokerFindings + [pageFinding].compactMap { $0 }
     // A device's fault is not the gateway's.
     let problems = findings.filter { $0.level == .fault && $0.check != .device }.map(\.text)
@@ -40,6 +42,11 @@ extension Bridge: RequestHost {
       "devices": ["known": .integer(known), "online": .integer(online)],
       "page": page.map(JSONValue.string),
     ]
+  }
+
+  /// What other gateways know of the same devices in another way.
+  private var disagreements: [Finding] {
+    publishers.compactMap(\.disagreement).sorted { $0.text < $1.text }
   }
 
   private var fleetFindings: [Finding] {

@@ -1,6 +1,7 @@
 import Configuration
 import Devices
 import EventLoop
+import Findings
 import GATT
 import JSON
 import Log
@@ -32,6 +33,14 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   /// The names of properties whose values may be retained: of an earlier program, run or gateway, or of another device
   /// that had the id. Those that are not published any more are cleared when this gateway owns the device.
   private var orphanedValues: Set<String>
+  /// How many times another gateway's `info` of the device has arrived.
+  package private(set) var notices = 0
+  /// What another gateway has set in another way.
+  private var differences: (gateway: GatewayID, what: String)?
+  /// See ``announcedToo(by:)``.
+  private var announcer: GatewayID?
+  /// What was logged of them last.
+  private var reported: Finding?
   /// The names of properties that other gateways have published of the device.
   package private(set) var publishedElsewhere: Set<String> = []
 
@@ -41,7 +50,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     self.device = device
     topics = context.topics.topics(of: device.id, device.profile)
     orphanedValues = device.offered ?? []
-    machine = OwnershipMachine(context.gateway, device.address)
+    machine = OwnershipMachine(context.gateway, device.id, device.address)
     properties = zip(device.profile.properties, topics.properties).map { PropertyPublisher($0, $1, context) }
     updateValues()
   }
@@ -155,18 +164,20 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     let (isOwn, isSettled) = (owner == .this, machine.mayClear)
     if isOwn || reason == .conflict { release() }
     bridge.unsubscribe(self)
+    machine.renamed(to: device.id)
     topics = context.topics.topics(of: device.id, device.profile)
     orphanedValues = []
     for (property, topics) in zip(properties, topics.properties) { property.move(to: topics) }
     for value in device.values { values[value.key]?.move(to: topics.topics(of: value)) }
     bridge.renamed(self, from: before)
     guard isOwn else { return }
+    // First, so that other gateways that know the device by the id of before take it for owned all the time.
+    publishPresence()
+    for property in properties + values.values { property.republish() }
     switch reason {
     case .requested: leaveOrphan(before, isSettled: isSettled)
     case .conflict: storeID()
     }
-    publishPresence()
-    for property in properties + values.values { property.republish() }
   }
 
   private func leaveOrphan(_ id: DeviceID, isSettled: Bool) {
@@ -248,29 +259,38 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     clearOrphanedValues()
   }
 
-  /// The retained `info`, from any gateway; also this one's under an id that the device had before.
-  func received(info payload: [UInt8]) {
-    // Mostly it is this gateway's own.
-    if owner == .this, payload == publishedInfo { return }
-    let notice = OwnershipMachine.Notice(payload, device.profile)
-    // Unreadable.
-    if notice == nil, !payload.isEmpty { return }
-    if let notice {
-      foundOrphanedValues(notice.properties)
-      if notice.gateway != context.gateway { publishedElsewhere.formUnion(notice.properties) }
+  /// Whether it is the last `info` of this gateway.
+  func isPublished(info payload: [UInt8]) -> Bool { owner == .this && payload == publishedInfo }
+
+  /// Whether the `info` of this id says who owns the device.
+  func follows(_ id: DeviceID) -> Bool { id == device.id || id == machine.elsewhere?.id }
+
+  /// An `info` of the device, from any gateway, under any id; or one of another device, under the id of this one.
+  func received(_ notice: OwnershipMachine.Notice, _ payload: [UInt8]) {
+    let isOwn = notice.gateway == context.gateway
+    if notice.id == device.id || isOwn { foundOrphanedValues(notice.properties) }
+    if !isOwn {
+      notices += 1
+      announcer = nil
+      publishedElsewhere.formUnion(notice.properties)
+      if notice.id == device.id { differences = self.differences(from: notice) }
     }
     let before = owner
     var here = here
-    here.isUpToDate = notice?.gateway == context.gateway && payload == info
-    let isOwnerOnline = notice.map { bridge.admission.isOnline($0.gateway) } ?? false
-    perform(machine.received(notice, here, isOwnerOnline: isOwnerOnline))
-    // With all other topics, by a gateway that did not know who owns it.
-    if notice == nil, owner == .this { for property in properties + values.values { property.republish() } }
+    here.isUpToDate = isOwn && payload == info
+    perform(machine.received(notice, here, isOwnerOnline: bridge.admission.isOnline(notice.gateway)))
     if owner != before, case .other(let gateway) = owner {
       context.log.notice(
         "owned by another gateway",
         ["device": device.id, "address": device.address, "gateway": gateway])
     }
+    reportDisagreement()
+  }
+
+  /// The `info` of an id is cleared, with all other topics: by its owner, or by a gateway that did not know who owns it.
+  func cleared(_ id: DeviceID) {
+    perform(machine.cleared(id))
+    if owner == .this, id == device.id { for property in properties + values.values { property.republish() } }
   }
 
   private func perform(_ actions: [OwnershipMachine.Action]) {
@@ -297,9 +317,16 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
         bridge.discovery?.ownedElsewhere(device.address)
         bridge.report.changed()
       case .yieldID(let gateway): yieldID(to: gateway)
-      case .clear, .confirm, .cleared, .leave: break
+      case .clear: clear()
+      case .confirm, .cleared, .leave: break
       }
     }
+  }
+
+  /// Another gateway publishes the device under another id.
+  private func clear() {
+    for topic in topics.states(of: orphanedValues) + valueTopics + topics.states { context.clearState(topic) }
+    orphanedValues = []
   }
 
   private func publishOffline() {
@@ -322,6 +349,58 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     context.log.notice(
       "another gateway uses its id: renamed",
       ["device": id, "address": device.address, "gateway": gateway, "now": device.id])
+  }
+
+  // MARK: Disagreements
+
+  /// What another gateway publishes of the device under another id, if it owns it.
+  var elsewhere: OwnershipMachine.Notice? { machine.elsewhere }
+
+  /// What another gateway has in another way for the device than this one.
+  var disagreement: Finding? {
+    if let announcer {
+      return .warning(
+        .device,
+        "\(device.id): the gateway \(announcer) announces it to Home Assistant too, and its \(topics.info) does not"
+          + " arrive here",
+        remedy:
+          "let a bridge between brokers pass on \(context.topics.base)/# as well, or give each gateway its own"
+          + " home_assistant.prefix")
+    }
+    if let elsewhere {
+      return .warning(
+        .device,
+        "\(device.id): the gateway \(elsewhere.gateway) knows it as \(elsewhere.id) and publishes it: this one publishes"
+          + " nothing of it",
+        remedy:
+          "give it one id: sudo microbit-gateway rename \(device.id) \(elsewhere.id), or \"id\" in the entry of"
+          + " each config.json")
+    }
+    guard let differences else { return nil }
+    return .warning(
+      .device, "\(device.id): the gateway \(differences.gateway) has another \(differences.what) for it",
+      remedy: "use the same entry at both, by config.json or by \(context.topics.fleetConfiguration)")
+  }
+
+  private func differences(from notice: OwnershipMachine.Notice) -> (gateway: GatewayID, what: String)? {
+    let name = device.configuredName == device.bluetoothName ? nil : device.configuredName
+    let what = [
+      notice.name == name ? nil : "name", notice.profile == device.profile.name ? nil : "profile",
+    ].compactMap { $0 }
+    return what.isEmpty ? nil : (notice.gateway, what.joined(separator: " and "))
+  }
+
+  /// Once, until another disagreement.
+  private func reportDisagreement() {
+    guard let disagreement, disagreement != reported else { return }
+    reported = disagreement
+    context.log.warning(disagreement.line)
+  }
+
+  /// Another gateway announces the device to Home Assistant again and again, though this one owns it.
+  package func announcedToo(by gateway: GatewayID) {
+    announcer = gateway
+    reportDisagreement()
   }
 
   /// Corrects what an earlier owner has published late.

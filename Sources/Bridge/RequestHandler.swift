@@ -92,7 +92,8 @@ package final class RequestHandler: Sendable {
       let state = try engine.call { engine throws(RequestError) in try engine.reconnect(id) }
       return ["id": .string(id.description), "session": .string(state.rawValue)]
     case .renameDevice(let id, let new):
-      try engine.call { engine throws(RequestError) in try engine.rename(id, to: new) }
+      let elsewhere = host.idElsewhere(of: id)
+      try engine.call { engine throws(RequestError) in try engine.rename(id, to: new, elsewhere: elsewhere) }
       return ["from": .string(id.description), "to": .string(new.description)]
     case .pairDevice(let device, let passkey): try pair(device, passkey, reply)
     case .unpairDevice(let device): try unpair(device, reply)

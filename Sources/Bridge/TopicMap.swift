@@ -37,6 +37,11 @@ package struct TopicMap: Sendable {
     DeviceTopics(prefix: "\(base)/\(device)", profile: profile)
   }
 
+  /// The gateway whose state is published on `topic`.
+  package func gateway(ofState topic: String) -> GatewayID? {
+    if case .bridgeState(let gateway) = inbound(topic) { gateway } else { nil }
+  }
+
   // MARK: Filters
 
   /// The profiles and entries that all gateways share.

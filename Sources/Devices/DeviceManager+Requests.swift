@@ -53,10 +53,11 @@ extension DeviceManager {
     return device.address
   }
 
-  package func rename(_ id: DeviceID, to new: DeviceID) throws(RequestError) {
+  /// - Parameter elsewhere: the id under which another gateway publishes the device, if that is another one.
+  package func rename(_ id: DeviceID, to new: DeviceID, elsewhere: DeviceID? = nil) throws(RequestError) {
     let device = try requireDevice(id)
     try checkFree(new, for: device.address)
-    if case .other(let gateway) = device.owner {
+    if elsewhere == nil, case .other(let gateway) = device.owner {
       throw RequestError(
         "\(id) is owned by the gateway \(gateway), which knows it by this id: rename it there first")
     }

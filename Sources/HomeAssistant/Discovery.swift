@@ -1,4 +1,5 @@
 import Bridge
+import Configuration
 import GATT
 import JSON
 import MQTT
@@ -53,13 +54,12 @@ struct Discovery: Sendable {
     return topic.utf8.elementsEqual(self.topic(of: subject).string.utf8) ? subject : nil
   }
 
-  /// Whether another gateway at the same base topic has published the document.
-  func isOfAnotherGateway(_ payload: [UInt8]) -> Bool {
-    guard let document = try? JSONParser.parse(payload) else { return false }
-    return (document["avty"]?.elements ?? []).contains { element in
-      guard let topic = element["t"]?.text else { return false }
-      return topic.hasPrefix("\(topics.base)/bridge/") && topic != topics.bridgeState.string
-    }
+  /// The other gateway at the same base topic that has published the document; nil: none has.
+  func otherGateway(_ payload: [UInt8]) -> GatewayID? {
+    guard let document = try? JSONParser.parse(payload) else { return nil }
+    return (document["avty"]?.elements ?? []).lazy.compactMap { element in
+      element["t"]?.text.flatMap(topics.gateway(ofState:))
+    }.first { $0 != topics.gateway }
   }
 
   func object(of subject: Subject) -> String {

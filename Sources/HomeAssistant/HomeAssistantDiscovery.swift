@@ -25,9 +25,13 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
   private var isGatewayDeleted = false
 
   private struct Published {
-    /// Nil: it is sent again, even the same.
-    var hash: Int?
+    let hash: Int?
     let time: Moment
+    /// It is sent again, even the same.
+    var isDue = false
+    /// It was sent again because another gateway had announced the device, when so many notices of other gateways had
+    /// arrived.
+    var repeatedAt: Int?
   }
 
   private var context: BridgeContext { bridge.context }
@@ -87,7 +91,7 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
 
   package func ownedElsewhere(_ address: BluetoothAddress) {
     store[address] = nil
-    published[address]?.hash = nil
+    published[address]?.isDue = true
   }
 
   // MARK: Subscriptions
@@ -211,7 +215,7 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
       return context.clearState(document.topic)
     }
     let any = Discovery(prefix: configuration.homeAssistant.prefix, qos: context.qos, topics: context.topics)
-    guard any.isOfAnotherGateway(document.payload) else { return }
+    guard let other = any.otherGateway(document.payload) else { return }
     // Another gateway has announced the device.
     discardRemoval(topic)
     // A deletion that the broker has not received yet.
@@ -219,18 +223,28 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
     guard case .device(let address) = discovery?.subject(of: topic),
       let publisher = bridge.publisher(address)
     else { return }
-    published[address]?.hash = nil
-    guard bridge.owner(of: address) == .this else { return store[address] = nil }
-    // Of two gateways that know it by different ids, the one that has its link announces it.
-    if publisher.device.isOnline { deviceChanged(publisher) }
+    guard bridge.owner(of: address) == .this else {
+      published[address]?.isDue = true
+      return store[address] = nil
+    }
+    guard publisher.device.isOnline else { return }
+    // That one may have sent it before it learned who owns the device. Where it cannot learn that, as `info` does not
+    // pass between them, the document of the gateway whose id is the first by the alphabet stays.
+    if published[address]?.repeatedAt == publisher.notices {
+      publisher.announcedToo(by: other)
+      if other.description < context.gateway.description { return }
+    }
+    published[address]?.isDue = true
+    published[address]?.repeatedAt = publisher.notices
+    deviceChanged(publisher)
   }
 
   // MARK: Announcing
 
   /// Announces everything, even unchanged documents.
   private func announceAll(_ stage: Announcement.Stage) {
-    publishedGateway?.hash = nil
-    for address in published.keys { published[address]?.hash = nil }
+    publishedGateway?.isDue = true
+    for address in published.keys { published[address]?.isDue = true }
     schedule.change {
       // Devices refer to it.
       $0.prepend(.gateway(stage))
@@ -293,7 +307,8 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
     var hasher = Hasher()
     document.payload.withUnsafeBytes { hasher.combine(bytes: $0) }
     let hash = hasher.finalize()
-    guard hash != last?.hash else { return nil }
+    let isSame = hash == last?.hash
+    if isSame, last?.isDue == false { return nil }
     discardRemoval(document.topic.string)
     // A deletion that the broker has not received yet would come after it on the next connection.
     context.mqtt.releaseState(document.topic)
@@ -301,7 +316,7 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
     context.mqtt.publish(
       MQTTMessage(
         topic: document.topic, payload: document.payload, retain: true, undelivered: .dropped))
-    return Published(hash: hash, time: .now)
+    return Published(hash: hash, time: .now, repeatedAt: isSame ? last?.repeatedAt : nil)
   }
 
   /// What to record of `document`; what was announced only to be removed is removed later.
@@ -369,7 +384,7 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
     }
     if let announced = store.announcedGateway, announced.prefix != prefix {
       store.setGateway(nil)
-      publishedGateway?.hash = nil
+      publishedGateway?.isDue = true
       remove(.gateway, announced)
     }
   }

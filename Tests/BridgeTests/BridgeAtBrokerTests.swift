@@ -244,13 +244,14 @@ import Testing
   /// The link comes before the broker's connection: the retained `info` of the earlier owner arrives late.
   @Test func earlierOwnersValuesAreCopiedThoughTheLinkCameFirst() async throws {
     let tested = try await BridgeUnderTest(broker)
+    let bridge = tested.bridge
     // Not only the first time.
     for period in [800, 900] {
       try await tested.comeOnline()
       try await tested.device { publisher in
         publisher.setBarrier(.max)
         let desired = #","desired":{"period":\#(period)},"revision":\#(period)"#
-        publisher.received(info: Array(Self.info(desired: desired).utf8))
+        bridge.admission.received(info: Array(Self.info(desired: desired).utf8), of: publisher.device.id)
       }
       try await tested.message("kitchen/info", #""desired":{"period":\#(period)}"#)
     }
@@ -708,7 +709,7 @@ import Testing
           observer.reported(Reading(property: 3, value: value, time: .now, sequence: 1))
         }
       }
-      publisher.received(info: Array(Self.info("attic").utf8))
+      bridge.admission.received(info: Array(Self.info("attic").utf8), of: publisher.device.id)
     }
     // The interval of the other device's value began later.
     try await tested.message("\(DeviceID(Self.hall))/accelerometer", #"{"x":100,"#)

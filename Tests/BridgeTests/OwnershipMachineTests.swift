@@ -11,10 +11,11 @@ import Testing
   private static let this = GatewayID("this")!
   private static let other = GatewayID("other")!
   private static let address = BluetoothAddress(truncating: 1)
+  private static let id = DeviceID(address)
 
   /// A machine, and what is the case at its gateway.
   private struct Bench {
-    var machine = Machine(OwnershipMachineTests.this, OwnershipMachineTests.address)
+    var machine = Machine(OwnershipMachineTests.this, OwnershipMachineTests.id, OwnershipMachineTests.address)
     var here = Machine.Here()
 
     mutating func online(_ second: Int?) -> [Machine.Action] {
@@ -23,7 +24,8 @@ import Testing
     }
 
     mutating func received(_ notice: Notice?, isOwnerOnline: Bool = true) -> [Machine.Action] {
-      machine.received(notice, here, isOwnerOnline: isOwnerOnline)
+      guard let notice else { return machine.cleared(OwnershipMachineTests.id) }
+      return machine.received(notice, here, isOwnerOnline: isOwnerOnline)
     }
 
     mutating func settle() -> [Machine.Action] { machine.settle(here) }
@@ -34,7 +36,7 @@ import Testing
     revision: Int = 0, isDeleted: Bool = false
   ) -> Notice {
     Notice(
-      gateway: gateway, area: "Hall", liveSince: second.map(time), address: address,
+      gateway: gateway, id: id, area: "Hall", liveSince: second.map(time), address: address,
       handover: Handover(isDeleted: isDeleted, revision: revision))
   }
 
@@ -48,7 +50,7 @@ import Testing
     bench.here = Machine.Here(onlineSince: time(3), isHeard: true, rssi: -60, isOwnerOnline: true)
     func notice(_ rssi: Int, since second: Int? = 2) -> Notice {
       var notice = Self.notice(since: second)
-      notice.rssi = rssi
+      (notice.isHeard, notice.rssi) = (true, rssi)
       return notice
     }
     _ = bench.received(notice(-69))
@@ -144,7 +146,7 @@ import Testing
   @Test func twoLinksOfTheSameAgeHaveOneOwner() {
     let notice = Self.notice(since: 10)
     var (here, there) = (Bench(), Bench())
-    there.machine = Machine(Self.other, Self.address)
+    there.machine = Machine(Self.other, Self.id, Self.address)
     for settled in [false, true] {
       _ = here.online(10)
       _ = there.online(10)
@@ -208,7 +210,7 @@ import Testing
 
   @Test func orphanIsClearedUnlessAnotherGatewayHasIt() {
     for (address, isSame) in [(Self.address, true), (nil, true), (BluetoothAddress(truncating: 2), false)] {
-      var bench = Bench(machine: Machine(Self.this, Self.address, isOrphan: true))
+      var bench = Bench(machine: Machine(Self.this, Self.id, Self.address, isOrphan: true))
       #expect(bench.received(Self.notice(Self.this)) == [])
       #expect(bench.received(nil) == [])
       var other = bench
@@ -222,7 +224,7 @@ import Testing
 
   /// They are cleared at once, though another gateway may just have taken the device over: that one publishes it again.
   @Test func topicsOfARemovedDeviceAreForgottenOnlyWhenNothingIsOnItsWay() {
-    var bench = Bench(machine: Machine(Self.this, Self.address, isOrphan: true))
+    var bench = Bench(machine: Machine(Self.this, Self.id, Self.address, isOrphan: true))
     #expect(bench.settle() == [.clear])
     #expect(bench.received(Self.notice()) == [])
     #expect(bench.received(nil) == [.confirm])

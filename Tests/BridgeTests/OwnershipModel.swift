@@ -257,7 +257,7 @@ struct OwnershipModel {
     gateways[g].isConnected = true
     gateways[g].filters = []
     var topics = gateways.indices.map(Topic.state)
-    if gateways[g].published != nil { topics += (0..<Self.idCount).map(Topic.info) }
+    topics += (0..<Self.idCount).map(Topic.info)
     for (device, publisher) in gateways[g].publishers.enumerated() {
       if let publisher { topics += [.info(publisher.id), .availability(publisher.id), .document(device)] }
     }
@@ -408,7 +408,8 @@ struct OwnershipModel {
     case .info(let id):
       var notice: OwnershipMachine.Notice?
       if case .info(let known) = payload { notice = known }
-      let isOnline = notice.map { gateways[g].online.contains($0.gateway) } ?? false
+      guard let notice else { return cleared(g, id) }
+      let isOnline = gateways[g].online.contains(notice.gateway)
       if let device = publisher(g, id: id) {
         if owner(g, device) == .this, gateways[g].table[topic]?.payload == payload { return }
         let isUpToDate = notice == info(g, device)
@@ -419,11 +420,10 @@ struct OwnershipModel {
         }
         return
       }
-      let isOwn = notice?.gateway == gateways[g].id
-      if isOwn, let device = notice.map({ Int($0.address!.value) }), let owner = owner(g, device),
-        owner == .unknown || owner == .this
-      {
-        feed(g, device) { $0.received(notice, $1, isOwnerOnline: false) }
+      let isOwn = notice.gateway == gateways[g].id
+      let device = Int(notice.address!.value)
+      if let owner = owner(g, device), !isOwn || owner == .unknown || owner == .this {
+        feed(g, device) { $0.received(notice, $1, isOwnerOnline: !isOwn && isOnline) }
       }
       if gateways[g].orphans[id] != nil {
         feed(g, orphan: id) { $0.received(notice, OwnershipMachine.Here(), isOwnerOnline: false) }
@@ -438,6 +438,18 @@ struct OwnershipModel {
     case .value: break
     }
   }
+
+  mutating func cleared(_ g: Int, _ id: Int) {
+    for device in names.indices {
+      guard let publisher = gateways[g].publishers[device],
+        publisher.id == id || publisher.machine.elsewhere?.id == Self.deviceID(id)
+      else { continue }
+      feed(g, device) { machine, _ in machine.cleared(Self.deviceID(id)) }
+    }
+    if gateways[g].orphans[id] != nil { feed(g, orphan: id) { $0.cleared(Self.deviceID(id)) } }
+  }
+
+  static func deviceID(_ id: Int) -> DeviceID { try! DeviceID("id-\(id)") }
 
   mutating func receive(_ g: Int, document payload: Payload, _ device: Int) {
     if payload == .empty {
@@ -522,7 +534,8 @@ struct OwnershipModel {
       for topic in Self.topics(id) { release(g, topic) }
       announcedElsewhere(g, device)
     case .yieldID: problems.append("two devices have the id \(id)")
-    case .moved, .clear, .confirm, .cleared, .leave: break
+    case .clear: for topic in Self.topics(id) { set(g, topic, .empty) }
+    case .moved, .confirm, .cleared, .leave: break
     }
   }
 
@@ -542,7 +555,8 @@ struct OwnershipModel {
   func info(_ g: Int, _ device: Int) -> OwnershipMachine.Notice {
     let record = gateways[g].records[device]
     return OwnershipMachine.Notice(
-      gateway: gateways[g].id, liveSince: gateways[g].publishers[device]!.onlineSince,
+      gateway: gateways[g].id, id: Self.deviceID(gateways[g].publishers[device]!.id),
+      liveSince: gateways[g].publishers[device]!.onlineSince, isHeard: device == heard,
       rssi: signals[g], address: BluetoothAddress(truncating: UInt64(device)),
       handover: Handover(
         desired: ["v": record.desired], isDeleted: record.isDeleted, revision: record.revision))
@@ -607,7 +621,9 @@ struct OwnershipModel {
   mutating func makePublisher(_ g: Int, _ device: Int) {
     let id = gateways[g].records[device].name
     let publisher = Publisher(
-      id: id, machine: OwnershipMachine(gateways[g].id, BluetoothAddress(truncating: UInt64(device))))
+      id: id,
+      machine: OwnershipMachine(
+        gateways[g].id, Self.deviceID(id), BluetoothAddress(truncating: UInt64(device))))
     gateways[g].publishers[device] = publisher
     if let former = gateways[g].records[device].id, former != id { foundOrphan(g, former, of: device) }
     follow(g, device)
@@ -629,7 +645,7 @@ struct OwnershipModel {
     gateways[g].orphans[id] = Orphan(
       device: device,
       machine: OwnershipMachine(
-        gateways[g].id, BluetoothAddress(truncating: UInt64(device)), isOrphan: true),
+        gateways[g].id, Self.deviceID(id), BluetoothAddress(truncating: UInt64(device)), isOrphan: true),
       barrier: isSettled ? .max : sendBarrier(g))
     if isSettled { feed(g, orphan: id) { $0.settle() } }
   }
@@ -683,6 +699,7 @@ struct OwnershipModel {
     let (isOwn, mayClear) = (before.machine.owner == .this, before.machine.mayClear)
     if isOwn { for topic in Self.topics(before.id) { release(g, topic) } }
     gateways[g].publishers[device]!.id = id
+    gateways[g].publishers[device]!.machine.renamed(to: Self.deviceID(id))
     follow(g, device)
     if isOwn {
       foundOrphan(g, before.id, of: device, isSettled: mayClear)

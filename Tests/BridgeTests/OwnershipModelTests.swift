@@ -173,7 +173,7 @@ extension OwnershipModel {
     for g in gateways.indices where gateways[g].isRunning {
       for device in names.indices {
         guard let publisher = gateways[g].publishers[device], publisher.id != names[device],
-          !isOwnedByOther(g, device)
+          !isOwnedByOther(g, device) || publisher.machine.elsewhere != nil
         else { continue }
         rename(g, device, to: names[device])
         hasChanged = true

@@ -125,7 +125,9 @@ import Testing
 
   @Test func publishedDesiredValuesAreReadForSettableProperties() {
     func published(_ members: String) -> [String: PublishedDesired]? {
-      OwnershipMachine.Notice(Array("{\"owner\":\"attic\",\(members)}".utf8), .microbit)?.handover.desired
+      OwnershipMachine.Notice(
+        Array("{\"owner\":\"attic\",\(members)}".utf8), of: DeviceID(BluetoothAddress(truncating: 1))
+      ) { _ in .microbit }?.handover.desired
     }
     func desired(_ values: String) -> [String: Value]? {
       published("\"desired\":\(values)")?.compactMapValues(\.override?.value)

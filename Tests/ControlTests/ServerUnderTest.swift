@@ -60,6 +60,7 @@ final class ServerUnderTest: RequestHost, Sendable {
     device.listing(owner: nil)
   }
   func otherOwner(of device: DeviceDescription) -> GatewayID? { nil }
+  func idElsewhere(of id: DeviceID) -> DeviceID? { nil }
   var health: JSONValue { ["healthy": .bool(true)] }
   var reload: ReloadHandler { { _ in } }
 }

@@ -16,11 +16,9 @@ import Testing
     #""service":"\#(service)","hex":"\#(hex)""#
   }
 
-  /// Peripheral 0 is a micro:bit with Eddystone, 1 a sensor with BTHome, 2 one that encrypts.
-  private static func plan(offlineAfter: String = "") throws -> Plan {
-    var plan = Plan(devices: 0)
-    plan.absent = [.simulator]
-    plan.profiles = try ["eddystone", "bthome"].map { name in
+  /// The shipped profiles, as members of a configuration's `profiles`.
+  static func profiles(offlineAfter: String = "") throws -> String {
+    try ["eddystone", "bthome"].map { name in
       let text = String(decoding: try shipped("deploy/profiles/\(name).json"), as: UTF8.self)
       guard let first = text.firstIndex(of: "{"), let last = text.lastIndex(of: "}") else {
         throw Failure("no profile in \(name).json")
@@ -28,6 +26,13 @@ import Testing
       let profile = text[text.index(after: first)..<last]
       return profile.replacing(#""properties""#, with: offlineAfter + #""properties""#, maxReplacements: 1)
     }.joined(separator: ",")
+  }
+
+  /// Peripheral 0 is a micro:bit with Eddystone, 1 a sensor with BTHome, 2 one that encrypts.
+  private static func plan(offlineAfter: String = "") throws -> Plan {
+    var plan = Plan(devices: 0)
+    plan.absent = [.simulator]
+    plan.profiles = try profiles(offlineAfter: offlineAfter)
     plan.entries = """
       {"match":{"service":"feaa"},"profile":"eddystone"},
       {"match":{"service":"fcd2"},"profile":"bthome"}

@@ -545,13 +545,13 @@ import Testing
       return Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map)
         .document(of: device, topics: map.topics(of: device.id, device.profile)).payload
     }
-    #expect(discovery.isOfAnotherGateway(document(by: "cellar")))
-    #expect(!discovery.isOfAnotherGateway(document(by: "attic")))
-    #expect(!discovery.isOfAnotherGateway(document(by: "cellar", base: "elsewhere")))
+    #expect(discovery.otherGateway(document(by: "cellar")) == GatewayID("cellar"))
+    #expect(discovery.otherGateway(document(by: "attic")) == nil)
+    #expect(discovery.otherGateway(document(by: "cellar", base: "elsewhere")) == nil)
     let removal = Removal(object: "ble_c5a1b2c3d4e5", self.document(device).announced)
-    #expect(!discovery.isOfAnotherGateway(removal.reannouncement(qos: .atLeastOnce).payload))
+    #expect(discovery.otherGateway(removal.reannouncement(qos: .atLeastOnce).payload) == nil)
     for text in ["", "{", "[]", "{}", #"{"avty":1}"#, #"{"avty":[1,{},{"t":1},{"t":""}]}"#] {
-      #expect(!discovery.isOfAnotherGateway(Array(text.utf8)), "\(text)")
+      #expect(discovery.otherGateway(Array(text.utf8)) == nil, "\(text)")
     }
   }
 

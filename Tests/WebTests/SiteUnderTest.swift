@@ -106,6 +106,7 @@ final class SiteUnderTest: PageHost, Sendable {
   var requests: RequestHandler { RequestHandler(engine, host: self, loop: loop) }
   func listing(of device: DeviceDescription) -> JSONValue { device.listing(owner: nil) }
   func otherOwner(of device: DeviceDescription) -> GatewayID? { nil }
+  func idElsewhere(of id: DeviceID) -> DeviceID? { nil }
   var reload: ReloadHandler { { _ in } }
   var info: JSONValue {
     [

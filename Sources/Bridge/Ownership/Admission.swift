@@ -51,7 +51,8 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     idGuard = DuplicateIDGuard(run: context.run.description, started: context.started.description)
   }
 
-  /// Asks the broker for the devices that an earlier run has published: the state database may be lost, or older.
+  /// Asks the broker for the devices that an earlier run has published, as the state database may be lost, or older; and
+  /// for those that other gateways publish under other ids.
   func start() { context.mqtt.subscribe([context.topics.deviceInfos], options: .atMostOnce) }
 
   var isAdmitted: Bool { idGuard.state == .admitted }
@@ -204,32 +205,44 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
 
   func isOnline(_ gateway: GatewayID) -> Bool { online.contains(gateway) }
 
-  // MARK: Lost devices
+  // MARK: Infos
 
-  /// The `info` of an id that no device has in this run.
-  func received(info payload: [UInt8], ofUnknown id: DeviceID) {
-    let notice = OwnershipMachine.Notice(payload, .microbit)
-    // Unreadable.
-    if notice == nil, !payload.isEmpty { return }
-    let isOwn = notice?.gateway == context.gateway
-    if isOwn, let address = notice?.address, let publisher = bridge.publisher(address),
-      !publisher.isOwnedByOther
-    {
-      publisher.received(info: payload)
+  /// The `info` of a device of any gateway.
+  func received(info payload: [UInt8], of id: DeviceID) {
+    let named = bridge.publisher(id)
+    // Mostly it is this gateway's own.
+    if named?.isPublished(info: payload) == true { return }
+    guard !payload.isEmpty else { return cleared(id) }
+    let notice = OwnershipMachine.Notice(payload, of: id) { [bridge] address in
+      (address.flatMap { bridge.publisher($0) } ?? named)?.device.profile ?? .microbit
     }
-    if orphans[id] != nil {
-      feed(id) { $0.received(notice, OwnershipMachine.Here(), isOwnerOnline: false) }
-    } else if isOwn, let count = published?.count, count < DeviceManager.capacity {
-      published?[id] = notice
+    // Unreadable.
+    guard let notice else { return }
+    named?.received(notice, payload)
+    if orphans[id] != nil { feed(id) { $0.received(notice, OwnershipMachine.Here(), isOwnerOnline: false) } }
+    let device = notice.address.flatMap { bridge.publisher($0) }
+    if notice.gateway != context.gateway {
+      if device !== named { device?.received(notice, payload) }
+    } else if named == nil {
+      if device?.isOwnedByOther == false { device?.received(notice, payload) }
+      if orphans[id] == nil, let count = published?.count, count < DeviceManager.capacity {
+        published?[id] = notice
+      }
     }
   }
+
+  private func cleared(_ id: DeviceID) {
+    for publisher in bridge.publishers where publisher.follows(id) { publisher.cleared(id) }
+    if orphans[id] != nil { feed(id) { $0.cleared(id) } }
+  }
+
+  // MARK: Lost devices
 
   /// A device that has not been found yet is offline: the last run may have been killed while it was online. If it is
   /// known under another id, or was removed, its topics under the old one are cleared.
   private func reportAbsentDevices() {
     guard let published else { return }
     self.published = nil
-    context.mqtt.unsubscribe([context.topics.deviceInfos])
     for (id, notice) in published where bridge.publisher(id) == nil && orphans[id] == nil {
       if let address = notice.address,
         bridge.publisher(address) != nil || context.engine.assumeIsolated({ $0.isRemoved(address) })
@@ -263,7 +276,8 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     }
     context.mqtt.subscribe([TopicFilter(topics(of: id).info)])
     orphans[id] = Orphan(
-      address: address, offered: offered, machine: OwnershipMachine(context.gateway, address, isOrphan: true),
+      address: address, offered: offered,
+      machine: OwnershipMachine(context.gateway, id, address, isOrphan: true),
       barrier: isSettled ? .max : sendBarrier())
     if isSettled { feed(id) { $0.settle() } }
   }

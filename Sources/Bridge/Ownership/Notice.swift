@@ -7,10 +7,17 @@ extension OwnershipMachine {
   /// The owner, as in a device's `info`.
   struct Notice: Equatable, Sendable {
     let gateway: GatewayID
+    /// The id under which it is published.
+    let id: DeviceID
+    /// The name and the profile that it has there by its entry, or by a request.
+    var name: String?
+    var profile: String?
     var area: String?
     /// The begin of its link, or of its last visit; nil while it is offline. RFC 3339, UTC with milliseconds, which
     /// sorts by time.
     var liveSince: String?
+    /// Whether that gateway only hears it.
+    var isHeard = false
     /// The signal strength there, in dBm.
     var rssi: Int?
     /// The properties that are used there.
@@ -23,19 +30,22 @@ extension OwnershipMachine {
 
 extension OwnershipMachine.Notice {
   /// Reads a device's `info`; nil when it cannot be read.
-  /// - Parameter profile: the device's here: desired values that it cannot encode are left out.
-  init?(_ payload: [UInt8], _ profile: Profile) {
+  /// - Parameter profile: that of the device at an address here: desired values that it cannot encode are left out.
+  init?(_ payload: [UInt8], of id: DeviceID, _ profile: (BluetoothAddress?) -> Profile) {
     guard case .object(let object) = try? JSONParser.parse(payload),
       let gateway = object["owner"]?.text.flatMap({ GatewayID($0) })
     else { return nil }
-    self.init(gateway: gateway)
+    self.init(gateway: gateway, id: id)
+    if object["name"] != object["bluetooth_name"] { name = object["name"]?.text }
+    self.profile = object["profile"]?.text
     area = object["area"]?.text
+    isHeard = object["heard"] == .bool(true)
     rssi = object["rssi"]?.integer
     if object["offline_since"] == nil { liveSince = object["last_connected"]?.text }
     address = object["identifier"]?.text.flatMap { BluetoothAddress($0) }
     properties = Self.names(object["properties"])
     handover = Handover(
-      desired: desired(object, profile), isDeleted: object["home_assistant"] == .string("deleted"),
+      desired: desired(object, profile(address)), isDeleted: object["home_assistant"] == .string("deleted"),
       revision: object["revision"]?.integer ?? 0, values: Self.values(object["values"]))
   }
 

@@ -26,7 +26,7 @@ struct OwnershipMachine: Equatable, Sendable {
     case release
     /// Its id is another gateway's: get another one.
     case yieldID(to: GatewayID)
-    /// No gateway owns the orphan's topics: clear them, `info` last.
+    /// No gateway owns the topics of this id: clear them, `info` last.
     case clear
     /// The orphan's `info` is cleared: settle it again when all that is on its way has arrived.
     case confirm
@@ -55,6 +55,7 @@ struct OwnershipMachine: Equatable, Sendable {
 
   private(set) var owner = Owner.unknown
   private let this: GatewayID
+  private var id: DeviceID
   private let address: BluetoothAddress
   private let isOrphan: Bool
   /// The last one of another gateway; of an orphan: the last on this connection, of any.
@@ -64,8 +65,9 @@ struct OwnershipMachine: Equatable, Sendable {
   /// Whether an `info` of another gateway has arrived, on this connection.
   private var isConfirmed = false
 
-  init(_ this: GatewayID, _ address: BluetoothAddress, isOrphan: Bool = false) {
+  init(_ this: GatewayID, _ id: DeviceID, _ address: BluetoothAddress, isOrphan: Bool = false) {
     self.this = this
+    self.id = id
     self.address = address
     self.isOrphan = isOrphan
   }
@@ -77,10 +79,16 @@ struct OwnershipMachine: Equatable, Sendable {
     }
   }
 
+  /// What another gateway publishes of the device under another id, if it owns it.
+  var elsewhere: Notice? { isOwnedByOther && last?.id != id ? last : nil }
+
   /// Whether its topics may be cleared: no other gateway has them.
   var mayClear: Bool { isSettled && !isOwnedByOther }
 
   // MARK: Inputs
+
+  /// The device has another id here.
+  mutating func renamed(to id: DeviceID) { self.id = id }
 
   /// The broker is yet to send what it retains: there is a new subscription or connection, or none.
   mutating func awaitRetained() {
@@ -92,9 +100,7 @@ struct OwnershipMachine: Equatable, Sendable {
   mutating func availabilityChanged(_ here: Here) -> [Action] {
     guard here.onlineSince != nil else { return owner == .this ? [.publish] : [] }
     let before = isOwnedByOther ? last : nil
-    if here.isHeard, let before, !hasLaterLink(than: before, here, isOwnerOnline: here.isOwnerOnline) {
-      return []
-    }
+    if here.isHeard, let before, !goesBefore(before, here, isOwnerOnline: here.isOwnerOnline) { return [] }
     let mustTell = here.isHeard && owner != .this
     owner = .this
     return (before.map { [.moved($0)] } ?? []) + (mustTell ? [.setOwner(nil)] : []) + [.publish]
@@ -117,32 +123,61 @@ struct OwnershipMachine: Equatable, Sendable {
     }
   }
 
-  /// The `info` has arrived, from any gateway; nil: it was cleared.
-  mutating func received(_ notice: Notice?, _ here: Here, isOwnerOnline: Bool) -> [Action] {
+  /// An `info` has arrived, from any gateway: under the id of the device, or of the device under another id.
+  mutating func received(_ notice: Notice, _ here: Here, isOwnerOnline: Bool) -> [Action] {
     if isOrphan {
       last = notice
-      return isSettled && notice == nil ? [.confirm] : []
+      return []
     }
-    guard let notice else { return cleared() }
-    if notice.gateway == this { return receivedOwn(isSameDevice(notice) ? notice : nil, here) }
+    if notice.gateway == this { return receivedOwn(notice, here) }
     guard isSameDevice(notice) else { return receivedOtherDevice(notice, here) }
+    // Under a third id: the owner that is known may go before it.
+    if let elsewhere = ofOtherTopic(notice), here.isOwnerOnline, elsewhere.gateway != notice.gateway,
+      elsewhere.claim.goesBefore(notice.claim, isOnline: isOwnerOnline, of: address)
+    {
+      return []
+    }
     let hasNewLink =
       notice.liveSince != nil && (notice.gateway != last?.gateway || notice.liveSince != last?.liveSince)
     // One that visits the device keeps it, though this gateway has visited it, later, before it was admitted.
     let keepsOwner = here.isOnDemand && hasNewLink && isOwnerOnline && !here.isAdmitted
     // A gateway whose `info` replaces this one's is online, whether that is known or not.
-    if !keepsOwner,
-      hasLaterLink(than: notice, here, isOwnerOnline: isOwnerOnline || owner == .this && isSettled)
+    if !keepsOwner, here.onlineSince != nil || owner == .this,
+      goesBefore(notice, here, isOwnerOnline: isOwnerOnline || owner == .this && isSettled)
     {
       // The device came online here before the `info` of its earlier owner arrived.
       owner = .this
       return (isSettled ? [] : [.moved(notice)]) + [.setOwner(notice.handover), .publish]
     }
+    let hasTopics = owner == .this && notice.id != id
     last = notice
     owner = .other(notice.gateway)
     isConfirmed = true
     let isTakenOver = isOwnerOnline || here.onlineSince != nil
-    return [.release, .setOwner(notice.handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)]
+    return [.release] + (hasTopics ? [.clear] : [])
+      + [.setOwner(notice.handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)]
+  }
+
+  /// The last `info` of another gateway that owns the device, unless it was on the same topic.
+  private func ofOtherTopic(_ notice: Notice) -> Notice? {
+    isOwnedByOther && last?.id != notice.id ? last : nil
+  }
+
+  /// The broker has cleared the `info` of an id: the device was removed at its owner, or is owned under another id.
+  mutating func cleared(_ cleared: DeviceID) -> [Action] {
+    if isOrphan {
+      last = nil
+      return isSettled ? [.confirm] : []
+    }
+    switch owner {
+    // By another gateway that did not know of this one.
+    case .this: return cleared == id ? [.publish] : []
+    case .unknown: return []
+    case .other:
+      guard cleared == last?.id else { return [] }
+      owner = .unknown
+      return [.setOwner(Handover())]
+    }
   }
 
   private func isSameDevice(_ notice: Notice) -> Bool { notice.address ?? address == address }
@@ -154,26 +189,17 @@ struct OwnershipMachine: Equatable, Sendable {
     return last == nil ? [.cleared] : []
   }
 
-  /// The broker has cleared the `info`: the device was removed at its owner.
-  private mutating func cleared() -> [Action] {
-    switch owner {
-    // By another gateway that did not know of this one.
-    case .this: return [.publish]
-    case .unknown: return []
-    case .other:
-      owner = .unknown
-      return [.setOwner(Handover())]
-    }
-  }
-
   /// This gateway's own: of an earlier run, an older one of this run, or one that was on its way to the broker when
   /// another gateway took the device over. Also of an id that the device had in an earlier run.
-  /// - Parameter notice: nil: of another device.
-  private mutating func receivedOwn(_ notice: Notice?, _ here: Here) -> [Action] {
-    if notice == nil && isOwnedByOther { return [] }
+  private mutating func receivedOwn(_ notice: Notice, _ here: Here) -> [Action] {
+    let isOfThis = isSameDevice(notice)
+    if !isOfThis, isOwnedByOther { return [] }
+    if let elsewhere = ofOtherTopic(notice), !goesBefore(elsewhere, here, isOwnerOnline: here.isOwnerOnline) {
+      return notice.id == id ? [.clear] : []
+    }
     let wasOwner = owner == .this
     owner = .this
-    guard let notice else { return [] }
+    guard isOfThis else { return [] }
     if wasOwner { return [.setOwner(notice.handover)] }
     return [.setOwner(notice.handover), here.isUpToDate ? .publishAvailability : .publish]
   }
@@ -187,17 +213,14 @@ struct OwnershipMachine: Equatable, Sendable {
     return [.yieldID(to: notice.gateway)]
   }
 
-  /// How much better a gateway must hear a device than its owner, in dB, to own it: signals vary.
-  private static let margin = 10
+  private func goesBefore(_ notice: Notice, _ here: Here, isOwnerOnline: Bool) -> Bool {
+    Claim(gateway: this, id: id, since: here.onlineSince, isHeard: here.isHeard, rssi: here.rssi)
+      .goesBefore(notice.claim, isOnline: isOwnerOnline, of: address)
+  }
+}
 
-  /// Of two links the later one counts: the id of the gateway decides between two that are as new. A device that is only
-  /// heard stays with the gateway that published it last, if that one hears it, unless it is heard better here.
-  private func hasLaterLink(than notice: Notice, _ here: Here, isOwnerOnline: Bool) -> Bool {
-    guard let since = here.onlineSince else { return false }
-    if here.isHeard {
-      return !isOwnerOnline || notice.liveSince == nil
-        || (here.rssi ?? -128) >= (notice.rssi ?? -128) + Self.margin
-    }
-    return (since, this.description) > (notice.liveSince ?? "", notice.gateway.description)
+extension OwnershipMachine.Notice {
+  fileprivate var claim: Claim {
+    Claim(gateway: gateway, id: id, since: liveSince, isHeard: isHeard, rssi: rssi)
   }
 }

@@ -14,6 +14,8 @@ package protocol RequestHost: AnyObject, Sendable {
   func listing(of device: DeviceDescription) -> JSONValue
   /// The gateway that carries out the commands for a device; nil: this one.
   func otherOwner(of device: DeviceDescription) -> GatewayID?
+  /// The id under which another gateway publishes a device; nil: that of this one, or none does.
+  func idElsewhere(of id: DeviceID) -> DeviceID?
   /// The response to `health`.
   var health: JSONValue { get }
   var reload: ReloadHandler { get }

@@ -180,6 +180,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
 
   func listing(of device: DeviceDescription) -> JSONValue { device.listing(owner: nil) }
   func otherOwner(of device: DeviceDescription) -> GatewayID? { nil }
+  func idElsewhere(of id: DeviceID) -> DeviceID? { nil }
   var health: JSONValue { [:] }
   var reload: ReloadHandler { { reply in reply(.success([])) } }
 }

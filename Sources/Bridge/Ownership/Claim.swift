@@ -1,0 +1,39 @@
+import Configuration
+import GATT
+
+/// What speaks for one of two gateways as the owner of a device. Both compare the same two claims, and prefer the same one:
+/// otherwise each would publish the device again because the other did.
+struct Claim: Equatable, Sendable {
+  let gateway: GatewayID
+  /// The id by which that gateway knows the device.
+  let id: DeviceID
+  /// Since when the device is online there, in RFC 3339, UTC with milliseconds, which sorts by time; nil: it is not.
+  let since: String?
+  let isHeard: Bool
+  /// The signal strength there, in dBm.
+  let rssi: Int?
+
+  /// How much better a gateway must hear a device than its owner, in dB, to own it: signals vary.
+  private static let margin = 10
+
+  /// Whether this claim goes before that of the gateway which has published the device last.
+  ///
+  /// A gateway that connects to the device goes before one that only hears it. Of two links the later one counts: the id
+  /// of the gateway decides between two that are as new. A device that is only heard stays with the gateway that
+  /// published it last, unless it is heard better here; under two ids nothing says which was the last, and the id decides.
+  func goesBefore(_ other: Claim, isOnline: Bool, of address: BluetoothAddress) -> Bool {
+    guard let since else { return other.since == nil && id != other.id && hasBetterID(than: other, address) }
+    guard let otherSince = other.since else { return true }
+    if isHeard, !isOnline { return true }
+    if isHeard != other.isHeard { return other.isHeard }
+    if !isHeard { return (since, gateway.description) > (otherSince, other.gateway.description) }
+    if id != other.id { return hasBetterID(than: other, address) }
+    return (rssi ?? -128) >= (other.rssi ?? -128) + Self.margin
+  }
+
+  /// An id that was chosen goes before the one made of the address; of two that were chosen, the first by the alphabet.
+  private func hasBetterID(than other: Claim, _ address: BluetoothAddress) -> Bool {
+    func rank(_ id: DeviceID) -> (Int, String) { (id == DeviceID(address) ? 1 : 0, id.description) }
+    return rank(id) < rank(other.id)
+  }
+}
