@@ -36,6 +36,7 @@ let package = Package(
     library("CDBus", pkgConfig: "dbus-1", apt: "libdbus-1-dev"),
     library("CMosquitto", pkgConfig: "libmosquitto", apt: "libmosquitto-dev"),
     library("CSystemd", pkgConfig: "libsystemd", apt: "libsystemd-dev"),
+    library("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
     library("CSQLite", pkgConfig: "sqlite3", apt: "libsqlite3-dev"),
 
     module("JSON"),
@@ -45,13 +46,17 @@ let package = Package(
     module("Sockets", ["EventLoop"]),
     module("DBus", ["EventLoop", "CDBus"]),
     module("GATT"),
+    module("Cryptography", ["CCrypto"]),
     module("BlueZ", ["EventLoop", "DBus", "GATT", "Log"]),
     module("MQTT", ["EventLoop", "Log", "CMosquitto"]),
     module("Store", ["EventLoop", "Log", "CSQLite"]),
     module("Configuration", ["JSON", "GATT"]),
     module(
       "Devices",
-      ["EventLoop", "Log", "JSON", "Findings", "GATT", "DBus", "BlueZ", "Store", "Configuration"]),
+      [
+        "EventLoop", "Log", "JSON", "Findings", "GATT", "Cryptography", "DBus", "BlueZ", "Store",
+        "Configuration",
+      ]),
     module(
       "Bridge",
       [
@@ -97,6 +102,7 @@ let package = Package(
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
     tests("DBusTests", ["DBus", "EventLoop", "TestSupport"]),
     tests("GATTTests", ["GATT", "TestSupport"]),
+    tests("CryptographyTests", ["Cryptography"]),
     tests(
       "BlueZTests",
       ["BlueZ", "BlueZSimulator", "DBus", "EventLoop", "GATT", "Peripherals", "TestSupport"]),

@@ -24,12 +24,13 @@ public struct Peripheral: Sendable, Equatable {
   /// The Bluetooth SIG company identifiers in its manufacturer data, in ascending order.
   public internal(set) var manufacturers: [Int] = []
   /// What else it advertised.
-  public internal(set) var advertised = AdvertisedData()
+  public var advertised = AdvertisedData()
 
-  /// The number of the last advertisement that bluetoothd has reported with a signal strength, and of the last time that it
-  /// has reported data of its advertisements, changed or not. Each number is used once for all peripherals of a central,
-  /// so that the next one is another one, also if bluetoothd has removed the peripheral, or was restarted meanwhile.
+  /// The number of the last advertisement that bluetoothd has reported with a signal strength. Each number is used once for
+  /// all peripherals of a central, so that the next one is another one, also if bluetoothd has removed the peripheral, or
+  /// was restarted meanwhile.
   public internal(set) var lastAdvertisement = 0
+  /// The number of the last report of data of its advertisements, changed or not, counted in the same way.
   public internal(set) var lastReport = 0
   /// The central has removed it from bluetoothd, which has not found it again yet.
   public internal(set) var isRemoved = false
@@ -51,7 +52,7 @@ public struct AdvertisedData: Sendable, Equatable {
   /// By company identifier.
   public internal(set) var manufacturerData: [Int: [UInt8]] = [:]
   /// By service.
-  public internal(set) var serviceData: [BluetoothUUID: [UInt8]] = [:]
+  public var serviceData: [BluetoothUUID: [UInt8]] = [:]
   /// The AD type Flags; empty if there were none.
   public internal(set) var flags: [UInt8] = []
   /// By AD type: those that bluetoothd does not evaluate.

@@ -81,6 +81,8 @@ extension DeviceDescription {
       "paired": .bool(isPaired),
       "fleet": isOfFleet ? .bool(true) : nil,
       "last_error": lastError.map(JSONValue.string),
+      "unknown_objects": unknownObjects.isEmpty
+        ? nil : .array(unknownObjects.sorted().map { .string("0x" + Hexadecimal.text($0, bytes: 1)) }),
     ]
     return own.merging(infoJSON(owner: owner, moved: moved))
   }

@@ -452,8 +452,9 @@ private final class PropertyPublisher: @unchecked Sendable {
   }
 
   private func publishState(_ value: Value) {
-    // NaN and infinities have no payload.
+    // NaN, infinities and what is unknown have no payload.
     if case .number(let number) = value, !number.isFinite { return }
+    if case .unknown = value { return }
     switch limiter?.update(value, at: .now) {
     case nil, .publish: publish(value)
     case .wait(let delay):

@@ -44,6 +44,7 @@ struct ReadingEncoder: Sendable {
   private let codec: Codec
   /// What precedes the value and the time.
   private let readingParts: (value: [UInt8], time: [UInt8])
+  private let hasFields: Bool
   private let eventParts: (value: [UInt8], time: [UInt8])
   private let afterSequence: [UInt8]
 
@@ -54,7 +55,9 @@ struct ReadingEncoder: Sendable {
       Array(#"{"property":"#.utf8) + quoted(property.name) + Array(#","value":"#.utf8),
       property.unit.map { Array(#","unit":"#.utf8) + quoted($0) } ?? []
     )
-    eventParts = (Array((property.codec.words.isEmpty ? #"{"value":"# : #"{"event_type":"#).utf8), [])
+    hasFields = !codec.words.isEmpty && codec.fields != nil
+    let beforeEvent = hasFields ? "{" : codec.words.isEmpty ? #"{"value":"# : #"{"event_type":"#
+    eventParts = (Array(beforeEvent.utf8), [])
     afterSequence =
       Array(#","run":"#.utf8) + quoted(run.description) + Array(#","gateway":"#.utf8)
       + quoted(gateway.description) + Array("}".utf8)
@@ -74,6 +77,9 @@ struct ReadingEncoder: Sendable {
     bytes += before.value
     if case .integer(let number) = reading.value {
       bytes.append(decimal: number)
+    } else if form == .event, hasFields {
+      // Its fields are those of the event: the word is `event_type`.
+      bytes += codec.json(reading.value).bytes.dropFirst().dropLast()
     } else {
       bytes += codec.json(reading.value).bytes
     }

@@ -34,6 +34,7 @@ package struct ConfigurationFile: Sendable {
       var resolver = FileResolver(folder: folder)
       resolver.resolve(&configuration.mqtt)
       resolver.resolve(&configuration.http)
+      resolver.resolve(&configuration.devices)
       guard filesMayBeAway || resolver.errors.isEmpty else {
         throw ConfigurationErrors(errors: resolver.errors.map { $0.located(in: document) })
       }
@@ -144,6 +145,20 @@ private struct FileResolver {
   mutating func resolve(_ http: inout Configuration.HTTP) {
     let path = ConfigurationPath.root.key("http")
     _ = read(&http.passwordFile, path.key("password_file"), isSecret: true, ConfigurationFile.password)
+  }
+
+  mutating func resolve(_ devices: inout [Configuration.Device]) {
+    for index in devices.indices where !devices[index].isOfFleet {
+      let key = ConfigurationPath.root.key("devices").index(index).key("key_file")
+      devices[index].key =
+        read(&devices[index].keyFile, key, isSecret: true) { (file) throws(FileProblem) in
+          let line = String(decoding: try ConfigurationFile.password(in: file), as: UTF8.self)
+          guard let key = ConfigurationRule<[UInt8]>.encryptionKey(line) else {
+            throw FileProblem("its first line has not the 32 hexadecimal digits of a key")
+          }
+          return key
+        } ?? devices[index].key
+    }
   }
 
   /// Resolves the file's name, and reads it.

@@ -89,6 +89,28 @@ extension ConfigurationRule<[UInt8]> {
   }
 }
 
+extension ConfigurationRule<[UInt8]> {
+  /// A key of AES-128.
+  static var encryptionKey: Self {
+    ConfigurationRule(
+      shape: .text(32...32, pattern: "^[0-9A-Fa-f]{32}$"),
+      parse: { json throws(ConfigurationProblem) in
+        guard case .string(let text) = json else { return nil }
+        guard let key = encryptionKey(text) else {
+          // It is a secret: it is not shown.
+          throw ConfigurationProblem("a key has 32 hexadecimal digits")
+        }
+        return key
+      },
+      write: { .string(Hexadecimal.text($0)) })
+  }
+
+  /// Nil if it is none.
+  static func encryptionKey(_ text: String) -> [UInt8]? {
+    Hexadecimal.bytes(text).flatMap { $0.count == 16 ? $0 : nil }
+  }
+}
+
 extension ConfigurationRule<JSONValue> {
   /// Anything; it is checked later.
   package static var any: Self {

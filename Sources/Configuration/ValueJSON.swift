@@ -17,6 +17,7 @@ extension Codec {
     case .bool(let bool): return .bool(bool)
     case .text(let text): return .string(text)
     case .bytes(let bytes): return .string(Hexadecimal.text(bytes))
+    case .unknown: return .null
     }
   }
 
@@ -149,7 +150,7 @@ extension Property {
       "\(value) is below the smallest \(name), \(text(allowed.lowerBound))"
     case .tooLong(let count, let most): "\(name) has \(count) bytes, the maximum is \(most)"
     case .range, .length, .tooShort, .notUTF8, .tooLarge, .kind, .word, .missingField, .presence, .field,
-      .absent, .encrypted, .version:
+      .absent, .unreadable:
       error.harmless
     }
   }
@@ -167,7 +168,7 @@ extension CodecError {
     case .word(let word, let known): "\(Excerpt(word)) is not one of \(known.joined(separator: ", "))"
     case .field(let name, let error): "\(name): \(error.harmless)"
     case .length, .tooShort, .notUTF8, .tooLarge, .range, .kind, .tooLong, .missingField, .presence,
-      .absent, .encrypted, .version:
+      .absent, .unreadable:
       description
     }
   }

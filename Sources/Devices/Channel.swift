@@ -237,7 +237,9 @@ final class Channel: @unchecked Sendable {
       case .service(let uuid): data.serviceData[uuid]
       case .manufacturer(let number): data.manufacturerData[number]
       }
-    guard let all, all != advertised, let bytes = source.value(in: all) else { return nil }
+    guard let all, all != advertised, let bytes = source.value(in: all, width: property.codec.width) else {
+      return nil
+    }
     do throws(CodecError) {
       let value = try property.codec.decode(bytes)
       advertised = all
@@ -246,10 +248,8 @@ final class Channel: @unchecked Sendable {
       return nil
     } catch {
       advertised = all
-      if error != .encrypted {
-        context.counters.malformed += 1
-        logMalformed(error)
-      }
+      context.counters.malformed += 1
+      logMalformed(error)
       return .failure(error)
     }
   }

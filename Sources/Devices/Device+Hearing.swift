@@ -3,8 +3,12 @@ import GATT
 
 /// A device that is only heard: its values come in its advertisements, whichever adapter receives them.
 extension Device {
-  /// Anybody can send advertisements from a thousand addresses: only devices with a name fill the log.
-  var isAnonymous: Bool { isHeard && settings.source(of: \.name) == .default }
+  /// Anybody can send advertisements from a thousand addresses: only devices that the configuration calls by a name or an
+  /// id fill the log.
+  var isAnonymous: Bool {
+    isHeard && settings.source(of: \.name) == .default
+      && (settings.source(of: \.id) == .default || settings.hasSharedID)
+  }
 
   /// An adapter reports what it knows of the peripheral, which may be an advertisement or not.
   func hear(_ seen: Peripheral, by adapter: Int) {
@@ -18,7 +22,6 @@ extension Device {
     for (channel, result) in heard {
       switch result {
       case .success(let value): values.append((channel, value))
-      case .failure(.encrypted): return session.heard(.encrypted)
       case .failure: break
       }
     }

@@ -30,6 +30,10 @@ final class Device: @unchecked Sendable {
   private var tasks = 0
   /// The last report of its advertisements by each adapter; see ``hear(_:by:)``.
   var reports: [Int: Int] = [:]
+  /// Of what it advertises in BTHome.
+  lazy var objects = ObjectReader(counter: context.store.records[address]?.counter)
+  /// When its counter was stored last in this run.
+  var counterStored: Moment?
   /// The mean of the last signal strengths, in dBm, if it is only heard; ``DeviceDescription/rssi`` follows it.
   var signal: Double?
   /// Whether a request's steps are being carried out.
@@ -139,7 +143,7 @@ final class Device: @unchecked Sendable {
     // Before the session reports, and afterwards, as it may have another adapter then.
     if let rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
     session.seen(seen, by: adapter)
-    if isHeard { hear(seen, by: adapter) }
+    if isHeard { hear(readable(seen), by: adapter) }
     if let rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
     guard description.isPaired != session.adapters.isPaired else { return }
     description.isPaired = session.adapters.isPaired

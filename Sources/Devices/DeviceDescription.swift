@@ -49,6 +49,8 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var offered: Set<String>?
   /// Those of them that its last link lacks, or that cannot be used on it.
   package internal(set) var missing: Set<String> = []
+  /// The ids of objects of BTHome that it has sent, and that are not known.
+  package internal(set) var unknownObjects: Set<UInt8> = []
   /// Those that its program names itself, in the order of their names.
   package internal(set) var values: [NamedValue] = []
   /// The desired values as published, by property: that of a waiting command, else the one applied on every link.

@@ -73,7 +73,7 @@ extension PeripheralSession.Trouble {
     case .bondLost(pairsAgain: false): "it has lost its pairing, as after a new program was flashed"
     case .silent(let limit): "no reading for \(limit): reconnecting"
     case .unresponsive: "does not respond: reconnecting"
-    case .encrypted: "what it advertises is encrypted: it cannot be read"
+    case .unreadable(let obstacle): "what it advertises cannot be used: \(CodecError.unreadable(obstacle))"
     case .servicesLost: "it or bluetoothd has removed its services: reconnecting"
     }
   }
@@ -88,7 +88,7 @@ extension PeripheralSession.Trouble {
       pairing == .never
         ? "its entry in config.json has \"pair\": false: change that, or let its program require no pairing"
         : "put it into pairing mode, if it has one, and pair: \(Self.pairingCommand(device))"
-    case .encrypted: "let it advertise without encryption, or use Home Assistant's own BTHome"
+    case .unreadable(let obstacle): obstacle.remedy
     case .unusable: "set \"enabled\" to false in its entry of config.json, or do not match it"
     case .servicesLost:
       "nothing, if bluetoothd was restarted; else see what its program offers: microbit-gateway inspect \(device)"
@@ -111,11 +111,24 @@ extension PeripheralSession.Trouble {
       ?? "move it closer to the adapter, charge its battery, or press its reset button"
     switch self {
     case .unsuitable, .unusable, .wantsPairing, .endsLinks, .bondLost(pairsAgain: false), .subscribeFailed,
-      .encrypted:
+      .unreadable:
       return .fault(.device, text, remedy: remedy)
     case .connectFailed, .linkEnded, .pairingFailed, .bondLost(pairsAgain: true), .silent, .unresponsive,
       .servicesLost:
       return .warning(.device, text, remedy: remedy)
+    }
+  }
+}
+
+extension BTHome.Obstacle {
+  fileprivate var remedy: String {
+    switch self {
+    case .encrypted:
+      "give its entry in config.json its \"key\", 32 hexadecimal digits, or let it send without one"
+    case .notEncrypted: "let it encrypt again, or take the \"key\" out of its entry in config.json"
+    case .wrongKey: "correct the \"key\" in its entry in config.json; it is new after the device was reset"
+    case .repeated: "nothing, if it goes on; after a new battery: sudo systemctl restart microbit-gateway"
+    case .version: "update its program to one that sends BTHome, version 2"
     }
   }
 }

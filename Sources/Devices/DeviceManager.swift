@@ -198,10 +198,15 @@ package actor DeviceManager {
     case .seen(let peripheral):
       for number in scans.keys { scans[number]?.add(peripheral) }
       guard let device = device(of: peripheral) else { return }
-      guard device.merge(Advertisement(peripheral)) else { return device.found(peripheral, by: adapter) }
+      let hasChanged = device.merge(Advertisement(peripheral))
+      guard device.learnObjects(of: peripheral) || hasChanged else {
+        return device.found(peripheral, by: adapter)
+      }
       advertisementChanged(of: device)
-      // With the new advertisement it may belong to another entry.
-      self.device(of: peripheral)?.found(peripheral, by: adapter)
+      // With the new advertisement it may belong to another entry, or have more properties.
+      guard let device = self.device(of: peripheral) else { return }
+      _ = device.learnObjects(of: peripheral)
+      device.found(peripheral, by: adapter)
     case .disconnected(let id):
       registry.byPeripheral[id]?.session.disconnected(id)
     case .linkEnded(let id, let reason):

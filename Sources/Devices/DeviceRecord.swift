@@ -15,6 +15,8 @@ package struct DeviceRecord: Sendable, Equatable {
   var manufacturers: [Int] = []
   /// The properties that it has offered; nil: it was never connected.
   var offered: Set<String>?
+  /// Of the last encrypted advertisement, or of one some time before it; see ``ObjectReader``.
+  var counter: Int?
   /// From the Device Information Service.
   var model: String?
   var firmware: String?
@@ -97,6 +99,7 @@ extension DeviceRecord {
     ConfigurationKey("services", \.services, .list(of: .uuid)),
     ConfigurationKey("manufacturers", \.manufacturers, .list(of: .anyInteger)),
     ConfigurationKey("offered", \.sortedOffered, .optional(.list(of: .anyText))),
+    ConfigurationKey("counter", \.counter, .optional(.anyInteger)),
     ConfigurationKey("model", \.model, .optional(.anyText)),
     ConfigurationKey("firmware", \.firmware, .optional(.anyText)),
     ConfigurationKey("serial", \.serial, .optional(.anyText)),

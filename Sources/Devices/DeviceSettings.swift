@@ -153,7 +153,7 @@ extension DeviceSettings {
     (self.configured, self.requested) = (configured, requested.completed(by: configured))
     hasSharedID = requested.id == nil && configured.id != nil && entry?.match.isIdentifier == false
     let used = configuration.options(configured, changedBy: requested)
-    profile = configuration.profile(of: used)
+    profile = configuration.profile(of: used, sent: record?.offered ?? [])
     desired = profile.initialValues.merging(configuration.desired(of: used)) { $1 }
   }
 

@@ -1,5 +1,6 @@
 import BlueZ
 import EventLoop
+import GATT
 
 extension PeripheralSession {
   /// What holds when an input arrives. Asked for each time, as the adapters own these facts.
@@ -53,8 +54,8 @@ extension PeripheralSession {
     case unresponsive
     /// The peripheral removed services that the profile requires, on a live link.
     case servicesLost
-    /// What it advertises is encrypted.
-    case encrypted
+    /// What it advertises cannot be read.
+    case unreadable(BTHome.Obstacle)
   }
 
   /// How an attempt to connect ended.
@@ -86,7 +87,7 @@ extension PeripheralSession.Trouble {
     case .wantsPairing, .endsLinks, .bondLost(pairsAgain: false): true
     case .unsuitable, .unusable, .connectFailed, .linkEnded, .subscribeFailed, .pairingFailed,
       .bondLost(pairsAgain: true), .silent, .unresponsive, .servicesLost,
-      .encrypted:
+      .unreadable:
       false
     }
   }

@@ -9,39 +9,48 @@ public enum AdvertisedFormat: Sendable, Hashable {
   /// One object of BTHome, by its name.
   case bthome(String)
 
-  /// The names of the visible fields of its record; nil: it is none.
-  var fields: [String]? { self == .eddystoneUID ? ["power", "namespace", "instance"] : nil }
-
-  /// The words of a button; empty for everything else.
-  var words: [Int: String] {
-    guard case .bthome(let name) = self, case .button? = BTHome.content(of: name) else { return [:] }
-    return BTHome.buttonWords
+  /// What an object of BTHome has; nil: it is none.
+  private var content: BTHome.Content? {
+    if case .bthome(let name) = self { BTHome.quantity(name)?.content } else { nil }
   }
+
+  /// The names of the visible fields of its record; nil: it is none.
+  var fields: [String]? {
+    self == .eddystoneUID ? ["power", "namespace", "instance"] : content?.fields
+  }
+
+  /// The words of an event; empty for everything else.
+  var words: [Int: String] { content?.words ?? [:] }
 
   /// Whether its values are true and false.
-  package var isBool: Bool {
-    if case .bthome(let name) = self, case .bool? = BTHome.content(of: name) { true } else { false }
-  }
+  package var isBool: Bool { content == .bool }
+
+  /// Whether its values are single numbers.
+  var isNumber: Bool { if case .number? = content { true } else { false } }
 
   /// Whether its values are texts or words.
   package var isText: Bool {
-    switch self {
-    case .eddystoneUID: return false
-    case .eddystoneURL: return true
-    case .bthome(let name):
-      switch BTHome.content(of: name) {
-      case .text, .button: return true
-      case .number, .bool, .skipped, .skippedText, nil: return false
-      }
+    switch content {
+    case .text, .raw, .timestamp, .button: true
+    case nil: self == .eddystoneURL
+    case .number, .bool, .dimmer, .command, .information: false
     }
   }
 
   /// - Parameter index: of several objects of BTHome with the same name.
   func decode(_ bytes: [UInt8], at index: Int) throws(CodecError) -> Value {
     switch self {
-    case .eddystoneUID: try Self.uid(bytes)
-    case .eddystoneURL: .text(try Self.url(bytes))
-    case .bthome(let name): try BTHome.Frame(bytes).value(name, at: index)
+    case .eddystoneUID: return try Self.uid(bytes)
+    case .eddystoneURL: return .text(try Self.url(bytes))
+    case .bthome(let name):
+      let frame: BTHome.Frame
+      do throws(BTHome.Obstacle) {
+        frame = try BTHome.Frame(bytes)
+      } catch {
+        throw .unreadable(error)
+      }
+      guard !frame.isEncrypted else { throw .unreadable(.encrypted) }
+      return try frame.value(name, at: index)
     }
   }
 
@@ -93,5 +102,5 @@ extension AdvertisedFormat: RawRepresentable, CaseIterable {
 
   /// In the order in which a message names them.
   public static let allCases: [AdvertisedFormat] =
-    [.eddystoneUID, .eddystoneURL] + BTHome.names.map(AdvertisedFormat.bthome)
+    [.eddystoneUID, .eddystoneURL] + BTHome.quantities.map(\.name).sorted().map(AdvertisedFormat.bthome)
 }

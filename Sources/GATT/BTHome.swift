@@ -1,165 +1,200 @@
-/// BTHome, version 2: objects in the service data FCD2 of an advertisement, each an id and a value (https://bthome.io).
+/// BTHome, version 2: objects in the service data FCD2 of an advertisement, each an id and a value (https://bthome.io, as
+/// of November 2026).
 public enum BTHome {
-  /// One measured quantity or event, by its id.
-  struct Object: Sendable {
-    /// Several ids may have the same name: the same quantity in another size or resolution.
+  /// The service whose data holds the objects.
+  public static let service = BluetoothUUID(short: 0xFCD2)
+  /// Those of version 1, unencrypted and encrypted.
+  public static let oldServices = [BluetoothUUID(short: 0x181C), BluetoothUUID(short: 0x181E)]
+
+  /// What an object measures or reports. Several ids may be the same quantity, in another size or resolution.
+  struct Quantity: Sendable {
     let name: String
-    let content: Content
+    /// As people read it.
+    let label: String
+    let unit: String?
+    let entity: HomeAssistantEntity.Kind
+    let deviceClass: String?
+    /// What can be measured: the largest and the smallest raw number stand for an unknown value if they are outside of it,
+    /// and other numbers for a damaged frame.
+    let valid: ClosedRange<Double>?
+    let contents: [UInt8: Content]
+
+    /// The same for all its ids, but for size and resolution.
+    var content: Content? { contents.first?.value }
   }
 
-  enum Content: Sendable {
-    /// A little-endian integer of so many bytes, and how many thousandths one is; nil: it stays an integer.
-    case number(bytes: Int, isSigned: Bool, thousandths: Int?)
+  enum Content: Sendable, Hashable {
+    /// A little-endian integer of so many bytes, and how many millionths one is; nil: it stays an integer.
+    case number(bytes: Int, isSigned: Bool, millionths: Int?)
     case bool
-    /// One byte, a word of ``buttonWords``.
+    /// Seconds since 1970.
+    case timestamp
+    /// One byte, a word of ``words``.
     case button
+    /// A byte, a word of ``words``, and how far it was turned.
+    case dimmer
+    /// A byte whose lowest five bits are the number of arguments, a word of ``words``, and the arguments.
+    case command
     /// A byte with the length comes first.
-    case text
-    /// Bytes that no property has.
-    case skipped(bytes: Int)
-    /// The same, with a byte that holds their number before them.
-    case skippedText
+    case text, raw
+    /// About the frame or the device: no property has it.
+    case information(bytes: Int)
+
+    /// Of an event.
+    var words: [Int: String] {
+      switch self {
+      case .button:
+        [
+          1: "press", 2: "double_press", 3: "triple_press", 4: "long_press", 5: "long_double_press",
+          6: "long_triple_press", 0x80: "hold_press", 0x81: "hold_release",
+        ]
+      case .dimmer: [1: "rotate_left", 2: "rotate_right"]
+      case .command: [0: "off", 1: "on", 2: "toggle", 3: "step_up", 4: "step_down"]
+      case .number, .bool, .timestamp, .text, .raw, .information: [:]
+      }
+    }
+
+    /// The names of the fields of an event that is more than a word.
+    var fields: [String]? {
+      switch self {
+      case .dimmer: ["event_type", "steps"]
+      case .command: ["event_type", "arguments"]
+      case .number, .bool, .timestamp, .button, .text, .raw, .information: nil
+      }
+    }
   }
 
-  /// 0, no press, is none of them.
-  static let buttonWords = [
-    1: "press", 2: "double_press", 3: "triple_press", 4: "long_press", 5: "long_double_press",
-    6: "long_triple_press", 0x80: "hold_press",
+  // MARK: The table
+
+  private static func u(_ bytes: Int, _ millionths: Int? = nil) -> Content {
+    .number(bytes: bytes, isSigned: false, millionths: millionths)
+  }
+
+  private static func s(_ bytes: Int, _ millionths: Int? = nil) -> Content {
+    .number(bytes: bytes, isSigned: true, millionths: millionths)
+  }
+
+  private static func sensor(
+    _ name: String, _ contents: [UInt8: Content], label: String? = nil, unit: String? = nil,
+    deviceClass: String? = nil, _ stateClass: HomeAssistantEntity.StateClass? = .measurement,
+    valid: ClosedRange<Double>? = nil
+  ) -> Quantity {
+    Quantity(
+      name: name, label: label ?? Self.label(name), unit: unit, entity: .sensor(stateClass),
+      deviceClass: deviceClass, valid: valid, contents: contents)
+  }
+
+  /// `battery_low` is `Battery low`.
+  private static func label(_ name: String) -> String {
+    name.prefix(1).uppercased() + name.dropFirst().replacing("_", with: " ")
+  }
+
+  private static let percent = 0.0...100.0
+  /// Colder is nothing that such a sensor is made for; its largest number is a temperature.
+  private static let degrees = -100.0...4000.0
+
+  private static let sensors: [Quantity] = [
+    sensor("battery", [0x01: u(1)], unit: "%", deviceClass: "battery", valid: percent),
+    sensor(
+      "temperature", [0x02: s(2, 10_000), 0x45: s(2, 100_000), 0x57: s(1), 0x58: s(1, 350_000)], unit: "°C",
+      deviceClass: "temperature", valid: degrees),
+    sensor(
+      "humidity", [0x03: u(2, 10_000), 0x2E: u(1)], unit: "%", deviceClass: "humidity", valid: percent),
+    sensor("pressure", [0x04: u(3, 10_000)], unit: "hPa", deviceClass: "atmospheric_pressure"),
+    sensor("illuminance", [0x05: u(3, 10_000)], unit: "lx", deviceClass: "illuminance"),
+    sensor("mass", [0x06: u(2, 10_000)], unit: "kg", deviceClass: "weight"),
+    sensor("mass_lb", [0x07: u(2, 10_000)], label: "Mass", unit: "lb", deviceClass: "weight"),
+    sensor("dew_point", [0x08: s(2, 10_000)], unit: "°C", deviceClass: "temperature", valid: degrees),
+    sensor("count", [0x09: u(1), 0x3D: u(2), 0x3E: u(4), 0x59: s(1), 0x5A: s(2), 0x5B: s(4)]),
+    sensor(
+      "energy", [0x0A: u(3, 1000), 0x4D: u(4, 1000)], unit: "kWh", deviceClass: "energy", .totalIncreasing),
+    sensor("power", [0x0B: u(3, 10_000), 0x5C: s(4, 10_000)], unit: "W", deviceClass: "power"),
+    sensor("voltage", [0x0C: u(2, 1000), 0x4A: u(2, 100_000)], unit: "V", deviceClass: "voltage"),
+    sensor("pm2_5", [0x0D: u(2)], label: "PM2.5", unit: "µg/m³", deviceClass: "pm25"),
+    sensor("pm10", [0x0E: u(2)], label: "PM10", unit: "µg/m³", deviceClass: "pm10"),
+    sensor("co2", [0x12: u(2)], label: "CO2", unit: "ppm", deviceClass: "carbon_dioxide"),
+    sensor("tvoc", [0x13: u(2)], label: "TVOC", unit: "µg/m³", deviceClass: "volatile_organic_compounds"),
+    sensor(
+      "moisture", [0x14: u(2, 10_000), 0x2F: u(1)], unit: "%", deviceClass: "moisture", valid: percent),
+    sensor("rotation", [0x3F: s(2, 100_000)], unit: "°"),
+    sensor("distance_mm", [0x40: u(2)], label: "Distance", unit: "mm", deviceClass: "distance"),
+    sensor("distance", [0x41: u(2, 100_000)], unit: "m", deviceClass: "distance"),
+    sensor("duration", [0x42: u(3, 1000)], unit: "s", deviceClass: "duration"),
+    sensor("current", [0x43: u(2, 1000), 0x5D: s(2, 1000)], unit: "A", deviceClass: "current"),
+    sensor("speed", [0x44: u(2, 10_000), 0x62: s(4, 1)], unit: "m/s", deviceClass: "speed"),
+    sensor("uv", [0x46: u(1, 100_000)], label: "UV index"),
+    sensor(
+      "volume", [0x47: u(2, 100_000), 0x4E: u(4, 1000)], unit: "L", deviceClass: "volume", .totalIncreasing),
+    sensor("volume_ml", [0x48: u(2)], label: "Volume", unit: "mL", deviceClass: "volume", .totalIncreasing),
+    sensor("volume_flow", [0x49: u(2, 1000)], unit: "m³/h", deviceClass: "volume_flow_rate"),
+    sensor("gas", [0x4B: u(3, 1000), 0x4C: u(4, 1000)], unit: "m³", deviceClass: "gas", .totalIncreasing),
+    sensor("water", [0x4F: u(4, 1000)], unit: "L", deviceClass: "water", .totalIncreasing),
+    sensor("timestamp", [0x50: .timestamp], deviceClass: "timestamp", nil),
+    sensor("acceleration", [0x51: u(2, 1000), 0x63: s(4, 1)], unit: "m/s²"),
+    sensor("gyroscope", [0x52: u(2, 1000)], label: "Rotation rate", unit: "°/s"),
+    sensor("text", [0x53: .text], nil),
+    sensor("raw", [0x54: .raw], nil),
+    sensor(
+      "volume_storage", [0x55: u(4, 1000)], label: "Stored volume", unit: "L", deviceClass: "volume_storage"),
+    sensor("conductivity", [0x56: u(2)], unit: "µS/cm", deviceClass: "conductivity"),
+    sensor("direction", [0x5E: u(2, 10_000)], unit: "°"),
+    sensor("precipitation", [0x5F: u(2, 100_000)], unit: "mm", deviceClass: "precipitation"),
+    sensor("channel", [0x60: u(1)], nil),
+    sensor("rotational_speed", [0x61: u(2)], unit: "rpm"),
+    sensor("light_level", [0x64: u(1)]),
+    sensor("settings_revision", [0x65: u(1)], nil),
   ]
 
-  private static func u(_ bytes: Int, _ thousandths: Int? = nil) -> Content {
-    .number(bytes: bytes, isSigned: false, thousandths: thousandths)
-  }
-
-  private static func s(_ bytes: Int, _ thousandths: Int? = nil) -> Content {
-    .number(bytes: bytes, isSigned: true, thousandths: thousandths)
-  }
-
-  static let objects: [UInt8: Object] = {
-    let contents: [(UInt8, String, Content)] = [
-      (0x00, "packet_id", .skipped(bytes: 1)), (0x01, "battery", u(1)), (0x02, "temperature", s(2, 10)),
-      (0x03, "humidity", u(2, 10)), (0x04, "pressure", u(3, 10)), (0x05, "illuminance", u(3, 10)),
-      (0x06, "mass", u(2, 10)), (0x07, "mass_lb", u(2, 10)), (0x08, "dew_point", s(2, 10)),
-      (0x09, "count", u(1)), (0x0A, "energy", u(3, 1)), (0x0B, "power", u(3, 10)),
-      (0x0C, "voltage", u(2, 1)), (0x0D, "pm2_5", u(2)), (0x0E, "pm10", u(2)), (0x12, "co2", u(2)),
-      (0x13, "tvoc", u(2)), (0x14, "moisture", u(2, 10)), (0x2E, "humidity", u(1)), (0x2F, "moisture", u(1)),
-      (0x3A, "button", .button), (0x3C, "dimmer", .skipped(bytes: 2)), (0x3D, "count", u(2)),
-      (0x3E, "count", u(4)), (0x3F, "rotation", s(2, 100)), (0x40, "distance_mm", u(2)),
-      (0x41, "distance", u(2, 100)), (0x42, "duration", u(3, 1)), (0x43, "current", u(2, 1)),
-      (0x44, "speed", u(2, 10)), (0x45, "temperature", s(2, 100)), (0x46, "uv_index", u(1, 100)),
-      (0x47, "volume", u(2, 100)), (0x48, "volume_ml", u(2)), (0x49, "flow", u(2, 1)),
-      (0x4A, "voltage", u(2, 100)), (0x4B, "gas", u(3, 1)), (0x4C, "gas", u(4, 1)),
-      (0x4D, "energy", u(4, 1)), (0x4E, "volume", u(4, 1)), (0x4F, "water", u(4, 1)),
-      (0x50, "timestamp", u(4)), (0x51, "acceleration", u(2, 1)), (0x52, "gyroscope", u(2, 1)),
-      (0x53, "text", .text), (0x54, "raw", .skippedText), (0x55, "volume_storage", u(4, 1)),
-      (0x56, "conductivity", u(2)), (0x57, "temperature", s(1)), (0x58, "temperature", s(1, 350)),
-      (0x59, "count", s(1)), (0x5A, "count", s(2)), (0x5B, "count", s(4)), (0x5C, "power", s(4, 10)),
-      (0x5D, "current", s(2, 1)), (0x5E, "direction", u(2, 10)), (0x5F, "precipitation", u(2, 100)),
-      (0x60, "channel", u(1)), (0xF0, "device_type", .skipped(bytes: 2)),
-      (0xF1, "firmware", .skipped(bytes: 4)), (0xF2, "firmware", .skipped(bytes: 3)),
+  private static let flags: [Quantity] = {
+    let all: [(UInt8, String, deviceClass: String?)] = [
+      (0x0F, "generic", nil), (0x10, "powered", "power"), (0x11, "opening", "opening"),
+      (0x15, "battery_low", "battery"), (0x16, "charging", "battery_charging"),
+      (0x17, "carbon_monoxide", "carbon_monoxide"), (0x18, "cold", "cold"),
+      (0x19, "connected", "connectivity"),
+      (0x1A, "door", "door"), (0x1B, "garage_door", "garage_door"), (0x1C, "gas_detected", "gas"),
+      (0x1D, "heat", "heat"), (0x1E, "light", "light"), (0x1F, "lock", "lock"), (0x20, "wet", "moisture"),
+      (0x21, "motion", "motion"), (0x22, "moving", "moving"), (0x23, "occupancy", "occupancy"),
+      (0x24, "plug", "plug"), (0x25, "presence", "presence"), (0x26, "problem", "problem"),
+      (0x27, "running", "running"), (0x28, "safety", "safety"), (0x29, "smoke", "smoke"),
+      (0x2A, "sound", "sound"), (0x2B, "tamper", "tamper"), (0x2C, "vibration", "vibration"),
+      (0x2D, "window", "window"),
     ]
-    let flags: [(UInt8, String)] = [
-      (0x0F, "generic"), (0x10, "powered"), (0x11, "opening"), (0x15, "battery_low"), (0x16, "charging"),
-      (0x17, "carbon_monoxide"), (0x18, "cold"), (0x19, "connectivity"), (0x1A, "door"),
-      (0x1B, "garage_door"),
-      (0x1C, "gas_detected"), (0x1D, "heat"), (0x1E, "light"), (0x1F, "lock"), (0x20, "wet"),
-      (0x21, "motion"), (0x22, "moving"), (0x23, "occupancy"), (0x24, "plug"), (0x25, "presence"),
-      (0x26, "problem"), (0x27, "running"), (0x28, "safety"), (0x29, "smoke"), (0x2A, "sound"),
-      (0x2B, "tamper"), (0x2C, "vibration"), (0x2D, "window"),
-    ]
-    let all = contents + flags.map { ($0, $1, Content.bool) }
-    return Dictionary(uniqueKeysWithValues: all.map { ($0, Object(name: $1, content: $2)) })
+    return all.map { id, name, deviceClass in
+      Quantity(
+        name: name, label: label(name), unit: nil, entity: .binarySensor, deviceClass: deviceClass,
+        valid: nil, contents: [id: .bool])
+    }
   }()
 
-  /// Those that a property can have.
-  static let names: [String] = Set(
-    objects.values.compactMap { object in
-      switch object.content {
-      case .number, .bool, .button, .text: object.name
-      case .skipped, .skippedText: nil
-      }
-    }
-  ).sorted()
-
-  /// What the values of this name are; the same for all ids that have it, but for size and resolution.
-  static func content(of name: String) -> Content? { objects.values.first { $0.name == name }?.content }
-
-  fileprivate static func value(_ bytes: ArraySlice<UInt8>, _ content: Content) throws(CodecError) -> Value {
-    switch content {
-    case .number(let count, let isSigned, let thousandths):
-      let bits = bytes.reversed().reduce(0) { $0 << 8 | Int($1) }
-      let number = isSigned && bits >> (8 * count - 1) == 1 ? bits - 1 << (8 * count) : bits
-      // Only the division rounds.
-      return thousandths.map { .number(Double(number * $0) / 1000) } ?? .integer(number)
-    case .bool: return .bool(bytes.first != 0)
-    case .button:
-      guard let word = bytes.first.flatMap({ buttonWords[Int($0)] }) else { throw .absent }
-      return .text(word)
-    case .text:
-      guard let text = String(validating: bytes, as: UTF8.self) else { throw .notUTF8(Array(bytes)) }
-      return .text(text)
-    case .skipped, .skippedText: throw .absent
-    }
+  private static let events: [Quantity] = [
+    (UInt8(0x3A), "button", Content.button), (0x3B, "command", .command), (0x3C, "dimmer", .dimmer),
+  ]
+  .map { id, name, content in
+    Quantity(
+      name: name, label: label(name), unit: nil, entity: .event,
+      deviceClass: content == .button ? "button" : nil, valid: nil, contents: [id: content])
   }
-}
 
-extension BTHome {
-  /// What one advertisement says, without the repetition that follows it. Parsed once, for all properties.
-  public struct Frame: Sendable {
-    /// Its objects cannot be read: there are none, and no packet id.
-    public let isEncrypted: Bool
-    /// The device sends only when something happens, and is silent until then.
-    public let isTriggerOnly: Bool
-    /// The same in all repetitions of a frame; nil: the device does not count its frames.
-    public private(set) var packetID: UInt8?
-    /// The first id that is not known: its length is not either, so what follows it is lost.
-    public private(set) var unknownObject: UInt8?
-    /// The known objects, in their order; all of them but one that is cut.
-    private var objects: [(object: Object, bytes: ArraySlice<UInt8>)] = []
-    /// Why a value may be missing.
-    private var end = CodecError.absent
+  /// All that a property can have.
+  static let quantities = sensors + flags + events
 
-    /// - Parameter bytes: the service data.
-    public init(_ bytes: [UInt8]) throws(CodecError) {
-      guard let information = bytes.first else { throw .tooShort(needed: 1, bytes: bytes) }
-      guard information >> 5 == 2 else { throw .version(Int(information >> 5)) }
-      isEncrypted = information & 1 != 0
-      isTriggerOnly = information & 4 != 0
-      if isEncrypted { return }
-      // The device's address may precede the objects.
-      var position = information & 2 != 0 ? 7 : 1
-      while position < bytes.count {
-        guard let object = BTHome.objects[bytes[position]] else {
-          unknownObject = bytes[position]
-          return
-        }
-        let start: Int
-        let length: Int
-        switch object.content {
-        case .number(let bytes, _, _), .skipped(let bytes): (start, length) = (position + 1, bytes)
-        case .bool, .button: (start, length) = (position + 1, 1)
-        case .text, .skippedText:
-          (start, length) = (position + 2, position + 1 < bytes.count ? Int(bytes[position + 1]) : 0)
-        }
-        guard start + length <= bytes.count else {
-          end = .tooShort(needed: start + length, bytes: bytes)
-          return
-        }
-        if bytes[position] == 0 { packetID = bytes[start] }
-        objects.append((object, bytes[start..<start + length]))
-        position = start + length
-      }
+  /// The packet id, the type of the device, its firmware in four numbers or three.
+  private static let information: [UInt8: Content] = [
+    0x00: .information(bytes: 1), 0xF0: .information(bytes: 2), 0xF1: .information(bytes: 4),
+    0xF2: .information(bytes: 3),
+  ]
+
+  /// By their ids; without a quantity where no property has it.
+  static let objects: [UInt8: (content: Content, quantity: Quantity?)] = {
+    var objects: [UInt8: (content: Content, quantity: Quantity?)] = information.mapValues { ($0, nil) }
+    for quantity in quantities {
+      for (id, content) in quantity.contents { objects[id] = (content, quantity) }
     }
+    return objects
+  }()
 
-    /// The value of the object of this name; of several, the one at this index.
-    package func value(_ name: String, at index: Int) throws(CodecError) -> Value {
-      guard !isEncrypted else { throw .encrypted }
-      var remaining = index
-      for (object, bytes) in objects where object.name == name {
-        if remaining == 0 { return try BTHome.value(bytes, object.content) }
-        remaining -= 1
-      }
-      throw end
-    }
-  }
+  private static let byName = Dictionary(uniqueKeysWithValues: quantities.map { ($0.name, $0) })
+
+  /// The quantity of this name.
+  static func quantity(_ name: String) -> Quantity? { byName[name] }
 }

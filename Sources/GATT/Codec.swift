@@ -100,6 +100,20 @@ public struct Codec: Sendable {
     }
   }
 
+  /// The number of bytes of a single value that always has as many; nil for everything else.
+  public var width: Int? {
+    switch layout {
+    case .scalar(let scalar): scalar.width == 0 ? nil : scalar.width
+    case .flags(let flags): flags.width
+    case .scalars, .record, .records, .advertised: nil
+    }
+  }
+
+  /// Whether its values are single numbers.
+  public var isNumber: Bool {
+    if case .advertised(let format, _) = description { format.isNumber } else { range != nil }
+  }
+
   /// Decodes `bytes`. Bytes that are left over are an error.
   public func decode(_ bytes: [UInt8]) throws(CodecError) -> Value {
     switch layout {

@@ -54,6 +54,10 @@ extension Codec {
     public let endian: Endian
     /// The words of an enumeration by their numbers; empty for everything else.
     public let values: [Int: String]
+    /// The integers that stand for a value that the peripheral does not know.
+    public let unknown: [Int]
+    /// The numbers that can be received; others are refused as malformed. Nil: all.
+    public let valid: ClosedRange<Double>?
     /// Only for ``Codec/ScalarType/bits``, else 0.
     public let rows: Int
     /// The picture uses this many of the lowest bits of each row; the highest of them is at the left.
@@ -62,7 +66,8 @@ extension Codec {
     /// The defaults: no scale, offset or words; little-endian.
     public init(
       _ type: ScalarType, scale: Double? = nil, offset: Double? = nil, endian: Endian = .little,
-      values: [Int: String] = [:], rows: Int = 0, columns: Int = 0
+      values: [Int: String] = [:], unknown: [Int] = [], valid: ClosedRange<Double>? = nil, rows: Int = 0,
+      columns: Int = 0
     ) {
       self.rows = rows
       self.columns = columns
@@ -71,6 +76,8 @@ extension Codec {
       self.offset = offset
       self.endian = endian
       self.values = values
+      self.unknown = unknown
+      self.valid = valid
     }
 
     /// A picture: its value is a text with a line for each row, from the top, `#` for on and `.` for off, and `/`

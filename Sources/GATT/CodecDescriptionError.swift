@@ -34,6 +34,10 @@ public enum CodecDescriptionError: Error, Sendable, Hashable {
   case scaledEnumeration
   /// The type cannot hold this number.
   case number(Int, type: Codec.ScalarType)
+  /// The type cannot hold this number, which is to stand for an unknown value.
+  case unknown(Int, type: Codec.ScalarType)
+  /// What is not a number has no limits.
+  case notANumber(key: String)
   /// The type has no such bit.
   case flag(Int, type: Codec.ScalarType)
   /// The name of a bit is empty, or is that of another one too.
@@ -56,7 +60,8 @@ extension CodecDescriptionError {
     case .notRepeatable: "repeat"
     case .scale: "scale"
     case .offset: "offset"
-    case .notAnInteger(let key, _), .picture(let key, _): key
+    case .notAnInteger(let key, _), .picture(let key, _), .notANumber(let key): key
+    case .unknown: "unknown"
     case .scaledEnumeration, .number, .word: "values"
     case .flag, .flagName: "flags"
     }
@@ -93,7 +98,9 @@ extension CodecDescriptionError: CustomStringConvertible {
       "bits need \(key): 1 to \(key == "rows" ? Codec.longestValue : 8)"
     case .picture(let key, false): "only bits have \(key)"
     case .scaledEnumeration: "an enumeration has no scale and no offset"
-    case .number(let number, let type): "\(number) does not fit into \(type.rawValue)"
+    case .notANumber(let key): "only numbers have \(key)"
+    case .number(let number, let type), .unknown(let number, let type):
+      "\(number) does not fit into \(type.rawValue)"
     case .word(let word): word.isEmpty ? "a word is empty" : "\"\(word)\" stands for two numbers"
     }
   }

@@ -23,10 +23,8 @@ public enum CodecError: Error, Sendable, Hashable {
   case presence
   /// The advertisement is not of this kind, or does not have the value: another one may.
   case absent
-  /// The advertisement is encrypted.
-  case encrypted
-  /// The advertisement is of another version of BTHome.
-  case version(Int)
+  /// The advertisement is of BTHome, and cannot be read.
+  case unreadable(BTHome.Obstacle)
   /// An error in a field of a record.
   indirect case field(String, CodecError)
 }
@@ -49,8 +47,11 @@ extension CodecError: CustomStringConvertible {
     case .missingField: "missing"
     case .presence: "these fields cannot be present and missing together"
     case .absent: "not in this advertisement"
-    case .encrypted: "it is encrypted"
-    case .version(let version): "it is of the version \(version) of BTHome, not 2"
+    case .unreadable(.encrypted): "it is encrypted, and there is no key"
+    case .unreadable(.notEncrypted): "it is not encrypted, although there is a key"
+    case .unreadable(.wrongKey): "it is encrypted with another key"
+    case .unreadable(.repeated): "its counter has gone back: it was sent before"
+    case .unreadable(.version(let version)): "it is of version \(version) of BTHome, not 2"
     case .field(let name, let error): "\(name): \(error)"
     }
   }

@@ -102,7 +102,7 @@ extension HomeAssistantEntity {
     public let entity: HomeAssistantEntity
 
     /// The key of the device trigger for the event type with this number.
-    public func triggerKey(_ number: Int) -> String { "\(key)_\(number)" }
+    public func triggerKey(_ number: Int) -> String { "\(key)_type_\(number)" }
   }
 
   /// One for each visible field of a record that is displayed, else one.

@@ -55,6 +55,9 @@ public struct Profile: Sendable, Hashable {
   public private(set) var properties: [Property]
   /// Whether the peripheral decides which of the properties there are: see ``limited(to:isAutomatic:)``.
   public let isAutomatic: Bool
+  /// Whether a peripheral may send more than ``properties``, several of a kind: objects of BTHome. One that decides by
+  /// itself has the properties that it has sent.
+  public let growsWithObjects: Bool
 
   /// Checks the whole profile. `alive` and `alivePeriod` are the members of a profile's `"alive"`.
   ///
@@ -67,7 +70,8 @@ public struct Profile: Sendable, Hashable {
   public init(
     name: String, manufacturer: String = "", model: String? = nil, requires: [BluetoothUUID] = [],
     missingHint: MissingHint? = nil, alive: String? = nil, alivePeriod: String? = nil,
-    values: String? = nil, valuesSet: String? = nil, offlineAfter: Duration? = nil, properties: [Property]
+    values: String? = nil, valuesSet: String? = nil, offlineAfter: Duration? = nil,
+    growsWithObjects: Bool = false, properties: [Property]
   ) throws(ProfileError) {
     self.name = name
     self.manufacturer = manufacturer
@@ -76,6 +80,7 @@ public struct Profile: Sendable, Hashable {
     self.missingHint = missingHint
     self.properties = properties
     isAutomatic = false
+    self.growsWithObjects = growsWithObjects
     isHeard = properties.first?.source != nil
     self.offlineAfter = offlineAfter ?? Self.defaultOfflineAfter
     try Self.check(properties)
@@ -90,14 +95,19 @@ public struct Profile: Sendable, Hashable {
   /// A day, in ms: numbers that can hold more are too large for a duration.
   private static let longestInterval = 86_400_000.0
 
-  private init(_ profile: Profile, isAutomatic: Bool, _ isIncluded: (Property) -> Bool) {
+  private init(_ profile: Profile, isAutomatic: Bool, _ names: Set<String>) {
     self.isAutomatic = isAutomatic
+    growsWithObjects = profile.growsWithObjects && isAutomatic
+    func isIncluded(_ property: Property) -> Bool { names.contains(property.name) }
     name = profile.name
     manufacturer = profile.manufacturer
     model = profile.model
     isHeard = profile.isHeard
     offlineAfter = profile.offlineAfter
-    let properties = profile.properties.filter(isIncluded)
+    let properties =
+      profile.properties.filter(isIncluded)
+      + (profile.growsWithObjects
+        ? names.subtracting(profile.properties.map(\.name)).sorted().compactMap(BTHome.property) : [])
     self.properties = properties
     // A service is not required if all its properties are left out, or it is the peripheral that decides.
     requires = profile.requires.filter { service in
@@ -136,9 +146,9 @@ public struct Profile: Sendable, Hashable {
     properties.reduce(into: [:]) { values, property in values[property.name] = property.initial }
   }
 
-  /// The property of this name, if there is one.
+  /// The property of this name, if there is one, or a peripheral may send one.
   public func property(named name: some StringProtocol) -> Property? {
-    properties.first { $0.name == name }
+    properties.first { $0.name == name } ?? (growsWithObjects ? BTHome.property(named: name) : nil)
   }
 
   /// The index of the property of this name, if there is one.
@@ -162,8 +172,6 @@ public struct Profile: Sendable, Hashable {
   /// - Parameter isAutomatic: use those that the peripheral has, if the profile marks any: no service with a marked
   ///   property is required, and what shows that a link is alive counts where the link offers it.
   public func limited(to names: Set<String>, isAutomatic: Bool = false) -> Profile {
-    Profile(self, isAutomatic: isAutomatic && properties.contains(where: \.isAutomatic)) {
-      names.contains($0.name)
-    }
+    Profile(self, isAutomatic: isAutomatic && properties.contains(where: \.isAutomatic), names)
   }
 }

@@ -61,16 +61,27 @@ public struct Property: Sendable, Hashable {
     public let data: Data
     /// The data has the value only if it begins with these bytes, which are not part of it.
     public let prefix: [UInt8]
+    /// Only data of this many bytes has the value; nil: of any number.
+    public let length: Int?
+    /// Where the value begins, counted from the begin of the data; then it may end before the data does. Nil: it is what
+    /// follows the prefix.
+    public let position: Int?
 
-    /// Values without a prefix are all of the data.
-    public init(_ data: Data, prefix: [UInt8] = []) {
+    /// Values without more are all of the data.
+    public init(_ data: Data, prefix: [UInt8] = [], length: Int? = nil, position: Int? = nil) {
       self.data = data
       self.prefix = prefix
+      self.length = length
+      self.position = position
     }
 
     /// The bytes of the value; nil: the data has none.
-    public func value(in data: [UInt8]) -> [UInt8]? {
-      data.starts(with: prefix) ? Array(data.dropFirst(prefix.count)) : nil
+    /// - Parameter width: of a value that has a fixed one.
+    public func value(in data: [UInt8], width: Int?) -> [UInt8]? {
+      guard data.starts(with: prefix), length ?? data.count == data.count else { return nil }
+      guard let position else { return Array(data.dropFirst(prefix.count)) }
+      let rest = data.dropFirst(position)
+      return Array(rest.prefix(width ?? rest.count))
     }
   }
 

@@ -134,6 +134,8 @@ struct RecordCodec: Sendable {
             fields[index].isRepeated
             ? try fields[index].scalar.decodeList(bytes, from: position)
             : try fields[index].scalar.decode(bytes, from: position, to: end)
+          // As if it were absent: the other fields are known.
+          if values[slot] == .unknown { values[slot] = nil }
         } catch {
           throw .field(fields[index].name, error)
         }

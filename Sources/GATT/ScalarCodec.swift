@@ -17,6 +17,8 @@ struct ScalarCodec: Sendable {
   private let scaling: Scaling?
   let words: [Int: String]
   private let numbers: [String: Int]
+  private let unknown: [Int]
+  private let valid: ClosedRange<Double>?
 
   /// Checks and compiles the description.
   init(_ scalar: Codec.Scalar) throws(CodecDescriptionError) {
@@ -41,6 +43,8 @@ struct ScalarCodec: Sendable {
     isInteger = type.integers != nil
     words = scalar.values
     numbers = try Self.numbers(scalar)
+    unknown = scalar.unknown
+    valid = scalar.valid
     if scalar.scale != nil || scalar.offset != nil {
       guard let integers = type.integers else {
         throw .notAnInteger(key: scalar.scale != nil ? "scale" : "offset", type: type)
@@ -50,6 +54,15 @@ struct ScalarCodec: Sendable {
     } else {
       scaling = nil
     }
+    try checkReceived(type)
+  }
+
+  private func checkReceived(_ type: Codec.ScalarType) throws(CodecDescriptionError) {
+    if !unknown.isEmpty, !isInteger { throw .notAnInteger(key: "unknown", type: type) }
+    if let number = unknown.first(where: { !integers.contains($0) }) {
+      throw .unknown(number, type: type)
+    }
+    if valid != nil, range == nil { throw .notANumber(key: "valid") }
   }
 
   private static func checkPicture(_ scalar: Codec.Scalar) throws(CodecDescriptionError) {
@@ -104,19 +117,20 @@ struct ScalarCodec: Sendable {
     case .unsigned:
       let bits = self.bits(bytes, at: start)
       guard let raw = Int(exactly: bits) else { throw .tooLarge(bits) }
-      return value(raw)
+      return try value(raw)
     case .signed:
       let above = 64 - 8 * width
-      return value(Int(Int64(bitPattern: bits(bytes, at: start) << above) >> above))
+      return try value(Int(Int64(bitPattern: bits(bytes, at: start) << above) >> above))
     case .float32:
       let number = Float(bitPattern: UInt32(truncatingIfNeeded: bits(bytes, at: start)))
       // By way of its text, so that 21.3 does not become 21.299999237060547. The text is short enough not to be
       // allocated.
-      return .number(number.isFinite ? Double(number.description) ?? Double(number) : Double(number))
+      return try valid(
+        .number(number.isFinite ? Double(number.description) ?? Double(number) : Double(number)))
     case .float64:
-      return .number(Double(bitPattern: bits(bytes, at: start)))
+      return try valid(.number(Double(bitPattern: bits(bytes, at: start))))
     case .decimal(let decimal):
-      return .number(decimal.decode(bits(bytes, at: start)))
+      return try valid(.number(decimal.decode(bits(bytes, at: start))))
     case .bool:
       return .bool(bytes[start] != 0)
     case .utf8:
@@ -159,10 +173,20 @@ struct ScalarCodec: Sendable {
   }
 
   @inline(__always)
-  private func value(_ raw: Int) -> Value {
-    if let scaling { return .number(scaling.value(raw)) }
+  private func value(_ raw: Int) throws(CodecError) -> Value {
+    if !unknown.isEmpty, unknown.contains(raw) { return .unknown }
+    if let scaling { return try valid(.number(scaling.value(raw))) }
     if !words.isEmpty, let word = words[raw] { return .text(word) }
-    return .integer(raw)
+    return try valid(.integer(raw))
+  }
+
+  /// NaN and infinities are values, which are not published as numbers.
+  @inline(__always)
+  private func valid(_ value: Value) throws(CodecError) -> Value {
+    guard let valid, let number = value.doubleValue, number.isFinite, !valid.contains(number) else {
+      return value
+    }
+    throw .range(value: number, allowed: valid)
   }
 
   // MARK: Encoding
@@ -228,7 +252,7 @@ struct ScalarCodec: Sendable {
         throw abs(exact) < 0x1p63 ? wrongKind(value, "a whole number") : outOfRange(number)
       }
       raw = whole
-    case .text, .bool, .bytes, .record, .list:
+    case .text, .bool, .bytes, .record, .list, .unknown:
       throw wrongKind(value, words.isEmpty ? "a number" : "a word or its number")
     }
     guard words.isEmpty || words[raw] != nil else { throw unknown("\(raw)") }

@@ -13,6 +13,8 @@ public enum Value: Sendable, Hashable {
   case record([Value?])
   /// The elements of a `repeat`: scalars or records.
   case list([Value])
+  /// The peripheral says that it does not know the value.
+  case unknown
 }
 
 extension Value {
@@ -21,7 +23,7 @@ extension Value {
     switch self {
     case .integer(let value): Double(value)
     case .number(let value): value
-    case .bool, .text, .bytes, .record, .list: nil
+    case .bool, .text, .bytes, .record, .list, .unknown: nil
     }
   }
 
@@ -47,6 +49,7 @@ extension Value {
     case .bytes: "bytes"
     case .record: "a record"
     case .list: "a list"
+    case .unknown: "unknown"
     }
   }
 }
@@ -62,6 +65,7 @@ extension Value: CustomStringConvertible {
     case .bytes(let bytes): Hexadecimal.text(bytes)
     case .record(let values): values.map { $0?.description ?? "-" }.joined(separator: " ")
     case .list(let values): values.map(\.description).joined(separator: ",")
+    case .unknown: "unknown"
     }
   }
 }

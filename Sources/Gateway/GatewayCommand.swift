@@ -206,9 +206,11 @@ public enum GatewayCommand: Sendable, Equatable {
   static func profiles(
     _ name: String?, _ path: String?, installed folder: String = installedProfiles
   ) throws(CommandFailure) -> ExitStatus {
-    var profiles = [Profile.microbit]
-    // The built-in profile needs no configuration.
-    if name != Profile.microbit.name { profiles += try GatewayAccess.configuration(path).profiles }
+    var profiles = Profile.builtIn
+    // A built-in profile needs no configuration.
+    if !profiles.contains(where: { $0.name == name }) {
+      profiles += try GatewayAccess.configuration(path).profiles
+    }
     let used = Set(profiles.map(\.name))
     let installed = (try? ProfilesDirectory.profiles(in: folder)) ?? []
     let others = installed.filter { !used.contains($0.name) }

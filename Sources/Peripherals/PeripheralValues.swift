@@ -133,8 +133,7 @@ extension CodecError {
     switch self {
     case .length, .tooShort: true
     case .field(_, let error): error.isLength
-    case .notUTF8, .tooLarge, .range, .kind, .word, .tooLong, .missingField, .presence, .absent, .encrypted,
-      .version:
+    case .notUTF8, .tooLarge, .range, .kind, .word, .tooLong, .missingField, .presence, .absent, .unreadable:
       false
     }
   }

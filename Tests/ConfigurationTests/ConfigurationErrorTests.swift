@@ -258,6 +258,22 @@ private let oneOf =
       "devices[0].adjust.temperature: expected an object, found a number"
     ),
     (
+      #"{"devices":[{"key":"231d39c1d7cc1ab1aee224cd096db93"}]}"#,
+      "devices[0].key: a key has 32 hexadecimal digits"
+    ),
+    (
+      #"{"devices":[{"key":"231d39c1d7cc1ab1aee224cd096db932","key_file":"x"}]}"#,
+      "devices[0].key_file: key and key_file must not be combined (give one of them)"
+    ),
+    (
+      #"{"devices":[{"profile":"bthome","adjust":{"button_2":{"offset":1}}}]}"#,
+      "devices[0].adjust.button_2.offset: button_2 is no single number: it has no offset"
+    ),
+    (
+      #"{"devices":[{"profile":"bthome","properties":["temperature_0"]}]}"#,
+      "devices[0].properties: the profile bthome has no property \"temperature_0\" (did you mean temperature?)"
+    ),
+    (
       #"{"devices":[{"adjust":{"period":{"offset":1}}}]}"#,
       "devices[0].adjust.period.offset: period can be set: it has no offset"
     ),

@@ -101,6 +101,11 @@ import Testing
       let entity: JSONValue = ["$ref": "#/$defs/entity"]
       check("anyOf", [entity, ["type": "array", "items": entity]])
       compare(Self.entity, .object(members), path, &differences)
+    case .oneOrMore(.integer(let range)):
+      check("type", ["integer", "array"])
+      check("minimum", .integer(range.lowerBound))
+      check("maximum", .integer(range.upperBound))
+      compare(schema["items"] ?? .null, .integer(range), "\(path)[]", &differences)
     case .oneOrMore(let element):
       check("type", ["string", "array"])
       compareText(schema, element, path, &differences)

@@ -107,6 +107,17 @@ import Testing
       "a.home_assistant[1].on", "expected true or false, found a number"
     ),
     // Refused by the codec.
+    (
+      property(#""access":["read"],"type":"uint8","unknown":[255,256]"#), "a.unknown",
+      "256 does not fit into uint8"
+    ),
+    (
+      property(#""access":["read"],"type":"utf8","unknown":0"#), "a.unknown",
+      "unknown needs an integer type, not utf8"
+    ),
+    (property(#""access":["read"],"type":"bool","valid":[0,1]"#), "a.valid", "only numbers have valid"),
+    (property(#""access":["read"],"type":"uint8","valid":[2,1]"#), "a.valid", "expected"),
+    (property(#""access":["read"],"type":"uint8","unknown":"x""#), "a.unknown", "expected"),
     (property(#""access":["read"],"type":"uint8","scale":0"#), "a.scale", "0.0 is not a usable scale"),
     (
       property(#""access":["read"],"type":"utf8","scale":2"#), "a.scale",

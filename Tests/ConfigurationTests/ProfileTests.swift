@@ -24,11 +24,11 @@ import Testing
     let examples = try Self.examples()
     try #require(
       examples.map { $0.profiles.map(\.name) } == [
-        ["sensortag"], ["counter"], ["heart"], ["visitors"], ["classroom"],
+        ["sensortag"], ["counter"], ["heart"], ["visitors"], [], ["classroom"],
       ])
     #expect(
       examples.map { $0.devices.map(\.profile) } == [
-        ["sensortag"], ["counter"], ["heart"], ["visitors"], ["classroom"],
+        ["sensortag"], ["counter"], ["heart"], ["visitors"], ["bthome", "bthome"], ["classroom"],
       ])
 
     var near = Configuration.Match()
@@ -223,7 +223,7 @@ import Testing
     ),
     (
       #"{"profile":"refrigerator"}"#,
-      #"1:24: devices[0].profile: there is no profile "refrigerator" (there are microbit, fan)"#
+      #"1:24: devices[0].profile: there is no profile "refrigerator" (there are microbit, bthome, fan)"#
     ),
     (
       #"{"properties":["temperature","buton_a"]}"#,

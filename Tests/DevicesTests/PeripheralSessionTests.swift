@@ -32,8 +32,8 @@ import Testing
     #expect(bench.session.reconnect(bench.seen) == [] && bench.session.demanded(bench.seen) == [])
     #expect(bench.session.adapterWentAway() == [] && bench.state == .listening && bench.wait == nil)
     // Reported once, until something can be read.
-    #expect(bench.session.heard(.encrypted) == [.report(.encrypted)])
-    #expect(bench.session.heard(.encrypted) == [])
+    #expect(bench.session.heard(.unreadable(.encrypted)) == [.report(.unreadable(.encrypted))])
+    #expect(bench.session.heard(.unreadable(.encrypted)) == [])
     #expect(bench.session.heard(nil) == [] && bench.session.lastError == nil)
     #expect(bench.session.stop() == [] && bench.state == .stopped)
   }

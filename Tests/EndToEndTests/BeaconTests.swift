@@ -16,9 +16,9 @@ import Testing
     #""service":"\#(service)","hex":"\#(hex)""#
   }
 
-  /// The shipped profiles, as members of a configuration's `profiles`.
+  /// The shipped profile of beacons, as a member of a configuration's `profiles`.
   static func profiles(offlineAfter: String = "") throws -> String {
-    try ["eddystone", "bthome"].map { name in
+    try ["eddystone"].map { name in
       let text = String(decoding: try shipped("deploy/profiles/\(name).json"), as: UTF8.self)
       guard let first = text.firstIndex(of: "{"), let last = text.lastIndex(of: "}") else {
         throw Failure("no profile in \(name).json")
@@ -97,6 +97,66 @@ import Testing
       let encrypted = try #require(try await fixture.listed(Self.locked))
       #expect(encrypted["last_error"]?.string?.contains("encrypted") == true)
       for device in try await fixture.simulator.devices() { #expect(!device.isConnected) }
+    }
+  }
+
+  @Test(
+    "Each frame that sensors and remotes send in BTHome has its values, without a line of configuration but a key"
+  )
+  func field() async throws {
+    let text = String(decoding: try shipped("Tests/Field/beacons.tsv"), as: UTF8.self)
+    let frames = try text.split(separator: "\n").filter { !$0.hasPrefix("#") }.map { line in
+      let columns = line.split(separator: "\t").map(String.init)
+      return (hex: columns[0], values: try JSON.parse(columns[1]))
+    }
+    var plan = Plan(devices: 0)
+    plan.absent = [.simulator]
+    plan.entries = """
+      {"match":{"identifier":"54:48:E6:8F:80:A5"},"profile":"bthome","key":"231d39c1d7cc1ab1aee224cd096db932"},
+      {"match":{"service":"fcd2"},"profile":"bthome"}
+      """
+    @Sendable func address(_ index: Int) -> String {
+      if frames[index].hex.hasPrefix("41") { return "54:48:E6:8F:80:A5" }
+      return "E6:7B:00:00:00:" + (index < 16 ? "0" : "") + String(index, radix: 16, uppercase: true)
+    }
+    @Sendable func id(_ index: Int) -> String { address(index).replacing(":", with: "").lowercased() }
+    // A remote is silent at first: what has happened before it was heard is not told.
+    @Sendable func isEvent(_ index: Int) -> Bool {
+      frames[index].hex.contains("3a") || frames[index].hex.contains("3c")
+    }
+    for (index, frame) in frames.enumerated() {
+      let first = isEvent(index) ? "4000630164" : frame.hex
+      plan.files["\(index).json"] = #"{"address":"\#(address(index))","service_data":{"fcd2":"\#(first)"}}"#
+    }
+    try await withFixture(plan) { fixture in
+      try await fixture.startSimulator(
+        frames.indices.flatMap { ["--peripheral", "\(fixture.folder.path)/\($0).json"] })
+      for index in frames.indices where isEvent(index) {
+        try await fixture.online(id(index))
+        try await Self.advertise(fixture, index, "fcd2", frames[index].hex)
+      }
+      for (index, frame) in frames.enumerated() {
+        for name in frame.values.keys {
+          let value = try #require(frame.values[name])
+          try await fixture.message("\(id(index))/\(name)") { message in
+            if let event = value["event"]?.string {
+              return message.text.hasPrefix(#"{"event_type":"\#(event)""#) && !message.retain
+            }
+            let wanted = value.text
+            return message.text == wanted || Double(message.text) == Double(wanted) && Double(wanted) != nil
+          }
+        }
+      }
+      // A dimmer, further down than what was listed above.
+      let dimmer = try #require(frames.firstIndex { $0.hex == "40000101643c0103" })
+      try await fixture.message("\(id(dimmer))/dimmer") {
+        $0.text.hasPrefix(#"{"event_type":"rotate_left","steps":3,"time":"#)
+      }
+      let remote = try #require(frames.firstIndex { $0.hex.hasPrefix("44001d") })
+      let config = try await fixture.observer.message(
+        "homeassistant/device/ble_\(id(remote))/config", within: Fixture.patience
+      ) { $0.text.contains(#""Button 2""#) }
+      #expect(config.text.contains(#""hold_release""#))
     }
   }
 

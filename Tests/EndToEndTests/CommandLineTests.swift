@@ -89,7 +89,8 @@ import Testing
       listed.text.split(separator: "\n").map { $0.prefix(while: { $0 != ":" }) } == ["microbit", "copy"])
     let unknown = try await Self.run(["profiles", "fan", "--config", file])
     #expect(
-      unknown.status == 78 && unknown.text.hasPrefix("there is no profile fan; there are microbit, copy"))
+      unknown.status == 78
+        && unknown.text.hasPrefix("there is no profile fan; there are microbit, bthome, copy"))
   }
 
   @Test("An invalid profile file is reported with line and column")

@@ -5,7 +5,8 @@ import Testing
 @Suite struct ShippedProfileTests {
   private static let names = [
     "battery", "counter", "current_time", "cycling_speed_and_cadence", "environmental_sensing",
-    "health_thermometer", "heart_rate", "nordic_uart", "sensortag_keys", "sound_player", "xiaomi_lywsd03mmc",
+    "health_thermometer", "heart_rate", "nordic_uart", "scratch_microbit", "sensortag_keys", "sound_player",
+    "xiaomi_lywsd03mmc",
   ]
 
   /// A notified value of a characteristic, and the payload expected on the property's topic.
@@ -45,6 +46,15 @@ import Testing
       profile: "heart_rate", property: "heart_rate", characteristic: "2a37", hex: "104a0002",
       payload: #"{"bpm":74,"rr":[0.5]}"#),
     Received(
+      profile: "environmental_sensing", property: "humidity", characteristic: "2a6f", hex: "1027",
+      payload: "100.0"),
+    Received(
+      profile: "scratch_microbit", property: "state", characteristic: "5261da01-fa7e-42ab-850b-7c80220097cc",
+      hex: "ff9c00fa" + "0100" + "000001" + "01" + "000000",
+      payload:
+        #"{"tilt_x":-10.0,"tilt_y":25.0,"button_a":true,"button_b":false,"pin_0":false,"pin_1":false,"pin_2":true,"gesture":1}"#
+    ),
+    Received(
       profile: "xiaomi_lywsd03mmc", property: "climate",
       characteristic: "ebe0ccc1-7a0a-4b0c-8a1a-6ff2997da3a6",
       hex: "c30a36860b", payload: #"{"temperature":27.55,"humidity":54,"battery":2.95}"#),
@@ -60,10 +70,12 @@ import Testing
 
   @Test("Each profile in deploy/profiles reads and writes a peripheral of its kind")
   func profiles() async throws {
-    // `BeaconTests` uses the others.
+    // `BeaconTests` and `HeardProfileTests` use the others.
     #expect(
       try shippedFiles(in: "deploy/profiles", endingWith: ".json")
-        == (Self.names + ["bthome", "eddystone"]).map { "deploy/profiles/\($0).json" }.sorted())
+        == (Self.names + ["atc_thermometer", "eddystone", "pvvx_thermometer", "ruuvitag"]).map {
+          "deploy/profiles/\($0).json"
+        }.sorted())
     var plan = Plan(devices: 0)
     plan.bluetooth = #""links": \#(Self.names.count)"#
     plan.absent = [.simulator]

@@ -100,11 +100,11 @@ import Testing
   }
 
   @Test func encryptedAndOtherVersions() {
-    #expect(throws: CodecError.encrypted) {
+    #expect(throws: CodecError.unreadable(.encrypted)) {
       try decode("bthome_battery", "41" + "a47266c95f730011223378237214")
     }
-    #expect(throws: CodecError.version(1)) { try decode("bthome_battery", "20" + "0161") }
-    #expect(throws: CodecError.tooShort(needed: 1, bytes: [])) { try decode("bthome_battery", "") }
+    #expect(throws: CodecError.unreadable(.version(1))) { try decode("bthome_battery", "20" + "0161") }
+    #expect(throws: CodecError.unreadable(.version(0))) { try decode("bthome_battery", "") }
   }
 
   /// Each prefix of a packet of all kinds of content either has whole objects or is refused.

@@ -309,8 +309,8 @@ import Testing
       "button", kind: .event, access: .notify, codec: Self.words, homeAssistant: [Self.entity(.event)])
     let number = Self.words.words.keys.min() ?? 0
     let light = ProfileTests.property(
-      "button_\(number)", characteristic: 2, homeAssistant: [Self.entity(.sensor(nil))])
-    #expect(throws: ProfileError.sameEntity("button_\(number)", of: "button_\(number)")) {
+      "button_type_\(number)", characteristic: 2, homeAssistant: [Self.entity(.sensor(nil))])
+    #expect(throws: ProfileError.sameEntity("button_type_\(number)", of: "button_type_\(number)")) {
       try ProfileTests.profile([button, light])
     }
     let withoutEntity = ProfileTests.property("position_y", characteristic: 2)

@@ -267,6 +267,46 @@ import Testing
   }
 }
 
+/// Numbers that are none: unknown to the peripheral, or damaged on the way.
+@Suite struct UnknownValueTests {
+  @Test func anUnknownValueIsNoNumber() throws {
+    let codec = try Codec(.scalar(Codec.Scalar(.int16, scale: 0.01, unknown: [-32768, 32767])))
+    #expect(try codec.decode([0x00, 0x80]) == .unknown)
+    #expect(try codec.decode([0xFF, 0x7F]) == .unknown)
+    #expect(try codec.decode([0xFE, 0x7F]) == .number(327.66))
+    #expect(Value.unknown.doubleValue == nil && Value.unknown.adding(1) == .unknown)
+  }
+
+  @Test func whatIsNotValidIsMalformed() throws {
+    let codec = try Codec(.scalar(Codec.Scalar(.uint8, unknown: [255], valid: 0...100)))
+    #expect(try codec.decode([100]) == .integer(100))
+    #expect(throws: CodecError.range(value: 101, allowed: 0...100)) { try codec.decode([101]) }
+    #expect(try codec.decode([255]) == .unknown)
+    let float = try Codec(.scalar(Codec.Scalar(.float32, valid: -40...85)))
+    #expect(throws: CodecError.self) { try float.decode([0, 0, 0x80, 0x43]) }
+    // No number at all.
+    #expect(try float.decode([0, 0, 0xC0, 0x7F]).doubleValue?.isNaN == true)
+  }
+
+  @Test func theOtherFieldsOfARecordAreKnown() throws {
+    let codec = try Codec.record([
+      Codec.Field("a", Codec.Scalar(.uint8, unknown: [255])),
+      Codec.Field("b", Codec.Scalar(.uint8, valid: 0...9)),
+    ])
+    #expect(try codec.decode([255, 5]) == .record([nil, .integer(5)]))
+    #expect(throws: CodecError.field("b", .range(value: 10, allowed: 0...9))) { try codec.decode([1, 10]) }
+  }
+
+  /// A value between others, and only in data that is meant.
+  @Test func aSourceSaysWhereItsValueIs() {
+    let source = Property.Source(.manufacturer(1), prefix: [5], length: 4, position: 2)
+    #expect(source.value(in: [5, 1, 2, 3], width: 1) == [2])
+    #expect(source.value(in: [5, 1, 2, 3], width: nil) == [2, 3])
+    #expect(source.value(in: [5, 1, 2], width: 1) == nil && source.value(in: [6, 1, 2, 3], width: 1) == nil)
+    #expect(Property.Source(.manufacturer(1), position: 9).value(in: [1], width: 2) == [])
+  }
+}
+
 @Suite struct ScaleTests {
   /// A plain floating-point multiplication would give each of these spurious digits at its end.
   @Test(

@@ -314,12 +314,12 @@ import Testing
     let components = try components(with: [.microbitButtonA])
     #expect(
       components.names.prefix(4) == [
-        "button_a", "button_a_0", "button_a_1", "button_a_2",
+        "button_a", "button_a_type_0", "button_a_type_1", "button_a_type_2",
       ])
     try expect(
-      components["button_a_1"],
+      components["button_a_type_1"],
       """
-      { "p": "device_automation", "uniq_id": "ble_c5a1b2c3d4e5_button_a_1", "atype": "trigger",
+      { "p": "device_automation", "uniq_id": "ble_c5a1b2c3d4e5_button_a_type_1", "atype": "trigger",
         "type": "button_short_press", "stype": "Button A", "t": "b/kitchen/button_a",
         "val_tpl": "{{ value_json.event_type }}", "pl": "press_start" }
       """)

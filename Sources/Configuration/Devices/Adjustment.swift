@@ -37,7 +37,7 @@ extension Property {
   /// published, so that a written value has no offset.
   fileprivate var offsetProblem: String? {
     if isWritable { return "can be set" }
-    return kind == .state && codec.range != nil ? nil : "is no single number"
+    return kind == .state && codec.isNumber ? nil : "is no single number"
   }
 
   /// Whether something can be added to its values.

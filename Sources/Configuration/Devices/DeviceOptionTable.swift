@@ -12,7 +12,7 @@ package struct DeviceOptionTable: Sendable {
   package static let all: [any DeviceOptionDeclaration] = [
     table.id, table.name, table.area, table.profile, table.properties, table.exclude, table.values,
     table.adjust, table.desired, table.period, table.isEnabled, table.gateway, table.adapter, table.pairing,
-    table.passkey,
+    table.passkey, table.key, table.keyFile,
     table.connect, table.every,
   ]
 
@@ -71,6 +71,12 @@ package struct DeviceOptionTable: Sendable {
 
   /// The one that the peripheral requires for pairing; it then has to ask for it.
   package let passkey = DeviceOption<Int, Int?>("passkey", .passkey, requests: .none, isSecret: true)
+
+  /// That with which it encrypts what it advertises in BTHome.
+  package let key = DeviceOption<[UInt8], [UInt8]?>("key", .encryptionKey, requests: .none, isSecret: true)
+
+  /// The file whose first line is ``key``, which is filled in when the configuration is loaded.
+  package let keyFile = DeviceOption<String, String?>("key_file", .text(longest: 4096), requests: .none)
 
   /// When the device is connected; nil: always, but in turns while there are more devices than links.
   package let connect = DeviceOption<Configuration.ConnectMode, Configuration.ConnectMode?>(

@@ -60,6 +60,9 @@ package struct DeviceOptions: Sendable, Equatable {
 
   /// `period` is short for `desired.period`.
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    if values["key"] != nil, values["key_file"] != nil {
+      return [path.key("key_file").error("key and key_file must not be combined", hint: "give one of them")]
+    }
     guard periodJSON != nil, self.desired?.contains(where: { $0.name == "period" }) == true else { return [] }
     return [
       path.key("period").error("period and desired.period must not be combined", hint: "give one of them")

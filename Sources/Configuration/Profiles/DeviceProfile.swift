@@ -5,16 +5,17 @@ import JSON
 extension Configuration {
   /// The profile of this name: a built-in one, or one of the configuration.
   package func profile(named name: String) -> Profile? {
-    name == Profile.microbit.name ? .microbit : profiles.first { $0.name == name }
+    (Profile.builtIn + profiles).first { $0.name == name }
   }
 
   /// The profile that the options name, with the properties in use only.
-  package func profile(of options: DeviceOptions) -> Profile {
+  /// - Parameter sent: the names of the properties that the device has sent, for a profile that grows with them; nil: any.
+  package func profile(of options: DeviceOptions, sent: Set<String>? = nil) -> Profile {
     let whole = options.profile.flatMap { profile(named: $0) } ?? .microbit
     var names = Set(DeviceOptionTable.table.properties.effective(options.properties))
     let isAutomatic = names.remove(DeviceOptions.automatic) != nil
     let listed = names
-    if isAutomatic { names = Set(whole.automaticProperties) }
+    if isAutomatic { names = (whole.growsWithObjects ? sent : nil) ?? Set(whole.automaticProperties) }
     names.subtract(options.exclude ?? [])
     if isAutomatic { names.formUnion(listed) }
     names.formUnion(options.desiredValues.map(\.name))
@@ -49,7 +50,7 @@ extension Configuration {
 
   /// What the options name that the profile lacks or cannot do.
   package func problems(of options: DeviceOptions, at path: ConfigurationPath) -> [ConfigurationError] {
-    let names = [Profile.microbit.name] + profiles.map(\.name)
+    let names = (Profile.builtIn + profiles).map(\.name)
     let name = options.profile ?? Profile.microbit.name
     guard let profile = profile(named: name) else {
       return [

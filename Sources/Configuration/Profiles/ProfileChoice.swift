@@ -8,12 +8,12 @@ extension Profile {
     "./deploy/profiles", "/etc/microbit-gateway/profiles.d", "/usr/share/microbit-gateway/profiles",
   ]
 
-  /// The built-in profile, the only one of a file `*.json`, or the one of this name in a folder of profiles.
+  /// A built-in profile, the only one of a file `*.json`, or the one of this name in a folder of profiles.
   /// - Parameter directory: nil: the first of ``directories`` that exists.
   package static func named(
     _ text: String, in directory: String?
   ) throws(ConfigurationFailure) -> Profile {
-    if text == Profile.microbit.name { return .microbit }
+    if let profile = builtIn.first(where: { $0.name == text }) { return profile }
     let isFile = text.hasSuffix(".json")
     do throws(ConfigurationErrors) {
       let profiles = isFile ? try ProfilesDirectory.read(text) : try known(directory)
@@ -26,7 +26,7 @@ extension Profile {
           hint: "name its folder with --profiles-directory, and the profile with --profile")
         : ConfigurationError(
           problem: "there is no profile \(Excerpt(text))",
-          hint: choice(of: text, among: [Profile.microbit.name] + profiles.map(\.name)))
+          hint: choice(of: text, among: (builtIn + profiles).map(\.name)))
       throw ConfigurationErrors(errors: [error])
     } catch {
       throw ConfigurationFailure(file: error.file ?? (isFile ? text : nil), errors: error.errors)

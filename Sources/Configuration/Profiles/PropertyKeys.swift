@@ -120,11 +120,15 @@ struct SourceKeys: ConfigurationSection {
   var service: BluetoothUUID?
   var manufacturer: Int?
   var prefix: [UInt8]?
+  var length: Int?
+  var position: Int?
 
   static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey("service_data", \.service, .optional(.uuid)),
     ConfigurationKey("manufacturer_data", \.manufacturer, .optional(.integer(0...0xFFFF))),
     ConfigurationKey("prefix", \.prefix, .optional(.hexadecimal)),
+    ConfigurationKey("length", \.length, .optional(.integer(0...255))),
+    ConfigurationKey("at", \.position, .optional(.integer(0...255))),
   ]
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
@@ -135,7 +139,7 @@ struct SourceKeys: ConfigurationSection {
   var source: Property.Source? {
     let data =
       service.map(Property.Source.Data.service) ?? manufacturer.map(Property.Source.Data.manufacturer)
-    return data.map { Property.Source($0, prefix: prefix ?? []) }
+    return data.map { Property.Source($0, prefix: prefix ?? [], length: length, position: position) }
   }
 
   init() {}
@@ -146,6 +150,7 @@ struct SourceKeys: ConfigurationSection {
     case .manufacturer(let number): manufacturer = number
     }
     prefix = source.prefix.isEmpty ? nil : source.prefix
+    (length, position) = (source.length, source.position)
   }
 }
 

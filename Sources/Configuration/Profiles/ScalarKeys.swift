@@ -14,6 +14,9 @@ extension ScalarSection {
       ConfigurationKey("offset", \.scalar.offset, .optional(.number())),
       ConfigurationKey("endian", \.scalar.endian, .optional(.choice)),
       ConfigurationKey("values", \.scalar.values, .optional(.words)),
+      ConfigurationKey(
+        "unknown", \.scalar.unknown, .optional(.oneOrMore(.integer(-0x8000_0000...0xFFFF_FFFF)))),
+      ConfigurationKey("valid", \.scalar.valid, .optional(.numberRange)),
       ConfigurationKey("rows", \.scalar.rows, .optional(.integer(1...Codec.longestValue))),
       ConfigurationKey("columns", \.scalar.columns, .optional(.integer(1...8))),
     ]
@@ -27,6 +30,8 @@ struct ScalarKeys {
   var offset: Double?
   var endian: Codec.Endian?
   var values: [Int: String]?
+  var unknown: [Int]?
+  var valid: ClosedRange<Double>?
   var rows: Int?
   var columns: Int?
 
@@ -36,6 +41,8 @@ struct ScalarKeys {
     if offset != nil { return "offset" }
     if endian != nil { return "endian" }
     if values != nil { return "values" }
+    if unknown != nil { return "unknown" }
+    if valid != nil { return "valid" }
     if rows != nil { return "rows" }
     return columns == nil ? nil : "columns"
   }
@@ -44,8 +51,8 @@ struct ScalarKeys {
   var scalar: Codec.Scalar? {
     type.map {
       Codec.Scalar(
-        $0, scale: scale, offset: offset, endian: endian ?? .little, values: values ?? [:], rows: rows ?? 0,
-        columns: columns ?? 0)
+        $0, scale: scale, offset: offset, endian: endian ?? .little, values: values ?? [:],
+        unknown: unknown ?? [], valid: valid, rows: rows ?? 0, columns: columns ?? 0)
     }
   }
 
@@ -57,6 +64,8 @@ struct ScalarKeys {
     offset = scalar.offset
     endian = scalar.endian == .little ? nil : scalar.endian
     values = scalar.values.isEmpty ? nil : scalar.values
+    unknown = scalar.unknown.isEmpty ? nil : scalar.unknown
+    valid = scalar.valid
     rows = scalar.rows == 0 ? nil : scalar.rows
     columns = scalar.columns == 0 ? nil : scalar.columns
   }

@@ -67,7 +67,7 @@ struct ScanTable {
   /// The profile that fits what a peripheral advertises.
   private static func profile(for advertisement: Advertisement, _ configuration: Configuration) -> String? {
     if advertisement.name?.hasPrefix(Profile.microbitNamePrefix) == true { return Profile.microbit.name }
-    return configuration.profiles.first { profile in
+    return (Profile.builtIn + configuration.profiles).first { profile in
       !profile.requires.isEmpty && profile.requires.allSatisfy(advertisement.services.contains)
     }?.name
   }

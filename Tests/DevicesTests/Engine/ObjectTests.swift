@@ -1,0 +1,104 @@
+import Configuration
+import GATT
+import Peripherals
+import TestSupport
+import Testing
+
+@testable import Devices
+
+/// Devices that advertise in BTHome.
+@Suite struct ObjectTests {
+  private typealias Engine = EngineUnderTest
+
+  private static let address = BluetoothAddress(truncating: 0x5448_E68F_80A5)
+  private static let id = DeviceID(address)
+  private static let key = Hexadecimal.bytes("231d39c1d7cc1ab1aee224cd096db932")
+
+  private static func configuration(key: [UInt8]? = nil, offset: Double? = nil) -> Configuration {
+    var configuration = Configuration()
+    var entry = Configuration.Device(match: .identifier(address))
+    entry.options.profile = "bthome"
+    entry.options.key = key
+    if let offset {
+      var adjustment = Adjustment()
+      adjustment.offset = offset
+      entry.options.adjust = [Named("temperature_2", adjustment)]
+    }
+    configuration.devices.insert(entry, at: 0)
+    return configuration
+  }
+
+  private static func sensor(_ hex: String, _ service: BluetoothUUID = BTHome.service)
+    -> PeripheralDescription
+  {
+    var sensor = PeripheralDescription(name: "", address: address, services: [])
+    sensor.serviceData = [service: Hexadecimal.bytes(hex) ?? []]
+    return sensor
+  }
+
+  private static func advertise(_ tested: Engine, _ hex: String) async {
+    await tested.advertise(Hexadecimal.bytes(hex) ?? [], of: BTHome.service, by: 1)
+  }
+
+  /// The list of its properties grows with what it sends, and stays over a restart of the session.
+  @Test func propertiesComeWithTheirObjects() async throws {
+    let tested = try await Engine(Self.configuration(offset: 1)) {
+      $0.described = [Self.sensor("40" + "02ca09")]
+    }
+    try await tested.frontEnd.change("heard") { $0.id == Self.id && $0.isOnline }
+    #expect(await tested.engine.device(Self.id)?.profile.properties.map(\.name) == ["temperature"])
+    await Self.advertise(tested, "40" + "02cb09" + "02cf09" + "3a01" + "f102030401")
+    try await tested.frontEnd.change("grown") { $0.profile.properties.count == 3 && $0.isOnline }
+    #expect(
+      await tested.engine.device(Self.id)?.profile.properties.map(\.name)
+        == ["temperature", "button", "temperature_2"])
+    #expect(await tested.engine.device(Self.id)?.firmware == "1.4.3.2")
+    // The offset of the second one is added.
+    try await tested.frontEnd.event("the second temperature") {
+      if case .reading(2, .number(26.11), _) = $0 { true } else { false }
+    }
+    await tested.end()
+  }
+
+  @Test func anUnknownObjectIsNamed() async throws {
+    let tested = try await Engine(Self.configuration()) {
+      $0.described = [Self.sensor("40" + "0161" + "ee00")]
+    }
+    try await tested.frontEnd.change("heard") {
+      $0.id == Self.id && $0.isOnline && $0.unknownObjects == [0xEE]
+    }
+    await tested.end()
+  }
+
+  /// A sender of ever new kinds does not fill the memory.
+  @Test func thereIsABound() async throws {
+    let many = "40" + String(repeating: "3a01", count: 100)
+    let tested = try await Engine(Self.configuration()) { $0.described = [Self.sensor(many)] }
+    try await tested.frontEnd.change("heard") { $0.profile.properties.count == 64 }
+    await tested.end()
+  }
+
+  @Test(arguments: [
+    ("41a47266c95f730011223378237214", BTHome.service, nil, "there is no key"),
+    ("41a47266c95f730011223378237215", BTHome.service, key, "another key"),
+    ("400161", BTHome.service, key, "not encrypted"),
+    ("0201612302ca09", BTHome.oldServices[0], nil, "version 1 of BTHome"),
+  ])
+  func whatCannotBeReadIsSaid(hex: String, service: BluetoothUUID, key: [UInt8]?, problem: String)
+    async throws
+  {
+    let tested = try await Engine(Self.configuration(key: key)) { $0.described = [Self.sensor(hex, service)] }
+    try await tested.frontEnd.change("named") { $0.lastError?.contains(problem) == true && !$0.isOnline }
+    await tested.end()
+  }
+
+  @Test func anEncryptedFrameIsRead() async throws {
+    let tested = try await Engine(Self.configuration(key: Self.key)) {
+      $0.described = [Self.sensor("41a47266c95f730011223378237214")]
+    }
+    try await tested.frontEnd.change("heard") {
+      $0.isOnline && $0.profile.properties.map(\.name) == ["temperature", "humidity"]
+    }
+    await tested.end()
+  }
+}
