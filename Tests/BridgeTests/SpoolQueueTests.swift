@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 import Store
 import TestSupport
 import Testing
@@ -139,7 +140,7 @@ import Testing
   private func drain(_ queue: inout SpoolQueue, _ file: SpoolFile, from start: Moment = start) -> [Int] {
     var received: [Int] = []
     var now = start
-    while !queue.isEmpty, received.count < 2000 {
+    while !queue.isEmpty, received.count < 2000, now < start + .seconds(600) {
       run(&queue, file)
       now = now + .milliseconds(20)
       let sent = queue.next(at: now)
@@ -237,6 +238,38 @@ import Testing
     work.readAfter = 500
     _ = queue.finished(file.perform(work))
     #expect(drain(&queue, file, from: now) == Array(500..<900))
+  }
+
+  @Test("What is added in the very step in which the file proves damaged is sent")
+  func addedToADamagedFile() throws {
+    var work = SpoolFile.Work()
+    work.added = (0..<30_000).map {
+      SpoolFile.Entry(number: 0, time: 0, topic: Array("t".utf8), payload: Array("\($0)".utf8))
+    }
+    #expect(file.perform(work).isAdded)
+    var queue = opened()
+    queue.connected(receiveMaximum: 1000)
+    run(&queue, file)
+    var (now, sent) = (Self.start, 0)
+    while case let entries = queue.next(at: now), sent < SpoolFile.Work.limit {
+      queue.completed(entries.map(\.number))
+      sent += entries.count
+      now = now + .milliseconds(20)
+    }
+    let path = "\(folder.path)/spool"
+    let descriptor = open(path, O_WRONLY)
+    defer { close(descriptor) }
+    let garbage = [UInt8](repeating: 0xA5, count: Int(lseek(descriptor, 0, SEEK_END)) - 4096)
+    #expect(pwrite(descriptor, garbage, garbage.count, 4096) == garbage.count)
+    add(30_000..<30_003, to: &queue)
+    queue.writeMemory()
+    let next = queue.nextWork()
+    let both = try #require(next)
+    #expect(both.readAfter == 500 && both.added.count == 3)
+    let outcome = file.perform(both)
+    #expect(outcome.setAside != nil && outcome.isAdded && outcome.read.isEmpty)
+    _ = queue.finished(outcome)
+    #expect(drain(&queue, file, from: now) == [30_000, 30_001, 30_002])
   }
 
   @Test func theRateIsKept() {

@@ -200,6 +200,7 @@ struct SpoolQueue {
     guard let work else { return nil }
     self.work = nil
     isAsked = true
+    let lastBefore = content.last
     content = outcome.content
     lostInFile += UInt64(outcome.lost)
     if !outcome.isAdded, !work.added.isEmpty {
@@ -211,7 +212,8 @@ struct SpoolQueue {
     // Unless it is to be read again from another one.
     if let number = work.readAfter, number == lastRead, window != nil {
       batch = outcome.read[...]
-      lastRead = batch.last?.number ?? (outcome.failure == nil ? content.last : lastRead)
+      // A damaged file was replaced by one that has what was added, which was not read.
+      lastRead = batch.last?.number ?? (outcome.failure == nil ? lastBefore : lastRead)
     }
     guard outcome.failure == nil else {
       isPaused = true
