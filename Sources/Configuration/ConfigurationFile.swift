@@ -79,6 +79,15 @@ package struct ConfigurationFile: Sendable {
     _ path: String?, _ places: [String]
   ) throws(ConfigurationFailure) -> (file: String, bytes: [UInt8]) {
     for place in path.map({ [$0] }) ?? places {
+      if path == nil, !place.hasPrefix("/"), let reason = FileProblem.distrust(place) {
+        throw ConfigurationFailure(
+          file: place,
+          errors: [
+            ConfigurationError(
+              problem: "root does not use it: \(reason)",
+              hint: "name it with --config if you trust what it says, or go to another folder")
+          ], isUnreadable: true)
+      }
       do throws(FileProblem) {
         return (place, try FileProblem.read(place, limit: 1 << 20))
       } catch {

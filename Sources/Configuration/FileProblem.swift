@@ -34,6 +34,22 @@ package struct FileProblem: Error, CustomStringConvertible {
     }
   }
 
+  /// Why root must not take a file of the folder that it happens to be in: another user could have put it there, to send a
+  /// password of this machine elsewhere, or can exchange it. Nil for other users, and if there is no such file.
+  static func distrust(_ path: String) -> String? {
+    var status = stat()
+    guard geteuid() == 0, lstat(path, &status) == 0 else { return nil }
+    for (place, name) in [(path, "it"), (ConfigurationFile.folder(of: path), "its folder")] {
+      guard lstat(place, &status) == 0 else { continue }
+      if status.st_uid != 0 {
+        let user = getpwuid(status.st_uid).map { String(cString: $0.pointee.pw_name) }
+        return "\(name) belongs to \(user ?? "user \(status.st_uid)")"
+      }
+      if status.st_mode & (S_IWGRP | S_IWOTH) != 0 { return "other users can write to \(name)" }
+    }
+    return nil
+  }
+
   static func isFolder(_ path: String) -> Bool {
     var status = stat()
     return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR

@@ -37,6 +37,48 @@ import Testing
     #expect(ConfigurationFile.searched == ["./config.json", "/etc/microbit-gateway/config.json"])
   }
 
+  /// From the working directory to a folder, by its parents.
+  private static func relative(_ path: String) -> String {
+    String(repeating: "../", count: 64) + path.dropFirst()
+  }
+
+  private static let owners: [(file: (uid_t, mode_t), folder: (uid_t, mode_t), reason: String?)] = [
+    ((0, 0o644), (0, 0o755), nil), ((0, 0o600), (0, 0o700), nil),
+    ((1, 0o644), (0, 0o755), "it belongs to daemon"),
+    ((0, 0o644), (1, 0o755), "its folder belongs to daemon"),
+    ((0, 0o666), (0, 0o755), "other users can write to it"),
+    ((0, 0o664), (0, 0o755), "other users can write to it"),
+    ((0, 0o644), (0, 0o1777), "other users can write to its folder"),
+  ]
+
+  @Test(
+    "Root takes a file of the folder that it is in only if it is root's alone",
+    .enabled(if: geteuid() == 0), arguments: owners)
+  func foreignFiles(file: (uid_t, mode_t), folder: (uid_t, mode_t), reason: String?) throws {
+    let directory = try TemporaryFolder()
+    let path = try directory.write("config.json", "{}")
+    for (path, (user, mode)) in [(path, file), (directory.path, folder)] {
+      #expect(chown(path, user, 0) == 0 && chmod(path, mode) == 0)
+    }
+    let place = Self.relative(path)
+    #expect(
+      failure(nil, [place])
+        == reason.map {
+          "\(place): root does not use it: \($0) (name it with --config if you trust what it says, or go to another folder)"
+        })
+    // By its name, or in a folder of the system, it was put there on purpose.
+    #expect(failure(place) == nil && failure(nil, [path]) == nil)
+  }
+
+  @Test("A link is not root's alone, wherever it leads", .enabled(if: geteuid() == 0))
+  func foreignLink() throws {
+    let folder = try TemporaryFolder()
+    try folder.write("real.json", "{}", mode: 0o644)
+    #expect(symlink("real.json", folder.path + "/config.json") == 0)
+    #expect(
+      failure(nil, [Self.relative(folder.path + "/config.json")])?.contains("root does not use it") == true)
+  }
+
   @Test func unreadableFileIsReportedWithTheReason() throws {
     let folder = try TemporaryFolder()
     let missing = "\(folder.path)/missing.json"

@@ -33,9 +33,13 @@ extension Profile {
     }
   }
 
+  private static func isUsable(_ directory: String) -> Bool {
+    FileProblem.isFolder(directory) && (directory.hasPrefix("/") || FileProblem.distrust(directory) == nil)
+  }
+
   private static func known(_ directory: String?) throws(ConfigurationErrors) -> [Profile] {
     if let directory { return try ProfilesDirectory.profiles(in: directory) }
-    guard let directory = directories.first(where: FileProblem.isFolder) else { return [] }
+    guard let directory = directories.first(where: isUsable) else { return [] }
     return try ProfilesDirectory.profiles(in: directory)
   }
 }
