@@ -1,12 +1,17 @@
+import EventLoop
 import Log
 
 /// The last 24 hours of each number: at most one point a minute, and all of them in a fixed amount of memory.
+///
+/// Its times go on evenly from when it began, whatever the host's clock is set to meanwhile; ``shift(at:_:)`` makes times of
+/// that clock of them.
 struct History: Sendable {
   static let minutes = 24 * 60
   /// With more values, each point is for more minutes. In bytes.
   static let mostBytes = 2 << 20
   private static let mostPoints = mostBytes / MemoryLayout<Float>.size
 
+  private let begin: (moment: Moment, time: Timestamp)
   /// How many minutes a point is for.
   private(set) var step = 1
   /// The points of each series, NaN where there is no value, each at its number modulo their count; empty: the place of
@@ -17,6 +22,20 @@ struct History: Sendable {
   private var newest = 0
 
   private var length: Int { (Self.minutes + step - 1) / step }
+
+  init(from moment: Moment = .now, _ time: Timestamp = .now) { begin = (moment, time) }
+
+  private func time(at moment: Moment) -> Timestamp {
+    let (seconds, attoseconds) = begin.moment.duration(to: moment).components
+    return Timestamp(
+      milliseconds: begin.time.milliseconds + seconds * 1000 + attoseconds / 1_000_000_000_000_000)
+  }
+
+  /// What is to be added to a time of the history so that it is one of the host's clock, in whole minutes.
+  func shift(at moment: Moment, _ now: Timestamp) -> Duration {
+    let minutes = Double(now.milliseconds - time(at: moment).milliseconds) / 60_000
+    return .seconds(60 * Int64(minutes.rounded()))
+  }
 
   /// A new series.
   mutating func add() -> Int {
@@ -37,9 +56,9 @@ struct History: Sendable {
   }
 
   /// The last value of a point counts.
-  mutating func set(_ index: Int, _ value: Double, at time: Timestamp) {
-    let point = number(of: time)
-    if point != newest { advance(to: point) }
+  mutating func set(_ index: Int, _ value: Double, at moment: Moment) {
+    let point = number(of: time(at: moment))
+    if point > newest { advance(to: point) }
     series[index][point % length] = Float(value)
   }
 
@@ -47,8 +66,7 @@ struct History: Sendable {
 
   /// Forgets what is older than a day: its places are used again.
   private mutating func advance(to point: Int) {
-    // After a step of the clock into the past the rest would be of the future.
-    let passed = point < newest ? length : min(length, point - newest)
+    let passed = min(length, point - newest)
     for index in series.indices where !series[index].isEmpty {
       for place in 0..<passed { series[index][(point + length - place) % length] = .nan }
     }
@@ -71,8 +89,8 @@ struct History: Sendable {
   }
 
   /// The times of the points of the last hours, from the oldest.
-  func times(hours: Int, until now: Timestamp) -> [Timestamp] {
-    let last = number(of: now)
+  func times(hours: Int, until moment: Moment) -> [Timestamp] {
+    let last = number(of: time(at: moment))
     let count = min(length, max(1, hours * 60 / step))
     return (max(0, last - count + 1)...last).map { Timestamp(milliseconds: Int64($0 * step) * 60_000) }
   }

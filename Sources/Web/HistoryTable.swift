@@ -9,22 +9,27 @@ enum HistoryTable {
     let columns = device.columns
     let header = (["time"] + columns.map { CSV.cell($0.name) }).joined(separator: ",") + "\r\n"
     let times = state.history.times(hours: hours, until: .now)
+    let shift = state.history.shift(at: .now, .now)
     let parts = stride(from: 0, to: times.count, by: rowsAtOnce).map { start in
       { [weak state, weak device] () -> [UInt8] in
         // A series that has ended may be another device's.
         guard let state, device.map({ state.devices[$0.device.address] === $0 }) == true else { return [] }
-        return rows(times[start..<min(start + rowsAtOnce, times.count)], columns.map(\.series), state.history)
+        return rows(
+          times[start..<min(start + rowsAtOnce, times.count)], shift, columns.map(\.series), state.history)
       }
     }
     return Parts([{ Array(header.utf8) }] + parts)
   }
 
-  private static func rows(_ times: ArraySlice<Timestamp>, _ series: [Int], _ history: History) -> [UInt8] {
+  private static func rows(
+    _ times: ArraySlice<Timestamp>, _ shift: Duration, _ series: [Int], _ history: History
+  ) -> [UInt8] {
     var text = ""
     for time in times {
       let values = series.map { history.value($0, at: time) }
       guard values.contains(where: { $0 != nil }) else { continue }
-      text += ([time.description] + values.map { $0.map(shown) ?? "" }).joined(separator: ",") + "\r\n"
+      text +=
+        ([(time + shift).description] + values.map { $0.map(shown) ?? "" }).joined(separator: ",") + "\r\n"
     }
     return Array(text.utf8)
   }

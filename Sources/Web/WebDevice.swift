@@ -121,7 +121,7 @@ final class WebDevice: DeviceObserver, @unchecked Sendable {
     guard let number = value.historyNumber, number.isFinite else { return }
     while known.series.count <= index { known.series.append(-1) }
     if known.series[index] < 0 { known.series[index] = state.history.add() }
-    state.history.set(known.series[index], number, at: reading.time)
+    state.history.set(known.series[index], number, at: .now)
   }
 
   func wrote(_ value: Value, to property: Int, _ outcome: Outcome?) {

@@ -1,12 +1,13 @@
+import EventLoop
 import Log
 import Testing
 
 @testable import Web
 
 @Suite struct HistoryTests {
-  private static let begin = 29_000_000
-  private static func time(_ minute: Int, seconds: Int = 0) -> Timestamp {
-    Timestamp(milliseconds: Int64((begin + minute) * 60_000 + seconds * 1000))
+  private static let begin = (moment: Moment.now, time: Timestamp(milliseconds: 29_000_000 * 60_000))
+  private static func time(_ minute: Int, seconds: Int = 0) -> Moment {
+    begin.moment + .seconds(minute * 60 + seconds)
   }
 
   private static func points(_ history: History, _ series: Int, hours: Int = 24, at minute: Int) -> [Float] {
@@ -14,7 +15,7 @@ import Testing
   }
 
   @Test func theLastValueOfAMinuteIsKeptFor24Hours() {
-    var history = History()
+    var history = History(from: Self.begin.moment, Self.begin.time)
     let one = history.add()
     history.set(one, 1, at: Self.time(0))
     history.set(one, 2, at: Self.time(0, seconds: 59))
@@ -26,21 +27,31 @@ import Testing
     #expect(Self.points(history, one, at: 1999) == (560..<2000).map(Float.init))
   }
 
-  @Test func aGapAndAStepOfTheClockLeaveNothingOld() {
-    var history = History()
+  @Test func aGapLeavesNothingOld() {
+    var history = History(from: Self.begin.moment, Self.begin.time)
     let one = history.add()
     for minute in 0..<1440 { history.set(one, 1, at: Self.time(minute)) }
     history.set(one, 2, at: Self.time(5000))
     #expect(Self.points(history, one, at: 5000) == [2])
-    history.set(one, 3, at: Self.time(4000))
-    #expect(Self.points(history, one, at: 4000) == [3])
-    history.set(one, 4, at: Timestamp(milliseconds: -5))
-    #expect(history.times(hours: 24, until: Timestamp(milliseconds: 0)).count == 1)
+  }
+
+  @Test(
+    "A step of the host's clock loses no point, and moves all of them by as many minutes",
+    arguments: [(-1, 0), (1, 0), (-3600, -60), (3600, 60), (-100_000, -1667), (1_700_000_000, 28_333_333)])
+  func steps(seconds: Int, minutes: Int) {
+    var history = History(from: Self.begin.moment, Self.begin.time)
+    let one = history.add()
+    for minute in 0..<1440 { history.set(one, Double(minute), at: Self.time(minute, seconds: 30)) }
+    let end = Self.time(1439, seconds: 31)
+    let clock = Self.begin.time + .seconds(1439 * 60 + 31 + seconds)
+    history.set(one, 1439, at: end)
+    #expect(Self.points(history, one, at: 1439) == (0..<1440).map(Float.init))
+    #expect(history.shift(at: end, clock) == .seconds(minutes * 60))
   }
 
   @Test("Many values have fewer points, in the same memory, and their places are used again")
   func manyValues() {
-    var history = History()
+    var history = History(from: Self.begin.moment, Self.begin.time)
     let first = history.add()
     for minute in 0..<1440 { history.set(first, Double(minute), at: Self.time(minute)) }
     let others = (0..<1000).map { _ in history.add() }
