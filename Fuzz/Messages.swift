@@ -91,10 +91,14 @@ private func check(_ verb: String, _ payload: [UInt8]) {
     others += requests(&pieces)
   }
   expect(outputs == others, "\(outputs) in one piece, \(others) in several")
-  var rules = AccessRules(password: Array("secret".utf8))
+  let peer: [UInt8] = [10, 0, 0, 1]
+  var rules = [
+    AccessRules(Passwords(control: Array("secret".utf8), reading: Array("look".utf8))),
+    AccessRules(Passwords()), AccessRules(Passwords(), proxy: peer),
+  ]
   for case .request(let request) in outputs {
-    _ = rules.refusal(request, from: [], at: .now)
-    _ = AccessRules.isLocal(request.header("host") ?? "")
+    for index in rules.indices { _ = rules[index].refusal(request, from: peer, at: .now) }
+    _ = rules[0].isReadOnly(request)
     expect(request.body.count <= HTTPParser.longestBody, "a long body")
     expect(request.path.hasPrefix("/") && request.path.utf8.allSatisfy { (0x21...0x7E).contains($0) }, "a path")
     for (_, value) in request.headers { expect(!value.utf8.contains { $0 == 0x0A || $0 == 0x0D }, "a line") }

@@ -193,6 +193,8 @@ extension Configuration {
     package var port = 8484
     /// The file whose first line is the password; nil: none is asked for.
     package var passwordFile: String?
+    /// The file whose first line is a password with which one can look, but change nothing.
+    package var readPasswordFile: String?
     /// The IPv4 address of a proxy that lets in only whom it knows, as Home Assistant's ingress does: nobody else may use
     /// the page; nil: everybody.
     package var proxy: String?

@@ -153,7 +153,13 @@ private struct FileResolver {
 
   mutating func resolve(_ http: inout Configuration.HTTP) {
     let path = ConfigurationPath.root.key("http")
-    _ = read(&http.passwordFile, path.key("password_file"), isSecret: true, ConfigurationFile.password)
+    let password = read(
+      &http.passwordFile, path.key("password_file"), isSecret: true, ConfigurationFile.password)
+    let key = path.key("read_password_file")
+    let reading = read(&http.readPasswordFile, key, isSecret: true, ConfigurationFile.password)
+    if let reading, reading == password {
+      warnings.append(key.error("whoever has this password can change everything: both are the same"))
+    }
   }
 
   mutating func resolve(_ devices: inout [Configuration.Device]) {

@@ -123,16 +123,16 @@ extension Configuration.HTTP: ConfigurationSection {
     ConfigurationKey("address", \.address, .ipAddress),
     ConfigurationKey("port", \.port, .integer(1...65535)),
     ConfigurationKey("password_file", \.passwordFile, .optional(.text(longest: 4096))),
+    ConfigurationKey("read_password_file", \.readPasswordFile, .optional(.text(longest: 4096))),
     ConfigurationKey("proxy", \.proxy, .optional(.ipv4Address)),
   ]
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    guard !isLocal, passwordFile == nil, proxy == nil else { return [] }
-    return [
-      path.key("address").error(
-        "others could control the micro:bits without a password",
-        hint: "add password_file, the name of a file whose first line is the password; or leave this out")
-    ]
+    guard passwordFile == nil else { return [] }
+    let hint = "add password_file, the name of a file whose first line is the password; or leave this out"
+    let open = path.key("address").error("others could control the micro:bits without a password", hint: hint)
+    let reading = path.key("read_password_file").error("everybody could look without a password", hint: hint)
+    return (isLocal || proxy != nil ? [] : [open]) + (readPasswordFile == nil ? [] : [reading])
   }
 }
 

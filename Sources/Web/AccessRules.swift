@@ -1,56 +1,86 @@
 import EventLoop
+import Sockets
 
-/// Who may do what: the password, `Host`, the origin of a POST, and whether only a proxy may ask.
+/// What a client is asked for; nil: nothing.
+struct Passwords: Sendable, Equatable {
+  /// Permits everything. Nil: no password is asked for, and only this machine or the proxy can ask.
+  var control: [UInt8]?
+  /// Permits to look.
+  var reading: [UInt8]?
+}
+
+/// Who may do what: the passwords, `Host`, the origin of a POST, and whether only a proxy may ask.
 struct AccessRules: Sendable {
-  /// Nil: none is asked for, and only this machine or the proxy can ask.
-  private(set) var password: [UInt8]?
+  private(set) var passwords: Passwords
   /// The address of the only peer that may ask.
   private let proxy: [UInt8]?
+  /// On which the gateway listens.
+  private let port: Int
   private var guesses = PasswordGuesses()
 
-  init(password: [UInt8]?, proxy: [UInt8]? = nil) {
-    self.password = password
+  init(_ passwords: Passwords, proxy: [UInt8]? = nil, port: Int = 8484) {
+    self.passwords = passwords
     self.proxy = proxy
+    self.port = port
   }
 
-  /// What was wrong before may be right now.
-  mutating func setPassword(_ password: [UInt8]?) {
-    self.password = password
+  /// A password that was wrong before may be right now.
+  mutating func setPasswords(_ passwords: Passwords) {
+    self.passwords = passwords
     guesses = PasswordGuesses()
   }
 
   /// The answer to a request that is refused; nil: it is allowed.
   mutating func refusal(_ request: HTTPRequest, from peer: [UInt8], at now: Moment) -> HTTPResponse? {
-    if let proxy {
-      guard peer == proxy else { return .error(.forbidden, "only the proxy may ask") }
-    } else if password == nil, !Self.isLocal(request.header("host") ?? "localhost") {
-      return .error(.misdirectedRequest)
+    if let proxy, peer != proxy { return .error(.forbidden, "only the proxy may ask") }
+    if passwords.control == nil, !isKnown(request.header("host") ?? "localhost") {
+      let remedy = "let the proxy send Host: localhost, or set http.password_file"
+      return .error(.misdirectedRequest, proxy.map { _ in "this Host is not known: \(remedy)" })
     }
     if let refusal = passwordRefusal(request, peer, now) { return refusal }
     guard request.method == "POST" else { return nil }
-    let hosts = ["host"] + (proxy == nil ? [] : ["x-forwarded-host"])
-    guard Self.isSameOrigin(request, hosts) else { return .error(.forbidden) }
+    guard isSameOrigin(request) else { return .error(.forbidden) }
+    if isReadOnly(request) { return .error(.forbidden, "this password is for reading only") }
     let type = request.header("content-type")?.lowercased().prefix { $0 != ";" && $0 != " " }
     return type == "application/json" ? nil : .error(.unsupportedMediaType)
+  }
+
+  /// Whether the client of an allowed request may change nothing.
+  func isReadOnly(_ request: HTTPRequest) -> Bool {
+    guard let password = passwords.control, let given = Self.password(of: request) else { return false }
+    return !Self.isEqual(given, password)
   }
 
   private mutating func passwordRefusal(
     _ request: HTTPRequest, _ peer: [UInt8], _ now: Moment
   ) -> HTTPResponse? {
-    guard let password else { return nil }
+    guard let password = passwords.control else { return nil }
     if let seconds = guesses.wait(peer, at: now) {
       return .error(.tooManyRequests, nil, [("Retry-After", "\(seconds)")])
     }
     let challenge = [("WWW-Authenticate", #"Basic realm="micro:bits", charset="UTF-8""#)]
-    guard let given = request.header("authorization").flatMap(Self.password) else {
-      return .error(.unauthorized, nil, challenge)
-    }
-    let isRight = Self.isEqual(given, password)
+    guard let given = Self.password(of: request) else { return .error(.unauthorized, nil, challenge) }
+    let isForReading = passwords.reading.map { Self.isEqual(given, $0) } ?? false
+    let isRight = Self.isEqual(given, password) || isForReading
     guesses.guessed(peer, isRight: isRight, at: now)
     return isRight ? nil : .error(.unauthorized, "the password is wrong", challenge)
   }
 
-  /// Without a password: a name that a web site has made resolve to 127.0.0.1 is refused (DNS rebinding).
+  // MARK: Host
+
+  /// Whether no web page elsewhere, whose name was made to resolve to this machine, can be behind the request (DNS
+  /// rebinding): such a page determines neither `Host` nor the peer's address.
+  private func isKnown(_ host: String) -> Bool {
+    if Self.isLocal(host) { return true }
+    // Programs of this machine, and tunnels to it, have the address of a proxy of this machine.
+    guard let proxy, proxy.first != 127 else { return false }
+    // A browser that connects here names this port; what the proxy passes on has the port of the proxy.
+    let colon = host.lastIndex(of: ":") ?? host.endIndex
+    guard host[colon...] == ":\(port)" || colon == host.endIndex && port == 80 else { return true }
+    return !host[..<colon].contains(".") || TCPSocket.bytes(String(host[..<colon])) != nil
+  }
+
+  /// Whether it names this machine to itself.
   static func isLocal(_ host: String) -> Bool {
     let parts = host.hasPrefix("[") ? host.split(separator: "]") : host.split(separator: ":")
     guard let name = parts.first, parts.count <= 2 else { return false }
@@ -62,17 +92,29 @@ struct AccessRules: Sendable {
     return name == "[::1"
   }
 
+  // MARK: Origin
+
   /// Whether a browser sends the POST for the page itself; other programs name no origin.
-  /// - Parameter hosts: the headers that may name the page's host.
-  private static func isSameOrigin(_ request: HTTPRequest, _ hosts: [String]) -> Bool {
-    if let site = request.header("sec-fetch-site"), site != "same-origin" { return false }
-    guard let origin = request.header("origin") else { return true }
+  private func isSameOrigin(_ request: HTTPRequest) -> Bool {
+    // A browser knows it best, but over HTTP it sends this to its own machine alone.
+    if let site = request.header("sec-fetch-site") { return site == "same-origin" }
+    guard let origin = request.header("origin")?.lowercased() else { return true }
     // Behind a proxy with TLS the scheme differs.
-    for scheme in ["http://", "https://"] where origin.hasPrefix(scheme) {
-      let host = origin.dropFirst(scheme.count).lowercased()
-      return hosts.contains { request.header($0)?.lowercased() == host }
+    for (scheme, port) in [("http://", ":80"), ("https://", ":443")] where origin.hasPrefix(scheme) {
+      let host = String(origin.dropFirst(scheme.count))
+      let name = host.lastIndex(of: ":").map { String(host[..<$0]) } ?? host
+      // A proxy may leave out the port; a browser does so only if it is that of the scheme.
+      let names = [host, host + port]
+      return request.list("host").contains { names.contains($0) || $0 == name && proxy != nil }
+        || request.list("x-forwarded-host").contains { names.contains($0) || $0 == name }
     }
     return false
+  }
+
+  // MARK: Passwords
+
+  private static func password(of request: HTTPRequest) -> [UInt8]? {
+    request.header("authorization").flatMap(password)
   }
 
   /// The password in `Authorization: Basic …`; nil: there is none.

@@ -18,6 +18,7 @@ final class EventStream: BodySource, @unchecked Sendable {
   /// Its own among ``WebState/streamSet``.
   let bit: StreamSet
   private unowned let state: WebState
+  private let isReadOnly: Bool
   /// There may be something to send.
   var onReady: () -> Void = {}
   /// The stream is to end: the client then connects again.
@@ -31,9 +32,10 @@ final class EventStream: BodySource, @unchecked Sendable {
   private var lastSent = Moment.now
   private var hasEnded = false
 
-  init(_ bit: StreamSet, _ state: WebState) {
+  init(_ bit: StreamSet, _ state: WebState, isReadOnly: Bool) {
     self.bit = bit
     self.state = state
+    self.isReadOnly = isReadOnly
   }
 
   func happened(_ data: JSONValue) {
@@ -67,7 +69,7 @@ final class EventStream: BodySource, @unchecked Sendable {
     }
     if needsGateway {
       needsGateway = false
-      append("gateway", state.gatewayJSON(), to: &bytes)
+      append("gateway", state.gatewayJSON(isReadOnly: isReadOnly), to: &bytes)
     }
     for id in removedIDs { append("removed", ["id": .string(id)], to: &bytes) }
     removedIDs = []

@@ -14,10 +14,15 @@ struct HTTPRequest: Sendable, Equatable {
   /// The value of the first header of this name.
   func header(_ name: String) -> String? { headers.first { $0.name == name }?.value }
 
+  /// What headers of this name list, in lower case: proxies in a row add to a list, or a header of their own.
+  func list(_ name: String) -> [String] {
+    headers.filter { $0.name == name }.flatMap { $0.value.lowercased().split { $0 == "," || $0 == " " } }
+      .map(String.init)
+  }
+
   /// Whether more requests may follow on the connection.
   var staysOpen: Bool {
-    let words = header("connection")?.lowercased().split { $0 == "," || $0 == " " } ?? []
-    return isHTTP11 ? !words.contains("close") : false
+    isHTTP11 && !list("connection").contains("close")
   }
 
   /// The value of a key of the query; nil: it has no such key.

@@ -26,7 +26,7 @@ enum HTTPStatus: Int, Error, Sendable {
     case .ok: "OK"
     case .badRequest: "this is no valid HTTP request"
     case .unauthorized: "a password is needed"
-    case .forbidden: "only the page itself may send requests"
+    case .forbidden: "only the page itself may send requests; a proxy has to add X-Forwarded-Host"
     case .notFound: "there is nothing here"
     case .methodNotAllowed: "another method is needed"
     case .requestTimeout: "the request did not arrive in time"
@@ -74,6 +74,7 @@ struct HTTPResponse: Sendable {
 
   var status = HTTPStatus.ok
   var type = "application/json"
+  var cacheControl = "no-store"
   var headers: [(name: String, value: String)] = []
   var body: Body
 
@@ -97,7 +98,7 @@ struct HTTPResponse: Sendable {
   func head(for request: HTTPRequest?, closes: Bool) -> [UInt8] {
     var text = "HTTP/1.1 \(status.rawValue) \(status == .ok ? "OK" : "Error")\r\n"
     var lines = [
-      ("Content-Type", type), ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
+      ("Content-Type", type), ("Cache-Control", cacheControl), ("X-Content-Type-Options", "nosniff"),
       ("Referrer-Policy", "no-referrer"), ("Cross-Origin-Resource-Policy", "same-origin"),
     ]
     switch body {

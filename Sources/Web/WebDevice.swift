@@ -118,7 +118,7 @@ final class WebDevice: DeviceObserver, @unchecked Sendable {
   }
 
   private func record(_ value: Value, _ index: Int, _ reading: Reading, _ known: inout PropertyState) {
-    guard let number = value.historyNumber, number.isFinite else { return }
+    guard let number = value.historyNumber, Float(number).isFinite else { return }
     while known.series.count <= index { known.series.append(-1) }
     if known.series[index] < 0 { known.series[index] = state.history.add() }
     state.history.set(known.series[index], number, at: .now)

@@ -71,14 +71,9 @@ package final class WebServer: @unchecked Sendable {
   private func open(_ http: Configuration.HTTP, _ bluetooth: Configuration.Bluetooth) async {
     var reported: Finding?
     repeat {
-      var password: Result<[UInt8]?, FileProblem> = .success(nil)
-      if let file = http.passwordFile {
-        password = await EventLoop.blocking {
-          Result { () throws(FileProblem) in try ConfigurationFile.password(in: file) }
-        }
-      }
+      let passwords = await EventLoop.blocking { Result { () throws(FileProblem) in try Passwords(http) } }
       if Task.isCancelled { return }
-      let problem = start(http, bluetooth, password)
+      let problem = start(http, bluetooth, passwords)
       guard let problem else { return }
       if problem != reported { log.warning("\(problem.line)") }
       reported = problem
@@ -89,19 +84,20 @@ package final class WebServer: @unchecked Sendable {
   /// - Returns: why it does not listen.
   private func start(
     _ http: Configuration.HTTP, _ bluetooth: Configuration.Bluetooth,
-    _ password: Result<[UInt8]?, FileProblem>
+    _ passwords: Result<Passwords, FileProblem>
   ) -> Finding? {
-    switch password {
+    switch passwords {
     case .failure(let problem):
       site?.stop()
       site = nil
       return .warning(
-        .gateway, "the page is not served: \(http.passwordFile ?? ""): \(problem)",
+        .gateway, "the page is not served: \(problem)",
         remedy:
-          "let http.password_file name a file that the gateway can read, with the password on its first line")
-    case .success(let password):
+          "let http.password_file and http.read_password_file each name a file that the gateway can read, with the password on its first line"
+      )
+    case .success(let passwords):
       if let site {
-        site.setPassword(password)
+        site.setPasswords(passwords)
         return nil
       }
       switch TCPSocket.listen(at: http.address, port: http.port) {
@@ -115,8 +111,8 @@ package final class WebServer: @unchecked Sendable {
         let state = WebState(engine, host: host, gateway: gateway, bluetooth, loop: loop)
         let site = WebSite(
           descriptor, state, requests,
-          AccessRules(password: password, proxy: http.proxy.flatMap(TCPSocket.bytes)), dataFolders, loop: loop
-        )
+          AccessRules(passwords, proxy: http.proxy.flatMap(TCPSocket.bytes), port: http.port), dataFolders,
+          loop: loop)
         self.site = site
         site.begin()
         log.notice("the page is served", ["url": http.url])
@@ -124,5 +120,20 @@ package final class WebServer: @unchecked Sendable {
         return nil
       }
     }
+  }
+}
+
+extension Passwords {
+  /// Reads the files. Blocks.
+  init(_ http: Configuration.HTTP) throws(FileProblem) {
+    func read(_ file: String?) throws(FileProblem) -> [UInt8]? {
+      guard let file else { return nil }
+      do throws(FileProblem) {
+        return try ConfigurationFile.password(in: file)
+      } catch {
+        throw FileProblem("\(file): \(error)")
+      }
+    }
+    (control, reading) = (try read(http.passwordFile), try read(http.readPasswordFile))
   }
 }

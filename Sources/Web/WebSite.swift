@@ -48,9 +48,9 @@ final class WebSite: @unchecked Sendable {
 
   func begin() { state.begin() }
 
-  func setPassword(_ password: [UInt8]?) {
-    guard password != rules.password else { return }
-    rules.setPassword(password)
+  func setPasswords(_ passwords: Passwords) {
+    guard passwords != rules.passwords else { return }
+    rules.setPasswords(passwords)
     for connection in connections.values { connection.close() }
   }
 
@@ -112,9 +112,9 @@ final class WebSite: @unchecked Sendable {
     }
     switch request.path {
     case "/": page(connection)
-    case "/api/gateway": connection.respond(.json(state.gatewayJSON()))
+    case "/api/gateway": connection.respond(.json(state.gatewayJSON(isReadOnly: rules.isReadOnly(request))))
     case "/api/devices": connection.respond(HTTPResponse(body: .source(devices)))
-    case "/api/events": events(connection)
+    case "/api/events": events(request, connection)
     case "/metrics":
       let metrics = Metrics(state: state, connections: connections.count)
       connection.respond(HTTPResponse(type: Metrics.type, body: .source(metrics.body)))
@@ -175,15 +175,19 @@ final class WebSite: @unchecked Sendable {
     return response
   }
 
-  private func events(_ connection: HTTPConnection) {
-    guard let stream = state.addStream() else {
+  private func events(_ request: HTTPRequest, _ connection: HTTPConnection) {
+    guard let stream = state.addStream(isReadOnly: rules.isReadOnly(request)) else {
       return connection.respond(.error(.unavailable, "too many pages are open"))
     }
     stream.onReady = { [weak connection] in if connection?.unsent == 0 { connection?.pump() } }
     stream.onClose = { [weak connection] in connection?.close() }
-    var response = HTTPResponse(type: "text/event-stream", body: .source(stream))
-    // For a proxy: nginx would collect the events.
+    // Home Assistant's ingress before 2026.3 compresses every text, and keeps the events until it has enough of them.
+    let isIngress = request.header("x-ingress-path") != nil
+    var response = HTTPResponse(
+      type: isIngress ? "application/octet-stream" : "text/event-stream", body: .source(stream))
+    // nginx would collect the events, Traefik and Caddy compress them.
     response.headers = [("X-Accel-Buffering", "no")]
+    response.cacheControl = "no-store, no-transform"
     connection.respond(response)
   }
 

@@ -169,7 +169,7 @@ final class WebState: FrontEnd, @unchecked Sendable {
     return device.json(host.listing(of: fresh), owner: host.otherOwner(of: fresh))
   }
 
-  func gatewayJSON() -> JSONValue {
+  func gatewayJSON(isReadOnly: Bool = false) -> JSONValue {
     // What is shown is noted, however short it was.
     noteGateway()
     let (info, health) = (host.info, host.health)
@@ -181,7 +181,7 @@ final class WebState: FrontEnd, @unchecked Sendable {
       "counters": info["counters"],
       "permit_join": info["permit_join"], "permit_join_end": info["permit_join_end"],
       "permit_join_device": info["permit_join_device"], "fleet": info["fleet"],
-      "events": .array(events),
+      "read_only": isReadOnly ? .bool(true) : nil, "events": .array(events),
     ]
   }
 
@@ -198,10 +198,11 @@ final class WebState: FrontEnd, @unchecked Sendable {
   // MARK: Streams
 
   /// Nil if there are as many as possible.
-  func addStream() -> EventStream? {
+  /// - Parameter isReadOnly: its client may change nothing.
+  func addStream(isReadOnly: Bool = false) -> EventStream? {
     guard let bit = (0..<StreamSet.bitWidth).map({ StreamSet(1) << $0 }).first(where: { streamSet & $0 == 0 })
     else { return nil }
-    let stream = EventStream(bit, self)
+    let stream = EventStream(bit, self, isReadOnly: isReadOnly)
     streams.append(stream)
     streamSet |= bit
     for device in devices.values { device.add(bit) }

@@ -67,6 +67,11 @@ private let oneOf =
         + "(add password_file, the name of a file whose first line is the password; or leave this out)"
     ),
     (
+      #"{"http":{"read_password_file":"x"}}"#,
+      "http.read_password_file: everybody could look without a password "
+        + "(add password_file, the name of a file whose first line is the password; or leave this out)"
+    ),
+    (
       #"{"mqtt":{"hosts":["one","a:b"]}}"#,
       #"mqtt.hosts[1]: "a:b" is not a host name or address, with or without a port "#
         + "(examples: broker-1.local, broker-2.local:8883, [fd00::1]:1883)"

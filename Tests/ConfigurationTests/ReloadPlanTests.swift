@@ -68,7 +68,9 @@ import Testing
   /// The tests above do not cover a key that is missing from the table.
   @Test func everyKeyIsInTheTable() throws {
     var known = Set(Self.keys.map(\.key))
-    known.formUnion(["mqtt.hosts", "mqtt.password_file", "$schema", "bluetooth.adapter"])
+    known.formUnion([
+      "mqtt.hosts", "mqtt.password_file", "http.read_password_file", "$schema", "bluetooth.adapter",
+    ])
     for key in Configuration.keys {
       guard case .object(let members) = key.shape else {
         #expect(known.contains(key.name))

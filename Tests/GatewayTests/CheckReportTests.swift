@@ -68,6 +68,7 @@ import Testing
       http.address              127.0.0.1       default
       http.port                 8484            default
       http.password_file        –               default
+      http.read_password_file   –               default
       http.proxy                –               default
       fleet                     false           default
 

@@ -4,6 +4,8 @@ import Testing
 @testable import Web
 
 @Suite struct AccessRulesTests {
+  private static let secret = Passwords(control: Array("secret".utf8))
+
   private static func request(_ headers: [String: String], method: String = "GET") -> HTTPRequest {
     HTTPRequest(
       method: method, path: "/", query: nil, isHTTP11: true,
@@ -27,7 +29,7 @@ import Testing
       ("localhost:1:2", false),
     ])
   func hosts(host: String, isAllowed: Bool) {
-    var rules = AccessRules(password: nil)
+    var rules = AccessRules(Passwords())
     #expect(Self.status(&rules, Self.request(["host": host])) == (isAllowed ? nil : 421))
   }
 
@@ -48,7 +50,7 @@ import Testing
 
   @Test("A POST needs JSON, and a browser's the same origin", arguments: postHeaders)
   func posts(headers: [String: String], status: Int?) {
-    var rules = AccessRules(password: nil)
+    var rules = AccessRules(Passwords())
     let all = headers.merging(["host": "localhost"]) { first, _ in first }
     #expect(Self.status(&rules, Self.request(all, method: "POST")) == status)
   }
@@ -61,16 +63,149 @@ import Testing
       ("http://evil.example", [172, 30, 32, 2], "POST", 403),
     ] as [(String?, [UInt8], String, Int?)])
   func proxy(origin: String?, peer: [UInt8], method: String, status: Int?) {
-    var rules = AccessRules(password: nil, proxy: [172, 30, 32, 2])
+    var rules = AccessRules(Passwords(), proxy: [172, 30, 32, 2])
     var headers = [
       "host": "app:8099", "x-forwarded-host": "ha.local:8123", "content-type": "application/json",
     ]
     headers["origin"] = origin
     #expect(Self.status(&rules, Self.request(headers, method: method), peer: peer) == status)
     // Also after a change of the password.
-    rules.setPassword(Array("secret".utf8))
-    rules.setPassword(nil)
+    rules.setPasswords(Self.secret)
+    rules.setPasswords(Passwords())
     #expect(Self.status(&rules, Self.request(headers, method: method), peer: peer) == status)
+  }
+
+  private static let ingress: [UInt8] = [172, 30, 32, 2]
+  private static let here: [UInt8] = [127, 0, 0, 1]
+
+  @Test(
+    "A name that somebody else can make resolve to this machine is refused also where a proxy may ask",
+    arguments: [
+      (here, "evil.example", 421), (here, "evil.example:8484", 421), (here, "evil.example:9000", 421),
+      (here, "homeassistant.local:8123", 421), (here, "", 421), (here, "localhost:8484", nil),
+      (here, "127.0.0.1:8484", nil), (here, "[::1]:8484", nil),
+      // A browser on the proxy's machine names this port; through the proxy it names the proxy's.
+      (ingress, "evil.example:8484", 421), (ingress, "127.0.0.1.evil.example:8484", 421),
+      (ingress, "homeassistant.local:8123", nil), (ingress, "abc.ui.nabu.casa", nil),
+      (ingress, "192.168.1.20:8484", nil), (ingress, "[fd00::1]:8484", nil), (ingress, "gateway:8484", nil),
+      (ingress, "localhost:8484", nil),
+    ] as [([UInt8], String, Int?)])
+  func rebinding(proxy: [UInt8], host: String, status: Int?) {
+    var rules = AccessRules(Passwords(), proxy: proxy)
+    #expect(Self.status(&rules, Self.request(["host": host]), peer: proxy) == status)
+    // A page that was rebound may add such headers.
+    let more = ["host": host, "x-forwarded-host": "localhost", "x-ingress-path": "/"]
+    #expect(Self.status(&rules, Self.request(more), peer: proxy) == status)
+    var standard = AccessRules(Passwords(), proxy: Self.ingress, port: 80)
+    #expect(Self.status(&standard, Self.request(["host": "evil.example"]), peer: Self.ingress) == 421)
+  }
+
+  /// What proxies send of a POST of the page, as their documents and reports show it.
+  private static let proxied: [(name: String, proxy: [UInt8]?, headers: [String: String], status: Int?)] = [
+    (
+      "nginx as it is, with TLS", here,
+      ["host": "127.0.0.1:8484", "origin": "https://pi.example", "sec-fetch-site": "same-origin"], nil
+    ),
+    ("nginx as it is, without TLS", here, ["host": "127.0.0.1:8484", "origin": "http://pi.lan"], 403),
+    (
+      "nginx with X-Forwarded-Host $http_host", here,
+      ["host": "localhost", "x-forwarded-host": "pi.lan:8080", "origin": "http://pi.lan:8080"], nil
+    ),
+    (
+      "nginx with X-Forwarded-Host $host, which has no port", here,
+      ["host": "localhost", "x-forwarded-host": "pi.lan", "origin": "http://pi.lan:8080"], nil
+    ),
+    (
+      "nginx with Host $host on another machine", [192, 168, 1, 5],
+      ["host": "pi.lan", "origin": "http://pi.lan:8080"], nil
+    ),
+    (
+      "Caddy on another machine", [192, 168, 1, 5],
+      ["host": "pi.example", "x-forwarded-host": "pi.example", "origin": "https://pi.example"], nil
+    ),
+    (
+      "Caddy with header_up Host {upstream_hostport}", here,
+      ["host": "127.0.0.1:8484", "x-forwarded-host": "pi.example", "origin": "https://pi.example"], nil
+    ),
+    (
+      "Traefik, which names the port", [172, 18, 0, 2],
+      ["host": "pi.example", "x-forwarded-host": "pi.example:443", "origin": "https://pi.example"], nil
+    ),
+    (
+      "Apache behind nginx: a list", here,
+      [
+        "host": "127.0.0.1:8484", "x-forwarded-host": "pi.example, inner.lan:8080",
+        "origin": "https://pi.example",
+      ], nil
+    ),
+    (
+      "Home Assistant's ingress", ingress,
+      [
+        "host": "homeassistant.local:8123", "x-forwarded-host": "homeassistant.local:8123",
+        "x-ingress-path": "/api/hassio_ingress/x", "origin": "http://homeassistant.local:8123",
+      ], nil
+    ),
+    (
+      "the ingress behind nginx, from far away", ingress,
+      [
+        "host": "ha.example", "x-forwarded-host": "ha.example", "x-ingress-path": "/api/hassio_ingress/x",
+        "origin": "https://ha.example", "sec-fetch-site": "same-origin",
+      ], nil
+    ),
+    (
+      "a page elsewhere, through nginx", here,
+      ["host": "127.0.0.1:8484", "x-forwarded-host": "pi.lan", "origin": "http://evil.example"], 403
+    ),
+    (
+      "a page of another port, through nginx with TLS", here,
+      [
+        "host": "localhost", "x-forwarded-host": "pi.lan", "origin": "https://pi.lan:9000",
+        "sec-fetch-site": "same-site",
+      ], 403
+    ),
+    ("a page of this machine", nil, ["host": "localhost:8484", "origin": "http://localhost:3000"], 403),
+  ]
+
+  @Test("The page may send through the usual proxies, others may not", arguments: proxied)
+  func proxies(name: String, proxy: [UInt8]?, headers: [String: String], status: Int?) {
+    var rules = AccessRules(Passwords(), proxy: proxy)
+    let all = headers.merging(["content-type": "application/json"]) { first, _ in first }
+    #expect(Self.status(&rules, Self.request(all, method: "POST"), peer: proxy ?? [1]) == status, "\(name)")
+  }
+
+  @Test("Proxies in a row may each add a header of their own")
+  func severalHeaders() {
+    var rules = AccessRules(Passwords(), proxy: Self.here)
+    let headers = [
+      ("host", "localhost"), ("x-forwarded-host", "pi.example"), ("x-forwarded-host", "inner:8080"),
+      ("origin", "http://inner:8080"), ("content-type", "application/json"),
+    ]
+    let request = HTTPRequest(
+      method: "POST", path: "/", query: nil, isHTTP11: true,
+      headers: headers.map { (name: $0.0, value: $0.1) })
+    #expect(Self.status(&rules, request, peer: Self.here) == nil)
+  }
+
+  // a:secret, a:look, a:wrong
+  @Test(
+    "The password for reading permits to look; wrong ones count for both",
+    arguments: [
+      ("GET", "YTpzZWNyZXQ=", nil, false), ("POST", "YTpzZWNyZXQ=", nil, false),
+      ("GET", "YTpsb29r", nil, true), ("HEAD", "YTpsb29r", nil, true), ("POST", "YTpsb29r", 403, true),
+      ("GET", "YTp3cm9uZw==", 401, true), ("POST", "YTp3cm9uZw==", 401, true),
+    ] as [(String, String, Int?, Bool)])
+  func reading(method: String, password: String, status: Int?, isReadOnly: Bool) {
+    var rules = AccessRules(Passwords(control: Array("secret".utf8), reading: Array("look".utf8)))
+    let request = Self.request(
+      ["authorization": "Basic \(password)", "content-type": "application/json"], method: method)
+    for _ in 0..<4 { #expect(Self.status(&rules, request) == status) }
+    #expect(rules.isReadOnly(request) == isReadOnly)
+    if status == 401 {
+      _ = Self.status(&rules, request)
+      #expect(Self.status(&rules, request) == 429)
+    }
+    var open = AccessRules(Passwords())
+    #expect(!open.isReadOnly(request) && open.refusal(Self.request([:]), from: [1], at: .now) == nil)
   }
 
   @Test(
@@ -92,7 +227,7 @@ import Testing
       ("Basic YTpzZWNyZXRzZWNyZXQ=", 401), ("Bearer YTpzZWNyZXQ=", 401), ("", 401),
     ] as [(String, Int?)])
   func passwords(header: String, status: Int?) {
-    var rules = AccessRules(password: Array("secret".utf8))
+    var rules = AccessRules(Self.secret)
     // With a password any name will do.
     #expect(
       Self.status(&rules, Self.request(["host": "pi.example", "authorization": header])) == status)
@@ -101,7 +236,7 @@ import Testing
   @Test(
     "10,000 wrong passwords: after five, more and more seconds pass between two; others are not concerned")
   func guesses() {
-    var rules = AccessRules(password: Array("secret".utf8))
+    var rules = AccessRules(Self.secret)
     let wrong = Self.request(["authorization": "Basic YTp3cm9uZw=="])
     let right = Self.request(["authorization": "Basic YTpzZWNyZXQ="])
     let start = Moment.now

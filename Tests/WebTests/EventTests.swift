@@ -181,6 +181,15 @@ import Testing
 
   // MARK: History and metrics
 
+  @Test("A number that is too large for a point is shown, and has no point")
+  func tooLargeForAPoint() async throws {
+    let site = try await SiteUnderTest()
+    await site.receive(lines: ["big:1e308", "big:1e308", "big:-1e308"])
+    #expect(try await site.get("/api/devices").body.contains(#""name":"values/big""#))
+    let rows = try await site.get("/api/history/kitchen.csv").body
+    #expect(!rows.contains("inf") && !rows.contains("nan"), "\(rows)")
+  }
+
   @Test func theHistoryOfADeviceIsATable() async throws {
     let site = try await SiteUnderTest()
     await site.receive([.integer(20), .integer(21)])

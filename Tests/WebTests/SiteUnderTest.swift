@@ -28,6 +28,7 @@ final class SiteUnderTest: PageHost, Sendable {
     folder = try TemporaryFolder()
     self.port = try port ?? ReservedPort()
     try folder.write("secret\nsecond line", to: "password")
+    try folder.write("look\n", to: "look")
     let text =
       #"{"http":{"enabled":true,"port":\#(self.port.number)\#(http.replacing("FOLDER", with: folder.path))},"#
       + #""devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen","name":"<b>Kitchen</b>","#

@@ -99,6 +99,24 @@ import Testing
     #expect(try await site.get("/health", ["Authorization: Basic YTp3cm9uZw=="]).status == 401)
   }
 
+  @Test("With the password for reading everything is seen, and nothing changed")
+  func readPassword() async throws {
+    let site = try await SiteUnderTest(
+      http: #","password_file":"FOLDER/password","read_password_file":"FOLDER/look""#)
+    let (all, look) = (["Authorization: Basic YTpzZWNyZXQ="], ["Authorization: Basic YTpsb29r"])
+    for path in ["/api/devices", "/metrics", "/health", "/api/history/kitchen.csv"] {
+      #expect(try await site.get(path, look).status == 200)
+    }
+    #expect(try await site.post("device/remove", #"{"id":"hall"}"#, look).status == 403)
+    #expect(try await site.get("/api/gateway", look).body.contains(#""read_only":true"#))
+    #expect(try await !site.get("/api/gateway", all).body.contains("read_only"))
+    let client = try LineClient(port: site.port.number)
+    client.send("GET /api/events HTTP/1.0\r\n\(look[0])\r\n\r\n")
+    while try await client.line() != "event: gateway" {}
+    #expect(try await client.line()?.contains(#""read_only":true"#) == true)
+    #expect(try await site.post("device/remove", #"{"id":"hall"}"#, all).status == 200)
+  }
+
   @Test func withoutItsPasswordNothingIsServed() async throws {
     let site = try await SiteUnderTest(http: #","password_file":"FOLDER/absent""#)
     #expect(site.url == nil && site.problem?.contains("http.password_file") == true, "\(site.problem ?? "")")
@@ -119,6 +137,54 @@ import Testing
         reply.headers.first { $0.hasPrefix("Content-Security-Policy: default-src 'none'") })
       #expect(policy.contains("script-src 'nonce-\(nonce)'"))
     }
+  }
+
+  // MARK: Proxies
+
+  /// Passes one request on as Home Assistant's ingress did before 2026.3, and what is answered too: a text compressed, so
+  /// that nothing arrives before there is enough of it.
+  private static func throughIngress(_ site: SiteUnderTest, _ path: String) async throws -> [String] {
+    let client = try LineClient(port: site.port.number, from: 3)
+    let headers = [
+      "Host: localhost:8123", "X-Ingress-Path: /api/hassio_ingress/token",
+      "X-Forwarded-Host: localhost:8123", "X-Forwarded-Proto: http", "Accept: */*",
+      "Accept-Encoding: gzip, deflate",
+    ]
+    client.send("GET \(path) HTTP/1.1\r\n\(headers.joined(separator: "\r\n"))\r\n\r\n")
+    var type = ""
+    while let line = try await client.line(), line != "\r" {
+      if line.hasPrefix("Content-Type: ") {
+        type = line.dropFirst(14).split { $0 == ";" || $0 == "\r" }.map(String.init)[0]
+      }
+    }
+    let compressed = ["json", "xml", "javascript"].contains(where: type.contains)
+    let isCompressed =
+      type.hasPrefix("application/")
+      ? compressed : !["image/", "video/", "audio/", "font/"].contains(where: type.hasPrefix)
+    guard !isCompressed else { return [] }
+    var lines: [String] = []
+    while let line = try await client.line(), line != "event: ready" { lines.append(line) }
+    return lines
+  }
+
+  @Test("Events arrive through an ingress that compresses texts")
+  func ingress() async throws {
+    let site = try await SiteUnderTest(http: #","proxy":"127.0.0.3""#)
+    let lines = try await Self.throughIngress(site, "/api/events")
+    #expect(lines.contains("event: device"), "\(lines)")
+  }
+
+  @Test func eventsAreKeptFromProxiesThatCollectOrCompress() async throws {
+    let site = try await SiteUnderTest()
+    let client = try LineClient(port: site.port.number)
+    client.send("GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    var headers: Set<String> = []
+    while let line = try await client.line(), line != "\r" { headers.insert(line) }
+    #expect(
+      headers.isSuperset(of: [
+        "Content-Type: text/event-stream\r", "X-Accel-Buffering: no\r",
+        "Cache-Control: no-store, no-transform\r",
+      ]))
   }
 
   // MARK: Connections

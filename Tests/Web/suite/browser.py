@@ -118,6 +118,12 @@ class Page:
         features["prefers-reduced-motion"] = "reduce" if still else "no-preference"
         self.ask("Emulation.setEmulatedMedia", features=[{"name": n, "value": v} for n, v in features.items()])
 
+    def log_in(self, address, password):
+        login = base64.b64encode(f"a:{password}".encode()).decode()
+        self.ask("Network.enable")
+        self.ask("Network.setExtraHTTPHeaders", headers={"Authorization": f"Basic {login}"})
+        self.ask("Page.navigate", url=address)
+
     def run(self, expression):
         answer = self.ask(
             "Runtime.evaluate", expression=f"(() => {{ {PRELUDE} return ({expression}); }})()",

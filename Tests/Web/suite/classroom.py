@@ -16,7 +16,7 @@ SERVICES = "temperature,buttons,accelerometer,led,uart"
 
 
 class Classroom:
-    def __init__(self, folder, programs, *options, devices=3, configuration=None):
+    def __init__(self, folder, programs, *options, devices=3, configuration=None, http=None):
         self.folder, self.programs = folder, programs
         os.makedirs(os.path.join(folder, "data", "microbit-gateway"))
         os.symlink(os.path.abspath("deploy/page.html"), os.path.join(folder, "data", "microbit-gateway", "page.html"))
@@ -24,7 +24,10 @@ class Classroom:
         self.microbits = Microbits(
             os.path.join(programs, "microbit-simulator"), self.bus, folder, "--devices", str(devices), *options
         )
-        self.port, self.http = free_port(), free_port()
+        self.port, self.http, self.options = free_port(), free_port(), http or {}
+        for password in ("secret", "look"):
+            with open(os.path.join(folder, password), "w") as file:
+                file.write(password)
         self.broker = self.gateway = None
         self.start_broker()
         self.configure(self.three() if configuration is None else configuration)
@@ -47,7 +50,7 @@ class Classroom:
             "gateway": {"id": "classroom", "area": "Classroom"},
             "mqtt": {"host": "127.0.0.1", "port": self.port},
             "bluetooth": {"links": 100},
-            "http": {"enabled": True, "port": self.http},
+            "http": {"enabled": True, "port": self.http, **self.options},
             "devices": devices,
         }
         with open(os.path.join(self.folder, "config.json"), "w") as file:

@@ -109,6 +109,68 @@ def property_of(room, id, name):
 
 
 @scenario()
+def chart_of_any_value(room):
+    page = room.page("#m/window")
+    page.until("charts[0]?.svg.clientWidth > 0 && connected", CONNECT)
+    for values in (
+        [2**53 + 2], [-(2**53) - 2], [2**53, 2**53 + 2], [1e308], [1e308, -1e308], [1e300, 1e-300], [5e-324, 1e-323],
+        [0], [0, 5e-324], [1, 1 + 2e-16], [1.7e12, 1.7e12 + 3], [21, 21.0625], [-5, 1e9], ["NaN", 3], ["Infinity", 1],
+        ["-Infinity", "Infinity"],
+    ):
+        for width in (900, 60, 1):
+            marks, path = page.run(
+                f"""(() => {{
+                  const chart = charts[0], end = now();
+                  chart.svg.style.width = '{width}px';
+                  chart.p = {{ ...chart.p, spark: [] }};
+                  chart.lines[0].points = [{", ".join(map(str, values))}].map((v, i) => [end - 60000 * (i + 1), v]).reverse();
+                  chart.draw();
+                  return [$$('line, text', chart.svg).length, $('path', chart.svg)?.getAttribute('d')];
+                }})()"""
+            )
+            expect(marks < 60, f"{values}: {marks} marks")
+            expect("NaN" not in (path or ""), f"{values}: {path}")
+    expect(page.run("number(1e308)") == "1.00e+308" and page.run("number(-1e-20)") == "−1.00e−20", "it is too long")
+    expect(page.run("number(2 ** 53)") == "9007199254740992" and page.run("number(-4.56789)") == "−4.568", "wrong")
+
+
+@scenario()
+def clock_is_set(room):
+    page = room.page()
+    online(page)
+    before = page.run("round")
+    page.run("take.values({ time: new Date(now() - 3600000).toISOString(), values: {} })")
+    page.until(f"round > {before} && connected && $('.strip.bad').hidden")
+    points = page.run(
+        """(() => {
+          const p = { d: { value: 1 }, spark: [] };
+          for (const time of [1000, 5000, 9000, 4000]) sample(p, time);
+          return p.spark.map(([time]) => time);
+        })()"""
+    )
+    expect(points == [1000, 4000], f"the line goes back in time: {points}")
+
+
+@scenario(http={"password_file": "secret", "read_password_file": "look"})
+def password_for_reading(room):
+    visible = "$$('button, input, select, summary').filter((el) => el.checkVisibility()).map(nameOf)"
+    for password, changes in (("look", False), ("secret", True)):
+        page = room.page()
+        page.log_in(room.address, password)
+        online(page)
+        expect(page.run("$('.look').checkVisibility()") != changes, f"{password}: the wrong words")
+        for fragment, control in (("", "Identify"), ("m/window", "Remove"), ("gateway", "Let new")):
+            page.go(fragment)
+            page.until("$('main').innerText.length > 50")
+            names = page.run(visible)
+            expect(any(name.startswith(control) for name in names) == changes, f"{password}: {fragment}: {names}")
+            if not changes:
+                names = [name for name in names if not name.startswith(("Show", "Full screen", "Search"))]
+                expect(not names, f"it can be changed: {names}")
+        page.close()
+
+
+@scenario()
 def chart_and_history(room):
     page = room.page("#m/window")
     page.until("$('.plot path', card('Temperature'))?.getAttribute('d').length > 8", CONNECT)
