@@ -92,6 +92,16 @@ import Testing
       try await Self.advertise(fixture, 0, "feaa", url)
       try await fixture.message("\(Self.beacon)/url", "https://microbit.org")
 
+      // A value that the sensor does not know is a reading, and nothing on the topic.
+      let unknown = try fixture.observer.mark
+      try await Self.advertise(fixture, 1, "fcd2", "40" + "0003" + "020080" + "0162")
+      try await fixture.message("\(Self.climate)/readings", after: unknown) {
+        $0.text.hasPrefix(#"{"property":"temperature","value":null,"unit":"°C""#)
+      }
+      try await fixture.message("\(Self.climate)/battery", "98", after: unknown)
+      #expect(
+        try fixture.observer.messages(on: "microbit/\(Self.climate)/temperature", after: unknown).isEmpty)
+
       let listed = try #require(try await fixture.listed(Self.beacon))
       #expect(listed["session"]?.string == "listening")
       let encrypted = try #require(try await fixture.listed(Self.locked))
