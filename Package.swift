@@ -115,7 +115,7 @@ let package = Package(
     tests(
       "DevicesTests",
       [
-        "Devices", "BlueZ", "BlueZSimulator", "Configuration", "DBus", "EventLoop", "GATT", "JSON",
+        "Devices", "BlueZ", "BlueZSimulator", "Configuration", "DBus", "EventLoop", "GATT", "JSON", "Log",
         "Peripherals", "Store", "TestSupport",
       ]),
     tests(

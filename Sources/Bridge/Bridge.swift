@@ -207,6 +207,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     case .disconnected(let error):
       report.disconnected(error)
       admission.disconnected()
+      context.engine.assumeIsolated { $0.claimsAreLost() }
       spool.disconnected()
       // Subscribed to again when the owners of the devices are known.
       commands.disconnected()
@@ -247,6 +248,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     case .response: admission.received(response: message.payload)
     case .bridgeState(let gateway): admission.received(state: message.payload, of: gateway)
     case .bridgeInfo: admission.received(bridgeInfo: message.payload)
+    case .claim: if !message.retain { context.received(claim: message.payload) }
     case .fleetConfiguration: if takesFleetConfiguration { onFleetConfiguration(message.payload) }
     case .deviceInfo(let id): admission.received(info: message.payload, of: id)
     case .deviceAvailability(let id): byID[id]?.received(availability: message.payload)

@@ -65,6 +65,11 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   // MARK: Observer
 
   package func reported(_ reading: Reading) {
+    // By the gateway that has claimed it first, not the owner alone.
+    if device.profile.isHeard, device.profile.properties[reading.property].kind == .event {
+      if !reading.isToldElsewhere, elsewhere == nil { properties[reading.property].publish(reading) }
+      return
+    }
     guard !isOwnedByOther, heldReadings.isEmpty else { return hold(reading) }
     properties[reading.property].publish(reading)
   }
@@ -72,6 +77,12 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   package func reported(_ reading: ValueReading) {
     guard !isOwnedByOther, heldReadings.isEmpty, let publisher = values[reading.key] else { return }
     publisher.publish(reading.reading)
+  }
+
+  package var hasPeers: Bool { bridge.admission.hasPeers }
+
+  package func claim(_ event: HeardEvents.Event) {
+    if elsewhere == nil { context.claim(event, of: device.address) }
   }
 
   /// Replaces the publishers of properties that are adjusted in another way now.
@@ -229,6 +240,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     OwnershipMachine.Here(
       onlineSince: device.isOnline ? device.lastConnected?.description : nil,
       isOnDemand: device.isOnDemand, isHeard: device.profile.isHeard, rssi: device.rssi,
+      lastHeard: device.lastHeard,
       isOwnerOnline: isOwnerOnline, isAdmitted: bridge.isAdmitted)
   }
 

@@ -25,6 +25,8 @@ package struct TopicMap: Sendable {
   package var bridgeState: TopicName { topicName("\(bridge)/state") }
   package var bridgeInfo: TopicName { topicName("\(bridge)/info") }
   var bridgeDevices: TopicName { topicName("\(bridge)/devices") }
+  /// Where all gateways claim the events that they hear. One topic, as the first claim counts.
+  var claims: TopicName { topicName("\(base)/bridge/claims") }
 
   /// Where requests for `verb` arrive.
   package func bridgeRequest(_ verb: String) -> TopicName { topicName("\(bridge)/request/\(verb)") }
@@ -62,7 +64,7 @@ package struct TopicMap: Sendable {
   var gateways: [TopicFilter] {
     [
       topicFilter("\(base)/bridge/+/state"), TopicFilter(bridgeInfo),
-      TopicFilter(bridgeResponse(to: Verb.health.rawValue)),
+      TopicFilter(bridgeResponse(to: Verb.health.rawValue)), TopicFilter(claims),
     ]
   }
 
@@ -78,6 +80,7 @@ package struct TopicMap: Sendable {
       .map { String(Substring($0)) }
     switch levels.count {
     case 2 where levels == ["fleet", "config"]: return .fleetConfiguration
+    case 2 where levels == ["bridge", "claims"]: return .claim
     case 2 where levels[1] == "info": return (try? DeviceID(levels[0])).map(Inbound.deviceInfo)
     case 2 where levels[1] == "availability":
       return (try? DeviceID(levels[0])).map(Inbound.deviceAvailability)
@@ -205,6 +208,8 @@ enum Inbound: Sendable, Equatable {
   case bridgeState(GatewayID)
   /// The info under this gateway's id.
   case bridgeInfo
+  /// A gateway has heard an event.
+  case claim
   /// What all gateways of a fleet share.
   case fleetConfiguration
   /// Which gateway owns a device.

@@ -28,14 +28,12 @@ final class Device: @unchecked Sendable {
   private(set) var sequence: UInt64 = 0
   /// How many tasks run for the device: a link on demand or in turns lasts until they have ended.
   private var tasks = 0
-  /// The last report of its advertisements by each adapter; see ``hear(_:by:)``.
-  var reports: [Int: Int] = [:]
+  /// Nil: it is connected to.
+  private(set) lazy var heard = isHeard ? HeardSession(of: self) : nil
   /// Of what it advertises in BTHome.
   lazy var objects = ObjectReader(counter: context.store.records[address]?.counter)
   /// When its counter was stored last in this run.
   var counterStored: Moment?
-  /// The mean of the last signal strengths, in dBm, if it is only heard; ``DeviceDescription/rssi`` follows it.
-  var signal: Double?
   /// Whether a request's steps are being carried out.
   var isInSequence = false
   /// Whether its LEDs show its name, or blink.
@@ -74,6 +72,12 @@ final class Device: @unchecked Sendable {
   func withLink(_ body: @escaping Visits.Body) { session.withLink(body) }
   /// Whether it is only heard, and never connected to.
   var isHeard: Bool { description.profile.isHeard }
+  /// Anybody can send advertisements from a thousand addresses: only devices that the configuration calls by a name or an
+  /// id fill the log.
+  var isAnonymous: Bool {
+    isHeard && settings.source(of: \.name) == .default
+      && (settings.source(of: \.id) == .default || settings.hasSharedID)
+  }
   /// Whether it has to be found before it can be used.
   var needsScan: Bool { state != .live && state != .idle }
 
@@ -143,7 +147,7 @@ final class Device: @unchecked Sendable {
     // Before the session reports, and afterwards, as it may have another adapter then.
     if let rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
     session.seen(seen, by: adapter)
-    if isHeard { hear(readable(seen), by: adapter) }
+    heard?.hear(readable(seen), by: adapter)
     if let rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
     guard description.isPaired != session.adapters.isPaired else { return }
     description.isPaired = session.adapters.isPaired
@@ -183,6 +187,7 @@ final class Device: @unchecked Sendable {
       if new.isEnabled {
         session.adapters.pin(new.adapter)
         session = DeviceSession(of: self, session.adapters)
+        heard?.begin()
       }
     }
     description.values = values.described
@@ -224,12 +229,12 @@ final class Device: @unchecked Sendable {
 
   // MARK: Values
 
-  /// A value was notified, or read at an interval or on request. Called for every reading.
-  func received(_ value: Value, of property: Int) {
+  /// A value was notified, or read at an interval or on request, or heard. Called for every reading.
+  func received(_ value: Value, of property: Int, isToldElsewhere: Bool = false) {
     session.readingReceived(of: property)
     nextSequence()
     if Logger.isEnabled(.debug) { logReading(value, channels[property]) }
-    pass(value, of: property, sequence: sequence)
+    pass(value, of: property, sequence: sequence, isToldElsewhere: isToldElsewhere)
   }
 
   /// A value was read back: it is not a reading.
@@ -251,11 +256,12 @@ final class Device: @unchecked Sendable {
 
   /// Passes on a value, which may be the period of the readings that keep the link alive.
   /// - Parameter sequence: see ``Reading/sequence``.
-  private func pass(_ value: Value, of property: Int, sequence: UInt64?) {
+  private func pass(_ value: Value, of property: Int, sequence: UInt64?, isToldElsewhere: Bool = false) {
     if property == description.profile.alive?.period, case .integer(let milliseconds) = value {
       session.setPeriod(milliseconds)
     }
-    let reading = Reading(property: property, value: value, time: .now, sequence: sequence)
+    let reading = Reading(
+      property: property, value: value, time: .now, sequence: sequence, isToldElsewhere: isToldElsewhere)
     for (observer, _) in observers { observer.reported(reading) }
   }
 

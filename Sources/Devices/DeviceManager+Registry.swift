@@ -194,6 +194,7 @@ extension DeviceManager {
     for frontEnd in frontEnds { device.attach(frontEnd) }
     failLostCommands(of: device)
     if !settings.isEnabled { device.session.stop() }
+    device.heard?.begin()
     engineChanged()
     return device
   }
@@ -227,7 +228,8 @@ extension DeviceManager {
       offsets: settings.offsets, bluetoothName: name, configuredName: settings.name, area: settings.area,
       isOfFleet: settings.isOfFleet,
       isEnabled: settings.isEnabled,
-      isOnDemand: settings.visitInterval != nil, offered: record?.offered,
+      isOnDemand: settings.visitInterval != nil, lastHeard: record?.lastHeard, told: record?.told ?? [],
+      offered: record?.offered,
       isDeleted: record?.isDeleted ?? false, revision: record?.revision ?? 0, model: record?.model,
       firmware: record?.firmware, serial: record?.serial)
   }
@@ -293,7 +295,9 @@ extension DeviceManager {
     for device in registry.all { device.values.removeUnseen(today: today) }
     for device in Array(registry.all) where store.records[device.address]?.id != nil {
       let before = store.records[device.address]?.lastSeen
-      if before == nil || device.description.isOnline || device.session.adapters.isInRange {
+      // One whose silence means nothing is online all the time.
+      let isOnline = device.description.lastHeard.map { $0.day >= today } ?? device.description.isOnline
+      if before == nil || isOnline || device.session.adapters.isInRange {
         // The clock of a machine without a battery may be late at first.
         store.change(device.address) { $0.lastSeen = max(before ?? today, today) }
       } else if let before, today - before > Self.mostDaysUnseen, !isConfigured(device.address) {
@@ -354,6 +358,7 @@ extension DeviceManager {
 
   /// Its profile has changed: it is created again.
   private func replace(_ device: Device) {
+    device.heard?.claimsAreLost()
     device.abandonWrites(reason: "the device's properties were changed")
     device.session.stop()
     registry.remove(device)

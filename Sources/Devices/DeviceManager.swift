@@ -303,6 +303,16 @@ package actor DeviceManager {
   /// A user has deleted the device where front ends announce it.
   package func setDeleted(_ id: DeviceID) { registry.byID[id]?.setDeleted(true) }
 
+  // MARK: Events of devices that are only heard
+
+  /// A claim has come from the broker: of this gateway, or of another one.
+  package func claimed(_ event: HeardEvents.Event, of address: BluetoothAddress, byThis: Bool) {
+    registry.byAddress[address]?.heard?.claimed(event, byThis: byThis)
+  }
+
+  /// Claims do not come back any more.
+  package func claimsAreLost() { for device in registry.all { device.heard?.claimsAreLost() } }
+
   // MARK: Scans
 
   /// Maximum number of scans at a time.

@@ -42,6 +42,10 @@ package struct DeviceRecord: Sendable, Equatable {
   /// What is handed over was changed while another gateway owned the device, or none: a command waits for it. Given up if
   /// the owner uses the device.
   var isPending = false
+  /// See ``DeviceDescription/told``.
+  var told: [HeardEvents.Event] = []
+  /// If its silence does not make it offline: when it was heard last.
+  var lastHeard: Timestamp?
   /// The day on which it was last in range, counted from 1970-01-01; nil: not noted yet.
   var lastSeen: Int?
 
@@ -115,6 +119,10 @@ extension DeviceRecord {
     ConfigurationKey("deleted", \.isDeleted, .bool),
     ConfigurationKey("revision", \.revision, .anyInteger),
     ConfigurationKey("pending", \.isPending, .bool),
+    ConfigurationKey("told", \.told, .list(of: .stored(HeardEvents.Event.init, \.json))),
+    ConfigurationKey(
+      "last_heard", \.lastHeard,
+      .optional(.stored({ $0.text.flatMap { Timestamp($0) } }) { .string($0.description) })),
     ConfigurationKey("last_seen", \.lastSeen, .optional(.anyInteger)),
   ]
 

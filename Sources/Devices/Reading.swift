@@ -10,4 +10,6 @@ package struct Reading: Sendable {
   /// Counts the device's readings of this run, whatever their property; nil for a value read back, after a write or on a
   /// new link: only the property's value, not a reading.
   package let sequence: UInt64?
+  /// Whether it is an event that another gateway has told.
+  package var isToldElsewhere = false
 }

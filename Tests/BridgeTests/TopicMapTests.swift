@@ -126,6 +126,7 @@ import Testing
     #expect(map.inbound("home/microbit/bridge/cellar/state") == .bridgeState(cellar))
     #expect(map.inbound("home/microbit/bridge/attic/state") == .bridgeState(attic))
     #expect(map.inbound("home/microbit/bridge/attic/info") == .bridgeInfo)
+    #expect(map.inbound(map.claims.string) == .claim)
     #expect(map.inbound("home/microbit/bridge/attic/response/health") == .response)
     #expect(map.inbound("home/microbit/kitchen/info") == .deviceInfo(kitchen))
     #expect(map.inbound("home/microbit/kitchen/availability") == .deviceAvailability(kitchen))

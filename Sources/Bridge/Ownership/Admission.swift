@@ -203,6 +203,9 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     }
   }
 
+  /// Whether other gateways may use the broker: it has not said yet, or there are some.
+  var hasPeers: Bool { isConnected && (!isAdmitted || !online.isEmpty) }
+
   func isOnline(_ gateway: GatewayID) -> Bool { online.contains(gateway) }
 
   // MARK: Infos

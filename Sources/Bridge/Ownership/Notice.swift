@@ -2,6 +2,7 @@ import Configuration
 import Devices
 import GATT
 import JSON
+import Log
 
 extension OwnershipMachine {
   /// The owner, as in a device's `info`.
@@ -20,6 +21,8 @@ extension OwnershipMachine {
     var isHeard = false
     /// The signal strength there, in dBm.
     var rssi: Int?
+    /// When it was heard there last, if its silence does not make it offline.
+    var lastHeard: Timestamp?
     /// The properties that are used there.
     var properties: Set<String> = []
     /// The device's address, if it is given.
@@ -41,12 +44,14 @@ extension OwnershipMachine.Notice {
     area = object["area"]?.text
     isHeard = object["heard"] == .bool(true)
     rssi = object["rssi"]?.integer
+    lastHeard = object["last_heard"]?.text.flatMap { Timestamp($0) }
     if object["offline_since"] == nil { liveSince = object["last_connected"]?.text }
     address = object["identifier"]?.text.flatMap { BluetoothAddress($0) }
     properties = Self.names(object["properties"])
     handover = Handover(
       desired: desired(object, profile(address)), isDeleted: object["home_assistant"] == .string("deleted"),
-      revision: object["revision"]?.integer ?? 0, values: Self.values(object["values"]))
+      revision: object["revision"]?.integer ?? 0, values: Self.values(object["values"]),
+      told: (object["told"]?.elements ?? []).compactMap(HeardEvents.Event.init).suffix(HeardEvents.mostTold))
   }
 
   private static func names(_ json: JSONValue?) -> Set<String> {

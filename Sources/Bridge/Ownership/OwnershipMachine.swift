@@ -2,6 +2,7 @@ import Configuration
 import Devices
 import GATT
 import JSON
+import Log
 
 /// Which gateway owns a device and so writes the retained topics of one of its ids: the one that has its link, or had it
 /// last. The owner's `info` carries what gateways hand over to each other.
@@ -45,6 +46,8 @@ struct OwnershipMachine: Equatable, Sendable {
     var isHeard = false
     /// The signal strength, in dBm.
     var rssi: Int?
+    /// As ``Notice/lastHeard``.
+    var lastHeard: Timestamp?
     /// Whether the gateway that owns it, as far as is known, is online.
     var isOwnerOnline = false
     /// Whether the `info` that has arrived is as this gateway publishes it now.
@@ -214,13 +217,16 @@ struct OwnershipMachine: Equatable, Sendable {
   }
 
   private func goesBefore(_ notice: Notice, _ here: Here, isOwnerOnline: Bool) -> Bool {
-    Claim(gateway: this, id: id, since: here.onlineSince, isHeard: here.isHeard, rssi: here.rssi)
-      .goesBefore(notice.claim, isOnline: isOwnerOnline, of: address)
+    Claim(
+      gateway: this, id: id, since: here.onlineSince, isHeard: here.isHeard, rssi: here.rssi,
+      lastHeard: here.lastHeard
+    )
+    .goesBefore(notice.claim, isOnline: isOwnerOnline, of: address)
   }
 }
 
 extension OwnershipMachine.Notice {
   fileprivate var claim: Claim {
-    Claim(gateway: gateway, id: id, since: liveSince, isHeard: isHeard, rssi: rssi)
+    Claim(gateway: gateway, id: id, since: liveSince, isHeard: isHeard, rssi: rssi, lastHeard: lastHeard)
   }
 }

@@ -122,8 +122,8 @@ final class EngineUnderTest: Sendable {
 
   // MARK: The peripheral
 
-  func vanish() async { _ = await simulator.control(ControlRequest(op: .vanish, i: 0)) }
-  func comeBack() async { _ = await simulator.control(ControlRequest(op: .return, i: 0)) }
+  func vanish(_ index: Int = 0) async { _ = await simulator.control(ControlRequest(op: .vanish, i: index)) }
+  func comeBack(_ index: Int = 0) async { _ = await simulator.control(ControlRequest(op: .return, i: index)) }
   func hangUp() async { _ = await simulator.control(ControlRequest(op: .disconnect, i: 0)) }
   /// An adapter is added or removed.
   func plug(_ adapter: Int, _ on: Bool) async {
