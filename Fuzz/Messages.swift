@@ -100,7 +100,8 @@ private func check(_ verb: String, _ payload: [UInt8]) {
     for index in rules.indices { _ = rules[index].refusal(request, from: peer, at: .now) }
     _ = rules[0].isReadOnly(request)
     expect(request.body.count <= HTTPParser.longestBody, "a long body")
-    expect(request.path.hasPrefix("/") && request.path.utf8.allSatisfy { (0x21...0x7E).contains($0) }, "a path")
+    expect(
+      request.path.hasPrefix("/") && request.path.utf8.allSatisfy { (0x21...0x7E).contains($0) }, "a path")
     for (_, value) in request.headers { expect(!value.utf8.contains { $0 == 0x0A || $0 == 0x0D }, "a line") }
     _ = request.parameter("hours")
   }

@@ -1,5 +1,6 @@
 import GATT
 import JSON
+import MQTT
 
 @testable import Configuration
 @testable import Devices
@@ -90,13 +91,56 @@ func checkSet(_ property: Property, _ json: JSONValue) {
   var input = Input(bytes)
   let delimiter = input.choice(["\n", "\r\n", "#", "ab", "aab"])
   var (pieces, whole) = (FrameAssembler(delimiter: delimiter), FrameAssembler(delimiter: delimiter))
-  var (text, frames): ([UInt8], [[UInt8]]) = ([], [])
+  // The first delimiter.
+  _ = (pieces.append(Array(delimiter.utf8)), whole.append(Array(delimiter.utf8)))
+  var (text, frames): ([UInt8], [FrameAssembler.Frame]) = ([], [])
   while !input.isEmpty {
     let piece = input.bytes()
     text += piece
     frames += pieces.append(piece)
   }
   expect(frames == whole.append(text), "other frames than those of the whole text")
-  expect(pieces.flush() == whole.flush(), "another rest than that of the whole text")
-  expect(frames.allSatisfy { $0.count <= FrameAssembler.longest }, "a frame that is too long")
+  expect(pieces.end().map(\.bytes) == whole.end().map(\.bytes), "another rest than that of the whole text")
+  expect(
+    frames.allSatisfy { (1...FrameAssembler.longest).contains($0.bytes.count) },
+    "a frame that is too long, or empty")
+}
+
+/// The values in a message of a program.
+@Sendable func checkMessage(_ bytes: [UInt8]) {
+  guard let text = String(validating: bytes, as: UTF8.self) else { return }
+  for value in ProgramValue.values(in: bytes).values {
+    expect(ValueName(value.name.written) == value.name, "another name: \(value.name)")
+    expect(ValueKey(value.name.key.description) == value.name.key, "another key: \(value.name)")
+    expect(TopicName("m/d/values/\(value.name.key)/set") != nil, "no topic: \(value.name)")
+    expect(
+      text.utf8.contains(UInt8(ascii: "{")) || bytes.firstRange(of: value.name.written.utf8) != nil,
+      "a name that was not sent: \(value.name)")
+    let isFinite = value.value.doubleValue?.isFinite ?? true
+    expect(!isFinite || isWritten(Codec.utf8.json(value.value)), "\(value.value) is not written as JSON")
+  }
+}
+
+/// A message, cut into notifications: with a line end in any way, without one as a micro:bit cuts it.
+@Sendable func checkNotifications(_ bytes: [UInt8]) {
+  var input = Input(bytes)
+  let cuts = input.bytes()
+  let message = Array(
+    input.remainder().filter { $0 != 0 && $0 != 10 && $0 != 13 }.prefix(FrameAssembler.longest - 1))
+  guard !message.isEmpty else { return }
+  let values = "\(ProgramValue.values(in: message))"
+  var assembler = FrameAssembler(delimiter: "\n")
+  var (rest, frames): (ArraySlice<UInt8>, [FrameAssembler.Frame]) = ((message + [10])[...], [])
+  for cut in cuts + [255, 255, 255, 255, 255] {
+    frames += assembler.append(Array(rest.prefix(Int(cut))))
+    rest = rest.dropFirst(Int(cut))
+  }
+  expect(frames.map(\.bytes) == [message], "with a line end: \(frames)")
+  assembler = FrameAssembler(delimiter: "\n")
+  frames = []
+  for start in stride(from: 0, to: message.count, by: FrameAssembler.full) {
+    frames += assembler.append(Array(message[start...].prefix(FrameAssembler.full)))
+  }
+  frames += assembler.end() + assembler.end()
+  expect(frames.map { "\(ProgramValue.values(in: $0.bytes))" } == [values], "without a line end: \(frames)")
 }

@@ -201,6 +201,14 @@ extension Configuration {
 
     /// Whether only programs on this machine can connect.
     package var isLocal: Bool { address.hasPrefix("127.") || address == "::1" }
+    /// Where browsers of the network find it; nil: nowhere, or only through a proxy.
+    package var networkURL: String? {
+      guard isEnabled, !isLocal, proxy == nil else { return nil }
+      guard ["0.0.0.0", "::"].contains(address) else { return url }
+      let host = GatewayID.nameOfThisHost
+      return host.isEmpty
+        ? nil : "http://\(host)\(host.utf8.contains(UInt8(ascii: ".")) ? "" : ".local"):\(port)/"
+    }
     /// Where a browser on this machine finds it.
     package var url: String {
       let host = ["0.0.0.0", "::"].contains(address) ? "127.0.0.1" : address

@@ -9,7 +9,7 @@ extension ConfigurationRule<DeviceID> {
   /// A name of a device in topics.
   package static var deviceID: Self {
     .text(
-      1...TopicWord.longest, pattern: "^(?!(bridge|all|area)$)[a-z0-9_-]+$",
+      1...TopicWord.longest, pattern: #"^(?!(bridge|all|area|fleet)$)[a-z0-9_\u00c0-\uffff-]+$"#,
       parse: { text throws(ConfigurationProblem) in
         do throws(DeviceID.Problem) {
           return try DeviceID(text)
@@ -41,7 +41,8 @@ extension ConfigurationProblem {
   fileprivate static func characters(_ text: String) -> ConfigurationProblem {
     ConfigurationProblem(
       "\(Excerpt(text)) is not a valid id",
-      hint: TopicWord.similar(to: text).map { "try \($0)" } ?? "allowed are a-z, 0-9, - and _")
+      hint: TopicWord.similar(to: text).map { "try \($0)" }
+        ?? "allowed are letters in lower case, digits, - and _")
   }
 }
 

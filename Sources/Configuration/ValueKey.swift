@@ -7,13 +7,18 @@ package struct ValueKey: Hashable, Comparable, Sendable, CustomStringConvertible
   /// In characters.
   package static let longest = 32
 
-  /// Nil for anything but a key: `[a-z0-9_]{1,32}`.
+  /// Nil for anything but a key: letters in lower case and digits, with single `_` between them.
   package init?(_ text: some StringProtocol) {
-    let isKey =
-      (1...Self.longest).contains(text.utf8.count)
-      && text.utf8.allSatisfy("abcdefghijklmnopqrstuvwxyz0123456789_".utf8.contains)
-    guard isKey else { return nil }
+    guard (1...Self.longest).contains(text.unicodeScalars.count),
+      TopicWord.word(text, separator: "_").unicodeScalars.elementsEqual(text.unicodeScalars)
+    else { return nil }
     description = String(text)
+  }
+
+  /// That of a name; nil if nothing is left of it, or too much.
+  package init?(name: some StringProtocol) {
+    description = TopicWord.word(name, separator: "_")
+    guard (1...Self.longest).contains(description.unicodeScalars.count) else { return nil }
   }
 
   package static func < (a: ValueKey, b: ValueKey) -> Bool { a.description < b.description }

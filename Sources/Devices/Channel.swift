@@ -30,7 +30,7 @@ final class Channel: @unchecked Sendable {
   private var frames: FrameAssembler?
   /// Publishes an incomplete frame when no more of it has arrived in time.
   private var frameTimer: LoopTimer?
-  /// Whether its texts are lines that may be values of the program.
+  /// Whether its texts are messages that may have values of the program.
   private let hasLines: Bool
   private lazy var reader = PropertyReader(of: self, on: device)
   private unowned let device: Device
@@ -68,7 +68,10 @@ final class Channel: @unchecked Sendable {
 
   /// The link has ended, or the characteristic was removed.
   func linkDown() {
-    flushFrame()
+    frameTimer?.cancel()
+    frameTimer = nil
+    while frames?.isIncomplete == true { endFrame() }
+    frames = property.frame.map { FrameAssembler(delimiter: $0) }
     characteristic = nil
     writer?.linkDown()
   }
@@ -180,50 +183,66 @@ final class Channel: @unchecked Sendable {
     if frames == nil { decode(bytes) } else { assemble(bytes) }
   }
 
-  /// From the last piece of an incomplete frame until it is published as it is.
-  private static let frameTimeout = Duration.milliseconds(500)
-
   private func assemble(_ bytes: [UInt8]) {
     for frame in frames?.append(bytes) ?? [] { decode(frame) }
+    if frames?.isUndecided == true, frameTimer != nil { return }
+    awaitRest()
+  }
+
+  private func awaitRest() {
     frameTimer?.cancel()
+    frameTimer = nil
     guard frames?.isIncomplete == true else { return }
-    frameTimer = context.loop.timer(after: Self.frameTimeout) { [weak self] in self?.flushFrame() }
-  }
-
-  private func flushFrame() {
-    frameTimer?.cancel()
-    guard frames?.isIncomplete == true, let frame = frames?.flush() else { return }
-    // Only full packets.
-    decode(frame, wasCut: frame.count % ValueLine.sendSize == 0)
-  }
-
-  private func decode(_ bytes: [UInt8], wasCut: Bool = false) {
-    let value: Value
-    do throws(CodecError) {
-      value = try property.codec.decode(bytes)
-    } catch {
-      context.counters.malformed += 1
-      logMalformed(error)
-      return
+    frameTimer = context.loop.timer(after: FrameAssembler.patience) { [weak self] in
+      self?.endFrame()
+      self?.awaitRest()
     }
-    receive(value)
-    if hasLines, case .text(let line) = value { device.handle(.line(line, wasCut: wasCut)) }
+  }
+
+  private func endFrame() { for frame in frames?.end() ?? [] { decode(frame) } }
+
+  private func decode(_ frame: FrameAssembler.Frame) {
+    guard hasLines else { return decode(frame.bytes) }
+    guard !frame.bytes.contains(where: { $0 < 0x20 && $0 != UInt8(ascii: "\t") || $0 == 0x7F }) else {
+      return malformed("control characters in a text")
+    }
+    guard let text = decoded(frame.bytes) else { return }
+    let message = device.values.received(frame)
+    receive(text, isValues: message.isValues)
+    device.values.pass(message)
+  }
+
+  private func decode(_ bytes: [UInt8]) { if let value = decoded(bytes) { receive(value) } }
+
+  private func decoded(_ bytes: [UInt8]) -> Value? {
+    do throws(CodecError) {
+      return try property.codec.decode(bytes)
+    } catch {
+      malformed("\(error)")
+      return nil
+    }
+  }
+
+  private func malformed(_ reason: String) {
+    context.counters.malformed += 1
+    logMalformed(reason)
   }
 
   /// At most once an hour, as a device may send many, and valid values in between.
-  private func logMalformed(_ error: CodecError) {
+  private func logMalformed(_ reason: String) {
     let now = Moment.now
     if let malformedLogged, now < malformedLogged + .seconds(3600) { return }
     malformedLogged = now
     context.log.write(
-      device.isAnonymous ? .debug : .warning, "ignoring a malformed value of \(property.name): \(error)",
+      device.isAnonymous ? .debug : .warning, "ignoring a malformed value of \(property.name): \(reason)",
       device.fields)
   }
 
   /// A reading, whether notified, read or advertised.
-  func receive(_ value: Value) {
+  /// - Parameter isValues: see ``Reading/isValues``.
+  func receive(_ value: Value, isValues: Bool = false) {
     keep(value)
-    device.received(adjusted(value), of: index)
+    device.received(adjusted(value), of: index, isValues: isValues)
   }
 
   private func keep(_ value: Value) { if property.kind == .state { self.value = value } }
@@ -248,8 +267,7 @@ final class Channel: @unchecked Sendable {
       return nil
     } catch {
       advertised = all
-      context.counters.malformed += 1
-      logMalformed(error)
+      malformed("\(error)")
       return .failure(error)
     }
   }

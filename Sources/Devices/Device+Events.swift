@@ -25,7 +25,6 @@ extension Device {
       guard description != before else { return }
       context.store.change(address) { $0.learn(description) }
       report(.description)
-    case .line(let line, let wasCut): if wasCut { values.wasCut(line) } else { values.received(line) }
     case .desired:
       let before = description
       describeDesired()

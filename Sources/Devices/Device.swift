@@ -185,6 +185,7 @@ final class Device: @unchecked Sendable {
         session = DeviceSession(of: self, session.adapters)
       }
     }
+    values.settingsChanged()
     description.values = values.described
     let readjusted = adjust(to: new)
     report(.description)
@@ -225,11 +226,11 @@ final class Device: @unchecked Sendable {
   // MARK: Values
 
   /// A value was notified, or read at an interval or on request. Called for every reading.
-  func received(_ value: Value, of property: Int) {
+  func received(_ value: Value, of property: Int, isValues: Bool = false) {
     session.readingReceived(of: property)
     nextSequence()
     if Logger.isEnabled(.debug) { logReading(value, channels[property]) }
-    pass(value, of: property, sequence: sequence)
+    pass(value, of: property, sequence: sequence, isValues: isValues)
   }
 
   /// A value was read back: it is not a reading.
@@ -251,11 +252,12 @@ final class Device: @unchecked Sendable {
 
   /// Passes on a value, which may be the period of the readings that keep the link alive.
   /// - Parameter sequence: see ``Reading/sequence``.
-  private func pass(_ value: Value, of property: Int, sequence: UInt64?) {
+  private func pass(_ value: Value, of property: Int, sequence: UInt64?, isValues: Bool = false) {
     if property == description.profile.alive?.period, case .integer(let milliseconds) = value {
       session.setPeriod(milliseconds)
     }
-    let reading = Reading(property: property, value: value, time: .now, sequence: sequence)
+    let reading = Reading(
+      property: property, value: value, time: .now, sequence: sequence, isValues: isValues)
     for (observer, _) in observers { observer.reported(reading) }
   }
 

@@ -12,8 +12,6 @@ enum DeviceEvent {
   case offered
   /// The values of the Device Information Service, by characteristic.
   case information([BluetoothUUID: String])
-  /// A line of the program, which may be a value that it names itself; it is a reading of the property already.
-  case line(String, wasCut: Bool)
   /// A desired value has changed.
   case desired
   /// A command waits for a link, until the end of its time to live.

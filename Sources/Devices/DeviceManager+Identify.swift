@@ -154,8 +154,9 @@ extension DeviceDescription {
 
   /// The name that its LEDs show, whose font has the printable characters of ASCII.
   func shownName(longest: Int) -> String {
-    let name = configuredName ?? bluetoothName.flatMap(Profile.microbitLetters) ?? id.description
-    let isShown = name.utf8.allSatisfy { (0x20...0x7E).contains($0) }
-    return String((isShown ? name : TopicWord.similar(to: name) ?? id.description).prefix(longest))
+    let letters = bluetoothName.flatMap(Profile.microbitLetters)
+    let names = [configuredName, configuredName.flatMap(TopicWord.similar), letters, id.description]
+    let shown = names.compactMap(\.self).first { $0.utf8.allSatisfy { (0x20...0x7E).contains($0) } }
+    return String((shown ?? address.compact).prefix(longest))
   }
 }

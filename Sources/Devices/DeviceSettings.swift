@@ -92,7 +92,7 @@ package struct DeviceSettings: Sendable, Equatable {
   private static func offsets(_ adjust: [Named<Adjustment>]?, _ values: ValueSettings?) -> [String: Double] {
     var offsets: [String: Double] = [:]
     for property in adjust ?? [] { offsets[property.name] = property.value.offset }
-    for (key, value) in values?.on ?? [:] { offsets[NamedValue.prefix + key] = value.adjustment.offset }
+    for (key, value) in values?.on ?? [:] { offsets[NamedValue.name(key)] = value.adjustment.offset }
     return offsets
   }
 

@@ -74,11 +74,13 @@ public struct HomeAssistantEntity: Sendable, Hashable {
   public let unit: String?
   /// Nil for a main function of the device.
   public let category: Category?
+  /// False for what changes all the time, and would fill Home Assistant's database: a user enables it.
+  public let isEnabled: Bool
 
   /// The defaults: no device class or category, the property's own unit.
   public init(
     _ kind: Kind, key: String? = nil, name: String, deviceClass: String? = nil, unit: String? = nil,
-    category: Category? = nil
+    category: Category? = nil, isEnabled: Bool = true
   ) {
     self.kind = kind
     self.key = key
@@ -86,6 +88,7 @@ public struct HomeAssistantEntity: Sendable, Hashable {
     self.deviceClass = deviceClass
     self.unit = unit
     self.category = category
+    self.isEnabled = isEnabled
   }
 }
 

@@ -20,7 +20,7 @@ extension Property {
     access: [.read, .write], codec: .uint16, unit: "ms", range: 20...0xFFFF, isAutomatic: true,
     homeAssistant: [
       HomeAssistantEntity(
-        .number(.box), name: "Period", deviceClass: "duration", category: .config)
+        .number(.box), name: "Measuring interval", deviceClass: "duration", category: .config)
     ])
 
   /// Button A: see ``microbitButton(_:name:_:)``.
@@ -51,7 +51,7 @@ extension Property {
     codec: Codec(
       builtIn: .record([Codec.Field("x", .int16), Codec.Field("y", .int16), Codec.Field("z", .int16)])),
     unit: "mg", report: Report(minInterval: .seconds(1), change: 20), isAutomatic: true,
-    homeAssistant: [HomeAssistantEntity(.sensor(.measurement), name: "Acceleration")])
+    homeAssistant: [HomeAssistantEntity(.sensor(.measurement), name: "Acceleration", isEnabled: false)])
 
   /// The time between two samples of the acceleration, in ms: uint16, little-endian, 20 after a reset.
   ///
@@ -109,7 +109,7 @@ extension Property {
     codec: Codec(
       builtIn: .record([Codec.Field("x", .int16), Codec.Field("y", .int16), Codec.Field("z", .int16)])),
     report: Report(minInterval: .seconds(1)),
-    homeAssistant: [HomeAssistantEntity(.sensor(.measurement), name: "Magnetic field")])
+    homeAssistant: [HomeAssistantEntity(.sensor(.measurement), name: "Magnetic field", isEnabled: false)])
 
   /// The bearing in degrees from north: uint16, little-endian. Notified only by a micro:bit that is calibrated: see
   /// ``microbitCalibration``. The notification follows that of the field, and is often lost (the firmware's queue has
@@ -118,7 +118,7 @@ extension Property {
     name: "bearing", service: .microbitMagnetometerService, characteristic: .microbit(0x9715),
     access: [.read, .notify], codec: .uint16, unit: "°", poll: .seconds(1),
     report: Report(minInterval: .seconds(1), change: 1), isAutomatic: true,
-    homeAssistant: [HomeAssistantEntity(.sensor(.measurement), name: "Bearing")])
+    homeAssistant: [HomeAssistantEntity(.sensor(.measurement), name: "Bearing", isEnabled: false)])
 
   /// The time between two samples of the magnetic field, in ms: uint16, little-endian. A V2 has 10, 20, 50 and 100.
   /// Until the chip is configured, what was written is read back (`samplePeriodUpdateNeeded` in

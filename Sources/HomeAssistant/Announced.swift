@@ -1,5 +1,4 @@
 import Configuration
-import Configuration
 import JSON
 import MQTT
 
@@ -60,11 +59,17 @@ extension Announced {
     self.init(
       prefix: prefix,
       components: components.members.prefix(Self.mostComponents).compactMap { member in
-        guard TopicWord.isValid(member.name), let platform = member.value.text.flatMap(Platform.init) else {
+        guard Self.isKey(member.name), let platform = member.value.text.flatMap(Platform.init) else {
           return nil
         }
         return Component(key: member.name, platform: platform)
       })
+  }
+
+  /// Whether it can be in Home Assistant's ids.
+  static func isKey(_ text: String) -> Bool {
+    (1...512).contains(text.utf8.count)
+      && text.unicodeScalars.allSatisfy { TopicWord.isPlain($0) || ("A"..."Z").contains($0) }
   }
 
   /// Whether topics can be made of it.

@@ -33,6 +33,7 @@ extension Discovery {
       "mdl": text(device.model) ?? profile.model.map(JSONValue.string),
       "sw": text(device.firmware),
       "sn": text(device.serial),
+      "cu": page.map(JSONValue.string),
       "sa": text(device.area),
       // As Home Assistant's own Bluetooth integrations give it, which then show the same device.
       "cns": [["bluetooth", .string(device.address.description)]],
@@ -88,7 +89,7 @@ extension Discovery {
   }
 
   /// No property's entity has it, as names of properties have no hyphen.
-  private static func key(ofValue key: ValueKey) -> String { "value-\(key)" }
+  private static func key(ofValue key: ValueKey) -> String { "value-\(TopicWord.ascii(key.description))" }
 
   /// Those that the device's program names itself, once it is sure that they are no mistake.
   private func values(of device: DeviceDescription, topics: DeviceTopics) -> [DiscoveryComponent] {
@@ -100,6 +101,8 @@ extension Discovery {
         let members =
           value.isNumber
           ? sensor.members.setting("val_tpl", to: "{{ value if is_number(value) else none }}")
+            .setting(
+              "sug_dsp_prc", to: value.property.unit.flatMap { Self.precisions[$0] }.map(JSONValue.integer))
           : sensor.members
         let component = DiscoveryComponent(
           key: Self.key(ofValue: value.key), platform: .sensor, members: members)
@@ -107,6 +110,12 @@ extension Discovery {
       }
     }
   }
+
+  /// The decimals of a program's numbers that are shown.
+  private static let precisions = [
+    "°C": 1, "°F": 1, "%": 1, "hPa": 1, "kPa": 2, "V": 2, "mV": 0, "mA": 1, "lx": 0, "ppm": 0, "ms": 0,
+    "mm": 0, "cm": 1,
+  ]
 
   private func components(of device: DeviceDescription, topics: DeviceTopics) -> [DiscoveryComponent] {
     let properties =
@@ -180,9 +189,15 @@ extension Discovery {
     }
     switch entity.kind {
     case .sensor(let stateClass):
-      return .sensor(
+      let sensor = DiscoveryComponent.sensor(
         key, name: name, topic: topics.value, template: template,
         deviceClass: deviceClass, stateClass: stateClass?.rawValue, unit: unit, category: category)
+      return DiscoveryComponent(
+        key: key, platform: .sensor,
+        members: sensor.members.setting(
+          "sug_dsp_prc", to: unit == nil ? nil : property.decimals.map(JSONValue.integer)
+        )
+        .setting("en", to: entity.isEnabled ? nil : .bool(false)))
     case .binarySensor:
       return .flag(key, name: name, topic: topics.value, deviceClass: deviceClass, category: category)
     case .number(let mode):
@@ -215,5 +230,16 @@ extension Discovery {
   /// The words of an enumeration, in the order of their numbers.
   private func words(of property: Property) -> [String] {
     property.codec.words.sorted { $0.key < $1.key }.map(\.value)
+  }
+}
+
+extension Property {
+  /// Those that its numbers have; nil unless they are known.
+  fileprivate var decimals: Int? {
+    guard codec.words.isEmpty, let step = codec.step else { return nil }
+    return (0...6).first { decimals in
+      let factor = (0..<decimals).reduce(1.0) { factor, _ in factor * 10 }
+      return [step, offset ?? 0].allSatisfy { abs(($0 * factor).rounded() - $0 * factor) < 1e-6 * factor }
+    }
   }
 }

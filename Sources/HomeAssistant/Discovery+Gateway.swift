@@ -17,7 +17,7 @@ extension Discovery {
       object: object(of: .gateway), prefix: prefix,
       device: [
         "name": .string("Micro:bit gateway \(topics.gateway)"), "mdl": "microbit-gateway",
-        "sw": .string(Version.current),
+        "sw": .string(Version.current), "cu": page.map(JSONValue.string),
         "sa": area.flatMap(DisplayName.clean).map(JSONValue.string),
       ],
       availability: [topics.bridgeState], qos: qos,

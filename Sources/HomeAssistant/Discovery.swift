@@ -14,6 +14,8 @@ struct Discovery: Sendable {
   /// Of Home Assistant's commands and subscriptions.
   let qos: QoS
   let topics: TopicMap
+  /// The gateway's page, if it can be opened from elsewhere.
+  var page: String?
 
   /// What a discovery topic is about.
   enum Subject: Sendable, Equatable {

@@ -61,7 +61,10 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
   private var discovery: Discovery? {
     let settings = configuration.homeAssistant
     return settings.discovery
-      ? Discovery(prefix: settings.prefix, qos: context.qos, topics: context.topics) : nil
+      ? Discovery(
+        prefix: settings.prefix, qos: context.qos, topics: context.topics, page: configuration.http.networkURL
+      )
+      : nil
   }
 
   // MARK: Bridge

@@ -30,7 +30,7 @@ struct Removal: Sendable, Equatable {
   init?(key: String, bytes: [UInt8]) {
     guard let json = try? JSONParser.parse(bytes), let announced = Announced(json) else { return nil }
     let object = key.utf8.dropFirst("\(announced.prefix)/device/".utf8.count).dropLast("/config".utf8.count)
-    guard !object.isEmpty, object.allSatisfy({ TopicWord.isAllowed(Unicode.Scalar($0)) }) else { return nil }
+    guard !object.isEmpty, object.allSatisfy({ TopicWord.isPlain(Unicode.Scalar($0)) }) else { return nil }
     self.init(object: String(decoding: object, as: UTF8.self), announced)
     guard topic.string.utf8.elementsEqual(key.utf8) else { return nil }
   }

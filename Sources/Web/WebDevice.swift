@@ -86,6 +86,12 @@ final class WebDevice: DeviceObserver, @unchecked Sendable {
   // MARK: Observer
 
   func reported(_ reading: Reading) {
+    // Its values are shown.
+    if reading.isValues {
+      properties[reading.property].count += 1
+      lastReading = reading.time
+      return
+    }
     let property = device.profile.properties[reading.property]
     receive(reading, &properties[reading.property], isRecorded: property.kind == .state)
     if property.kind == .event { state.happened(device.id, property, reading) }

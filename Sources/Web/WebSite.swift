@@ -162,7 +162,7 @@ final class WebSite: @unchecked Sendable {
   }
 
   private func history(_ request: HTTPRequest) -> HTTPResponse {
-    let name = String(request.path.dropFirst(Self.historyPath.count).dropLast(".csv".count))
+    let name = PercentEncoding.decode(request.path.dropFirst(Self.historyPath.count).dropLast(".csv".count))
     guard let device = state.device(name) else {
       return .error(.notFound, "no device is called \(Excerpt(name))")
     }
@@ -171,7 +171,9 @@ final class WebSite: @unchecked Sendable {
     }
     var response = HTTPResponse(
       type: "text/csv; charset=utf-8", body: .source(HistoryTable.body(device, hours: hours, state)))
-    response.headers = [("Content-Disposition", #"attachment; filename="\#(name).csv""#)]
+    // Headers are in ASCII.
+    let file = TopicWord.isPlain(name) ? #"="\#(name).csv""# : "*=UTF-8''\(PercentEncoding.encode(name)).csv"
+    response.headers = [("Content-Disposition", "attachment; filename\(file)")]
     return response
   }
 

@@ -239,7 +239,7 @@ import Testing
     ),
     (
       "device/rename", ##"{"id":"a","to":"#"}"##,
-      ##"to: "#" is not a valid id (allowed are a-z, 0-9, - and _)"##
+      ##"to: "#" is not a valid id (allowed are letters in lower case, digits, - and _)"##
     ),
     ("device/rename", #"{"id":"a","to":""}"#, "to: must not be empty (leave the key out instead)"),
     ("device/rename", #"{"id":null,"to":"b"}"#, "id: expected a string, found null"),

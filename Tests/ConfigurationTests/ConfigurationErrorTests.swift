@@ -234,11 +234,15 @@ private let oneOf =
     ),
     (
       #"{"devices":[{"values":{"Soil":{}}}]}"#,
-      "devices[0].values.Soil: not a valid name (allowed are a-z, 0-9 and _)"
+      "devices[0].values.Soil: not a valid name (as in topics: letters in lower case, digits and _, at most 32)"
     ),
     (
       #"{"devices":[{"values":{"a":{"unti":"%"}}}]}"#,
       "devices[0].values.a.unti: unknown key (did you mean unit?)"
+    ),
+    (
+      #"{"devices":[{"values":{"a":{"columns":["x","1"]}}}]}"#,
+      #"devices[0].values.a.columns: "1" is not a name (it begins with a letter; null leaves a column out)"#
     ),
     (#"{"devices":[{"values":{"a":1}}]}"#, "devices[0].values.a: expected an object, found a number"),
     // What becomes of values.

@@ -51,7 +51,10 @@ import Testing
     #expect(try period.encode(.integer(1000)).bytes == [0xE8, 0x03])
     #expect(
       period.homeAssistant
-        == [HomeAssistantEntity(.number(.box), name: "Period", deviceClass: "duration", category: .config)])
+        == [
+          HomeAssistantEntity(
+            .number(.box), name: "Measuring interval", deviceClass: "duration", category: .config)
+        ])
   }
 
   @Test(arguments: [Property.microbitButtonA, .microbitButtonB])

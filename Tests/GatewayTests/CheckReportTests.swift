@@ -87,6 +87,8 @@ import Testing
         adapter                 –               default
         pair                    ask             default
         passkey                 –               default
+        key                     –               default
+        key_file                –               default
         connect                 –               default
         every                   600             default
       """

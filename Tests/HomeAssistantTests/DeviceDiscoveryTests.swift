@@ -93,26 +93,60 @@ import Testing
     func value(_ written: String, isNumber: Bool = true, isConfirmed: Bool = true) throws -> NamedValue {
       let entry = ValueTable.Entry(
         written: written, isNumber: isNumber, isConfirmed: isConfirmed, lastSeen: 1)
-      return NamedValue(try #require(ValueLine.key(of: written)), entry, nil, of: .microbitUARTReceived)
+      return NamedValue(try #require(ValueName(written)).key, entry, nil, of: .microbitUARTReceived)
     }
     device.values = [
-      try value("temp_C"), try value("light"), try value("door", isNumber: false),
+      try value("temp_C"), try value("light"), try value("door", isNumber: false), try value("온도"),
       try value("once", isConfirmed: false),
     ]
     let components = try components(device)
     #expect(
-      components.names.filter { $0.hasPrefix("value-") } == ["value-temp_c", "value-light", "value-door"])
-    let temperature = try #require(components["value-temp_c"])
+      components.names.filter { $0.hasPrefix("value-") } == [
+        "value-temp", "value-light", "value-door", "value-UC628_UB3C4_",
+      ])
+    #expect(components["value-UC628_UB3C4_"]?["stat_t"] == "microbit/kitchen/values/온도")
+    let temperature = try #require(components["value-temp"])
     #expect(temperature["unit_of_meas"] == "°C" && temperature["dev_cla"] == "temperature")
     #expect(temperature["stat_cla"] == "measurement" && temperature["name"] == "Temp")
-    #expect(temperature["stat_t"] == "microbit/kitchen/values/temp_c" && temperature["avty"] == nil)
+    #expect(temperature["stat_t"] == "microbit/kitchen/values/temp" && temperature["avty"] == nil)
     #expect(temperature["val_tpl"] == "{{ value if is_number(value) else none }}")
+    #expect(temperature["sug_dsp_prc"] == .integer(1))
     let light = try #require(components["value-light"])
     #expect(light["unit_of_meas"] == nil && light["dev_cla"] == nil && light["stat_cla"] == "measurement")
-    #expect(components["value-door"]?["stat_cla"] == nil)
+    #expect(components["value-door"]?["stat_cla"] == nil && light["sug_dsp_prc"] == nil)
     // Another program without UART.
     device.learn(offered: ["temperature"])
     #expect(try self.components(device)["value-light"]?["avty"] != nil)
+  }
+
+  @Test func whatChangesEachSecondIsNotEnabled() throws {
+    let components = try components(automatic)
+    for key in ["accelerometer_x", "accelerometer_z"] {
+      #expect(components[key]?["en"] == .bool(false), "\(key)")
+    }
+    let magnetic: [Property] = [.microbitMagnetometer, .microbitBearing]
+    #expect(magnetic.allSatisfy { property in property.homeAssistant.allSatisfy { !$0.isEnabled } })
+    #expect(
+      components["temperature"]?["en"] == nil && components["temperature"]?["sug_dsp_prc"] == .integer(0))
+  }
+
+  @Test func pageIsLinkedWhereItCanBeOpened() throws {
+    var http = Configuration.HTTP()
+    (http.isEnabled, http.address) = (true, "0.0.0.0")
+    let url = try #require(http.networkURL)
+    #expect(url.hasSuffix(":8484/") && !url.contains("0.0.0.0"))
+    http.address = "192.0.2.7"
+    #expect(http.networkURL == "http://192.0.2.7:8484/")
+    http.proxy = "172.30.32.2"
+    #expect(http.networkURL == nil)
+    http = Configuration.HTTP()
+    http.isEnabled = true
+    #expect(http.networkURL == nil)
+    let topics = TopicMap(base: "microbit", gateway: GatewayID(hostName: "here"))
+    let discovery = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: topics, page: url)
+    let document = discovery.document(of: device, topics: topics.topics(of: device.id, device.profile))
+    let json = try JSONParser.parse(document.payload)
+    #expect(json["dev"]?["cu"] == .string(url))
   }
 
   /// It does not know what that gateway announced, but which properties it published.
@@ -154,7 +188,7 @@ import Testing
           "temperature": {
             "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_temperature", "qos": 1,
             "name": "Temperature", "dev_cla": "temperature", "stat_cla": "measurement",
-            "unit_of_meas": "°C", "stat_t": "microbit/kitchen/temperature" },
+            "unit_of_meas": "°C", "stat_t": "microbit/kitchen/temperature", "sug_dsp_prc": 0 },
           "offset-temperature": {
             "p": "number", "uniq_id": "ble_c5a1b2c3d4e5_offset-temperature", "qos": 1,
             "name": "Temperature offset", "unit_of_meas": "°C", "ent_cat": "config",
@@ -167,7 +201,7 @@ import Testing
             "avty": [{ "t": "microbit/bridge/attic/state" }] },
           "period": {
             "p": "number", "uniq_id": "ble_c5a1b2c3d4e5_period", "qos": 1,
-            "name": "Period", "dev_cla": "duration", "unit_of_meas": "ms", "ent_cat": "config",
+            "name": "Measuring interval", "dev_cla": "duration", "unit_of_meas": "ms", "ent_cat": "config",
             "stat_t": "microbit/kitchen/period", "cmd_t": "microbit/kitchen/period/set",
             "min": 20, "max": 65535, "step": 1, "mode": "box" },
           "connectivity": {
@@ -287,7 +321,7 @@ import Testing
       components["light"],
       """
       { "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_light", "name": "Light", "unit_of_meas": "lx",
-        "stat_t": "b/kitchen/light" }
+        "stat_t": "b/kitchen/light", "sug_dsp_prc": 0 }
       """)
     try expect(
       components["speed"],

@@ -139,7 +139,9 @@ import Testing
       properties["temperature"]?["type"] == "integer" && properties["temperature"]?["value"] == .integer(21))
     #expect(properties["temperature"]?["count"] == .integer(1) && properties["temperature"]?["unit"] == "°C")
     #expect(properties["period"]?["range"] == [.integer(20), .integer(65535)])
-    #expect(properties["period"]?["writable"] == .bool(true) && properties["period"]?["title"] == "Period")
+    #expect(
+      properties["period"]?["writable"] == .bool(true)
+        && properties["period"]?["title"] == "Measuring interval")
     #expect(properties["button_a"]?["kind"] == "event")
     #expect(properties["button_a"]?["values"] == ["press_end", "press_start", "long_press_start"])
     #expect(properties["accelerometer"]?["fields"] == ["x", "y", "z"])

@@ -135,7 +135,8 @@ extension DeviceManager {
   }
 
   fileprivate func deliver(_ lines: [String], to address: BluetoothAddress) {
-    for line in lines { registry.byAddress[address]?.handle(.line(line, wasCut: false)) }
+    guard let values = registry.byAddress[address]?.values else { return }
+    for line in lines { values.pass(values.received(FrameAssembler.Frame(bytes: Array(line.utf8)))) }
   }
 
   fileprivate func observers(of address: BluetoothAddress) -> Int {

@@ -18,6 +18,8 @@ import Testing
     ("GET /metrics", "microbit_gateway_info{version=\"1.2.3\"} 1\n", 200),
     ("GET /health", #""healthy":true"#, 200),
     ("GET /api/history/kitchen.csv", "time\r\n", 200),
+    ("GET /api/history/%6bitchen.csv", "time\r\n", 200),
+    ("GET /api/history/%EC%98%A8%.csv", "no device is called", 404),
     ("GET /api/history/kitchen.csv?hours=1", "time\r\n", 200),
     ("GET /api/history/kitchen.csv?hours=0", "hours must be", 400),
     ("GET /api/history/kitchen.csv?hours=x", "hours must be", 400),

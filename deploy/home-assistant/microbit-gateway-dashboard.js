@@ -83,7 +83,7 @@ function microbitSection(hass, device) {
 
 // The field of a period takes any number of ms; these buttons set the usual ones.
 function periodButtons(entity) {
-  if (domainOf(entity) !== "number" || entity.name !== "Period") return [];
+  if (domainOf(entity) !== "number" || entity.name !== "Measuring interval") return [];
   const buttons = Object.entries(PERIODS).map(([name, value]) => ({
     entity: entity.entity_id,
     name,

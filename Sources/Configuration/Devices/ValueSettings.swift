@@ -7,8 +7,13 @@ package struct ValueDescription: ConfigurationSection, Equatable {
   /// Home Assistant's.
   package var deviceClass: String?
   package var adjustment = Adjustment()
+  /// The names of the numbers behind the value's name, separated by `,` or the like; nil stands for one that is left out.
+  package var columns: [ValueName?]?
 
   package init() {}
+
+  /// Whether only a number can be shown so.
+  package var isNumber: Bool { adjustment.unit != nil || deviceClass != nil }
 
   package static let keys: [ConfigurationKey<Self>] =
     [
@@ -16,18 +21,21 @@ package struct ValueDescription: ConfigurationSection, Equatable {
       ConfigurationKey("device_class", \.deviceClass, .optional(.text(longest: 64))),
     ]
     + Adjustment.keys.map { ConfigurationKey($0, in: \.adjustment) }
+    + [ConfigurationKey("columns", \.columns, .optional(.columns))]
 }
 
-/// Whether the lines `name:value` of a program are values.
+/// Whether what a program sends is values.
 package enum ValueSettings: Sendable, Equatable {
   case off
-  /// With what is said about some, by name.
+  /// With what is said about some, by name; what is called ``columns`` is about messages of numbers without names.
   case on([Named<ValueDescription>])
 
+  package static let columns = "columns"
+
   /// Nil: they are off.
-  package var on: [String: ValueDescription]? {
+  package var on: [ValueKey: ValueDescription]? {
     guard case .on(let named) = self else { return nil }
-    return Dictionary(named.map { ($0.name, $0.value) }) { $1 }
+    return Dictionary(named.compactMap { named in ValueKey(named.name).map { ($0, named.value) } }) { $1 }
   }
 }
 
@@ -35,12 +43,12 @@ extension ConfigurationRule<ValueSettings> {
   /// `false`, or an object of descriptions by name.
   static var values: Self {
     let members = ConfigurationRule<[Named<ValueDescription>]>.members(
-      of: .section, names: "^[a-z0-9_]{1,32}$"
+      of: .section, names: #"^[a-z0-9_\u00c0-\uffff]{1,32}$"#
     ) { name in
-      let isValid =
-        (1...32).contains(name.utf8.count)
-        && name.utf8.allSatisfy("abcdefghijklmnopqrstuvwxyz0123456789_".utf8.contains)
-      return isValid ? nil : ConfigurationProblem("not a valid name", hint: "allowed are a-z, 0-9 and _")
+      ValueKey(name) != nil
+        ? nil
+        : ConfigurationProblem(
+          "not a valid name", hint: "as in topics: letters in lower case, digits and _, at most 32")
     }
     return ConfigurationRule(
       shape: .falseOr(members.shape),
@@ -51,13 +59,51 @@ extension ConfigurationRule<ValueSettings> {
             path.error("expected false or an object, found true", hint: "leave the key out instead"))
           return nil
         }
-        return members.read(json, nil, path, &errors).map(ValueSettings.on)
+        return members.read(
+          json.withColumns { list in if case .array = list { [ValueSettings.columns: list] } else { nil } },
+          nil, path, &errors
+        )
+        .map(ValueSettings.on)
       },
       write: { settings in
         switch settings {
         case .off: .bool(false)
-        case .on(let named): members.write(named)
+        case .on(let named): members.write(named)?.withColumns { $0[ValueSettings.columns] }
         }
       })
+  }
+}
+
+extension JSONValue {
+  /// `"columns": […]` of messages is the same as `"columns": {"columns": […]}`.
+  fileprivate func withColumns(_ change: (JSONValue) -> JSONValue?) -> JSONValue {
+    guard let columns = self[ValueSettings.columns], let changed = change(columns) else { return self }
+    return setting(ValueSettings.columns, to: changed)
+  }
+}
+
+extension ConfigurationRule<[ValueName?]> {
+  /// A list of names, and of `null` for what has none.
+  static var columns: Self {
+    ConfigurationRule(
+      shape: .list(.any),
+      parse: { json throws(ConfigurationProblem) in
+        guard case .array(let elements) = json else { return nil }
+        guard (1...ValueName.longest).contains(elements.count) else {
+          throw ConfigurationProblem("expected 1 to \(ValueName.longest) names")
+        }
+        var names: [ValueName?] = []
+        for element in elements {
+          let name = element.text.flatMap { ValueName($0) }
+          guard name != nil || element == .null else {
+            throw ConfigurationProblem(
+              "\(Excerpt(element.payload)) is not a name",
+              hint: "it begins with a letter; null leaves a column out")
+          }
+          names.append(name)
+        }
+        return names
+      },
+      write: { .array($0.map { $0.map { .string($0.written) } ?? .null }) })
   }
 }

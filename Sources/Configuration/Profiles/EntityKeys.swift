@@ -16,6 +16,7 @@ struct EntityKeys: ConfigurationSection {
   var stateClass: HomeAssistantEntity.StateClass?
   var unit: String?
   var category: HomeAssistantEntity.Category?
+  var isEnabled = true
   var mode: HomeAssistantEntity.Mode?
   var options: [Named<JSONValue>]?
   var on: JSONValue?
@@ -29,6 +30,7 @@ struct EntityKeys: ConfigurationSection {
     ConfigurationKey("state_class", \.stateClass, .optional(.choice)),
     ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
     ConfigurationKey("category", \.category, .optional(.choice)),
+    ConfigurationKey("enabled_by_default", \.isEnabled, .bool),
     ConfigurationKey("mode", \.mode, .optional(.choice)),
     ConfigurationKey("options", \.options, .optional(.choices)),
     ConfigurationKey("on", \.on, .optional(.any)),
@@ -81,7 +83,8 @@ struct EntityKeys: ConfigurationSection {
     }
     guard let kind, errors.count == before else { return nil }
     return HomeAssistantEntity(
-      kind, key: key, name: name, deviceClass: deviceClass, unit: unit, category: category)
+      kind, key: key, name: name, deviceClass: deviceClass, unit: unit, category: category,
+      isEnabled: isEnabled)
   }
 
   init() {}
@@ -113,6 +116,7 @@ struct EntityKeys: ConfigurationSection {
     deviceClass = entity.deviceClass
     unit = entity.unit
     category = entity.category
+    isEnabled = entity.isEnabled
   }
 }
 

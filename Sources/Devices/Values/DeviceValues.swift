@@ -4,44 +4,58 @@ import GATT
 import JSON
 import Log
 
-/// The values of the program of one device: what it sends as lines `name:value`, and what is sent to it.
+/// The values of the program of one device: what it sends in its messages, and what is sent to it.
 final class DeviceValues: @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  /// How long the program may take to send a line back.
+  /// How long the program may take to send a value back.
   private static let echoTimeout = Duration.seconds(2)
 
   private var table: ValueTable
+  /// What the configuration and requests say about them; nil: they are off.
+  private var settings: [ValueKey: ValueDescription]? {
+    didSet { columns = Self.columns(settings ?? [:]) }
+  }
+  private var columns = ProgramValue.Columns()
   private var echoes: [Echo] = []
-  /// When a line that is no value was last logged.
-  private var problemLogged: Moment?
+  /// When each was last logged.
+  private var troubles: [Trouble: Moment] = [:]
   private unowned let device: Device
 
-  /// A line that was sent, and may come back.
+  /// A value that was sent, and may come back.
   private final class Echo: @unchecked Sendable {
     // @unchecked: used on the loop's thread alone.
-    let line: ValueLine
+    let value: ProgramValue
     var isReceived = false
     /// Ends the command; nil until it was written.
     var end: ((Outcome) -> Void)?
 
-    init(_ line: ValueLine) { self.line = line }
+    init(_ value: ProgramValue) { self.value = value }
   }
 
   init(of device: Device) {
     self.device = device
     table = ValueTable(device.context.store.records[device.address]?.values ?? [:])
+    settingsChanged()
+  }
+
+  func settingsChanged() { settings = device.settings.values.on }
+
+  private static func columns(_ settings: [ValueKey: ValueDescription]) -> ProgramValue.Columns {
+    var columns = ProgramValue.Columns(ofName: settings.compactMapValues(\.columns))
+    columns.ofMessage = ValueKey(ValueSettings.columns).flatMap { columns.ofName.removeValue(forKey: $0) }
+    return columns
   }
 
   private var profile: Profile { device.description.profile }
 
   /// What is published; nothing if the entry switches values off, or the profile has none.
   var described: [NamedValue] {
-    guard let line = profile.values.map({ profile.properties[$0.received] }),
-      let settings = device.settings.values.on
-    else { return [] }
+    guard let line = profile.values.map({ profile.properties[$0.received] }), let settings else {
+      return []
+    }
     return table.entries.sorted { $0.key < $1.key }.map {
-      NamedValue($0.key, $0.value, settings[$0.key.description], of: line)
+      NamedValue($0.key, $0.value, settings[$0.key], of: line)
     }
   }
 
@@ -49,37 +63,62 @@ final class DeviceValues: @unchecked Sendable {
 
   func linkUp() { table.linkUp() }
 
-  func received(_ text: String) {
-    guard let settings = device.settings.values.on, let line = ValueLine(text) else { return }
-    let before = table
-    switch table.receive(line, at: .now, today: Timestamp.now.day) {
-    case .accepted: break
-    case .sameKey(let other):
-      return log("two values of its program have the same name in topics", "\(other), not \(line.name)")
-    case .tooMany: return log("its program sends too many values", line.name)
+  /// - Returns: the values in the message that are passed on, and whether it is nothing else.
+  func received(_ frame: FrameAssembler.Frame) -> ProgramValue.Message {
+    guard let settings else { return ProgramValue.Message() }
+    var message = ProgramValue.values(in: frame.bytes, columns)
+    // JSON has an end of its own.
+    if frame.isCut, frame.bytes.first != UInt8(ascii: "{") {
+      if !message.values.isEmpty { count(.cut, String(decoding: frame.bytes, as: UTF8.self)) }
+      return ProgramValue.Message()
     }
-    if table != before { changed() }
-    let offset = settings[line.key.description]?.adjustment.offset
-    device.pass(line.key, offset.map(line.value.adding) ?? line.value)
-    for echo in echoes where echo.line.matches(line) && !echo.isReceived {
-      echo.isReceived = true
-      echo.end?(.applied(actual: echo.line.value))
-      break
+    let before = table.changes
+    let (now, today) = (Moment.now, Timestamp.now.day)
+    let all = message.values.count
+    message.values.removeAll { value in
+      let isNumber = settings[value.name.key]?.isNumber == true
+      switch table.receive(value, isNumber: isNumber, at: now, today: today) {
+      case .accepted: return false
+      case .sameKey(let other): count(.sameKey, "\(other), not \(value.name.written)")
+      case .noNumber: count(.noNumber, "\(value.name.written): \(value.value)")
+      case .tooMany: count(.tooMany, value.name.written)
+      }
+      return true
+    }
+    if message.values.count < all { message.isWhole = false }
+    if table.changes != before { changed() }
+    return message
+  }
+
+  func pass(_ message: ProgramValue.Message) {
+    guard let settings else { return }
+    for value in message.values {
+      let offset = settings[value.name.key]?.adjustment.offset
+      device.pass(value.name.key, offset.map(value.value.adding) ?? value.value)
+      for echo in echoes where echo.value.matches(value) && !echo.isReceived {
+        echo.isReceived = true
+        echo.end?(.applied(actual: echo.value.value))
+        break
+      }
     }
   }
 
-  /// A line ended by silence after a full packet: a V1 drops the rest of a longer one, and a cut number is wrong.
-  func wasCut(_ text: String) {
-    guard text.utf8.contains(UInt8(ascii: ":")) else { return }
-    log("a line was cut: send shorter ones, of at most 18 characters", text)
+  /// Why what a program sends is no value.
+  private enum Trouble: String {
+    case sameKey = "two values of its program have the same name in topics"
+    case noNumber = "a value of its program that is a number was none"
+    case tooMany = "its program sends too many names"
+    case cut =
+      "a message may be cut, as a micro:bit V1 drops what is beyond 20 characters: send shorter ones, as lines"
   }
 
-  private func log(_ text: String, _ line: String) {
+  /// One line of the log an hour for each kind.
+  private func count(_ trouble: Trouble, _ text: String) {
     device.context.counters.malformed += 1
     let now = Moment.now
-    if let problemLogged, now < problemLogged + .seconds(3600) { return }
-    problemLogged = now
-    device.context.log.warning("\(text): \(Excerpt(line))", device.fields)
+    if let logged = troubles[trouble], now < logged + .seconds(3600) { return }
+    troubles[trouble] = now
+    device.context.log.warning("\(trouble.rawValue): \(Excerpt(text))", device.fields)
   }
 
   private func changed() {
@@ -111,18 +150,20 @@ final class DeviceValues: @unchecked Sendable {
 
   // MARK: Sending
 
-  /// The gateway stops: no line is waited for.
+  /// The gateway stops: no value is waited for.
   func stop() { for echo in echoes { echo.end?(.sent) } }
 
-  /// Sends `name:value`; the outcome is `applied` if the program sends the same line back, else `sent`.
+  /// Sends `name:value`; the outcome is `applied` if the program sends the same value back, else `sent`.
   func execute(_ command: Command, reply: @escaping CommandReply) throws(RequestError) {
     let name = command.property
-    guard let sent = profile.values?.sent, device.settings.values.on != nil else {
+    guard let sent = profile.values?.sent, settings != nil else {
       throw RequestError(.invalid, "\(device.id) takes no values: uart_rx and uart_tx are not in use")
     }
-    guard let key = NamedValue.key(of: name), ValueLine.key(of: key.description) == key else {
+    guard let key = NamedValue.key(of: name) else {
       throw RequestError(
-        .invalid, "\(Excerpt(name)) is not the name of a value: a-z, 0-9 and _, at most 32 characters")
+        .invalid,
+        "\(Excerpt(name)) is not the name of a value: letters in lower case, digits and _, at most 32 characters"
+      )
     }
     let text =
       switch command.value {
@@ -131,7 +172,8 @@ final class DeviceValues: @unchecked Sendable {
       case .null, .bool, .array, .object: ""
       }
     let written = table.entries[key]?.written ?? key.description
-    guard let line = ValueLine("\(written):\(text)"), line.key == key,
+    let parsed = ProgramValue.values(in: Array("\(written):\(text)".utf8)).values
+    guard let wanted = parsed.first, parsed.count == 1, wanted.name.key == key,
       !text.utf8.contains(where: { $0 < 0x20 })
     else {
       throw RequestError(
@@ -139,12 +181,12 @@ final class DeviceValues: @unchecked Sendable {
     }
     let channel = device.channels[sent]
     let value = try channel.property.value(ofCommand: .string("\(written):\(text)"))
-    let echo = Echo(line)
+    let echo = Echo(wanted)
     echoes.append(echo)
     let device = device
     @Sendable func report(_ outcome: Outcome?) {
-      for (observer, _) in device.observers { observer.wrote(line.value, toValue: key, outcome) }
-      if let outcome { reply(CommandResult(name, .utf8, requested: line.value, outcome)) }
+      for (observer, _) in device.observers { observer.wrote(wanted.value, toValue: key, outcome) }
+      if let outcome { reply(CommandResult(name, .utf8, requested: wanted.value, outcome)) }
     }
     @Sendable func end(_ outcome: Outcome) {
       echoes.removeAll { $0 === echo }
@@ -157,7 +199,7 @@ final class DeviceValues: @unchecked Sendable {
         switch outcome {
         case .pending: report(outcome)
         case .accepted, .sent:
-          if echo.isReceived { return end(.applied(actual: line.value)) }
+          if echo.isReceived { return end(.applied(actual: wanted.value)) }
           let timer = device.context.loop.timer(after: Self.echoTimeout) { end(.sent) }
           echo.end = { outcome in
             timer.cancel()
@@ -169,10 +211,10 @@ final class DeviceValues: @unchecked Sendable {
   }
 }
 
-extension ValueLine {
+extension ProgramValue {
   /// Numbers are compared by their value: the program may write them otherwise.
-  fileprivate func matches(_ other: ValueLine) -> Bool {
-    guard key == other.key else { return false }
+  fileprivate func matches(_ other: ProgramValue) -> Bool {
+    guard name.key == other.name.key else { return false }
     if let number = value.doubleValue, let other = other.value.doubleValue { return number == other }
     return value == other.value
   }

@@ -1,7 +1,7 @@
 import Configuration
 import GATT
 
-/// A value that the program of a device names itself, by a line `name:value`.
+/// A value that the program of a device names itself.
 package struct NamedValue: Sendable, Equatable {
   /// The name in topics, without ``prefix``.
   package let key: ValueKey
@@ -24,17 +24,16 @@ package struct NamedValue: Sendable, Equatable {
   private static let report = Property.Report(minInterval: .seconds(1))
 
   init(_ key: ValueKey, _ entry: ValueTable.Entry, _ described: ValueDescription?, of line: Property) {
-    let meaning = ValueMeaning(entry.written)
+    let meaning = ValueMeaning(key, entry.written, unit: entry.unit)
     self.key = key
     written = entry.written
     let givenUnit = described?.adjustment.unit
-    let isDescribed = givenUnit != nil || described?.deviceClass != nil
-    isNumber = entry.isNumber || isDescribed
+    isNumber = entry.isNumber || described?.isNumber == true
     isConfirmed = entry.isConfirmed || described != nil
     let unit = givenUnit ?? (isNumber ? meaning.unit : nil)
     let entity = HomeAssistantEntity(
       .sensor(isNumber ? .measurement : nil), name: described?.name ?? meaning.name,
-      deviceClass: described?.deviceClass ?? (isNumber && givenUnit == nil ? meaning.deviceClass : nil))
+      deviceClass: described?.deviceClass ?? (isNumber && unit == meaning.unit ? meaning.deviceClass : nil))
     property = Property(
       name: Self.name(key), service: line.service, characteristic: line.characteristic, access: .notify,
       codec: .utf8, unit: unit, report: described?.adjustment.report ?? Self.report, homeAssistant: [entity])

@@ -1,5 +1,7 @@
-/// What the name of a value says about it. What is not sure is left out: MakeCode's levels of light and sound are 0 to
-/// 255, not lux or decibels.
+import Configuration
+
+/// What the name of a value and the unit behind its numbers say about it. What is not sure is left out: MakeCode's levels
+/// of light and sound are 0 to 255, not lux or decibels.
 struct ValueMeaning: Equatable, Sendable {
   /// For people: `Soil moisture`.
   let name: String
@@ -7,32 +9,35 @@ struct ValueMeaning: Equatable, Sendable {
   /// Home Assistant's.
   let deviceClass: String?
 
-  /// A unit at the end, after `_`: `temp_C`, `pressure_hPa`.
-  private static let suffixes: [String: (unit: String, deviceClass: String?)] = [
-    "C": ("°C", "temperature"), "F": ("°F", "temperature"), "%": ("%", nil), "hPa": ("hPa", "pressure"),
-    "kPa": ("kPa", "pressure"), "V": ("V", "voltage"), "mV": ("mV", "voltage"), "mA": ("mA", "current"),
-    "ms": ("ms", "duration"), "mm": ("mm", "distance"), "cm": ("cm", "distance"), "kg": ("kg", "weight"),
-    "Hz": ("Hz", "frequency"), "ppm": ("ppm", nil), "lx": ("lx", nil), "dB": ("dB", nil),
-  ]
+  /// By names in topics.
+  private static let units = ["temperature": "°C", "humidity": "%"]
 
-  /// Whole names, in topics.
-  private static let names: [String: (unit: String, deviceClass: String)] = [
-    "temperature": ("°C", "temperature"), "humidity": ("%", "humidity"),
-  ]
-
-  /// - Parameter written: the name as the program writes it.
-  init(_ written: String) {
-    let parts = written.split(separator: "_")
-    let suffix = parts.count > 1 ? parts.last.flatMap { Self.suffixes[String($0)] } : nil
-    let words = suffix == nil ? parts : Array(parts.dropLast())
+  /// - Parameters:
+  ///   - key: the name in topics.
+  ///   - written: the name as the program writes it.
+  ///   - unit: that behind its numbers; that in its name counts more.
+  init(_ key: ValueKey, _ written: String, unit: String? = nil) {
+    let own = ValueName(written)?.unit
+    var words = written.split(separator: "_")
+    if own != nil { words.removeLast() }
     let text = words.joined(separator: " ")
     name = text.prefix(1).uppercased() + text.dropFirst()
-    let known = ValueLine.key(of: words.joined(separator: "_")).flatMap { Self.names[$0.description] }
-    guard let suffix else {
-      (unit, deviceClass) = (known?.unit, known?.deviceClass)
-      return
+    self.unit = own ?? unit ?? Self.units[key.description]
+    deviceClass = self.unit.flatMap { Self.deviceClass(unit: $0, key.description) }
+  }
+
+  private static func deviceClass(unit: String, _ key: String) -> String? {
+    switch unit {
+    case "°C", "°F": "temperature"
+    case "%" where key.contains("moisture") || key.contains("soil"): "moisture"
+    case "%" where key.contains("hum"): "humidity"
+    case "%" where key.contains("bat"): "battery"
+    case "hPa", "kPa": "pressure"
+    case "V", "mV": "voltage"
+    case "mA": "current"
+    case "lx": "illuminance"
+    case "ppm" where key.contains("co2"): "carbon_dioxide"
+    case _: nil
     }
-    unit = suffix.unit
-    deviceClass = suffix.deviceClass ?? (known?.unit == suffix.unit ? known?.deviceClass : nil)
   }
 }

@@ -8,18 +8,50 @@ struct ValueTable: Equatable, Sendable {
   struct Entry: Equatable, Sendable {
     /// The name as the program writes it.
     var written: String
-    /// Whether it is a number, by its first two values.
+    /// Whether its first two values were numbers, or two later ones in a row.
     var isNumber: Bool
     /// Whether it was received twice.
     var isConfirmed: Bool
+    /// Of the first number on a link that has one behind it.
+    var unit: String?
     /// The day on which it was last received, counted from 1970-01-01.
     var lastSeen: Int
+
     /// Grows with each new name in this run.
-    var order = 0
+    fileprivate var order = 0
+    /// When it was last received in this run.
+    fileprivate var seen: Moment?
+    fileprivate var isSeenOnLink = false
+    /// Its last values that were numbers; of more than two it does not matter.
+    fileprivate var numbers = 0
+
+    init(written: String, isNumber: Bool, isConfirmed: Bool, unit: String? = nil, lastSeen: Int) {
+      self.written = written
+      self.isNumber = isNumber
+      self.isConfirmed = isConfirmed
+      self.unit = unit
+      self.lastSeen = lastSeen
+    }
 
     /// As it is stored.
     static func == (a: Entry, b: Entry) -> Bool {
-      (a.written, a.isNumber, a.isConfirmed, a.lastSeen) == (b.written, b.isNumber, b.isConfirmed, b.lastSeen)
+      a.written == b.written && a.unit == b.unit
+        && (a.isNumber, a.isConfirmed, a.lastSeen) == (b.isNumber, b.isConfirmed, b.lastSeen)
+    }
+
+    fileprivate mutating func receive(_ value: ProgramValue, at now: Moment, today: Int) {
+      written = value.name.written
+      numbers = value.isNumber ? min(numbers + 1, 2) : 0
+      if !isConfirmed { (isConfirmed, isNumber) = (true, isNumber && value.isNumber) }
+      if numbers == 2 { isNumber = true }
+      if value.isNumber, !isSeenOnLink || unit == nil { unit = value.unit }
+      lastSeen = max(lastSeen, today)
+      (seen, isSeenOnLink) = (now, true)
+    }
+
+    /// Whether it was not received for a day.
+    fileprivate func isOld(at now: Moment, today: Int) -> Bool {
+      today - lastSeen > 1 || seen.map { now >= $0 + .seconds(86_400) } ?? false
     }
   }
 
@@ -27,6 +59,8 @@ struct ValueTable: Equatable, Sendable {
     case accepted
     /// Two names of the program are the same in topics: the first one counts on this link.
     case sameKey(as: String)
+    /// Not a number, as its other values are.
+    case noNumber
     case tooMany
   }
 
@@ -39,41 +73,52 @@ struct ValueTable: Equatable, Sendable {
   private static let window = Duration.seconds(60)
 
   private(set) var entries: [ValueKey: Entry]
-  /// The names that were received on this link.
-  private var seen: Set<ValueKey> = []
+  /// How many times what is stored of an entry was changed.
+  private(set) var changes = 0
   private var order = 0
   private var windowEnd: Moment?
   private var newNames = 0
 
   init(_ entries: [ValueKey: Entry] = [:]) { self.entries = entries }
 
-  mutating func linkUp() { seen = [] }
+  mutating func linkUp() { for key in entries.keys { entries[key]?.isSeenOnLink = false } }
 
-  mutating func receive(_ line: ValueLine, at now: Moment, today: Int) -> Sighting {
-    let isNumber = if case .text = line.value { false } else { true }
-    if var entry = entries[line.key] {
-      if entry.written != line.name, seen.contains(line.key) { return .sameKey(as: entry.written) }
-      entry.written = line.name
-      if !entry.isConfirmed { (entry.isConfirmed, entry.isNumber) = (true, entry.isNumber && isNumber) }
-      entry.lastSeen = max(entry.lastSeen, today)
-      entries[line.key] = entry
-    } else {
-      guard admitsNewName(at: now) else { return .tooMany }
-      order += 1
-      entries[line.key] = Entry(
-        written: line.name, isNumber: isNumber, isConfirmed: false, lastSeen: today, order: order)
+  /// - Parameter isNumber: whether it is one by the configuration.
+  mutating func receive(_ value: ProgramValue, isNumber: Bool = false, at now: Moment, today: Int) -> Sighting
+  {
+    let key = value.name.key
+    if let index = entries.index(forKey: key) {
+      let before = entries.values[index]
+      guard !before.isSeenOnLink || before.written == value.name.written else {
+        return .sameKey(as: before.written)
+      }
+      entries.values[index].receive(value, at: now, today: today)
+      if entries.values[index] != before { changes += 1 }
+      return value.isNumber || !isNumber && !entries.values[index].isNumber ? .accepted : .noNumber
     }
-    seen.insert(line.key)
+    guard value.isNumber || !isNumber else { return .noNumber }
+    guard admitsNewName(at: now, today: today) else { return .tooMany }
+    order += 1
+    var entry = Entry(
+      written: value.name.written, isNumber: value.isNumber, isConfirmed: false, unit: value.unit,
+      lastSeen: today)
+    (entry.order, entry.seen, entry.isSeenOnLink) = (order, now, true)
+    entry.numbers = value.isNumber ? 1 : 0
+    entries[key] = entry
+    changes += 1
     return .accepted
   }
 
-  private mutating func admitsNewName(at now: Moment) -> Bool {
+  private mutating func admitsNewName(at now: Moment, today: Int) -> Bool {
     if windowEnd.map({ now >= $0 }) ?? true { (windowEnd, newNames) = (now + Self.window, 0) }
     guard newNames < Self.capacity else { return false }
     if entries.count >= Self.capacity {
       let once = entries.filter { !$0.value.isConfirmed }.min { $0.value.order < $1.value.order }
-      guard let once else { return false }
-      entries[once.key] = nil
+      let old = entries.filter { $0.value.isOld(at: now, today: today) }.min {
+        $0.value.lastSeen < $1.value.lastSeen
+      }
+      guard let replaced = once ?? old else { return false }
+      entries[replaced.key] = nil
     }
     newNames += 1
     return true

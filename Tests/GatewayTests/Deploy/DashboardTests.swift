@@ -40,7 +40,7 @@ struct DashboardTests {
       "x":{"id":"x","name":"A lamp","area_id":"garden","via_device_id":"hub","identifiers":[["hue","1"]]}},
      "entities":{
       "sensor.kitchen_temperature":{"entity_id":"sensor.kitchen_temperature","device_id":"k","name":"Temperature"},
-      "number.kitchen_period":{"entity_id":"number.kitchen_period","device_id":"k","name":"Period",
+      "number.kitchen_period":{"entity_id":"number.kitchen_period","device_id":"k","name":"Measuring interval",
                                "entity_category":"config"},
       "number.kitchen_scroll_delay":{"entity_id":"number.kitchen_scroll_delay","device_id":"k","name":"Scroll delay"},
       "sensor.kitchen_firmware":{"entity_id":"sensor.kitchen_firmware","device_id":"k","name":"Firmware",
@@ -80,7 +80,7 @@ struct DashboardTests {
         "heading Kitchen",
         #"sensor sensor.kitchen_temperature "Temperature""#,
         #"- binary_sensor.kitchen_connectivity "Connectivity""#,
-        #"- number.kitchen_period "Period""#,
+        #"- number.kitchen_period "Measuring interval""#,
         "-- button 1 s number.set_value number.kitchen_period 1000",
         "-- button 5 s number.set_value number.kitchen_period 5000",
         "-- button 30 s number.set_value number.kitchen_period 30000",

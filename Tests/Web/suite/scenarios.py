@@ -205,7 +205,7 @@ def period(room):
     page.until("named('every 3 s', tile('Window')).getAttribute('aria-pressed') === 'true'")
     expect(room.microbits.period(0) == 3000, "the micro:bit has not got the period")
     expect(page.run("$$('.choice [aria-pressed=true]', tile('Window')).length") == 1, "two are marked")
-    page.until("$('[role=status]').textContent === 'Period: 3 s confirmed'")
+    page.until("$('[role=status]').textContent === 'Measuring interval: 3 s confirmed'")
     page.type("$('.choice input', tile('Window'))", "2.5")
     page.key("Enter")
     page.until("!$('.choice [aria-pressed=true]', tile('Window'))")

@@ -91,7 +91,7 @@ def notification_when_something_is_offline(house):
 def longer_period_at_night(house):
     home_assistant, rooms, blueprint = house.home_assistant, house.rooms[:2], f"{FOLDER}/night.yaml"
     zone = ZoneInfo(home_assistant.socket.ask("get_config")["time_zone"])
-    periods = [room.entity("Period")["entity_id"] for room in rooms]
+    periods = [room.entity("Measuring interval")["entity_id"] for room in rooms]
     for entity_id in periods:
         expect_offered(house, blueprint, "periods", entity_id)
 
@@ -107,7 +107,7 @@ def longer_period_at_night(house):
 
     def until_period(period):
         for room in rooms:
-            room.until("Period", str(period), SOON + MOMENT)
+            room.until("Measuring interval", str(period), SOON + MOMENT)
             expect(house.microbits.period(room.index) == period, f"the micro:bit does not hold {period}")
 
     save(day=-3600, night=3600)
@@ -128,7 +128,7 @@ def longer_period_at_night(house):
     home_assistant.delete_automation("night")
     for room in rooms:
         house.request("device/options", id=room.id, options={"period": None})
-        home_assistant.call("number", "set_value", room.entity("Period")["entity_id"], value=1000)
+        home_assistant.call("number", "set_value", room.entity("Measuring interval")["entity_id"], value=1000)
     until_period(1000)
 
 

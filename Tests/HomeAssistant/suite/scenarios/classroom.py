@@ -8,7 +8,7 @@ from scenarios.removal import gone
 from school import School
 
 EVERY = {"Connectivity", "Signal strength", "Firmware", "Model", "Enabled", "Reconnect"}
-TEMPERATURE = {"Temperature", "Temperature offset", "Period"}
+TEMPERATURE = {"Temperature", "Temperature offset", "Measuring interval"}
 BUTTONS = {"Button A", "Button B"}
 LED = {"LED text", "Identify"}
 LED_TEXT = "e95d93ee-251d-470a-a062-fa1922dfa9a8"

@@ -7,7 +7,7 @@ from scenarios.common import scenario
 MICROBIT = {
     "Temperature": ("sensor", "temperature", "°C", None),
     "Temperature offset": ("number", None, "°C", "config"),
-    "Period": ("number", "duration", "ms", "config"),
+    "Measuring interval": ("number", "duration", "ms", "config"),
     "Button A": ("event", "button", None, None),
     "Button B": ("event", "button", None, None),
     "LED text": None,  # a text, and a target for notifications
@@ -68,7 +68,7 @@ def expect_states(page, entities, but=()):
 @scenario()
 def page_of_a_microbit(house):
     for room in house.rooms:
-        room.until("Period", is_number)
+        room.until("Measuring interval", is_number)
         device, entities = room.device, room.entities
         expect_entities(room.name, entities, MICROBIT)
         expect(entities.keys() == MICROBIT.keys(), f"{room.name} has {entities.keys()}")
@@ -81,7 +81,7 @@ def page_of_a_microbit(house):
 
 @scenario()
 def range_of_the_period(house):
-    attributes = house.rooms[0].entity("Period")["state"]["attributes"]
+    attributes = house.rooms[0].entity("Measuring interval")["state"]["attributes"]
     found = tuple(attributes[key] for key in ("min", "max", "step", "mode"))
     expect(found == (20, 65535, 1, "box"), f"the period goes {found}")
 

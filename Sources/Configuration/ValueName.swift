@@ -1,0 +1,45 @@
+/// A name that a program gives to a value: it begins with a letter of any script, and may end with a unit: `temp_C`.
+package struct ValueName: Hashable, Sendable {
+  /// As the program writes it.
+  package let written: String
+  /// In topics, without the unit: `temp`.
+  package let key: ValueKey
+  /// That at the end of the name, as Home Assistant writes it.
+  package let unit: String?
+
+  /// In characters.
+  package static let longest = 32
+
+  /// Units as programs write them, behind a number or at the end of a name after `_`.
+  package static let units = [
+    "°C": "°C", "C": "°C", "ºC": "°C", "℃": "°C", "°F": "°F", "F": "°F", "ºF": "°F", "℉": "°F",
+  ].merging(
+    ["%", "hPa", "kPa", "V", "mV", "mA", "ms", "mm", "cm", "kg", "Hz", "ppm", "lx", "dB"].map { ($0, $0) }
+  ) { $1 }
+
+  /// Nil for a text that cannot be such a name, as that before the colon of `at 12:30`.
+  package init?(_ text: String) {
+    guard text.utf8.count <= Self.longest || text.utf8.count <= 1024 && text.count <= Self.longest,
+      let first = text.unicodeScalars.first, Self.isLetter(first), !Self.endsWithNumber(text)
+    else { return nil }
+    var stem = text[...]
+    var unit: String?
+    if let mark = text.utf8.lastIndex(of: UInt8(ascii: "_")) {
+      unit = Self.units[String(text[text.utf8.index(after: mark)...])]
+      if unit != nil { stem = text[..<mark] }
+    }
+    guard let key = ValueKey(name: stem) else { return nil }
+    (written, self.key, self.unit) = (text, key, unit)
+  }
+
+  private static func isLetter(_ scalar: Unicode.Scalar) -> Bool {
+    scalar.isASCII
+      ? ("a"..."z").contains(Unicode.Scalar(UInt8(ascii: scalar) | 0x20)) : scalar.properties.isAlphabetic
+  }
+
+  private static func endsWithNumber(_ text: String) -> Bool {
+    guard let space = text.utf8.lastIndex(of: UInt8(ascii: " ")) else { return false }
+    let word = text[text.utf8.index(after: space)...]
+    return word.utf8.first.map("+-.0123456789".utf8.contains) ?? false && Double(word) != nil
+  }
+}

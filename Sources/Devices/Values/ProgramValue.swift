@@ -1,0 +1,184 @@
+import Configuration
+import GATT
+import JSON
+
+/// A value in a message of a device's program.
+struct ProgramValue: Equatable, Sendable {
+  let name: ValueName
+  /// A number, a text, true or false.
+  let value: Value
+  /// Behind the number, as Home Assistant writes it.
+  var unit: String?
+
+  var isNumber: Bool { value.doubleValue != nil }
+
+  /// In bytes: a longer text is not a value. Home Assistant shows no longer one.
+  private static let longestText = 255
+
+  /// What a message consists of.
+  struct Message: Equatable, Sendable {
+    var values: [ProgramValue] = []
+    /// Whether nothing of it was left out.
+    var isWhole = true
+
+    /// Whether it is nothing but ``values``.
+    var isValues: Bool { isWhole && !values.isEmpty }
+  }
+
+  /// The names of numbers that have none, by the configuration; nil stands for one that is left out.
+  struct Columns: Sendable {
+    /// Those of a message.
+    var ofMessage: [ValueName?]?
+    /// Those behind a name.
+    var ofName: [ValueKey: [ValueName?]] = [:]
+  }
+
+  /// The values in a message, which is UTF-8.
+  static func values(in message: [UInt8], _ columns: Columns = Columns()) -> Message {
+    var text = trimmed(message[...])
+    if let last = text.last, ends.contains(last) { text = trimmed(text.dropLast()) }
+    switch text.first {
+    case nil, UInt8(ascii: "["): return Message()
+    case UInt8(ascii: "{"): return JSONValues.message(text)
+    case _: break
+    }
+    if let values = list(text, isSeparator) ?? list(text, isSpace) { return Message(values: values) }
+    let pair = pair(text)
+    let found =
+      if let pair, case .text(let list) = pair.value, let names = columns.ofName[pair.name.key] {
+        numbers(Array(list.utf8)[...], names, behind: pair.name.written)
+      } else {
+        columns.ofMessage.flatMap { pair == nil ? numbers(text, $0) : nil }
+      }
+    return Message(values: found ?? pair.map { [$0] } ?? [])
+  }
+
+  /// Nil unless there is a part for each name, and it is a number.
+  private static func numbers(
+    _ text: ArraySlice<UInt8>, _ names: [ValueName?], behind prefix: String? = nil
+  ) -> [ProgramValue]? {
+    let isBetween = text.contains(where: isSeparator) ? isSeparator : isSpace
+    let parts = text.split(omittingEmptySubsequences: isBetween(UInt8(ascii: " ")), whereSeparator: isBetween)
+    guard parts.count == names.count else { return nil }
+    var values: [ProgramValue] = []
+    for (part, name) in zip(parts, names) {
+      guard let name else { continue }
+      guard let (number, unit) = number(trimmed(part)),
+        let name = prefix.map({ ValueName("\($0)_\(name.written)") }) ?? name
+      else { return nil }
+      values.append(ProgramValue(name: name, value: number, unit: unit))
+    }
+    return values
+  }
+
+  private static let ends = Array("#;,|$".utf8)
+
+  private static func isSeparator(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: ";"), UInt8(ascii: ","), UInt8(ascii: "|"), UInt8(ascii: "\t"): true
+    case _: false
+    }
+  }
+
+  private static func isSpace(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") }
+
+  /// Nil unless there are several parts, and each is a name and a number.
+  private static func list(_ text: ArraySlice<UInt8>, _ isBetween: (UInt8) -> Bool) -> [ProgramValue]? {
+    guard text.contains(where: isBetween) else { return nil }
+    var values: [ProgramValue] = []
+    for part in text.split(omittingEmptySubsequences: isBetween(UInt8(ascii: " ")), whereSeparator: isBetween)
+    {
+      guard let value = pair(trimmed(part)), value.isNumber else { return nil }
+      values.append(value)
+    }
+    return values
+  }
+
+  /// `name:value` or `name=value`.
+  private static func pair(_ text: ArraySlice<UInt8>) -> ProgramValue? {
+    let colon = text.firstIndex(of: UInt8(ascii: ":"))
+    let mark = UInt8(ascii: colon == nil ? "=" : ":")
+    guard let index = colon ?? text.firstIndex(of: mark), !text[(index + 1)...].contains(mark) else {
+      return nil
+    }
+    let (written, rest) = (trimmed(text[..<index]), text[(index + 1)...])
+    let content = trimmed(rest)
+    if let (number, unit) = number(content) {
+      guard let name = ValueName(String(decoding: written, as: UTF8.self)) else { return nil }
+      return ProgramValue(name: name, value: number, unit: unit)
+    }
+    // A sentence has spaces there.
+    guard !content.isEmpty, rest.count <= longestText, rest.first != UInt8(ascii: " "),
+      !written.contains(UInt8(ascii: " ")), let name = ValueName(String(decoding: written, as: UTF8.self))
+    else { return nil }
+    return ProgramValue(name: name, value: .text(String(decoding: content, as: UTF8.self)))
+  }
+
+  // MARK: Numbers
+
+  /// A number as JavaScript writes it, `+5`, `.5` or `5.`, and a unit behind it.
+  static func number(_ text: ArraySlice<UInt8>) -> (Value, unit: String?)? {
+    guard let last = text.last else { return nil }
+    if isDigit(last) || last == UInt8(ascii: ".") { return plainNumber(text).map { ($0, nil) } }
+    guard let end = text.lastIndex(where: { isDigit($0) || $0 == UInt8(ascii: ".") }) else {
+      return words[String(decoding: text, as: UTF8.self)].map { (.number($0), nil) }
+    }
+    let unit = ValueName.units[String(decoding: trimmed(text[(end + 1)...]), as: UTF8.self)]
+    return unit.flatMap { unit in plainNumber(text[...end]).map { ($0, unit) } }
+  }
+
+  private static let words = ["NaN": Double.nan, "Infinity": .infinity, "-Infinity": -.infinity]
+
+  private static func plainNumber(_ text: ArraySlice<UInt8>) -> Value? {
+    // Otherwise `Double` also takes hexadecimal digits.
+    guard text.allSatisfy({ isDigit($0) || "+-.eE".utf8.contains($0) }) else { return nil }
+    let digits = String(decoding: text, as: UTF8.self)
+    if let integer = Int(digits) { return .integer(integer) }
+    return Double(digits).map(Value.number)
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+  }
+
+  private static func trimmed(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+    guard let end = text.lastIndex(where: { !isBlank($0) }) else { return [] }
+    return text[...end].drop(while: isBlank)
+  }
+}
+
+/// The values in a JSON object of a program: nested ones with `_` between the names.
+private enum JSONValues {
+  static func message(_ text: ArraySlice<UInt8>) -> ProgramValue.Message {
+    var message = ProgramValue.Message()
+    if case .object(let object) = try? JSONParser.parse(Array(text)) { add(object, to: &message) }
+    return message
+  }
+
+  private static func add(
+    _ object: JSONObject, after prefix: String = "", to message: inout ProgramValue.Message
+  ) {
+    for member in object.members {
+      let name = prefix + member.name
+      let value: Value
+      switch member.value {
+      case .integer(let number): value = .integer(number)
+      case .number(let number): value = .number(number)
+      case .bool(let bool): value = .bool(bool)
+      case .string(let text) where text.utf8.count <= 255: value = .text(text)
+      case .object(let object):
+        add(object, after: name + "_", to: &message)
+        continue
+      case .string, .array, .null:
+        message.isWhole = false
+        continue
+      }
+      if let name = ValueName(name) {
+        message.values.append(ProgramValue(name: name, value: value))
+      } else {
+        message.isWhole = false
+      }
+    }
+  }
+}

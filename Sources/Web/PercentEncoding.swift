@@ -1,0 +1,24 @@
+import GATT
+
+/// Text in addresses of the page, as browsers encode it: `%EC%98%A8` for `온`.
+enum PercentEncoding {
+  /// What is not encoded stays as it is.
+  static func decode(_ text: some StringProtocol) -> String {
+    var (bytes, rest) = ([UInt8](), text.utf8[...])
+    while let byte = rest.popFirst() {
+      let digits = String(decoding: rest.prefix(2), as: UTF8.self)
+      if byte == UInt8(ascii: "%"), digits.utf8.count == 2, let decoded = UInt8(digits, radix: 16) {
+        bytes.append(decoded)
+        rest = rest.dropFirst(2)
+      } else {
+        bytes.append(byte)
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// All of it is encoded.
+  static func encode(_ text: String) -> String {
+    text.utf8.map { "%" + Hexadecimal.text([$0]) }.joined()
+  }
+}

@@ -1,0 +1,243 @@
+import EventLoop
+import GATT
+import JSON
+import TestSupport
+import Testing
+
+@testable import Configuration
+@testable import Devices
+
+@Suite struct ProgramValueTests {
+  private static func values(_ text: String) -> [ProgramValue] {
+    ProgramValue.values(in: Array(text.utf8)).values
+  }
+
+  private static func json(_ values: [ProgramValue]) -> [String: JSONValue] {
+    Dictionary(values.map { ($0.name.key.description, Codec.utf8.json($0.value)) }) { $1 }
+  }
+
+  private static func members(_ text: String) throws -> [String: JSONValue] {
+    guard case .object(let object) = try JSONParser.parse(Array(text.utf8)) else {
+      throw Failure("no object")
+    }
+    return Dictionary(object.members.map { ($0.name, $0.value) }) { $1 }
+  }
+
+  @Test(arguments: FieldLine.all)
+  func linesOfTheFieldHold(line: FieldLine) throws {
+    var assembler = FrameAssembler(delimiter: "\n")
+    let expected = try Self.members(line.values)
+    for _ in 1...3 {
+      let frames = line.notifications.flatMap { assembler.append($0) } + assembler.end()
+      let texts = frames.filter { String(validating: $0.bytes, as: UTF8.self) != nil && !$0.isCut }
+      #expect(Self.json(texts.flatMap { ProgramValue.values(in: $0.bytes).values }) == expected)
+    }
+  }
+
+  @Test func linesOfTheFieldAreRead() { #expect(FieldLine.all.count > 50) }
+
+  @Test(
+    arguments: [
+      ("moisture:42", "moisture", .integer(42), nil), ("t:-3.5", "t", .number(-3.5), nil),
+      ("Soil Moisture:7", "soil_moisture", .integer(7), nil), (" temp_C : 21 ", "temp", .integer(21), nil),
+      ("humidity_%:50", "humidity", .integer(50), nil), ("tiny:1e-7", "tiny", .number(1e-7), nil),
+      ("huge:1.5e+21", "huge", .number(1.5e21), nil), ("a:Infinity", "a", .number(.infinity), nil),
+      ("a:-Infinity", "a", .number(-.infinity), nil), ("a:007", "a", .integer(7), nil),
+      ("a:+5", "a", .integer(5), nil), ("a:5.", "a", .number(5), nil), ("a:-.5", "a", .number(-0.5), nil),
+      ("door:open", "door", .text("open"), nil), ("a:0x1A", "a", .text("0x1A"), nil),
+      ("a:.", "a", .text("."), nil), ("a:inf", "a", .text("inf"), nil), ("a:--1", "a", .text("--1"), nil),
+      ("a:1,5", "a", .text("1,5"), nil), ("größe:1", "groesse", .integer(1), nil),
+      ("note:two words", "note", .text("two words"), nil), ("t:21C", "t", .integer(21), "°C"),
+      ("t:70 °F", "t", .integer(70), "°F"), ("온도:21.5℃", "온도", .number(21.5), "°C"),
+      ("d:12cm", "d", .integer(12), "cm"), ("d:12 miles", "d", .text("12 miles"), nil),
+      ("Ｔｅｍｐ:1", "temp", .integer(1), nil), ("العربية:3", "العربية", .integer(3), nil),
+      ("อุณหภูมิ:3", "อุณหภูมิ", .integer(3), nil), ("đường:1", "duong", .integer(1), nil),
+    ] as [(String, String, Value, String?)])
+  func valueIsFound(text: String, key: String, value: Value, unit: String?) throws {
+    let values = Self.values(text)
+    #expect(values.count == 1)
+    let found = try #require(values.first)
+    #expect(found.name.key.description == key && found.value == value && found.unit == unit)
+    #expect(ProgramValue.values(in: Array(text.utf8)).isValues)
+  }
+
+  @Test(
+    arguments: [
+      ("t: 24, h: 55", #"{"t":24,"h":55}"#), ("t=24|h=55", #"{"t":24,"h":55}"#),
+      ("t:24\th:55;", #"{"t":24,"h":55}"#), ("t:24 C;h:55%", #"{"t":24,"h":55}"#),
+      ("t:1  h:2", #"{"t":1,"h":2}"#),
+      (#"{"a":{"b":{"c":1}},"t":"x"}"#, #"{"a_b_c":1,"t":"x"}"#), (#"{"온도":21}"#, #"{"온도":21}"#),
+    ])
+  func severalValuesAreFound(text: String, values: String) throws {
+    #expect(try Self.json(Self.values(text)) == Self.members(values))
+  }
+
+  @Test(arguments: [
+    "", " ", ":", "a", "hello", ":5", "a:", "  :5", "🌡🌡:5", "+/#:5", "+/#a:1", "_a:1", "time:12:30",
+    "Note: all is well",
+    "the answer:is no number", "a:" + String(repeating: "x", count: 256), "at 12:30", "Lab 2:25",
+    String(repeating: "n", count: 33) + ":1", String(repeating: "n", count: 300) + ":1", "a:1;;b:2",
+    "a:1;b:x",
+    "t: 24 h: 55", "a:b=c:1", "[1,2]", #"{"a":1}{"b":2}"#, #"{"a":[1]}"#, #"{"1":2}"#, #"{"a":null}"#,
+    "{a:1}",
+    // A V1 drops what is beyond 20 bytes, and the next line follows.
+    "soil_moisture_1:123.light:45", "soil_moisture_1:123.soil_moisture_1:124.light:45",
+  ])
+  func otherMessagesHaveNoValues(text: String) { #expect(Self.values(text) == []) }
+
+  @Test func messageThatHasMoreThanValuesIsNotWhole() {
+    let message = ProgramValue.values(in: Array(#"{"a":1,"b":[1]}"#.utf8))
+    #expect(message.values.count == 1 && !message.isValues)
+  }
+
+  @Test(
+    arguments: [
+      ("7,42,21.5,120", #"{"seq":7,"moisture":42,"light":120}"#),
+      ("7 42 x 120", #"{"seq":7,"moisture":42,"light":120}"#),
+      ("7;42 %;;120;", #"{"seq":7,"moisture":42,"light":120}"#), ("7,42,21.5", "{}"),
+      ("7,42,21.5,120,1", "{}"),
+      ("a,b,c,d", "{}"), ("a:-16,4,-1020", #"{"a_x":-16,"a_y":4,"a_z":-1020}"#), ("a:1,2", #"{"a":"1,2"}"#),
+      ("b:1,2,3", #"{"b":"1,2,3"}"#), ("t:1;u:2;v:3;w:4", #"{"t":1,"u":2,"v":3,"w":4}"#),
+    ])
+  func columnsNameNumbers(text: String, values: String) throws {
+    func names(_ names: String?...) -> [ValueName?] { names.map { $0.flatMap { ValueName($0) } } }
+    let columns = ProgramValue.Columns(
+      ofMessage: names("seq", "moisture_%", nil, "light"),
+      ofName: ["a": names("x", "y", "z")])
+    let found = ProgramValue.values(in: Array(text.utf8), columns).values
+    #expect(try Self.json(found) == Self.members(values))
+  }
+
+  @Test func notANumberIsANumber() throws {
+    guard case .number(let number) = try #require(Self.values("a:NaN").first).value else {
+      throw Failure("no number")
+    }
+    #expect(number.isNaN)
+  }
+
+  @Test(
+    arguments: [
+      ("temp_C", nil, "Temp", "°C", "temperature"), ("soil_moisture", nil, "Soil moisture", nil, nil),
+      ("pressure_hPa", nil, "Pressure", "hPa", "pressure"), ("humidity_%", nil, "Humidity", "%", "humidity"),
+      ("water_%", nil, "Water", "%", nil), ("temperature", nil, "Temperature", "°C", "temperature"),
+      ("Humidity", nil, "Humidity", "%", "humidity"), ("light", nil, "Light", nil, nil),
+      ("sound_level", nil, "Sound level", nil, nil), ("moisture_%", nil, "Moisture", "%", "moisture"),
+      ("soil 1", "%", "Soil 1", "%", "moisture"), ("bat", "%", "Bat", "%", "battery"),
+      ("CO2", "ppm", "CO2", "ppm", "carbon_dioxide"), ("dust", "ppm", "Dust", "ppm", nil),
+      ("distance_cm", nil, "Distance", "cm", nil), ("light_lx", nil, "Light", "lx", "illuminance"),
+      // That of the name counts more.
+      ("t_F", "°C", "T", "°F", "temperature"), ("temperature", "°F", "Temperature", "°F", "temperature"),
+      // Not the ampere, nor a unit alone.
+      ("motor_A", nil, "Motor A", nil, nil), ("C", nil, "C", nil, nil),
+    ] as [(String, String?, String, String?, String?)])
+  func meaningIsThatOfTheNameAndTheUnit(
+    written: String, behind: String?, name: String, unit: String?, deviceClass: String?
+  ) throws {
+    let key = try #require(ValueName(written)?.key ?? ValueKey(name: written))
+    let meaning = ValueMeaning(key, written, unit: behind)
+    #expect(meaning.name == name && meaning.unit == unit && meaning.deviceClass == deviceClass)
+  }
+}
+
+@Suite struct ValueTableTests {
+  private let start = Moment.now
+
+  private func receive(
+    _ table: inout ValueTable, _ line: String, after seconds: Int = 0, today: Int = 1
+  ) throws -> ValueTable.Sighting {
+    table.receive(
+      try #require(ProgramValue.values(in: Array(line.utf8)).values.first), at: start + .seconds(seconds),
+      today: today)
+  }
+
+  @Test func valueIsConfirmedWhenItIsReceivedAgain() throws {
+    var table = ValueTable()
+    #expect(try receive(&table, "a:1") == .accepted)
+    #expect(table.entries["a"]?.isConfirmed == false && table.entries["a"]?.isNumber == true)
+    #expect(try receive(&table, "a:2", today: 5) == .accepted)
+    let entry = ValueTable.Entry(written: "a", isNumber: true, isConfirmed: true, lastSeen: 5)
+    #expect(table.entries == ["a": entry])
+    // It stays a number.
+    #expect(try receive(&table, "a:text", today: 5) == .noNumber)
+    #expect(table.entries == ["a": entry])
+    #expect(try receive(&table, "b:1") == .accepted && receive(&table, "b:text") == .accepted)
+    #expect(table.entries["b"]?.isNumber == false)
+  }
+
+  @Test func textBecomesANumberAfterTwoNumbersInARow() throws {
+    var table = ValueTable()
+    for (line, isNumber) in [
+      ("t:--", false), ("t:--", false), ("t:1", false), ("t:--", false), ("t:1", false), ("t:2 C", true),
+    ] {
+      #expect(try receive(&table, line) == .accepted)
+      #expect(table.entries["t"]?.isNumber == isNumber, "\(line)")
+    }
+    #expect(table.entries["t"]?.unit == "°C")
+    #expect(try receive(&table, "t:--") == .noNumber && receive(&table, "t:3") == .accepted)
+    // A new program has another unit.
+    table.linkUp()
+    #expect(try receive(&table, "t:70 F") == .accepted && table.entries["t"]?.unit == "°F")
+    // The configuration says that it is a number.
+    #expect(
+      table.receive(
+        try #require(ProgramValue.values(in: Array("x:--".utf8)).values.first), isNumber: true, at: start,
+        today: 1) == .noNumber)
+    #expect(table.entries["x"] == nil)
+  }
+
+  @Test func valueThatWasNotSentForADayGivesItsPlaceAway() throws {
+    var table = ValueTable()
+    for _ in 1...2 { for number in 0..<32 { _ = try receive(&table, "n\(number)x:1") } }
+    #expect(try receive(&table, "new:1", after: 86_000) == .tooMany)
+    for number in 1..<32 { _ = try receive(&table, "n\(number)x:1", after: 80_000) }
+    #expect(try receive(&table, "new:1", after: 86_400) == .accepted)
+    #expect(table.entries["n0x"] == nil && table.entries.count == 32)
+    // After a restart the day counts.
+    var stored = ValueTable(
+      table.entries.mapValues {
+        ValueTable.Entry(written: $0.written, isNumber: true, isConfirmed: true, lastSeen: 10)
+      })
+    #expect(try receive(&stored, "other:1", today: 11) == .tooMany)
+    #expect(try receive(&stored, "other:1", today: 12) == .accepted)
+  }
+
+  @Test func ofTwoNamesWithOneKeyTheFirstCountsOnALink() throws {
+    var table = ValueTable()
+    #expect(try receive(&table, "a b:1") == .accepted)
+    #expect(try receive(&table, "A_B:1") == .sameKey(as: "a b"))
+    table.linkUp()
+    #expect(try receive(&table, "A_B:1") == .accepted)
+    #expect(table.entries["a_b"]?.written == "A_B")
+  }
+
+  @Test func everNewNamesDoNotGrowIt() throws {
+    var table = ValueTable()
+    #expect(try receive(&table, "known:1") == .accepted && receive(&table, "known:1") == .accepted)
+    var accepted = 0
+    for second in 0..<600 {
+      for number in 0..<10 where try receive(&table, "n\(second)_\(number):1", after: second) == .accepted {
+        accepted += 1
+      }
+    }
+    #expect(accepted <= 11 * ValueTable.capacity)
+    #expect(table.entries.count == ValueTable.capacity && table.entries["known"] != nil)
+    // Those that are confirmed keep their places.
+    for name in Array(table.entries.keys) { _ = try receive(&table, "\(name):1", after: 600) }
+    #expect(try receive(&table, "other:1", after: 700) == .tooMany)
+    #expect(table.remove("known") && !table.remove("known"))
+    #expect(try receive(&table, "other:1", after: 700) == .accepted)
+  }
+
+  @Test func valueIsRemovedAfterThirtyDays() throws {
+    var table = ValueTable()
+    _ = try receive(&table, "a:1", today: 100)
+    _ = try receive(&table, "b:1", today: 101)
+    table.removeUnseen(today: 130)
+    #expect(table.entries.count == 2)
+    table.removeUnseen(today: 131)
+    #expect(Array(table.entries.keys) == ["b"])
+    // A clock that is late.
+    table.removeUnseen(today: 0)
+    #expect(table.entries.count == 1)
+  }
+}
