@@ -58,9 +58,12 @@ extension Central {
   }
 
   private func startDiscovery() async -> Bool {
+    let (data, strength) = scanner.takeFilter()
+    let (le, each) = (DBusValue.string("le"), DBusValue.boolean(data))
     let filter: KeyValuePairs<String, DBusValue> =
-      scanner.takeFilter()
-      ? ["Transport": .string("le"), "DuplicateData": .boolean(true)] : ["Transport": .string("le")]
+      strength
+      ? ["Transport": le, "DuplicateData": each, "RSSI": .int16(-127)]
+      : ["Transport": le, "DuplicateData": each]
     do throws(CentralError) {
       // Without a filter bluetoothd does not report peripherals that are not discoverable, such as bonded micro:bits.
       _ = try await call(
@@ -144,7 +147,7 @@ extension Central {
   /// shows it (recorded with 5.66 and 5.82).
   private func watchScan() {
     let advertisements = tree.advertisements
-    let timer = loop.timer(after: limits.scanCheck) { [weak self] in
+    let timer = loop.timer(after: scanner.longestSilence) { [weak self] in
       self?.assumeIsolated { $0.checkScan(since: advertisements) }
     }
     scanner.schedule(timer)
@@ -154,7 +157,11 @@ extension Central {
     guard case .on = scanner.phase else { return }
     if tree.adapter?.isDiscovering == true {
       noteScan()
-      if tree.advertisements != advertisements { return watchScan() }
+      if tree.advertisements != advertisements {
+        scanner.heard()
+        return watchScan()
+      }
+      scanner.heardNothing()
     } else {
       scanFailed(.transient("bluetoothd has stopped discovery"))
     }

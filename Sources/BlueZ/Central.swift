@@ -43,7 +43,8 @@ public actor Central {
   ) {
     options = Options(adapter: adapter, bus: bus, isExclusive: isExclusive, limits: limits)
     tree = ObjectTree(adapter: "/org/bluez/" + adapter)
-    scanner = Scanner(resetBackOff: limits.scanReset, fullScan: limits.briefScan)
+    scanner = Scanner(
+      resetBackOff: limits.scanReset, silenceBackOff: limits.scanCheck, fullScan: limits.briefScan)
     self.loop = loop
     self.handler = handler
   }

@@ -53,8 +53,9 @@ package struct Limits: Sendable {
   var briefScan = Duration.seconds(3)
   /// For discovery to stop before a connect, which then begins in any case.
   var scanStop = Duration.seconds(12)
-  /// How often to check that bluetoothd still scans: several of the kernel's scans (10 s each).
-  var scanCheck = Duration.seconds(30)
+  /// How often to check that bluetoothd still scans: several of the kernel's scans (10 s each); less often where nothing
+  /// advertises.
+  var scanCheck = BackOff(first: .seconds(30), longest: .seconds(300), spread: 0)
   /// From the first failure to scan until the adapter is reset, and between two resets.
   var scanReset = BackOff(first: .seconds(60), longest: .seconds(3600))
   /// Between attempts to power on an adapter that a reset has left off.

@@ -127,7 +127,11 @@ final class Registration {
         for: server)
     } catch {
       guard error.name != BlueZServerName.alreadyExists, error != .disconnected else { throw error }
-      throw RegistrationError("\(method) failed on \(adapter): \(error)")
+      let hint =
+        method == "RegisterAdvertisement"
+        ? " (Linux 6.12.93 and 6.18.34 refuse every advertisement; if uname -r shows one of them: "
+          + "sudo apt full-upgrade, then restart the computer)" : ""
+      throw RegistrationError("\(method) failed on \(adapter): \(error)\(hint)")
     }
   }
 

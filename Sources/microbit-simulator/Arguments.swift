@@ -51,6 +51,8 @@ struct Arguments: Sendable {
       --no-period          omit the period characteristic
       --pairing METHOD     require pairing: just_works, or passkey (100000 for the first micro:bit, 100001 …)
       --seed N             seed of the temperatures and signal strengths (1)
+      --rssi-step DB       least change of a signal strength that is reported, unless a client has a filter for it: 8 as
+                           bluetoothd 5.88 does (1)
       --control SOCKET     unix socket for commands: one JSON object per line, answered by one per line
       --trace FILE         record the time of each notification in this file; the sensors count them
 
@@ -120,6 +122,7 @@ struct Arguments: Sendable {
     case minimumPeriod = "minimum-period"
     case noPeriod = "no-period"
     case pairing, seed, control, trace
+    case strengthStep = "rssi-step"
     case connect = "connect-ms"
     case disconnect = "disconnect-ms"
     case advertise = "advertise-ms"
@@ -214,6 +217,7 @@ struct Arguments: Sendable {
         throw CommandLineError("--pairing: not just_works or passkey: \(text)")
       }
       options.pairing = method
+    case .strengthStep: options.strengthStep = Int(try Self.number(kind, text, 1...127))
     case .seed: options.seed = try Self.number(kind, text, 0 ... .max)
     case .connect: options.timing.connect = try Self.duration(kind, text)
     case .disconnect: options.timing.disconnect = try Self.duration(kind, text)

@@ -26,6 +26,34 @@ import Testing
     #expect((3...9).contains(strengths.count))
   }
 
+  /// As from bluetoothd 5.88 on.
+  @Test func smallChangesOfTheStrengthAreReportedToAFilterForItAlone() {
+    let fixture = Fixture { options in
+      options.devices = 3
+      options.strengthStep = 8
+    }
+    fixture.call("A", LinkTests.adapter, Self.setFilter, [.properties(["Transport": .string("le")])])
+    fixture.call("A", LinkTests.adapter, .startDiscovery)
+    fixture.advance(by: .seconds(60))
+    #expect(!fixture.takeLines().contains { $0.contains("{RSSI=") })
+    fixture.call("B", LinkTests.adapter, Self.setFilter, [.properties(["RSSI": .int16(-127)])])
+    fixture.call("B", LinkTests.adapter, .startDiscovery)
+    _ = fixture.takeLines()
+    fixture.advance(by: .seconds(60))
+    #expect(fixture.takeLines().contains { $0.hasSuffix("{RSSI=n}\t") })
+  }
+
+  @Test func aFilterForStrengthsIsChecked() {
+    let fixture = Fixture()
+    for filter: KeyValuePairs<String, DBusValue> in [
+      ["RSSI": .int16(-128)], ["RSSI": .int16(21)], ["Pathloss": .uint16(138)],
+      ["RSSI": .int16(-127), "Pathloss": .uint16(10)],
+    ] {
+      fixture.call("A", LinkTests.adapter, Self.setFilter, [.properties(filter)])
+      #expect(fixture.takeLines().last?.contains("InvalidArguments") == true, "\(filter)")
+    }
+  }
+
   @Test func deviceThatKeepsAdvertisingIsNotRemoved() {
     let fixture = Fixture()
     fixture.call("A", LinkTests.adapter, .startDiscovery)

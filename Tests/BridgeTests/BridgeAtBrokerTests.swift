@@ -365,6 +365,38 @@ import Testing
     }
   }
 
+  @Test func messagesThatArriveTwiceChangeNothing() async throws {
+    var published: [[String]] = []
+    for doubled in [[], ["+/info", "bridge/+/state", "bridge/+/info", "bridge/+/response/#"]] {
+      let folder = try TemporaryFolder()
+      var record = DeviceRecord(address: Self.hall)
+      record.id = try DeviceID("cellar")
+      let hall = Self.info("here").replacing("C5:A1:B2:C3:D4:E5", with: Self.hall.description)
+      let broker = try await MosquittoBroker()
+      let tested = try await BridgeUnderTest(
+        broker, state: Self.state(in: folder, record),
+        retained: [
+          ("bridge/attic/state", "online"), ("kitchen/info", Self.info("attic")), ("cellar/info", hall),
+          ("cellar/temperature", "21"),
+        ], doubled: doubled.map { "microbit/" + $0 })
+      _ = try await tested.messages.first(within: patience, "the orphan is cleared") {
+        $0.topic.string == "microbit/cellar/temperature" && $0.payload.isEmpty
+      }
+      // The owner hands the kitchen over, and takes it back.
+      try await tested.publish("kitchen/info", "", retain: true)
+      try await tested.comeOnline()
+      try await tested.message("kitchen/availability", "online")
+      let start = tested.messages.count
+      try await tested.publish("kitchen/info", Self.info("attic"), retain: true)
+      _ = try await tested.payloads("kitchen/info", from: start)
+      published.append(
+        tested.messages.elements.filter { !$0.topic.string.hasPrefix("microbit/bridge/") }
+          .map { "\($0.topic.string) \($0.payload.isEmpty ? "cleared" : "")" })
+      await tested.end()
+    }
+    #expect(published[0].count > 6 && published[0] == published[1])
+  }
+
   /// A state database in `folder` with one record.
   private static func state(in folder: TemporaryFolder, _ record: DeviceRecord) -> String {
     let path = folder.path + "/state.db"

@@ -28,9 +28,10 @@ final class BridgeUnderTest: Sendable {
   ///   - configuration: the text of config.json, without the broker's address.
   ///   - state: the path of the state database.
   ///   - retained: what the broker retains before the gateway connects.
+  ///   - doubled: what the gateway gets twice: mosquitto sends a message once for each subscription that matches.
   init(
     _ broker: MosquittoBroker, _ configuration: String = BridgeUnderTest.kitchen, state path: String? = nil,
-    retained: [(topic: String, payload: String)] = []
+    retained: [(topic: String, payload: String)] = [], doubled: [String] = []
   ) async throws {
     var parsed = try Configuration.parse(Array(configuration.utf8)).get()
     (parsed.mqtt.host, parsed.mqtt.port) = ("127.0.0.1", Int(broker.port))
@@ -56,6 +57,7 @@ final class BridgeUnderTest: Sendable {
         await engine.add(bridge)
         await engine.start()
         await bridge.start()
+        bridge.context.mqtt.subscribe(doubled.map(topicFilter))
         await bridge.run()
       },
     ]

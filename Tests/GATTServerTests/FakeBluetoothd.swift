@@ -24,6 +24,7 @@ final class FakeBluetoothd: @unchecked Sendable {
   private var bus: DBusConnection?
   private var client = ""
   private var isPowered = true
+  var refusesAdvertisements = false
   private var alias: String
   private var registered: Set<String> = []
   /// The properties of the application's objects, by path.
@@ -130,6 +131,9 @@ final class FakeBluetoothd: @unchecked Sendable {
   private func register(_ call: DBusCall) {
     guard let path = call.arguments[0].text, let bus, let client = call.sender else { return }
     guard !registered.contains(path) else { return refuse(call, BlueZServerName.alreadyExists) }
+    if refusesAdvertisements, call.member == "RegisterAdvertisement" {
+      return refuse(call, "org.bluez.Error.Failed")
+    }
     self.client = client
     let request =
       call.member == "RegisterApplication"

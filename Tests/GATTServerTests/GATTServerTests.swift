@@ -249,6 +249,17 @@ import Testing
     }
   }
 
+  @Test func refusedAdvertisementNamesTheKernelsThatRefuseAll() async throws {
+    try await withServer { served, _, _ in
+      await served.bluetoothd.power(false)
+      #expect(try await served.waitingReason() == "the adapter hci1 is off")
+      await served.bluetoothd.onLoop { $0.refusesAdvertisements = true }
+      await served.bluetoothd.power(true)
+      let reason = try await served.waitingReason()
+      #expect(reason.hasPrefix("RegisterAdvertisement failed on hci1: ") && reason.contains("6.18.34"))
+    }
+  }
+
   @Test func serverUnregistersWhenItEnds() async throws {
     try await withServer { served, _, _ in
       served.run.cancel()

@@ -128,13 +128,15 @@ extension Bluetoothd {
     let rssi = Int16(clamping: strength)
     if let device = devices[key] {
       devices[key]?.lastFound = now
-      let reportsAll = adapters[of: key].discoverers.values.contains { client in
-        client.active && client.filter?.hasDuplicates == true
-      }
+      let filters = adapters[of: key].discoverers.values.compactMap { $0.active ? $0.filter : nil }
+      let reportsAll = filters.contains(where: \.hasDuplicates)
+      let step = filters.contains(where: \.hasStrength) ? 1 : strengthStep
+      let known = tree.value(device.path, BluetoothdName.device, "RSSI")?.integer
       func isNew(_ name: String, _ value: DBusValue) -> Bool {
         tree.value(device.path, BluetoothdName.device, name) != value
       }
-      var changes: [(String, DBusValue?)] = isNew("RSSI", .int16(rssi)) ? [("RSSI", .int16(rssi))] : []
+      let hasMoved = known.map { abs(Int($0) - Int(rssi)) >= step } ?? true
+      var changes: [(String, DBusValue?)] = hasMoved ? [("RSSI", .int16(rssi))] : []
       for data in Describe.data(peripherals[key]) {
         if let value = data.value, reportsAll || isNew(data.name, value) {
           changes.append((data.name, value))

@@ -46,6 +46,8 @@ struct Bluetoothd: Sendable {
   }
 
   let timing: Timing
+  /// See ``SimulatorOptions/strengthStep``.
+  let strengthStep: Int
   var tree = ObjectTree()
   var adapters: [Adapter]
   var peripherals: [Peripheral]
@@ -64,6 +66,7 @@ struct Bluetoothd: Sendable {
   init(_ options: SimulatorOptions, at now: ContinuousClock.Instant) {
     var random = SplitMix(seed: options.seed)
     timing = options.timing
+    strengthStep = options.strengthStep
     adapters = (0..<options.adapters).map { Adapter(number: $0) }
     peripherals = options.peripherals(at: now, random: &random)
     chains = Array(repeating: Array(repeating: 0, count: Sensor.allCases.count), count: peripherals.count)

@@ -5,11 +5,13 @@ struct DiscoveryFilter: Sendable {
   /// The reply to GetDiscoveryFilters.
   static let keys = ["UUIDs", "RSSI", "Pathloss", "Transport", "DuplicateData", "Discoverable", "Pattern"]
 
-  /// Only devices of Bluetooth Classic are reported, of which there are none. The other keys but `DuplicateData` are
-  /// checked, and have no effect.
+  /// Only devices of Bluetooth Classic are reported, of which there are none. The other keys but `DuplicateData`
+  /// and those of the strength are checked, and have no effect.
   private(set) var isClassicOnly = false
   /// The data of each advertisement is reported, changed or not.
   private(set) var hasDuplicates = false
+  /// It has RSSI or Pathloss: the strength of each advertisement is reported.
+  private(set) var hasStrength = false
 
   /// - Throws: `InvalidArguments` for an unknown key, a wrong type or an invalid value.
   init(_ options: DBusValue) throws(BluetoothdError) {
@@ -23,9 +25,11 @@ struct DiscoveryFilter: Sendable {
         guard ["auto", "bredr", "le"].contains(transport) else { throw .invalidArguments }
         isClassicOnly = transport == "bredr"
       case ("DuplicateData", .boolean(let isOn)): hasDuplicates = isOn
-      case ("RSSI", .int16), ("Pathloss", .uint16), ("Discoverable", .boolean),
-        ("Pattern", .string):
-        break
+      case ("RSSI", .int16(-127...20)), ("Pathloss", .uint16(0...137)):
+        // One of them.
+        guard !hasStrength else { throw .invalidArguments }
+        hasStrength = true
+      case ("Discoverable", .boolean), ("Pattern", .string): break
       default: throw .invalidArguments
       }
     }

@@ -23,6 +23,8 @@ struct BluetoothdVersion: Comparable, CustomStringConvertible {
     let faults =
       (self < Self(5, 84) ? ["stuck notifications (before 5.84)"] : [])
       + (self >= Self(5, 67) ? ["a crash after a read that waits for pairing (since 5.67)"] : [])
+      + (self == Self(5, 87)
+        ? ["crashes while another program scans for services, and when a link ends (5.87)"] : [])
     let known =
       faults.isEmpty ? "" : "; the gateway works around its faults: \(faults.joined(separator: ", "))"
     return .ok(.bluetoothd, "bluetoothd \(self) is running\(known)")

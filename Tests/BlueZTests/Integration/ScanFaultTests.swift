@@ -8,6 +8,7 @@ import Testing
 
 /// A bluetoothd, or an adapter, that does not scan as it should.
 @Suite struct ScanFaultTests {
+  private let soon = BackOff(first: .milliseconds(20), longest: .milliseconds(20), spread: 0)
   private static let failed = FakeBlueZ.error("org.bluez.Error.Failed", "Failed")
 
   @Test func refusedScanIsRetried() async throws {
@@ -128,7 +129,7 @@ import Testing
   }
 
   @Test func scanThatEndsWithoutASignalIsRestarted() async throws {
-    let faults = try await Faults { $0.scanCheck = .milliseconds(20) }
+    let faults = try await Faults { $0.scanCheck = soon }
     await faults.central.scan(true)
     try await faults.fake.called("StartDiscovery")
     await faults.fake.emit(Recorded.adapter(["Discovering": .boolean(false)]))
@@ -147,14 +148,14 @@ import Testing
         fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
         fake.signal(Recorded.adapter(["Discovering": .boolean(false)]))
       }
-    ]) { $0.scanCheck = .milliseconds(20) }
+    ]) { $0.scanCheck = soon }
     await faults.central.scan(true)
     #expect(await faults.central.wait(patience) { $0.recovery?.reason == "bluetoothd has stopped discovery" })
     try await faults.tested.end()
   }
 
   @Test func aScanWithoutAdvertisementsIsStartedAgain() async throws {
-    let faults = try await Faults { $0.scanCheck = .milliseconds(20) }
+    let faults = try await Faults { $0.scanCheck = soon }
     await faults.central.scan(true)
     for _ in 0..<3 { try await faults.fake.called("StartDiscovery") }
     #expect(await faults.central.recovery == nil)
@@ -169,7 +170,7 @@ import Testing
         fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
         fake.later(check / 30) { fake.signal(Recorded.device(["RSSI": .int16(-51)])) }
       }
-    ]) { $0.scanCheck = check }
+    ]) { $0.scanCheck = BackOff(first: check, longest: check, spread: 0) }
     let begin = Moment.now
     await faults.central.scan(true)
     try await faults.fake.called("StopDiscovery")

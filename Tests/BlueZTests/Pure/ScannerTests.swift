@@ -5,7 +5,8 @@ import Testing
 
 @Suite struct ScannerTests {
   private let scanner = Scanner(
-    resetBackOff: BackOff(first: .seconds(60), longest: .seconds(3600)), fullScan: .seconds(3))
+    resetBackOff: BackOff(first: .seconds(60), longest: .seconds(3600)),
+    silenceBackOff: BackOff(first: .seconds(30), longest: .seconds(300), spread: 0), fullScan: .seconds(3))
 
   @Test func itStartsAndStopsAsRequested() {
     #expect(scanner.beginChange(isAllowed: true) == nil)
@@ -20,6 +21,21 @@ import Testing
     #expect(scanner.beginChange(isAllowed: true) == .stop)
     scanner.endChange(in: .off)
     #expect(scanner.isIdle)
+  }
+
+  /// Nothing may be there, or what is there has no signal strength.
+  @Test func silenceIsCheckedLessOftenAndInBothWays() {
+    #expect(scanner.longestSilence == .seconds(30) && scanner.takeFilter().strength)
+    var silences: [Duration] = []
+    for _ in 0..<5 {
+      scanner.heardNothing()
+      silences.append(scanner.longestSilence)
+    }
+    #expect(silences == [60, 120, 240, 300, 300].map { .seconds($0) })
+    #expect(!scanner.takeFilter().strength)
+    // What helped stays.
+    scanner.heard()
+    #expect(scanner.longestSilence == .seconds(30) && !scanner.takeFilter().strength)
   }
 
   @Test func aFailureIsRetriedOnceItIsTime() {
@@ -91,8 +107,8 @@ import Testing
   /// It has failed twice, and the first delay until a reset has passed.
   private static func failing() -> Scanner {
     let scanner = Scanner(
-      resetBackOff: BackOff(first: .nanoseconds(1), longest: .seconds(3600), spread: 0), fullScan: .seconds(3)
-    )
+      resetBackOff: BackOff(first: .nanoseconds(1), longest: .seconds(3600), spread: 0),
+      silenceBackOff: BackOff(first: .seconds(30), longest: .seconds(300)), fullScan: .seconds(3))
     #expect(scanner.failed("no", mayReset: true) == .first)
     #expect(scanner.failed("no", mayReset: true) == .problem)
     return scanner

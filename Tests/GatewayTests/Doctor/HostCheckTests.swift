@@ -46,6 +46,9 @@ struct BluetoothdVersionTests {
     #expect(!BluetoothdVersion(5, 66).finding.text.contains("crash"))
     #expect(BluetoothdVersion(5, 84).finding.text.contains("a crash after a read that waits for pairing"))
     #expect(!BluetoothdVersion(5, 84).finding.text.contains("stuck"))
+    let crashes = "crashes while another program scans for services, and when a link ends (5.87)"
+    #expect(BluetoothdVersion(5, 87).finding.text.contains(crashes))
+    for other in [86, 88] { #expect(!BluetoothdVersion(5, other).finding.text.contains(crashes)) }
   }
 
   @Test func versionComesFromTheRunningProgram() throws {

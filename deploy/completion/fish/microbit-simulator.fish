@@ -19,6 +19,7 @@ complete -c microbit-simulator -l minimum-period -x -d 'shortest period that is 
 complete -c microbit-simulator -l no-period -d 'omit the period characteristic'
 complete -c microbit-simulator -l pairing -xa 'just_works passkey' -d 'require pairing'
 complete -c microbit-simulator -l seed -x -d 'seed of temperatures and signal strengths'
+complete -c microbit-simulator -l rssi-step -x -d 'least change of a signal strength that is reported'
 complete -c microbit-simulator -l control -rF -d 'unix socket for commands'
 complete -c microbit-simulator -l trace -rF -d 'file with the time of each notification'
 complete -c microbit-simulator -l connect-ms -x -d 'duration of Connect in ms'

@@ -5,7 +5,7 @@ import signal
 import time
 
 from journal import expect
-from scenarios.common import BY_PREFIX, CONNECT, scenario
+from scenarios.common import ALL, BY_PREFIX, CONNECT, scenario
 from world import BASE, BROKER_PORT, GATEWAY_ID, OUT, Microbits
 
 
@@ -71,7 +71,7 @@ def scan_without_services(world):
     expect(status == 69, f"exit status {status} without an adapter: {output}")
 
 
-@scenario(debians=(12, 13))
+@scenario(debians=ALL)
 def init_unblocks_the_adapter(world):
     """Bluetooth is blocked by software, as on a new Raspberry Pi."""
     world.start()

@@ -15,6 +15,9 @@ ANSWER = 15
 
 BY_PREFIX = [{"match": {"name_prefix": "BBC micro:bit"}}]
 
+ALL = (12, 13, "forky")
+"""The Debians whose bluetoothds there are."""
+
 scenarios = {}
 
 

@@ -71,7 +71,7 @@ def find_by_identifier(world, count):
     )
 
 
-@scenario(virtual_time=False)
+@scenario(virtual_time=False, debians=(12, "forky"))
 def one_by_prefix(world):
     find_by_prefix(world, 1)
 

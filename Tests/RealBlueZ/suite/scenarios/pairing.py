@@ -5,7 +5,7 @@ import signal
 import time
 
 from journal import Failed, expect
-from scenarios.common import CONNECT, RETURN, expect_return, scenario
+from scenarios.common import ALL, CONNECT, RETURN, expect_return, scenario
 from scenarios.service_changed import ADAPTER, BOTH, CHARACTERISTIC, QUIET, expect_as_recorded
 from world import BASE, GATEWAY_ID, START, TEMPERATURE
 
@@ -285,7 +285,7 @@ def pairing_fails(world):
     pair(world, device)
 
 
-@scenario(debians=BOTH)
+@scenario(debians=ALL)
 def bond_lost(world):
     device = start(world, "just_works", pair=True)
     expect_paired(world, device)

@@ -4,7 +4,7 @@ import json
 import signal
 
 from journal import expect
-from scenarios.common import ANSWER, CONNECT, RETURN, scenario
+from scenarios.common import ALL, ANSWER, CONNECT, RETURN, scenario
 from world import Device
 
 BOTH = (12, 13)
@@ -49,7 +49,7 @@ def expect_end(peripheral):
     expect(peripheral.wait_end(RETURN) == 0, "it did not end with status 0")
 
 
-@scenario(debians=BOTH)
+@scenario(debians=ALL)
 def peripheral_as_a_microbit(world):
     properties = ["temperature", "period", "button_a", "accelerometer", "led_text", "uart_rx"]
     entry = {"match": {"name_prefix": "BBC micro:bit"}, "properties": properties}

@@ -5,7 +5,7 @@ import json
 import os
 
 from journal import expect
-from scenarios.common import ANSWER, CONNECT, RETURN, scenario
+from scenarios.common import ALL, ANSWER, CONNECT, RETURN, scenario
 from scenarios.microbit_services import expect_result, wait_event, wait_value
 from scenarios.services import BOTH, command
 from world import OUT
@@ -155,7 +155,7 @@ def every_shipped_profile(world):
     command(world, devices["counter"], "add", "256", "rejected")
 
 
-@scenario(debians=BOTH)
+@scenario(debians=ALL)
 def sensortags_counter_and_player(world):
     """Several peripherals of one kind; a write that is refused for its length; a service that appears later."""
     # One byte more than the counter accepts.

@@ -4,7 +4,7 @@ import json
 import time
 
 from journal import expect
-from scenarios.common import ANSWER, CONNECT, scenario
+from scenarios.common import ALL, ANSWER, CONNECT, scenario
 
 BOTH = (12, 13)
 
@@ -48,7 +48,7 @@ def buttons_are_events(world):
     device.wait("button_a", ANSWER, lambda message: message.json()["event_type"] == "press_start", mark)
 
 
-@scenario(debians=BOTH)
+@scenario(debians=ALL)
 def services_change_on_a_link(world):
     """The buttons of a micro:bit are removed and added by Service Changed: its link and its temperature continue."""
     device = start(world, ["temperature", "buttons"], ["temperature", "button_a"])

@@ -4,7 +4,7 @@ believes that its scan is stuck, it switches the adapter off and on."""
 import time
 
 from journal import expect
-from scenarios.common import ANSWER, BY_PREFIX, CONNECT, RETURN, scenario
+from scenarios.common import ALL, ANSWER, BY_PREFIX, CONNECT, RETURN, scenario
 from world import BASE, GATEWAY_ID
 
 ADAPTER = "/org/bluez/hci0"
@@ -47,7 +47,7 @@ def is_reading(message):
     return message.topic.endswith("/readings")
 
 
-@scenario(debians=(12, 13))
+@scenario(debians=ALL)
 def adapter_shared_with_a_scanner(world):
     """A controller reports each peripheral once in a round of the scan, which takes 10.24 s, and the kernel
     connects when it is reported: so while another program scans, each link may take that long, and not all are

@@ -4,7 +4,7 @@ import signal
 import time
 
 from journal import expect
-from scenarios.common import ANSWER, BY_PREFIX, CONNECT, RETURN, expect_return, scenario, start_one
+from scenarios.common import ALL, ANSWER, BY_PREFIX, CONNECT, RETURN, expect_return, scenario, start_one
 from world import BASE, GATEWAY_ID, START, Broker, Microbits
 
 BOTH = (12, 13)
@@ -71,7 +71,19 @@ def scans_refused_from_the_start(world):
     expect_reset(world)
 
 
-@scenario(debians=BOTH)
+@scenario(debians=ALL)
+def scan_that_reports_is_not_restarted(world):
+    """The controller reports each peripheral once in a round of 10.24 s, in which nothing changes but its strength."""
+    world.start(strangers=3)
+    world.microbits.ask("vanish")
+    world.listen_to_bus()
+    world.start_gateway(BY_PREFIX)
+    time.sleep(200)
+    starts = [line for line in world.bus.output.since() if "member=StartDiscovery" in line]
+    expect(len(starts) == 1, f"{len(starts)} calls of StartDiscovery")
+
+
+@scenario(debians=ALL)
 def scans_refused_later(world):
     """bluetoothd reports that it discovers."""
     world.start()
