@@ -155,7 +155,9 @@ extension DeviceDescription {
   /// The name that its LEDs show, whose font has the printable characters of ASCII.
   func shownName(longest: Int) -> String {
     let letters = bluetoothName.flatMap(Profile.microbitLetters)
-    let names = [configuredName, configuredName.flatMap(TopicWord.similar), letters, id.description]
+    let names = [
+      configuredName ?? letters, configuredName.flatMap(TopicWord.similar), id.description, letters,
+    ]
     let shown = names.compactMap(\.self).first { $0.utf8.allSatisfy { (0x20...0x7E).contains($0) } }
     return String((shown ?? address.compact).prefix(longest))
   }
