@@ -172,6 +172,6 @@ if Context.environment["FUZZ"] != nil {
       name: "fuzz",
       dependencies: [
         "JSON", "Log", "GATT", "DBus", "CDBus", "BlueZ", "MQTT", "Configuration", "Devices", "Bridge",
-        "HomeAssistant", "Control", "Web", "Peripherals", "BlueZSimulator",
+        "EventLoop", "Store", "HomeAssistant", "Control", "Web", "Peripherals", "BlueZSimulator",
       ], path: "Fuzz", exclude: ["seeds"], swiftSettings: strict))
 }

@@ -71,6 +71,7 @@ extension MQTTOptions {
         topic: topics.bridgeState, payload: Payload.availability(false), qos: .atLeastOnce, retain: true))
     // Far above any valid command, so that one that is too long gets a reply.
     maximumIncomingPacket = 2 << 20
+    keptBytes = { topics.longestPayload(on: $0) + 1 }
     awaitsAdmission = true
     // A barrier with a number that no other has.
     probe = MQTTMessage(

@@ -24,7 +24,7 @@ extension Bridge: RequestHost {
     }
     let findings =
       found + disagreements + (state.trouble.map { [Finding.stateNotWritable($0)] } ?? []) + fleetFindings
-      + brokerFindings + [pageFinding].compactMap { $0 }
+      + brokerFindings + [cautionFinding, pageFinding].compactMap { $0 }
     // A device's fault is not the gateway's.
     let problems = findings.filter { $0.level == .fault && $0.check != .device }.map(\.text)
     return [

@@ -32,7 +32,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private var isIDConflictLogged = false
   /// The names of properties whose values may be retained: of an earlier program, run or gateway, or of another device
   /// that had the id. Those that are not published any more are cleared when this gateway owns the device.
-  private var orphanedValues: Set<String>
+  private var orphanedValues: Set<PropertyName>
   /// How many times another gateway's `info` of the device has arrived.
   package private(set) var notices = 0
   /// What another gateway has set in another way.
@@ -42,14 +42,14 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   /// What was logged of them last.
   private var reported: Finding?
   /// The names of properties that other gateways have published of the device.
-  package private(set) var publishedElsewhere: Set<String> = []
+  package private(set) var publishedElsewhere: Set<PropertyName> = []
 
   init(_ device: DeviceDescription, _ bridge: Bridge, _ context: BridgeContext) {
     self.context = context
     self.bridge = bridge
     self.device = device
     topics = context.topics.topics(of: device.id, device.profile)
-    orphanedValues = device.offered ?? []
+    orphanedValues = Set(names: device.offered ?? [])
     machine = OwnershipMachine(context.gateway, device.id, device.address)
     properties = zip(device.profile.properties, topics.properties).map { PropertyPublisher($0, $1, context) }
     updateValues()
@@ -134,7 +134,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   /// The device no longer offers these properties.
   private func withdraw(_ names: Set<String>) {
     for property in properties where names.contains(property.property.name) { property.forget() }
-    orphanedValues.formUnion(names)
+    orphanedValues.add(Set(names: names))
     clearOrphanedValues()
   }
 
@@ -182,7 +182,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   private func leaveOrphan(_ id: DeviceID, isSettled: Bool) {
     bridge.admission.foundOrphan(
-      id, of: device.address, offered: (device.offered ?? []).union(device.propertyNames),
+      id, of: device.address, offered: Set(names: (device.offered ?? []).union(device.propertyNames)),
       isSettled: isSettled)
   }
 
@@ -214,14 +214,14 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   private func clearOrphanedValues() {
     guard machine.mayClear, owner == .this, !orphanedValues.isEmpty else { return }
-    for topic in topics.states(of: orphanedValues.subtracting(device.propertyNames)) {
+    for topic in topics.states(of: orphanedValues.subtracting(Set(names: device.propertyNames))) {
       context.clearState(topic)
     }
     orphanedValues = []
   }
 
   /// Values of the properties `offered` may be retained under its id.
-  func foundOrphanedValues(_ offered: Set<String>) { orphanedValues.formUnion(offered) }
+  func foundOrphanedValues(_ offered: Set<PropertyName>) { orphanedValues.add(offered) }
 
   // MARK: Ownership
 
@@ -272,7 +272,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     if !isOwn {
       notices += 1
       announcer = nil
-      publishedElsewhere.formUnion(notice.properties)
+      publishedElsewhere.add(notice.properties)
       if notice.id == device.id { differences = self.differences(from: notice) }
     }
     let before = owner

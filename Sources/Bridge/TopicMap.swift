@@ -71,6 +71,17 @@ package struct TopicMap: Sendable {
 
   // MARK: Inbound
 
+  /// In bytes, of all but the following.
+  package static let longestPayload = 64 << 10
+  /// Of Home Assistant's documents.
+  private static let longestDocument = 256 << 10
+
+  /// A longer payload is cut behind one more byte, and then refused.
+  func longestPayload(on topic: TopicName) -> Int {
+    if topic.string == fleetConfiguration.string { return FleetConfiguration.largest }
+    return topic.string.utf8.starts(with: basePrefix.utf8) ? Self.longestPayload : Self.longestDocument
+  }
+
   /// The meaning of a received topic; nil: it is none of the gateway's.
   func inbound(_ topic: String) -> Inbound? {
     guard let rest = rest(of: topic[...], after: basePrefix) else { return nil }
@@ -172,12 +183,15 @@ package struct DeviceTopics: Sendable, Equatable {
   var states: [TopicName] { [availability] + properties.flatMap(\.states) + [info] }
 
   /// The topics that may be retained of properties of these names, which the profile may lack.
-  func states(of names: Set<String>) -> [TopicName] {
-    names.sorted().flatMap { ["\(prefix)/\($0)", "\(prefix)/\($0)/image"] }.compactMap { TopicName($0) }
+  func states(of names: Set<PropertyName>) -> [TopicName] {
+    names.map(\.description).sorted().flatMap { name in
+      [topicName("\(prefix)/\(name)"), topicName("\(prefix)/\(name)/image")]
+    }
   }
 
-  /// The result topic of a property, even one that the profile does not have.
-  func result(ofProperty property: String) -> TopicName { topicName("\(prefix)/\(property)/result") }
+  /// The result topic of a property, even one that the profile does not have; nil where there can be none, as of a
+  /// command in a damaged record.
+  func result(ofProperty property: String) -> TopicName? { TopicName("\(prefix)/\(property)/result") }
 }
 
 /// A topic made of validated parts.

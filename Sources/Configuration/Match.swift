@@ -116,7 +116,30 @@ extension Configuration {
 
   /// The entry that a peripheral uses: the first that matches.
   package func device(matching address: BluetoothAddress, _ advertisement: Advertisement) -> Device? {
-    devices.first { $0.match.matches(address, advertisement) }
+    func matches(_ index: Int) -> Bool { devices[index].match.matches(address, advertisement) }
+    let own = entries.byAddress[address]?.first(where: matches)
+    let pattern = entries.patterns.first { $0 > own ?? .max || matches($0) }
+    return [own, pattern].compactMap { $0 }.min().map { devices[$0] }
+  }
+
+  /// Whether an entry names the address.
+  package func names(_ address: BluetoothAddress) -> Bool { entries.byAddress[address] != nil }
+
+  /// The places of entries, so that what is looked up for each device does not go through those of all others.
+  struct EntryIndex: Sendable, Equatable {
+    private(set) var byAddress: [BluetoothAddress: [Int]] = [:]
+    /// Of those that name no address.
+    private(set) var patterns: [Int] = []
+
+    init(_ entries: [Device]) {
+      for (index, entry) in entries.enumerated() {
+        if let address = entry.match.identifier {
+          byAddress[address, default: []].append(index)
+        } else {
+          patterns.append(index)
+        }
+      }
+    }
   }
 }
 

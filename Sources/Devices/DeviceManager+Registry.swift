@@ -262,7 +262,7 @@ extension DeviceManager {
   /// before others if there is no room for all.
   private func isConfigured(_ address: BluetoothAddress) -> Bool {
     store.records[address]?.isRequested == true
-      || configuration.devices.contains { $0.match.identifier == address }
+      || configuration.names(address)
   }
 
   /// If the device at `address` is configured, removes one that is not: one that is not online, and of these the one
@@ -270,11 +270,7 @@ extension DeviceManager {
   /// - Returns: whether there is room now.
   private func makeRoom(for address: BluetoothAddress) -> Bool {
     guard isConfigured(address) else { return false }
-    let configured = Set(configuration.devices.compactMap(\.match.identifier))
-    let others = registry.all.filter { device in
-      !configured.contains(device.address) && store.records[device.address]?.isRequested != true
-    }
-    let last = others.min { one, other in
+    let last = registry.all.lazy.filter { !self.isConfigured($0.address) }.min { one, other in
       if one.description.isOnline != other.description.isOnline { return other.description.isOnline }
       return (lastSeen(one), one.address.value) < (lastSeen(other), other.address.value)
     }

@@ -182,7 +182,7 @@ package actor DeviceManager {
   /// connected before, or a request was about it.
   package func isKnownByAddress(_ address: BluetoothAddress) -> Bool {
     store.records[address]?.isKnownByAddress == true
-      || configuration.devices.contains { $0.match.identifier == address }
+      || configuration.names(address)
   }
 
   /// Whether a request has removed it.
@@ -271,7 +271,9 @@ package actor DeviceManager {
       !scans.isEmpty || permitJoin != nil || configuration.devices.contains { mayFindDevices(by: $0.match) }
       || registry.all.contains { $0.settings.isEnabled && $0.needsScan }
     let forEach =
-      configuration.devices.contains { configuration.profile(of: $0.options).isHeard }
+      configuration.devices.contains {
+        $0.profile != nil && configuration.profile(of: $0.options).isHeard
+      }
       || registry.all.contains { $0.isHeard && $0.settings.isEnabled }
     for adapter in context.adapters { adapter.central.assumeIsolated { $0.scan(isNeeded, forEach: forEach) } }
   }

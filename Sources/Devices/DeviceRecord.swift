@@ -113,9 +113,9 @@ extension DeviceRecord {
       "leds", \.leds,
       .optional(.stored({ $0.text.flatMap { Hexadecimal.bytes($0) } }, { .string(Hexadecimal.text($0)) }))),
     ConfigurationKey("deleted", \.isDeleted, .bool),
-    ConfigurationKey("revision", \.revision, .anyInteger),
+    ConfigurationKey("revision", \.revision, .integer(0...(1 << 53))),
     ConfigurationKey("pending", \.isPending, .bool),
-    ConfigurationKey("last_seen", \.lastSeen, .optional(.anyInteger)),
+    ConfigurationKey("last_seen", \.lastSeen, .optional(.integer(Timestamp.days))),
   ]
 
   /// The same record is the same bytes.

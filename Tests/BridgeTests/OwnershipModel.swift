@@ -557,7 +557,7 @@ struct OwnershipModel {
     return OwnershipMachine.Notice(
       gateway: gateways[g].id, id: Self.deviceID(gateways[g].publishers[device]!.id),
       liveSince: gateways[g].publishers[device]!.onlineSince, isHeard: device == heard,
-      rssi: signals[g], address: BluetoothAddress(truncating: UInt64(device)),
+      rssi: Int8(signals[g]), address: BluetoothAddress(truncating: UInt64(device)),
       handover: Handover(
         desired: ["v": record.desired], isDeleted: record.isDeleted, revision: record.revision))
   }

@@ -290,7 +290,7 @@ extension OwnershipModel {
       if retained[.availability(names[device])] != .online(isOnline(g, device)) { fail("availability") }
       if isOnline(g, device) != !inRange.isEmpty { fail("online") }
       if device == heard, isOnline(g, device), let best = inRange.max(by: { signals[$0] < signals[$1] }),
-        signals[best] >= (notice.rssi ?? 0) + 10
+        signals[best] >= Int(notice.rssi ?? 0) + 10
       {
         fail("heard better by gateway \(best)")
       }

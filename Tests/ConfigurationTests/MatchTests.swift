@@ -92,6 +92,31 @@ import Testing
       ])
   }
 
+  @Test func entryIsTheFirstThatMatchesHoweverItIsFound() throws {
+    let matches = [
+      #""identifier":"C5:A1:B2:C3:D4:E5","name":"b""#, #""name":"a""#, #""identifier":"C5:A1:B2:C3:D4:E5""#,
+      #""service":"180d""#, #""identifier":"C5:A1:B2:C3:D4:E6""#, #""name_prefix":"a""#,
+    ]
+    let advertisements = [
+      Advertisement(), Advertisement(name: "a"), Advertisement(name: "b", services: [Self.heartRate]),
+      Advertisement(name: "ab"),
+    ]
+    let addresses = (0..<3).map { BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5 + UInt64($0)) }
+    for shift in matches.indices {
+      let order = matches[shift...] + matches[..<shift]
+      var configuration = Configuration()
+      configuration.devices = try order.map { Configuration.Device(match: try Self.match($0)) }
+      for address in addresses {
+        for advertisement in advertisements {
+          let first = configuration.devices.first { $0.match.matches(address, advertisement) }
+          #expect(configuration.device(matching: address, advertisement) == first)
+        }
+        let isNamed = configuration.devices.contains { $0.match.identifier == address }
+        #expect(configuration.names(address) == isNamed)
+      }
+    }
+  }
+
   @Test func earlierAdvertisementsAreAccumulated() {
     let earlier = Advertisement(name: "a", services: [Self.heartRate], manufacturers: [1])
     let later = Advertisement(services: [BluetoothUUID(short: 0x180F), Self.heartRate], manufacturers: [2])

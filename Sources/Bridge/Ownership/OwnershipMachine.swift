@@ -221,6 +221,6 @@ struct OwnershipMachine: Equatable, Sendable {
 
 extension OwnershipMachine.Notice {
   fileprivate var claim: Claim {
-    Claim(gateway: gateway, id: id, since: liveSince, isHeard: isHeard, rssi: rssi)
+    Claim(gateway: gateway, id: id, since: liveSince, isHeard: isHeard, rssi: rssi.map { Int($0) })
   }
 }
