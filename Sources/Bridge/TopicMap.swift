@@ -94,14 +94,14 @@ package struct TopicMap: Sendable {
       return (try? DeviceID(levels[0])).map(Inbound.deviceAvailability)
     case 3 where levels[0] == "bridge" && levels[2] == "state":
       return GatewayID(levels[1]).map(Inbound.bridgeState)
-    case 3 where levels[2] == "get" && isProperty(levels[1]):
+    case 3 where levels[2] == "get" && isName(levels[1]):
       return (try? DeviceID(levels[0])).map { .get($0, property: levels[1]) }
-    case 3 where levels[2] == "set" && isProperty(levels[1]):
+    case 3 where levels[2] == "set" && isName(levels[1]):
       let target = levels[0] == "all" ? Target.all : (try? DeviceID(levels[0])).map(Target.device)
       return target.map { .set($0, property: levels[1]) }
-    case 4 where levels[0] == "area" && levels[3] == "set" && isProperty(levels[2]):
+    case 4 where levels[0] == "area" && levels[3] == "set" && isName(levels[1]) && isName(levels[2]):
       return AreaName(levels[1]).map { .set(.area($0), property: levels[2]) }
-    case 4 where levels[1] == "values" && levels[3] == "set" && isProperty(levels[2]):
+    case 4 where levels[1] == "values" && levels[3] == "set" && isName(levels[2]):
       return (try? DeviceID(levels[0])).map { .set(.device($0), property: NamedValue.prefix + levels[2]) }
     case _: return ofTheBridge(topic)
     }
@@ -121,10 +121,10 @@ package struct TopicMap: Sendable {
     }
   }
 
-  /// In bytes: result topics contain the name.
-  private static let longestProperty = 256
+  /// In bytes: result topics contain the name of a property, and stored commands that of an area.
+  private static let longestName = 256
 
-  private func isProperty(_ name: String) -> Bool { name.utf8.count <= Self.longestProperty }
+  private func isName(_ text: String) -> Bool { text.utf8.count <= Self.longestName }
 
   /// Compared byte by byte, as the broker does: to `String` different encodings of é are equal.
   private func rest(of topic: Substring, after prefix: String) -> Substring? {
