@@ -205,6 +205,9 @@ import Testing
         }
       }
       let begin = ContinuousClock.now
+      if !flood.more.isEmpty {
+        try await fixture.message("\(fixture.bridge)/info") { $0.text.contains(#""fleet":{"#) }
+      }
       try await fixture.synchronizeGateway()
       let live = try fixture.peakKilobytes - idle
       let pause = ContinuousClock.now - begin
