@@ -2,6 +2,7 @@ import EventLoop
 import GATT
 import Glibc
 import JSON
+import Log
 import Store
 
 @testable import Bridge
@@ -15,6 +16,7 @@ import Store
 @Sendable func checkBroker(_ bytes: [UInt8]) {
   // One for each input: what waits for a timer is gone with it.
   let loop = EventLoop()
+  Logger.level = .error
   Task(executorPreference: loop) {
     await Broker(loop).run(Input(bytes))
     loop.stop()
@@ -133,6 +135,8 @@ private final class Broker: @unchecked Sendable {
     try? await loop.sleep(for: .zero)
     for gateway in gateways { _ = gateway.bridge.health.bytes }
     settle()
+    // They refer to each other.
+    for gateway in gateways { await gateway.engine.remove(gateway.bridge) }
   }
 
   // MARK: What happens

@@ -14,7 +14,7 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
   /// Between two documents of one device: Home Assistant loses parts of one that comes while it sets up the entities of
   /// the one before.
   private static let documentPause = Duration.seconds(1)
-  private let bridge: Bridge
+  private unowned let bridge: Bridge
   private let store: DiscoveryStore
   private var configuration: Configuration
   private let schedule: AnnouncementSchedule
