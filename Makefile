@@ -51,8 +51,8 @@ scale: ## measure 40 gateways with 2,000 micro:bits at one broker
 soak: ## 100 virtual micro:bits and random faults for 20 minutes
 	@scripts/soak
 
-fuzz: ## search for inputs that the parsers cannot cope with, for an hour (SECONDS=…)
-	@scripts/fuzz $(SECONDS)
+fuzz: ## search for inputs that the parsers cannot cope with, for an hour (SECONDS=… NAMES=…)
+	@scripts/fuzz $(SECONDS) $(NAMES)
 
 sanitize: ## all tests with the thread and the address sanitizer
 	@scripts/sanitize

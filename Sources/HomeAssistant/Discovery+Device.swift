@@ -42,7 +42,8 @@ extension Discovery {
   }
 
   /// What another gateway announced of a device that has these properties there.
-  func announced(_ names: Set<PropertyName>, of device: DeviceDescription, topics: DeviceTopics) -> Announced {
+  func announced(_ names: Set<PropertyName>, of device: DeviceDescription, topics: DeviceTopics) -> Announced
+  {
     let names = Set(names.map(\.description))
     let components =
       components(of: device, topics: topics) { names.contains($0.name) }
