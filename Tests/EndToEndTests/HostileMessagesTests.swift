@@ -114,6 +114,7 @@ import Testing
   struct Flood: Sendable, CustomTestStringConvertible {
     let testDescription: String
     var more = ""
+    var entries = #"{"match":{"identifier":"E6:7A:00:00:00:01"},"id":"kitchen"}"#
     /// Topics below the base topic and their payloads, one after another.
     let messages: @Sendable () -> [(topic: String, payload: [UInt8])]
 
@@ -124,13 +125,18 @@ import Testing
       }.joined(separator: ",")
     }
 
+    static func address(_ number: Int) -> String {
+      let digits = Array(String(number + 0x100000, radix: 16))
+      return "D0:5A:00:"
+        + stride(from: 0, to: 6, by: 2).map { String(digits[$0..<$0 + 2]) }.joined(separator: ":")
+    }
+
+    static func entries(_ count: Int) -> String {
+      (0..<count).map { #"{"match":{"identifier":"\#(address($0))"}}"# }.joined(separator: ",")
+    }
+
     static func fleet(of count: Int) -> [UInt8] {
-      let entries = (0..<count).map { number in
-        let digits = Array(String(number + 0x100000, radix: 16))
-        let bytes = stride(from: 0, to: 6, by: 2).map { String(digits[$0..<$0 + 2]) }.joined(separator: ":")
-        return #"{"match":{"identifier":"D0:5A:00:\#(bytes)"}}"#
-      }
-      return Array(#"{"version":1,"devices":[\#(entries.joined(separator: ","))]}"#.utf8)
+      Array(#"{"version":1,"devices":[\#(entries(count))]}"#.utf8)
     }
 
     static func info(_ owner: String, _ names: String) -> [UInt8] {
@@ -162,6 +168,13 @@ import Testing
       let numbers = Array(repeating: "1", count: 260_000).joined(separator: ",")
       return [("fleet/config", Array(#"{"version":1,"devices":[\#(numbers)]}"#.utf8))]
     },
+    Flood(testDescription: "an info with many names for each of 1000 devices", entries: Flood.entries(1000)) {
+      (0..<1000).map { number in
+        let id = Flood.address(number).lowercased().filter { $0 != ":" }
+        let info = #"{"owner":"attic","properties":[\#(Flood.names(128, 60, number))]}"#
+        return ("\(id)/info", Array(info.utf8))
+      }
+    },
     Flood(testDescription: "5000 gateways") {
       (0..<5000).map { ("bridge/g\($0)/state", Array("online".utf8)) }
     },
@@ -184,8 +197,7 @@ import Testing
   @Test("Whatever arrives, private memory stays below 32 MiB over the idle figure", arguments: floods)
   func memory(flood: Flood) async throws {
     var plan = Plan(devices: 0)
-    plan.entries = #"{"match":{"identifier":"E6:7A:00:00:00:01"},"id":"kitchen"}"#
-    plan.more = flood.more
+    (plan.entries, plan.more) = (flood.entries, flood.more)
     plan.absent = [.gateway]
     try await withFixture(plan) { fixture in
       let observer = try fixture.observer
