@@ -20,8 +20,8 @@ package struct PropertyName: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Set<PropertyName> {
-  /// Of one device: more than any profile has, with the values of a program.
-  package static let most = 128
+  /// Of one device, of those that it uses: the micro:bit has 25, and its program 32 values.
+  package static let most = 64
 
   /// Those of the texts that are names.
   package init(names texts: some Sequence<String>) {
