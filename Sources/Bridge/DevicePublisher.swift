@@ -134,7 +134,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   /// The device no longer offers these properties.
   private func withdraw(_ names: Set<String>) {
     for property in properties where names.contains(property.property.name) { property.forget() }
-    orphanedValues.add(Set(names: names))
+    orphanedValues.formUnion(Set(names: names))
     clearOrphanedValues()
   }
 
@@ -221,7 +221,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   }
 
   /// Values of the properties `offered` may be retained under its id.
-  func foundOrphanedValues(_ offered: Set<PropertyName>) { orphanedValues.add(offered) }
+  func foundOrphanedValues(_ offered: Set<PropertyName>) { orphanedValues.formUnion(offered) }
 
   // MARK: Ownership
 
@@ -268,7 +268,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   /// An `info` of the device, from any gateway, under any id; or one of another device, under the id of this one.
   func received(_ notice: OwnershipMachine.Notice, _ payload: [UInt8]) {
     let isOwn = notice.gateway == context.gateway
-    if notice.id == device.id || isOwn { foundOrphanedValues(notice.properties) }
+    if notice.id == device.id || isOwn { orphanedValues.add(notice.properties) }
     if !isOwn {
       notices += 1
       announcer = nil

@@ -20,16 +20,16 @@ package struct PropertyName: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Set<PropertyName> {
-  /// Of one device, of those that it uses: the micro:bit has 25, and its program 32 values.
+  /// Of one device, as others name them: the micro:bit has 25, and its program 32 values.
   package static let most = 64
 
   /// Those of the texts that are names.
-  package init(names texts: some Sequence<String>) {
+  package init(names texts: some Sequence<String>, most: Int = .max) {
     self.init()
-    for text in texts where count < Self.most { if let name = PropertyName(text) { insert(name) } }
+    for text in texts where count < most { if let name = PropertyName(text) { insert(name) } }
   }
 
-  /// Adds names as long as there is room.
+  /// Adds names that others gave, as long as there is room.
   package mutating func add(_ names: Set<PropertyName>) {
     for name in names where count < Self.most { insert(name) }
   }

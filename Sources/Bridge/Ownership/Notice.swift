@@ -50,7 +50,7 @@ extension OwnershipMachine.Notice {
     if object["offline_since"] == nil { liveSince = Self.time(object["last_connected"]) }
     address = object["identifier"]?.text.flatMap { BluetoothAddress($0) }
     let names = Self.texts(object["properties"])
-    properties = Set(names: names)
+    properties = Set(names: names, most: Set.most)
     handover = Handover(
       desired: Self.desired(object, Set(names), profile(address)),
       isDeleted: object["home_assistant"] == .string("deleted"),
