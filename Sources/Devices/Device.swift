@@ -153,9 +153,15 @@ final class Device: @unchecked Sendable {
     let known = new.adding(to: advertisement)
     guard known != advertisement else { return false }
     advertisement = known
-    description.bluetoothName = known.name
+    if known.name != description.bluetoothName {
+      description.bluetoothName = known.name
+      report(.description)
+    }
     return true
   }
+
+  /// See ``Advertisement/matchedName``.
+  func matched(by name: String?) { advertisement.matchedName = name }
 
   /// Applies settings from the configuration and requests, except the id: see ``rename(to:_:)``.
   func apply(_ new: DeviceSettings) {

@@ -68,8 +68,14 @@ extension DeviceManager {
     engineChanged()
   }
 
+  /// The name by which its entry has matched it.
+  private func matchedName(of address: BluetoothAddress, _ advertisement: Advertisement) -> String? {
+    configuration.matchedName(of: advertisement.adding(to: store.records[address]), at: address)
+  }
+
   /// Applies the settings that hold for the device now.
   private func update(_ device: Device) {
+    device.matched(by: matchedName(of: device.address, device.advertisement))
     guard let settings = settings(of: device.address, device.advertisement), settings != device.settings
     else { return }
     if settings.profile != device.settings.profile { return replace(device) }
@@ -190,6 +196,7 @@ extension DeviceManager {
     let device = Device(
       description(id, name: advertisement.name, settings), advertisement, settings: settings, context: context
     )
+    device.matched(by: matchedName(of: address, advertisement))
     registry.insert(device)
     for frontEnd in frontEnds { device.attach(frontEnd) }
     failLostCommands(of: device)

@@ -10,6 +10,8 @@ package struct DeviceRecord: Sendable, Equatable {
   package var id: DeviceID?
   /// The Bluetooth name, as it was last received.
   package var name: String?
+  /// See ``Advertisement/matchedName``; nil: it is ``name``.
+  package private(set) var matchedName: String?
   /// The services and manufacturers that it has advertised; see ``advertisement``.
   var services: [BluetoothUUID] = []
   var manufacturers: [Int] = []
@@ -76,14 +78,27 @@ package struct DeviceRecord: Sendable, Equatable {
 
   /// What is known of it before it is seen.
   package var advertisement: Advertisement {
-    get { Advertisement(name: name, services: services, manufacturers: manufacturers) }
-    set { (name, services, manufacturers) = (newValue.name, newValue.services, newValue.manufacturers) }
+    get {
+      Advertisement(
+        name: name, matchedName: matchedName ?? name, services: services, manufacturers: manufacturers)
+    }
+    set {
+      (name, services, manufacturers) = (newValue.name, newValue.services, newValue.manufacturers)
+      matchedName = newValue.matchedName == name ? nil : newValue.matchedName
+    }
   }
 
   mutating func learn(_ description: DeviceDescription) {
     model = description.model
     firmware = description.firmware
     serial = description.serial
+  }
+}
+
+extension Advertisement {
+  /// With what is recorded.
+  func adding(to record: DeviceRecord?) -> Advertisement {
+    record.map { adding(to: $0.advertisement) } ?? self
   }
 }
 
@@ -94,6 +109,7 @@ extension DeviceRecord {
   private static let keys: [ConfigurationKey<DeviceRecord>] = [
     ConfigurationKey("id", \.id, .optional(.deviceID)),
     ConfigurationKey("name", \.name, .optional(.anyText)),
+    ConfigurationKey("matched_name", \.matchedName, .optional(.anyText)),
     ConfigurationKey("services", \.services, .list(of: .uuid)),
     ConfigurationKey("manufacturers", \.manufacturers, .list(of: .anyInteger)),
     ConfigurationKey("offered", \.sortedOffered, .optional(.list(of: .anyText))),

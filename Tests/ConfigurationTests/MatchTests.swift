@@ -92,6 +92,28 @@ import Testing
       ])
   }
 
+  @Test(
+    arguments: [
+      (#"{"name":"A"}"#, #"{"name":"B"}"#, "A", "B", 0), (#"{"name":"B"}"#, #"{"name":"A"}"#, "A", "B", 1),
+      (#"{"name_prefix":"B"}"#, #"{"name_prefix":"A"}"#, "A", "B", 0),
+      (#"{"name_prefix":"A"}"#, #"{"name_prefix":"B"}"#, "A", "B", 0),
+      (#"{"name":"A1"}"#, #"{"name_prefix":"A"}"#, "A", "A1", 0),
+      (#"{"name":"C"}"#, #"{"name":"A"}"#, "A", "B", 1),
+      (#"{"identifier":"C5:A1:B2:C3:D4:E5"}"#, #"{"name":"A"}"#, "A", "B", 0),
+      (#"{"name":"A"}"#, #"{"identifier":"C5:A1:B2:C3:D4:E5"}"#, "A", "B", 0),
+      (#"{"name":"C"}"#, #"{"name":"D"}"#, "A", "B", nil),
+    ] as [(String, String, String, String, Int?)])
+  func entryKeepsWhatItMatchedByAnEarlierName(
+    first: String, second: String, earlier: String, name: String, index: Int?
+  ) throws {
+    let text = #"{"devices":[{"match":\#(first)},{"match":\#(second)}]}"#
+    let configuration = try Configuration.parse(Array(text.utf8)).get()
+    let known = Advertisement(name: name, matchedName: earlier)
+    #expect(
+      configuration.device(matching: Self.address, known)?.match
+        == index.map { configuration.devices[$0].match })
+  }
+
   @Test func earlierAdvertisementsAreAccumulated() {
     let earlier = Advertisement(name: "a", services: [Self.heartRate], manufacturers: [1])
     let later = Advertisement(services: [BluetoothUUID(short: 0x180F), Self.heartRate], manufacturers: [2])

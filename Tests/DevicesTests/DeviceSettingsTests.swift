@@ -185,13 +185,15 @@ import Testing
       configuration.settings(address, name: "BBC x", record: renamed, in: here)?.hasSharedID == false)
   }
 
-  @Test func recordedNameCountsUntilOneIsReceived() {
+  /// What an entry has matched stays with it.
+  @Test func recordedNameCountsAlsoWhenAnotherOneIsReceived() {
     let configuration = configuration([Configuration.Device(match: .namePrefix("BBC"))])
     let record = record { $0.name = "BBC micro:bit" }
     #expect(configuration.assignment(address, Advertisement(), record: nil, in: here) == .unmatched)
     #expect(configuration.settings(address, name: nil, record: record, in: here) != nil)
+    #expect(configuration.settings(address, name: "other", record: record, in: here) != nil)
     #expect(
-      configuration.assignment(address, Advertisement(name: "other"), record: record, in: here) == .unmatched)
+      configuration.assignment(address, Advertisement(name: "other"), record: nil, in: here) == .unmatched)
   }
 
   @Test func assignmentToThisOrAnotherGateway() throws {

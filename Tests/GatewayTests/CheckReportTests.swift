@@ -95,6 +95,16 @@ import Testing
     #expect(try report(text, [record]) == expected)
   }
 
+  @Test func entryThatKeepsADeviceByItsEarlierName() throws {
+    var record = DeviceRecord(address: address)
+    record.advertisement = Advertisement(name: "BBC micro:bit", matchedName: "BBC micro:bit [zugev]")
+    let report = try report(
+      #"{"devices":[{"match":{"name":"BBC micro:bit [zugev]"},"id":"kitchen"}]}"#, [record])
+    let title =
+      #"C5:A1:B2:C3:D4:E5 "BBC micro:bit": an entry has matched it as "BBC micro:bit [zugev]", and keeps it"#
+    #expect(try columns(report, "id", below: title) == ["id", "kitchen", "config.json"])
+  }
+
   @Test func columnsAreAligned() throws {
     let long = String(repeating: "x", count: 100)
     let lines = try report("{\"mqtt\":{\"host\":\"\(long)\"},\"gateway\":{\"area\":\"Küche\"}}")

@@ -657,7 +657,7 @@ import Testing
     await tested.end()
   }
 
-  /// The stored name matches one entry, and the advertised name another one, with another id and properties.
+  /// The stored name matches one entry, and the advertised name an earlier one, with another id and properties.
   @Test func deviceWhoseNewNameMatchesAnotherEntryIsConnected() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
@@ -670,7 +670,7 @@ import Testing
     var configuration = Configuration()
     var entry = Configuration.Device(match: .namePrefix("BBC"), id: Engine.id)
     entry.properties = ["temperature"]
-    configuration.devices = [Configuration.Device(match: .namePrefix("Old"), id: hall), entry]
+    configuration.devices = [entry, Configuration.Device(match: .namePrefix("Old"), id: hall)]
     let tested = try await Engine(configuration, state: path)
     let device = try await tested.frontEnd.availability(true)
     #expect(tested.frontEnd.events.elements.contains(.detached(.replaced)))

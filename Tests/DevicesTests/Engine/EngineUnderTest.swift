@@ -147,6 +147,12 @@ final class EngineUnderTest: Sendable {
     request.service = service
     _ = await simulator.control(request)
   }
+  /// What the peripheral calls itself from now on.
+  func rename(to name: String) async {
+    var request = ControlRequest(op: .name, i: 0)
+    request.name = name
+    _ = await simulator.control(request)
+  }
   /// How well the adapter receives a peripheral from now on, in dBm.
   func receive(_ index: Int, at strength: Int) async {
     _ = await simulator.control(ControlRequest(op: .strength, i: index, v: strength))
