@@ -121,7 +121,8 @@ let package = Package(
     tests(
       "BridgeTests",
       [
-        "Bridge", "BlueZ", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Log", "MQTT", "Store",
+        "Bridge", "HomeAssistant", "BlueZ", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Log",
+        "MQTT", "Store",
         "TestSupport",
       ]),
     tests(

@@ -35,10 +35,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private var orphanedValues: Set<String>
   /// How many times another gateway's `info` of the device has arrived.
   package private(set) var notices = 0
-  /// What another gateway has set in another way.
-  private var differences: (gateway: GatewayID, what: String)?
-  /// See ``announcedToo(by:)``.
-  private var announcer: GatewayID?
+  private var disagreements = Disagreements()
   /// What was logged of them last.
   private var reported: Finding?
   /// The names of properties that other gateways have published of the device.
@@ -50,7 +47,9 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     self.device = device
     topics = context.topics.topics(of: device.id, device.profile)
     orphanedValues = device.offered ?? []
-    machine = OwnershipMachine(context.gateway, device.id, device.address)
+    let hadID = context.engine.assumeIsolated { $0.storedID(of: device.address) }
+    machine = OwnershipMachine(
+      context.gateway, device.id, device.address, hasTopics: hadID == device.id)
     properties = zip(device.profile.properties, topics.properties).map { PropertyPublisher($0, $1, context) }
     updateValues()
   }
@@ -271,9 +270,8 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     if notice.id == device.id || isOwn { foundOrphanedValues(notice.properties) }
     if !isOwn {
       notices += 1
-      announcer = nil
+      disagreements.received(notice, of: device)
       publishedElsewhere.formUnion(notice.properties)
-      if notice.id == device.id { differences = self.differences(from: notice) }
     }
     let before = owner
     var here = here
@@ -358,48 +356,19 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   /// What another gateway has in another way for the device than this one.
   var disagreement: Finding? {
-    if let announcer {
-      return .warning(
-        .device,
-        "\(device.id): the gateway \(announcer) announces it to Home Assistant too, and its \(topics.info) does not"
-          + " arrive here",
-        remedy:
-          "let a bridge between brokers pass on \(context.topics.base)/# as well, or give each gateway its own"
-          + " home_assistant.prefix")
-    }
-    if let elsewhere {
-      return .warning(
-        .device,
-        "\(device.id): the gateway \(elsewhere.gateway) knows it as \(elsewhere.id) and publishes it: this one publishes"
-          + " nothing of it",
-        remedy:
-          "give it one id: sudo microbit-gateway rename \(device.id) \(elsewhere.id), or \"id\" in the entry of"
-          + " each config.json")
-    }
-    guard let differences else { return nil }
-    return .warning(
-      .device, "\(device.id): the gateway \(differences.gateway) has another \(differences.what) for it",
-      remedy: "use the same entry at both, by config.json or by \(context.topics.fleetConfiguration)")
-  }
-
-  private func differences(from notice: OwnershipMachine.Notice) -> (gateway: GatewayID, what: String)? {
-    let name = device.configuredName == device.bluetoothName ? nil : device.configuredName
-    let what = [
-      notice.name == name ? nil : "name", notice.profile == device.profile.name ? nil : "profile",
-    ].compactMap { $0 }
-    return what.isEmpty ? nil : (notice.gateway, what.joined(separator: " and "))
+    disagreements.finding(of: device, elsewhere: machine.elsewhere, context.topics)
   }
 
   /// Once, until another disagreement.
   private func reportDisagreement() {
-    guard let disagreement, disagreement != reported else { return }
-    reported = disagreement
-    context.log.warning(disagreement.line)
+    guard let finding = disagreement, finding != reported else { return }
+    reported = finding
+    context.log.warning(finding.line)
   }
 
   /// Another gateway announces the device to Home Assistant again and again, though this one owns it.
   package func announcedToo(by gateway: GatewayID) {
-    announcer = gateway
+    disagreements.announcer = gateway
     reportDisagreement()
   }
 

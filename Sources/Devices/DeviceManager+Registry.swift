@@ -361,6 +361,9 @@ extension DeviceManager {
     _ = makeDevice(device.address, device.advertisement)
   }
 
+  /// The id whose topics the device had last.
+  package func storedID(of address: BluetoothAddress) -> DeviceID? { store.records[address]?.id }
+
   /// Records the id that the device has now. Topics under an earlier id have been cleared, or are another gateway's.
   package func storeID(of address: BluetoothAddress) {
     let id = registry.byAddress[address]?.id

@@ -53,7 +53,9 @@ struct OwnershipMachine: Equatable, Sendable {
     var isAdmitted = true
   }
 
-  private(set) var owner = Owner.unknown
+  private(set) var owner = Owner.unknown { didSet { if owner == .this { hasTopics = true } } }
+  /// Whether this gateway has published under the id, in this run or an earlier one, and no other one since.
+  private var hasTopics: Bool
   private let this: GatewayID
   private var id: DeviceID
   private let address: BluetoothAddress
@@ -65,10 +67,14 @@ struct OwnershipMachine: Equatable, Sendable {
   /// Whether an `info` of another gateway has arrived, on this connection.
   private var isConfirmed = false
 
-  init(_ this: GatewayID, _ id: DeviceID, _ address: BluetoothAddress, isOrphan: Bool = false) {
+  init(
+    _ this: GatewayID, _ id: DeviceID, _ address: BluetoothAddress, hasTopics: Bool = false,
+    isOrphan: Bool = false
+  ) {
     self.this = this
     self.id = id
     self.address = address
+    self.hasTopics = hasTopics
     self.isOrphan = isOrphan
   }
 
@@ -119,7 +125,10 @@ struct OwnershipMachine: Equatable, Sendable {
       return [.setOwner(nil)]
     case .this: return here.onlineSince == nil ? [.setOwner(nil), .publish] : []
     // Another gateway may just have found it, and not have published that yet.
-    case .unknown: return isOnlyGateway ? [.publishOffline] : []
+    case .unknown:
+      guard isOnlyGateway else { return [] }
+      hasTopics = true
+      return [.publishOffline]
     }
   }
 
@@ -149,12 +158,13 @@ struct OwnershipMachine: Equatable, Sendable {
       owner = .this
       return (isSettled ? [] : [.moved(notice)]) + [.setOwner(notice.handover), .publish]
     }
-    let hasTopics = owner == .this && notice.id != id
+    let mustClear = hasTopics && notice.id != id
+    hasTopics = false
     last = notice
     owner = .other(notice.gateway)
     isConfirmed = true
     let isTakenOver = isOwnerOnline || here.onlineSince != nil
-    return [.release] + (hasTopics ? [.clear] : [])
+    return [.release] + (mustClear ? [.clear] : [])
       + [.setOwner(notice.handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)]
   }
 
