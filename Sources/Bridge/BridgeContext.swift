@@ -16,6 +16,8 @@ package final class BridgeContext: @unchecked Sendable {
   package let gateway: GatewayID
   package let run = RunID()
   package let started = Timestamp.now
+  /// When the gateway has started, by a clock that nobody sets.
+  let begin = Moment.now
   package let log = Logger(component: "gateway")
   let isMQTT5: Bool
   /// Of the device topics.

@@ -36,7 +36,7 @@ extension Bridge: RequestHost {
       "configuration": configurationFile.map {
         ["file": .string($0.path), "digest": .string($0.digest)]
       },
-      "uptime": .integer(Int(Timestamp.now.milliseconds - context.started.milliseconds) / 1000),
+      "uptime": .integer(Int(context.begin.duration(to: .now).components.seconds)),
       "resident_kib": ResidentMemory.kibibytes.map(JSONValue.integer),
       "adapters": .array(adapters.map(\.json)),
       "devices": ["known": .integer(known), "online": .integer(online)],
