@@ -1,7 +1,7 @@
 # Thin on purpose: each target calls one script or one SwiftPM command. `make` alone lists them.
 .DEFAULT_GOAL := help
 .PHONY: help demo build test lint test-bluez test-brokers test-homeassistant test-web test-debian13 deb app \
-  test-deb bench scale soak fuzz sanitize clean
+  test-clients test-deb bench scale soak fuzz sanitize clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\): ## /\1|/p' Makefile | while IFS='|' read -r target what; do printf '  make %-18s %s\n' "$$target" "$$what"; done
@@ -30,6 +30,9 @@ test-homeassistant: ## the gateway together with a real Home Assistant (needs Py
 test-web: ## the page in Debian's Chromium, the metrics in its Prometheus
 	@scripts/test-web
 
+test-clients: ## the simulator with other clients of micro:bits: KaspersMicrobit, bluezero, busctl
+	@scripts/test-clients
+
 test-debian13: ## build and test with Debian 13's own Swift, in a root of its own (needs root or sudo)
 	@scripts/test-debian13
 
@@ -51,8 +54,8 @@ scale: ## measure 40 gateways with 2,000 micro:bits at one broker
 soak: ## 100 virtual micro:bits and random faults for 20 minutes
 	@scripts/soak
 
-fuzz: ## search for inputs that the parsers cannot cope with, for an hour (SECONDS=…)
-	@scripts/fuzz $(SECONDS)
+fuzz: ## search for inputs that the parsers cannot cope with, for an hour (SECONDS=… NAMES=…)
+	@scripts/fuzz $(SECONDS) $(NAMES)
 
 sanitize: ## all tests with the thread and the address sanitizer
 	@scripts/sanitize

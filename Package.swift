@@ -115,13 +115,14 @@ let package = Package(
     tests(
       "DevicesTests",
       [
-        "Devices", "BlueZ", "BlueZSimulator", "Configuration", "DBus", "EventLoop", "GATT", "JSON",
+        "Devices", "BlueZ", "BlueZSimulator", "Configuration", "DBus", "EventLoop", "GATT", "JSON", "Log",
         "Peripherals", "Store", "TestSupport",
       ]),
     tests(
       "BridgeTests",
       [
-        "Bridge", "BlueZ", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Log", "MQTT", "Store",
+        "Bridge", "HomeAssistant", "BlueZ", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Log",
+        "MQTT", "Store",
         "TestSupport",
       ]),
     tests(
@@ -172,6 +173,6 @@ if Context.environment["FUZZ"] != nil {
       name: "fuzz",
       dependencies: [
         "JSON", "Log", "GATT", "DBus", "CDBus", "BlueZ", "MQTT", "Configuration", "Devices", "Bridge",
-        "HomeAssistant", "Control", "Web", "Peripherals", "BlueZSimulator",
+        "EventLoop", "Store", "HomeAssistant", "Control", "Web", "Peripherals", "BlueZSimulator",
       ], path: "Fuzz", exclude: ["seeds"], swiftSettings: strict))
 }

@@ -7,11 +7,10 @@ typealias Check = @Sendable ([UInt8]) -> Void
 /// By name, in the order in which they run.
 let checks: KeyValuePairs<String, Check> = [
   "json": checkJSON, "configuration": checkConfiguration, "profile": checkProfile, "value": checkValue,
-  "frame": checkFrames, "program": checkMessage,
-  "notifications": checkNotifications, "command": checkCommand, "request": checkRequest,
-  "control": checkControl, "http": checkHTTP,
-  "topic": checkTopic, "info": checkInfo, "stored": checkStored, "name": checkName, "dbus": checkDBus,
-  "simulator": checkSimulator, "log": checkLog,
+  "frame": checkFrames, "program": checkMessage, "notifications": checkNotifications, "command": checkCommand,
+  "request": checkRequest, "control": checkControl, "http": checkHTTP,
+  "topic": checkTopic, "info": checkInfo, "broker": checkBroker, "stored": checkStored, "name": checkName,
+  "dbus": checkDBus, "simulator": checkSimulator, "log": checkLog,
 ]
 
 /// Set before the first input.

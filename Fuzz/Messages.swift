@@ -148,15 +148,15 @@ private func commands(of id: DeviceID) -> [TopicFilter] { map.topics(of: id, .mi
 /// What other gateways and Home Assistant have published, retained.
 @Sendable func checkInfo(_ payload: [UInt8]) {
   _ = BridgeInfo.origin(in: payload)
-  _ = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map).isOfAnotherGateway(payload)
-  guard let notice = OwnershipMachine.Notice(payload, .microbit) else { return }
+  _ = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map).otherGateway(payload)
+  guard let notice = OwnershipMachine.Notice(payload, of: kitchen, { _ in .microbit }) else { return }
   for (name, desired) in notice.handover.desired {
     guard case .override(let encoded) = desired else { continue }
     let property = Profile.microbit.property(named: name)
     expect((try? property?.codec.decode(encoded.bytes)) != nil, "\(name): encoded as \(encoded.bytes)")
   }
   for since in [nil, "2026-11-22T10:30:15.250Z"] {
-    var machine = OwnershipMachine(map.gateway, address)
+    var machine = OwnershipMachine(map.gateway, kitchen, address)
     let here = OwnershipMachine.Here(onlineSince: since)
     _ = machine.received(notice, here, isOwnerOnline: true)
     _ = machine.settle(here, isOnlyGateway: false)

@@ -58,6 +58,16 @@ public enum CentralError: Error, Sendable, Equatable {
 }
 
 extension CentralError {
+  /// Whether a peripheral without a bond that fails a read so probably requires pairing: bluetoothd does not answer
+  /// while it waits for the pairing, or says so.
+  public var wantsPairing: Bool {
+    switch self {
+    case .timedOut, .unlikely: true
+    case .refused(let text): text.contains("Not paired") || text.hasPrefix("NotAuthorized")
+    case .transient, .busy, .gone, .disconnected, .notifyAcquired, .keyMissing, .unavailable: false
+    }
+  }
+
   /// See ``Central/isRefused(_:)``.
   static let inputDevice = CentralError.refused("it offers to be a keyboard or mouse (HID over GATT)")
 }

@@ -26,11 +26,11 @@ public struct Peripheral: Sendable, Equatable {
   /// What else it advertised.
   public var advertised = AdvertisedData()
 
-  /// The number of the last advertisement that bluetoothd has reported with a signal strength. Each number is used once for
-  /// all peripherals of a central, so that the next one is another one, also if bluetoothd has removed the peripheral, or
-  /// was restarted meanwhile.
+  /// The number of the last advertisement that bluetoothd has reported with a signal strength. Each number is used once
+  /// for all peripherals of a central: the next one is another one, also if bluetoothd has removed the peripheral, or was
+  /// restarted meanwhile.
   public internal(set) var lastAdvertisement = 0
-  /// The number of the last report of data of its advertisements, changed or not, counted in the same way.
+  /// The same for each time that bluetoothd has reported data of its advertisements, changed or not.
   public internal(set) var lastReport = 0
   /// The central has removed it from bluetoothd, which has not found it again yet.
   public internal(set) var isRemoved = false

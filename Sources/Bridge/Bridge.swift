@@ -38,14 +38,18 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package var page: String?
   /// Why it is not served, though it should be.
   package var pageFinding: Finding?
+  private let caution: Caution
 
   /// - Parameters:
   ///   - spool: the file for undelivered readings; nil: they are kept in memory.
+  ///   - crashNote: of the last runs.
   ///   - reload: reads config.json again.
   package init(
     _ configuration: Configuration, gateway: GatewayID, engine: DeviceManager, state: StateDatabase,
-    spool: String?, loop: EventLoop, reload: @escaping ReloadHandler
+    spool: String?, crashNote: CrashNote = CrashNote(path: nil), loop: EventLoop,
+    reload: @escaping ReloadHandler
   ) {
+    caution = Caution(crashNote, loop: loop)
     self.state = state
     self.reload = reload
     takesFleetConfiguration = configuration.fleet
@@ -63,6 +67,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 
   /// Subscribes and publishes; the client does so on each connection.
   package func start() async {
+    if let finding = caution.finding { context.log.error("\(finding.line)") }
     await context.mqtt.setHandler { [weak self] event in self?.handle(event) }
     context.mqtt.subscribe(context.topics.gateways + [context.topics.barriers])
     if takesFleetConfiguration { context.mqtt.subscribe([context.topics.fleetConfiguration]) }
@@ -78,6 +83,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   /// Publishes that the gateway is offline.
   package func goOffline() {
     isStopping = true
+    caution.stopped()
     report.publish()
     context.publishState(context.topics.bridgeState, Payload.availability(false))
   }
@@ -158,7 +164,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package func engineChanged() { report.changed() }
 
   package func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
-    admission.foundOrphan(id, of: address, offered: offered)
+    admission.foundOrphan(id, of: address, offered: Set(names: offered))
   }
 
   // MARK: Publishers
@@ -203,10 +209,13 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     case .connected(let connection):
       receiveMaximum = Int(connection.receiveMaximum)
       report.connected()
+      caution.connected()
       admission.connected()
     case .disconnected(let error):
       report.disconnected(error)
+      caution.disconnected()
       admission.disconnected()
+      context.engine.assumeIsolated { $0.claimsAreLost() }
       spool.disconnected()
       // Subscribed to again when the owners of the devices are known.
       commands.disconnected()
@@ -221,22 +230,28 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
       break
     case .undelivered(let messages): spool.undelivered(messages)
     case .completed(let numbers): spool.completed(numbers)
-    case .message(let message): receive(message)
+    case .message(let message): caution.handling(message) { receive(message) }
     }
   }
+
+  /// Why messages of others are left out; nil: they are not.
+  var cautionFinding: Finding? { caution.finding }
 
   /// The id is free, and the owners of the devices are known.
   func admitted() {
     context.mqtt.unsubscribe([context.topics.barriers])
     context.mqtt.subscribe([context.topics.requests])
     commands.admitted()
+    caution.admitted()
     context.mqtt.assumeIsolated { $0.admit() }
     discovery?.admitted()
     if !isStopping { spool.connected(receiveMaximum: receiveMaximum) }
   }
 
   private func receive(_ message: MQTTReceived) {
-    switch context.topics.inbound(message.topic.string) {
+    let meaning = context.topics.inbound(message.topic.string)
+    if caution.leavesOut(meaning, message, of: context.gateway) { return }
+    switch meaning {
     case .set(let target, let property):
       commands.set(message, targets(target), isGroup: target.isGroup, property)
     case .get(let id, let property):
@@ -247,6 +262,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     case .response: admission.received(response: message.payload)
     case .bridgeState(let gateway): admission.received(state: message.payload, of: gateway)
     case .bridgeInfo: admission.received(bridgeInfo: message.payload)
+    case .claim: if !message.retain { context.received(claim: message.payload) }
     case .fleetConfiguration: if takesFleetConfiguration { onFleetConfiguration(message.payload) }
     case .deviceInfo(let id): admission.received(info: message.payload, of: id)
     case .deviceAvailability(let id): byID[id]?.received(availability: message.payload)

@@ -16,6 +16,8 @@ package final class BridgeContext: @unchecked Sendable {
   package let gateway: GatewayID
   package let run = RunID()
   package let started = Timestamp.now
+  /// When the gateway has started, by a clock that nobody sets.
+  let begin = Moment.now
   package let log = Logger(component: "gateway")
   let isMQTT5: Bool
   /// Of the device topics.
@@ -71,6 +73,7 @@ extension MQTTOptions {
         topic: topics.bridgeState, payload: Payload.availability(false), qos: .atLeastOnce, retain: true))
     // Far above any valid command, so that one that is too long gets a reply.
     maximumIncomingPacket = 2 << 20
+    keptBytes = { topics.longestPayload(on: $0) + 1 }
     awaitsAdmission = true
     // A barrier with a number that no other has.
     probe = MQTTMessage(

@@ -24,7 +24,7 @@ extension Bridge: RequestHost {
     }
     let findings =
       found + disagreements + (state.trouble.map { [Finding.stateNotWritable($0)] } ?? []) + fleetFindings
-      + brokerFindings + [pageFinding].compactMap { $0 }
+      + brokerFindings + [cautionFinding, pageFinding].compactMap { $0 }
     // A device's fault is not the gateway's.
     let problems = findings.filter { $0.level == .fault && $0.check != .device }.map(\.text)
     return [
@@ -36,7 +36,7 @@ extension Bridge: RequestHost {
       "configuration": configurationFile.map {
         ["file": .string($0.path), "digest": .string($0.digest)]
       },
-      "uptime": .integer(Int(Timestamp.now.milliseconds - context.started.milliseconds) / 1000),
+      "uptime": .integer(Int(context.begin.duration(to: .now).components.seconds)),
       "resident_kib": ResidentMemory.kibibytes.map(JSONValue.integer),
       "adapters": .array(adapters.map(\.json)),
       "devices": ["known": .integer(known), "online": .integer(online)],

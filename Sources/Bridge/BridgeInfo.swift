@@ -39,8 +39,9 @@ struct BridgeInfo: Sendable {
 
   /// The run that published a payload, and its start.
   static func origin(in payload: [UInt8]) -> (run: String, started: String)? {
-    guard let json = try? JSONParser.parse(payload), let run = json["run"]?.text,
-      let started = json["started"]?.text
+    guard payload.count <= TopicMap.longestPayload, let json = try? JSONParser.parse(payload),
+      let run = json["run"]?.text,
+      let started = json["started"]?.text, max(run.utf8.count, started.utf8.count) <= 64
     else { return nil }
     return (run, started)
   }

@@ -188,7 +188,7 @@ extension Command {
   ) throws(Rejection) {
     var sender = sender
     guard payload.count <= Self.longestPayload else {
-      throw Rejection("the payload has \(payload.count) bytes, the maximum is \(Self.longestPayload)")
+      throw Rejection("the payload has more than \(Self.longestPayload) bytes")
     }
     let json = try? JSONParser.parse(payload)
     if case .object(let object) = json, Self.isLongForm(object, codec) {

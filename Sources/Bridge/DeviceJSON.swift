@@ -31,6 +31,8 @@ extension DeviceDescription {
       "connected_since": session == .live && !isOnDemand
         ? lastConnected.map { .string($0.description) } : nil,
       "turn": turn?.json,
+      "last_heard": lastHeard.map { .string($0.description) },
+      "told": told.isEmpty ? nil : .array(told.map(\.json)),
       "offline_since": offlineSince.map { .string($0.description) },
       "desired": desired.isEmpty ? nil : .object(desired),
       "configured": configured.isEmpty ? nil : .array(configured.map(JSONValue.string)),

@@ -32,25 +32,24 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   private var isIDConflictLogged = false
   /// The names of properties whose values may be retained: of an earlier program, run or gateway, or of another device
   /// that had the id. Those that are not published any more are cleared when this gateway owns the device.
-  private var orphanedValues: Set<String>
+  private var orphanedValues: Set<PropertyName>
   /// How many times another gateway's `info` of the device has arrived.
   package private(set) var notices = 0
-  /// What another gateway has set in another way.
-  private var differences: (gateway: GatewayID, what: String)?
-  /// See ``announcedToo(by:)``.
-  private var announcer: GatewayID?
+  private var disagreements = Disagreements()
   /// What was logged of them last.
   private var reported: Finding?
   /// The names of properties that other gateways have published of the device.
-  package private(set) var publishedElsewhere: Set<String> = []
+  package private(set) var publishedElsewhere: Set<PropertyName> = []
 
   init(_ device: DeviceDescription, _ bridge: Bridge, _ context: BridgeContext) {
     self.context = context
     self.bridge = bridge
     self.device = device
     topics = context.topics.topics(of: device.id, device.profile)
-    orphanedValues = device.offered ?? []
-    machine = OwnershipMachine(context.gateway, device.id, device.address)
+    orphanedValues = Set(names: device.offered ?? [])
+    let hadID = context.engine.assumeIsolated { $0.storedID(of: device.address) }
+    machine = OwnershipMachine(
+      context.gateway, device.id, device.address, hasTopics: hadID == device.id)
     properties = zip(device.profile.properties, topics.properties).map { PropertyPublisher($0, $1, context) }
     updateValues()
   }
@@ -65,6 +64,11 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   // MARK: Observer
 
   package func reported(_ reading: Reading) {
+    // By the gateway that has claimed it first, not the owner alone.
+    if device.profile.isHeard, device.profile.properties[reading.property].kind == .event {
+      if !reading.isToldElsewhere, elsewhere == nil { properties[reading.property].publish(reading) }
+      return
+    }
     guard !isOwnedByOther, heldReadings.isEmpty else { return hold(reading) }
     properties[reading.property].publish(reading)
   }
@@ -72,6 +76,12 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   package func reported(_ reading: ValueReading) {
     guard !isOwnedByOther, heldReadings.isEmpty, let publisher = values[reading.key] else { return }
     publisher.publish(reading.reading)
+  }
+
+  package var hasPeers: Bool { bridge.admission.hasPeers }
+
+  package func claim(_ event: HeardEvents.Event) {
+    if elsewhere == nil { context.claim(event, of: device.address) }
   }
 
   /// Replaces the publishers of properties that are adjusted in another way now.
@@ -134,7 +144,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   /// The device no longer offers these properties.
   private func withdraw(_ names: Set<String>) {
     for property in properties where names.contains(property.property.name) { property.forget() }
-    orphanedValues.formUnion(names)
+    orphanedValues.formUnion(Set(names: names))
     clearOrphanedValues()
   }
 
@@ -182,7 +192,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   private func leaveOrphan(_ id: DeviceID, isSettled: Bool) {
     bridge.admission.foundOrphan(
-      id, of: device.address, offered: (device.offered ?? []).union(device.propertyNames),
+      id, of: device.address, offered: Set(names: (device.offered ?? []).union(device.propertyNames)),
       isSettled: isSettled)
   }
 
@@ -214,14 +224,14 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   private func clearOrphanedValues() {
     guard machine.mayClear, owner == .this, !orphanedValues.isEmpty else { return }
-    for topic in topics.states(of: orphanedValues.subtracting(device.propertyNames)) {
+    for topic in topics.states(of: orphanedValues.subtracting(Set(names: device.propertyNames))) {
       context.clearState(topic)
     }
     orphanedValues = []
   }
 
   /// Values of the properties `offered` may be retained under its id.
-  func foundOrphanedValues(_ offered: Set<String>) { orphanedValues.formUnion(offered) }
+  func foundOrphanedValues(_ offered: Set<PropertyName>) { orphanedValues.formUnion(offered) }
 
   // MARK: Ownership
 
@@ -229,6 +239,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     OwnershipMachine.Here(
       onlineSince: device.isOnline ? device.lastConnected?.description : nil,
       isOnDemand: device.isOnDemand, isHeard: device.profile.isHeard, rssi: device.rssi,
+      lastHeard: device.lastHeard,
       isOwnerOnline: isOwnerOnline, isAdmitted: bridge.isAdmitted)
   }
 
@@ -268,12 +279,11 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
   /// An `info` of the device, from any gateway, under any id; or one of another device, under the id of this one.
   func received(_ notice: OwnershipMachine.Notice, _ payload: [UInt8]) {
     let isOwn = notice.gateway == context.gateway
-    if notice.id == device.id || isOwn { foundOrphanedValues(notice.properties) }
+    if notice.id == device.id || isOwn { orphanedValues.add(notice.properties) }
     if !isOwn {
       notices += 1
-      announcer = nil
-      publishedElsewhere.formUnion(notice.properties)
-      if notice.id == device.id { differences = self.differences(from: notice) }
+      disagreements.received(notice, of: device)
+      publishedElsewhere.add(notice.properties)
     }
     let before = owner
     var here = here
@@ -358,48 +368,19 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   /// What another gateway has in another way for the device than this one.
   var disagreement: Finding? {
-    if let announcer {
-      return .warning(
-        .device,
-        "\(device.id): the gateway \(announcer) announces it to Home Assistant too, and its \(topics.info) does not"
-          + " arrive here",
-        remedy:
-          "let a bridge between brokers pass on \(context.topics.base)/# as well, or give each gateway its own"
-          + " home_assistant.prefix")
-    }
-    if let elsewhere {
-      return .warning(
-        .device,
-        "\(device.id): the gateway \(elsewhere.gateway) knows it as \(elsewhere.id) and publishes it: this one publishes"
-          + " nothing of it",
-        remedy:
-          "give it one id: sudo microbit-gateway rename \(device.id) \(elsewhere.id), or \"id\" in the entry of"
-          + " each config.json")
-    }
-    guard let differences else { return nil }
-    return .warning(
-      .device, "\(device.id): the gateway \(differences.gateway) has another \(differences.what) for it",
-      remedy: "use the same entry at both, by config.json or by \(context.topics.fleetConfiguration)")
-  }
-
-  private func differences(from notice: OwnershipMachine.Notice) -> (gateway: GatewayID, what: String)? {
-    let name = device.configuredName == device.bluetoothName ? nil : device.configuredName
-    let what = [
-      notice.name == name ? nil : "name", notice.profile == device.profile.name ? nil : "profile",
-    ].compactMap { $0 }
-    return what.isEmpty ? nil : (notice.gateway, what.joined(separator: " and "))
+    disagreements.finding(of: device, elsewhere: machine.elsewhere, context.topics)
   }
 
   /// Once, until another disagreement.
   private func reportDisagreement() {
-    guard let disagreement, disagreement != reported else { return }
-    reported = disagreement
-    context.log.warning(disagreement.line)
+    guard let finding = disagreement, finding != reported else { return }
+    reported = finding
+    context.log.warning(finding.line)
   }
 
   /// Another gateway announces the device to Home Assistant again and again, though this one owns it.
   package func announcedToo(by gateway: GatewayID) {
-    announcer = gateway
+    disagreements.announcer = gateway
     reportDisagreement()
   }
 

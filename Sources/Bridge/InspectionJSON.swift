@@ -45,7 +45,8 @@ extension Inspection.Item {
             (try? property.codec.decode(bytes)).map { property.codec.json($0) }
           },
         ]
-      case .failure(let error): ["error": .string("\(error)")]
+      case .failure(let error):
+        ["error": .string("\(error)"), "wants_pairing": error.wantsPairing ? .bool(true) : nil]
       case nil: [:]
       }
     let descriptors = descriptors.map { Self.json(of: $0.uuid, $0.value) }

@@ -58,9 +58,8 @@ struct Sender: Sendable, Equatable {
 extension DevicePublisher {
   /// Publishes what has become of a command or a read.
   func publish(_ result: CommandResult, for sender: Sender) {
-    context.reply(
-      result.payload(transaction: sender.transaction), on: topics.result(ofProperty: result.property),
-      to: sender)
+    guard let topic = topics.result(ofProperty: result.property) else { return }
+    context.reply(result.payload(transaction: sender.transaction), on: topic, to: sender)
   }
 }
 

@@ -56,7 +56,9 @@ struct RetainedCommands {
     // It cannot be set, and is refused like any other command.
     guard let property, property.isWritable else { return isNew ? .execute : .ignore }
     if !isMQTT5 || property.kind == .event {
-      guard rejected[address, default: []].insert(message.topic.string).inserted else { return .ignore }
+      guard rejected[address, default: []].count < Self.capacity,
+        rejected[address, default: []].insert(message.topic.string).inserted
+      else { return .ignore }
       return .reject(
         reason: isMQTT5
           ? "a retained command for an event is not carried out"

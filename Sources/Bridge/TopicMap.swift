@@ -25,6 +25,8 @@ package struct TopicMap: Sendable {
   package var bridgeState: TopicName { topicName("\(bridge)/state") }
   package var bridgeInfo: TopicName { topicName("\(bridge)/info") }
   var bridgeDevices: TopicName { topicName("\(bridge)/devices") }
+  /// Where all gateways claim the events that they hear. One topic, as the first claim counts.
+  var claims: TopicName { topicName("\(base)/bridge/claims") }
 
   /// Where requests for `verb` arrive.
   package func bridgeRequest(_ verb: String) -> TopicName { topicName("\(bridge)/request/\(verb)") }
@@ -62,7 +64,7 @@ package struct TopicMap: Sendable {
   var gateways: [TopicFilter] {
     [
       topicFilter("\(base)/bridge/+/state"), TopicFilter(bridgeInfo),
-      TopicFilter(bridgeResponse(to: Verb.health.rawValue)),
+      TopicFilter(bridgeResponse(to: Verb.health.rawValue)), TopicFilter(claims),
     ]
   }
 
@@ -71,6 +73,17 @@ package struct TopicMap: Sendable {
 
   // MARK: Inbound
 
+  /// In bytes, of all but the following.
+  package static let longestPayload = 64 << 10
+  /// Of Home Assistant's documents.
+  private static let longestDocument = 256 << 10
+
+  /// A longer payload is cut behind one more byte, and then refused.
+  func longestPayload(on topic: TopicName) -> Int {
+    if topic.string == fleetConfiguration.string { return FleetConfiguration.largest }
+    return topic.string.utf8.starts(with: basePrefix.utf8) ? Self.longestPayload : Self.longestDocument
+  }
+
   /// The meaning of a received topic; nil: it is none of the gateway's.
   func inbound(_ topic: String) -> Inbound? {
     guard let rest = rest(of: topic[...], after: basePrefix) else { return nil }
@@ -78,19 +91,20 @@ package struct TopicMap: Sendable {
       .map { String(Substring($0)) }
     switch levels.count {
     case 2 where levels == ["fleet", "config"]: return .fleetConfiguration
+    case 2 where levels == ["bridge", "claims"]: return .claim
     case 2 where levels[1] == "info": return (try? DeviceID(levels[0])).map(Inbound.deviceInfo)
     case 2 where levels[1] == "availability":
       return (try? DeviceID(levels[0])).map(Inbound.deviceAvailability)
     case 3 where levels[0] == "bridge" && levels[2] == "state":
       return GatewayID(levels[1]).map(Inbound.bridgeState)
-    case 3 where levels[2] == "get" && isProperty(levels[1]):
+    case 3 where levels[2] == "get" && isName(levels[1]):
       return (try? DeviceID(levels[0])).map { .get($0, property: levels[1]) }
-    case 3 where levels[2] == "set" && isProperty(levels[1]):
+    case 3 where levels[2] == "set" && isName(levels[1]):
       let target = levels[0] == "all" ? Target.all : (try? DeviceID(levels[0])).map(Target.device)
       return target.map { .set($0, property: levels[1]) }
-    case 4 where levels[0] == "area" && levels[3] == "set" && isProperty(levels[2]):
+    case 4 where levels[0] == "area" && levels[3] == "set" && isName(levels[1]) && isName(levels[2]):
       return AreaName(levels[1]).map { .set(.area($0), property: levels[2]) }
-    case 4 where levels[1] == "values" && levels[3] == "set" && isProperty(levels[2]):
+    case 4 where levels[1] == "values" && levels[3] == "set" && isName(levels[2]):
       return (try? DeviceID(levels[0])).map { .set(.device($0), property: NamedValue.prefix + levels[2]) }
     case _: return ofTheBridge(topic)
     }
@@ -110,10 +124,10 @@ package struct TopicMap: Sendable {
     }
   }
 
-  /// In bytes: result topics contain the name.
-  private static let longestProperty = 256
+  /// In bytes: result topics contain the name of a property, and stored commands that of an area.
+  private static let longestName = 256
 
-  private func isProperty(_ name: String) -> Bool { name.utf8.count <= Self.longestProperty }
+  private func isName(_ text: String) -> Bool { text.utf8.count <= Self.longestName }
 
   /// Compared byte by byte, as the broker does: to `String` different encodings of é are equal.
   private func rest(of topic: Substring, after prefix: String) -> Substring? {
@@ -172,12 +186,15 @@ package struct DeviceTopics: Sendable, Equatable {
   var states: [TopicName] { [availability] + properties.flatMap(\.states) + [info] }
 
   /// The topics that may be retained of properties of these names, which the profile may lack.
-  func states(of names: Set<String>) -> [TopicName] {
-    names.sorted().flatMap { ["\(prefix)/\($0)", "\(prefix)/\($0)/image"] }.compactMap { TopicName($0) }
+  func states(of names: Set<PropertyName>) -> [TopicName] {
+    names.map(\.description).sorted().flatMap { name in
+      [topicName("\(prefix)/\(name)"), topicName("\(prefix)/\(name)/image")]
+    }
   }
 
-  /// The result topic of a property, even one that the profile does not have.
-  func result(ofProperty property: String) -> TopicName { topicName("\(prefix)/\(property)/result") }
+  /// The result topic of a property, even one that the profile does not have; nil where there can be none, as of a
+  /// command in a damaged record.
+  func result(ofProperty property: String) -> TopicName? { TopicName("\(prefix)/\(property)/result") }
 }
 
 /// A topic made of validated parts.
@@ -205,6 +222,8 @@ enum Inbound: Sendable, Equatable {
   case bridgeState(GatewayID)
   /// The info under this gateway's id.
   case bridgeInfo
+  /// A gateway has heard an event.
+  case claim
   /// What all gateways of a fleet share.
   case fleetConfiguration
   /// Which gateway owns a device.

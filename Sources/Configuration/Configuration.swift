@@ -16,7 +16,9 @@ package struct Configuration: Sendable, Equatable {
   /// The object `http`.
   package var http = HTTP()
   /// Each peripheral uses the first entry that matches; one without an entry is ignored.
-  package var devices = [Device()]
+  package var devices = [Device()] { didSet { entries = EntryIndex(devices) } }
+  /// Finds the entry of a peripheral among ``devices``.
+  private(set) var entries = EntryIndex([Device()])
   /// The profiles that entries may name beside the built-in ones, by their names, each once: those of
   /// ``profilesDirectory`` as well.
   package var profiles: [Profile] = []

@@ -3,8 +3,9 @@ import JSON
 
 extension ConfigurationSection {
   /// Reads a JSON text, or finds all its errors.
-  package static func parse(_ bytes: [UInt8]) -> Result<Self, ConfigurationErrors> {
-    Configuration.document(bytes).flatMap { read($0, Self()) }
+  /// - Parameter most: the maximum of values in it.
+  package static func parse(_ bytes: [UInt8], most: Int = .max) -> Result<Self, ConfigurationErrors> {
+    Configuration.document(bytes, most: most).flatMap { read($0, Self()) }
   }
 
   /// Reads a JSON file.
@@ -31,9 +32,9 @@ extension ConfigurationSection {
 
 extension Configuration {
   /// Reads JSON.
-  static func document(_ bytes: [UInt8]) -> Result<JSONDocument, ConfigurationErrors> {
+  static func document(_ bytes: [UInt8], most: Int = .max) -> Result<JSONDocument, ConfigurationErrors> {
     do {
-      return .success(try JSONParser.locate(bytes))
+      return .success(try JSONParser.locate(bytes, most: most))
     } catch {
       let error = ConfigurationError(position: error.position, problem: error.problem, hint: error.hint)
       return .failure(ConfigurationErrors(errors: [error]))

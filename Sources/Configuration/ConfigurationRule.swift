@@ -42,6 +42,8 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
   /// One of them, or a list of them.
   case oneOrMore(ConfigurationShape)
   case object([Member])
+  /// `null`, or this.
+  case nullOr(ConfigurationShape)
   /// `false`, or this.
   case falseOr(ConfigurationShape)
   /// An object whose keys are names that the user chooses, matching the regular expression.
@@ -72,6 +74,7 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
       values.map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: " or ")
     case .list: "a list"
     case .oneOrMore(let shape): "\(shape.expectation) or a list"
+    case .nullOr(let shape): "null or \(shape.expectation)"
     case .falseOr(let shape): "false or \(shape.expectation)"
     case .object, .members: "an object"
     case .any: "a value"

@@ -37,8 +37,14 @@ package struct FleetConfiguration: ConfigurationSection, Equatable {
     }
   }
 
-  /// In bytes, as of config.json.
-  private static let largest = 1 << 20
+  /// In bytes.
+  package static let largest = 512 << 10
+  /// Of all kinds together, which bounds the memory that reading takes.
+  private static let mostValues = 50_000
+  private static let mostEntries = 4096
+  /// Each of them is compared with each peripheral.
+  private static let mostPatterns = 256
+  private static let mostProfiles = 256
 
   /// Reads a message.
   package static func read(_ payload: [UInt8]) throws(ConfigurationErrors) -> FleetConfiguration {
@@ -46,7 +52,15 @@ package struct FleetConfiguration: ConfigurationSection, Equatable {
       throw ConfigurationErrors(
         ConfigurationError(problem: "\(payload.count) bytes, the maximum is \(largest)"))
     }
-    return try parse(payload).get()
+    let fleet = try parse(payload, most: mostValues).get()
+    let entries = fleet.devices ?? []
+    for (count, most, what) in [
+      (entries.count, mostEntries, "entries"), (fleet.profiles.count, mostProfiles, "profiles"),
+      (entries.count { !$0.match.isIdentifier }, mostPatterns, "entries without an address"),
+    ] where count > most {
+      throw ConfigurationErrors(ConfigurationError(problem: "\(count) \(what), the maximum is \(most)"))
+    }
+    return fleet
   }
 
   /// The configuration of a file with what the fleet adds. A profile of the file with the same name stays, and so does
@@ -57,7 +71,8 @@ package struct FleetConfiguration: ConfigurationSection, Equatable {
     var merged = file.configuration
     // Without a list of its own, the file has one entry, for every micro:bit.
     if devices != nil, file.document["devices"] == nil { merged.devices = [] }
-    merged.profiles += profiles.filter { profile in !merged.profiles.contains { $0.name == profile.name } }
+    let names = Set(merged.profiles.map(\.name))
+    merged.profiles += profiles.filter { !names.contains($0.name) }
     let matches = Set(merged.devices.map(\.match))
     let ids = Set(merged.devices.compactMap(\.topicName))
     let addresses = Set(merged.devices.compactMap(\.match.identifier))
@@ -70,6 +85,8 @@ package struct FleetConfiguration: ConfigurationSection, Equatable {
         continue
       }
       errors += merged.problems(of: entry.options, at: .root.key("devices").index(index))
+      // Each looks for similar names among all.
+      if errors.count >= 32 { break }
       var entry = entry
       entry.isOfFleet = true
       added.append(entry)

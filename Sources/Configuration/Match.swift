@@ -4,14 +4,19 @@ import GATT
 package struct Advertisement: Sendable, Equatable {
   /// The Bluetooth name; nil while none was received.
   package var name: String?
+  /// The name with which an entry matched it first: its name may change, and be shorter once it is paired.
+  package var matchedName: String?
   /// The services that it advertised, or sent service data of, and those that it is known to have.
   package var services: [BluetoothUUID]
   /// The Bluetooth SIG's numbers of the companies whose data it advertised.
   package var manufacturers: [Int]
 
   /// Nothing, unless it is given.
-  package init(name: String? = nil, services: [BluetoothUUID] = [], manufacturers: [Int] = []) {
+  package init(
+    name: String? = nil, matchedName: String? = nil, services: [BluetoothUUID] = [], manufacturers: [Int] = []
+  ) {
     self.name = name
+    self.matchedName = matchedName
     self.services = services
     self.manufacturers = manufacturers
   }
@@ -19,11 +24,17 @@ package struct Advertisement: Sendable, Equatable {
   /// The maximum of services, and of manufacturers.
   private static let most = 128
 
+  /// As it was when an entry matched it; nil: none has.
+  fileprivate var matched: Advertisement? {
+    matchedName.map { Advertisement(name: $0, services: services, manufacturers: manufacturers) }
+  }
+
   /// With earlier data: the newest name, and every service and manufacturer up to a limit. A peripheral may put its
   /// services and its name into different packets, which bluetoothd reports one by one.
   package func adding(to earlier: Advertisement) -> Advertisement {
     Advertisement(
-      name: name ?? earlier.name, services: Self.union(earlier.services, services),
+      name: name ?? earlier.name, matchedName: matchedName ?? earlier.matchedName,
+      services: Self.union(earlier.services, services),
       manufacturers: Self.union(earlier.manufacturers, manufacturers))
   }
 
@@ -75,15 +86,18 @@ extension Configuration {
 
     /// Whether the address alone does not decide.
     package var needsAdvertisement: Bool {
-      name != nil || namePrefix != nil || nameContains != nil || service != nil || manufacturer != nil
+      hasName || service != nil || manufacturer != nil
     }
+
+    /// Whether the Bluetooth name decides.
+    fileprivate var hasName: Bool { name != nil || namePrefix != nil || nameContains != nil }
 
     /// Whether a peripheral matches, however weak its signal is.
     package func matches(_ address: BluetoothAddress, _ advertisement: Advertisement) -> Bool {
       if let identifier, identifier != address { return false }
       if let service, !advertisement.services.contains(service) { return false }
       if let manufacturer, !advertisement.manufacturers.contains(manufacturer) { return false }
-      guard name != nil || namePrefix != nil || nameContains != nil else { return true }
+      guard hasName else { return true }
       guard let received = advertisement.name?.utf8 else { return false }
       // Byte by byte: to `String` different encodings of é are equal.
       if let name, !received.elementsEqual(name.utf8) { return false }
@@ -114,9 +128,47 @@ extension Configuration {
     }
   }
 
-  /// The entry that a peripheral uses: the first that matches.
+  /// The entry that a peripheral uses: the first that matches, or has matched it by an earlier name. One that has its
+  /// whole name keeps it, whatever it is called later.
   package func device(matching address: BluetoothAddress, _ advertisement: Advertisement) -> Device? {
-    devices.first { $0.match.matches(address, advertisement) }
+    func first(_ advertisement: Advertisement) -> Int? {
+      func matches(_ index: Int) -> Bool { devices[index].match.matches(address, advertisement) }
+      let own = entries.byAddress[address]?.first(where: matches)
+      let pattern = entries.patterns.first { $0 > own ?? .max || matches($0) }
+      return [own, pattern].compactMap { $0 }.min()
+    }
+    let (now, before) = (first(advertisement), advertisement.matched.flatMap(first))
+    if let before, devices[before].match.name != nil { return devices[before] }
+    return [now, before].compactMap { $0 }.min().map { devices[$0] }
+  }
+
+  /// The name by which its entry matches it: see ``Advertisement/matchedName``.
+  package func matchedName(of advertisement: Advertisement, at address: BluetoothAddress) -> String? {
+    guard let match = device(matching: address, advertisement)?.match, match.hasName else {
+      return advertisement.matchedName
+    }
+    let isMatched = advertisement.matched.map { match.matches(address, $0) } ?? false
+    return isMatched ? advertisement.matchedName : advertisement.name
+  }
+
+  /// Whether an entry names the address.
+  package func names(_ address: BluetoothAddress) -> Bool { entries.byAddress[address] != nil }
+
+  /// The places of entries, so that what is looked up for each device does not go through those of all others.
+  struct EntryIndex: Sendable, Equatable {
+    private(set) var byAddress: [BluetoothAddress: [Int]] = [:]
+    /// Of those that name no address.
+    private(set) var patterns: [Int] = []
+
+    init(_ entries: [Device]) {
+      for (index, entry) in entries.enumerated() {
+        if let address = entry.match.identifier {
+          byAddress[address, default: []].append(index)
+        } else {
+          patterns.append(index)
+        }
+      }
+    }
   }
 }
 

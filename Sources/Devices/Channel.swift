@@ -24,8 +24,6 @@ final class Channel: @unchecked Sendable {
   private var isReadNotified = false
   /// Whether a read would be received as an event, which it is not.
   var notifiesReadAsEvent: Bool { isReadNotified && property.kind == .event }
-  /// The last bytes of an advertisement that held its value, or were malformed.
-  private var advertised: [UInt8]?
   /// Nil unless values arrive in several notifications (``Property/frame``).
   private var frames: FrameAssembler?
   /// Publishes an incomplete frame when no more of it has arrived in time.
@@ -239,41 +237,23 @@ final class Channel: @unchecked Sendable {
   }
 
   /// A reading, whether notified, read or advertised.
-  /// - Parameter isValues: see ``Reading/isValues``.
-  func receive(_ value: Value, isValues: Bool = false) {
+  func receive(_ value: Value, isValues: Bool = false, isToldElsewhere: Bool = false) {
     keep(value)
-    device.received(adjusted(value), of: index, isValues: isValues)
+    device.received(adjusted(value), of: index, isValues: isValues, isToldElsewhere: isToldElsewhere)
   }
 
   private func keep(_ value: Value) { if property.kind == .state { self.value = value } }
 
-  /// Takes what an adapter has heard. A peripheral repeats its advertisements: unless they change, they are one reading.
-  /// - Returns: the reading, if it is a new one.
-  func hear(_ data: AdvertisedData) -> Result<Value, CodecError>? {
-    guard let source = property.source else { return nil }
-    let all =
-      switch source.data {
-      case .service(let uuid): data.serviceData[uuid]
-      case .manufacturer(let number): data.manufacturerData[number]
-      }
-    guard let all, all != advertised, let bytes = source.value(in: all, width: property.codec.width) else {
-      return nil
-    }
+  /// The value in a frame that was heard; nil: it has none, or it is malformed, and counted.
+  func value(in frame: [UInt8]) -> Value? {
+    guard let bytes = property.source?.value(in: frame, width: property.codec.width) else { return nil }
     do throws(CodecError) {
-      let value = try property.codec.decode(bytes)
-      advertised = all
-      return .success(value)
-    } catch .absent {
-      return nil
+      return try property.codec.decode(bytes)
     } catch {
-      advertised = all
-      malformed("\(error)")
-      return .failure(error)
+      if error != .absent { malformed("\(error)") }
+      return nil
     }
   }
-
-  /// What is heard from now on is new.
-  func forgetHeard() { advertised = nil }
 
   // MARK: Reading
 

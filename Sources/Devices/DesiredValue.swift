@@ -40,11 +40,14 @@ package struct Handover: Sendable, Equatable {
   package let revision: Int
   /// What the device's program names itself, by the name in topics.
   let values: [ValueKey: ValueTable.Entry]
+  /// See ``DeviceDescription/told``.
+  let told: [HeardEvents.Event]
 
   package init(
     desired: [String: PublishedDesired] = [:], isDeleted: Bool = false, revision: Int = 0,
-    values: [(key: ValueKey, written: String, isNumber: Bool)] = []
+    values: [(key: ValueKey, written: String, isNumber: Bool)] = [], told: [HeardEvents.Event] = []
   ) {
+    self.told = told
     let today = Timestamp.now.day
     self.values = Dictionary(
       values.map { value in

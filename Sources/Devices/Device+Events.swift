@@ -10,7 +10,7 @@ extension Device {
       context.sessionChanged()
     case .online(let hasInformation): becameOnline(hasInformation: hasInformation)
     case .offline:
-      if isHeard { channels.forEach { $0.forgetHeard() } }
+      heard?.forgetReadings()
       context.log.write(isAnonymous ? .debug : .notice, "offline", fields)
       description.isOnline = false
       description.offlineSince = .now

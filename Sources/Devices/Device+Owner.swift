@@ -6,7 +6,8 @@ extension Device {
     let before = owner
     owner = new
     // The values heard so far were another gateway's.
-    if isHeard, new == .this, before != .this { channels.forEach { $0.forgetHeard() } }
+    if new == .this, before != .this { heard?.forgetReadings() }
+    if let handover { heard?.learn(handover.told) }
     if case .other = new, let handover { values.replace(with: handover.values) }
     let record = context.store.records[address]
     let (revision, isPending) = (description.revision, record?.isPending == true)

@@ -28,14 +28,12 @@ final class Device: @unchecked Sendable {
   private(set) var sequence: UInt64 = 0
   /// How many tasks run for the device: a link on demand or in turns lasts until they have ended.
   private var tasks = 0
-  /// The last report of its advertisements by each adapter; see ``hear(_:by:)``.
-  var reports: [Int: Int] = [:]
+  /// Nil: it is connected to.
+  private(set) lazy var heard = isHeard ? HeardSession(of: self) : nil
   /// Of what it advertises in BTHome.
   lazy var objects = ObjectReader(counter: context.store.records[address]?.counter)
   /// When its counter was stored last in this run.
   var counterStored: Moment?
-  /// The mean of the last signal strengths, in dBm, if it is only heard; ``DeviceDescription/rssi`` follows it.
-  var signal: Double?
   /// Whether a request's steps are being carried out.
   var isInSequence = false
   /// Whether its LEDs show its name, or blink.
@@ -74,6 +72,12 @@ final class Device: @unchecked Sendable {
   func withLink(_ body: @escaping Visits.Body) { session.withLink(body) }
   /// Whether it is only heard, and never connected to.
   var isHeard: Bool { description.profile.isHeard }
+  /// Anybody can send advertisements from a thousand addresses: only devices that the configuration calls by a name or an
+  /// id fill the log.
+  var isAnonymous: Bool {
+    isHeard && settings.source(of: \.name) == .default
+      && (settings.source(of: \.id) == .default || settings.hasSharedID)
+  }
   /// Whether it has to be found before it can be used.
   var needsScan: Bool { state != .live && state != .idle }
 
@@ -143,7 +147,7 @@ final class Device: @unchecked Sendable {
     // Before the session reports, and afterwards, as it may have another adapter then.
     if let rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
     session.seen(seen, by: adapter)
-    if isHeard { hear(readable(seen), by: adapter) }
+    heard?.hear(seen, by: adapter)
     if let rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
     guard description.isPaired != session.adapters.isPaired else { return }
     description.isPaired = session.adapters.isPaired
@@ -157,9 +161,15 @@ final class Device: @unchecked Sendable {
     let known = new.adding(to: advertisement)
     guard known != advertisement else { return false }
     advertisement = known
-    description.bluetoothName = known.name
+    if known.name != description.bluetoothName {
+      description.bluetoothName = known.name
+      report(.description)
+    }
     return true
   }
+
+  /// See ``Advertisement/matchedName``.
+  func matched(by name: String?) { advertisement.matchedName = name }
 
   /// Applies settings from the configuration and requests, except the id: see ``rename(to:_:)``.
   func apply(_ new: DeviceSettings) {
@@ -183,6 +193,7 @@ final class Device: @unchecked Sendable {
       if new.isEnabled {
         session.adapters.pin(new.adapter)
         session = DeviceSession(of: self, session.adapters)
+        heard?.begin()
       }
     }
     values.settingsChanged()
@@ -225,12 +236,12 @@ final class Device: @unchecked Sendable {
 
   // MARK: Values
 
-  /// A value was notified, or read at an interval or on request. Called for every reading.
-  func received(_ value: Value, of property: Int, isValues: Bool = false) {
+  /// A value was notified, or read at an interval or on request, or heard. Called for every reading.
+  func received(_ value: Value, of property: Int, isValues: Bool = false, isToldElsewhere: Bool = false) {
     session.readingReceived(of: property)
     nextSequence()
     if Logger.isEnabled(.debug) { logReading(value, channels[property]) }
-    pass(value, of: property, sequence: sequence, isValues: isValues)
+    pass(value, of: property, sequence: sequence, isValues: isValues, isToldElsewhere: isToldElsewhere)
   }
 
   /// A value was read back: it is not a reading.
@@ -252,12 +263,15 @@ final class Device: @unchecked Sendable {
 
   /// Passes on a value, which may be the period of the readings that keep the link alive.
   /// - Parameter sequence: see ``Reading/sequence``.
-  private func pass(_ value: Value, of property: Int, sequence: UInt64?, isValues: Bool = false) {
+  private func pass(
+    _ value: Value, of property: Int, sequence: UInt64?, isValues: Bool = false, isToldElsewhere: Bool = false
+  ) {
     if property == description.profile.alive?.period, case .integer(let milliseconds) = value {
       session.setPeriod(milliseconds)
     }
     let reading = Reading(
-      property: property, value: value, time: .now, sequence: sequence, isValues: isValues)
+      property: property, value: value, time: .now, sequence: sequence, isValues: isValues,
+      isToldElsewhere: isToldElsewhere)
     for (observer, _) in observers { observer.reported(reading) }
   }
 

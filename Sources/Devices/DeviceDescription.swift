@@ -40,6 +40,11 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var offlineSince: Timestamp?
   /// If it is only heard: how many times its advertisements were reported since ``lastConnected``.
   package internal(set) var reports = 0
+  /// If its silence does not make it offline: when it was heard last, in this run or an earlier one. Renewed with each event,
+  /// otherwise at most every 10 s.
+  package internal(set) var lastHeard: Timestamp?
+  /// The last events that were told, by any gateway, the newest last; only if it is only heard.
+  package internal(set) var told: [HeardEvents.Event] = []
   /// Its place among the devices that wait for a link; nil: it does not wait for one.
   package internal(set) var turn: LinkTurn?
   /// The adapter of its last link, or the one that heard it first, as BlueZ names it; nil while it is offline.
@@ -75,11 +80,11 @@ package struct DeviceDescription: Sendable, Equatable {
   /// Whether it may have the property, as far as is known.
   package func mayOffer(_ property: String) -> Bool { offered?.contains(property) ?? true }
 
-  /// Whether nothing differs but what is desired, and the signal strength.
+  /// Whether nothing differs but what is desired, the signal strength, and what was told.
   package func isSame(butForDesiredAsIn other: DeviceDescription) -> Bool {
     var changed = self
     (changed.desired, changed.configured) = (other.desired, other.configured)
-    (changed.revision, changed.rssi) = (other.revision, other.rssi)
+    (changed.revision, changed.rssi, changed.told) = (other.revision, other.rssi, other.told)
     return changed == other
   }
 

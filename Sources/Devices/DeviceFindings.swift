@@ -88,7 +88,7 @@ extension PeripheralSession.Trouble {
       pairing == .never
         ? "its entry in config.json has \"pair\": false: change that, or let its program require no pairing"
         : "put it into pairing mode, if it has one, and pair: \(Self.pairingCommand(device))"
-    case .unreadable(let obstacle): obstacle.remedy
+    case .unreadable(let obstacle): obstacle.remedy(device)
     case .unusable: "set \"enabled\" to false in its entry of config.json, or do not match it"
     case .servicesLost:
       "nothing, if bluetoothd was restarted; else see what its program offers: microbit-gateway inspect \(device)"
@@ -121,13 +121,14 @@ extension PeripheralSession.Trouble {
 }
 
 extension BTHome.Obstacle {
-  fileprivate var remedy: String {
+  fileprivate func remedy(_ device: String) -> String {
     switch self {
     case .encrypted:
       "give its entry in config.json its \"key\", 32 hexadecimal digits, or let it send without one"
     case .notEncrypted: "let it encrypt again, or take the \"key\" out of its entry in config.json"
     case .wrongKey: "correct the \"key\" in its entry in config.json; it is new after the device was reset"
-    case .repeated: "nothing, if it goes on; after a new battery: sudo systemctl restart microbit-gateway"
+    case .repeated:
+      "nothing, if its values come; if it was reset: microbit-gateway remove \(device), and add it again"
     case .version: "update its program to one that sends BTHome, version 2"
     }
   }

@@ -57,6 +57,7 @@ final class DeviceLink: @unchecked Sendable {
     let before = device.sequence
     let visit = visit
     do throws(CentralError) {
+      for channel in channels { try await channel.writer?.writeBeforeReading(on: central) }
       for channel in channels { try await subscribe(channel, in: visit, on: central) }
       for property in await visit?.missingValues(on: central) ?? [] {
         context.log.info("no value of \(property) was notified while it was connected", device.fields)
@@ -117,6 +118,7 @@ final class DeviceLink: @unchecked Sendable {
     _ changed: [Channel], on central: isolated Central, while isLive: () -> Bool
   ) async -> Bool {
     let visit = visit
+    for channel in changed { try? await channel.writer?.writeBeforeReading(on: central) }
     for channel in changed {
       let characteristic = channel.characteristic
       do throws(CentralError) {

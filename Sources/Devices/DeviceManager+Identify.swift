@@ -89,7 +89,7 @@ extension Device {
     guard let leds, let characteristic = leds.characteristic,
       let before = context.store.records[address]?.leds
     else { return }
-    let bytes = leds.writer?.desiredBytes ?? before
+    let bytes = leds.writer?.encodedDesired?.bytes ?? before
     try await central.send(bytes, to: characteristic, withResponse: true)
     context.store.change(address) { $0.leds = nil }
     leds.wasRestored(to: bytes)

@@ -68,8 +68,14 @@ extension DeviceManager {
     engineChanged()
   }
 
+  /// The name by which its entry has matched it.
+  private func matchedName(of address: BluetoothAddress, _ advertisement: Advertisement) -> String? {
+    configuration.matchedName(of: advertisement.adding(to: store.records[address]), at: address)
+  }
+
   /// Applies the settings that hold for the device now.
   private func update(_ device: Device) {
+    device.matched(by: matchedName(of: device.address, device.advertisement))
     guard let settings = settings(of: device.address, device.advertisement), settings != device.settings
     else { return }
     if settings.profile != device.settings.profile { return replace(device) }
@@ -190,10 +196,12 @@ extension DeviceManager {
     let device = Device(
       description(id, name: advertisement.name, settings), advertisement, settings: settings, context: context
     )
+    device.matched(by: matchedName(of: address, advertisement))
     registry.insert(device)
     for frontEnd in frontEnds { device.attach(frontEnd) }
     failLostCommands(of: device)
     if !settings.isEnabled { device.session.stop() }
+    device.heard?.begin()
     engineChanged()
     return device
   }
@@ -227,7 +235,8 @@ extension DeviceManager {
       offsets: settings.offsets, bluetoothName: name, configuredName: settings.name, area: settings.area,
       isOfFleet: settings.isOfFleet,
       isEnabled: settings.isEnabled,
-      isOnDemand: settings.visitInterval != nil, offered: record?.offered,
+      isOnDemand: settings.visitInterval != nil, lastHeard: record?.lastHeard, told: record?.told ?? [],
+      offered: record?.offered,
       isDeleted: record?.isDeleted ?? false, revision: record?.revision ?? 0, model: record?.model,
       firmware: record?.firmware, serial: record?.serial)
   }
@@ -262,7 +271,7 @@ extension DeviceManager {
   /// before others if there is no room for all.
   private func isConfigured(_ address: BluetoothAddress) -> Bool {
     store.records[address]?.isRequested == true
-      || configuration.devices.contains { $0.match.identifier == address }
+      || configuration.names(address)
   }
 
   /// If the device at `address` is configured, removes one that is not: one that is not online, and of these the one
@@ -270,11 +279,7 @@ extension DeviceManager {
   /// - Returns: whether there is room now.
   private func makeRoom(for address: BluetoothAddress) -> Bool {
     guard isConfigured(address) else { return false }
-    let configured = Set(configuration.devices.compactMap(\.match.identifier))
-    let others = registry.all.filter { device in
-      !configured.contains(device.address) && store.records[device.address]?.isRequested != true
-    }
-    let last = others.min { one, other in
+    let last = registry.all.lazy.filter { !self.isConfigured($0.address) }.min { one, other in
       if one.description.isOnline != other.description.isOnline { return other.description.isOnline }
       return (lastSeen(one), one.address.value) < (lastSeen(other), other.address.value)
     }
@@ -293,7 +298,9 @@ extension DeviceManager {
     for device in registry.all { device.values.removeUnseen(today: today) }
     for device in Array(registry.all) where store.records[device.address]?.id != nil {
       let before = store.records[device.address]?.lastSeen
-      if before == nil || device.description.isOnline || device.session.adapters.isInRange {
+      // One whose silence means nothing is online all the time.
+      let isOnline = device.description.lastHeard.map { $0.day >= today } ?? device.description.isOnline
+      if before == nil || isOnline || device.session.adapters.isInRange {
         // The clock of a machine without a battery may be late at first.
         store.change(device.address) { $0.lastSeen = max(before ?? today, today) }
       } else if let before, today - before > Self.mostDaysUnseen, !isConfigured(device.address) {
@@ -354,12 +361,16 @@ extension DeviceManager {
 
   /// Its profile has changed: it is created again.
   private func replace(_ device: Device) {
+    device.heard?.claimsAreLost()
     device.abandonWrites(reason: "the device's properties were changed")
     device.session.stop()
     registry.remove(device)
     device.detach(.replaced)
     _ = makeDevice(device.address, device.advertisement)
   }
+
+  /// The id whose topics the device had last.
+  package func storedID(of address: BluetoothAddress) -> DeviceID? { store.records[address]?.id }
 
   /// Records the id that the device has now. Topics under an earlier id have been cleared, or are another gateway's.
   package func storeID(of address: BluetoothAddress) {

@@ -46,6 +46,8 @@ extension DeviceManager {
       let before = record
       record = DeviceRecord(address: device.address)
       (record.id, record.offered, record.advertisement) = (before.id, before.offered, before.advertisement)
+      record.advertisement.matchedName = nil
+      record.told = before.told
       record.isRemoved = isConfigured
     }
     permitJoin?.removed.insert(device.address)

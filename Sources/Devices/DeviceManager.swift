@@ -182,7 +182,7 @@ package actor DeviceManager {
   /// connected before, or a request was about it.
   package func isKnownByAddress(_ address: BluetoothAddress) -> Bool {
     store.records[address]?.isKnownByAddress == true
-      || configuration.devices.contains { $0.match.identifier == address }
+      || configuration.names(address)
   }
 
   /// Whether a request has removed it.
@@ -271,7 +271,9 @@ package actor DeviceManager {
       !scans.isEmpty || permitJoin != nil || configuration.devices.contains { mayFindDevices(by: $0.match) }
       || registry.all.contains { $0.settings.isEnabled && $0.needsScan }
     let forEach =
-      configuration.devices.contains { configuration.profile(of: $0.options).isHeard }
+      configuration.devices.contains {
+        $0.profile != nil && configuration.profile(of: $0.options).isHeard
+      }
       || registry.all.contains { $0.isHeard && $0.settings.isEnabled }
     for adapter in context.adapters { adapter.central.assumeIsolated { $0.scan(isNeeded, forEach: forEach) } }
   }
@@ -302,6 +304,16 @@ package actor DeviceManager {
 
   /// A user has deleted the device where front ends announce it.
   package func setDeleted(_ id: DeviceID) { registry.byID[id]?.setDeleted(true) }
+
+  // MARK: Events of devices that are only heard
+
+  /// A claim has come from the broker: of this gateway, or of another one.
+  package func claimed(_ event: HeardEvents.Event, of address: BluetoothAddress, byThis: Bool) {
+    registry.byAddress[address]?.heard?.claimed(event, byThis: byThis)
+  }
+
+  /// Claims do not come back any more.
+  package func claimsAreLost() { for device in registry.all { device.heard?.claimsAreLost() } }
 
   // MARK: Scans
 

@@ -30,6 +30,10 @@ package protocol DeviceObserver: AnyObject, Sendable {
   /// A command of an earlier run has its outcome.
   /// - Parameter sender: see ``Command/sender``.
   func completed(_ result: CommandResult, for sender: JSONValue)
+  /// Whether other gateways may hear the device, and tell its events: these are claimed first.
+  var hasPeers: Bool { get }
+  /// Sends the claim to all gateways, this one included: ``DeviceManager/claimed(_:of:byThis:)`` follows.
+  func claim(_ event: HeardEvents.Event)
   /// The last call.
   func detach(_ reason: DetachReason)
 }
@@ -40,6 +44,9 @@ extension DeviceObserver {
   /// For a front end that does not show commands.
   package func wrote(_ value: Value, to property: Int, _ outcome: Outcome?) {}
   package func wrote(_ value: Value, toValue key: ValueKey, _ outcome: Outcome?) {}
+  /// For a front end of this gateway alone.
+  package var hasPeers: Bool { false }
+  package func claim(_ event: HeardEvents.Event) {}
   /// For a front end that sends no commands.
   package func completed(_ result: CommandResult, for sender: JSONValue) {}
 }

@@ -10,6 +10,8 @@ package struct DeviceRecord: Sendable, Equatable {
   package var id: DeviceID?
   /// The Bluetooth name, as it was last received.
   package var name: String?
+  /// See ``Advertisement/matchedName``; nil: it is ``name``.
+  package private(set) var matchedName: String?
   /// The services and manufacturers that it has advertised; see ``advertisement``.
   var services: [BluetoothUUID] = []
   var manufacturers: [Int] = []
@@ -42,6 +44,10 @@ package struct DeviceRecord: Sendable, Equatable {
   /// What is handed over was changed while another gateway owned the device, or none: a command waits for it. Given up if
   /// the owner uses the device.
   var isPending = false
+  /// See ``DeviceDescription/told``.
+  var told: [HeardEvents.Event] = []
+  /// If its silence does not make it offline: when it was heard last.
+  var lastHeard: Timestamp?
   /// The day on which it was last in range, counted from 1970-01-01; nil: not noted yet.
   var lastSeen: Int?
 
@@ -78,14 +84,27 @@ package struct DeviceRecord: Sendable, Equatable {
 
   /// What is known of it before it is seen.
   package var advertisement: Advertisement {
-    get { Advertisement(name: name, services: services, manufacturers: manufacturers) }
-    set { (name, services, manufacturers) = (newValue.name, newValue.services, newValue.manufacturers) }
+    get {
+      Advertisement(
+        name: name, matchedName: matchedName ?? name, services: services, manufacturers: manufacturers)
+    }
+    set {
+      (name, services, manufacturers) = (newValue.name, newValue.services, newValue.manufacturers)
+      matchedName = newValue.matchedName == name ? nil : newValue.matchedName
+    }
   }
 
   mutating func learn(_ description: DeviceDescription) {
     model = description.model
     firmware = description.firmware
     serial = description.serial
+  }
+}
+
+extension Advertisement {
+  /// With what is recorded.
+  func adding(to record: DeviceRecord?) -> Advertisement {
+    record.map { adding(to: $0.advertisement) } ?? self
   }
 }
 
@@ -96,6 +115,7 @@ extension DeviceRecord {
   private static let keys: [ConfigurationKey<DeviceRecord>] = [
     ConfigurationKey("id", \.id, .optional(.deviceID)),
     ConfigurationKey("name", \.name, .optional(.anyText)),
+    ConfigurationKey("matched_name", \.matchedName, .optional(.anyText)),
     ConfigurationKey("services", \.services, .list(of: .uuid)),
     ConfigurationKey("manufacturers", \.manufacturers, .list(of: .anyInteger)),
     ConfigurationKey("offered", \.sortedOffered, .optional(.list(of: .anyText))),
@@ -113,9 +133,13 @@ extension DeviceRecord {
       "leds", \.leds,
       .optional(.stored({ $0.text.flatMap { Hexadecimal.bytes($0) } }, { .string(Hexadecimal.text($0)) }))),
     ConfigurationKey("deleted", \.isDeleted, .bool),
-    ConfigurationKey("revision", \.revision, .anyInteger),
+    ConfigurationKey("revision", \.revision, .integer(0...(1 << 53))),
     ConfigurationKey("pending", \.isPending, .bool),
-    ConfigurationKey("last_seen", \.lastSeen, .optional(.anyInteger)),
+    ConfigurationKey("told", \.told, .list(of: .stored(HeardEvents.Event.init, \.json))),
+    ConfigurationKey(
+      "last_heard", \.lastHeard,
+      .optional(.stored({ $0.text.flatMap { Timestamp($0) } }) { .string($0.description) })),
+    ConfigurationKey("last_seen", \.lastSeen, .optional(.integer(Timestamp.days))),
   ]
 
   /// The same record is the same bytes.

@@ -116,8 +116,8 @@ final class DeviceSession: @unchecked Sendable {
     if machine.lastError != before { device.report(.session) }
   }
 
-  /// The device was heard, and had a value then or earlier.
-  func keepOnline() { visits.heard(for: device.description.profile.offlineAfter) }
+  /// The device was heard, and had a value then or earlier: it is online for so long; nil: without a limit.
+  func keepOnline(for limit: Duration?) { visits.heard(for: limit) }
 
   /// bluetoothd has removed the peripheral from an adapter.
   func lost(by adapter: Int) {

@@ -129,8 +129,7 @@ extension Configuration {
     in gateway: GatewayID
   ) -> Assignment {
     if let record, record.isRemoved { return .removed }
-    let known = record.map { advertisement.adding(to: $0.advertisement) } ?? advertisement
-    let entry = device(matching: address, known)
+    let entry = device(matching: address, advertisement.adding(to: record))
     guard entry != nil || record?.isAdded == true else { return .unmatched }
     let device = DeviceSettings(address, entry, record, in: self)
     guard let pinned = device.gateway, pinned != gateway else { return .here(device) }

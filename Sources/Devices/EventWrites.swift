@@ -27,7 +27,7 @@ struct EventWrites: WriteMachine {
 
   var deadline: Moment? { waiting.compactMap { $0.timeToLive?.deadline }.min() }
 
-  mutating func linkUp() -> [WriteAction] {
+  mutating func linkUp(_ written: EncodedValue? = nil) -> [WriteAction] {
     isLinked = true
     return startNext()
   }

@@ -12,6 +12,8 @@ final class PropertyWriter: @unchecked Sendable {
   private var machine: any WriteMachine
   private var timer = DeadlineTimer()
   private var lastTurn: Waiter<Void>?
+  /// What was written before reading on this link.
+  private var written: EncodedValue?
   private unowned let channel: Channel
   private unowned let device: Device
 
@@ -46,8 +48,11 @@ final class PropertyWriter: @unchecked Sendable {
     }
   }
 
-  func linkUp() { feed { $0.linkUp() } }
-  func linkDown() { feed { $0.linkDown() } }
+  func linkUp() { feed { [written] in $0.linkUp(written) } }
+  func linkDown() {
+    written = nil
+    feed { $0.linkDown() }
+  }
   /// Every command fails.
   func abandon(reason: String) { feed { $0.abandon(reason: reason, defers: false) } }
   /// The gateway stops: a state's command that waits without a limit is kept for the next start.
@@ -65,8 +70,8 @@ final class PropertyWriter: @unchecked Sendable {
 
   // MARK: Desired state
 
-  /// What is to be held, as bytes.
-  var desiredBytes: [UInt8]? { desired.effective.flatMap { try? property.encode($0) }?.bytes }
+  /// What is to be held.
+  var encodedDesired: EncodedValue? { desired.effective.flatMap { try? property.encode($0) } }
 
   /// Sets the configured value; nil: none.
   func configure(_ value: Value?) {
@@ -86,7 +91,7 @@ final class PropertyWriter: @unchecked Sendable {
   }
 
   private func applyDesired(supersedesCommands: Bool = false) {
-    let value = desired.effective.flatMap { try? property.encode($0) }
+    let value = encodedDesired
     feed { $0.apply(value, supersedesCommands: supersedesCommands) }
   }
 
@@ -199,6 +204,14 @@ final class PropertyWriter: @unchecked Sendable {
 
   /// Between two pieces of a value: a micro:bit buffers 60 bytes, and loses what its program does not read in time.
   private static let pieceInterval = Duration.milliseconds(30)
+
+  /// Writes the desired value before the properties are read.
+  func writeBeforeReading(on central: isolated Central) async throws(CentralError) {
+    guard property.isBeforeReading, let characteristic = channel.characteristic, let value = encodedDesired
+    else { return }
+    try await central.send(value.bytes, to: characteristic, withResponse: property.writeMode != .command)
+    written = value
+  }
 
   private func write(_ value: EncodedValue, on central: isolated Central) async -> Written {
     guard let characteristic = channel.characteristic else { return .notWritten(.linkLost) }

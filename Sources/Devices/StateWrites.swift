@@ -72,9 +72,9 @@ struct StateWrites: WriteMachine {
 
   // MARK: Inputs
 
-  mutating func linkUp() -> [WriteAction] {
+  mutating func linkUp(_ written: EncodedValue? = nil) -> [WriteAction] {
     guard case .absent = state else { return [] }
-    mustApply = toApply != nil
+    mustApply = toApply != nil && toApply != written
     guard isReadable else { return startNext() }
     state = .reading
     operation = operation.next

@@ -46,10 +46,10 @@ struct VisitSchedule: Sendable {
     return [.online]
   }
 
-  /// The device, which is only heard, was heard; it stays online for so long.
-  mutating func heard(for limit: Duration, at now: Moment) -> [Action] {
+  /// The device, which is only heard, was heard; it stays online for so long, without a limit if there is none.
+  mutating func heard(for limit: Duration?, at now: Moment) -> [Action] {
     lastVisit = now
-    deadline = now + limit
+    deadline = limit.map { now + $0 }
     defer { isOnline = true }
     return isOnline ? [] : [.online]
   }

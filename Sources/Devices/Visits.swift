@@ -35,7 +35,7 @@ final class Visits: @unchecked Sendable {
 
   /// The device is connected, and its values are read.
   func visited() { perform(schedule.visited(at: .now)) }
-  func heard(for limit: Duration) { perform(schedule.heard(for: limit, at: .now)) }
+  func heard(for limit: Duration?) { perform(schedule.heard(for: limit, at: .now)) }
   func visitedElsewhere() { perform(schedule.visitedElsewhere(at: .now)) }
   /// The device gives up its link for others, and is to get another one after `wait`.
   func turnEnds(nextAfter wait: Duration) {

@@ -13,7 +13,8 @@ protocol WriteMachine: Sendable {
   var deadline: Moment? { get }
 
   /// The device is connected and the property can be used.
-  mutating func linkUp() -> [WriteAction]
+  /// - Parameter written: what was written on this link already; nil: nothing.
+  mutating func linkUp(_ written: EncodedValue?) -> [WriteAction]
   /// The link has ended, or no longer offers the property. Has no effect when repeated.
   mutating func linkDown() -> [WriteAction]
   mutating func command(_ command: EncodedCommand) -> [WriteAction]
@@ -35,7 +36,7 @@ protocol WriteMachine: Sendable {
   /// The result of a ``WriteAction/read(_:)``.
   mutating func read(_ operation: WriteOperation, _ result: Result<EncodedValue, WriteFailure>)
     -> [WriteAction]
-  /// Stops writing until the next ``linkUp()``, and ends every unfinished command.
+  /// Stops writing until the next ``linkUp(_:)``, and ends every unfinished command.
   /// - Parameters:
   ///   - reason: why commands fail.
   ///   - defers: the gateway stops: commands that outlive the run are ``Outcome/deferred``.
@@ -69,7 +70,7 @@ enum WriteAction: Sendable {
   case readBack(EncodedValue)
   /// Log that the desired value could not be applied. It is tried again on the next link.
   case applyFailed(EncodedValue, WriteFailure)
-  /// The device does not answer: end the link. Call ``WriteMachine/linkUp()`` on the next one.
+  /// The device does not answer: end the link. Call ``WriteMachine/linkUp(_:)`` on the next one.
   case unresponsive
 }
 

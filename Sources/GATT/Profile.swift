@@ -18,6 +18,24 @@ public struct Profile: Sendable, Hashable {
     public let sent: Int?
   }
 
+  /// How long a peripheral that is only heard is online after it was heard.
+  public enum OfflineAfter: Sendable, Hashable {
+    case seconds(Int)
+    /// Its silence means nothing: it sends when something happens.
+    case never
+
+    /// While it scans, bluetoothd reports each peripheral about every 10 s; a connect pauses that for seconds.
+    public static let usual = OfflineAfter.seconds(60)
+
+    /// Nil: without a limit.
+    public var limit: Duration? {
+      switch self {
+      case .seconds(let seconds): .seconds(seconds)
+      case .never: nil
+      }
+    }
+  }
+
   /// The likely cause of a missing service, and what the user can do.
   public struct MissingHint: Sendable, Hashable {
     /// Why it is probably missing.
@@ -49,7 +67,7 @@ public struct Profile: Sendable, Hashable {
   /// Whether its peripherals are only heard: all properties come in advertisements, and they are never connected to.
   public let isHeard: Bool
   /// How long a peripheral that is only heard is online after an advertisement.
-  public let offlineAfter: Duration
+  public let offlineAfter: OfflineAfter
   /// The order is fixed: other modules refer to a property by its index. Properties are subscribed to in this order, so
   /// that those that cost least come first.
   public private(set) var properties: [Property]
@@ -66,11 +84,11 @@ public struct Profile: Sendable, Hashable {
   ///   - alivePeriod: the name of the property that holds the time between those, in ms.
   ///   - values: the name of the property that receives lines `name:value`.
   ///   - valuesSet: the name of the property that sends them.
-  ///   - offlineAfter: nil: the default; only for peripherals that are only heard.
+  ///   - offlineAfter: nil: ``OfflineAfter/usual``; only for peripherals that are only heard.
   public init(
     name: String, manufacturer: String = "", model: String? = nil, requires: [BluetoothUUID] = [],
     missingHint: MissingHint? = nil, alive: String? = nil, alivePeriod: String? = nil,
-    values: String? = nil, valuesSet: String? = nil, offlineAfter: Duration? = nil,
+    values: String? = nil, valuesSet: String? = nil, offlineAfter: OfflineAfter? = nil,
     growsWithObjects: Bool = false, properties: [Property]
   ) throws(ProfileError) {
     self.name = name
@@ -82,15 +100,12 @@ public struct Profile: Sendable, Hashable {
     isAutomatic = false
     self.growsWithObjects = growsWithObjects
     isHeard = properties.first?.source != nil
-    self.offlineAfter = offlineAfter ?? Self.defaultOfflineAfter
+    self.offlineAfter = offlineAfter ?? .usual
     try Self.check(properties)
     if offlineAfter != nil, !isHeard { throw .offlineAfter }
     self.alive = try Self.alive(alive, alivePeriod, in: properties)
     self.values = try Self.values(values, valuesSet, in: properties)
   }
-
-  /// While it scans, bluetoothd reports each peripheral about every 10 s; a connect pauses that for seconds.
-  public static let defaultOfflineAfter = Duration.seconds(60)
 
   /// A day, in ms: numbers that can hold more are too large for a duration.
   private static let longestInterval = 86_400_000.0

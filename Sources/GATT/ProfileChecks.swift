@@ -25,6 +25,7 @@ extension Property {
       guard isWritable else { throw .needs(access: "write", key: "initial") }
       do throws(CodecError) { _ = try encode(initial) } catch { throw .initial(error) }
     }
+    if isBeforeReading, initial == nil { throw .beforeReading }
     try checkPieces()
     for entity in homeAssistant { try entity.check(for: self) }
   }

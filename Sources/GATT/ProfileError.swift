@@ -49,6 +49,8 @@ public enum PropertyError: Error, Sendable, Hashable {
   case poll
   case report
   case initial(CodecError)
+  /// What is written before reading has to be known.
+  case beforeReading
   /// Home Assistant cannot show the property as this.
   case homeAssistant(needs: String)
 }
@@ -107,6 +109,7 @@ extension PropertyError: CustomStringConvertible {
     case .poll: "poll"
     case .report: "report"
     case .initial: "initial"
+    case .beforeReading: "before_reading"
     case .homeAssistant: "home_assistant"
     }
   }
@@ -136,6 +139,7 @@ extension PropertyError: CustomStringConvertible {
     case .poll: "poll must be longer than 0"
     case .report: "min_interval and change must not be below 0"
     case .initial(let error): "not a valid initial value: \(error)"
+    case .beforeReading: "what is written before reading has an initial value: give initial"
     case .homeAssistant(let needs): "needs \(needs)"
     }
   }

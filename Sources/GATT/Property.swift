@@ -127,6 +127,8 @@ public struct Property: Sendable, Hashable {
   public private(set) var report: Report?
   /// The value that is written on every link unless another one is desired.
   public let initial: Value?
+  /// Whether that value is written on every link before any property is read.
+  public let isBeforeReading: Bool
   /// Whether it is used if the peripheral has it, unless the configuration selects others.
   public let isAutomatic: Bool
   /// How Home Assistant shows the property.
@@ -140,8 +142,8 @@ public struct Property: Sendable, Hashable {
     instance: Int = 0, kind: Kind = .state, access: Access, writeMode: WriteMode? = nil,
     settle: Duration? = nil, codec: Codec, unit: String? = nil, range: ClosedRange<Double>? = nil,
     maxLength: Int? = nil, frame: String? = nil, chunk: Int? = nil,
-    poll: Duration? = nil, report: Report? = nil, initial: Value? = nil, isAutomatic: Bool = false,
-    homeAssistant: [HomeAssistantEntity] = []
+    poll: Duration? = nil, report: Report? = nil, initial: Value? = nil, isBeforeReading: Bool = false,
+    isAutomatic: Bool = false, homeAssistant: [HomeAssistantEntity] = []
   ) {
     self.name = name
     source = nil
@@ -162,6 +164,7 @@ public struct Property: Sendable, Hashable {
     self.poll = poll
     self.report = report
     self.initial = initial
+    self.isBeforeReading = isBeforeReading
     self.isAutomatic = isAutomatic
     self.homeAssistant = homeAssistant
   }
@@ -182,6 +185,7 @@ public struct Property: Sendable, Hashable {
     self.codec = codec
     self.unit = unit
     (range, maxLength, frame, chunk, poll, initial) = (nil, nil, nil, nil, nil, nil)
+    isBeforeReading = false
     self.report = report
     self.isAutomatic = isAutomatic
     self.homeAssistant = homeAssistant

@@ -128,8 +128,9 @@ struct CheckReport: CustomStringConvertible {
     _ address: BluetoothAddress, _ record: DeviceRecord?, _ configuration: Configuration, _ gateway: GatewayID
   ) -> Block {
     let name = record?.name.map { " \(Excerpt($0))" } ?? ""
+    let matched = record?.matchedName.map { "an entry has matched it as \(Excerpt($0)), and keeps it" }
     func block(_ device: DeviceSettings?, _ remark: String? = nil) -> Block {
-      let remarks = [remark, record?.isDeleted == true ? "deleted in Home Assistant" : nil]
+      let remarks = [remark, matched, record?.isDeleted == true ? "deleted in Home Assistant" : nil]
         .compactMap { $0 }.map { ": \($0)" }.joined()
       return Block(title: "\(address)\(name)\(remarks)", rows: device.map { rows($0, record) } ?? [])
     }

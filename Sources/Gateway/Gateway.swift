@@ -47,7 +47,7 @@ actor Gateway {
     bridge = Bridge(
       configuration, gateway: id, engine: engine, state: state,
       spool: configuration.spool.isEnabled ? StateFolder.spool(of: id, StateFolder.environment) : nil,
-      loop: loop,
+      crashNote: CrashNote(path: StateFolder.crashNote(of: id, StateFolder.environment)), loop: loop,
       reload: { reply in reloader.gateway?.assumeIsolated { $0.reload(reply) } })
     homeAssistant = HomeAssistantDiscovery(configuration, bridge, state.section("home_assistant"))
     bridge.add(homeAssistant)

@@ -9,10 +9,16 @@ enum RuntimeFolder {
     if let first = environment["RUNTIME_DIRECTORY"]?.split(separator: ":").first, first.hasPrefix("/") {
       return String(first)
     }
-    if let runtime = environment["XDG_RUNTIME_DIR"], runtime.hasPrefix("/") {
+    if let runtime = environment["XDG_RUNTIME_DIR"], runtime.hasPrefix("/"), !isOthers(runtime) {
       return "\(runtime)/microbit-gateway"
     }
     return StateFolder.path(environment)
+  }
+
+  /// `su` leaves root the folder of the user who has called it, whose gateway could be anything.
+  private static func isOthers(_ folder: String) -> Bool {
+    var status = stat()
+    return stat(folder, &status) == 0 && status.st_uid != geteuid()
   }
 
   /// That of the systemd service: `/run` and the `RuntimeDirectory=` of deploy/microbit-gateway.service.

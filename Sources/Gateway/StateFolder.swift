@@ -34,6 +34,11 @@ enum StateFolder {
     path(environment).map { below($0, "\(gateway).spool") }
   }
 
+  /// See ``CrashNote``; nil when there is no folder for it.
+  static func crashNote(of gateway: GatewayID, _ environment: [String: String]) -> String? {
+    path(environment).map { below($0, "\(gateway).crash") }
+  }
+
   /// The state database that `check` reads: the service's, unless there is `$STATE_DIRECTORY` or the user has one.
   /// - Returns: the path, whether there is such a file, and beside a user's own the path of the service's, if there is
   ///   one; nil when there is no folder for any.

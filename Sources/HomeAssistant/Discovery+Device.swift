@@ -42,7 +42,9 @@ extension Discovery {
   }
 
   /// What another gateway announced of a device that has these properties there.
-  func announced(_ names: Set<String>, of device: DeviceDescription, topics: DeviceTopics) -> Announced {
+  func announced(_ names: Set<PropertyName>, of device: DeviceDescription, topics: DeviceTopics) -> Announced
+  {
+    let names = Set(names.map(\.description))
     let components =
       components(of: device, topics: topics) { names.contains($0.name) }
       + names.compactMap(NamedValue.key).sorted().map { key in

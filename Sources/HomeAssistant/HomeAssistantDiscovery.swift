@@ -11,28 +11,15 @@ import Store
 package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  /// Between two documents of one device: Home Assistant loses parts of one that comes while it sets up the entities of
-  /// the one before.
-  private static let documentPause = Duration.seconds(1)
   private let bridge: Bridge
   private let store: DiscoveryStore
   private var configuration: Configuration
   private let schedule: AnnouncementSchedule
   /// The last document of each device.
-  private var published: [BluetoothAddress: Published] = [:]
-  private var publishedGateway: Published?
+  private var published: [BluetoothAddress: PublishedDocument] = [:]
+  private var publishedGateway = PublishedDocument()
   /// A user has deleted the gateway in Home Assistant: it is announced again at the next start.
   private var isGatewayDeleted = false
-
-  private struct Published {
-    let hash: Int?
-    let time: Moment
-    /// It is sent again, even the same.
-    var isDue = false
-    /// It was sent again because another gateway had announced the device, when so many notices of other gateways had
-    /// arrived.
-    var repeatedAt: Int?
-  }
 
   private var context: BridgeContext { bridge.context }
 
@@ -94,7 +81,7 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
 
   package func ownedElsewhere(_ address: BluetoothAddress) {
     store[address] = nil
-    published[address]?.isDue = true
+    published[address]?.expire()
   }
 
   // MARK: Subscriptions
@@ -226,28 +213,24 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
     guard case .device(let address) = discovery?.subject(of: topic),
       let publisher = bridge.publisher(address)
     else { return }
-    guard bridge.owner(of: address) == .this else {
-      published[address]?.isDue = true
-      return store[address] = nil
+    let here = PublishedDocument.Here(
+      gateway: context.gateway, owner: publisher.owner, isOnline: publisher.device.isOnline,
+      notices: publisher.notices)
+    for action in published[address, default: PublishedDocument()].received(from: other, here) {
+      switch action {
+      case .announce: deviceChanged(publisher)
+      case .forget: store[address] = nil
+      case .report: publisher.announcedToo(by: other)
+      }
     }
-    guard publisher.device.isOnline else { return }
-    // That one may have sent it before it learned who owns the device. Where it cannot learn that, as `info` does not
-    // pass between them, the document of the gateway whose id is the first by the alphabet stays.
-    if published[address]?.repeatedAt == publisher.notices {
-      publisher.announcedToo(by: other)
-      if other.description < context.gateway.description { return }
-    }
-    published[address]?.isDue = true
-    published[address]?.repeatedAt = publisher.notices
-    deviceChanged(publisher)
   }
 
   // MARK: Announcing
 
   /// Announces everything, even unchanged documents.
   private func announceAll(_ stage: Announcement.Stage) {
-    publishedGateway?.isDue = true
-    for address in published.keys { published[address]?.isDue = true }
+    publishedGateway.expire()
+    for address in published.keys { published[address]?.expire() }
     schedule.change {
       // Devices refer to it.
       $0.prepend(.gateway(stage))
@@ -256,11 +239,9 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
   }
 
   /// - Returns: whether it is too early for the next document of a device; it follows in time.
-  private func isTooEarly(_ announcement: Announcement, after last: Published?) -> Bool {
-    guard let pause = last.map({ Self.documentPause - $0.time.duration(to: .now) }), pause > .zero else {
-      return false
-    }
-    schedule.postpone(announcement, for: pause)
+  private func isTooEarly(_ announcement: Announcement, after last: PublishedDocument?) -> Bool {
+    guard let delay = last?.delay(at: .now) else { return false }
+    schedule.postpone(announcement, for: delay)
     return true
   }
 
@@ -289,7 +270,7 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
     let document = discovery.document(
       of: device, topics: publisher.topics, hasGateway: !isGatewayDeleted, before: before,
       isReannouncement: stage == .reannounce)
-    if let new = publish(document, after: published[address]) { published[address] = new }
+    publish(document, &published[address, default: PublishedDocument()])
     store[address] = announced(by: document, stage, followUp: .device(address, .remove))
   }
 
@@ -300,18 +281,16 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
     let document = discovery.document(
       ofGatewayIn: configuration.gateway.area, adapters: configuration.bluetooth.adapters,
       before: store.announcedGateway, isReannouncement: stage == .reannounce)
-    if let new = publish(document, after: publishedGateway) { publishedGateway = new }
+    publish(document, &publishedGateway)
     store.setGateway(announced(by: document, stage, followUp: .gateway(.remove)))
   }
 
-  /// - Returns: nil when it is the same as the last one.
-  private func publish(_ document: DiscoveryDocument, after last: Published?) -> Published? {
+  /// Unless it is the same as the last one.
+  private func publish(_ document: DiscoveryDocument, _ last: inout PublishedDocument) {
     // All bytes at once: an array's own `hashValue` takes them one by one.
     var hasher = Hasher()
     document.payload.withUnsafeBytes { hasher.combine(bytes: $0) }
-    let hash = hasher.finalize()
-    let isSame = hash == last?.hash
-    if isSame, last?.isDue == false { return nil }
+    guard last.publish(hasher.finalize(), at: .now) else { return }
     discardRemoval(document.topic.string)
     // A deletion that the broker has not received yet would come after it on the next connection.
     context.mqtt.releaseState(document.topic)
@@ -319,7 +298,6 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
     context.mqtt.publish(
       MQTTMessage(
         topic: document.topic, payload: document.payload, retain: true, undelivered: .dropped))
-    return Published(hash: hash, time: .now, repeatedAt: isSame ? last?.repeatedAt : nil)
   }
 
   /// What to record of `document`; what was announced only to be removed is removed later.
@@ -352,7 +330,7 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
 
   /// Home Assistant removes the entities of the device now: the next document comes after a pause.
   private func cleared(_ address: BluetoothAddress) {
-    published[address] = Published(hash: nil, time: .now)
+    published[address, default: PublishedDocument()].clear(at: .now)
   }
 
   // MARK: Removing
@@ -387,7 +365,7 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
     }
     if let announced = store.announcedGateway, announced.prefix != prefix {
       store.setGateway(nil)
-      publishedGateway?.isDue = true
+      publishedGateway.expire()
       remove(.gateway, announced)
     }
   }

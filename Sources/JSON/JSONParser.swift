@@ -6,6 +6,8 @@ package struct JSONParser {
   private let bytes: [UInt8]
   private var position = 0
   private var depth = 0
+  /// How many more values there may be.
+  private var remaining = Int.max
   /// Nil if not requested.
   private var positions: JSONPositions?
 
@@ -17,9 +19,11 @@ package struct JSONParser {
   }
 
   /// Parses a document, and records the positions of its names and values, for error messages.
+  /// - Parameter most: the maximum of values: each needs many times the memory of its text.
   /// - Throws: the first error.
-  package static func locate(_ bytes: [UInt8]) throws(JSONSyntaxError) -> JSONDocument {
+  package static func locate(_ bytes: [UInt8], most: Int = .max) throws(JSONSyntaxError) -> JSONDocument {
     var parser = JSONParser(bytes: bytes)
+    parser.remaining = most
     parser.positions = JSONPositions()
     let value = try parser.document()
     return JSONDocument(value: value, positions: parser.positions ?? JSONPositions())
@@ -46,6 +50,8 @@ package struct JSONParser {
   }
 
   private mutating func value() throws(JSONSyntaxError) -> JSONValue {
+    guard remaining > 0 else { throw error("there are too many values") }
+    remaining -= 1
     // 0, with which no value begins, at the end of the text.
     switch peek ?? 0 {
     case UInt8(ascii: "{"): return .object(try object())

@@ -68,6 +68,22 @@ package struct Timestamp: Sendable, Hashable, Comparable {
 }
 
 extension Timestamp: CustomStringConvertible {
+  /// Reads what ``description`` writes; nil for anything else.
+  package init?(_ text: String) {
+    let numbers = text.split { "-T:.Z".contains($0) }.map { $0.utf8.count < 5 ? Int64($0) : nil }
+    guard numbers.count == 7, let year = numbers[0], let month = numbers[1], let day = numbers[2],
+      let hour = numbers[3], let minute = numbers[4], let second = numbers[5], let millisecond = numbers[6],
+      year >= 1970, (1...12).contains(month)
+    else { return nil }
+    // See `date(_:)`; days_from_civil.
+    let fromMarch = month > 2 ? year : year - 1
+    let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+    let days = 365 * fromMarch + fromMarch / 4 - fromMarch / 100 + fromMarch / 400 + dayOfYear - 719_468
+    self.init(
+      milliseconds: ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + millisecond)
+    if description != text { return nil }
+  }
+
   package var description: String {
     var bytes: [UInt8] = []
     append(to: &bytes)

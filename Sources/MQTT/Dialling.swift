@@ -30,7 +30,8 @@ struct Dialling: Sendable {
     try checkOptions()
     try checkFiles()
     let handle = try MosquittoHandle(
-      clientID: options.clientID, maximumIncoming: options.maximumIncomingPacket)
+      clientID: options.clientID, maximumIncoming: options.maximumIncomingPacket,
+      keptBytes: options.keptBytes)
     try configure(handle)
     let families = try resolve()
     if options.tls == nil {

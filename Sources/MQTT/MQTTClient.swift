@@ -18,12 +18,12 @@ public actor MQTTClient: IterationEndHandler {
   public private(set) var broker: MQTTBroker
   private var probe: BrokerProbe?
   private let log: MQTTLog
-  private var handler: (@Sendable (MQTTEvent) -> Void)?
+  var handler: (@Sendable (MQTTEvent) -> Void)?
 
   private var link: BrokerLink
-  private var outbox: Outbox
+  var outbox: Outbox
   private var outages: OutageLog
-  private var subscriptions = Subscriptions()
+  private(set) var subscriptions = Subscriptions()
   /// PUBLISH packets sent.
   private var sent = 0
   /// Whether ``reportOutcomes()`` follows at the end of the iteration.

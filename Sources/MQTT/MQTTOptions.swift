@@ -82,6 +82,8 @@ public struct MQTTOptions: Sendable {
   /// The largest packet accepted, in bytes. An MQTT 5 broker does not send larger ones; with 3.1.1 they are dropped
   /// here.
   public var maximumIncomingPacket: UInt32 = 256 * 1024
+  /// How many bytes of the payload of a message are kept, by its topic: whoever may publish cannot fill the memory.
+  public var keptBytes: @Sendable (TopicName) -> Int = { _ in .max }
 
   /// Not validated: each attempt to connect fails with ``MQTTError/invalidOption(_:)`` if an option is invalid.
   /// `password` without `username` requires MQTT 5.

@@ -32,6 +32,7 @@ final class MosquittoHandle: @unchecked Sendable {
 
   private let raw: OpaquePointer
   private let maximumIncoming: Int
+  private let keptBytes: @Sendable (TopicName) -> Int
   private var events = Events()
   /// Errors logged by libmosquitto until the broker accepts: the only source of the reason of a TLS error.
   private var errorLines: [String] = []
@@ -41,7 +42,9 @@ final class MosquittoHandle: @unchecked Sendable {
   private var usesTLS = false
 
   /// - Parameter clientID: empty: assigned by the broker.
-  init(clientID: String, maximumIncoming: UInt32) throws(MQTTError) {
+  init(
+    clientID: String, maximumIncoming: UInt32, keptBytes: @escaping @Sendable (TopicName) -> Int
+  ) throws(MQTTError) {
     _ = Self.library
     guard let raw = clientID.isEmpty ? mosquitto_new(nil, true, nil) : mosquitto_new(clientID, true, nil)
     else {
@@ -49,6 +52,7 @@ final class MosquittoHandle: @unchecked Sendable {
     }
     self.raw = raw
     self.maximumIncoming = Int(maximumIncoming)
+    self.keptBytes = keptBytes
     // Unretained: libmosquitto only calls back during calls by this object.
     mosquitto_user_data_set(raw, Unmanaged.passUnretained(self).toOpaque())
     setCallbacks()
@@ -290,7 +294,7 @@ final class MosquittoHandle: @unchecked Sendable {
       topic: topic, payload: [], qos: QoS(rawValue: UInt8(clamping: message.qos)) ?? .atMostOnce,
       retain: message.retain)
     if count > 0, let bytes = message.payload {
-      received.payload = Array(UnsafeRawBufferPointer(start: bytes, count: count))
+      received.payload = Array(UnsafeRawBufferPointer(start: bytes, count: min(count, keptBytes(topic))))
     }
     if properties != nil { Properties.read(properties, into: &received) }
     events.messages.append(received)

@@ -18,6 +18,18 @@ package struct Accelerometer: Sendable {
   /// The bytes of a sample that counts; nil for those that were set.
   package var counted: [UInt8]? { count.map { [$0, 0, 0, 0, 0, 0] } }
 
+  /// How many samples were taken while there were subscribers.
+  private var samples = 0
+
+  /// At rest no two samples are the same: each axis differs by up to 8 mg.
+  package func withNoise(_ value: [UInt8]) -> [UInt8] {
+    stride(from: 0, to: value.count - 1, by: 2).flatMap { at -> [UInt8] in
+      let noise = (samples &* 7919 &+ at &* 104_729) % 17 - 8
+      let axis = Int16(truncatingIfNeeded: Int(value[at]) | Int(value[at + 1]) << 8) &+ Int16(noise)
+      return [UInt8(truncatingIfNeeded: axis), UInt8(truncatingIfNeeded: axis >> 8)]
+    }
+  }
+
   /// The period in ms as read back: the chip's, rounded down.
   package var period: UInt16 { UInt16(microseconds / 1000) }
   package var periodBytes: [UInt8] { [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)] }
@@ -28,6 +40,7 @@ package struct Accelerometer: Sendable {
   package mutating func skip(to now: ContinuousClock.Instant) { sampler.skip(to: now) }
   package mutating func sample(at now: ContinuousClock.Instant) {
     sampler.sample(at: now)
+    samples = (samples + 1) % 17
     if let count { self.count = count &+ 1 }
   }
 

@@ -91,7 +91,15 @@ package struct GATTDatabase: Sendable {
     case temperaturePeriod
     case acceleration
     case accelerationPeriod
+    case magneticField
     case magnetometerPeriod
+    case calibration
+    /// Pairs of a pin and its value.
+    case pins
+    /// Button A or B, by its number.
+    case button(UInt8)
+    case event
+    case eventFilter
   }
 
   package let services: [Service]
@@ -175,11 +183,16 @@ package struct GATTDatabase: Sendable {
 package enum Sensor: Int, Sendable, CaseIterable {
   case temperature
   case acceleration
+  case magneticField
+  /// It has one value, when it has ended.
+  case calibration
 
   package var content: GATTDatabase.Content {
     switch self {
     case .temperature: .temperature
     case .acceleration: .acceleration
+    case .magneticField: .magneticField
+    case .calibration: .calibration
     }
   }
 }

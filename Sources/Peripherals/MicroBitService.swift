@@ -10,7 +10,7 @@ public enum MicroBitService: String, Sendable, CaseIterable {
   case accelerometer
   /// The LEDs, the scrolling text, and its speed per column.
   case led
-  /// The magnetic field, the bearing, the period, calibration. Values come on command, except the period.
+  /// The magnetic field, notified once per period, the bearing, the period, calibration.
   case magnetometer
   /// The edge connector: values of pins, what they are, pulse-width modulation.
   case pins
@@ -34,8 +34,8 @@ extension MicroBitService {
       return GATTDatabase.Service(
         .microbit(0x9882),
         [
-          Characteristic(.microbit(0xDA90), [.read, .notify], .stored(1...1), value: [0]),
-          Characteristic(.microbit(0xDA91), [.read, .notify], .stored(1...1), value: [0]),
+          Characteristic(.microbit(0xDA90), [.read, .notify], .button(1), value: [0]),
+          Characteristic(.microbit(0xDA91), [.read, .notify], .button(2), value: [0]),
         ])
     case .accelerometer:
       return GATTDatabase.Service(
@@ -58,10 +58,10 @@ extension MicroBitService {
       return GATTDatabase.Service(
         .microbit(0xF2D8),
         [
-          Characteristic(.microbit(0xFB11), [.read, .notify], .fixed, value: [0, 0, 0, 0, 0, 0]),
+          Characteristic(.microbit(0xFB11), [.read, .notify], .magneticField, value: [0, 0, 0, 0, 0, 0]),
           Characteristic(.microbit(0x9715), [.read, .notify], .fixed, value: [0, 0]),
           Characteristic(.microbit(0x386C), [.read, .write], .magnetometerPeriod),
-          Characteristic(.microbit(0xB358), [.write, .notify], .stored(1...1), value: [0]),
+          Characteristic(.microbit(0xB358), [.write, .notify], .calibration),
         ])
     case .pins:
       return GATTDatabase.Service(
@@ -70,7 +70,7 @@ extension MicroBitService {
           Characteristic(.microbit(0x5899), [.read, .write], .stored(4...4), value: [0, 0, 0, 0]),
           Characteristic(.microbit(0xB9FE), [.read, .write], .stored(4...4), value: [0, 0, 0, 0]),
           Characteristic(.microbit(0xD822), [.write], .stored(7...14)),
-          Characteristic(.microbit(0x8D00), [.read, .write, .notify], .stored(2...20)),
+          Characteristic(.microbit(0x8D00), [.read, .write, .notify], .pins),
         ])
     case .uart:
       return GATTDatabase.Service(
@@ -83,9 +83,9 @@ extension MicroBitService {
       return GATTDatabase.Service(
         .microbit(0x93AF),
         [
-          Characteristic(.microbit(0x9775), [.read, .notify], .fixed, value: [0, 0, 0, 0]),
+          Characteristic(.microbit(0x9775), [.read, .notify], .event, value: [0, 0, 0, 0]),
           Characteristic(.microbit(0x5404), [.command, .write], .stored(4...4)),
-          Characteristic(.microbit(0x23C4), [.write], .stored(4...4)),
+          Characteristic(.microbit(0x23C4), [.write], .eventFilter),
           Characteristic(.microbit(0xB84C), [.read, .notify], .fixed),
         ])
     }
@@ -102,7 +102,7 @@ extension GATTDatabase {
     serial: Int, _ services: [MicroBitService], hasPeriod: Bool = true
   ) -> GATTDatabase {
     GATTDatabase(
-      [information(model: "BBC micro:bit", serial: String(serial), firmware: "2.1.1")]
+      [information(model: "BBC micro:bit V2", serial: String(serial), firmware: "2.1.1")]
         + services.map { $0.service(hasPeriod: hasPeriod) })
   }
 }

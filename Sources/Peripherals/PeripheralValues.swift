@@ -10,7 +10,9 @@ package struct PeripheralValues: Sendable {
   package var microBit: MicroBit?
   /// Nil without the accelerometer service.
   package var accelerometer: Accelerometer?
-  private var magnetometerPeriod = MagnetometerPeriod()
+  private var magnetometer = Magnetometer()
+  private var pins = Pins()
+  private var messageBus = MessageBus()
   /// Values that replace the initial ones, by handle.
   package private(set) var stored: [UInt16: [UInt8]] = [:]
 
@@ -28,10 +30,13 @@ package struct PeripheralValues: Sendable {
     case .temperature: microBit?.value(at: now) ?? []
     case .temperaturePeriod: microBit?.periodBytes ?? []
     case .accelerationPeriod: accelerometer?.periodBytes ?? []
-    case .magnetometerPeriod: magnetometerPeriod.bytes(at: now)
+    case .magnetometerPeriod: magnetometer.bytes(at: now)
     case .acceleration:
-      accelerometer?.counted ?? stored[characteristic.handle] ?? characteristic.value
-    case .fixed, .fixedAndCached, .stored, .coded, .rows:
+      accelerometer?.counted ?? stored[characteristic.handle]
+        ?? accelerometer?.withNoise(characteristic.value) ?? characteristic.value
+    case .pins: pins.inputs(inputPins(at: now))
+    case .calibration, .eventFilter: []
+    case .fixed, .fixedAndCached, .stored, .coded, .rows, .magneticField, .button, .event:
       stored[characteristic.handle] ?? characteristic.value
     }
   }
@@ -43,7 +48,16 @@ package struct PeripheralValues: Sendable {
   ) -> Bool {
     switch characteristic.content {
     case .fixed, .fixedAndCached: break
-    case .temperature, .acceleration: return false
+    case .temperature, .acceleration, .magneticField, .button, .event: return false
+    case .calibration:
+      guard bytes.count == 1 else { return false }
+      magnetometer.calibrate(bytes[0], at: now)
+    case .pins:
+      guard bytes.count >= 2 else { return false }
+      pins.write(bytes, inputs: inputPins(at: now))
+    case .eventFilter:
+      guard bytes.count == 4 else { return false }
+      messageBus.require(bytes)
     case .stored(let lengths):
       guard lengths.contains(bytes.count) else { return false }
       stored[characteristic.handle] = bytes
@@ -59,7 +73,7 @@ package struct PeripheralValues: Sendable {
     case .accelerationPeriod:
       guard accelerometer?.writePeriod(bytes, at: now) == true else { return false }
     case .magnetometerPeriod:
-      guard magnetometerPeriod.write(bytes, at: now) else { return false }
+      guard magnetometer.write(bytes, at: now) else { return false }
     }
     return true
   }
@@ -73,19 +87,59 @@ package struct PeripheralValues: Sendable {
     case .temperature: microBit?.raw = bytes
     case .temperaturePeriod: return microBit?.writePeriod(bytes, at: now) == true
     case .accelerationPeriod: return accelerometer?.writePeriod(bytes, at: now) == true
-    case .magnetometerPeriod: return magnetometerPeriod.write(bytes, at: now)
-    case .fixed, .fixedAndCached, .stored, .coded, .rows, .acceleration: stored[characteristic.handle] = bytes
+    case .magnetometerPeriod: return magnetometer.write(bytes, at: now)
+    case .calibration: if let result = bytes.first { magnetometer.endCalibration(with: result, at: now) }
+    case .pins: pins.set(bytes)
+    case .fixed, .fixedAndCached, .stored, .coded, .rows, .acceleration, .magneticField, .button, .event,
+      .eventFilter:
+      stored[characteristic.handle] = bytes
     }
     return true
   }
 
+  private func inputPins(at now: ContinuousClock.Instant) -> [UInt8] {
+    database.characteristic(.microbit(0xB9FE)).map { value(of: $0, at: now) } ?? []
+  }
+
+  /// What is notified at once when a value was set, besides the samples of sensors. Events only if they were required.
+  package func notifications(
+    of characteristic: GATTDatabase.Characteristic, set bytes: [UInt8]
+  ) -> [(handle: UInt16, bytes: [UInt8])] {
+    guard database.sensor(of: characteristic.handle) == nil else { return [] }
+    switch characteristic.content {
+    case .event: return messageBus.isRequired(bytes) ? [(characteristic.handle, bytes)] : []
+    case .button(let button):
+      let event = database.characteristic(.microbit(0x9775))
+      let raised = MessageBus.events(ofButton: button, state: bytes.first ?? 0)
+        .filter { messageBus.isRequired($0) }
+      return [(characteristic.handle, bytes)]
+        + (event.map { event in raised.map { (event.handle, $0) } } ?? [])
+    case .fixed, .fixedAndCached, .stored, .coded, .rows, .temperature, .temperaturePeriod, .acceleration,
+      .accelerationPeriod, .magneticField, .magnetometerPeriod, .calibration, .pins, .eventFilter:
+      return [(characteristic.handle, bytes)]
+    }
+  }
+
   // MARK: Sensors
+
+  /// The sensor whose next sample follows from a write to the characteristic.
+  package func sensor(changedBy characteristic: GATTDatabase.Characteristic) -> Sensor? {
+    switch characteristic.content {
+    case .accelerationPeriod: .acceleration
+    case .calibration: .calibration
+    case .fixed, .fixedAndCached, .stored, .coded, .rows, .temperature, .temperaturePeriod, .acceleration,
+      .magneticField, .magnetometerPeriod, .pins, .button, .event, .eventFilter:
+      nil
+    }
+  }
 
   /// The time of a sensor's next sample; nil if there is no such sensor.
   package func nextSample(of sensor: Sensor) -> ContinuousClock.Instant? {
     switch sensor {
     case .temperature: microBit?.nextSample
     case .acceleration: accelerometer?.nextSample
+    case .magneticField: magnetometer.nextSample
+    case .calibration: magnetometer.calibrationEnds
     }
   }
 
@@ -94,6 +148,8 @@ package struct PeripheralValues: Sendable {
     switch sensor {
     case .temperature: microBit?.skip(to: now)
     case .acceleration: accelerometer?.skip(to: now)
+    case .magneticField: magnetometer.sample(at: now)
+    case .calibration: break
     }
   }
 
@@ -103,15 +159,17 @@ package struct PeripheralValues: Sendable {
     case .temperature: return microBit?.sample(at: now)
     case .acceleration:
       accelerometer?.sample(at: now)
-      return database.handle(of: sensor).flatMap(database.characteristic).map { value(of: $0, at: now) }
+    case .magneticField: magnetometer.sample(at: now)
+    case .calibration: return magnetometer.takeResult()
     }
+    return database.handle(of: sensor).flatMap(database.characteristic).map { value(of: $0, at: now) }
   }
 
   /// The reset button: RAM is cleared.
   package mutating func reset(at start: ContinuousClock.Instant) {
     microBit?.reset(at: start)
     accelerometer?.reset(at: start)
-    magnetometerPeriod = MagnetometerPeriod()
+    (magnetometer, pins, messageBus) = (Magnetometer(), Pins(), MessageBus())
     stored.removeAll()
   }
 }

@@ -92,9 +92,8 @@ package struct ServedPeripheral: Sendable {
       guard values.set(characteristic, to: bytes, at: now) else {
         throw PeripheralError("\(property.name): the value is not possible")
       }
-      if isSubscribed(characteristic.handle), database.sensor(of: characteristic.handle) == nil {
-        notifications.append(Notification(handle: characteristic.handle, bytes: bytes))
-      }
+      notifications += values.notifications(of: characteristic, set: bytes)
+        .filter { isSubscribed($0.handle) }.map { Notification(handle: $0.handle, bytes: $0.bytes) }
     }
     return notifications
   }

@@ -139,7 +139,8 @@ final class Fixture {
     case .array(_, let elements):
       elements.isEmpty ? "{}" : "as:" + elements.compactMap(\.text).joined(separator: ",")
     case .bytes(let bytes):
-      bytes.count == 16 ? "ay" : "ay:" + Hexadecimal.text(bytes)
+      bytes.count == 16 && !bytes.allSatisfy({ (0x20...0x7E).contains($0) })
+        ? "ay" : "ay:" + Hexadecimal.text(bytes)
     case .int16: "n"
     case .boolean(let value): "b:\(value)"
     case .string(let value): "s:\(value)"

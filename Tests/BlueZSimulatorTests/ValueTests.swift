@@ -126,7 +126,7 @@ import Testing
     for characteristic in ["char000f", "char0011", "char0013"] {
       fixture.call("A", "\(service)/\(characteristic)", .readValue, [.noOptions])
     }
-    let values = ["BBC micro:bit", "1234567890", "2.1.1"].map { text in
+    let values = ["BBC micro:bit V2", "1234567890", "2.1.1"].map { text in
       "<\tA\tReadValue\tok\tay:" + Hexadecimal.text(text.utf8)
     }
     #expect(fixture.takeLines().filter { $0.hasPrefix("<") } == values)

@@ -408,6 +408,19 @@ import Testing
     return path
   }
 
+  @Test func namesInADamagedRecordAreNoTopics() async throws {
+    let folder = try TemporaryFolder()
+    var record = DeviceRecord(address: BridgeUnderTest.address)
+    (record.id, record.offered) = (try DeviceID("pulse"), ["heart_rate", "+", "a/#", "a\0", ""])
+    for name in ["+", "a/#", "a\0", ""] {
+      record.waiting[name] = DeviceRecord.Waiting(value: .integer(1), sender: ["transaction": "t"])
+    }
+    let tested = try await BridgeUnderTest(
+      broker, state: Self.state(in: folder, record), retained: [("pulse/info", Self.info("here"))])
+    try await tested.message("pulse/heart_rate/image", "")
+    #expect(await tested.record()?.waiting.isEmpty == true)
+  }
+
   @Test func valuesOfOtherProfilesAreClearedWithTheOrphan() async throws {
     let folder = try TemporaryFolder()
     var record = DeviceRecord(address: BridgeUnderTest.address)

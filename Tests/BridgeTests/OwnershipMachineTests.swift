@@ -50,7 +50,7 @@ import Testing
     bench.here = Machine.Here(onlineSince: time(3), isHeard: true, rssi: -60, isOwnerOnline: true)
     func notice(_ rssi: Int, since second: Int? = 2) -> Notice {
       var notice = Self.notice(since: second)
-      (notice.isHeard, notice.rssi) = (true, rssi)
+      (notice.isHeard, notice.rssi) = (true, Int8(rssi))
       return notice
     }
     _ = bench.received(notice(-69))

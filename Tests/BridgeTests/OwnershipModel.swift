@@ -1,13 +1,15 @@
 import Configuration
+import EventLoop
 import GATT
 import TestSupport
 
 @testable import Bridge
 @testable import Devices
+@testable import HomeAssistant
 
 /// A few gateways with their machines, a broker that delivers in order on each connection, and devices that move.
 ///
-/// What is around ``OwnershipMachine`` is a model: of `DevicePublisher` and `Admission`, which run it, of the engine, the
+/// What is around ``OwnershipMachine`` and `PublishedDocument` is a model: of `DevicePublisher` and `Admission`, which run it, of the engine, the
 /// state database, and the MQTT client with its table of retained state.
 struct OwnershipModel {
   enum Topic: Hashable {
@@ -60,8 +62,11 @@ struct OwnershipModel {
     var machine: OwnershipMachine
     var barrier = UInt64.max
     var onlineSince: String?
-    /// The document of another gateway is to be replaced, after a pause.
+    var document = PublishedDocument()
+    /// It is too early for the document.
     var isDocumentDue = false
+    /// How many times another gateway's `info` has arrived.
+    var notices = 0
   }
 
   struct Orphan {
@@ -103,6 +108,8 @@ struct OwnershipModel {
   static let onDemand = 2
   /// This device is only heard, by any number of gateways; nil: none is.
   let heard: Int?
+  /// Whether half of the gateways know each device by another id, and nobody mends that.
+  let hasOtherIDs: Bool
 
   var random: SplitMix64
   var gateways: [Gateway]
@@ -124,6 +131,8 @@ struct OwnershipModel {
   var forgotten: Set<Topic> = []
   /// The device that was removed, by the version of the message that clears its `info`.
   var removals: [Int: Int] = [:]
+  /// How many documents were published.
+  var documents = 0
   var clock = 1_000_000
   var version = 0
   var commands = 20
@@ -132,9 +141,10 @@ struct OwnershipModel {
   /// What must not happen at any time.
   var problems: [String] = []
 
-  init(seed: UInt64, hasHeard: Bool) {
+  init(seed: UInt64, hasHeard: Bool, hasOtherIDs: Bool) {
     random = SplitMix64(state: seed)
     heard = hasHeard ? 0 : nil
+    self.hasOtherIDs = hasOtherIDs
     let count = Int.random(in: 2...5, using: &random)
     let skew = Bool.random(using: &random) ? 200 : 0
     names = Array(0..<Self.deviceCount)
@@ -144,8 +154,8 @@ struct OwnershipModel {
     isExcused = Array(repeating: false, count: Self.deviceCount)
     gateways = []
     signals = Array(repeating: -60, count: count)
-    let records = names.map { Record(name: $0) }
     for number in 0..<count {
+      let records = names.indices.map { Record(name: name($0, at: number)) }
       gateways.append(
         Gateway(
           id: GatewayID("g\(number)")!, clockError: Int.random(in: 0...skew, using: &random),
@@ -154,9 +164,17 @@ struct OwnershipModel {
     }
   }
 
+  /// The id that a user wants the device to have at a gateway.
+  func name(_ device: Int, at g: Int) -> Int {
+    hasOtherIDs && g % 2 == 1 ? Self.deviceCount + device : names[device]
+  }
+
   mutating func chance(_ count: Int) -> Bool { Int.random(in: 0..<count, using: &random) == 0 }
   mutating func any(_ count: Int) -> Int { Int.random(in: 0..<count, using: &random) }
   func now(_ g: Int) -> Int { clock + gateways[g].clockError }
+  /// The clock counts seconds.
+  var moment: Moment { Self.start + .seconds(clock) }
+  private static let start = Moment.now
   func trace(_ event: @autoclosure () -> String) { if isTraced { print(clock, event()) } }
 
   // MARK: The broker
@@ -362,7 +380,10 @@ struct OwnershipModel {
   mutating func admit(_ g: Int) {
     gateways[g].isAdmitted = true
     reconcile(g, upTo: gateways[g].guardBarrier)
-    for device in gateways[g].publishers.indices { announce(g, device) }
+    for device in gateways[g].publishers.indices {
+      gateways[g].publishers[device]?.document.expire()
+      announce(g, device)
+    }
   }
 
   mutating func reconcile(_ g: Int, upTo number: UInt64) {
@@ -413,6 +434,7 @@ struct OwnershipModel {
       if let device = publisher(g, id: id) {
         if owner(g, device) == .this, gateways[g].table[topic]?.payload == payload { return }
         let isUpToDate = notice == info(g, device)
+        if notice.gateway != gateways[g].id { gateways[g].publishers[device]!.notices += 1 }
         feed(g, device) { machine, here in
           var here = here
           here.isUpToDate = isUpToDate
@@ -423,6 +445,7 @@ struct OwnershipModel {
       let isOwn = notice.gateway == gateways[g].id
       let device = Int(notice.address!.value)
       if let owner = owner(g, device), !isOwn || owner == .unknown || owner == .this {
+        if !isOwn { gateways[g].publishers[device]!.notices += 1 }
         feed(g, device) { $0.received(notice, $1, isOwnerOnline: !isOwn && isOnline) }
       }
       if gateways[g].orphans[id] != nil {
@@ -449,7 +472,12 @@ struct OwnershipModel {
     if gateways[g].orphans[id] != nil { feed(g, orphan: id) { $0.cleared(Self.deviceID(id)) } }
   }
 
-  static func deviceID(_ id: Int) -> DeviceID { try! DeviceID("id-\(id)") }
+  /// The other ids are made of the addresses.
+  static func deviceID(_ id: Int) -> DeviceID {
+    let isOther = (deviceCount..<2 * deviceCount).contains(id)
+    return isOther
+      ? DeviceID(BluetoothAddress(truncating: UInt64(id - deviceCount))) : try! DeviceID("id-\(id)")
+  }
 
   mutating func receive(_ g: Int, document payload: Payload, _ device: Int) {
     if payload == .empty {
@@ -457,14 +485,21 @@ struct OwnershipModel {
       if owner == .this, !gateways[g].records[device].isAnnounced { return }
       if owner != .this { announcedElsewhere(g, device) }
       setDeleted(g, device, true)
-    } else if payload != .by(gateway: g) {
+    } else if case .by(let other) = payload, other != g {
       release(g, .document(device))
-      guard gateways[g].publishers[device] != nil else { return }
-      if owner(g, device) != .this { return announcedElsewhere(g, device) }
-      if gateways[g].records[device].isDeleted {
-        announce(g, device)
-      } else if gateways[g].publishers[device]!.onlineSince != nil {
-        gateways[g].publishers[device]!.isDocumentDue = true
+      guard let publisher = gateways[g].publishers[device] else { return }
+      if publisher.machine.owner == .this, gateways[g].records[device].isDeleted {
+        return announce(g, device)
+      }
+      let here = PublishedDocument.Here(
+        gateway: gateways[g].id, owner: publisher.machine.owner, isOnline: publisher.onlineSince != nil,
+        notices: publisher.notices)
+      for action in gateways[g].publishers[device]!.document.received(from: gateways[other].id, here) {
+        switch action {
+        case .announce: announce(g, device)
+        case .forget: announcedElsewhere(g, device)
+        case .report: break
+        }
       }
     }
   }
@@ -557,7 +592,7 @@ struct OwnershipModel {
     return OwnershipMachine.Notice(
       gateway: gateways[g].id, id: Self.deviceID(gateways[g].publishers[device]!.id),
       liveSince: gateways[g].publishers[device]!.onlineSince, isHeard: device == heard,
-      rssi: signals[g], address: BluetoothAddress(truncating: UInt64(device)),
+      rssi: Int8(signals[g]), address: BluetoothAddress(truncating: UInt64(device)),
       handover: Handover(
         desired: ["v": record.desired], isDeleted: record.isDeleted, revision: record.revision))
   }
@@ -572,6 +607,13 @@ struct OwnershipModel {
       gateways[g].records[device].isAnnounced = true
       gateways[g].saved[device] = gateways[g].records[device]
     }
+    if gateways[g].publishers[device]!.document.delay(at: moment) != nil {
+      return gateways[g].publishers[device]!.isDocumentDue = true
+    }
+    guard
+      gateways[g].publishers[device]!.document.publish(gateways[g].publishers[device]!.id, at: moment)
+    else { return }
+    documents += 1
     release(g, .document(device))
     gateways[g].queue.append((.document(device), .by(gateway: g)))
   }
@@ -623,7 +665,8 @@ struct OwnershipModel {
     let publisher = Publisher(
       id: id,
       machine: OwnershipMachine(
-        gateways[g].id, Self.deviceID(id), BluetoothAddress(truncating: UInt64(device))))
+        gateways[g].id, Self.deviceID(id), BluetoothAddress(truncating: UInt64(device)),
+        hasTopics: gateways[g].records[device].id == id))
     gateways[g].publishers[device] = publisher
     if let former = gateways[g].records[device].id, former != id { foundOrphan(g, former, of: device) }
     follow(g, device)
@@ -675,6 +718,7 @@ struct OwnershipModel {
 
   private mutating func announcedElsewhere(_ g: Int, _ device: Int) {
     gateways[g].records[device].isAnnounced = false
+    gateways[g].publishers[device]?.document.expire()
     // The last document is this gateway's, though: it will not remove it.
     if retained[.document(device)] == .by(gateway: g) { forgotten.insert(.document(device)) }
   }
@@ -781,7 +825,7 @@ struct OwnershipModel {
       if losesDatabase {
         // Home Assistant's documents are not read.
         gateways[g].saved[device] = Record(
-          name: names[device], isAnnounced: gateways[g].saved[device].isAnnounced)
+          name: name(device, at: g), isAnnounced: gateways[g].saved[device].isAnnounced)
       }
       for id in ids {
         let isStored = gateways[g].saved[device].id == id

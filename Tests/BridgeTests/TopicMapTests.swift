@@ -31,7 +31,7 @@ import Testing
     #expect(topics.properties[1].value.string == "home/microbit/kitchen/period")
     #expect(topics.properties[1].set.string == "home/microbit/kitchen/period/set")
     #expect(topics.properties[1].result.string == "home/microbit/kitchen/period/result")
-    #expect(topics.result(ofProperty: "humidity").string == "home/microbit/kitchen/humidity/result")
+    #expect(topics.result(ofProperty: "humidity")?.string == "home/microbit/kitchen/humidity/result")
   }
 
   @Test func parsesCommands() {
@@ -90,7 +90,7 @@ import Testing
     }
     #expect(map.inbound("home/microbit/kitchen/\(name)/get") == .get(kitchen, property: name))
     #expect(
-      map.topics(of: kitchen, .microbitDefault).result(ofProperty: name).string
+      map.topics(of: kitchen, .microbitDefault).result(ofProperty: name)?.string
         == "home/microbit/kitchen/\(name)/result")
   }
 
@@ -126,6 +126,7 @@ import Testing
     #expect(map.inbound("home/microbit/bridge/cellar/state") == .bridgeState(cellar))
     #expect(map.inbound("home/microbit/bridge/attic/state") == .bridgeState(attic))
     #expect(map.inbound("home/microbit/bridge/attic/info") == .bridgeInfo)
+    #expect(map.inbound(map.claims.string) == .claim)
     #expect(map.inbound("home/microbit/bridge/attic/response/health") == .response)
     #expect(map.inbound("home/microbit/kitchen/info") == .deviceInfo(kitchen))
     #expect(map.inbound("home/microbit/kitchen/availability") == .deviceAvailability(kitchen))

@@ -1,3 +1,4 @@
+import GATT
 import Glibc
 import TestSupport
 import Testing
@@ -140,6 +141,20 @@ import Testing
     let awaiting = try ConfigurationFile.load(path: file, filesMayBeAway: true)
     #expect(awaiting.configuration.mqtt.passwordFile == "\(folder.path)/empty")
     #expect(awaiting.configuration.mqtt.tls?.keyFile == "\(folder.path)/key")
+  }
+
+  @Test func theKeyOfADeviceCanBeInAFile() throws {
+    let folder = try TemporaryFolder()
+    let digits = "231d39c1d7cc1ab1aee224cd096db932"
+    let key = try folder.write("key", digits + "\n")
+    let file = try folder.write(
+      "a.json",
+      #"{"devices":[{"match":{"service":"fcd2"},"profile":"bthome","key_file":"key"}]}"#)
+    let entry = try #require(try ConfigurationFile.load(path: file).configuration.devices.first)
+    #expect(entry.key == Hexadecimal.bytes(digits) && entry.keyFile == key)
+    try folder.write("key", "not a key")
+    #expect(
+      failure(file)?.hasSuffix("\(key): its first line has not the 32 hexadecimal digits of a key") == true)
   }
 
   @Test func onlyAFileThatCannotBeReadIsUnreadable() throws {

@@ -115,6 +115,11 @@ import Testing
       check("not", ["const": .bool(true)])
       check("propertyNames", ["pattern": .string(names)])
       compare(schema["additionalProperties"] ?? .null, element, "\(path).*", &differences)
+    case .nullOr(.integer(let range)):
+      check("type", ["integer", "null"])
+      check("minimum", .integer(range.lowerBound))
+      check("maximum", .integer(range.upperBound))
+    case .nullOr: differences.append("\(path): only whole numbers can be null")
     case .falseOr: differences.append("\(path): only objects of names can be false")
     case .members(let element, let names):
       check("type", .string("object"))

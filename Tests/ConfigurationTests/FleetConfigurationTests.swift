@@ -1,3 +1,4 @@
+import GATT
 import JSON
 import Testing
 
@@ -100,8 +101,26 @@ import Testing
   }
 
   @Test func itsSizeIsLimited() throws {
-    let large = #"{"version":1}"# + String(repeating: " ", count: 1 << 20)
-    #expect(Self.error(large) == "1048589 bytes, the maximum is 1048576")
+    let large = #"{"version":1}"# + String(repeating: " ", count: 512 << 10)
+    #expect(Self.error(large) == "524301 bytes, the maximum is 524288")
+  }
+
+  @Test func numbersAreLimited() {
+    func entries(_ count: Int, _ match: (Int) -> String) -> String {
+      let list = (0..<count).map { #"{"match":{\#(match($0))}}"# }.joined(separator: ",")
+      return #"{"version":1,"devices":[\#(list)]}"#
+    }
+    func address(_ number: Int) -> String {
+      #""identifier":"\#(BluetoothAddress(truncating: 0xC5A1_0000_0000 + UInt64(number)))""#
+    }
+    func name(_ number: Int) -> String { #""name":"\#(number)""# }
+    #expect(Self.error(entries(4096, address)) == nil)
+    #expect(Self.error(entries(4097, address)) == "4097 entries, the maximum is 4096")
+    #expect(Self.error(entries(256, name)) == nil)
+    #expect(Self.error(entries(257, name)) == "257 entries without an address, the maximum is 256")
+    let numbers = Array(repeating: "1", count: 60_000).joined(separator: ",")
+    #expect(
+      Self.error(#"{"version":1,"devices":[\#(numbers)]}"#)?.contains("there are too many values") == true)
   }
 
   /// Nil: the message is valid.

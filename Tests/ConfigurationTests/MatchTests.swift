@@ -92,6 +92,53 @@ import Testing
       ])
   }
 
+  @Test func entryIsTheFirstThatMatchesHoweverItIsFound() throws {
+    let matches = [
+      #""identifier":"C5:A1:B2:C3:D4:E5","name":"b""#, #""name":"a""#, #""identifier":"C5:A1:B2:C3:D4:E5""#,
+      #""service":"180d""#, #""identifier":"C5:A1:B2:C3:D4:E6""#, #""name_prefix":"a""#,
+    ]
+    let advertisements = [
+      Advertisement(), Advertisement(name: "a"), Advertisement(name: "b", services: [Self.heartRate]),
+      Advertisement(name: "ab"),
+    ]
+    let addresses = (0..<3).map { BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5 + UInt64($0)) }
+    for shift in matches.indices {
+      let order = matches[shift...] + matches[..<shift]
+      var configuration = Configuration()
+      configuration.devices = try order.map { Configuration.Device(match: try Self.match($0)) }
+      for address in addresses {
+        for advertisement in advertisements {
+          let first = configuration.devices.first { $0.match.matches(address, advertisement) }
+          #expect(configuration.device(matching: address, advertisement) == first)
+        }
+        let isNamed = configuration.devices.contains { $0.match.identifier == address }
+        #expect(configuration.names(address) == isNamed)
+      }
+    }
+  }
+
+  @Test(
+    arguments: [
+      (#"{"name":"A"}"#, #"{"name":"B"}"#, "A", "B", 0), (#"{"name":"B"}"#, #"{"name":"A"}"#, "A", "B", 1),
+      (#"{"name_prefix":"B"}"#, #"{"name_prefix":"A"}"#, "A", "B", 0),
+      (#"{"name_prefix":"A"}"#, #"{"name_prefix":"B"}"#, "A", "B", 0),
+      (#"{"name":"A1"}"#, #"{"name_prefix":"A"}"#, "A", "A1", 0),
+      (#"{"name":"C"}"#, #"{"name":"A"}"#, "A", "B", 1),
+      (#"{"identifier":"C5:A1:B2:C3:D4:E5"}"#, #"{"name":"A"}"#, "A", "B", 0),
+      (#"{"name":"A"}"#, #"{"identifier":"C5:A1:B2:C3:D4:E5"}"#, "A", "B", 0),
+      (#"{"name":"C"}"#, #"{"name":"D"}"#, "A", "B", nil),
+    ] as [(String, String, String, String, Int?)])
+  func entryKeepsWhatItMatchedByAnEarlierName(
+    first: String, second: String, earlier: String, name: String, index: Int?
+  ) throws {
+    let text = #"{"devices":[{"match":\#(first)},{"match":\#(second)}]}"#
+    let configuration = try Configuration.parse(Array(text.utf8)).get()
+    let known = Advertisement(name: name, matchedName: earlier)
+    #expect(
+      configuration.device(matching: Self.address, known)?.match
+        == index.map { configuration.devices[$0].match })
+  }
+
   @Test func earlierAdvertisementsAreAccumulated() {
     let earlier = Advertisement(name: "a", services: [Self.heartRate], manufacturers: [1])
     let later = Advertisement(services: [BluetoothUUID(short: 0x180F), Self.heartRate], manufacturers: [2])

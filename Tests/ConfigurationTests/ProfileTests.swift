@@ -86,7 +86,8 @@ import Testing
                    "home_assistant": { "platform": "sensor", "name": "A", "device_class": "temperature",
                                        "state_class": "measurement", "unit": "C", "category": "diagnostic" } },
             "b": { "service": "180f", "characteristic": "2a1a", "access": ["read", "write"], "write": "request",
-                   "type": "uint16", "range": [20, 65535], "initial": 5000, "auto": true,
+                   "type": "uint16", "range": [20, 65535], "initial": 5000, "before_reading": true,
+                   "auto": true,
                    "home_assistant": { "platform": "number", "name": "B", "mode": "slider", "category": "config" } },
             "c": { "service": "180f", "characteristic": "2a1b", "access": ["write"], "write": "command",
                    "kind": "event", "type": "utf8", "max_length": 20,
@@ -117,7 +118,7 @@ import Testing
       Property(
         name: "b", service: battery, characteristic: uuid(0x2A1A), access: [.read, .write],
         writeMode: .request,
-        codec: .uint16, range: 20...65535, initial: .integer(5000), isAutomatic: true,
+        codec: .uint16, range: 20...65535, initial: .integer(5000), isBeforeReading: true, isAutomatic: true,
         homeAssistant: [HomeAssistantEntity(.number(.slider), name: "B", category: .config)]),
       Property(
         name: "c", service: battery, characteristic: uuid(0x2A1B), kind: .event, access: .write,

@@ -51,7 +51,10 @@ import Testing
     ("adjust", ["temperature": ["offset": .number(1.5)]], ["temperature": ["offset": .number(-4.5)]]),
     ("enabled", .bool(false), .bool(true)),
     ("gateway", "attic", "here"), ("adapter", "hci0", "hci0"), ("pair", .bool(true), .bool(false)),
-    ("passkey", 7, 8), ("connect", "on_demand", "always"), ("every", 60, 5),
+    ("passkey", 7, 8),
+    ("key", "00112233445566778899aabbccddeeff", "ffeeddccbbaa99887766554433221100"),
+    ("key_file", "a", "b"), ("connect", "on_demand", "always"), ("every", 60, 5),
+    ("offline_after", 60, .null),
   ]
 
   @Test func requestsRankAboveTheConfigurationAndThatAboveTheDefaults() throws {
@@ -185,13 +188,15 @@ import Testing
       configuration.settings(address, name: "BBC x", record: renamed, in: here)?.hasSharedID == false)
   }
 
-  @Test func recordedNameCountsUntilOneIsReceived() {
+  /// What an entry has matched stays with it.
+  @Test func recordedNameCountsAlsoWhenAnotherOneIsReceived() {
     let configuration = configuration([Configuration.Device(match: .namePrefix("BBC"))])
     let record = record { $0.name = "BBC micro:bit" }
     #expect(configuration.assignment(address, Advertisement(), record: nil, in: here) == .unmatched)
     #expect(configuration.settings(address, name: nil, record: record, in: here) != nil)
+    #expect(configuration.settings(address, name: "other", record: record, in: here) != nil)
     #expect(
-      configuration.assignment(address, Advertisement(name: "other"), record: record, in: here) == .unmatched)
+      configuration.assignment(address, Advertisement(name: "other"), record: nil, in: here) == .unmatched)
   }
 
   @Test func assignmentToThisOrAnotherGateway() throws {

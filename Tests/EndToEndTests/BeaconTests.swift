@@ -92,6 +92,16 @@ import Testing
       try await Self.advertise(fixture, 0, "feaa", url)
       try await fixture.message("\(Self.beacon)/url", "https://microbit.org")
 
+      // A value that the sensor does not know is a reading, and nothing on the topic.
+      let unknown = try fixture.observer.mark
+      try await Self.advertise(fixture, 1, "fcd2", "40" + "0003" + "020080" + "0162")
+      try await fixture.message("\(Self.climate)/readings", after: unknown) {
+        $0.text.hasPrefix(#"{"property":"temperature","value":null,"unit":"°C""#)
+      }
+      try await fixture.message("\(Self.climate)/battery", "98", after: unknown)
+      #expect(
+        try fixture.observer.messages(on: "microbit/\(Self.climate)/temperature", after: unknown).isEmpty)
+
       let listed = try #require(try await fixture.listed(Self.beacon))
       #expect(listed["session"]?.string == "listening")
       let encrypted = try #require(try await fixture.listed(Self.locked))
@@ -179,6 +189,36 @@ import Testing
       _ = try await fixture.observer.message(
         "microbit/\(Self.beacon)/uid", after: mark, within: Fixture.patience
       ) { $0.text.contains("21") }
+    }
+  }
+
+  @Test(
+    "A device that sends only when something happens stays online, also over a restart, with the time of its last message"
+  )
+  func triggerOnly() async throws {
+    let press = "44" + "0001" + "3a01"
+    try await withFixture(try Self.plan(offlineAfter: #""offline_after":1,"#)) { fixture in
+      try await Self.startSimulator(fixture)
+      try await fixture.online(Self.climate)
+      try await Self.advertise(fixture, 1, "fcd2", press)
+      let heard = try await fixture.message("\(Self.climate)/info") { $0.text.contains(#""last_heard""#) }
+      #expect(try heard.json()["last_heard"]?.string?.hasSuffix("Z") == true)
+      let mark = try fixture.observer.mark
+      for index in 0...1 { try await fixture.simulator.control("vanish", index) }
+      try await fixture.offline(Self.beacon, after: mark)
+      try await fixture.restartGateway()
+      try await fixture.online(Self.climate, after: mark)
+      let restarted = try await fixture.retained(of: Self.climate)["\(Self.climate)/info"]?.json()
+      #expect(restarted?["last_heard"]?.string == (try heard.json()["last_heard"]?.string))
+      // A time in the entry comes first.
+      try await fixture.reload(
+        entries: fixture.plan.entries.replacing(#""bthome"}"#, with: #""bthome","offline_after":1}"#))
+      try await fixture.simulator.control("return", 1)
+      try await Self.advertise(fixture, 1, "fcd2", "44" + "0002" + "3a01")
+      try await fixture.message("\(Self.climate)/info", after: mark) { !$0.text.contains(#""last_heard""#) }
+      let end = try fixture.observer.mark
+      try await fixture.simulator.control("vanish", 1)
+      try await fixture.offline(Self.climate, after: end)
     }
   }
 

@@ -86,7 +86,9 @@ import Testing
     let listed = try await Self.run(["profiles", "--config", file])
     #expect(listed.status == 0)
     #expect(
-      listed.text.split(separator: "\n").map { $0.prefix(while: { $0 != ":" }) } == ["microbit", "copy"])
+      listed.text.split(separator: "\n").map { $0.prefix(while: { $0 != ":" }) } == [
+        "microbit", "bthome", "copy",
+      ])
     let unknown = try await Self.run(["profiles", "fan", "--config", file])
     #expect(
       unknown.status == 78

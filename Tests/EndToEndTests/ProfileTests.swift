@@ -96,4 +96,37 @@ import Testing
       #expect(try await fixture.refusal("reload").contains("type: expected"))
     }
   }
+
+  @Test(
+    "What a profile wants written before reading is written first, on each visit and on a link that lasts",
+    arguments: [#","connect":"on_demand","every":5"#, ""])
+  func beforeReading(connect: String) async throws {
+    let flower = #"""
+      {"requires":["1204"],"properties":{
+        "moisture":{"service":"1204","characteristic":"1a01","access":["read"],"type":"uint8"},
+        "mode":{"service":"1204","characteristic":"1a00","access":["write"],"write":"request","type":"bytes",
+          "initial":"a01f","before_reading":true}}}
+      """#
+    var plan = Plan(devices: 0)
+    plan.absent = [.simulator]
+    plan.profiles = "\"flower\":\(flower)"
+    plan.entries = #"{"match":{"service":"1204"},"profile":"flower","id":"flower"\#(connect)}"#
+    plan.files = ["flower.json": #"{"name":"Flower","advertises":["1204"],"profile":\#(flower)}"#]
+    try await withFixture(plan) { fixture in
+      let monitor = try await BusMonitor(fixture.bus)
+      try await fixture.startSimulator(["--peripheral", "\(fixture.folder.path)/flower.json"])
+      try await fixture.online("flower")
+      let mark = try fixture.observer.mark
+      try await fixture.simulator.control("value", 0, #""characteristic":"1a01","hex":"05""#)
+      if connect.isEmpty { try await fixture.simulator.control("disconnect", 0) }
+      try await fixture.message("flower/readings", after: mark) { $0.text.contains("moisture") }
+      let calls = try await monitor.calls(of: ["Connect", "WriteValue", "ReadValue"])
+      let links = calls.split(separator: "Connect").map(Array.init)
+      #expect(links.count >= 2)
+      for link in links {
+        #expect(link.first == "WriteValue" && link.count { $0 == "WriteValue" } == 1, "\(calls)")
+        #expect(link.contains("ReadValue"))
+      }
+    }
+  }
 }

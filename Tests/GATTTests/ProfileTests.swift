@@ -9,14 +9,14 @@ import Testing
     settle: Duration? = nil, codec: Codec = .uint8, range: ClosedRange<Double>? = nil, maxLength: Int? = nil,
     frame: String? = nil, chunk: Int? = nil, poll: Duration? = nil,
     report: Property.Report? = nil,
-    initial: Value? = nil, homeAssistant: [HomeAssistantEntity] = []
+    initial: Value? = nil, isBeforeReading: Bool = false, homeAssistant: [HomeAssistantEntity] = []
   ) -> Property {
     Property(
       name: name, service: BluetoothUUID(short: 0x1111), characteristic: BluetoothUUID(short: characteristic),
       instance: instance, kind: kind, access: access, writeMode: writeMode, settle: settle, codec: codec,
       range: range, maxLength: maxLength, frame: frame, chunk: chunk, poll: poll,
       report: report,
-      initial: initial,
+      initial: initial, isBeforeReading: isBeforeReading,
       homeAssistant: homeAssistant)
   }
 
@@ -64,6 +64,7 @@ import Testing
     (property(access: .read, chunk: 4), .needs(access: "write", key: "chunk")),
     (property(chunk: 4), .chunk), (property(access: .write, chunk: 0), .chunk),
     (property(initial: .integer(256)), .initial(.range(value: 256, allowed: 0...255))),
+    (property(isBeforeReading: true), .beforeReading),
     (property(initial: .text("a")), .initial(.kind(expected: "a number", found: "text"))),
   ]
 
@@ -90,7 +91,8 @@ import Testing
     property(kind: .event, access: .write), property(kind: .event, access: [.notify, .write]),
     property(access: [.read, .notify], poll: .seconds(3600)), property(access: .read, poll: .seconds(1)),
     property(range: 0...255), property(range: 0.5...1), property(codec: .bytes, maxLength: 20),
-    property(initial: .integer(0)), property(report: Property.Report()),
+    property(initial: .integer(0)), property(initial: .integer(0), isBeforeReading: true),
+    property(report: Property.Report()),
   ])
   func acceptsValidProperties(property: Property) throws {
     #expect(try Self.profile([property]).properties == [property])

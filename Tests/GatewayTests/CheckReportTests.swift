@@ -91,11 +91,22 @@ import Testing
         key_file                –               default
         connect                 –               default
         every                   600             default
+        offline_after           –               default
       """
     let text =
       #"{"gateway":{"id":"lab"},"mqtt":{"host":"broker.example","readings":false},"devices":[{"match":"#
       + #"{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen"}]}"#
     #expect(try report(text, [record]) == expected)
+  }
+
+  @Test func entryThatKeepsADeviceByItsEarlierName() throws {
+    var record = DeviceRecord(address: address)
+    record.advertisement = Advertisement(name: "BBC micro:bit", matchedName: "BBC micro:bit [zugev]")
+    let report = try report(
+      #"{"devices":[{"match":{"name":"BBC micro:bit [zugev]"},"id":"kitchen"}]}"#, [record])
+    let title =
+      #"C5:A1:B2:C3:D4:E5 "BBC micro:bit": an entry has matched it as "BBC micro:bit [zugev]", and keeps it"#
+    #expect(try columns(report, "id", below: title) == ["id", "kitchen", "config.json"])
   }
 
   @Test func columnsAreAligned() throws {

@@ -16,6 +16,15 @@ import Testing
     return StateFolder.path(environment)
   }
 
+  @Test("After su, root does not use the folder of another user's sockets", .enabled(if: geteuid() == 0))
+  func runtimeFolderOfAnotherUser() throws {
+    let folder = try TemporaryFolder()
+    let environment = ["XDG_RUNTIME_DIR": folder.path, "HOME": "/root"]
+    #expect(RuntimeFolder.path(environment) == "\(folder.path)/microbit-gateway")
+    #expect(chown(folder.path, 1, 1) == 0)
+    #expect(RuntimeFolder.path(environment) == "/root/.local/state/microbit-gateway")
+  }
+
   @Test func systemdStateDirectoryIsUsedFirst() {
     #expect(path([:]) == "/var/lib/microbit-gateway")
     #expect(path(["STATE_DIRECTORY": "/var/lib/a:/var/lib/b"]) == "/var/lib/a")

@@ -156,7 +156,7 @@ import Testing
     let topics = TopicMap(base: "microbit", gateway: GatewayID(hostName: "here"))
     let discovery = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: topics)
     let before = discovery.announced(
-      ["temperature", "accelerometer", "unknown", "values/light", "values/+/#"], of: device,
+      Set(names: ["temperature", "accelerometer", "unknown", "values/light", "values/+/#"]), of: device,
       topics: topics.topics(of: device.id, device.profile))
     let components = try components(device, before: before)
     #expect(

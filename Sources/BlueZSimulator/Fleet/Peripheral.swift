@@ -4,7 +4,7 @@ import Peripherals
 struct Peripheral: Sendable {
   let index: Int
   /// Empty: not advertised.
-  let name: String
+  var name: String
   let address: String
   /// The advertised services.
   var advertised: [String] = []

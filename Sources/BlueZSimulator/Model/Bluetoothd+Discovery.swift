@@ -97,6 +97,17 @@ extension Bluetoothd {
     return takeEffects()
   }
 
+  mutating func rename(_ index: Int, to name: String) -> [Effect] {
+    peripherals[index].name = name
+    for number in adapters.indices {
+      let names: [(String, DBusValue?)] = [
+        ("Name", .string(name)), ("Alias", .string(peripherals[index].alias)),
+      ]
+      change(device: DeviceKey(adapter: number, peripheral: index), names)
+    }
+    return takeEffects()
+  }
+
   /// Schedules the next advertisement that an adapter receives. Once per scan: the controller filters duplicates.
   private mutating func expectAdvertisement(of key: DeviceKey, at now: ContinuousClock.Instant) {
     guard adapters[of: key].isDiscovering, !adapters[of: key].foundInScan.contains(key), isReachable(key)

@@ -3,6 +3,11 @@ import DBus
 /// The dispatch of method calls.
 extension Bluetoothd {
   mutating func dispatch(_ request: Request, at now: ContinuousClock.Instant) throws(BluetoothdError) {
+    if request.interface == DBusName.introspectable, request.member == "Introspect", request.signature == "",
+      let document = tree.introspection(of: request.path)
+    {
+      return emit(.reply(request.id, [.string(document)]))
+    }
     guard let role = tree.role(of: request.path) else { throw .unknownObject(unknown(request)) }
     switch request.interface {
     case DBusName.properties where role != .root: return try property(request, role, at: now)

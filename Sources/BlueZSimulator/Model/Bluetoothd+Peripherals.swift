@@ -68,10 +68,9 @@ extension Bluetoothd {
     at now: ContinuousClock.Instant
   ) -> Bool {
     guard peripherals[index].values.set(characteristic, to: bytes, at: now) else { return false }
-    if characteristic.content == .accelerationPeriod { reschedule(key(ofPeripheral: index), .acceleration) }
-    if peripherals[index].database.sensor(of: characteristic.handle) == nil {
-      notify(key(ofPeripheral: index), characteristic.handle, bytes)
-    }
+    let (values, key) = (peripherals[index].values, key(ofPeripheral: index))
+    if let sensor = values.sensor(changedBy: characteristic) { reschedule(key, sensor) }
+    for (handle, bytes) in values.notifications(of: characteristic, set: bytes) { notify(key, handle, bytes) }
     return true
   }
 

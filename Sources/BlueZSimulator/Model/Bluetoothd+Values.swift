@@ -194,7 +194,7 @@ extension Bluetoothd {
     at now: ContinuousClock.Instant
   ) -> Bool {
     guard peripherals[index].write(bytes, to: characteristic, at: now) else { return false }
-    if characteristic.content == .accelerationPeriod { reschedule(index, .acceleration) }
+    if let sensor = peripherals[index].values.sensor(changedBy: characteristic) { reschedule(index, sensor) }
     return true
   }
 }

@@ -46,12 +46,18 @@ struct ObjectTree: Sendable {
   private var nodes: [String: Node]
 
   init() {
-    nodes = ["/": Node(role: .root, parent: "", interfaces: [Interface(DBusName.objectManager)])]
+    nodes = [
+      "/": Node(
+        role: .root, parent: "",
+        interfaces: [Interface(DBusName.introspectable), Interface(DBusName.objectManager)])
+    ]
   }
 
   // MARK: Objects
 
   func role(of path: String) -> Role? { nodes[path]?.role }
+  func interfaces(of path: String) -> [Interface] { nodes[path]?.interfaces ?? [] }
+  var paths: [String] { Array(nodes.keys) }
 
   mutating func add(_ path: String, _ role: Role, under parent: String, _ interfaces: [Interface])
     -> DBusSignal

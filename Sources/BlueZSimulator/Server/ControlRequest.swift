@@ -20,6 +20,8 @@ struct ControlRequest: ConfigurationSection, Sendable {
     case value
     /// Advertises the bytes `hex` as the data of `service`; without `hex`, none.
     case advertise
+    /// Calls itself `name`: bluetoothd reads the name on a link.
+    case name
     /// The writes to a characteristic, identified as for `value`.
     case writes
     /// Offers the service `service` (`on`), or removes it; while connected, by Service Changed.
@@ -83,6 +85,7 @@ struct ControlRequest: ConfigurationSection, Sendable {
   /// Of ATT.
   var code: Int?
   var count: Int?
+  var name: String?
   var service: BluetoothUUID?
   var characteristic: BluetoothUUID?
   var instance: Int?
@@ -102,6 +105,7 @@ struct ControlRequest: ConfigurationSection, Sendable {
     ConfigurationKey("fault", \.fault, .optional(.choice)),
     ConfigurationKey("code", \.code, .optional(.integer(0...255))),
     ConfigurationKey("count", \.count, .optional(.integer(0...65535))),
+    ConfigurationKey("name", \.name, .optional(.text(longest: 248))),
     ConfigurationKey("service", \.service, .optional(.uuid)),
     ConfigurationKey("characteristic", \.characteristic, .optional(.uuid)),
     ConfigurationKey("instance", \.instance, .optional(.integer(0...99))),

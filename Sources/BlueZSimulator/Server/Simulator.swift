@@ -242,7 +242,7 @@ public actor Simulator {
         return .error("no such characteristic")
       }
       return .writes(model.peripherals[index].writes[characteristic.handle] ?? Writes())
-    case .temp, .value, .advertise, .serve, .silent, .vanish, .return, .disconnect, .reset, .forget,
+    case .temp, .value, .advertise, .name, .serve, .silent, .vanish, .return, .disconnect, .reset, .forget,
       .strength:
       let index = request.i ?? 0
       guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
@@ -276,6 +276,9 @@ public actor Simulator {
     case .advertise:
       guard let service = request.service else { return "service is missing" }
       perform(model.advertise(index, service.description, request.bytes, at: now))
+    case .name:
+      guard let name = request.name else { return "name is missing" }
+      perform(model.rename(index, to: name))
     case .serve:
       let services = model.peripherals[index].database.services
       guard let service = services.first(where: { $0.uuid == request.service }) else {

@@ -34,13 +34,31 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   /// Whoever may publish `bridge/{id}/state` can invent ids.
   private static let mostGateways = 1024
   /// The devices that this gateway owns by their retained `info` and does not know; nil: their topics are reported.
-  private var published: [DeviceID: OwnershipMachine.Notice]? = [:]
+  private var published: Published? = Published()
+
+  /// What an earlier run has published, or others in its name.
+  private struct Published {
+    private(set) var devices: [DeviceID: (address: BluetoothAddress?, properties: Set<PropertyName>)] = [:]
+    private var names = 0
+    /// Of all devices together: the topics of further ones stay.
+    private static let mostNames = 8192
+
+    mutating func note(_ id: DeviceID, _ notice: OwnershipMachine.Notice?) {
+      names -= devices.removeValue(forKey: id)?.properties.count ?? 0
+      guard let notice, devices.count < DeviceManager.capacity else { return }
+      // Those of the built-in profile are cleared in any case.
+      var properties = notice.properties.subtracting(Set(names: Profile.microbit.properties.map(\.name)))
+      if names + properties.count > Self.mostNames { properties = [] }
+      names += properties.count
+      devices[id] = (notice.address, properties)
+    }
+  }
 
   /// A device whose topics are retained under an id that it no longer has.
   private struct Orphan {
     let address: BluetoothAddress
     /// The properties whose values may be published.
-    let offered: Set<String>
+    let offered: Set<PropertyName>
     var machine: OwnershipMachine
     var barrier: UInt64
   }
@@ -177,7 +195,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
 
   /// A response under this gateway's id, perhaps of another run that has the id.
   func received(response payload: [UInt8]) {
-    guard !isAdmitted, let json = try? JSONParser.parse(payload),
+    guard !isAdmitted, payload.count <= TopicMap.longestPayload, let json = try? JSONParser.parse(payload),
       json["transaction"]?.text?.hasPrefix("\(context.run)-") == true,
       let other = json["data"]?["run"]?.text, other != context.run.description
     else { return }
@@ -203,6 +221,9 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     }
   }
 
+  /// Whether other gateways may use the broker: it has not said yet, or there are some.
+  var hasPeers: Bool { isConnected && (!isAdmitted || !online.isEmpty) }
+
   func isOnline(_ gateway: GatewayID) -> Bool { online.contains(gateway) }
 
   // MARK: Infos
@@ -225,9 +246,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
       if device !== named { device?.received(notice, payload) }
     } else if named == nil {
       if device?.isOwnedByOther == false { device?.received(notice, payload) }
-      if orphans[id] == nil, let count = published?.count, count < DeviceManager.capacity {
-        published?[id] = notice
-      }
+      if orphans[id] == nil { published?.note(id, notice) }
     }
   }
 
@@ -243,11 +262,11 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   private func reportAbsentDevices() {
     guard let published else { return }
     self.published = nil
-    for (id, notice) in published where bridge.publisher(id) == nil && orphans[id] == nil {
-      if let address = notice.address,
+    for (id, device) in published.devices where bridge.publisher(id) == nil && orphans[id] == nil {
+      if let address = device.address,
         bridge.publisher(address) != nil || context.engine.assumeIsolated({ $0.isRemoved(address) })
       {
-        foundOrphan(id, of: address, offered: notice.properties)
+        foundOrphan(id, of: address, offered: device.properties)
       } else {
         context.log.notice(
           "offline: an earlier run has published it, and it is not found yet", ["device": id])
@@ -267,7 +286,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   /// is to own it; if the id is another device's now, only what that one does not publish.
   /// - Parameter isSettled: whether it is known that no other gateway owns it.
   func foundOrphan(
-    _ id: DeviceID, of address: BluetoothAddress, offered: Set<String>, isSettled: Bool = false
+    _ id: DeviceID, of address: BluetoothAddress, offered: Set<PropertyName>, isSettled: Bool = false
   ) {
     guard orphans[id] == nil else { return }
     if let publisher = bridge.publisher(id) {
@@ -285,8 +304,10 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   private func feed(
     _ id: DeviceID, _ input: (inout OwnershipMachine) -> [OwnershipMachine.Action]
   ) {
-    guard orphans[id] != nil else { return }
-    for action in input(&orphans[id]!.machine) {
+    guard var orphan = orphans[id] else { return }
+    let actions = input(&orphan.machine)
+    orphans[id] = orphan
+    for action in actions {
       switch action {
       case .clear: clearOrphan(id)
       case .confirm: orphans[id]?.barrier = sendBarrier()
@@ -311,7 +332,9 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   }
 
   /// The device at `address` had the id that the device of `publisher` has now; they may be the same.
-  private func idPassed(from address: BluetoothAddress, offered: Set<String>, to publisher: DevicePublisher) {
+  private func idPassed(
+    from address: BluetoothAddress, offered: Set<PropertyName>, to publisher: DevicePublisher
+  ) {
     publisher.foundOrphanedValues(offered)
     reportRemoved(address)
   }
@@ -347,7 +370,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
 
   private func topics(ofOrphan id: DeviceID) -> [TopicName] {
     let topics = topics(of: id)
-    let others = (orphans[id]?.offered ?? []).subtracting(Profile.microbit.properties.map(\.name))
+    let others = (orphans[id]?.offered ?? []).subtracting(Set(names: Profile.microbit.properties.map(\.name)))
     return topics.states(of: others) + topics.states
   }
 

@@ -1,5 +1,6 @@
 import Configuration
 import GATT
+import Log
 
 /// What speaks for one of two gateways as the owner of a device. Both compare the same two claims, and prefer the same one:
 /// otherwise each would publish the device again because the other did.
@@ -12,6 +13,8 @@ struct Claim: Equatable, Sendable {
   let isHeard: Bool
   /// The signal strength there, in dBm.
   let rssi: Int?
+  /// When it was heard there last, if its silence does not make it offline.
+  let lastHeard: Timestamp?
 
   /// How much better a gateway must hear a device than its owner, in dB, to own it: signals vary.
   private static let margin = 10
@@ -20,7 +23,7 @@ struct Claim: Equatable, Sendable {
   ///
   /// A gateway that connects to the device goes before one that only hears it. Of two links the later one counts: the id
   /// of the gateway decides between two that are as new. A device that is only heard stays with the gateway that
-  /// published it last, unless it is heard better here; under two ids nothing says which was the last, and the id decides.
+  /// published it last, unless it is heard better here, or that one has not heard it for long; under two ids nothing says which was the last, and the id decides.
   func goesBefore(_ other: Claim, isOnline: Bool, of address: BluetoothAddress) -> Bool {
     guard let since else { return other.since == nil && id != other.id && hasBetterID(than: other, address) }
     guard let otherSince = other.since else { return true }
@@ -28,7 +31,13 @@ struct Claim: Equatable, Sendable {
     if isHeard != other.isHeard { return other.isHeard }
     if !isHeard { return (since, gateway.description) > (otherSince, other.gateway.description) }
     if id != other.id { return hasBetterID(than: other, address) }
-    return (rssi ?? -128) >= (other.rssi ?? -128) + Self.margin
+    return (rssi ?? -128) >= (other.rssi ?? -128) + Self.margin || hasHeardLater(than: other)
+  }
+
+  /// Whether the other gateway has not heard what was heard here: where silence means nothing, it does not go offline there.
+  private func hasHeardLater(than other: Claim) -> Bool {
+    guard let lastHeard, let last = other.lastHeard else { return false }
+    return last + .seconds(60) < lastHeard
   }
 
   /// An id that was chosen goes before the one made of the address; of two that were chosen, the first by the alphabet.

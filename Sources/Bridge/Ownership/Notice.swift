@@ -2,9 +2,11 @@ import Configuration
 import Devices
 import GATT
 import JSON
+import Log
 
 extension OwnershipMachine {
-  /// The owner, as in a device's `info`.
+  /// The owner, as in a device's `info`. Anybody who may publish can have written it: no member can hold what is not
+  /// checked here.
   struct Notice: Equatable, Sendable {
     let gateway: GatewayID
     /// The id under which it is published.
@@ -19,9 +21,11 @@ extension OwnershipMachine {
     /// Whether that gateway only hears it.
     var isHeard = false
     /// The signal strength there, in dBm.
-    var rssi: Int?
+    var rssi: Int8?
+    /// When it was heard there last, if its silence does not make it offline.
+    var lastHeard: Timestamp?
     /// The properties that are used there.
-    var properties: Set<String> = []
+    var properties: Set<PropertyName> = []
     /// The device's address, if it is given.
     var address: BluetoothAddress?
     var handover = Handover()
@@ -29,46 +33,75 @@ extension OwnershipMachine {
 }
 
 extension OwnershipMachine.Notice {
+  /// In bytes, of what people read.
+  private static let longestLabel = 256
+  /// Beyond it are numbers that the next change cannot exceed.
+  private static let revisions = 0...(1 << 53)
+
   /// Reads a device's `info`; nil when it cannot be read.
   /// - Parameter profile: that of the device at an address here: desired values that it cannot encode are left out.
   init?(_ payload: [UInt8], of id: DeviceID, _ profile: (BluetoothAddress?) -> Profile) {
-    guard case .object(let object) = try? JSONParser.parse(payload),
+    guard payload.count <= TopicMap.longestPayload, case .object(let object) = try? JSONParser.parse(payload),
       let gateway = object["owner"]?.text.flatMap({ GatewayID($0) })
     else { return nil }
     self.init(gateway: gateway, id: id)
-    if object["name"] != object["bluetooth_name"] { name = object["name"]?.text }
-    self.profile = object["profile"]?.text
-    area = object["area"]?.text
+    if object["name"] != object["bluetooth_name"] { name = Self.label(object["name"]) }
+    self.profile = Self.label(object["profile"])
+    area = Self.label(object["area"])
     isHeard = object["heard"] == .bool(true)
-    rssi = object["rssi"]?.integer
-    if object["offline_since"] == nil { liveSince = object["last_connected"]?.text }
+    rssi = object["rssi"]?.integer.flatMap { Int8(exactly: $0) }
+    lastHeard = object["last_heard"]?.text.flatMap { Timestamp($0) }
+    if object["offline_since"] == nil { liveSince = Self.time(object["last_connected"]) }
     address = object["identifier"]?.text.flatMap { BluetoothAddress($0) }
-    properties = Self.names(object["properties"])
+    let names = Self.texts(object["properties"])
+    properties = Set(names: names, most: Set.most)
     handover = Handover(
-      desired: desired(object, profile(address)), isDeleted: object["home_assistant"] == .string("deleted"),
-      revision: object["revision"]?.integer ?? 0, values: Self.values(object["values"]))
+      desired: Self.desired(object, Set(names), profile(address)),
+      isDeleted: object["home_assistant"] == .string("deleted"),
+      revision: object["revision"]?.integer.flatMap { Self.revisions.contains($0) ? $0 : nil } ?? 0,
+      values: Self.values(object["values"]),
+      told: (object["told"]?.elements ?? []).suffix(HeardEvents.mostTold).compactMap(HeardEvents.Event.init))
   }
 
-  private static func names(_ json: JSONValue?) -> Set<String> {
-    Set((json?.elements ?? []).compactMap(\.text))
+  private static func texts(_ json: JSONValue?) -> [String] { (json?.elements ?? []).compactMap(\.text) }
+
+  private static func label(_ json: JSONValue?) -> String? {
+    json?.text.flatMap { $0.utf8.count <= longestLabel ? $0 : nil }
+  }
+
+  /// A time as gateways write it.
+  private static func time(_ json: JSONValue?) -> String? {
+    let form = "0000-00-00T00:00:00.000Z".utf8
+    guard let text = json?.text, text.utf8.count == form.count else { return nil }
+    let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+    let isTime = zip(text.utf8, form).allSatisfy { $1 == digits.lowerBound ? digits.contains($0) : $0 == $1 }
+    return isTime ? text : nil
   }
 
   private static func values(_ json: JSONValue?) -> [(key: ValueKey, written: String, isNumber: Bool)] {
     guard case .object(let values) = json else { return [] }
-    return values.members.compactMap { member in
-      guard let key = ValueKey(member.name), let name = member.value["name"]?.text else { return nil }
+    let read = values.members.lazy.compactMap { member -> (ValueKey, String, Bool)? in
+      guard let key = ValueKey(member.name), let name = member.value["name"]?.text,
+        name.utf8.count <= ValueTable.longestName
+      else { return nil }
       return (key, name, member.value["type"] == .string("number"))
     }
+    return Array(read.prefix(ValueTable.capacity))
   }
 
-  private func desired(_ object: JSONObject, _ profile: Profile) -> [String: PublishedDesired] {
-    let configured = Self.names(object["configured"])
+  private static func desired(
+    _ object: JSONObject, _ used: Set<String>, _ profile: Profile
+  ) -> [String: PublishedDesired] {
+    let configured = Set(texts(object["configured"]))
     var values: [String: PublishedDesired] = [:]
-    for name in properties.union(configured) { values[name] = .noOverride }
-    guard case .object(let desired) = object["desired"] else { return values }
-    for member in desired.members where !configured.contains(member.name) {
-      let encoded = try? profile.property(named: member.name)?.value(of: member.value)
-      values[member.name] = encoded.map(PublishedDesired.override)
+    for property in profile.properties {
+      if configured.contains(property.name) {
+        values[property.name] = .noOverride
+      } else if let json = object["desired"]?[property.name] {
+        values[property.name] = (try? property.value(of: json)).map(PublishedDesired.override)
+      } else if used.contains(property.name) {
+        values[property.name] = .noOverride
+      }
     }
     return values
   }

@@ -2,6 +2,7 @@ import Configuration
 import Devices
 import GATT
 import JSON
+import Log
 
 /// Which gateway owns a device and so writes the retained topics of one of its ids: the one that has its link, or had it
 /// last. The owner's `info` carries what gateways hand over to each other.
@@ -45,6 +46,8 @@ struct OwnershipMachine: Equatable, Sendable {
     var isHeard = false
     /// The signal strength, in dBm.
     var rssi: Int?
+    /// As ``Notice/lastHeard``.
+    var lastHeard: Timestamp?
     /// Whether the gateway that owns it, as far as is known, is online.
     var isOwnerOnline = false
     /// Whether the `info` that has arrived is as this gateway publishes it now.
@@ -53,7 +56,9 @@ struct OwnershipMachine: Equatable, Sendable {
     var isAdmitted = true
   }
 
-  private(set) var owner = Owner.unknown
+  private(set) var owner = Owner.unknown { didSet { if owner == .this { hasTopics = true } } }
+  /// Whether this gateway has published under the id, in this run or an earlier one, and no other one since.
+  private var hasTopics: Bool
   private let this: GatewayID
   private var id: DeviceID
   private let address: BluetoothAddress
@@ -65,10 +70,14 @@ struct OwnershipMachine: Equatable, Sendable {
   /// Whether an `info` of another gateway has arrived, on this connection.
   private var isConfirmed = false
 
-  init(_ this: GatewayID, _ id: DeviceID, _ address: BluetoothAddress, isOrphan: Bool = false) {
+  init(
+    _ this: GatewayID, _ id: DeviceID, _ address: BluetoothAddress, hasTopics: Bool = false,
+    isOrphan: Bool = false
+  ) {
     self.this = this
     self.id = id
     self.address = address
+    self.hasTopics = hasTopics
     self.isOrphan = isOrphan
   }
 
@@ -119,7 +128,10 @@ struct OwnershipMachine: Equatable, Sendable {
       return [.setOwner(nil)]
     case .this: return here.onlineSince == nil ? [.setOwner(nil), .publish] : []
     // Another gateway may just have found it, and not have published that yet.
-    case .unknown: return isOnlyGateway ? [.publishOffline] : []
+    case .unknown:
+      guard isOnlyGateway else { return [] }
+      hasTopics = true
+      return [.publishOffline]
     }
   }
 
@@ -149,12 +161,13 @@ struct OwnershipMachine: Equatable, Sendable {
       owner = .this
       return (isSettled ? [] : [.moved(notice)]) + [.setOwner(notice.handover), .publish]
     }
-    let hasTopics = owner == .this && notice.id != id
+    let mustClear = hasTopics && notice.id != id
+    hasTopics = false
     last = notice
     owner = .other(notice.gateway)
     isConfirmed = true
     let isTakenOver = isOwnerOnline || here.onlineSince != nil
-    return [.release] + (hasTopics ? [.clear] : [])
+    return [.release] + (mustClear ? [.clear] : [])
       + [.setOwner(notice.handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)]
   }
 
@@ -214,13 +227,18 @@ struct OwnershipMachine: Equatable, Sendable {
   }
 
   private func goesBefore(_ notice: Notice, _ here: Here, isOwnerOnline: Bool) -> Bool {
-    Claim(gateway: this, id: id, since: here.onlineSince, isHeard: here.isHeard, rssi: here.rssi)
-      .goesBefore(notice.claim, isOnline: isOwnerOnline, of: address)
+    Claim(
+      gateway: this, id: id, since: here.onlineSince, isHeard: here.isHeard, rssi: here.rssi,
+      lastHeard: here.lastHeard
+    )
+    .goesBefore(notice.claim, isOnline: isOwnerOnline, of: address)
   }
 }
 
 extension OwnershipMachine.Notice {
   fileprivate var claim: Claim {
-    Claim(gateway: gateway, id: id, since: liveSince, isHeard: isHeard, rssi: rssi)
+    Claim(
+      gateway: gateway, id: id, since: liveSince, isHeard: isHeard, rssi: rssi.map { Int($0) },
+      lastHeard: lastHeard)
   }
 }

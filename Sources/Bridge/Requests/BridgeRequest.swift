@@ -68,7 +68,7 @@ struct BridgeRequest: Sendable, Equatable {
   /// No payload at all is an object without members.
   private static func object(_ payload: [UInt8]) throws(Rejection) -> JSONObject {
     guard payload.count <= longestPayload else {
-      throw Rejection("the payload has \(payload.count) bytes, the maximum is \(longestPayload)")
+      throw Rejection("the payload has more than \(longestPayload) bytes")
     }
     if payload.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) { return JSONObject([]) }
     let document: JSONValue

@@ -13,7 +13,7 @@ package struct DeviceOptionTable: Sendable {
     table.id, table.name, table.area, table.profile, table.properties, table.exclude, table.values,
     table.adjust, table.desired, table.period, table.isEnabled, table.gateway, table.adapter, table.pairing,
     table.passkey, table.key, table.keyFile,
-    table.connect, table.every,
+    table.connect, table.every, table.offlineAfter,
   ]
 
   /// The id; nil: the address. Where several peripherals match an entry, the first one found gets its id, and the
@@ -84,4 +84,8 @@ package struct DeviceOptionTable: Sendable {
 
   /// Of a device that is connected on demand: seconds between two visits.
   package let every = DeviceOption<Int, Int>("every", .integer(5...86_400), default: 600, restartsLink: true)
+
+  /// How long a device that is only heard is online after it was heard; nil: as its profile says, and it itself.
+  package let offlineAfter = DeviceOption<Profile.OfflineAfter, Profile.OfflineAfter?>(
+    "offline_after", .offlineAfter, requests: .none)
 }

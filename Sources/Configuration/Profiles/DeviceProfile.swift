@@ -50,9 +50,9 @@ extension Configuration {
 
   /// What the options name that the profile lacks or cannot do.
   package func problems(of options: DeviceOptions, at path: ConfigurationPath) -> [ConfigurationError] {
-    let names = (Profile.builtIn + profiles).map(\.name)
     let name = options.profile ?? Profile.microbit.name
     guard let profile = profile(named: name) else {
+      let names = (Profile.builtIn + profiles).map(\.name)
       return [
         path.key("profile").error(
           "there is no profile \(Excerpt(name))", hint: choice(of: name, among: names))

@@ -8,8 +8,7 @@ struct ProfileKeys: ConfigurationSection {
   var requires: [BluetoothUUID]?
   var alive: AliveKeys?
   var values: ValuesKeys?
-  /// In s.
-  var offlineAfter: Int?
+  var offlineAfter: Profile.OfflineAfter?
   var properties: [Named<PropertyKeys>]?
 
   static let keys: [ConfigurationKey<Self>] = [
@@ -18,7 +17,7 @@ struct ProfileKeys: ConfigurationSection {
     ConfigurationKey("requires", \.requires, .optional(.list(of: .uuid))),
     ConfigurationKey("alive", \.alive, .optional(.section)),
     ConfigurationKey("values", \.values, .optional(.section)),
-    ConfigurationKey("offline_after", \.offlineAfter, .optional(.integer(1...86_400))),
+    ConfigurationKey("offline_after", \.offlineAfter, .optional(.offlineAfter)),
     ConfigurationKey(
       required: "properties", \.properties, .members(of: .section, names: Property.namePattern)),
   ]
@@ -54,6 +53,24 @@ extension Property {
 extension ConfigurationRule<String> {
   /// A reference to a property.
   package static var propertyName: Self { .text(longest: 64) }
+}
+
+extension ConfigurationRule<Profile.OfflineAfter> {
+  /// A time in s, or `null`: never.
+  static var offlineAfter: Self {
+    let seconds = ConfigurationRule<Int>.integer(1...86_400)
+    return ConfigurationRule(
+      shape: .nullOr(seconds.shape),
+      read: { json, _, path, errors in
+        json == .null ? .never : seconds.read(json, nil, path, &errors).map { .seconds($0) }
+      },
+      write: { value in
+        switch value {
+        case .seconds(let seconds): .integer(seconds)
+        case .never: .null
+        }
+      })
+  }
 }
 
 extension ConfigurationRule<Profile> {
@@ -128,7 +145,7 @@ extension ProfileKeys {
       return try Profile(
         name: name, manufacturer: manufacturer ?? "", model: model, requires: requires ?? [],
         alive: alive?.property, alivePeriod: alive?.period, values: values?.property,
-        valuesSet: values?.set, offlineAfter: offlineAfter.map { .seconds($0) }, properties: properties)
+        valuesSet: values?.set, offlineAfter: offlineAfter, properties: properties)
     } catch {
       errors.append(self.error(error, at: path))
       return nil
@@ -186,8 +203,7 @@ extension ProfileKeys {
       keys.set = values.sent.map { profile.properties[$0].name }
       return keys
     }
-    let offlineAfter = Int(profile.offlineAfter / .seconds(1))
-    self.offlineAfter = profile.offlineAfter == Profile.defaultOfflineAfter ? nil : offlineAfter
+    offlineAfter = profile.offlineAfter == .usual ? nil : profile.offlineAfter
     properties = profile.properties.map { Named($0.name, PropertyKeys($0)) }
   }
 }

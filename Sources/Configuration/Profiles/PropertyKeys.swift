@@ -27,6 +27,7 @@ struct PropertyKeys: ScalarSection {
   var poll: Double?
   var report: ReportKeys?
   var initial: JSONValue?
+  var isBeforeReading: Bool?
   var isAutomatic: Bool?
   var homeAssistant: [EntityKeys]?
 
@@ -55,6 +56,7 @@ struct PropertyKeys: ScalarSection {
       ConfigurationKey("poll", \.poll, .optional(.number(0.1...604_800))),
       ConfigurationKey("report", \.report, .optional(.section)),
       ConfigurationKey("initial", \.initial, .optional(.any)),
+      ConfigurationKey("before_reading", \.isBeforeReading, .optional(.bool)),
       ConfigurationKey("auto", \.isAutomatic, .optional(.bool)),
       ConfigurationKey("home_assistant", \.homeAssistant, .optional(.oneOrMore(.section))),
     ]
@@ -96,7 +98,7 @@ struct PropertyKeys: ScalarSection {
     }
     let ofLinks = [
       "service", "characteristic", "alternative", "access", "write", "settle", "range", "max_length", "frame",
-      "chunk", "poll", "initial",
+      "chunk", "poll", "initial", "before_reading",
     ]
     let isOneOfSeveral = if case .bthome = format { true } else { false }
     let others =
@@ -239,7 +241,8 @@ extension PropertyKeys {
       instance: instance ?? 0, kind: kind ?? .state, access: access, writeMode: writeMode,
       settle: settle.map { .seconds($0) }, codec: codec, unit: unit, range: range, maxLength: maxLength,
       frame: frame, chunk: chunk, poll: poll.map { .seconds($0) }, report: report?.report,
-      initial: value, isAutomatic: isAutomatic ?? false, homeAssistant: entities)
+      initial: value, isBeforeReading: isBeforeReading ?? false, isAutomatic: isAutomatic ?? false,
+      homeAssistant: entities)
   }
 
   private var description: Codec.Description? {
@@ -295,6 +298,7 @@ extension PropertyKeys {
     poll = property.poll.map { $0 / .seconds(1) }
     report = property.report.map { ReportKeys($0) }
     initial = property.initial.map(property.codec.json)
+    isBeforeReading = property.isBeforeReading ? true : nil
     isAutomatic = property.isAutomatic ? true : nil
     homeAssistant =
       property.homeAssistant.isEmpty

@@ -4,7 +4,7 @@ import GATT
 
 /// The values that the program of one device has sent, by their names in topics. Of the names of a program that sends
 /// ever new ones, a few become known each minute, and take each other's places.
-struct ValueTable: Equatable, Sendable {
+package struct ValueTable: Equatable, Sendable {
   struct Entry: Equatable, Sendable {
     /// The name as the program writes it.
     var written: String
@@ -65,7 +65,7 @@ struct ValueTable: Equatable, Sendable {
   }
 
   /// Names of a device, and new names in a minute.
-  static let capacity = 32
+  package static let capacity = 32
   /// In bytes, as the program writes it.
   package static let longestName = 256
   /// After so many days without being received a value is removed.

@@ -7,10 +7,12 @@ import Findings
 import GATT
 import JSON
 
-/// The devices in range, while no gateway uses the adapter: it scans, and connects to those that the configuration
-/// matches.
+/// The devices in range, while no gateway uses the adapter: it scans, and connects to those that the gateway would
+/// connect to.
 struct DeviceCheck {
   let configuration: Configuration
+  /// What the gateway knows of devices: what has joined, was removed, or was changed by requests.
+  let records: [DeviceRecord]
   let gateway: GatewayID
   let loop: EventLoop
 
@@ -19,9 +21,7 @@ struct DeviceCheck {
     let peripheral: Peripheral
     let settings: DeviceSettings
 
-    var name: String {
-      settings.source(of: \.id) == .default ? settings.address.description : settings.id.description
-    }
+    var name: String { settings.shownID }
   }
 
   private static let scanTime = Duration.seconds(8)
@@ -38,9 +38,12 @@ struct DeviceCheck {
   ) -> (candidates: [Candidate], findings: [Finding]) {
     var candidates: [Candidate] = []
     var findings: [Finding] = []
+    let records = Dictionary(self.records.map { ($0.address, $0) }) { first, _ in first }
+    func assignment(_ address: BluetoothAddress, _ advertisement: Advertisement) -> Assignment {
+      configuration.assignment(address, advertisement, record: records[address], in: gateway)
+    }
     for peripheral in found {
-      switch configuration.assignment(peripheral.address, Advertisement(peripheral), record: nil, in: gateway)
-      {
+      switch assignment(peripheral.address, Advertisement(peripheral)) {
       case .here(let settings) where settings.isEnabled && settings.profile.isHeard:
         let signal = peripheral.rssi.map { ", \($0) dBm" } ?? ""
         findings.append(.ok(.device, "\(settings.id): heard, by discovery\(signal)"))
@@ -55,11 +58,15 @@ struct DeviceCheck {
       }
     }
     guard faults.isEmpty else { return (candidates, findings + faults) }
-    let absent = configuration.devices.filter { entry in
-      guard let address = entry.match.identifier, entry.isEnabled ?? true else { return false }
-      return !found.contains { $0.address == address }
+    let named = configuration.devices.compactMap(\.match.identifier)
+    let known = named + self.records.map(\.address).filter { !named.contains($0) }
+    let absent = known.compactMap { address -> DeviceSettings? in
+      guard !found.contains(where: { $0.address == address }),
+        case .here(let settings) = assignment(address, Advertisement()), settings.isEnabled
+      else { return nil }
+      return settings
     }
-    findings += absent.map { .notInRange($0.id?.description ?? $0.match.identifier?.description ?? "") }
+    findings += absent.map { .notInRange($0.shownID) }
     if candidates.isEmpty, absent.isEmpty, !findings.contains(where: { $0.level == .ok }) {
       findings.append(
         .warning(
@@ -98,14 +105,14 @@ struct DeviceCheck {
     let used = Set(profile.properties.map(\.name))
     let isPaired = inspection["paired"] == .bool(true)
     let failures = (inspection["services"]?.elements ?? []).flatMap { $0["characteristics"]?.elements ?? [] }
-      .compactMap { item -> (property: String, error: String)? in
+      .compactMap { item -> (property: String, error: String, wantsPairing: Bool)? in
         guard let property = item["property"]?.text, used.contains(property) else { return nil }
-        return item["error"]?.text.map { (property, $0) }
+        return item["error"]?.text.map { (property, $0, item["wants_pairing"] == .bool(true)) }
       }
     if let failure = failures.first {
       let trouble =
-        isPaired
-        ? PeripheralSession.Trouble.subscribeFailed("\(failure.property): \(failure.error)") : .wantsPairing
+        failure.wantsPairing && !isPaired
+        ? PeripheralSession.Trouble.wantsPairing : .subscribeFailed("\(failure.property): \(failure.error)")
       return [trouble.finding(name, profile, pairing)]
     }
     let missing = (inspection["missing"]?.elements ?? []).compactMap(\.text).filter(used.contains)
@@ -125,5 +132,12 @@ struct DeviceCheck {
       "offers \(profile.properties.map(\.name).filter { !missing.contains($0) }.joined(separator: ", "))",
     ].compactMap { $0 }
     return [.ok(.device, "\(name): \(details.joined(separator: ", "))")]
+  }
+}
+
+extension DeviceSettings {
+  /// The address unless it was given an id.
+  fileprivate var shownID: String {
+    source(of: \.id) == .default ? address.description : id.description
   }
 }

@@ -61,10 +61,10 @@ private final class Checkup: @unchecked Sendable {
     await report(.clock) { ClockCheck().run() }
     let presence = GatewayCheck(gateway: file.gateway?.description, environment: environment)
       .connect(on: loop)
+    let state = StateCheck(gateway: gateway, environment: environment)
     if case .running = presence {
     } else {
-      let check = StateCheck(gateway: gateway, environment: environment)
-      await report(.state) { check.run() }
+      await report(.state) { state.run() }
     }
     let isUsable = await checkBluetooth(file.configuration, isRunning: presence.isRunning)
     await checkBroker(file, gateway)
@@ -88,7 +88,7 @@ private final class Checkup: @unchecked Sendable {
               + "journalctl -u microbit-gateway -n 20")
           : .ok(.gateway, "the gateway \(gateway) is not running")
       ])
-      if isUsable { await checkDevices(file, gateway) }
+      if isUsable { await checkDevices(file, gateway, state) }
     }
     return !output.end()
   }
@@ -203,9 +203,13 @@ private final class Checkup: @unchecked Sendable {
     }
   }
 
-  private func checkDevices(_ file: ConfigurationCheck.Result, _ gateway: GatewayID) async {
+  private func checkDevices(
+    _ file: ConfigurationCheck.Result, _ gateway: GatewayID, _ state: StateCheck
+  ) async {
     guard isValid(file, ["devices", "profiles", "profiles_directory"], for: .device) else { return }
-    let check = DeviceCheck(configuration: file.configuration, gateway: gateway, loop: loop)
+    let records = await within(Self.limit, .state) { await EventLoop.blocking { state.records() } }
+    let check = DeviceCheck(
+      configuration: file.configuration, records: records ?? [], gateway: gateway, loop: loop)
     let scanned = await within(Self.scanLimit, .device) { () async -> [DeviceCheck.Candidate] in
       do throws(CommandFailure) {
         let (candidates, findings) = try await check.scan()

@@ -1,4 +1,5 @@
 import Configuration
+import Devices
 import Findings
 import Glibc
 import Store
@@ -66,6 +67,12 @@ struct StateCheck {
         remedy: "to check that one: sudo STATE_DIRECTORY=\(service) microbit-gateway doctor; "
           + "to delete this one: sudo rm -r \(folder.shellWord)"),
     ]
+  }
+
+  /// What the database has of devices; nothing if it cannot be read, which ``run()`` reports.
+  func records() -> [DeviceRecord] {
+    guard let database = StateFolder.checked(gateway, environment, service: service) else { return [] }
+    return DeviceRecord.records((try? StateDatabase.sections(path: database.path))?["devices"] ?? [:])
   }
 
   /// - Parameter existing: the state folder, or if there is none, the nearest folder above it.

@@ -46,7 +46,7 @@ async def main():
         check("it is connected", client.is_connected)
         services = [service.uuid[:8] for service in client.services]
         check("its services are there", sorted(services) == ["00001801", "0000180a", "e95d6100"])
-        check("the model is read", bytes(await client.read_gatt_char(MODEL)) == b"BBC micro:bit")
+        check("the model is read", bytes(await client.read_gatt_char(MODEL)) == b"BBC micro:bit V2")
         temperature = await client.read_gatt_char(TEMPERATURE)
         check("a temperature is read", len(temperature) == 1 and 10 < temperature[0] < 40)
 

@@ -657,7 +657,7 @@ import Testing
     await tested.end()
   }
 
-  /// The stored name matches one entry, and the advertised name another one, with another id and properties.
+  /// The stored name matches one entry, and the advertised name an earlier one, with another id and properties.
   @Test func deviceWhoseNewNameMatchesAnotherEntryIsConnected() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
@@ -670,7 +670,7 @@ import Testing
     var configuration = Configuration()
     var entry = Configuration.Device(match: .namePrefix("BBC"), id: Engine.id)
     entry.properties = ["temperature"]
-    configuration.devices = [Configuration.Device(match: .namePrefix("Old"), id: hall), entry]
+    configuration.devices = [entry, Configuration.Device(match: .namePrefix("Old"), id: hall)]
     let tested = try await Engine(configuration, state: path)
     let device = try await tested.frontEnd.availability(true)
     #expect(tested.frontEnd.events.elements.contains(.detached(.replaced)))
@@ -746,11 +746,12 @@ import Testing
     _ name: String, _ characteristic: UInt32, in service: BluetoothUUID = service,
     kind: Property.Kind = .state,
     _ access: Property.Access, _ mode: Property.WriteMode? = nil, initial: Value? = nil,
-    poll: Duration? = nil
+    isBeforeReading: Bool = false, poll: Duration? = nil
   ) -> Property {
     Property(
       name: name, service: service, characteristic: BluetoothUUID(short: characteristic), kind: kind,
-      access: access, writeMode: mode, codec: .uint8, poll: poll, initial: initial)
+      access: access, writeMode: mode, codec: .uint8, poll: poll, initial: initial,
+      isBeforeReading: isBeforeReading)
   }
 
   /// Starts an engine with a peripheral of this profile alone.
@@ -782,6 +783,40 @@ import Testing
     #expect(try await tested.command(4, 1).final() == .sent, "after the desired values")
     #expect(try await tested.writes(0x2221) == [[7], [9], [9]])
     #expect(try await tested.writes(0x2222) == [[3], [3], [4]])
+    await tested.end()
+  }
+
+  /// For a peripheral that measures only when it was told to, as Mi Flora.
+  @Test(arguments: [true, false], [Property.WriteMode.confirm, .request, .command])
+  func valueIsWrittenBeforeReadingOnceOnEachLink(isOnDemand: Bool, mode: Property.WriteMode) async throws {
+    let profile = try Profile(
+      name: "flower",
+      properties: [
+        Self.property("moisture", 0x2221, .read),
+        Self.property(
+          "mode", 0x2222, mode == .confirm ? [.read, .write] : .write, mode, initial: 7, isBeforeReading: true
+        ),
+      ])
+    var configuration = configuration { entry in
+      entry.profile = profile.name
+      if isOnDemand { (entry.connect, entry.every) = (.onDemand, 3600) }
+    }
+    configuration.profiles = [profile]
+    let tested = try await Engine(configuration) {
+      $0.devices = 0
+      $0.described = [PeripheralDescription(name: "Flower", profile: profile, address: Engine.address)]
+    }
+    try await tested.frontEnd.availability(true)
+    await tested.notify(BluetoothUUID(short: 0x2221), "05")
+    if !isOnDemand {
+      #expect(try await tested.get(0).final().isSuccess)
+      #expect(try await tested.writes(0x2222) == [[7]])
+      let before = tested.frontEnd.events.count
+      await tested.hangUp()
+      try await tested.frontEnd.availability(true, from: before)
+    }
+    #expect(try await tested.get(0).final().isSuccess)
+    #expect(try await tested.writes(0x2222) == [[7], [7]])
     await tested.end()
   }
 

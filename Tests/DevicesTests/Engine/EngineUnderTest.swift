@@ -122,8 +122,8 @@ final class EngineUnderTest: Sendable {
 
   // MARK: The peripheral
 
-  func vanish() async { _ = await simulator.control(ControlRequest(op: .vanish, i: 0)) }
-  func comeBack() async { _ = await simulator.control(ControlRequest(op: .return, i: 0)) }
+  func vanish(_ index: Int = 0) async { _ = await simulator.control(ControlRequest(op: .vanish, i: index)) }
+  func comeBack(_ index: Int = 0) async { _ = await simulator.control(ControlRequest(op: .return, i: index)) }
   func hangUp() async { _ = await simulator.control(ControlRequest(op: .disconnect, i: 0)) }
   /// An adapter is added or removed.
   func plug(_ adapter: Int, _ on: Bool) async {
@@ -145,6 +145,12 @@ final class EngineUnderTest: Sendable {
   func advertise(_ bytes: [UInt8], of service: BluetoothUUID, by index: Int) async {
     var request = ControlRequest(op: .advertise, i: index, bytes: bytes)
     request.service = service
+    _ = await simulator.control(request)
+  }
+  /// What the peripheral calls itself from now on.
+  func rename(to name: String) async {
+    var request = ControlRequest(op: .name, i: 0)
+    request.name = name
     _ = await simulator.control(request)
   }
   /// How well the adapter receives a peripheral from now on, in dBm.

@@ -62,6 +62,30 @@ import Testing
     await tested.end()
   }
 
+  /// bluetoothd removes the object of a device that is silent for 30 s, here for less; each time that it is heard again, its
+  /// value is a reading, whether it has changed or not: one that speaks once a minute has one a minute.
+  @Test func deviceIsHeardAfterEachSilence() async throws {
+    let tested = try await Engine(try Self.configuration()) {
+      $0.described = [Self.beacon(Self.named, Self.frame(17))]
+      $0.timing.temporary = .milliseconds(100)
+    }
+    try await tested.frontEnd.change("heard") { $0.id == DeviceID(Self.named) && $0.isOnline }
+    for count in 1...6 {
+      await tested.vanish(1)
+      while await tested.engine.registry.byPeripheral.values.contains(where: { $0.address == Self.named }) {
+        await Task.yield()
+      }
+      let mark = tested.frontEnd.events.elements.count
+      await tested.advertise(Self.frame(16) + [UInt8(count)], of: Self.service, by: 1)
+      await tested.comeBack(1)
+      try await tested.frontEnd.event(from: mark, "reading \(count)") {
+        guard case .reading(0, .record(let fields), _) = $0 else { return false }
+        return fields.last == .integer(count)
+      }
+    }
+    await tested.end()
+  }
+
   /// In steps of 10 dB: the simulated signals differ by up to 3 dB from the given one.
   @Test func signalStrengthIsAMean() async throws {
     let tested = try await Engine(try Self.configuration()) {

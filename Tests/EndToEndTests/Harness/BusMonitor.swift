@@ -21,6 +21,11 @@ final class BusMonitor: Sendable {
 
   /// The number of calls of `member` so far. The next ``called(_:)`` waits for a later one.
   func calls(of member: String) async throws -> Int {
+    try await calls(of: [member]).count
+  }
+
+  /// The calls of `members` so far, in order.
+  func calls(of members: [String]) async throws -> [String] {
     // dbus-monitor may lag behind. It has shown all earlier calls once it shows this one, which the bus itself
     // refuses.
     let fence = "Fence\(UInt32.random(in: 0 ... .max))"
@@ -29,7 +34,9 @@ final class BusMonitor: Sendable {
       ["--bus=" + bus.address, "--print-reply", "--dest=org.freedesktop.DBus", "/", "microbit.Test." + fence])
     try await caller.exitStatus(within: Fixture.patience)
     try await called(fence)
-    return process.text.split(separator: "\n").filter { Self.isCall($0, of: member) }.count
+    return process.text.split(separator: "\n").compactMap { line in
+      members.first { Self.isCall(line, of: $0) }
+    }
   }
 
   /// A line of the profile format ends with path, interface and member.

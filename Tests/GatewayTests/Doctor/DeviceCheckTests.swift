@@ -13,14 +13,19 @@ struct DeviceCheckTests {
   private let profile = Profile.microbit.limited(to: ["temperature", "period"])
 
   private func inspection(
-    fits: Bool = true, paired: Bool = false, error: String? = nil, missing: [JSONValue] = []
+    fits: Bool = true, paired: Bool = false, error: CentralError? = nil, missing: [JSONValue] = []
   ) -> JSONValue {
     [
       "fits": .bool(fits), "paired": .bool(paired), "rssi": .integer(-53), "missing": .array(missing),
       "services": [
         [
           "uuid": "e95d6100",
-          "characteristics": [["property": "temperature", "error": error.map(JSONValue.string)]],
+          "characteristics": [
+            [
+              "property": "temperature", "error": error.map { .string($0.description) },
+              "wants_pairing": error?.wantsPairing == true ? .bool(true) : nil,
+            ]
+          ],
         ]
       ],
     ]
@@ -45,14 +50,24 @@ struct DeviceCheckTests {
 
   @Test func unansweredReadMeansPairingIsRequired() {
     let found = DeviceCheck.findings(
-      inspection(error: "ReadValue: no answer in time"), "kitchen", profile, .ask)
+      inspection(error: .timedOut("ReadValue: no answer in time")), "kitchen", profile, .ask)
     #expect(found.first?.text == "kitchen: no readings: it probably requires pairing")
     #expect(found.first?.remedy?.hasSuffix("pair: sudo microbit-gateway pair kitchen") == true)
   }
 
-  @Test func readErrorOfAPairedMicrobitIsReported() {
-    let found = DeviceCheck.findings(inspection(paired: true, error: "Failed"), "kitchen", profile, .ask)
+  @Test(arguments: [
+    (true, CentralError.timedOut("Failed")), (true, .transient("Failed")), (false, .transient("Failed")),
+    (false, .refused("Failed")),
+  ])
+  func otherReadErrorIsReported(isPaired: Bool, error: CentralError) {
+    let found = DeviceCheck.findings(inspection(paired: isPaired, error: error), "kitchen", profile, .ask)
     #expect(found.first?.text == "kitchen: cannot get its readings: temperature: Failed")
+  }
+
+  @Test(arguments: ["NotPermitted: Not paired", "NotAuthorized"])
+  func refusalThatSaysSoMeansPairingIsRequired(text: String) {
+    let found = DeviceCheck.findings(inspection(error: .refused(text)), "kitchen", profile, .ask)
+    #expect(found.first?.text == "kitchen: no readings: it probably requires pairing")
   }
 
   @Test func missingPropertyIsAWarning() {
@@ -66,10 +81,13 @@ struct DeviceCheckTests {
 
   private let address = BluetoothAddress("C5:A1:B2:C3:D4:E5")!
 
-  private func classify(_ entries: [Configuration.Device], _ found: [Peripheral]) -> (Int, [Finding]) {
+  private func classify(
+    _ entries: [Configuration.Device], _ found: [Peripheral], _ records: [DeviceRecord] = []
+  ) -> (Int, [Finding]) {
     var configuration = Configuration()
     configuration.devices = entries
-    let check = DeviceCheck(configuration: configuration, gateway: GatewayID("here")!, loop: EventLoop())
+    let check = DeviceCheck(
+      configuration: configuration, records: records, gateway: GatewayID("here")!, loop: EventLoop())
     let result = check.classify(found, [])
     return (result.candidates.count, result.findings)
   }
@@ -89,6 +107,20 @@ struct DeviceCheckTests {
     #expect(candidates == 0)
     #expect(found == [.notInRange("kitchen")])
     #expect(found.first?.level == .warning)
+  }
+
+  @Test func whatHasJoinedOrWasRemovedIsKnown() {
+    var record = DeviceRecord(address: address)
+    record.isAdded = true
+    record.changes.id = try? DeviceID("kitchen")
+    #expect(classify([], [microbit], [record]).0 == 1)
+    #expect(classify([], [], [record]).1 == [.notInRange("kitchen")])
+    record.changes.isEnabled = false
+    #expect(classify([], [microbit], [record]).0 == 0)
+    var removed = DeviceRecord(address: address)
+    removed.isRemoved = true
+    let (candidates, found) = classify([Configuration.Device()], [microbit], [removed])
+    #expect(candidates == 0 && !found.contains { $0.text.contains("\(address)") })
   }
 
   @Test func noMatchingDeviceInRangeIsReported() {
@@ -111,7 +143,8 @@ struct DeviceCheckTests {
     entry.match = .identifier(address)
     entry.options.profile = "visitors"
     configuration.devices = [entry]
-    let check = DeviceCheck(configuration: configuration, gateway: GatewayID("here")!, loop: EventLoop())
+    let check = DeviceCheck(
+      configuration: configuration, records: [], gateway: GatewayID("here")!, loop: EventLoop())
     let result = check.classify([microbit], [])
     #expect(result.candidates.isEmpty)
     #expect(result.findings == [.ok(.device, "c5a1b2c3d4e5: heard, by discovery, -60 dBm")])

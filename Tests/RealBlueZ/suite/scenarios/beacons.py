@@ -1,12 +1,14 @@
 """Micro:bits that are only heard, beside others that are connected."""
 
 import json
+import signal
+import subprocess
 import time
 
 from journal import expect
 from scenarios.common import ANSWER, BY_PREFIX, CONNECT, scenario
 from scenarios.profiles import SHIPPED
-from world import BASE, GATEWAY_ID, OUT
+from world import BASE, GATEWAY_ID, OUT, Process
 
 BEACONS = 30
 LINKS = 7
@@ -122,3 +124,55 @@ def thirty_beacons_by_monitors(world):
     expect_ways(world, "advertisement monitors", 30)
     for device in world.devices():
         device.wait_readings(1, ANSWER)
+
+
+PRESSES = 50
+
+
+@scenario(debians=(12, 13))
+def presses_after_silence(world):
+    """A button, one that does not count its frames, and a sensor, each heard for 1.5 s every 40 s: bluetoothd has removed
+    their objects by then. What it reports is told once, also when it starts anew, or another program discovers."""
+    world.start(microbits=0)
+    addresses = world.microbits.ask("beacons", service="fcd2", data=["44"] * 3)["addresses"]
+    for number in range(3):
+        world.microbits.ask("beacon", number=number, data=None)
+    ids = [address.replace(":", "").lower() for address in addresses]
+    signals = Process("signals", ["dbus-monitor", "--system", "type='signal',sender='org.bluez'"])
+    signals.wait_line("NameLost")
+    world.start_gateway(
+        [{"match": {"identifier": address}, "profile": "bthome"} for address in addresses],
+        profiles_directory=SHIPPED.removeprefix("/host"),
+    )
+    world.broker.wait(f"{BASE}/bridge/{GATEWAY_ID}/state", CONNECT, lambda m: m.payload == "online")
+    time.sleep(5)
+
+    reported, scanner = [0, 0, 0], None
+    for press in range(PRESSES):
+        if press == 20:
+            world.restart_bluetoothd()
+            time.sleep(ROUND)
+        if press == 30:
+            scanner = Process("scanner", ["bluetoothctl", "scan", "le"], stdin=subprocess.PIPE)
+        if press == 40:
+            scanner.kill(signal.SIGKILL)
+        begin = signals.output.mark()
+        frames = ["4400%02x3a01" % press, "443a01", "4402ca09"]
+        for number, frame in enumerate(frames):
+            world.microbits.ask("beacon", number=number, data=frame)
+        time.sleep(1.5)
+        for number in range(3):
+            world.microbits.ask("beacon", number=number, data=None)
+        time.sleep(38.5)
+        lines = signals.output.since(begin)
+        for number, frame in enumerate(frames):
+            bytes = " ".join(frame[i : i + 2] for i in range(0, len(frame), 2))
+            reported[number] += any(bytes in line for line in lines)
+    told = [
+        len(world.broker.on(f"{BASE}/{ids[0]}/button")),
+        len(world.broker.on(f"{BASE}/{ids[1]}/button")),
+        sum(m.json()["property"] == "temperature" for m in world.broker.on(f"{BASE}/{ids[2]}/readings")),
+    ]
+    print(f"of {PRESSES} each: bluetoothd has reported {reported}, the gateway told {told}")
+    expect(told == reported, "not what bluetoothd has reported")
+    expect(min(reported) > PRESSES * 0.8, "bluetoothd has reported few")

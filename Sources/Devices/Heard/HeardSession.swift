@@ -1,0 +1,193 @@
+import BlueZ
+import EventLoop
+import GATT
+import Log
+
+/// What is heard of a device that is only heard: its values come in its advertisements, whichever adapter receives them.
+final class HeardSession: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  /// The properties by where their values are.
+  private let sources: [(source: Property.Source, channels: [Channel])]
+  private var events: HeardEvents
+  /// Of ``events``.
+  private var timer = DeadlineTimer()
+  /// The last report of its advertisements by each adapter.
+  private var reports: [Int: Int] = [:]
+  /// The mean of the last signal strengths, in dBm; ``DeviceDescription/rssi`` follows it.
+  private var signal: Double?
+  /// It sends when something happens, and is silent until then: it says so itself.
+  private var isTriggerOnly: Bool
+  private unowned let device: Device
+
+  private var context: DeviceContext { device.context }
+
+  init(of device: Device) {
+    self.device = device
+    let all = device.channels.compactMap(\.property.source)
+    sources = all.indices.filter { all.firstIndex(of: all[$0]) == $0 }.map { index in
+      (all[index], device.channels.filter { $0.property.source == all[index] })
+    }
+    events = HeardEvents(told: device.description.told)
+    isTriggerOnly = device.description.lastHeard != nil
+  }
+
+  // MARK: Presence
+
+  /// How long it is online after it was heard; nil: without a limit.
+  private var limit: Duration? {
+    (device.settings.offlineAfter ?? (isTriggerOnly ? .never : device.description.profile.offlineAfter)).limit
+  }
+
+  /// A device whose silence means nothing is online from the start of the gateway, if an earlier run has heard it.
+  func begin() {
+    if limit == nil, device.description.lastHeard != nil, device.settings.isEnabled {
+      device.session.keepOnline(for: nil)
+    }
+  }
+
+  /// Between two times that are told, in ms.
+  private static let lastHeardInterval: Int64 = 10_000
+  private static let ownerLimit = Duration.seconds(3)
+
+  /// - Returns: whether the time is to be told.
+  private func noteTime(_ states: [(channel: Channel, value: Value)], isEvent: Bool) -> Bool {
+    let before = device.description.lastHeard
+    guard limit == nil else {
+      device.description.lastHeard = nil
+      return before != nil
+    }
+    let now = Timestamp.now
+    let age = before.map { abs(now.milliseconds - $0.milliseconds) } ?? .max
+    if age < Self.lastHeardInterval, !isEvent { return false }
+    guard case .other = device.owner else {
+      device.description.lastHeard = now
+      return true
+    }
+    // The owner's `info` comes first, if that has heard it, too; else this gateway takes it over.
+    context.loop.timer(after: Self.ownerLimit) { [weak self] in
+      guard let self else { return }
+      device.description.lastHeard = now
+      device.report(.description)
+      if device.owner == .this { for (channel, value) in states { channel.receive(value) } }
+    }
+    return false
+  }
+
+  // MARK: Advertisements
+
+  /// An adapter reports what it knows of the peripheral, which may be an advertisement or not.
+  func hear(_ seen: Peripheral, by adapter: Int) {
+    guard reports.updateValue(seen.lastReport, forKey: adapter) ?? 0 != seen.lastReport, device.isReceiving
+    else { return }
+    let before = (device.description.offered, device.description.rssi)
+    if let rssi = seen.rssi, device.session.adapters.isCurrent(adapter) { follow(rssi) }
+    var states: [(channel: Channel, value: Value)] = []
+    var happened: [(source: Property.Source, contents: [HeardEvents.Content])] = []
+    let readable = device.readable(seen).advertised
+    for (source, channels) in sources {
+      guard let sent = seen.advertised.data(source.data), let frame = readable.data(source.data),
+        source.value(in: frame, width: nil) != nil
+      else { continue }
+      // Each encrypted frame has a counter, and so differs from the one before, also where the values are the same.
+      let novelty = events.heard(source, sent, packetID: packetID(in: frame, of: source), at: .now)
+      guard novelty.hasReadings else { continue }
+      let values = channels.compactMap { channel in channel.value(in: frame).map { (channel, $0) } }
+      states += values.filter { $0.0.property.kind == .state }
+      let contents = values.filter { $0.0.property.kind == .event }
+        .map { HeardEvents.Content(property: $0.0.index, value: $0.1) }
+      if !contents.isEmpty { happened.append((source, novelty.hasEvents ? contents : [])) }
+    }
+    let names =
+      states.map(\.channel.property.name)
+      + happened.flatMap(\.contents).map { device.channels[$0.property].property.name }
+    // Something else may share its advertisements with it.
+    guard device.description.isOnline || !states.isEmpty || !happened.isEmpty else { return }
+    device.description.learn(
+      offered: Set(names), usable: Set(device.channels.map(\.property.name)), isNewLink: false)
+    device.description.reports += 1
+    if !device.description.isOnline { device.description.adapter = context.adapters[adapter].name }
+    if !states.isEmpty || !happened.isEmpty { device.session.heard(nil) }
+    device.session.keepOnline(for: limit)
+    if noteTime(states, isEvent: happened.contains { !$0.contents.isEmpty })
+      || (device.description.offered, device.description.rssi) != before
+    {
+      context.store.change(device.address) { [device] record in
+        (record.offered, record.lastHeard) = (device.description.offered, device.description.lastHeard)
+      }
+      device.report(.description)
+    }
+    for (channel, value) in states { channel.receive(value) }
+    for (source, contents) in happened where !contents.isEmpty {
+      let hasPeers = device.observers.contains { $0.observer.hasPeers }
+      perform(events.heardEvents(contents, of: source, hasPeers: hasPeers, at: .now, .now))
+    }
+  }
+
+  private func packetID(in frame: [UInt8], of source: Property.Source) -> UInt8? {
+    guard source.data == .service(BTHome.service), let frame = try? BTHome.Frame(frame) else { return nil }
+    isTriggerOnly = frame.isTriggerOnly
+    return frame.packetID
+  }
+
+  /// What is heard from now on are readings again: others have published, or nobody.
+  func forgetReadings() { events.forgetReadings() }
+
+  /// Signals vary: a change is told when their mean has changed by 10 dB.
+  private func follow(_ rssi: Int) {
+    let mean = device.description.isOnline ? signal.map { ($0 * 3 + Double(rssi)) / 4 } : nil
+    let signal = mean ?? Double(rssi)
+    self.signal = signal
+    if !device.description.isOnline || abs(signal - Double(device.description.rssi ?? 0)) >= 10 {
+      device.description.rssi = Int(signal.rounded())
+    }
+  }
+
+  // MARK: Events
+
+  /// A claim has come from the broker: of this gateway, or of another one.
+  func claimed(_ event: HeardEvents.Event, byThis: Bool) {
+    perform(events.claimed(event, byThis: byThis, at: .now, .now))
+  }
+
+  /// Claims do not come back any more.
+  func claimsAreLost() { perform(events.claimsAreLost(at: .now)) }
+
+  /// What another gateway knows was told.
+  func learn(_ told: [HeardEvents.Event]) {
+    perform(events.learn(told, at: .now, .now))
+  }
+
+  private func perform(_ actions: [HeardEvents.Action]) {
+    for action in actions {
+      switch action {
+      case .claim(let event): for (observer, _) in device.observers { observer.claim(event) }
+      case .tell(let contents, let isElsewhere):
+        for content in contents {
+          device.channels[content.property].receive(content.value, isToldElsewhere: isElsewhere)
+        }
+      }
+    }
+    timer.set(events.deadline, on: context.loop) { [weak self] in
+      guard let self else { return }
+      perform(events.timer(at: .now))
+    }
+    noteTold()
+  }
+
+  private func noteTold() {
+    guard events.told != device.description.told else { return }
+    device.description.told = events.told
+    context.store.change(device.address) { [events] in $0.told = events.told }
+    device.report(.description)
+  }
+}
+
+extension AdvertisedData {
+  fileprivate func data(_ data: Property.Source.Data) -> [UInt8]? {
+    switch data {
+    case .service(let uuid): serviceData[uuid]
+    case .manufacturer(let number): manufacturerData[number]
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import Configuration
+
+/// The name of a property as another gateway or an earlier run gives it: one of a profile, or `values/` and a key.
+/// Topics are made of it, so it is checked once, here.
+package struct PropertyName: Hashable, Sendable, CustomStringConvertible {
+  /// The name itself.
+  package let description: String
+
+  /// In bytes.
+  private static let longest = 64
+
+  /// Nil for anything but a name.
+  package init?(_ text: String) {
+    let isOfProfile =
+      (1...Self.longest).contains(text.utf8.count)
+      && text.utf8.allSatisfy("abcdefghijklmnopqrstuvwxyz0123456789_".utf8.contains)
+    guard isOfProfile || NamedValue.key(of: text) != nil else { return nil }
+    description = text
+  }
+}
+
+extension Set<PropertyName> {
+  /// Of one device, as others name them: the micro:bit has 25, and its program 32 values.
+  package static let most = 64
+
+  /// Those of the texts that are names.
+  package init(names texts: some Sequence<String>, most: Int = .max) {
+    self.init()
+    for text in texts where count < most { if let name = PropertyName(text) { insert(name) } }
+  }
+
+  /// Adds names that others gave, as long as there is room.
+  package mutating func add(_ names: Set<PropertyName>) {
+    for name in names where count < Self.most { insert(name) }
+  }
+}

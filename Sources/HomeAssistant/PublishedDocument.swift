@@ -1,0 +1,74 @@
+import Configuration
+import Devices
+import EventLoop
+
+/// The document of a device, or of the gateway, as it was published last, and whether it is to be published again. Pure.
+struct PublishedDocument: Equatable, Sendable {
+  enum Action: Equatable, Sendable {
+    /// Publish the document again.
+    case announce
+    /// What was announced is another gateway's to remove.
+    case forget
+    /// Tell the user that the other gateway announces the device again and again.
+    case report
+  }
+
+  /// What is the case at this gateway when a document of another one arrives.
+  struct Here: Sendable {
+    let gateway: GatewayID
+    let owner: Owner
+    let isOnline: Bool
+    /// How many times another gateway's `info` of the device has arrived.
+    let notices: Int
+  }
+
+  /// Between two documents of one device: Home Assistant loses parts of one that comes while it sets up the entities of
+  /// the one before.
+  private static let pause = Duration.seconds(1)
+
+  /// Nil: none was published, or it was cleared.
+  private var hash: Int?
+  private var time: Moment?
+  /// It is published again, even the same.
+  private var isDue = false
+  /// It was published again because another gateway had announced the device, when so many notices had arrived.
+  private var repeatedAt: Int?
+
+  /// How long to wait with the next one; nil: not at all.
+  func delay(at now: Moment) -> Duration? {
+    guard let time else { return nil }
+    let rest = Self.pause - time.duration(to: now)
+    return rest > .zero ? rest : nil
+  }
+
+  /// - Returns: whether a document with this hash is to be published; it is then the last one.
+  mutating func publish(_ hash: Int, at now: Moment) -> Bool {
+    let isSame = hash == self.hash
+    if isSame, !isDue { return false }
+    self = Self(hash: hash, time: now, repeatedAt: isSame ? repeatedAt : nil)
+    return true
+  }
+
+  /// The next one is published even if it is the same.
+  mutating func expire() { isDue = true }
+
+  /// It is cleared: Home Assistant removes the entities now, and the next one comes after a pause.
+  mutating func clear(at now: Moment) { self = Self(time: now) }
+
+  /// Another gateway has announced the device.
+  ///
+  /// The owner announces it again, as the other one may not have known yet who owns it. Where it cannot learn that, as
+  /// `info` does not pass between the two, this happens once for each document, unless the gateway's id is the first of the
+  /// two by the alphabet: its document stays.
+  mutating func received(from other: GatewayID, _ here: Here) -> [Action] {
+    guard here.owner == .this else {
+      isDue = true
+      return [.forget]
+    }
+    guard here.isOnline else { return [] }
+    let isRepeated = repeatedAt == here.notices
+    if isRepeated, other.description < here.gateway.description { return [.report] }
+    (isDue, repeatedAt) = (true, here.notices)
+    return (isRepeated ? [.report] : []) + [.announce]
+  }
+}

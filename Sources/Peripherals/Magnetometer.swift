@@ -1,0 +1,58 @@
+/// The magnetometer of a micro:bit V2. The period is returned as written until the chip is configured
+/// (`samplePeriodUpdateNeeded` in codal-microbit-v2's `MicroBitMagnetometerService.cpp`).
+struct Magnetometer: Sendable {
+  /// The chip's periods in ms (LSM303 in codal-core).
+  private static let periods: [UInt16] = [10, 20, 50, 100]
+  private static let configuration = Duration.milliseconds(50)
+  /// For a person who tilts it until the screen is filled.
+  private static let calibration = Duration.seconds(1)
+  /// Notified when a calibration has succeeded.
+  private static let done: UInt8 = 2
+
+  private var written: UInt16 = 100
+  private var configured: ContinuousClock.Instant?
+  /// When the next sample is taken; nil: nobody is subscribed.
+  private(set) var nextSample: ContinuousClock.Instant?
+  /// The end of the calibration that runs, and its result.
+  private var result: (value: UInt8, at: ContinuousClock.Instant)?
+
+  private func period(at now: ContinuousClock.Instant) -> UInt16 {
+    let isConfigured = configured.map { $0 <= now } ?? true
+    return isConfigured ? Self.periods.first { $0 >= written } ?? 100 : written
+  }
+
+  func bytes(at now: ContinuousClock.Instant) -> [UInt8] {
+    let period = period(at: now)
+    return [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)]
+  }
+
+  /// - Returns: whether the length was valid.
+  mutating func write(_ bytes: [UInt8], at now: ContinuousClock.Instant) -> Bool {
+    guard bytes.count == 2 else { return false }
+    written = UInt16(bytes[0]) | UInt16(bytes[1]) << 8
+    configured = now + Self.configuration
+    return true
+  }
+
+  /// Schedules the next sample.
+  mutating func sample(at now: ContinuousClock.Instant) {
+    nextSample = now + .milliseconds(max(10, Int(period(at: now))))
+  }
+
+  // MARK: Calibration
+
+  var calibrationEnds: ContinuousClock.Instant? { result?.at }
+
+  /// A write to its characteristic: 1 requests a calibration.
+  mutating func calibrate(_ request: UInt8, at now: ContinuousClock.Instant) {
+    if request == 1 { result = (Self.done, now + Self.calibration) }
+  }
+
+  mutating func endCalibration(with value: UInt8, at now: ContinuousClock.Instant) { result = (value, now) }
+
+  /// What is notified, once.
+  mutating func takeResult() -> [UInt8]? {
+    defer { result = nil }
+    return result.map { [$0.value] }
+  }
+}

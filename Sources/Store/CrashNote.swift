@@ -1,0 +1,62 @@
+import Glibc
+
+/// What a run notes in a file for the next one, to survive its own crash: that it takes what others have retained at the
+/// broker, and the topic of the message that it handles. The file is mapped, so that a note costs no system call.
+package final class CrashNote: @unchecked Sendable {
+  // @unchecked: used on the loop's thread alone.
+
+  /// The last runs that died while they took what others have retained.
+  package let deaths: Int
+  /// The topic that the last of them was handling; nil: none, or not known.
+  package let topic: String?
+
+  private static let size = 4096
+  /// A byte with the count of deaths, one that is 1 while retained messages are taken, the topic, a zero.
+  private let page: UnsafeMutablePointer<UInt8>?
+
+  /// - Parameter path: nil, or where no file can be: nothing is noted.
+  package init(path: String?) {
+    page = path.flatMap(Self.map)
+    var lastTopic: String?
+    if let page, page[1] != 0 {
+      if page[0] < .max { page[0] += 1 }
+      let text = UnsafeBufferPointer(start: page + 2, count: Self.size - 2).prefix { $0 != 0 }
+      if !text.isEmpty { lastTopic = String(decoding: text, as: UTF8.self) }
+      (page[1], page[2]) = (0, 0)
+    }
+    topic = lastTopic
+    deaths = page.map { Int($0[0]) } ?? 0
+  }
+
+  deinit { if let page { munmap(page, Self.size) } }
+
+  private static func map(_ path: String) -> UnsafeMutablePointer<UInt8>? {
+    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    // The pages exist, also on a full disk: a write to one that cannot be stored would end the process.
+    guard ftruncate(descriptor, off_t(size)) == 0, posix_fallocate(descriptor, 0, off_t(size)) == 0,
+      let start = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), start != MAP_FAILED
+    else { return nil }
+    return start.assumingMemoryBound(to: UInt8.self)
+  }
+
+  /// Whether what others have retained is being taken: a run that ends meanwhile has died of it.
+  package func setTaking(_ isTaking: Bool) { page?[1] = isTaking ? 1 : 0 }
+
+  /// The gateway has taken it, and lives.
+  package func survived() {
+    setTaking(false)
+    page?[0] = 0
+  }
+
+  /// Notes the topic while `body` handles its message.
+  package func handling(_ topic: String, _ body: () -> Void) {
+    guard let page else { return body() }
+    let text = topic.utf8.prefix(Self.size - 3)
+    for (index, byte) in text.enumerated() { page[2 + index] = byte }
+    page[2 + text.count] = 0
+    body()
+    page[2] = 0
+  }
+}

@@ -1,0 +1,69 @@
+import Configuration
+import GATT
+import JSON
+import Testing
+
+@testable import Bridge
+@testable import Devices
+
+/// The `info` of a device, which anybody may have written.
+@Suite struct NoticeTests {
+  private static func read(_ text: String) -> OwnershipMachine.Notice? {
+    OwnershipMachine.Notice(Array(text.utf8), of: DeviceID(BridgeUnderTest.address)) { _ in .microbit }
+  }
+
+  private static func notice(_ members: String) throws -> OwnershipMachine.Notice {
+    try #require(read(#"{"owner":"attic",\#(members)}"#))
+  }
+
+  @Test func whatTopicsAreMadeOfIsChecked() throws {
+    let long = String(repeating: "a", count: 65)
+    let notice = try Self.notice(
+      ##""properties":["temperature","+","a/#","","a/b","\u0000","values/a","values/+","\##(long)",7],"##
+        + ##""values":{"+":{"name":"x"},"a/#":{"name":"x"},"\u0000":{"name":"x"},"":{"name":"x"},"##
+        + ##""a":{"name":"A","type":"number"},"b":{"name":"\##(String(repeating: "x", count: 257))"},"c":{}}"##
+    )
+    #expect(Set(notice.properties.map(\.description)) == ["temperature", "values/a"])
+    #expect(notice.handover.values.keys.map(\.description) == ["a"])
+  }
+
+  @Test(
+    arguments: [
+      ("-61", -61), ("127", 127), ("-128", -128), ("128", nil), ("-129", nil), ("9223372036854775807", nil),
+      ("-9223372036854775808", nil), ("1.5", nil), (#""-61""#, nil), ("1e400", nil),
+    ] as [(String, Int8?)])
+  func strengthIsOneByte(text: String, rssi: Int8?) throws {
+    #expect(Self.read(#"{"owner":"attic","rssi":\#(text)}"#)?.rssi == rssi)
+  }
+
+  @Test func numbersAndTimesOutOfRangeAreLeftOut() throws {
+    for revision in ["-1", "9223372036854775807", "1.5"] {
+      #expect(try Self.notice(#""revision":\#(revision)"#).handover.revision == 0)
+    }
+    #expect(try Self.notice(#""revision":1764115321000"#).handover.revision == 1_764_115_321_000)
+    let time = "2026-11-22T10:30:15.250Z"
+    #expect(try Self.notice(#""last_connected":"\#(time)""#).liveSince == time)
+    for time in ["", "z", "2026-11-22T10:30:15Z", "2026-11-22T10:30:15.250Z0", "+026-11-22T10:30:15.250Z"] {
+      #expect(try Self.notice(#""last_connected":"\#(time)""#).liveSince == nil)
+    }
+    #expect(try Self.notice(#""area":"\#(String(repeating: "x", count: 257))""#).area == nil)
+  }
+
+  @Test func numbersOfNamesAreBounded() throws {
+    let names = (0..<2000).map { #""p\#($0)""# }.joined(separator: ",")
+    let values = (0..<500).map { #""v\#($0)":{"name":"v\#($0)"}"# }.joined(separator: ",")
+    let notice = try Self.notice(#""properties":[\#(names)],"values":{\#(values)}"#)
+    #expect(notice.properties.count == Set<PropertyName>.most)
+    #expect(notice.handover.values.count == ValueTable.capacity)
+    var known = notice.properties
+    known.add(Set(names: (0..<100).map { "q\($0)" }))
+    #expect(known == notice.properties, "no room")
+  }
+
+  @Test func longInfoIsNotRead() {
+    let info = #"{"owner":"attic","area":"x"}"#
+    let padding = String(repeating: " ", count: TopicMap.longestPayload - info.utf8.count)
+    #expect(Self.read(info + padding) != nil)
+    #expect(Self.read(info + padding + " ") == nil)
+  }
+}

@@ -1,0 +1,97 @@
+import EventLoop
+import GATT
+import Log
+import TestSupport
+import Testing
+
+@testable import Devices
+
+/// Which event of a device that is only heard is new.
+@Suite struct HeardEventsTests {
+  private static let source = Property.Source(.service(BluetoothUUID(short: 0xFCD2)))
+  private static let start = Moment.now
+
+  /// One gateway without others, which hears frames.
+  private struct Gateway {
+    var events: HeardEvents
+    /// The times at which it has told one.
+    private(set) var told: [Double] = []
+
+    init(told: [HeardEvents.Event] = []) { events = HeardEvents(told: told) }
+
+    /// - Parameter seconds: since the start.
+    mutating func hear(_ hex: String, at seconds: Double) {
+      guard let bytes = Hexadecimal.bytes(hex), let frame = try? BTHome.Frame(bytes) else { return }
+      let now = HeardEventsTests.start + .seconds(seconds)
+      let novelty = events.heard(HeardEventsTests.source, bytes, packetID: frame.packetID, at: now)
+      guard novelty.hasEvents, hex.contains("3a01") else { return }
+      let contents = [HeardEvents.Content(property: 0, value: .text("press"))]
+      let actions = events.heardEvents(
+        contents, of: HeardEventsTests.source, hasPeers: false, at: now,
+        Timestamp(milliseconds: Int64(seconds * 1000)))
+      if actions == [.tell(contents, isElsewhere: false)] { told.append(seconds) }
+    }
+  }
+
+  @Test(
+    arguments: [
+      // Without a packet id: another frame between two, or 30 s of silence.
+      ([("403a01", 0), ("403a01", 1.5), ("403a00", 3), ("403a01", 5)], [0, 5]),
+      ([("403a01", 0), ("403a01", 10), ("403a01", 20), ("403a01", 45), ("403a01", 76)], [0, 76]),
+      ([("403a01", 0), ("403a01", 40), ("403a01", 41.5), ("403a01", 80)], [0, 40, 80]),
+      ([("4002ca093a01", 0), ("4002cb093a01", 5)], [0, 5]),
+      // With one: it alone decides, whatever else is in the frame, and however long ago.
+      ([("4000013a01", 0), ("4000013a01", 40), ("40000102ca093a01", 80), ("4000023a01", 81)], [0, 81]),
+      ([("4000013a01", 0), ("4000023a01", 1), ("4000013a01", 2)], [0, 1]),
+      ([("4000013a01", 0), ("4000023a01", 1), ("4000013a01", 62)], [0, 1, 62]),
+    ] as [([(String, Double)], [Double])])
+  func aPressIsNew(frames: [(String, Double)], told: [Double]) {
+    var gateway = Gateway()
+    for (frame, time) in frames { gateway.hear(frame, at: time) }
+    #expect(gateway.told == told)
+  }
+
+  @Test(arguments: [
+    ("4000013a01", 3600, false), ("403a01", 20, false), ("403a01", 31, true), ("4000023a01", 2, true),
+  ])
+  func afterARestart(frame: String, seconds: Double, isNew: Bool) {
+    var before = Gateway()
+    before.hear("4000013a01", at: -1)
+    before.hear("403a01", at: 0)
+    if frame.hasPrefix("4000") { before = Gateway(); before.hear("4000013a01", at: 0) }
+    var after = Gateway(told: before.events.told)
+    after.hear(frame, at: seconds)
+    #expect(after.told == (isNew ? [seconds] : []))
+  }
+
+  @Test func readingsComeAgainAfterASilence() {
+    var events = HeardEvents(told: [])
+    func hasReadings(at seconds: Int) -> Bool {
+      events.heard(Self.source, [0x40], packetID: nil, at: Self.start + .seconds(seconds)).hasReadings
+    }
+    #expect([0, 10, 20, 51, 60].map(hasReadings) == [true, false, false, true, false])
+    events.forgetReadings()
+    #expect(hasReadings(at: 61))
+  }
+
+  /// The memory for events and for claims is bounded, and a claim that does not come back delays its event by 3 s.
+  @Test func claimsThatDoNotComeBack() {
+    var events = HeardEvents(told: [])
+    var told = 0
+    func count(_ actions: [HeardEvents.Action]) {
+      for case .tell(_, isElsewhere: false) in actions { told += 1 }
+    }
+    for number in 0..<100 {
+      let now = Self.start + .milliseconds(number)
+      _ = events.heard(Self.source, [UInt8(number)], packetID: UInt8(number), at: now)
+      count(events.heardEvents([], of: Self.source, hasPeers: true, at: now, .now))
+    }
+    #expect(told == 84 && events.told.count == HeardEvents.mostTold)
+    count(events.timer(at: Self.start + .milliseconds(3083)))
+    #expect(told == 84)
+    count(events.timer(at: Self.start + .milliseconds(3090)))
+    #expect(told == 91)
+    count(events.claimsAreLost(at: Self.start + .seconds(4)))
+    #expect(told == 100 && events.deadline == nil)
+  }
+}

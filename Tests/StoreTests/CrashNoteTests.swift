@@ -1,0 +1,53 @@
+import Store
+import TestSupport
+import Testing
+
+@Suite struct CrashNoteTests {
+  private let folder: TemporaryFolder
+  private var path: String { folder.path + "/here.crash" }
+
+  init() throws { folder = try TemporaryFolder() }
+
+  @Test func deathsWhileTakingAreCountedWithTheTopic() {
+    #expect(CrashNote(path: path).deaths == 0, "the first run")
+    for count in 0..<300 {
+      // Released as at a crash.
+      let note = CrashNote(path: path)
+      #expect(note.deaths == min(count, 255) && note.topic == nil)
+      note.setTaking(true)
+      note.handling("microbit/kitchen/info") {}
+    }
+    let last = CrashNote(path: path)
+    last.setTaking(true)
+    last.handling("microbit/kitchen/info") { #expect(CrashNote(path: path).topic == "microbit/kitchen/info") }
+    last.setTaking(true)
+    last.survived()
+    #expect(CrashNote(path: path).deaths == 0)
+  }
+
+  @Test func aRunThatTakesNothingDoesNotCount() {
+    for _ in 1...5 {
+      let note = CrashNote(path: path)
+      note.setTaking(true)
+      note.setTaking(false)
+      #expect(note.deaths == 0)
+    }
+  }
+
+  @Test(arguments: [nil, "/proc/none/here.crash", "/dev/full"])
+  func withoutAFileNothingIsNoted(path: String?) {
+    let note = CrashNote(path: path)
+    note.setTaking(true)
+    note.handling(String(repeating: "x", count: 70_000)) {}
+    note.survived()
+    #expect(note.deaths == 0 && note.topic == nil)
+  }
+
+  @Test func longTopicIsCut() {
+    let note = CrashNote(path: path)
+    note.setTaking(true)
+    note.handling(String(repeating: "x", count: 70_000)) {
+      #expect(CrashNote(path: path).topic?.utf8.count == 4093)
+    }
+  }
+}
