@@ -14,6 +14,7 @@ SHIPPED = os.path.abspath(f"{os.path.dirname(__file__)}/../../../../deploy/profi
 """The scenario's own view of the folder; the gateway has another (see World.gateway_command)."""
 UART = "6e40000{}-b5a3-f393-e0a9-e50e24dcca9e"
 PLAYER = "6a2b000{}-3e5c-4d7a-9f10-5b8c2d4e6f01"
+SCRATCH = "5261da01-fa7e-42ab-850b-7c80220097cc"
 XIAOMI = "ebe0cc{}-7a0a-4b0c-8a1a-6ff2997da3a6"
 
 
@@ -47,6 +48,7 @@ PERIPHERALS = {
     "nordic_uart": peripheral(
         "NUS", UART.format(1), (UART.format(3), "notify"), (UART.format(2), "write command")
     ),
+    "scratch_microbit": peripheral("Scratch", "f005", (SCRATCH, "read notify", {"value": "00" * 20})),
     "sensortag_keys": peripheral("SensorTag 1", "ffe0", KEYS),
     "sound_player": peripheral("Player", PLAYER.format(1), (PLAYER.format(2), "write", {"length": 1})),
     "xiaomi_lywsd03mmc": peripheral(
@@ -89,6 +91,10 @@ NOTIFIED = [
         "bpm": 300, "energy": 1000, "rr": [1, 0.984375]
     }),
     ("heart_rate", "heart_rate", "2a37", "0048", {"bpm": 72}),
+    ("scratch_microbit", "state", SCRATCH, "ff9c00fa0100000001010000000000000000" + "0000", {
+        "tilt_x": -10, "tilt_y": 25, "button_a": True, "button_b": False, "pin_0": False, "pin_1": False,
+        "pin_2": True, "gesture": 1
+    }),
     ("xiaomi_lywsd03mmc", "climate", XIAOMI.format("c1"), "0cfe64b80b", {
         "temperature": -5, "humidity": 100, "battery": 3
     }),
