@@ -176,6 +176,7 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
     context.log.notice(
       "deleted in Home Assistant: announced again when it is added with device/add", publisher.fields)
     if owner != .this { store[address] = nil }
+    cleared(address)
     let id = publisher.device.id
     context.engine.assumeIsolated { $0.setDeleted(id) }
   }

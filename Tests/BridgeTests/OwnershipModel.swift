@@ -484,6 +484,7 @@ struct OwnershipModel {
       guard let owner = owner(g, device), owner != .unknown, isResponsible(g, device) else { return }
       if owner == .this, !gateways[g].records[device].isAnnounced { return }
       if owner != .this { announcedElsewhere(g, device) }
+      if !gateways[g].records[device].isDeleted { gateways[g].publishers[device]!.document.clear(at: moment) }
       setDeleted(g, device, true)
     } else if case .by(let other) = payload, other != g {
       release(g, .document(device))

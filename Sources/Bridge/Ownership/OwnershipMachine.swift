@@ -162,12 +162,14 @@ struct OwnershipMachine: Equatable, Sendable {
       return (isSettled ? [] : [.moved(notice)]) + [.setOwner(notice.handover), .publish]
     }
     let mustClear = hasTopics && notice.id != id
+    // What is being cleared under its own id is not released.
+    let isReleased = isOwnedByOther && notice.id != id
     hasTopics = false
     last = notice
     owner = .other(notice.gateway)
     isConfirmed = true
     let isTakenOver = isOwnerOnline || here.onlineSince != nil
-    return [.release] + (mustClear ? [.clear] : [])
+    return (isReleased ? [] : [.release]) + (mustClear ? [.clear] : [])
       + [.setOwner(notice.handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)]
   }
 
