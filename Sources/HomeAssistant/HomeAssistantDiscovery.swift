@@ -262,9 +262,11 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
     let address = device.address
     // What it offers, and its model, are known after its first link.
     guard let discovery, bridge.owner(of: address) == .this, device.offered != nil,
-      !device.isInformationPending, !isTooEarly(.device(address, stage), after: published[address])
+      !device.isInformationPending
     else { return }
-    guard !device.isDeleted else { return store[address] = nil }
+    // Perhaps at another gateway: it is announced when it is added, even if the document is the same.
+    guard !device.isDeleted else { return ownedElsewhere(address) }
+    guard !isTooEarly(.device(address, stage), after: published[address]) else { return }
     let before =
       store[address]
       ?? discovery.announced(publisher.publishedElsewhere, of: device, topics: publisher.topics)

@@ -602,6 +602,7 @@ struct OwnershipModel {
     guard gateways[g].isAdmitted, owner(g, device) == .this else { return }
     if gateways[g].records[device].isDeleted {
       gateways[g].records[device].isAnnounced = false
+      gateways[g].publishers[device]!.document.expire()
       return set(g, .document(device), .empty)
     }
     if !gateways[g].records[device].isAnnounced {
