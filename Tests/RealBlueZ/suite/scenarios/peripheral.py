@@ -56,7 +56,7 @@ def peripheral_as_a_microbit(world):
     peripheral, device = start(world, [], entry)
     peripheral.write_line("temperature 37")
     device.wait("temperature", ANSWER, lambda message: message.payload == "37")
-    device.wait("info", ANSWER, lambda message: message.json().get("model") == "BBC micro:bit", what="model")
+    device.wait("info", ANSWER, lambda message: message.json().get("model") == "BBC micro:bit V2", what="model")
     names = {message.json().get("name") for message in world.broker.on(device.topic("info"))}
     expect(names <= {"BBC micro:bit [zugev]"}, f"{names}")
 
