@@ -33,7 +33,6 @@ import Testing
     await tested.hangUp()
     try await tested.frontEnd.availability(false)
     await tested.end()
-    #expect(try Engine.stored(in: path).first?.matchedName == nil)
 
     tested = try await Engine(configuration, state: path) { $0.names = [0: name] }
     try await tested.frontEnd.availability(true)
