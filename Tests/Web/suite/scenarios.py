@@ -159,9 +159,12 @@ def password_for_reading(room):
         page.log_in(room.address, password)
         online(page)
         expect(page.run("$('.look').checkVisibility()") != changes, f"{password}: the wrong words")
-        for fragment, control in (("", "Identify"), ("m/window", "Remove"), ("gateway", "Let new")):
+        for fragment, shown, control in (
+            ("", "tile('Window')", "Identify"), ("m/window", "card('Temperature')", "Remove"),
+            ("gateway", "card('Broker')", "Let new"),
+        ):  # fmt: skip
             page.go(fragment)
-            page.until("$('main').innerText.length > 50")
+            page.until(f"{shown}?.checkVisibility()")
             names = page.run(visible)
             expect(any(name.startswith(control) for name in names) == changes, f"{password}: {fragment}: {names}")
             if not changes:

@@ -6,7 +6,7 @@ from house import CONNECT, MOMENT
 from journal import expect
 from scenarios.common import scenario
 
-READINGS = ("Temperature", "Period", "Signal strength", "Firmware")
+READINGS = ("Temperature", "Measuring interval", "Signal strength", "Firmware")
 
 BROKER_WAS_AWAY = [
     (r"mqtt\.client\] Error returned from MQTT server: The connection was lost", 1),

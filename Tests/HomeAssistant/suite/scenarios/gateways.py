@@ -36,8 +36,8 @@ def microbit_moves_to_another_gateway_and_back(house):
         annex.microbits.ask("return")
         room.until_online()
         expect_it_is_via(lambda: annex.device)
-        house.home_assistant.call("number", "set_value", room.entity("Period")["entity_id"], value=1500)
-        room.until("Period", "1500")
+        house.home_assistant.call("number", "set_value", room.entity("Measuring interval")["entity_id"], value=1500)
+        room.until("Measuring interval", "1500")
         expect(annex.microbits.period(0) == 1500, "the micro:bit does not hold it")
 
         annex.gateway.end(signal.SIGKILL)
@@ -50,7 +50,7 @@ def microbit_moves_to_another_gateway_and_back(house):
         room.until_online()
         expect_it_is_via(lambda: house.gateway_device)
         # The desired value has moved with it.
-        room.until("Period", "1500")
+        room.until("Measuring interval", "1500")
 
         # With discovery switched off, the other gateway removes only its own announcements.
         annex.configure(discovery=False)
@@ -61,8 +61,8 @@ def microbit_moves_to_another_gateway_and_back(house):
         expect_it_is_via(lambda: house.gateway_device)
         told = [m for m in house.broker.messages.since(mark) if m.topic == room.discovery_topic]
         expect(not any(not m.payload for m in told), f"it was taken back: {told}")
-        house.home_assistant.call("number", "set_value", room.entity("Period")["entity_id"], value=1000)
-        room.until("Period", "1000")
+        house.home_assistant.call("number", "set_value", room.entity("Measuring interval")["entity_id"], value=1000)
+        room.until("Measuring interval", "1000")
     finally:
         annex.leave()
     expect(house.gateway.runs, f"{GATEWAY_ID} ended")

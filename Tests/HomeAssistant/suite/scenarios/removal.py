@@ -132,8 +132,8 @@ def device_is_renamed(house):
         expect(found == entities, f"its entities are {found}")
         old = [topic for topic in house.broker.retained() if topic.startswith(f"{BASE}/{was[0]}/")]
         expect(not old, f"the broker still keeps {old}")
-        house.home_assistant.call("number", "set_value", room.entity("Period")["entity_id"], value=1234)
-        room.until("Period", "1234")
+        house.home_assistant.call("number", "set_value", room.entity("Measuring interval")["entity_id"], value=1234)
+        room.until("Measuring interval", "1234")
     finally:
         house.request("device/rename", id="scullery", to=was[0])
         house.request("device/options", id=was[0], options={"name": was[1]})

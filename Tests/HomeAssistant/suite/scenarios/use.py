@@ -10,8 +10,8 @@ def period_is_set_and_shown_as_read_back(house):
     room = house.rooms[0]
     for value in (2000, 20, 65535, 1000):
         mark = house.broker.messages.mark()
-        house.home_assistant.call("number", "set_value", room.entity("Period")["entity_id"], value=value)
-        room.until("Period", str(value))
+        house.home_assistant.call("number", "set_value", room.entity("Measuring interval")["entity_id"], value=value)
+        room.until("Measuring interval", str(value))
         expect(house.microbits.period(room.index) == value, f"the micro:bit does not hold {value}")
         result = house.broker.wait(room.topic("period/result"), MOMENT, after=mark).json()
         expect(result["status"] == "applied" and result["actual"] == value, f"{result}")
@@ -23,26 +23,26 @@ def period_that_is_no_whole_number(house):
     room = house.rooms[0]
     before = house.microbits.period(room.index)
     mark = house.broker.messages.mark()
-    house.home_assistant.call("number", "set_value", room.entity("Period")["entity_id"], value=1500.5)
+    house.home_assistant.call("number", "set_value", room.entity("Measuring interval")["entity_id"], value=1500.5)
     result = house.broker.wait(room.topic("period/result"), MOMENT, after=mark).json()
     expect(result["status"] == "rejected" and result["reason"], f"{result}")
     expect(house.microbits.period(room.index) == before, "it was written to the micro:bit")
-    expect(room.shows("Period") == str(before), f"Home Assistant shows {room.shows('Period')}")
+    expect(room.shows("Measuring interval") == str(before), f"Home Assistant shows {room.shows('Measuring interval')}")
 
 
 @scenario()
 def period_of_all_and_of_an_area(house):
     house.broker.publish(f"{BASE}/all/period/set", 4000)
     for room in house.rooms:
-        room.until("Period", "4000")
+        room.until("Measuring interval", "4000")
     one = house.rooms[0]
     house.broker.publish(f"{BASE}/area/{one.area.lower()}/period/set", 1000)
-    one.until("Period", "1000")
+    one.until("Measuring interval", "1000")
     for other in house.rooms[1:]:
         expect(house.microbits.period(other.index) == 4000, f"{other.name} is in another area")
     house.broker.publish(f"{BASE}/all/period/set", 1000)
     for room in house.rooms:
-        room.until("Period", "1000")
+        room.until("Measuring interval", "1000")
 
 
 @scenario()
