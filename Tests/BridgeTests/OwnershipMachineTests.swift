@@ -116,6 +116,23 @@ import Testing
     #expect(bench.received(current) == actions, "the info is not to be corrected")
   }
 
+  /// Another gateway has cleared it meanwhile, or the broker has lost it.
+  @Test func infoThatOnlyTheBrokerHadIsPublishedOnTheNextConnection() {
+    var bench = Bench()
+    bench.here = Machine.Here(onlineSince: time(1), isHeard: true, rssi: -60)
+    var (own, other) = (Self.notice(Self.this, since: 1), Self.notice(since: 1))
+    (own.isHeard, other.isHeard, other.rssi) = (true, true, -60)
+    _ = bench.settle()
+    _ = bench.received(other)
+    bench.here.isUpToDate = true
+    #expect(bench.received(own).last == .publishAvailability)
+    #expect(bench.received(own) == [.setOwner(own.handover)])
+    bench.machine.awaitRetained()
+    #expect(bench.settle() == [.publish])
+    bench.machine.awaitRetained()
+    #expect(bench.settle() == [], "the client has it again")
+  }
+
   @Test func ownerThatHasRemovedTheDeviceInAnOutageIsForgotten() {
     var bench = Bench()
     _ = bench.received(Self.notice())

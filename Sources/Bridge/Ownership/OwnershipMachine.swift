@@ -69,6 +69,8 @@ struct OwnershipMachine: Equatable, Sendable {
   private var isSettled = false
   /// Whether an `info` of another gateway has arrived, on this connection.
   private var isConfirmed = false
+  /// Whether the broker has the `info` of this gateway, which has released it: a new connection would not publish it.
+  private var isOnlyAtBroker = false
 
   init(
     _ this: GatewayID, _ id: DeviceID, _ address: BluetoothAddress, hasTopics: Bool = false,
@@ -126,7 +128,10 @@ struct OwnershipMachine: Equatable, Sendable {
       // It was removed there while this gateway had no connection, or the broker has lost it.
       owner = .unknown
       return [.setOwner(nil)]
-    case .this: return here.onlineSince == nil ? [.setOwner(nil), .publish] : []
+    case .this:
+      defer { isOnlyAtBroker = false }
+      if here.onlineSince == nil { return [.setOwner(nil), .publish] }
+      return isOnlyAtBroker ? [.publish] : []
     // Another gateway may just have found it, and not have published that yet.
     case .unknown:
       guard isOnlyGateway else { return [] }
@@ -216,6 +221,7 @@ struct OwnershipMachine: Equatable, Sendable {
     owner = .this
     guard isOfThis else { return [] }
     if wasOwner { return [.setOwner(notice.handover)] }
+    isOnlyAtBroker = here.isUpToDate
     return [.setOwner(notice.handover), here.isUpToDate ? .publishAvailability : .publish]
   }
 
