@@ -14,8 +14,9 @@ import Testing
   /// Sequences for two seconds, or as many as `OWNERSHIP_COUNT` says; `OWNERSHIP_SEED` is the seed of the first.
   ///
   /// The first seed is always the same, as some sequences of others end badly and are not mended yet: about one in two
-  /// thousand, such as 6344 (a desired value is lost where ids differ). A device that is only heard and has other ids is left
-  /// out: with seed 1171 the gateways of both ids publish and clear without an end.
+  /// thousand, such as 6344 (a desired value is lost where ids differ) and 5002070 (not announced, the same ids). A device
+  /// that is only heard and has other ids is left out: with seed 1171 the gateways of both ids publish and clear without an
+  /// end.
   @Test func anyOrderOfEventsEndsWithOneOwnerAndNothingLost() {
     let first = Self.number("OWNERSHIP_SEED") ?? 1
     let count = Self.number("OWNERSHIP_COUNT")
