@@ -52,7 +52,7 @@ func check(_ bytes: [UInt8], of property: Property) {
 /// Whether each decoded value can be encoded.
 private func isAlwaysEncoded(_ codec: Codec) -> Bool {
   switch codec.description {
-  case .scalar(let scalar), .list(of: .scalar(let scalar)): scalar.values.isEmpty
+  case .scalar(let scalar), .list(of: .scalar(let scalar)): scalar.values.isEmpty && scalar.unknown.isEmpty
   case .record, .flags, .list, .advertised: false
   }
 }
