@@ -11,7 +11,7 @@ import Store
 package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendable {
   // @unchecked: used on the loop's thread alone.
 
-  private let bridge: Bridge
+  private unowned let bridge: Bridge
   private let store: DiscoveryStore
   private var configuration: Configuration
   private let schedule: AnnouncementSchedule
