@@ -1,5 +1,6 @@
 import Bridge
 import CDBus
+import EventLoop
 import GATT
 import JSON
 
@@ -7,7 +8,9 @@ import JSON
 @testable import DBus
 
 /// Signals of bluetoothd, each made of a few bytes: written and read by libdbus, then followed.
-@Sendable func checkDBus(_ bytes: [UInt8]) {
+@Sendable func checkDBus(_ bytes: [UInt8]) { onLoop { followSignals(bytes) } }
+
+@LoopActor private func followSignals(_ bytes: [UInt8]) {
   var input = Input(bytes)
   var tree = ObjectTree(adapter: Names.adapter)
   let signals = ByteSignals(of: "Value", on: BlueZName.characteristic)

@@ -1,3 +1,4 @@
+import Dispatch
 import EventLoop
 import GATT
 import Glibc
@@ -14,26 +15,21 @@ import Store
 /// Any messages on any topics that gateways subscribe to, retained or not, with two gateways, whose devices come and go,
 /// and which lose their connections: the front ends themselves, at a broker made of a dictionary.
 @Sendable func checkBroker(_ bytes: [UInt8]) {
-  // One for each input: what waits for a timer is gone with it.
-  let loop = EventLoop()
   Logger.level = .error
-  Task(executorPreference: loop) {
-    await Broker(loop).run(Input(bytes))
-    loop.stop()
-  }
-  var thread = pthread_t()
-  pthread_create(
-    &thread, nil,
-    { loop in
-      if let loop { Unmanaged<EventLoop>.fromOpaque(loop).takeUnretainedValue().run() }
-      return nil
-    }, Unmanaged.passUnretained(loop).toOpaque())
-  pthread_join(thread, nil)
+  onLoop { await Broker().run(Input(bytes)) }
 }
 
-private final class Broker: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
+/// Runs `body` on the loop, and waits for it.
+func onLoop(_ body: @escaping @LoopActor () async -> Void) {
+  let end = DispatchSemaphore(value: 0)
+  loop.task {
+    await body()
+    end.signal()
+  }
+  end.wait()
+}
 
+@LoopActor private final class Broker {
   /// A micro:bit, one on demand, a sensor that is only heard, with ids of their own or of their addresses.
   private static let configuration: Configuration = {
     let text = """
@@ -71,8 +67,7 @@ private final class Broker: @unchecked Sendable {
     "/homeassistant/device/ble_e67a00000001/config", "/homeassistant/device/ble_gateway_here/config",
   ]
 
-  private final class Gateway: @unchecked Sendable {
-    // @unchecked: used on the loop's thread alone.
+  @LoopActor private final class Gateway {
     let engine: DeviceManager
     let bridge: Bridge
     let homeAssistant: HomeAssistantDiscovery
@@ -80,13 +75,13 @@ private final class Broker: @unchecked Sendable {
     var barrier: UInt64 = 0
     private let state: StateDatabase
 
-    init(_ id: String, _ loop: EventLoop) {
-      state = StateDatabase(path: nil, loop: loop)
+    init(_ id: String) {
+      state = StateDatabase(path: nil)
       let gateway = GatewayID(hostName: id)
       engine = DeviceManager(
-        Broker.configuration, gateway: gateway, state: state.section("devices"), loop: loop)
+        Broker.configuration, gateway: gateway, state: state.section("devices"))
       bridge = Bridge(
-        Broker.configuration, gateway: gateway, engine: engine, state: state, spool: nil, loop: loop
+        Broker.configuration, gateway: gateway, engine: engine, state: state, spool: nil
       ) { _ in }
       homeAssistant = HomeAssistantDiscovery(Broker.configuration, bridge, state.section("home_assistant"))
       bridge.add(homeAssistant)
@@ -94,25 +89,21 @@ private final class Broker: @unchecked Sendable {
     }
 
     var mqtt: MQTTClient { bridge.context.mqtt }
-    func handle(_ event: MQTTEvent) { mqtt.assumeIsolated { $0.handler?(event) } }
+    func handle(_ event: MQTTEvent) { mqtt.handler?(event) }
   }
 
-  private let loop: EventLoop
   private let gateways: [Gateway]
   private var retained: [TopicName: [UInt8]] = [:]
 
-  init(_ loop: EventLoop) {
-    self.loop = loop
-    gateways = ["here", "attic"].map { Gateway($0, loop) }
-  }
+  init() { gateways = ["here", "attic"].map { Gateway($0) } }
 
   func run(_ bytes: Input) async {
     var input = bytes
     // What is there before the gateways connect.
     for _ in 0..<input.byte() % 4 { publish(&input) }
     for gateway in gateways {
-      await gateway.engine.add(gateway.bridge)
-      await gateway.engine.start()
+      gateway.engine.add(gateway.bridge)
+      gateway.engine.start()
       await gateway.bridge.start()
       gateway.homeAssistant.start()
       connect(gateway)
@@ -136,7 +127,7 @@ private final class Broker: @unchecked Sendable {
     for gateway in gateways { _ = gateway.bridge.health.bytes }
     settle()
     // They refer to each other.
-    for gateway in gateways { await gateway.engine.remove(gateway.bridge) }
+    for gateway in gateways { gateway.engine.remove(gateway.bridge) }
   }
 
   // MARK: What happens
@@ -173,7 +164,7 @@ private final class Broker: @unchecked Sendable {
   }
 
   private func connect(_ gateway: Gateway) {
-    gateway.mqtt.assumeIsolated { $0.outbox.connected(Outbox.Peer(window: .max)) }
+    gateway.mqtt.outbox.connected(Outbox.Peer(window: .max))
     gateway.filters = []
     gateway.handle(.connected(MQTTConnection()))
     settle()
@@ -181,7 +172,7 @@ private final class Broker: @unchecked Sendable {
   }
 
   private func disconnect(_ gateway: Gateway) {
-    gateway.mqtt.assumeIsolated { $0.outbox.disconnected() }
+    gateway.mqtt.outbox.disconnected()
     gateway.handle(.disconnected(nil))
   }
 
@@ -203,7 +194,7 @@ private final class Broker: @unchecked Sendable {
       isQuiet = true
       for gateway in gateways {
         subscribe(gateway)
-        while let packet = gateway.mqtt.assumeIsolated({ Self.next($0) }) {
+        while let packet = Self.next(gateway.mqtt) {
           isQuiet = false
           sent += 1
           expect(sent < 20_000, "the gateways answer each other without end: \(packet.topic)")
@@ -214,7 +205,7 @@ private final class Broker: @unchecked Sendable {
     }
   }
 
-  private static func next(_ client: isolated MQTTClient) -> Outbox.Packet? {
+  private static func next(_ client: MQTTClient) -> Outbox.Packet? {
     guard let packet = client.outbox.next() else { return nil }
     client.outbox.sent(packet, as: 1)
     if packet.qos != .atMostOnce { _ = client.outbox.acknowledged(1, isRefusal: false) }
@@ -222,7 +213,7 @@ private final class Broker: @unchecked Sendable {
   }
 
   private func subscribe(_ gateway: Gateway) {
-    let filters = gateway.mqtt.assumeIsolated { $0.subscriptions.all.flatMap(\.filters) }
+    let filters = gateway.mqtt.subscriptions.all.flatMap(\.filters)
     let new = Set(filters).subtracting(gateway.filters)
     gateway.filters = filters
     for filter in filters where new.contains(filter) {

@@ -57,7 +57,7 @@ extension Central {
         log.info(
           "cannot lock the adapter: a second gateway on it would not be noticed",
           ["adapter": adapterName, "policy": "dbus-1/system.d/microbit-gateway.conf"])
-        loop.task(of: self) { await $0.lockLater(on: bluetoothd) }
+        loop.task { await self.lockLater(on: bluetoothd) }
         return
       case .taken(let process):
         setState(.adapterInUse(by: process))

@@ -1,6 +1,8 @@
+import EventLoop
+
 /// A mutual exclusion lock whose waiters are suspended: first come, first served within each of two groups, which
-/// alternate. Confined to the actor that holds it.
-final class AsyncMutex {
+/// alternate.
+@LoopActor final class AsyncMutex {
   private(set) var isLocked = false
   private var preferred: [CheckedContinuation<Void, Never>] = []
   private var others: [CheckedContinuation<Void, Never>] = []
@@ -9,8 +11,8 @@ final class AsyncMutex {
   /// Waits for the lock. Every call must be paired with ``unlock()``.
   ///
   /// - Parameter isPreferred: preferred waiters alternate with the others, so that neither group starves.
-  func lock(isPreferred: Bool = false, _ isolation: isolated (any Actor)? = #isolation) async {
-    // `isLocked` is checked inside the closure: another job of the actor may run between this call and the closure.
+  func lock(isPreferred: Bool = false) async {
+    // `isLocked` is checked inside the closure: another job may run between this call and the closure.
     await withCheckedContinuation { continuation in
       if !isLocked {
         isLocked = true

@@ -21,16 +21,12 @@ enum BluetoothdEvent: Sendable {
 /// A connection to bluetoothd's bus: notices when bluetoothd starts and ends, lists its objects, and reports their
 /// changes.
 ///
-/// Not reusable after ``BluetoothdEvent/disconnected``. Events are passed to the handler synchronously on the loop.
-actor BluetoothdConnection {
-  nonisolated let loop: EventLoop
-  /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
+/// Not reusable after ``BluetoothdEvent/disconnected``. Events are passed to the handler synchronously.
+@LoopActor final class BluetoothdConnection {
   private let log = Logger(component: "bluetooth")
   private let limits: Limits
   private let byteSignals: ByteSignals
-  private let handler: @Sendable (BluetoothdEvent) -> Void
+  private let handler: @LoopActor (BluetoothdEvent) -> Void
   private var bus: DBusConnection?
   private let ended = Waiter<Void>()
   /// bluetoothd's unique name; nil: it is not running.
@@ -41,30 +37,29 @@ actor BluetoothdConnection {
   private var backlog: [BlueZEvent]?
 
   private init(
-    byteSignals: ByteSignals, limits: Limits, loop: EventLoop,
-    handler: @escaping @Sendable (BluetoothdEvent) -> Void
+    byteSignals: ByteSignals, limits: Limits,
+    handler: @escaping @LoopActor (BluetoothdEvent) -> Void
   ) {
     self.byteSignals = byteSignals
     self.limits = limits
-    self.loop = loop
     self.handler = handler
   }
 
   /// Connects to the bus. bluetoothd is not watched yet.
   /// - Parameter byteSignals: delivers the notified values of characteristics; `handler` receives all other changes.
   static func open(
-    _ address: DBusAddress, byteSignals: ByteSignals, limits: Limits, on loop: EventLoop,
-    handler: @escaping @Sendable (BluetoothdEvent) -> Void
+    _ address: DBusAddress, byteSignals: ByteSignals, limits: Limits,
+    handler: @escaping @LoopActor (BluetoothdEvent) -> Void
   ) async throws(DBusError) -> BluetoothdConnection {
     let connection = BluetoothdConnection(
-      byteSignals: byteSignals, limits: limits, loop: loop, handler: handler)
+      byteSignals: byteSignals, limits: limits, handler: handler)
     try await connection.connect(to: address)
     return connection
   }
 
   private func connect(to address: DBusAddress) async throws(DBusError) {
-    bus = try await DBusConnection.open(address, on: loop, byteSignals: byteSignals) { [weak self] event in
-      self?.assumeIsolated { $0.receive(event) }
+    bus = try await DBusConnection.open(address, byteSignals: byteSignals) { [weak self] event in
+      self?.receive(event)
     }
   }
 
@@ -79,7 +74,7 @@ actor BluetoothdConnection {
 
   /// Closes the connection; no event follows.
   func close() {
-    bus?.assumeIsolated { $0.close() }
+    bus?.close()
     bus = nil
     owner = nil
     backlog = nil
@@ -141,7 +136,7 @@ actor BluetoothdConnection {
     case .call(let call) where call.sender == owner:
       handler(.call(call))
     case .call(let call):
-      bus?.assumeIsolated { try? $0.reply(to: call, error: DBusName.unknownMethod, "no such method") }
+      try? bus?.reply(to: call, error: DBusName.unknownMethod, "no such method")
     case .disconnected(let error):
       ended.resume(.failure(error))
       handler(.disconnected)
@@ -153,7 +148,7 @@ actor BluetoothdConnection {
     byteSignals.setSender(owner)
     backlog = owner == nil ? nil : []
     handler(.owner(owner))
-    if let owner { loop.task(of: self) { await $0.listObjects(of: owner) } }
+    if let owner { loop.task { await self.listObjects(of: owner) } }
   }
 
   private func listObjects(of owner: String) async {

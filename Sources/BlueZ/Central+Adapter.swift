@@ -14,7 +14,7 @@ extension Central {
     do throws(CentralError) {
       do throws(CentralError) { try await power(true) } catch { try await power(true) }
     } catch {
-      loop.task(of: self) { await $0.powerOnLater() }
+      loop.task { await self.powerOnLater() }
       throw error
     }
     if let failure { throw failure }

@@ -1,17 +1,18 @@
 import DBus
+import EventLoop
 
 extension Central {
   /// Nil while bluetoothd is not running.
-  private var bus: DBusConnection? { bluetoothd?.assumeIsolated { $0.callable } }
+  private var bus: DBusConnection? { bluetoothd?.callable }
 
   /// Calls a method of bluetoothd; `done` is called with the answer, at once if bluetoothd is not running.
   func call(
     _ member: String, on interface: String, of path: String, _ arguments: [DBusValue] = [], timeout: Duration,
-    _ done: @escaping @Sendable (DBusAnswer) -> Void
+    _ done: @escaping @LoopActor (DBusAnswer) -> Void
   ) {
     guard let bus else { return done(.failure(.disconnected)) }
     let call = DBusCall(member, on: interface, of: path, at: BlueZName.busName, arguments)
-    bus.assumeIsolated { $0.call(call, timeout: timeout, done) }
+    bus.call(call, timeout: timeout, done)
   }
 
   /// Calls a method of bluetoothd and waits for the answer.
@@ -28,11 +29,11 @@ extension Central {
 
   /// Replies to a call of bluetoothd.
   func reply(to call: DBusCall, _ arguments: [DBusValue] = []) {
-    bus?.assumeIsolated { try? $0.reply(to: call, arguments) }
+    try? bus?.reply(to: call, arguments)
   }
 
   /// Replies to a call with an error.
   func reply(to call: DBusCall, error name: String, _ text: String) {
-    bus?.assumeIsolated { try? $0.reply(to: call, error: name, text) }
+    try? bus?.reply(to: call, error: name, text)
   }
 }

@@ -6,10 +6,10 @@ extension Central {
   /// link is adopted.
   /// - Parameter isPreferred: preferred connects alternate with the others that wait: peripherals that were connected
   ///   before and are received now are not delayed by many that may be unreachable.
-  /// - Parameter isNeeded: called on the loop before connecting, which may be long after the call.
+  /// - Parameter isNeeded: called before connecting, which may be long after the call.
   /// - Returns: the characteristics; empty if the peripheral does not report its services.
   public func connect(
-    _ id: PeripheralID, isPreferred: Bool = false, while isNeeded: @Sendable () -> Bool = { true }
+    _ id: PeripheralID, isPreferred: Bool = false, while isNeeded: @LoopActor () -> Bool = { true }
   ) async throws(CentralError) -> [Characteristic] {
     let attempt = Attempt(id)
     guard await begin(attempt, isPreferred: isPreferred, while: isNeeded) else { throw .disconnected }
@@ -32,7 +32,7 @@ extension Central {
   /// Waits until no other attempt is in progress.
   /// - Returns: whether the attempt is still needed, and has begun.
   func begin(
-    _ attempt: Attempt, isPreferred: Bool, while isNeeded: @Sendable () -> Bool
+    _ attempt: Attempt, isPreferred: Bool, while isNeeded: @LoopActor () -> Bool
   ) async -> Bool {
     await queue.begin(attempt, isPreferred: isPreferred)
     if isNeeded() { return true }
@@ -127,11 +127,9 @@ extension Central {
   func servicesChanged(_ id: PeripheralID) {
     guard let link = links[id], queue.current?.peripheral != id else { return }
     let unchanged = loop.timer(after: limits.servicesChange) { [weak self] in
-      self?.assumeIsolated { central in
-        guard !link.hasEnded else { return }
-        link.end { !central.tree.contains($0) }
-        central.handler(.servicesChanged(id, central.tree.characteristics(of: id)))
-      }
+      guard let self, !link.hasEnded else { return }
+      link.end { !self.tree.contains($0) }
+      handler(.servicesChanged(id, tree.characteristics(of: id)))
     }
     link.servicesChanged(unchanged)
   }
@@ -156,10 +154,10 @@ extension Central {
   /// The link ended without a call to ``disconnect(_:)``.
   func linkEnded(_ id: PeripheralID) {
     guard let link = links.end(id), link.hasUnanswered, links.beginEnding(id) else { return }
-    loop.task(of: self) { central in
-      await central.removeUnlessAnswered(id, link)
-      central.links.finishEnding(id)
-      central.checkConditions()
+    loop.task {
+      await self.removeUnlessAnswered(id, link)
+      self.links.finishEnding(id)
+      self.checkConditions()
     }
   }
 
@@ -197,10 +195,10 @@ extension Central {
       throw error
     }
     handler(.seen(peripheral.removed))
-    loop.task(of: self) { central in
-      let isBack = await central.wait(central.limits.rediscovery) { $0.tree.devices[id.path] != nil }
-      central.expectRemoval(of: id, false)
-      if !isBack { central.handler(.lost(id)) }
+    loop.task {
+      let isBack = await self.wait(self.limits.rediscovery) { $0.tree.devices[id.path] != nil }
+      self.expectRemoval(of: id, false)
+      if !isBack { self.handler(.lost(id)) }
     }
   }
 

@@ -51,13 +51,13 @@ extension Central {
     return bytes
   }
 
-  /// Subscribes to a characteristic: `handler` is called on the loop with each notified value until the link ends.
+  /// Subscribes to a characteristic: `handler` is called with each notified value until the link ends.
   ///
   /// Each read of the value is notified as well.
   /// - Throws: ``CentralError/notifyAcquired`` if another program has acquired the notifications: use
   ///   ``pollUntilSubscribed`` then.
   public func subscribe(
-    to characteristic: Characteristic, _ handler: @escaping @Sendable ([UInt8]) -> Void
+    to characteristic: Characteristic, _ handler: @escaping @LoopActor ([UInt8]) -> Void
   ) async throws(CentralError) {
     guard let link = links[characteristic.peripheral] else { throw .disconnected }
     link.listen(to: characteristic, handler)
@@ -78,7 +78,7 @@ extension Central {
       call("StopNotify", on: BlueZName.characteristic, of: characteristic.path, timeout: limits.local) {
         [weak self] _ in
         link.unsubscribing -= 1
-        self?.assumeIsolated { $0.checkConditions() }
+        self?.checkConditions()
       }
     }
   }
@@ -99,8 +99,8 @@ extension Central {
   ///   - handler: called with each value, or the reason why the read failed.
   /// - Returns: true once subscribed, when `handler` is called with notified values; false when the link has ended.
   public func pollUntilSubscribed(
-    _ characteristic: Characteristic, every pause: @Sendable () -> Duration,
-    _ handler: @escaping @Sendable (Result<[UInt8], CentralError>) -> Void
+    _ characteristic: Characteristic, every pause: @LoopActor () -> Duration,
+    _ handler: @escaping @LoopActor (Result<[UInt8], CentralError>) -> Void
   ) async -> Bool {
     var nextSubscription = Moment.now + limits.notifyRetry
     while let result = await read(characteristic, after: pause()) {
@@ -120,7 +120,7 @@ extension Central {
   /// Reads the value every `interval`, until the link ends.
   public func poll(
     _ characteristic: Characteristic, every interval: Duration,
-    _ handler: @escaping @Sendable (Result<[UInt8], CentralError>) -> Void
+    _ handler: @escaping @LoopActor (Result<[UInt8], CentralError>) -> Void
   ) async {
     while let result = await read(characteristic, after: interval) { handler(result) }
   }
@@ -224,8 +224,7 @@ private struct Operation {
 }
 
 /// Operations requested together, and their replies.
-final class Exchange: @unchecked Sendable {
-  // @unchecked: accessed by the central only, on the loop's thread.
+@LoopActor final class Exchange {
   typealias Answer = Result<[DBusValue], CentralError>
 
   let characteristic: Characteristic
@@ -233,10 +232,10 @@ final class Exchange: @unchecked Sendable {
   /// Whether the replies came in the order of the operations.
   private(set) var isInOrder = true
   /// Nil once called.
-  private var done: (@Sendable (Exchange) -> Void)?
+  private var done: (@LoopActor (Exchange) -> Void)?
 
   /// - Parameter done: called once, when all operations are answered; those after a failed one fail with it.
-  init(of count: Int, on characteristic: Characteristic, _ done: @escaping @Sendable (Exchange) -> Void) {
+  init(of count: Int, on characteristic: Characteristic, _ done: @escaping @LoopActor (Exchange) -> Void) {
     self.characteristic = characteristic
     answers = Array(repeating: nil, count: count)
     self.done = done

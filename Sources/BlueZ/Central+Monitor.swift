@@ -1,4 +1,5 @@
 import DBus
+import EventLoop
 
 /// The monitor of advertisements, with which a device that is only heard is heard more often.
 extension Central {
@@ -10,7 +11,7 @@ extension Central {
     if let step = monitor.next(
       isWanted: scanner.wantsEach, isOffered: tree.offersMonitors, isOn: state.isOn)
     {
-      loop.task(of: self) { await $0.perform(step) }
+      loop.task { await self.perform(step) }
     }
   }
 

@@ -1,15 +1,17 @@
+import EventLoop
+
 extension Central {
   /// Pairs with a peripheral, with a bond; one that is paired already is left as it is. Runs like a connect: one at a
   /// time, with scanning paused. Leaves the link up after success, and ends it after a failure.
   ///
   /// - Parameters:
   ///   - passkey: the one that the peripheral displays or has, if it is known beforehand.
-  ///   - isNeeded: called on the loop before pairing, which may be long after the call.
-  ///   - passkeyRequested: called on the loop when the peripheral requires a passkey that is not known: it is awaited
+  ///   - isNeeded: called before pairing, which may be long after the call.
+  ///   - passkeyRequested: called when the peripheral requires a passkey that is not known: it is awaited
   ///     from ``enter(passkey:for:)``, until the peripheral ends the link (30 s).
   public func pair(
-    _ id: PeripheralID, passkey: Int?, while isNeeded: @Sendable () -> Bool = { true },
-    passkeyRequested: @escaping @Sendable () -> Void
+    _ id: PeripheralID, passkey: Int?, while isNeeded: @LoopActor () -> Bool = { true },
+    passkeyRequested: @escaping @LoopActor () -> Void
   ) async throws(PairingError) {
     let pairing = Pairing(passkey: passkey, passkeyRequested: passkeyRequested)
     let attempt = Attempt(id, pairing: pairing)
@@ -69,7 +71,7 @@ extension Central {
   }
 
   private func pairNow(
-    _ id: PeripheralID, _ pairing: Pairing, while isNeeded: @Sendable () -> Bool
+    _ id: PeripheralID, _ pairing: Pairing, while isNeeded: @LoopActor () -> Bool
   ) async throws(PairingError) {
     _ = await wait(limits.disconnect) { !$0.links.isEnding(id) }
     guard isAvailable else { throw .failed(.unavailable) }
@@ -104,7 +106,7 @@ extension Central {
     call("Pair", on: BlueZName.device, of: id.path, timeout: limits.pair + limits.connect) {
       [weak self] answer in
       pairing.finish(answer)
-      self?.assumeIsolated { $0.checkConditions() }
+      self?.checkConditions()
     }
     // bluetoothd waits for a peripheral that is out of range without a limit.
     let isLinked = await wait(limits.connect) { pairing.isAnswered || $0.isConnected(id) }

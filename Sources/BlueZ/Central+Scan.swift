@@ -32,13 +32,13 @@ extension Central {
   func reconcileScan() {
     if scanner.needsRestart { return restartScan() }
     if let change = scanner.beginChange(isAllowed: isAvailable && (!queue.isBusy || scanner.isBriefScan)) {
-      loop.task(of: self) { await $0.perform(change) }
+      loop.task { await self.perform(change) }
     }
   }
 
   private func restartScan() {
     scanner.beginChange()
-    loop.task(of: self) { await $0.perform(.stop) }
+    loop.task { await self.perform(.stop) }
   }
 
   private func perform(_ change: Scanner.Change) async {
@@ -94,7 +94,7 @@ extension Central {
     case .reset:
       log.warning("still cannot scan: resetting the adapter", ["adapter": adapterName, "error": error])
       handler(.recovery)
-      loop.task(of: self) { await $0.resetForScan() }
+      loop.task { await self.resetForScan() }
     }
   }
 
@@ -134,10 +134,8 @@ extension Central {
 
   private func retryScanLater() {
     let timer = loop.timer(after: limits.retry) { [weak self] in
-      self?.assumeIsolated { central in
-        central.scanner.retry()
-        central.reconcileScan()
-      }
+      self?.scanner.retry()
+      self?.reconcileScan()
     }
     scanner.schedule(timer)
   }
@@ -148,7 +146,7 @@ extension Central {
   private func watchScan() {
     let advertisements = tree.advertisements
     let timer = loop.timer(after: scanner.longestSilence) { [weak self] in
-      self?.assumeIsolated { $0.checkScan(since: advertisements) }
+      self?.checkScan(since: advertisements)
     }
     scanner.schedule(timer)
   }

@@ -5,15 +5,11 @@ import Log
 /// A central: finds peripherals with a BlueZ adapter, connects to them, and operates on their characteristics.
 ///
 /// It recovers from the absence and the restart of bluetoothd and of the adapter, and reports both as events, called
-/// synchronously on the loop. D-Bus and object paths are hidden from the users of this module.
-public actor Central {
-  nonisolated let loop: EventLoop
-  /// The loop's executor: code on its thread may enter the actor with `assumeIsolated`.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
+/// synchronously. D-Bus and object paths are hidden from the users of this module.
+@LoopActor public final class Central {
   let log = Logger(component: "bluetooth")
   private let options: Options
-  let handler: @Sendable (CentralEvent) -> Void
+  let handler: @LoopActor (CentralEvent) -> Void
 
   private(set) var bluetoothd: BluetoothdConnection?
   private(set) var tree: ObjectTree
@@ -39,13 +35,12 @@ public actor Central {
   ///   - isExclusive: whether to lock the adapter, and to wait while another exclusive central holds the lock.
   package init(
     adapter: String, bus: DBusAddress = .system, isExclusive: Bool = true, limits: Limits = Limits(),
-    loop: EventLoop, handler: @escaping @Sendable (CentralEvent) -> Void
+    handler: @escaping @LoopActor (CentralEvent) -> Void
   ) {
     options = Options(adapter: adapter, bus: bus, isExclusive: isExclusive, limits: limits)
     tree = ObjectTree(adapter: "/org/bluez/" + adapter)
     scanner = Scanner(
       resetBackOff: limits.scanReset, silenceBackOff: limits.scanCheck, fullScan: limits.briefScan)
-    self.loop = loop
     self.handler = handler
   }
 
@@ -77,9 +72,9 @@ public actor Central {
   /// Runs one connection to the bus until it ends.
   private func serve(_ backOff: inout BackOff) async throws {
     let bluetoothd = try await BluetoothdConnection.open(
-      options.bus, byteSignals: links.byteSignals, limits: limits, on: loop
+      options.bus, byteSignals: links.byteSignals, limits: limits
     ) { [weak self] event in
-      self?.assumeIsolated { $0.receive(event) }
+      self?.receive(event)
     }
     self.bluetoothd = bluetoothd
     if options.isExclusive { try await lockAdapter(on: bluetoothd) }
@@ -89,7 +84,7 @@ public actor Central {
   }
 
   private func closeBus() {
-    bluetoothd?.assumeIsolated { $0.close() }
+    bluetoothd?.close()
     bluetoothd = nil
     status.busClosed()
     apply(.owner(nil))
@@ -118,10 +113,8 @@ public actor Central {
 
   private func startupTimer() -> LoopTimer {
     loop.timer(after: limits.startup) { [weak self] in
-      self?.assumeIsolated { central in
-        central.status.startupEnded()
-        central.updateState()
-      }
+      self?.status.startupEnded()
+      self?.updateState()
     }
   }
 
@@ -236,7 +229,7 @@ public actor Central {
     scan(false)
     let ends = links.peripherals.union(queue.current.map { [$0.peripheral] } ?? [])
     // Links that bluetoothd does not end in time are left to it.
-    for id in ends { loop.task(of: self) { await $0.disconnect(id) } }
+    for id in ends { loop.task { await self.disconnect(id) } }
     _ = await wait(limit) { central in
       central.scanner.isIdle && !central.status.isResetting && ends.allSatisfy { !central.isLinked($0) }
     }

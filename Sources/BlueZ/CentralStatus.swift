@@ -1,7 +1,7 @@
 import EventLoop
 
 /// Decides the state that a central reports, from what is known of bluetoothd and of the adapter.
-struct CentralStatus {
+@LoopActor struct CentralStatus {
   private enum Bluetoothd {
     /// Not asked: there is no bus, or another gateway holds the adapter's lock → absent, listing.
     case unknown

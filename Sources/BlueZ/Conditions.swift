@@ -1,21 +1,17 @@
 import EventLoop
 
 /// The conditions on the central's state that its tasks wait for.
-final class Conditions: @unchecked Sendable {
-  // @unchecked: accessed by the central only, on the loop's thread.
-
-  typealias Condition = @Sendable (isolated Central) -> Bool
+@LoopActor final class Conditions {
+  typealias Condition = @LoopActor (Central) -> Bool
 
   private var waiting: [(isMet: Condition, waiter: Waiter<Bool>)] = []
 
   /// Waits until `condition` holds, for at most `limit`; returns whether it does.
-  func wait(_ limit: Duration, on central: isolated Central, until condition: @escaping Condition) async
-    -> Bool
-  {
+  func wait(_ limit: Duration, on central: Central, until condition: @escaping Condition) async -> Bool {
     if condition(central) { return true }
     let waiter = Waiter<Bool>()
     waiting.append((condition, waiter))
-    let timer = central.loop.timer(after: limit) { waiter.resume(.success(false)) }
+    let timer = loop.timer(after: limit) { waiter.resume(.success(false)) }
     let met = (try? await waiter.value()) ?? false
     timer.cancel()
     waiting.removeAll { $0.waiter === waiter }
@@ -23,7 +19,7 @@ final class Conditions: @unchecked Sendable {
   }
 
   /// Ends the waits whose conditions hold; called after each change of the state.
-  func check(on central: isolated Central) {
+  func check(on central: Central) {
     for (isMet, waiter) in waiting where isMet(central) { waiter.resume(.success(true)) }
   }
 }

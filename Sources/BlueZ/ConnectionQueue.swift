@@ -1,9 +1,7 @@
 import EventLoop
 
 /// The attempts to connect to peripherals and to pair with them, one at a time.
-final class ConnectionQueue: @unchecked Sendable {
-  // @unchecked: accessed by the central only, on the loop's thread.
-
+@LoopActor final class ConnectionQueue {
   private let mutex = AsyncMutex()
   /// The attempt in progress.
   private(set) var current: Attempt?
@@ -16,9 +14,7 @@ final class ConnectionQueue: @unchecked Sendable {
   /// Waits until no other attempt is in progress. Every call must be paired with ``end()``.
   ///
   /// - Parameter isPreferred: preferred attempts alternate with the others.
-  func begin(
-    _ attempt: Attempt, isPreferred: Bool, _ isolation: isolated (any Actor)? = #isolation
-  ) async {
+  func begin(_ attempt: Attempt, isPreferred: Bool) async {
     await mutex.lock(isPreferred: isPreferred)
     current = attempt
   }
@@ -33,9 +29,7 @@ final class ConnectionQueue: @unchecked Sendable {
 }
 
 /// An attempt to connect to a peripheral, or to pair with it.
-final class Attempt: @unchecked Sendable {
-  // @unchecked: accessed by the central only, on the loop's thread.
-
+@LoopActor final class Attempt {
   let peripheral: PeripheralID
   /// Nil: it only connects.
   let pairing: Pairing?

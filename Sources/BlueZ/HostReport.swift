@@ -1,5 +1,4 @@
 import DBus
-import EventLoop
 import GATT
 
 /// What the bus and bluetoothd report at one moment. Reading it changes nothing, and does not disturb a gateway.
@@ -40,11 +39,11 @@ package struct HostReport: Sendable, Equatable {
 
   package init() {}
 
-  package static func read(_ address: DBusAddress = .system, on loop: EventLoop) async -> HostReport {
+  package static func read(_ address: DBusAddress = .system) async -> HostReport {
     var report = HostReport()
     let bus: DBusConnection
     do throws(DBusError) {
-      bus = try await DBusConnection.open(address, on: loop) { _ in }
+      bus = try await DBusConnection.open(address) { _ in }
     } catch {
       report.busProblem = "\(error)"
       return report

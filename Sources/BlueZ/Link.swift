@@ -2,9 +2,7 @@ import DBus
 import EventLoop
 
 /// The link to a peripheral: the lock for its operations, those in progress, and its notifications.
-final class Link: @unchecked Sendable {
-  // @unchecked: accessed by the central only, on the loop's thread.
-
+@LoopActor final class Link {
   /// One exchange at a time: bluetoothd answers `InProgress` to a second write to a characteristic.
   let mutex = AsyncMutex()
   private(set) var hasEnded = false

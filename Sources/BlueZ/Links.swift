@@ -1,7 +1,8 @@
 import DBus
+import EventLoop
 
 /// The links of a central.
-final class Links {
+@LoopActor final class Links {
   /// Delivers values notified by signals.
   let byteSignals = ByteSignals(of: "Value", on: BlueZName.characteristic)
   private var links: [PeripheralID: Link] = [:]

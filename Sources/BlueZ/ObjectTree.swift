@@ -1,4 +1,5 @@
 import DBus
+import EventLoop
 import GATT
 
 /// BlueZ's objects as reported by its signals: one adapter, its devices, their services and characteristics.

@@ -1,4 +1,5 @@
 import DBus
+import EventLoop
 
 /// Why a peripheral was not paired with.
 public enum PairingError: Error, Sendable, Equatable {
@@ -40,11 +41,9 @@ extension PairingError: CustomStringConvertible {
 }
 
 /// A pairing: bluetoothd's request for the passkey, and its answer to Pair.
-final class Pairing: @unchecked Sendable {
-  // @unchecked: accessed by the central only, on the loop's thread.
-
+@LoopActor final class Pairing {
   private var passkey: Int?
-  private let passkeyRequested: @Sendable () -> Void
+  private let passkeyRequested: @LoopActor () -> Void
   /// Whether bluetoothd has requested a passkey.
   private var wasRequested = false
   /// bluetoothd's unanswered call for the passkey.
@@ -55,7 +54,7 @@ final class Pairing: @unchecked Sendable {
   /// - Parameters:
   ///   - passkey: to answer with when bluetoothd requests it, if it is known.
   ///   - passkeyRequested: called when bluetoothd requests a passkey that is not known.
-  init(passkey: Int?, passkeyRequested: @escaping @Sendable () -> Void) {
+  init(passkey: Int?, passkeyRequested: @escaping @LoopActor () -> Void) {
     self.passkey = passkey
     self.passkeyRequested = passkeyRequested
   }

@@ -1,3 +1,4 @@
+import EventLoop
 import GATT
 
 /// Identifies a peripheral until bluetoothd ends. Opaque: object paths stay in this module.
@@ -149,7 +150,7 @@ public enum CentralState: Sendable, Equatable {
   }
 }
 
-/// An event of a central, reported on the loop.
+/// An event of a central.
 public enum CentralEvent: Sendable {
   /// The state differs from the last reported one.
   case state(CentralState)

@@ -21,7 +21,7 @@ public struct Recovery: Sendable, Equatable {
 }
 
 /// The state of discovery. Calls are made one at a time; changes requested meanwhile follow.
-final class Scanner {
+@LoopActor final class Scanner {
   enum Phase {
     /// No discovery → changing.
     case off

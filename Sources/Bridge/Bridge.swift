@@ -9,9 +9,7 @@ import MQTT
 import Store
 
 /// The MQTT front end: publishes devices and the gateway itself, and turns messages into commands and requests.
-package final class Bridge: FrontEnd, @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor package final class Bridge: FrontEnd {
   package let context: BridgeContext
   package private(set) var report: BridgeReport!
   /// Another front end on the same connection.
@@ -46,19 +44,19 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   ///   - reload: reads config.json again.
   package init(
     _ configuration: Configuration, gateway: GatewayID, engine: DeviceManager, state: StateDatabase,
-    spool: String?, crashNote: CrashNote = CrashNote(path: nil), loop: EventLoop,
+    spool: String?, crashNote: CrashNote = CrashNote(path: nil),
     reload: @escaping ReloadHandler
   ) {
-    caution = Caution(crashNote, loop: loop)
+    caution = Caution(crashNote)
     self.state = state
     self.reload = reload
     takesFleetConfiguration = configuration.fleet
-    context = BridgeContext(configuration, gateway: gateway, engine: engine, loop: loop)
+    context = BridgeContext(configuration, gateway: gateway, engine: engine)
     report = BridgeReport(configuration, self, context)
     admission = Admission(self, context)
     self.spool = Spool(configuration.spool, path: spool, context) { [weak self] in self?.report.changed() }
     commands = CommandHandler(self, context, state.section("commands"))
-    requests = RequestHandler(engine, host: self, loop: loop)
+    requests = RequestHandler(engine, host: self)
   }
 
   // MARK: Life
@@ -66,9 +64,9 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   package func add(_ discovery: any DiscoveryFrontEnd) { self.discovery = discovery }
 
   /// Subscribes and publishes; the client does so on each connection.
-  package func start() async {
+  package func start() {
     if let finding = caution.finding { context.log.error("\(finding.line)") }
-    await context.mqtt.setHandler { [weak self] event in self?.handle(event) }
+    context.mqtt.setHandler { [weak self] event in self?.handle(event) }
     context.mqtt.subscribe(context.topics.gateways + [context.topics.barriers])
     if takesFleetConfiguration { context.mqtt.subscribe([context.topics.fleetConfiguration]) }
     admission.start()
@@ -136,7 +134,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
   }
 
   /// The known devices, in the order of their ids.
-  func listing() -> [JSONValue] { context.engine.assumeIsolated { $0.devices }.map { listing(of: $0) } }
+  func listing() -> [JSONValue] { context.engine.devices.map { listing(of: $0) } }
 
   /// An entry of `{base}/bridge/{gateway}/devices`: a device, the state of its session, and its `info`.
   package func listing(of device: DeviceDescription) -> JSONValue {
@@ -215,7 +213,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
       report.disconnected(error)
       caution.disconnected()
       admission.disconnected()
-      context.engine.assumeIsolated { $0.claimsAreLost() }
+      context.engine.claimsAreLost()
       spool.disconnected()
       // Subscribed to again when the owners of the devices are known.
       commands.disconnected()
@@ -243,7 +241,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
     context.mqtt.subscribe([context.topics.requests])
     commands.admitted()
     caution.admitted()
-    context.mqtt.assumeIsolated { $0.admit() }
+    context.mqtt.admit()
     discovery?.admitted()
     if !isStopping { spool.connected(receiveMaximum: receiveMaximum) }
   }
@@ -296,7 +294,7 @@ package final class Bridge: FrontEnd, @unchecked Sendable {
 }
 
 /// A front end that uses the bridge's topics and connection: Home Assistant's discovery.
-package protocol DiscoveryFrontEnd: AnyObject, Sendable {
+@LoopActor package protocol DiscoveryFrontEnd: AnyObject, Sendable {
   /// The gateway may publish from now on, on this connection.
   func admitted()
   func disconnected()

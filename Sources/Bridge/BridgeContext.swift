@@ -6,10 +6,7 @@ import Log
 import MQTT
 
 /// What the parts of the MQTT front end share.
-package final class BridgeContext: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
-  package let loop: EventLoop
+@LoopActor package final class BridgeContext {
   package let engine: DeviceManager
   package let mqtt: MQTTClient
   package let topics: TopicMap
@@ -27,8 +24,7 @@ package final class BridgeContext: @unchecked Sendable {
   /// `home_assistant.prefix`.
   var discoveryPrefix: String
 
-  init(_ configuration: Configuration, gateway: GatewayID, engine: DeviceManager, loop: EventLoop) {
-    self.loop = loop
+  init(_ configuration: Configuration, gateway: GatewayID, engine: DeviceManager) {
     self.engine = engine
     self.gateway = gateway
     topics = TopicMap(base: configuration.mqtt.baseTopic, gateway: gateway)
@@ -37,11 +33,11 @@ package final class BridgeContext: @unchecked Sendable {
     sendsReadings = configuration.mqtt.readings
     discoveryPrefix = configuration.homeAssistant.prefix
     mqtt = MQTTClient(
-      options: MQTTOptions(configuration, id: gateway, run: run, topics: topics), loop: loop)
+      options: MQTTOptions(configuration, id: gateway, run: run, topics: topics))
   }
 
   /// The device has no topics under another id than its own.
-  func storeID(of address: BluetoothAddress) { engine.assumeIsolated { $0.storeID(of: address) } }
+  func storeID(of address: BluetoothAddress) { engine.storeID(of: address) }
 
   // MARK: Sending
 

@@ -19,11 +19,10 @@ extension Bridge: RequestHost {
   package var info: JSONValue { report.info.json }
 
   package var health: JSONValue {
-    let (adapters, known, online, found) = context.engine.assumeIsolated { engine in
-      (engine.adapters, engine.deviceCount, engine.onlineCount, engine.findings)
-    }
+    let engine = context.engine
     let findings =
-      found + disagreements + (state.trouble.map { [Finding.stateNotWritable($0)] } ?? []) + fleetFindings
+      engine.findings + disagreements + (state.trouble.map { [Finding.stateNotWritable($0)] } ?? [])
+      + fleetFindings
       + brokerFindings + [cautionFinding, pageFinding].compactMap { $0 }
     // A device's fault is not the gateway's.
     let problems = findings.filter { $0.level == .fault && $0.check != .device }.map(\.text)
@@ -38,8 +37,8 @@ extension Bridge: RequestHost {
       },
       "uptime": .integer(Int(context.begin.duration(to: .now).components.seconds)),
       "resident_kib": ResidentMemory.kibibytes.map(JSONValue.integer),
-      "adapters": .array(adapters.map(\.json)),
-      "devices": ["known": .integer(known), "online": .integer(online)],
+      "adapters": .array(engine.adapters.map(\.json)),
+      "devices": ["known": .integer(engine.deviceCount), "online": .integer(engine.onlineCount)],
       "page": page.map(JSONValue.string),
     ]
   }

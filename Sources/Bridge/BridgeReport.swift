@@ -6,9 +6,7 @@ import Log
 import MQTT
 
 /// Publishes the gateway's `info` and the list of its devices.
-package final class BridgeReport: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor package final class BridgeReport {
   /// From the first change to the publication, as changes come in bursts.
   private static let delay = Duration.milliseconds(250)
   /// For the counters, which always change.
@@ -44,7 +42,7 @@ package final class BridgeReport: @unchecked Sendable {
   }
 
   private func repeatReport() {
-    context.loop.timer(after: Self.interval) { [weak self] in
+    loop.timer(after: Self.interval) { [weak self] in
       self?.changed()
       self?.repeatReport()
     }
@@ -66,7 +64,7 @@ package final class BridgeReport: @unchecked Sendable {
     broker.address = address
   }
 
-  private var address: MQTTBroker { context.mqtt.assumeIsolated { $0.broker } }
+  private var address: MQTTBroker { context.mqtt.broker }
 
   func connected() {
     failure = nil
@@ -85,11 +83,11 @@ package final class BridgeReport: @unchecked Sendable {
   /// Something in `info` or `devices` has changed.
   func changed() {
     if infoTimer == nil {
-      infoTimer = context.loop.timer(after: Self.delay) { [weak self] in self?.publishInfo() }
+      infoTimer = loop.timer(after: Self.delay) { [weak self] in self?.publishInfo() }
     }
     if devicesTimer == nil {
       let delay = max(Self.delay, pacing.delay(at: .now))
-      devicesTimer = context.loop.timer(after: delay) { [weak self] in self?.publishDevices() }
+      devicesTimer = loop.timer(after: delay) { [weak self] in self?.publishDevices() }
     }
   }
 
@@ -115,26 +113,23 @@ package final class BridgeReport: @unchecked Sendable {
   }
 
   var info: BridgeInfo {
-    let (known, online) = context.engine.assumeIsolated { ($0.deviceCount, $0.onlineCount) }
+    let engine = context.engine
     var info = BridgeInfo(
       version: Version.current, started: context.started, run: context.run, broker: broker,
       spool: bridge.spool.status)
-    let (adapters, counters, pairing) = context.engine.assumeIsolated {
-      ($0.adapters, $0.counters, $0.pairingCommand)
-    }
-    info.permitJoin = context.engine.assumeIsolated { $0.permitJoin }
-    var statistics = context.mqtt.assumeIsolated { $0.statistics }
+    info.permitJoin = engine.permitJoin
+    var statistics = context.mqtt.statistics
     statistics.lost += Int(clamping: info.spool.lost)
     info.area = area
     info.fleet = fleet
-    info.adapters = adapters
-    (info.known, info.online, info.pairing) = (known, online, pairing)
-    info.counters = Self.list(counters, commands: commands, statistics)
+    info.adapters = engine.adapters
+    (info.known, info.online, info.pairing) = (engine.deviceCount, engine.onlineCount, engine.pairingCommand)
+    info.counters = Self.list(engine.counters, commands: commands, statistics)
     return info
   }
 
   /// The counters in the order of `info`.
-  package static func list(
+  package nonisolated static func list(
     _ devices: DeviceCounters, commands: UInt64, _ mqtt: MQTTStatistics
   ) -> [(name: String, count: UInt64)] {
     [

@@ -7,18 +7,15 @@ import MQTT
 import Store
 
 /// After runs that died of what others have retained at the broker, the gateway does without it.
-final class Caution: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class Caution {
   /// So many runs in a row, each within ``trial``.
   private static let mostDeaths = 3
   private static let trial = Duration.seconds(60)
 
   private let note: CrashNote
-  private let loop: EventLoop
   private var timer: LoopTimer?
 
-  init(_ note: CrashNote, loop: EventLoop) { (self.note, self.loop) = (note, loop) }
+  init(_ note: CrashNote) { self.note = note }
 
   private var isNeeded: Bool { note.deaths >= Self.mostDeaths }
 

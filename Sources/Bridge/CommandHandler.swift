@@ -8,9 +8,7 @@ import MQTT
 import Store
 
 /// Turns messages on `…/set` and `…/get` topics into commands, and their outcomes into results.
-final class CommandHandler: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class CommandHandler {
   /// Before groups are subscribed to again: once for devices that become known together.
   private static let groupDelay = Duration.milliseconds(250)
 
@@ -45,7 +43,7 @@ final class CommandHandler: @unchecked Sendable {
     // The broker then sends the retained commands to groups again, to which the other devices do not react again.
     guard !isResubscribing else { return }
     isResubscribing = true
-    context.loop.timer(after: Self.groupDelay) { [weak self] in
+    loop.timer(after: Self.groupDelay) { [weak self] in
       guard let self else { return }
       isResubscribing = false
       if bridge.isAdmitted { subscribeGroups() }
@@ -118,9 +116,9 @@ final class CommandHandler: @unchecked Sendable {
   /// a command that a crash interrupts is carried out after the next start.
   private func handled(_ message: MQTTReceived, _ address: BluetoothAddress) {
     guard message.retain else { return }
-    context.loop.timer(after: .zero) { [weak self] in
+    loop.timer(after: .zero) { [weak self] in
       guard let self else { return }
-      context.engine.assumeIsolated { $0.storeChanges() }
+      context.engine.storeChanges()
       retained.handled(message, for: address)
     }
   }
@@ -142,7 +140,7 @@ final class CommandHandler: @unchecked Sendable {
       self?.handled(message, publisher.device.address)
     }
     do throws(RequestError) {
-      try context.engine.call { engine throws(RequestError) in try engine.execute(command, reply: reply) }
+      try context.engine.execute(command, reply: reply)
     } catch {
       reject(message, publisher, property, error.reason, sender)
     }
@@ -164,9 +162,7 @@ final class CommandHandler: @unchecked Sendable {
     let sender = Sender(of: message, transaction: Command.transaction(in: message.payload))
     let id = publisher.device.id
     do throws(RequestError) {
-      try context.engine.call { engine throws(RequestError) in
-        try engine.get(property, of: id) { publisher.publish($0, for: sender) }
-      }
+      try context.engine.get(property, of: id) { publisher.publish($0, for: sender) }
     } catch {
       reject(message, publisher, property, error.reason, sender)
     }

@@ -8,9 +8,7 @@ import Log
 import MQTT
 
 /// Publishes one device: its values, availability and info, as long as this gateway owns it.
-package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor package final class DevicePublisher: DeviceObserver {
   let context: BridgeContext
   private unowned let bridge: Bridge
   package private(set) var device: DeviceDescription
@@ -47,7 +45,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
     self.device = device
     topics = context.topics.topics(of: device.id, device.profile)
     orphanedValues = Set(names: device.offered ?? [])
-    let hadID = context.engine.assumeIsolated { $0.storedID(of: device.address) }
+    let hadID = context.engine.storedID(of: device.address)
     machine = OwnershipMachine(
       context.gateway, device.id, device.address, hasTopics: hadID == device.id)
     properties = zip(device.profile.properties, topics.properties).map { PropertyPublisher($0, $1, context) }
@@ -308,9 +306,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
       switch action {
       case .setOwner(let handover, let isTakenOver, let hasNewLink):
         let (id, owner) = (device.id, owner)
-        context.engine.assumeIsolated {
-          $0.setOwner(owner, of: id, handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)
-        }
+        context.engine.setOwner(owner, of: id, handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)
         if owner == .unknown { hearAgain() }
       case .moved(let notice):
         context.log.notice(
@@ -341,14 +337,14 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 
   private func publishOffline() {
     let address = device.address
-    guard context.engine.assumeIsolated({ $0.isKnownByAddress(address) }) else { return }
+    guard context.engine.isKnownByAddress(address) else { return }
     context.publishState(topics.availability, Payload.availability(false))
     storeID()
   }
 
   private func yieldID(to gateway: GatewayID) {
     let id = device.id
-    guard context.engine.assumeIsolated({ $0.yieldID(id) }) else {
+    guard context.engine.yieldID(id) else {
       if !isIDConflictLogged {
         context.log.error(
           "another gateway uses its id for another device: give each device its own id", fields)
@@ -392,9 +388,7 @@ package final class DevicePublisher: DeviceObserver, @unchecked Sendable {
 }
 
 /// Publishes the values of one property of one device.
-private final class PropertyPublisher: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor private final class PropertyPublisher {
   let property: Property
   private(set) var topics: DeviceTopics.Topics
   private let encoder: ReadingEncoder
@@ -439,7 +433,7 @@ private final class PropertyPublisher: @unchecked Sendable {
     switch limiter?.update(value, at: .now) {
     case nil, .publish: publish(value)
     case .wait(let delay):
-      intervalEnd = context.loop.timer(after: delay) { [weak self] in
+      intervalEnd = loop.timer(after: delay) { [weak self] in
         guard let self, let value = limiter?.release(at: .now) else { return }
         publish(value)
       }

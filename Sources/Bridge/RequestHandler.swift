@@ -7,28 +7,26 @@ import JSON
 import Log
 
 /// Carries out requests to the gateway itself, from any transport.
-package final class RequestHandler: Sendable {
-  /// Called once, on the loop.
-  typealias Reply = @Sendable (Result<JSONValue, RequestError>) -> Void
+@LoopActor package final class RequestHandler {
+  /// Called once.
+  typealias Reply = @LoopActor (Result<JSONValue, RequestError>) -> Void
 
   let engine: DeviceManager
   unowned let host: any RequestHost
-  let loop: EventLoop
   private let log = Logger(component: "gateway")
 
   /// - Parameter host: must outlive the handler.
-  package init(_ engine: DeviceManager, host: any RequestHost, loop: EventLoop) {
+  package init(_ engine: DeviceManager, host: any RequestHost) {
     self.engine = engine
     self.host = host
-    self.loop = loop
   }
 
   /// - Parameters:
   ///   - verb: `devices`, `device/add` …
   ///   - payload: the request's keys as a JSON object, or nothing.
-  ///   - respond: called once, on the loop.
+  ///   - respond: called once.
   package func handle(
-    _ verb: String, _ payload: [UInt8], respond: @escaping @Sendable (RequestResponse) -> Void
+    _ verb: String, _ payload: [UInt8], respond: @escaping @LoopActor (RequestResponse) -> Void
   ) {
     let request: BridgeRequest
     do throws(Rejection) {
@@ -75,7 +73,7 @@ package final class RequestHandler: Sendable {
     _ request: BridgeRequest.Content, _ reply: @escaping Reply
   ) throws(RequestError) -> JSONValue? {
     switch request {
-    case .devices: return .array(engine.assumeIsolated { $0.devices }.map { host.listing(of: $0) })
+    case .devices: return .array(engine.devices.map { host.listing(of: $0) })
     case .health: return host.health
     case .scan(let seconds):
       later(reply) { [engine] () throws(RequestError) in
@@ -83,22 +81,22 @@ package final class RequestHandler: Sendable {
         return .array(found.map { $0.peripheral.json($0.device) })
       }
     case .addDevice(let address, let options):
-      let device = try engine.call { engine throws(RequestError) in try engine.add(address, options) }
+      let device = try engine.add(address, options)
       return host.listing(of: device)
     case .removeDevice(let id):
-      let address = try engine.call { engine throws(RequestError) in try engine.remove(id) }
+      let address = try engine.remove(id)
       return ["id": .string(id.description), "identifier": .string(address.description)]
     case .reconnectDevice(let id):
-      let state = try engine.call { engine throws(RequestError) in try engine.reconnect(id) }
+      let state = try engine.reconnect(id)
       return ["id": .string(id.description), "session": .string(state.rawValue)]
     case .renameDevice(let id, let new):
       let elsewhere = host.idElsewhere(of: id)
-      try engine.call { engine throws(RequestError) in try engine.rename(id, to: new, elsewhere: elsewhere) }
+      try engine.rename(id, to: new, elsewhere: elsewhere)
       return ["from": .string(id.description), "to": .string(new.description)]
     case .pairDevice(let device, let passkey): try pair(device, passkey, reply)
     case .unpairDevice(let device): try unpair(device, reply)
     case .setOptions(let id, let options):
-      let device = try engine.call { engine throws(RequestError) in try engine.change(id, options) }
+      let device = try engine.change(id, options)
       return device.map { host.listing(of: $0) } ?? ["id": .string(id.description)]
     case .inspectDevice(let selector):
       later(reply) { [engine] () throws(RequestError) in try await engine.inspect(selector).json }
@@ -117,10 +115,10 @@ package final class RequestHandler: Sendable {
       guard let key = NamedValue.key(of: name) ?? ValueKey(name) else {
         throw RequestError(.notFound, "\(id) has no value \(Excerpt(name))")
       }
-      try engine.call { engine throws(RequestError) in try engine.removeValue(key, of: id) }
+      try engine.removeValue(key, of: id)
       return ["id": .string(id.description), "property": .string(NamedValue.name(key))]
     case .adapterState(let name):
-      let adapter = try engine.call { engine throws(RequestError) in try engine.adapter(named: name) }
+      let adapter = try engine.adapter(named: name)
       return (["adapter": .string(adapter.name)] as JSONValue).merging(adapter.stateJSON)
     case .sequence(let id, let steps, let seconds):
       try usable(id)
@@ -134,7 +132,7 @@ package final class RequestHandler: Sendable {
       }
     case .resetAdapter(let name): try resetAdapter(name, reply)
     case .permitJoin(let seconds, let device):
-      engine.assumeIsolated { $0.permitJoin(seconds: seconds, device: device) }
+      engine.permitJoin(seconds: seconds, device: device)
       return ["time": .integer(seconds), "device": device.map { .string($0.description) }]
     case .setLogLevel(let level):
       Logger.level = level
@@ -151,7 +149,7 @@ package final class RequestHandler: Sendable {
 
   /// Replies when `body` has ended.
   private func later(
-    _ reply: @escaping Reply, _ body: @escaping @Sendable () async throws(RequestError) -> JSONValue
+    _ reply: @escaping Reply, _ body: @escaping @LoopActor () async throws(RequestError) -> JSONValue
   ) {
     loop.task {
       do throws(RequestError) {
@@ -173,23 +171,21 @@ package final class RequestHandler: Sendable {
       case .failure(let error): reply(.failure(error))
       }
     }
-    try engine.call { engine throws(RequestError) in
-      try engine.pair(device, passkey: passkey, reply: paired)
-    }
+    try engine.pair(device, passkey: passkey, reply: paired)
   }
 
   private func unpair(_ device: DeviceReference, _ reply: @escaping Reply) throws(RequestError) {
-    let unpaired: @Sendable (Result<Void, RequestError>) -> Void = { result in
+    let unpaired: @LoopActor (Result<Void, RequestError>) -> Void = { result in
       switch result {
       case .success: reply(.success(["paired": .bool(false)]))
       case .failure(let error): reply(.failure(error))
       }
     }
-    try engine.call { engine throws(RequestError) in try engine.unpair(device, reply: unpaired) }
+    try engine.unpair(device, reply: unpaired)
   }
 
   private func resetAdapter(_ name: String?, _ reply: @escaping Reply) throws(RequestError) {
-    let own = try engine.call { engine throws(RequestError) in try engine.adapter(named: name).name }
+    let own = try engine.adapter(named: name).name
     later(reply) { [engine] () throws(RequestError) in
       do throws(CentralError) {
         try await engine.resetAdapter(own)

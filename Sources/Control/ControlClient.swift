@@ -4,14 +4,11 @@ import JSON
 import Sockets
 
 /// A client of the gateway's socket.
-package final class ControlClient: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor package final class ControlClient {
   /// In bytes: the list of 1000 devices has 300 KiB, more with many properties.
   private static let longestAnswer = 16 << 20
 
   private let socket: LineSocket
-  private let loop: EventLoop
   private var waiter: Waiter<[UInt8]>?
   /// Called with each line that is not the answer to a request.
   package var onLine: (JSONValue) -> Void = { _ in }
@@ -19,9 +16,8 @@ package final class ControlClient: @unchecked Sendable {
   package var onEnd: () -> Void = {}
 
   /// - Parameter descriptor: a connected socket, owned from now on.
-  package init(_ descriptor: Int32, loop: EventLoop) {
-    self.loop = loop
-    socket = LineSocket(descriptor, longestLine: Self.longestAnswer, loop: loop)
+  package init(_ descriptor: Int32) {
+    socket = LineSocket(descriptor, longestLine: Self.longestAnswer)
     socket.onLine = { [weak self] line in
       guard let self else { return }
       if let waiter {
@@ -50,7 +46,7 @@ package final class ControlClient: @unchecked Sendable {
     onEnd()
   }
 
-  /// Sends a request and waits for its answer; one at a time, on the loop.
+  /// Sends a request and waits for its answer; one at a time.
   /// - Returns: the data of the response.
   package func request(
     _ verb: String, _ keys: JSONValue = [:], within limit: Duration = .seconds(30)

@@ -6,23 +6,19 @@ import Log
 import Sockets
 
 /// The gateway's socket for the command line: requests as over MQTT, one JSON object per line.
-package final class ControlServer: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor package final class ControlServer {
   /// Further clients wait until one has disconnected.
-  static let mostClients = 16
+  nonisolated static let mostClients = 16
 
   private let requests: RequestHandler
   private let engine: DeviceManager
-  private let loop: EventLoop
   private let log = Logger(component: "control")
   private var listener: (socket: SocketListener, path: String)?
   private var sessions: [ObjectIdentifier: ControlSession] = [:]
 
-  package init(_ requests: RequestHandler, _ engine: DeviceManager, loop: EventLoop) {
+  package init(_ requests: RequestHandler, _ engine: DeviceManager) {
     self.requests = requests
     self.engine = engine
-    self.loop = loop
   }
 
   /// Listens at `path`, in a folder that exists; replaces the socket of a process that is gone.
@@ -44,7 +40,7 @@ package final class ControlServer: @unchecked Sendable {
     } catch {
       throw ControlError(error.description)
     }
-    let socket = SocketListener(descriptor, mostConnections: Self.mostClients, loop: loop) { [weak self] in
+    let socket = SocketListener(descriptor, mostConnections: Self.mostClients) { [weak self] in
       self?.serve($0)
     }
     listener = (socket, path)
@@ -60,7 +56,7 @@ package final class ControlServer: @unchecked Sendable {
 
   /// Serves the client at the other end of a connected socket, which is owned from now on.
   package func serve(_ descriptor: Int32) {
-    let session = ControlSession(LineSocket(descriptor, loop: loop), requests, engine) { [weak self] ended in
+    let session = ControlSession(LineSocket(descriptor), requests, engine) { [weak self] ended in
       self?.sessions[ObjectIdentifier(ended)] = nil
       self?.listener?.socket.connectionEnded()
     }

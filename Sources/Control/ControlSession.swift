@@ -1,14 +1,13 @@
 import Bridge
 import Configuration
 import Devices
+import EventLoop
 import JSON
 import Sockets
 
 /// One client of the socket. Each line is a request, answered by a line; after `watch`, a line for each
 /// reading.
-final class ControlSession: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class ControlSession {
   /// Maximum number of a client's requests in progress; further ones wait in its socket.
   private static let mostUnanswered = 8
   /// In bytes: while a client has more than this unread, it gets no readings, and its requests wait.
@@ -54,7 +53,7 @@ final class ControlSession: @unchecked Sendable {
     }
     unanswered += 1
     updatePause()
-    let respond: @Sendable (RequestResponse) -> Void = { [weak self] in self?.answered($0) }
+    let respond: @LoopActor (RequestResponse) -> Void = { [weak self] in self?.answered($0) }
     if verb == "watch" {
       requests.handleOwn(payload, as: WatchKeys.self, respond: respond) { [weak self] keys in
         self?.startWatching(keys) ?? .failure(RequestError("the client is gone"))
@@ -65,7 +64,7 @@ final class ControlSession: @unchecked Sendable {
   }
 
   /// - Returns: the verb, and the other keys of the line.
-  static func parse(_ line: [UInt8]) throws(ControlError) -> (verb: String, payload: JSONObject) {
+  nonisolated static func parse(_ line: [UInt8]) throws(ControlError) -> (verb: String, payload: JSONObject) {
     let document: JSONValue
     do throws(JSONSyntaxError) {
       document = try JSONParser.parse(line)
@@ -115,10 +114,8 @@ final class ControlSession: @unchecked Sendable {
     stopWatching()
     if let id = keys.id {
       do throws(RequestError) {
-        try engine.call { engine throws(RequestError) in
-          _ = try engine.description(of: id)
-          if let name = keys.property { _ = try engine.property(name, of: id) }
-        }
+        _ = try engine.description(of: id)
+        if let name = keys.property { _ = try engine.property(name, of: id) }
       } catch {
         return .failure(error)
       }

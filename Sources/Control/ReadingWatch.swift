@@ -1,14 +1,13 @@
 import Bridge
 import Configuration
 import Devices
+import EventLoop
 import GATT
 import JSON
 
 /// The readings and the availability of devices, as lines for one client. It observes the devices only from
 /// ``begin()`` to ``end()``, so that readings cost nothing extra while no client watches.
-final class ReadingWatch: FrontEnd, @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class ReadingWatch: FrontEnd {
   private let keys: WatchKeys
   private let engine: DeviceManager
   /// Returns false if the client has too much unread, and the line was not sent.
@@ -28,10 +27,10 @@ final class ReadingWatch: FrontEnd, @unchecked Sendable {
   func begin() {
     guard !hasBegun else { return }
     hasBegun = true
-    engine.assumeIsolated { $0.add(self) }
+    engine.add(self)
   }
 
-  func end() { if hasBegun { engine.assumeIsolated { $0.remove(self) } } }
+  func end() { if hasBegun { engine.remove(self) } }
 
   /// The socket has room again.
   func drained() {
@@ -61,9 +60,7 @@ final class ReadingWatch: FrontEnd, @unchecked Sendable {
 }
 
 /// A device that is watched.
-private final class WatchedDevice: DeviceObserver, @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor private final class WatchedDevice: DeviceObserver {
   private var device: DeviceDescription
   /// The index of the only property that is watched; nil: all properties.
   private let property: Int?

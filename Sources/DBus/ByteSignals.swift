@@ -1,15 +1,14 @@
 import CDBus
+import EventLoop
 import Glibc
 
 /// Delivers a byte-array property of many objects, at thousands of changes per second.
 ///
 /// It reads only this property of a `PropertiesChanged` signal: no strings are created, and the object is looked up by
-/// the bytes of its path. Confined to the loop of its connection.
-public final class ByteSignals: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
-  /// Called on the loop with the property's new value.
-  public typealias Handler = @Sendable ([UInt8]) -> Void
+/// the bytes of its path.
+@LoopActor public final class ByteSignals {
+  /// Called with the property's new value.
+  public typealias Handler = @LoopActor ([UInt8]) -> Void
 
   private struct Listener {
     let path: CString

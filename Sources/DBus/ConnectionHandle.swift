@@ -8,13 +8,10 @@ import Glibc
 /// registration, so they are merged here. Replies are received like all other messages, and ``DBusConnection`` matches
 /// them to calls and limits their time: libdbus's own `DBusPendingCall` would allocate the time-out error in advance
 /// for every call.
-final class ConnectionHandle: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone, which the loop checks for each watch.
-
+@LoopActor final class ConnectionHandle {
   let raw: OpaquePointer
-  private let loop: EventLoop
   private let byteSignals: ByteSignals?
-  private let receive: @Sendable (IncomingMessage) -> Void
+  private let receive: @LoopActor (IncomingMessage) -> Void
   /// libdbus's watches.
   private var members: [OpaquePointer] = []
   /// The loop's watch, for all of ``members``.
@@ -30,8 +27,8 @@ final class ConnectionHandle: @unchecked Sendable {
   /// - Parameter receive: called with each message that `byteSignals` does not deliver.
   /// - Throws: ``DBusError/unreachable(address:reason:)``.
   init(
-    address: String, loop: EventLoop, byteSignals: ByteSignals?,
-    receive: @escaping @Sendable (IncomingMessage) -> Void
+    address: String, byteSignals: ByteSignals?,
+    receive: @escaping @LoopActor (IncomingMessage) -> Void
   ) throws(DBusError) {
     var error = CDBus.DBusError()
     dbus_error_init(&error)
@@ -45,7 +42,6 @@ final class ConnectionHandle: @unchecked Sendable {
       throw .unreachable(address: address, reason: reason)
     }
     self.raw = raw
-    self.loop = loop
     self.byteSignals = byteSignals
     self.receive = receive
     dbus_connection_set_exit_on_disconnect(raw, 0)
@@ -54,19 +50,20 @@ final class ConnectionHandle: @unchecked Sendable {
     dbus_connection_set_watch_functions(
       raw,
       { watch, me in
-        ConnectionHandle.from(me).add(watch!)
+        ConnectionHandle.enter(me, watch) { $0.add($1!) }
         return 1
       },
-      { watch, me in ConnectionHandle.from(me).remove(watch!) },
-      { _, me in ConnectionHandle.from(me).update() },
+      { watch, me in ConnectionHandle.enter(me, watch) { $0.remove($1!) } },
+      { _, me in ConnectionHandle.enter(me, nil) { handle, _ in handle.update() } },
       me, nil)
     // Messages may be queued other than by a readable socket, for example by a blocking flush.
     dbus_connection_set_dispatch_status_function(
       raw,
       { _, status, me in
-        let handle = ConnectionHandle.from(me)
-        guard status == DBUS_DISPATCH_DATA_REMAINS, !handle.isReading else { return }
-        handle.loop.timer(after: .zero) { handle.dispatch() }
+        guard status == DBUS_DISPATCH_DATA_REMAINS else { return }
+        ConnectionHandle.enter(me, nil) { handle, _ in
+          if !handle.isReading { loop.timer(after: .zero) { handle.dispatch() } }
+        }
       }, me, nil)
   }
 
@@ -87,8 +84,14 @@ final class ConnectionHandle: @unchecked Sendable {
     dbus_connection_unref(raw)
   }
 
-  private static func from(_ raw: UnsafeMutableRawPointer?) -> ConnectionHandle {
-    Unmanaged<ConnectionHandle>.fromOpaque(raw!).takeUnretainedValue()
+  /// For the callbacks of libdbus.
+  private nonisolated static func enter(
+    _ raw: UnsafeMutableRawPointer?, _ watch: OpaquePointer?,
+    _ body: @LoopActor (ConnectionHandle, OpaquePointer?) -> Void
+  ) {
+    let handle = Unmanaged<ConnectionHandle>.fromOpaque(raw!).takeUnretainedValue()
+    nonisolated(unsafe) let watch = watch
+    LoopActor.enter { body(handle, watch) }
   }
 
   // MARK: Dispatching

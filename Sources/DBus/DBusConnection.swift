@@ -3,14 +3,10 @@ import EventLoop
 
 /// A connection to a message bus.
 ///
-/// Not reusable after ``DBusEvent/disconnected``. Events are passed to the handler synchronously on the loop, in the
+/// Not reusable after ``DBusEvent/disconnected``. Events are passed to the handler synchronously, in the
 /// order in which they were received.
-public actor DBusConnection {
-  nonisolated let loop: EventLoop
-  /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
-  private let handler: @Sendable (DBusEvent) -> Void
+@LoopActor public final class DBusConnection {
+  private let handler: @LoopActor (DBusEvent) -> Void
   private let byteSignals: ByteSignals?
   private var handle: ConnectionHandle?
   /// Calls awaiting a reply, by their serial number.
@@ -21,8 +17,7 @@ public actor DBusConnection {
   /// The default system bus allows 128 pending replies per connection.
   private static let callsInFlight = 100
 
-  private init(loop: EventLoop, byteSignals: ByteSignals?, handler: @escaping @Sendable (DBusEvent) -> Void) {
-    self.loop = loop
+  private init(byteSignals: ByteSignals?, handler: @escaping @LoopActor (DBusEvent) -> Void) {
     self.byteSignals = byteSignals
     self.handler = handler
   }
@@ -36,19 +31,18 @@ public actor DBusConnection {
   /// - Parameter byteSignals: receives the changes of its property; `handler` receives all other signals.
   /// - Throws: ``DBusError/unreachable(address:reason:)``.
   public static func open(
-    _ address: DBusAddress, on loop: EventLoop, byteSignals: ByteSignals? = nil,
-    handler: @escaping @Sendable (DBusEvent) -> Void
+    _ address: DBusAddress, byteSignals: ByteSignals? = nil,
+    handler: @escaping @LoopActor (DBusEvent) -> Void
   ) async throws(DBusError) -> DBusConnection {
-    let connection = DBusConnection(loop: loop, byteSignals: byteSignals, handler: handler)
+    let connection = DBusConnection(byteSignals: byteSignals, handler: handler)
     try await connection.connect(to: address)
     return connection
   }
 
   private func connect(to address: DBusAddress) async throws(DBusError) {
     let address = address.text
-    handle = try ConnectionHandle(address: address, loop: loop, byteSignals: byteSignals) {
-      [weak self] received in
-      if let self { loop.enter(self, received) { $0.receive($1) } }
+    handle = try ConnectionHandle(address: address, byteSignals: byteSignals) {
+      [weak self] in self?.receive($0)
     }
     do {
       let reply = try await callBus("Hello")
@@ -77,10 +71,10 @@ public actor DBusConnection {
 
   // MARK: Calling
 
-  /// Calls a method. `done` is called on the loop with the reply's arguments or an error, at the latest `timeout` after
+  /// Calls a method. `done` is called with the reply's arguments or an error, at the latest `timeout` after
   /// it is sent; up to 100 others may have to be answered first. At once if the call cannot be sent.
   public func call(
-    _ call: DBusCall, timeout: Duration, _ done: @escaping @Sendable (DBusAnswer) -> Void
+    _ call: DBusCall, timeout: Duration, _ done: @escaping @LoopActor (DBusAnswer) -> Void
   ) {
     do throws(DBusError) {
       let pending = PendingCall(try OutgoingMessage(call: call), timeout: timeout, done)
@@ -105,7 +99,7 @@ public actor DBusConnection {
     }
     inFlight[serial] = call
     call.timer = loop.timer(after: call.timeout) { [weak self] in
-      self?.assumeIsolated { $0.end(serial, .failure(.timedOut)) }
+      self?.end(serial, .failure(.timedOut))
     }
   }
 

@@ -4,11 +4,11 @@ import EventLoop
 final class PendingCall {
   let message: OutgoingMessage
   let timeout: Duration
-  let done: @Sendable (DBusAnswer) -> Void
+  let done: @LoopActor (DBusAnswer) -> Void
   /// Set when the call has been sent.
   var timer: LoopTimer?
 
-  init(_ message: OutgoingMessage, timeout: Duration, _ done: @escaping @Sendable (DBusAnswer) -> Void) {
+  init(_ message: OutgoingMessage, timeout: Duration, _ done: @escaping @LoopActor (DBusAnswer) -> Void) {
     self.message = message
     self.timeout = timeout
     self.done = done

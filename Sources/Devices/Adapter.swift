@@ -2,9 +2,7 @@ import BlueZ
 import EventLoop
 
 /// One of the gateway's Bluetooth adapters.
-final class Adapter: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class Adapter {
   /// As BlueZ names it: `hci0`.
   let name: String
   let central: Central

@@ -5,9 +5,7 @@ import GATT
 import Log
 
 /// One property of one device: its characteristic while there is a link, its last value, and its writes.
-final class Channel: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class Channel {
   let index: Int
   private(set) var property: Property
   /// Nil without a link, and if the link does not offer the property.
@@ -94,7 +92,7 @@ final class Channel: @unchecked Sendable {
   ///
   /// The value is read first: bluetoothd sends the signal of a read before its reply, when no handler is registered
   /// yet, so that no value is received twice.
-  func subscribe(on central: isolated Central) async throws(CentralError) {
+  func subscribe(on central: Central) async throws(CentralError) {
     guard let characteristic else { return }
     if isReadOnly { received(try await central.read(characteristic)) }
     if let interval = property.poll { return poll(characteristic, every: interval) }
@@ -111,7 +109,7 @@ final class Channel: @unchecked Sendable {
   /// Reads the value, or subscribes if it is only notified, on a link that is ended soon. Events are left out.
   ///
   /// - Returns: resumed by the first notification; nil: there is none to wait for.
-  func visit(on central: isolated Central) async throws(CentralError) -> Waiter<Void>? {
+  func visit(on central: Central) async throws(CentralError) -> Waiter<Void>? {
     guard let characteristic, property.kind == .state else { return nil }
     guard !property.isReadable else {
       if isReadOnly { received(try await central.read(characteristic)) }
@@ -125,7 +123,7 @@ final class Channel: @unchecked Sendable {
 
   /// - Parameter first: resumed by the first notification.
   private func listen(
-    to characteristic: Characteristic, on central: isolated Central, first: Waiter<Void>? = nil
+    to characteristic: Characteristic, on central: Central, first: Waiter<Void>? = nil
   ) async throws(CentralError) {
     // The closure is retained until the link ends, and must retain the device: `self.device` is unowned.
     try await central.subscribe(to: characteristic) { [self, device] bytes in
@@ -191,7 +189,7 @@ final class Channel: @unchecked Sendable {
     frameTimer?.cancel()
     frameTimer = nil
     guard frames?.isIncomplete == true else { return }
-    frameTimer = context.loop.timer(after: FrameAssembler.patience) { [weak self] in
+    frameTimer = loop.timer(after: FrameAssembler.patience) { [weak self] in
       self?.endFrame()
       self?.awaitRest()
     }
@@ -258,7 +256,7 @@ final class Channel: @unchecked Sendable {
   // MARK: Reading
 
   /// Reads the value now; connects to a device that is connected on demand.
-  func get(_ reply: @escaping @Sendable (Outcome) -> Void) {
+  func get(_ reply: @escaping @LoopActor (Outcome) -> Void) {
     device.withLink { [self, device] obstacle in
       withExtendedLifetime(device) {
         if let obstacle { reply(.failed(reason: obstacle)) } else { read(reply) }
@@ -267,9 +265,9 @@ final class Channel: @unchecked Sendable {
   }
 
   /// Reads the value on the link that there is.
-  func read(_ reply: @escaping @Sendable (Outcome) -> Void) { reader.read(reply) }
+  func read(_ reply: @escaping @LoopActor (Outcome) -> Void) { reader.read(reply) }
 
-  func read(on central: isolated Central) async -> Outcome {
+  func read(on central: Central) async -> Outcome {
     switch await readEncoded(on: central) {
     case .success(let held):
       if !isReadNotified { receive(held.value) }
@@ -280,7 +278,7 @@ final class Channel: @unchecked Sendable {
     }
   }
 
-  func readEncoded(on central: isolated Central) async -> Result<EncodedValue, WriteFailure> {
+  func readEncoded(on central: Central) async -> Result<EncodedValue, WriteFailure> {
     guard let characteristic else { return .failure(.linkLost) }
     return decoded(await central.readResult(of: characteristic))
   }

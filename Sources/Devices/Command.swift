@@ -50,10 +50,10 @@ package struct CommandResult: Sendable {
   }
 }
 
-/// Called on the loop: at most once with ``Outcome/pending``, then once with the final outcome, or with
+/// Called at most once with ``Outcome/pending``, then once with the final outcome, or with
 /// ``Outcome/deferred`` if the gateway stops before. Exception: if another gateway that has the command too takes the
 /// device over, a waiting command is left to that gateway.
-package typealias CommandReply = @Sendable (CommandResult) -> Void
+package typealias CommandReply = @LoopActor (CommandResult) -> Void
 
 /// A command that is checked and encoded for its property: what a ``WriteMachine`` gets.
 struct EncodedCommand: Sendable {
@@ -63,11 +63,11 @@ struct EncodedCommand: Sendable {
   let waitsForLink: Bool
   /// See ``Command/sender``.
   let sender: JSONValue?
-  let reply: @Sendable (Outcome) -> Void
+  let reply: @LoopActor (Outcome) -> Void
 
   init(
     _ value: EncodedValue, timeToLive: TimeToLive? = nil, waitsForLink: Bool = true, sender: JSONValue? = nil,
-    reply: @escaping @Sendable (Outcome) -> Void
+    reply: @escaping @LoopActor (Outcome) -> Void
   ) {
     self.value = value
     self.timeToLive = timeToLive

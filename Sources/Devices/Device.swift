@@ -5,9 +5,7 @@ import GATT
 import Log
 
 /// One device, from its discovery to its removal: its session, its channels, its observers.
-final class Device: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class Device {
   let context: DeviceContext
   var description: DeviceDescription
   /// The advertised data accumulated in this run and earlier ones.
@@ -88,17 +86,19 @@ final class Device: @unchecked Sendable {
 
   /// Runs `body` on the central of the session's adapter. Keeps the device, which may be removed meanwhile, until
   /// `body` has ended.
-  func task(_ body: @escaping @Sendable (isolated Central) async -> Void) {
+  func task(_ body: @escaping @LoopActor (Central) async -> Void) {
     taskBegins()
-    context.loop.task(of: session.adapter.central) { [self] central in
+    let central = session.adapter.central
+    loop.task {
       await body(central)
-      taskEnded()
+      self.taskEnded()
     }
   }
 
   /// The same, for as long as there is a link, which does not last for it.
-  func linkTask(_ body: @escaping @Sendable (isolated Central) async -> Void) {
-    context.loop.task(of: session.adapter.central) { [self] central in
+  func linkTask(_ body: @escaping @LoopActor (Central) async -> Void) {
+    let central = session.adapter.central
+    loop.task {
       await body(central)
       withExtendedLifetime(self) {}
     }

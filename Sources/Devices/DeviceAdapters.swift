@@ -2,7 +2,7 @@ import BlueZ
 import EventLoop
 
 /// The adapters as one device sees them: its object on each of them, and which one it uses. Runs ``AdapterChoice``.
-final class DeviceAdapters {
+@LoopActor final class DeviceAdapters {
   private let context: DeviceContext
   /// The objects in the running bluetoothd, by adapter; nil where there is none.
   private var objects: [PeripheralID?]
@@ -15,7 +15,7 @@ final class DeviceAdapters {
     self.context = context
     objects = context.adapters.map { _ in nil }
     choice = AdapterChoice(
-      isOn: context.adapters.map(\.state.isOn), pinned: pinned.flatMap(context.index(ofAdapter:)),
+      isOn: context.adapters.map { $0.state.isOn }, pinned: pinned.flatMap { context.index(ofAdapter: $0) },
       bondLimit: context.bondLimit)
   }
 
@@ -58,11 +58,11 @@ final class DeviceAdapters {
   ///   - hasFreeLink: of each adapter, whether the device may use a link of it.
   ///   - again: called when the decision was to wait, and the time is over.
   func choose(
-    hasFreeLink: [Bool], orWait again: @escaping @Sendable () -> Void
+    hasFreeLink: [Bool], orWait again: @escaping @LoopActor () -> Void
   ) -> AdapterChoice.Decision {
     stopWaiting()
     let decision = choice.choose(hasFreeLink: hasFreeLink, startDeadline: context.startDeadline, at: .now)
-    if case .wait(let delay) = decision { timer = context.loop.timer(after: delay, again) }
+    if case .wait(let delay) = decision { timer = loop.timer(after: delay, again) }
     return decision
   }
 

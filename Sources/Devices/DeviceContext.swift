@@ -2,10 +2,7 @@ import EventLoop
 import Log
 
 /// What the devices of an engine have in common.
-final class DeviceContext: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
-  let loop: EventLoop
+@LoopActor final class DeviceContext {
   /// In the order of the configuration; at least one.
   let adapters: [Adapter]
   let turns: SharedLinks
@@ -21,8 +18,7 @@ final class DeviceContext: @unchecked Sendable {
   /// Called after the state of a device's session has changed.
   var sessionChanged: () -> Void = {}
 
-  init(loop: EventLoop, adapters: [Adapter], turns: SharedLinks, bondLimit: Duration, store: DeviceStore) {
-    self.loop = loop
+  init(adapters: [Adapter], turns: SharedLinks, bondLimit: Duration, store: DeviceStore) {
     self.adapters = adapters
     self.turns = turns
     self.bondLimit = bondLimit

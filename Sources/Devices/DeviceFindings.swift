@@ -178,7 +178,7 @@ extension DeviceManager {
       if !adapter.state.isOn {
         let fault = adapter.state.finding(adapter: adapter.name)
         if !faults.contains(fault) { faults.append(fault) }
-      } else if let recovery = adapter.central.assumeIsolated({ $0.recovery }) {
+      } else if let recovery = adapter.central.recovery {
         faults.append(.cannotScan(adapter.name, recovery.reason))
       }
     }

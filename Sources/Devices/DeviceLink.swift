@@ -1,11 +1,10 @@
 import BlueZ
+import EventLoop
 import GATT
 import Log
 
 /// The use of a device's link: its characteristics are assigned to the channels, which are read and subscribed to.
-final class DeviceLink: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class DeviceLink {
   /// The characteristics of the Device Information Service; empty without a link, or if the link lacks them.
   private var information: [Characteristic] = []
   /// Nil: the link is to last, or there is none.
@@ -30,7 +29,7 @@ final class DeviceLink: @unchecked Sendable {
     let resolution = resolve(characteristics)
     for channel in channels { channel.characteristicChanged(to: resolution.characteristics[channel.index]) }
     information = resolution.information
-    visit = device.settings.visitInterval.map { _ in Visit(context.loop) }
+    visit = device.settings.visitInterval.map { _ in Visit() }
     learn(resolution)
     return resolution.isSuitable
   }
@@ -53,7 +52,7 @@ final class DeviceLink: @unchecked Sendable {
 
   // MARK: Subscribing
 
-  func subscribe(on central: isolated Central) async -> PeripheralSession.Subscription {
+  func subscribe(on central: Central) async -> PeripheralSession.Subscription {
     let before = device.sequence
     let visit = visit
     do throws(CentralError) {
@@ -71,7 +70,7 @@ final class DeviceLink: @unchecked Sendable {
   /// Subscribes one channel. A failure that leaves the link usable only excludes the channel, unless the property keeps
   /// the link alive or is the only one.
   private func subscribe(
-    _ channel: Channel, in visit: Visit?, on central: isolated Central
+    _ channel: Channel, in visit: Visit?, on central: Central
   ) async throws(CentralError) {
     do throws(CentralError) {
       try await use(channel, in: visit, on: central)
@@ -89,7 +88,7 @@ final class DeviceLink: @unchecked Sendable {
 
   /// Reads the property, and subscribes to it if the link is to last.
   private func use(
-    _ channel: Channel, in visit: Visit?, on central: isolated Central
+    _ channel: Channel, in visit: Visit?, on central: Central
   ) async throws(CentralError) {
     guard let visit else { return try await channel.subscribe(on: central) }
     if let value = try await channel.visit(on: central) { visit.add(value, of: channel.property.name) }
@@ -115,7 +114,7 @@ final class DeviceLink: @unchecked Sendable {
   /// - Parameter isLive: whether the session is still live.
   /// - Returns: the same.
   func use(
-    _ changed: [Channel], on central: isolated Central, while isLive: () -> Bool
+    _ changed: [Channel], on central: Central, while isLive: () -> Bool
   ) async -> Bool {
     let visit = visit
     for channel in changed { try? await channel.writer?.writeBeforeReading(on: central) }
@@ -137,7 +136,7 @@ final class DeviceLink: @unchecked Sendable {
 
   /// Reads model, firmware and serial number.
   /// - Returns: whether each read was answered.
-  func readInformation(on central: isolated Central) async -> Bool {
+  func readInformation(on central: Central) async -> Bool {
     var texts: [BluetoothUUID: String] = [:]
     var isAnswered = true
     for characteristic in information where isAnswered {

@@ -49,15 +49,6 @@ extension DeviceManager {
     }
   }
 
-  /// `assumeIsolated` with a typed error.
-  package nonisolated func call<Value: Sendable>(
-    _ body: @Sendable (isolated DeviceManager) throws(RequestError) -> Value
-  ) throws(RequestError) -> Value {
-    try assumeIsolated { engine in
-      Result { () throws(RequestError) in try body(engine) }
-    }.get()
-  }
-
   // MARK: Look-up
 
   func requireDevice(_ id: DeviceID) throws(RequestError) -> Device {

@@ -1,5 +1,6 @@
 import BlueZ
 import Configuration
+import EventLoop
 import GATT
 
 /// Which of several devices is it? It shows its name.
@@ -20,7 +21,7 @@ extension DeviceManager {
     guard !device.isIdentifying else { throw RequestError("\(id) shows its name already") }
     device.isIdentifying = true
     defer { device.isIdentifying = false }
-    if let obstacle = await link(to: device, Deadline(after: Visits.waitLimit, loop)) {
+    if let obstacle = await link(to: device, Deadline(after: Visits.waitLimit)) {
       throw RequestError("\(id): \(obstacle)")
     }
     defer { device.taskEnded() }
@@ -85,7 +86,7 @@ extension Device {
   fileprivate func noteLEDs(_ bytes: [UInt8]) { context.store.change(address) { $0.leds = bytes } }
 
   /// Shows what is desired, or else what was noted.
-  fileprivate func restoreLEDs(on central: isolated Central) async throws(CentralError) {
+  fileprivate func restoreLEDs(on central: Central) async throws(CentralError) {
     guard let leds, let characteristic = leds.characteristic,
       let before = context.store.records[address]?.leds
     else { return }

@@ -69,7 +69,7 @@ extension DeviceManager {
       let session = registry.byAddress[address]?.session
       for (index, adapter) in context.adapters.enumerated()
       where adapter.state.isOn && session?.mayUse(index) != false {
-        let known = await adapter.central.peripherals.first { $0.address == address }
+        let known = adapter.central.peripherals.first { $0.address == address }
         guard let known, known.isInRange else { continue }
         if let best, Self.rank(best.peripheral) >= Self.rank(known) { continue }
         best = (known, adapter.central)
@@ -94,7 +94,7 @@ extension DeviceManager {
     defer { inspections -= 1 }
     let (peripheral, central) = try await find(address)
     // A link that was there before may be another program's; one that the session is ending is not.
-    let wasConnected = peripheral.isConnected && !central.assumeIsolated { $0.isEnding(peripheral.id) }
+    let wasConnected = peripheral.isConnected && !central.isEnding(peripheral.id)
     let characteristics: [Characteristic]
     do throws(CentralError) {
       characteristics = try await central.connect(peripheral.id, isPreferred: true)
@@ -119,7 +119,7 @@ extension DeviceManager {
     var reads = 0
     for index in inspection.items.indices {
       let characteristic = inspection.items[index].characteristic
-      let descriptors = await central.descriptors(of: characteristic)
+      let descriptors = central.descriptors(of: characteristic)
         .filter { $0.uuid != BluetoothUUID(short: 0x2902) }
       // First the characteristic itself.
       let isEvent = channels.contains { $0.characteristic == characteristic && $0.notifiesReadAsEvent }

@@ -19,7 +19,7 @@ package struct PermitJoin: Sendable, Equatable {
 
 extension DeviceManager {
   /// For at most so many seconds.
-  package static let longestPermitJoin = 3600
+  package nonisolated static let longestPermitJoin = 3600
 
   /// Adds micro:bits that are in range meanwhile.
   ///
@@ -33,7 +33,7 @@ extension DeviceManager {
     if seconds > 0 {
       permitJoin = PermitJoin(end: .now + .seconds(seconds), device: device)
       joinTimer = loop.timer(after: .seconds(seconds)) { [weak self] in
-        self?.assumeIsolated { $0.permitJoin(seconds: 0, device: nil) }
+        self?.permitJoin(seconds: 0, device: nil)
       }
       registry.ignored = [:]
       replayPeripherals()

@@ -51,7 +51,7 @@ extension DeviceManager {
       _ = makeDevice(address, store.records[address]?.advertisement ?? Advertisement())
     }
     reportOrphan(address)
-    for adapter in context.adapters { adapter.central.assumeIsolated { $0.replayPeripheral(at: address) } }
+    for adapter in context.adapters { adapter.central.replayPeripheral(at: address) }
     updateScanLater()
     engineChanged()
   }

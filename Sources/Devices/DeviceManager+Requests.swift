@@ -128,7 +128,7 @@ extension DeviceManager {
   }
 
   /// Pairs with a device on a new link, or enters the passkey that the device displays.
-  /// - Parameter reply: called on the loop, once.
+  /// - Parameter reply: called once.
   /// - Throws: if the device is not to be paired with, for example.
   package func pair(_ device: DeviceReference, passkey: Int?, reply: @escaping PairingReply)
     throws(RequestError)
@@ -143,7 +143,7 @@ extension DeviceManager {
   }
 
   /// Deletes the bond with a device.
-  /// - Parameter reply: called on the loop, once.
+  /// - Parameter reply: called once.
   package func unpair(
     _ device: DeviceReference, reply: @escaping UnpairingReply
   ) throws(RequestError) {

@@ -12,7 +12,7 @@ package enum SequenceStep: Sendable, Equatable {
 
 extension DeviceManager {
   /// Maximum number of steps of a sequence.
-  package static let mostSteps = 32
+  package nonisolated static let mostSteps = 32
 
   /// Carries out the steps in order, on one link, until one fails. A device that is connected on demand is connected
   /// for it.
@@ -28,13 +28,13 @@ extension DeviceManager {
     guard !device.isInSequence else { throw RequestError("another sequence of \(id) is being carried out") }
     device.isInSequence = true
     defer { device.isInSequence = false }
-    let limit = Deadline(after: seconds, loop)
+    let limit = Deadline(after: seconds)
     if let obstacle = await link(to: device, limit) { throw RequestError("\(id): \(obstacle)") }
     // Keeps the link until the end of the sequence.
     defer { device.taskEnded() }
     var results: [CommandResult] = []
     for step in steps {
-      let outcome = await limit.outcome(on: self) { reply in step.begin(reply) }
+      let outcome = await limit.outcome { reply in step.begin(reply) }
       results.append(CommandResult(step.channel.property, requested: step.value?.value, outcome))
       if !outcome.isSuccess { break }
     }
@@ -43,7 +43,7 @@ extension DeviceManager {
 
   /// - Returns: why there is no link; nil: there is one, which lasts until ``Device/taskEnded()`` is called.
   func link(to device: Device, _ limit: Deadline) async -> String? {
-    let isLinked = await limit.outcome(on: self) { reply in
+    let isLinked = await limit.outcome { reply in
       device.session.withLink { obstacle in
         if let obstacle { return _ = reply(.failed(reason: obstacle)) }
         device.taskBegins()
@@ -54,12 +54,12 @@ extension DeviceManager {
     return isLinked.reason
   }
 
-  private struct Step: Sendable {
+  @LoopActor private struct Step {
     let channel: Channel
     /// Nil: it is read.
     let value: EncodedValue?
 
-    func begin(_ reply: @escaping @Sendable (Outcome) -> Bool) {
+    func begin(_ reply: @escaping @LoopActor (Outcome) -> Bool) {
       guard let value else { return channel.read { _ = reply($0) } }
       channel.writer?.execute(EncodedCommand(value, waitsForLink: false) { _ = reply($0) })
     }
@@ -93,24 +93,19 @@ extension DeviceManager {
 }
 
 /// The time limit of a sequence.
-struct Deadline: Sendable {
+@LoopActor struct Deadline {
   private let seconds: Int
   private let moment: Moment
-  private let loop: EventLoop
 
-  init(after seconds: Int, _ loop: EventLoop) {
+  init(after seconds: Int) {
     self.seconds = seconds
-    self.loop = loop
     moment = .now + .seconds(seconds)
   }
 
   /// The outcome of what `body` begins, or a time-out.
   ///
   /// - Parameter body: gets a reply to call, which returns false if the time is over.
-  func outcome(
-    on engine: isolated DeviceManager,
-    of body: (_ reply: @escaping @Sendable (Outcome) -> Bool) -> Void
-  ) async -> Outcome {
+  func outcome(of body: (_ reply: @escaping @LoopActor (Outcome) -> Bool) -> Void) async -> Outcome {
     let waiter = Waiter<Outcome>()
     let timer = loop.timer(after: max(.zero, Moment.now.duration(to: moment))) { [seconds] in
       waiter.resume(

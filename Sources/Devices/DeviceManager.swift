@@ -11,12 +11,9 @@ import Store
 ///
 /// It knows nothing of its front ends but ``FrontEnd`` and ``DeviceObserver``. Commands and requests are calls; none of
 /// them waits for a front end.
-package actor DeviceManager {
-  package nonisolated let loop: EventLoop
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
+@LoopActor package final class DeviceManager {
   /// Maximum number of devices: anybody can advertise names that match.
-  package static let capacity = 1000
+  package nonisolated static let capacity = 1000
 
   /// Smaller than ``DeviceManager/capacity`` only in tests.
   let capacity: Int
@@ -48,31 +45,29 @@ package actor DeviceManager {
   ///   - capacity: maximum number of devices; fewer only in tests.
   package init(
     _ configuration: Configuration, gateway: GatewayID, state: StateSection, bus: DBusAddress = .system,
-    bondLimit: Duration = .seconds(60), capacity: Int = DeviceManager.capacity, loop: EventLoop
+    bondLimit: Duration = .seconds(60), capacity: Int = DeviceManager.capacity
   ) {
     self.capacity = capacity
-    self.loop = loop
     self.configuration = configuration
     self.gateway = gateway
     // The centrals' events need the engine, which is not complete yet.
     let receiver = EventReceiver()
     let bluetooth = configuration.bluetooth
     let adapters = bluetooth.adapters.enumerated().map { index, name in
-      let central = Central(adapter: name, bus: bus, loop: loop) { event in
-        receiver.manager?.assumeIsolated { $0.handle(event, of: index) }
+      let central = Central(adapter: name, bus: bus) { event in
+        receiver.manager?.handle(event, of: index)
       }
       return Adapter(name: name, central: central)
     }
     context = DeviceContext(
-      loop: loop, adapters: adapters,
-      turns: SharedLinks(adapters: adapters.count, bluetooth, loop: loop), bondLimit: bondLimit,
-      store: DeviceStore(state, loop: loop))
+      adapters: adapters,
+      turns: SharedLinks(adapters: adapters.count, bluetooth), bondLimit: bondLimit,
+      store: DeviceStore(state))
     receiver.manager = self
-    context.sessionChanged = { [weak self] in self?.assumeIsolated { $0.sessionChanged() } }
+    context.sessionChanged = { [weak self] in self?.sessionChanged() }
   }
 
-  private final class EventReceiver: @unchecked Sendable {
-    // @unchecked: set once before the centrals run, then read on the loop's thread.
+  @LoopActor private final class EventReceiver {
     weak var manager: DeviceManager?
   }
 
@@ -101,10 +96,8 @@ package actor DeviceManager {
   /// The first time an hour after the start: until then the devices in range have been seen.
   private func scheduleExpiry() {
     expiryTimer = loop.timer(after: Self.expiryInterval) { [weak self] in
-      self?.assumeIsolated { engine in
-        engine.expireDevices(today: Timestamp.now.day)
-        engine.scheduleExpiry()
-      }
+      self?.expireDevices(today: Timestamp.now.day)
+      self?.scheduleExpiry()
     }
   }
 
@@ -155,10 +148,9 @@ package actor DeviceManager {
   /// In the order of the configuration with which the gateway was started.
   package var adapters: [AdapterStatus] {
     context.adapters.map { adapter in
-      adapter.central.assumeIsolated {
-        AdapterStatus(
-          name: adapter.name, state: adapter.state, recovery: $0.recovery, isMonitoring: $0.isMonitoring)
-      }
+      AdapterStatus(
+        name: adapter.name, state: adapter.state, recovery: adapter.central.recovery,
+        isMonitoring: adapter.central.isMonitoring)
     }
   }
   /// How many links each adapter has, by its name.
@@ -244,7 +236,8 @@ package actor DeviceManager {
       ? nil
       // A moment later, as each device notes the time itself.
       : loop.timer(after: context.bondLimit + .seconds(1)) { [weak self] in
-        self?.assumeIsolated { for device in $0.registry.all { device.session.rangeChanged() } }
+        guard let self else { return }
+        for device in registry.all { device.session.rangeChanged() }
       }
     for device in registry.all { device.session.adapterChanged(index, isOn: state.isOn) }
     updateScan()
@@ -260,7 +253,7 @@ package actor DeviceManager {
   func updateScanLater() {
     guard !isScanUpdateDue else { return }
     isScanUpdateDue = true
-    loop.timer(after: .zero) { [weak self] in self?.assumeIsolated { $0.updateScan() } }
+    loop.timer(after: .zero) { [weak self] in self?.updateScan() }
   }
 
   /// Scans as long as a device may still be found.
@@ -275,7 +268,7 @@ package actor DeviceManager {
         $0.profile != nil && configuration.profile(of: $0.options).isHeard
       }
       || registry.all.contains { $0.isHeard && $0.settings.isEnabled }
-    for adapter in context.adapters { adapter.central.assumeIsolated { $0.scan(isNeeded, forEach: forEach) } }
+    for adapter in context.adapters { adapter.central.scan(isNeeded, forEach: forEach) }
   }
 
   private func mayFindDevices(by match: Configuration.Match) -> Bool {
@@ -353,7 +346,7 @@ package actor DeviceManager {
 
   /// Reports again what the adapters know.
   func replayPeripherals() {
-    for adapter in context.adapters { adapter.central.assumeIsolated { $0.replayPeripherals() } }
+    for adapter in context.adapters { adapter.central.replayPeripherals() }
   }
 
   /// The adapter that a request names; nil: the only one.

@@ -1,9 +1,10 @@
 import Configuration
+import EventLoop
 import GATT
 import JSON
 
-/// What a front end (MQTT, Home Assistant) learns from the engine beyond single devices. Called on the loop.
-package protocol FrontEnd: AnyObject, Sendable {
+/// What a front end (MQTT, Home Assistant) learns from the engine beyond single devices.
+@LoopActor package protocol FrontEnd: AnyObject, Sendable {
   /// A device is known from now on.
   /// - Returns: its observer; nil: the front end does not follow it.
   func attach(_ device: DeviceDescription) -> (any DeviceObserver)?
@@ -14,9 +15,9 @@ package protocol FrontEnd: AnyObject, Sendable {
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>)
 }
 
-/// Follows one device. Called synchronously on the loop, when the engine's own state is complete; it must not call back
+/// Follows one device. Called synchronously when the engine's own state is complete; it must not call back
 /// synchronously, except ``DeviceManager/storeID(of:)``.
-package protocol DeviceObserver: AnyObject, Sendable {
+@LoopActor package protocol DeviceObserver: AnyObject, Sendable {
   /// A reading, or a value read back. On the path of every reading.
   func reported(_ reading: Reading)
   /// A value that the device's program names itself.

@@ -1,4 +1,5 @@
 import BlueZ
+import EventLoop
 
 /// The session's link, from the choice of the adapter to its end.
 extension DeviceSession {
@@ -10,7 +11,7 @@ extension DeviceSession {
       return feed { $0.connected(.failed(.gone), $1) }
     }
     let before = adapters.chosen
-    let again: @Sendable () -> Void = { [weak self] in self?.connect() }
+    let again: @LoopActor () -> Void = { [weak self] in self?.connect() }
     switch adapters.choose(hasFreeLink: context.turns.free(for: device), orWait: again) {
     case .use(let index):
       context.turns.occupy(device, on: index)
@@ -28,7 +29,7 @@ extension DeviceSession {
     guard let peripheral else { return feed { $0.connected(.failed(.gone), $1) } }
     context.log.debug("connecting", ["device": device.id, "adapter": adapter.name])
     let isPreferred = context.store.records[device.address]?.id != nil && adapters.isReceived
-    let isWanted: @Sendable () -> Bool = { [self] in machine.state.published == .connecting }
+    let isWanted: @LoopActor () -> Bool = { [self] in machine.state.published == .connecting }
     device.task { [self] central in
       let connection: PeripheralSession.Connection
       do throws(CentralError) {

@@ -16,7 +16,8 @@ extension DeviceSession {
           .failure(RequestError(.invalid, "it displays a passkey: repeat the request with passkey")))
       }
       begin(passkey, reply)
-      return adapter.central.assumeIsolated { _ = $0.enter(passkey: passkey, for: peripheral) }
+      _ = adapter.central.enter(passkey: passkey, for: peripheral)
+      return
     }
     guard !requests.isPairing else {
       return reply(.failure(RequestError("pairing is already in progress")))
@@ -31,11 +32,11 @@ extension DeviceSession {
   }
 
   private func begin(_ passkey: Int?, _ reply: @escaping PairingReply) {
-    let deadline = context.loop.timer(after: Self.rangeLimit) { [weak self] in
+    let deadline = loop.timer(after: Self.rangeLimit) { [weak self] in
       guard let self else { return }
       if machine.state == .absent { return endPairing(.failure(RequestError(.notInRange))) }
       requests.extend(
-        to: context.loop.timer(after: Self.pairingLimit) { [weak self] in
+        to: loop.timer(after: Self.pairingLimit) { [weak self] in
           self?.endPairing(.failure(RequestError(.failed, "not paired within \(Self.pairingLimit)")))
         })
     }
@@ -57,7 +58,7 @@ extension DeviceSession {
   /// Pairs before connecting, if that is due.
   /// - Returns: why it failed.
   func pairFirst(
-    _ peripheral: PeripheralID, on central: isolated Central, while isWanted: @escaping @Sendable () -> Bool
+    _ peripheral: PeripheralID, on central: Central, while isWanted: @escaping @LoopActor () -> Bool
   ) async -> PairingError? {
     if adapters.isPaired {
       // The adapter that was chosen has a bond already.
@@ -89,7 +90,9 @@ extension DeviceSession {
   private func passkeyRequested(_ peripheral: PeripheralID) {
     guard requests.isPairing else {
       // Nobody would enter it.
-      return context.loop.task(of: adapter.central) { await $0.cancelPairing(peripheral) }
+      let central = adapter.central
+      loop.task { await central.cancelPairing(peripheral) }
+      return
     }
     context.log.notice("displays a passkey: it is awaited from the request device/pair", device.fields)
     requests.passkeyIsDisplayed()?(.success(.passkeyRequired))
@@ -99,7 +102,7 @@ extension DeviceSession {
   func endPairing(_ result: Result<PairingProgress, RequestError>) { requests.takePairing()?(result) }
 
   /// Removes the peripheral from bluetoothd, with its bond and its services.
-  func forget() -> @Sendable (isolated Central) async -> Void {
+  func forget() -> @LoopActor (Central) async -> Void {
     resetLink()
     let isUnpairing = requests.isUnpairing
     let objects = adapters.objectsToRemove(isUnpairing: isUnpairing)

@@ -5,11 +5,9 @@ import GATT
 import Log
 
 /// Runs the ``PeripheralSession`` of one device: chooses the adapter, connects, and ends the link.
-final class DeviceSession: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class DeviceSession {
   typealias Input =
-    @Sendable (inout PeripheralSession, PeripheralSession.Snapshot) -> [PeripheralSession.Action]
+    @LoopActor (inout PeripheralSession, PeripheralSession.Snapshot) -> [PeripheralSession.Action]
 
   let adapters: DeviceAdapters
   private(set) var machine: PeripheralSession
@@ -181,7 +179,8 @@ final class DeviceSession: @unchecked Sendable {
     resetLink()
     if context.isStopping { return }
     guard let peripheral else { return }
-    context.loop.task(of: adapter.central) { central in
+    let central = adapter.central
+    loop.task {
       // Its properties may be others on the next link, and a bonded peripheral remembers what is subscribed to.
       central.unsubscribe(peripheral)
       await central.disconnect(peripheral)
@@ -196,7 +195,7 @@ final class DeviceSession: @unchecked Sendable {
       PeripheralSession.Snapshot(
         now: .now, isInRange: adapters.isInRange, isReceived: adapters.isReceived, isPaired: adapters.isPaired
       ))
-    timer.set(machine.deadline, on: context.loop) { [weak self] in self?.feed { $0.timer($1) } }
+    timer.set(machine.deadline) { [weak self] in self?.feed { $0.timer($1) } }
     for action in actions { perform(action) }
     // Most inputs do not change the state.
     let state = machine.state
@@ -236,7 +235,7 @@ final class DeviceSession: @unchecked Sendable {
   }
 
   /// Runs an operation on the adapter. Its result is an input.
-  private func operate(_ operation: @escaping @Sendable (isolated Central) async -> Input) {
+  private func operate(_ operation: @escaping @LoopActor (Central) async -> Input) {
     device.task { [self] central in feed(await operation(central)) }
   }
 

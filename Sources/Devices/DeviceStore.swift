@@ -7,26 +7,22 @@ import Store
 /// What the engine keeps of its devices over restarts: all of it here, and each change soon in the state database.
 ///
 /// A record for each device that was ever connected or changed; the key is its address.
-final class DeviceStore: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
-  private static let log = Logger(component: "state")
+@LoopActor final class DeviceStore {
+  private nonisolated static let log = Logger(component: "state")
   private static let delay = Duration.milliseconds(10)
 
   private(set) var records: [BluetoothAddress: DeviceRecord]
   private let section: StateSection
-  private let loop: EventLoop
   /// Changed, and not passed to the database yet: answers that are due go out first.
   private var changed: Set<BluetoothAddress> = []
 
-  init(_ section: StateSection, loop: EventLoop) {
+  init(_ section: StateSection) {
     self.section = section
-    self.loop = loop
     records = Self.records(section.records)
   }
 
   /// The devices' records in a section of the state database; one that cannot be read is left out, and logged.
-  static func records(_ stored: [String: [UInt8]]) -> [BluetoothAddress: DeviceRecord] {
+  nonisolated static func records(_ stored: [String: [UInt8]]) -> [BluetoothAddress: DeviceRecord] {
     var records: [BluetoothAddress: DeviceRecord] = [:]
     for (key, bytes) in stored {
       guard let address = BluetoothAddress(key), let record = DeviceRecord(address: address, bytes: bytes)

@@ -1,5 +1,4 @@
 import Cryptography
-import EventLoop
 import GATT
 
 /// Reads what one device advertises in BTHome, and decrypts it.

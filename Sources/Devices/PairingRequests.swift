@@ -8,13 +8,13 @@ package enum PairingProgress: Sendable, Equatable {
 }
 
 /// The answer to a request to pair.
-package typealias PairingReply = @Sendable (Result<PairingProgress, RequestError>) -> Void
+package typealias PairingReply = @LoopActor (Result<PairingProgress, RequestError>) -> Void
 
 /// The answer to a request to unpair.
-package typealias UnpairingReply = @Sendable (Result<Void, RequestError>) -> Void
+package typealias UnpairingReply = @LoopActor (Result<Void, RequestError>) -> Void
 
 /// The requests to pair and to unpair that await their answer: one to pair, any number to unpair.
-struct PairingRequests: Sendable {
+@LoopActor struct PairingRequests: Sendable {
   private enum Pairing {
     case none
     /// - Parameter deadline: ends a request that others delay for too long.

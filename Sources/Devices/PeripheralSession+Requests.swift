@@ -1,5 +1,4 @@
 import Configuration
-import EventLoop
 
 /// What users, other gateways and the schedule of visits ask for.
 extension PeripheralSession {

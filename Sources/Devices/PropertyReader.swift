@@ -1,11 +1,11 @@
+import EventLoop
+
 /// Reads one property of a device on request.
 ///
 /// While one read is in flight, all further ones wait for the next, so that each gets a value that was read after it was
 /// requested.
-final class PropertyReader: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
-  private var waiting: [@Sendable (Outcome) -> Void] = []
+@LoopActor final class PropertyReader {
+  private var waiting: [@LoopActor (Outcome) -> Void] = []
   /// Further reads fail.
   private static let most = 64
   private var isReading = false
@@ -17,7 +17,7 @@ final class PropertyReader: @unchecked Sendable {
     self.device = device
   }
 
-  func read(_ reply: @escaping @Sendable (Outcome) -> Void) {
+  func read(_ reply: @escaping @LoopActor (Outcome) -> Void) {
     guard waiting.count < Self.most else {
       return reply(.failed(reason: "\(Self.most) reads of \(channel.property.name) are waiting already"))
     }

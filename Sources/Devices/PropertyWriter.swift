@@ -5,9 +5,7 @@ import GATT
 import Log
 
 /// Carries out the commands for one property of a device, and keeps its desired value. Runs a ``WriteMachine``.
-final class PropertyWriter: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class PropertyWriter {
   private(set) var desired: DesiredValue
   private var machine: any WriteMachine
   private var timer = DeadlineTimer()
@@ -134,7 +132,7 @@ final class PropertyWriter: @unchecked Sendable {
   /// Gives the machine an input, and performs the actions that it returns.
   private func feed(_ input: (inout any WriteMachine) -> [WriteAction]) {
     for action in input(&machine) { perform(action) }
-    timer.set(machine.deadline, on: context.loop) { [weak self] in self?.feed { $0.expire(at: .now) } }
+    timer.set(machine.deadline) { [weak self] in self?.feed { $0.expire(at: .now) } }
   }
 
   private func perform(_ action: WriteAction) {
@@ -193,7 +191,7 @@ final class PropertyWriter: @unchecked Sendable {
 
   /// Waits until nothing else is written to the characteristic.
   /// - Returns: to be resumed when the next one may write.
-  func takeTurn(_ isolation: isolated (any Actor)? = #isolation) async -> Waiter<Void> {
+  func takeTurn() async -> Waiter<Void> {
     let (before, turn) = (lastTurn, Waiter<Void>())
     lastTurn = turn
     _ = try? await before?.value()
@@ -206,14 +204,14 @@ final class PropertyWriter: @unchecked Sendable {
   private static let pieceInterval = Duration.milliseconds(30)
 
   /// Writes the desired value before the properties are read.
-  func writeBeforeReading(on central: isolated Central) async throws(CentralError) {
+  func writeBeforeReading(on central: Central) async throws(CentralError) {
     guard property.isBeforeReading, let characteristic = channel.characteristic, let value = encodedDesired
     else { return }
     try await central.send(value.bytes, to: characteristic, withResponse: property.writeMode != .command)
     written = value
   }
 
-  private func write(_ value: EncodedValue, on central: isolated Central) async -> Written {
+  private func write(_ value: EncodedValue, on central: Central) async -> Written {
     guard let characteristic = channel.characteristic else { return .notWritten(.linkLost) }
     do throws(CentralError) {
       switch property.writeMode {
@@ -221,7 +219,7 @@ final class PropertyWriter: @unchecked Sendable {
         let readBack: Result<EncodedValue, WriteFailure>
         if let settle = property.settle {
           try await central.send(value.bytes, to: characteristic, withResponse: true)
-          try? await context.loop.sleep(for: settle)
+          try? await loop.sleep(for: settle)
           readBack = await channel.readEncoded(on: central)
         } else {
           readBack = channel.decoded(try await central.write(value.bytes, to: characteristic))
@@ -232,7 +230,7 @@ final class PropertyWriter: @unchecked Sendable {
         }
       case .request, .command:
         for piece in property.pieces(of: value.bytes) {
-          if piece.startIndex > 0 { try? await context.loop.sleep(for: Self.pieceInterval) }
+          if piece.startIndex > 0 { try? await loop.sleep(for: Self.pieceInterval) }
           try await central.send(
             Array(piece), to: characteristic, withResponse: property.writeMode == .request)
         }

@@ -1,9 +1,10 @@
 import BlueZ
 import Configuration
+import EventLoop
 import GATT
 
 /// The devices by what they are known by.
-struct Registry {
+@LoopActor struct Registry {
   private(set) var byAddress: [BluetoothAddress: Device] = [:]
   private(set) var byID: [DeviceID: Device] = [:]
   var byPeripheral: [PeripheralID: Device] = [:]

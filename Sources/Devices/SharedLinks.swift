@@ -4,10 +4,7 @@ import GATT
 import Log
 
 /// The links of the adapters, which the devices share. Runs ``LinkTurns``.
-final class SharedLinks: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
-  private let loop: EventLoop
+@LoopActor final class SharedLinks {
   private var turns: LinkTurns
   /// Those that have a link or wait for one.
   private var devices: [BluetoothAddress: Device] = [:]
@@ -15,8 +12,7 @@ final class SharedLinks: @unchecked Sendable {
   private var isReviewDue = false
 
   /// - Parameter adapters: how many there are.
-  init(adapters: Int, _ bluetooth: Configuration.Bluetooth, loop: EventLoop) {
-    self.loop = loop
+  init(adapters: Int, _ bluetooth: Configuration.Bluetooth) {
     turns = LinkTurns(adapters: adapters, links: bluetooth.links, stay: .seconds(bluetooth.stay))
   }
 
@@ -81,7 +77,7 @@ final class SharedLinks: @unchecked Sendable {
 
   private func review() {
     let actions = turns.review(at: .now) { devices[$0]?.isBusy == true }
-    timer.set(turns.deadline, on: loop) { [weak self] in self?.review() }
+    timer.set(turns.deadline) { [weak self] in self?.review() }
     for action in actions {
       switch action {
       case .giveUp(let device): devices[device]?.session.endTurn()

@@ -2,15 +2,10 @@ import BlueZ
 import EventLoop
 
 /// The values that one visit waits for: the first ones of properties that are only notified.
-final class Visit: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
-  private let loop: EventLoop
+@LoopActor final class Visit {
   private var firstValues: [(property: String, value: Waiter<Void>)] = []
   /// Whether the link has ended.
   private var hasEnded = false
-
-  init(_ loop: EventLoop) { self.loop = loop }
 
   /// - Parameter value: resumed by the first value of the property, if it comes before the end of the visit.
   func add(_ value: Waiter<Void>, of property: String) {
@@ -27,7 +22,7 @@ final class Visit: @unchecked Sendable {
 
   /// Waits for the values.
   /// - Returns: the properties of which none has arrived in time; empty if the link has ended before.
-  func missingValues(on central: isolated Central) async -> [String] {
+  func missingValues(on central: Central) async -> [String] {
     guard !firstValues.isEmpty else { return [] }
     let timer = loop.timer(after: Self.limit) { [weak self] in self?.stopWaiting() }
     var missing: [String] = []

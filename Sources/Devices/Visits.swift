@@ -1,11 +1,9 @@
 import EventLoop
 
 /// When a device is visited and online, and the requests that wait for its next link. Runs ``VisitSchedule``.
-final class Visits: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class Visits {
   /// Called once, with the reason why there is no link, or nil when there is one.
-  typealias Body = @Sendable (_ obstacle: String?) -> Void
+  typealias Body = @LoopActor (_ obstacle: String?) -> Void
 
   /// How long commands and requests wait for a link that is made for them, in seconds.
   static let waitLimit = 60
@@ -17,8 +15,6 @@ final class Visits: @unchecked Sendable {
   private var waiting: [(number: UInt64, timer: LoopTimer, body: Body)] = []
   private var waitCount: UInt64 = 0
   private unowned let session: DeviceSession
-
-  private var loop: EventLoop { session.context.loop }
 
   /// - Parameter interval: nil: it is not connected on demand.
   init(every interval: Duration?, of session: DeviceSession) {
@@ -50,7 +46,7 @@ final class Visits: @unchecked Sendable {
   }
 
   private func perform(_ actions: [VisitSchedule.Action]) {
-    timer.set(schedule.deadline, on: loop) { [weak self] in
+    timer.set(schedule.deadline) { [weak self] in
       guard let self else { return }
       perform(schedule.timer(at: .now))
     }

@@ -2,38 +2,70 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// A thread with an `epoll` instance: the executor of every actor of the process.
+/// The isolation of all that runs on the event loop: the compiler checks it, and calls within it cost nothing.
 ///
-/// An iteration of the loop runs the jobs that are ready and the timers that are due, then waits for file descriptors.
-/// Everything on it therefore runs one at a time, and a handler of the loop may enter an actor synchronously by
-/// `assumeIsolated`, without a context switch.
+/// Work that may block is done on threads of its own, which hand back values (``EventLoop/blocking(_:)``).
+@globalActor public actor LoopActor {
+  /// As `GlobalActor` requires.
+  public static let shared = LoopActor()
+  /// The loop.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  /// Calls `body` at once: for what C libraries call on the loop's thread. Traps on another thread.
+  public nonisolated static func enter<Result: Sendable>(_ body: @LoopActor () -> Result) -> Result {
+    withoutActuallyEscaping(body) { call(IsolatedCall(body: $0)) }
+  }
+
+  /// The requirement of the protocol is not isolated, its implementation is: the compiler adds the check between them.
+  private nonisolated static func call<Body: Call>(_ body: Body) -> Body.Result { body.call() }
+}
+
+private protocol Call {
+  associatedtype Result
+  func call() -> Result
+}
+
+@LoopActor private struct IsolatedCall<Result: Sendable>: @preconcurrency Call {
+  private let body: @LoopActor () -> Result
+
+  nonisolated init(body: @escaping @LoopActor () -> Result) { self.body = body }
+
+  func call() -> Result { body() }
+}
+
+/// The event loop of the process.
+public let loop = EventLoop()
+
+/// A thread with an `epoll` instance: the executor of ``LoopActor``. There is one, ``loop``.
 ///
-/// Nothing on the loop may block: blocking work (name resolution) is done by ``blocking(_:)``.
+/// An iteration of the loop runs the jobs that are ready and the timers that are due, then waits for file descriptors:
+/// one thing at a time.
 public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
-  // @unchecked: `foreign` is behind a mutex, `thread` and `stopping` are atomic; everything else is accessed on the
-  // loop's thread only, which the public methods check.
+  // @unchecked: `ready` and `spare` are accessed on the loop's thread only, in part by the concurrency runtime.
 
   /// Its lower half would be the descriptor -1, which no watch has.
   private static let wakeUpToken = UInt64.max
+  /// The value of ``thread`` while a thread is being created.
+  private static let starting: UInt = 1
 
   private let epoll: Int32
   private let wakeUp: Int32
   /// Jobs enqueued by other threads.
   private let foreign = Mutex<[UnownedJob]>([])
+  /// The thread that runs the loop; 0: none.
   private let thread = Atomic<UInt>(0)
-  private let stopping = Atomic<Bool>(false)
-
   private var ready: [UnownedJob] = []
   private var spare: [UnownedJob] = []
-  private var endHandlers: [any IterationEndHandler] = []
-  private var spareEndHandlers: [any IterationEndHandler] = []
-  private var watches = WatchTable()
-  private(set) var timers = TimerQueue()
-  /// The number of the current iteration. On the loop's thread only.
-  public private(set) var iteration: UInt64 = 0
 
-  /// The thread that calls ``run()`` becomes the loop's. Traps if no descriptors are available.
-  public init() {
+  @LoopActor private var endHandlers: [any IterationEndHandler] = []
+  @LoopActor private var spareEndHandlers: [any IterationEndHandler] = []
+  @LoopActor private var watches = WatchTable()
+  @LoopActor private(set) var timers = TimerQueue()
+  /// The number of the current iteration.
+  @LoopActor public private(set) var iteration: UInt64 = 0
+
+  /// Traps if no descriptors are available.
+  fileprivate init() {
     epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
     wakeUp = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
     precondition(epoll >= 0 && wakeUp >= 0, "no epoll or eventfd: errno \(errno)")
@@ -43,81 +75,43 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     epoll_ctl(epoll, EPOLL_CTL_ADD, wakeUp, &event)
   }
 
-  deinit {
-    close(wakeUp)
-    close(epoll)
-  }
-
   // MARK: Running
 
-  /// Runs on the calling thread until ``stop()``.
-  public func run() {
-    thread.store(UInt(pthread_self()), ordering: .releasing)
+  /// Runs the loop, and `main` on it, on the calling thread, which is to be the first that uses the loop. If there is no
+  /// such thread, the first job starts one.
+  public func run(_ main: @escaping @LoopActor () async -> Void) -> Never {
+    let (isFirst, _) = thread.compareExchange(
+      expected: 0, desired: UInt(pthread_self()), ordering: .acquiringAndReleasing)
+    precondition(isFirst, "the event loop runs on another thread")
+    task(main)
+    run()
+  }
+
+  private func startThread() {
+    let (isFirst, _) = thread.compareExchange(
+      expected: 0, desired: Self.starting, ordering: .acquiringAndReleasing)
+    guard isFirst else { return }
+    detach {
+      self.thread.store(UInt(pthread_self()), ordering: .releasing)
+      self.run()
+    }
+  }
+
+  private func run() -> Never {
     let capacity = 64
-    let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
-    defer { events.deallocate() }
-    while !stopping.load(ordering: .acquiring) {
-      iteration &+= 1
+    nonisolated(unsafe) let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
+    while true {
       runReadyJobs()
-      fireTimers()
-      endIteration()
-      let count = epoll_wait(epoll, events, Int32(capacity), timeout())
-      for index in 0..<max(0, Int(count)) { dispatch(events[index]) }
+      let isIdle = ready.isEmpty
+      let timeout = LoopActor.enter { self.endIteration(isIdle: isIdle) }
+      let count = epoll_wait(epoll, events, Int32(capacity), timeout)
+      LoopActor.enter { self.beginIteration(UnsafeBufferPointer(start: events, count: max(0, Int(count)))) }
     }
-    runReadyJobs()
-    thread.store(0, ordering: .releasing)
-  }
-
-  /// Ends ``run()`` for good after the current iteration. From any thread. Jobs enqueued later never run.
-  public func stop() {
-    stopping.store(true, ordering: .releasing)
-    eventfd_write(wakeUp, 1)
-  }
-
-  /// Runs blocking work on a new thread.
-  ///
-  /// Meant for rare work (one name resolution per connection attempt), so there is no thread pool.
-  public static func blocking<T: Sendable>(
-    isolation: isolated (any Actor)? = #isolation, _ body: @escaping @Sendable () -> T
-  ) async -> T {
-    await withCheckedContinuation { continuation in
-      detach { continuation.resume(returning: body()) }
-    }
-  }
-
-  /// `epoll_wait`'s time-out in ms: 0 if jobs are ready, -1 if there is no timer.
-  private func timeout() -> Int32 {
-    if !ready.isEmpty || !endHandlers.isEmpty || stopping.load(ordering: .acquiring) { return 0 }
-    // Do not wake up for cancelled timers.
-    timers.dropCancelled()
-    guard let next = timers.next else { return -1 }
-    // Rounded up, so that the loop does not spin until the deadline.
-    return Int32(clamping: Moment.now.milliseconds(until: next))
-  }
-
-  /// Calls `handler` at the end of the current iteration, before the loop waits again: work requested by many events of
-  /// an iteration is done once. On the loop's thread only.
-  public func atEndOfIteration(_ handler: any IterationEndHandler) {
-    preconditionOnLoop()
-    endHandlers.append(handler)
-  }
-
-  private func endIteration() {
-    guard !endHandlers.isEmpty else { return }
-    swap(&endHandlers, &spareEndHandlers)
-    while let handler = spareEndHandlers.popLast() { handler.iterationEnds() }
-  }
-
-  private func fireTimers() {
-    guard timers.next != nil else { return }
-    // A timer set by a handler waits for the next iteration.
-    let now = Moment.now
-    while let timer = timers.popDue(at: now) { timer.fire() }
   }
 
   private func runReadyJobs() {
-    // Bounded, so that jobs that enqueue jobs do not starve descriptors and timers; more than one, as an `await` among
-    // actors of this loop takes a few rounds.
+    // Bounded, so that jobs that enqueue jobs do not starve descriptors and timers; more than one, as an `await` takes a
+    // few rounds.
     var rounds = 0
     while !ready.isEmpty, rounds < 8 {
       rounds += 1
@@ -130,18 +124,47 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     }
   }
 
-  private func dispatch(_ event: epoll_event) {
-    let token = event.data.u64
-    if token == Self.wakeUpToken {
-      var count: eventfd_t = 0
-      eventfd_read(wakeUp, &count)
-      foreign.withLock { jobs in
-        ready.append(contentsOf: jobs)
-        jobs.removeAll(keepingCapacity: true)
-      }
-      return
+  /// - Parameter isIdle: whether no job is ready.
+  /// - Returns: `epoll_wait`'s time-out in ms: 0 if something is ready, -1 if there is no timer.
+  @LoopActor private func endIteration(isIdle: Bool) -> Int32 {
+    fireTimers()
+    if !endHandlers.isEmpty {
+      swap(&endHandlers, &spareEndHandlers)
+      while let handler = spareEndHandlers.popLast() { handler.iterationEnds() }
     }
-    watches[token]?.handler(Readiness(rawValue: event.events))
+    if !isIdle || !ready.isEmpty || !endHandlers.isEmpty { return 0 }
+    // Do not wake up for cancelled timers.
+    timers.dropCancelled()
+    guard let next = timers.next else { return -1 }
+    // Rounded up, so that the loop does not spin until the deadline.
+    return Int32(clamping: Moment.now.milliseconds(until: next))
+  }
+
+  @LoopActor private func fireTimers() {
+    guard timers.next != nil else { return }
+    // A timer set by a handler waits for the next iteration.
+    let now = Moment.now
+    while let timer = timers.popDue(at: now) { timer.fire() }
+  }
+
+  @LoopActor private func beginIteration(_ events: UnsafeBufferPointer<epoll_event>) {
+    iteration &+= 1
+    for event in events {
+      if event.data.u64 == Self.wakeUpToken {
+        takeForeignJobs()
+      } else {
+        watches[event.data.u64]?.handler(Readiness(rawValue: event.events))
+      }
+    }
+  }
+
+  private func takeForeignJobs() {
+    var count: eventfd_t = 0
+    eventfd_read(wakeUp, &count)
+    foreign.withLock { jobs in
+      ready.append(contentsOf: jobs)
+      jobs.removeAll(keepingCapacity: true)
+    }
   }
 
   // MARK: Executor
@@ -157,11 +180,12 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         return jobs.count == 1
       }
       if first { eventfd_write(wakeUp, 1) }
+      if thread.load(ordering: .acquiring) == 0 { startThread() }
     }
   }
 
-  /// For the concurrency runtime (SE-0424, `assumeIsolated`): traps off the loop's thread.
-  public func checkIsolated() { preconditionOnLoop() }
+  /// For the concurrency runtime (SE-0424): traps off the loop's thread.
+  public func checkIsolated() { precondition(isCurrent, "called off the event loop's thread") }
 
   /// Whether the caller is on the loop's thread.
   public var isCurrent: Bool { thread.load(ordering: .acquiring) == UInt(pthread_self()) }
@@ -169,33 +193,50 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   /// For the concurrency runtime (SE-0471).
   public func isIsolatingCurrentContext() -> Bool? { isCurrent }
 
-  func preconditionOnLoop() {
-    precondition(isCurrent, "called off the event loop's thread")
+  // MARK: Tasks
+
+  /// Starts a task. Use it instead of `Task { … }`, whose continuations resume in the global thread pool: two thread
+  /// switches per `await`, and threads that never end.
+  @discardableResult
+  public func task<T: Sendable>(_ body: @escaping @LoopActor () async -> T) -> Task<T, Never> {
+    Task(executorPreference: self, operation: body)
+  }
+
+  /// Runs `body` on the loop: at once if the caller is on its thread, else in a later iteration.
+  public func onLoop(_ body: @escaping @LoopActor () -> Void) {
+    if isCurrent { LoopActor.enter(body) } else { task(body) }
+  }
+
+  /// Runs blocking work on a new thread.
+  ///
+  /// Meant for rare work (one name resolution per connection attempt), so there is no thread pool.
+  @LoopActor public static func blocking<T: Sendable>(_ body: @escaping @Sendable () -> T) async -> T {
+    await withCheckedContinuation { continuation in
+      detach { continuation.resume(returning: body()) }
+    }
   }
 
   // MARK: Descriptors
 
   /// Calls `handler` whenever `fd` is ready for `interest`, until the watch is cancelled. Level-triggered: `handler` is
-  /// called again while data is left unread. On the loop's thread only.
-  public func watch(
-    _ fd: Int32, for interest: Readiness, _ handler: @escaping @Sendable (Readiness) -> Void
+  /// called again while data is left unread.
+  @LoopActor public func watch(
+    _ fd: Int32, for interest: Readiness, _ handler: @escaping @LoopActor (Readiness) -> Void
   ) -> Watch {
-    preconditionOnLoop()
-    let watch = Watch(fd: fd, token: watches.makeToken(fd), interest: interest, handler: handler, loop: self)
+    let watch = Watch(fd: fd, token: watches.makeToken(fd), interest: interest, handler: handler)
     watches.insert(watch)
     control(EPOLL_CTL_ADD, watch)
     return watch
   }
 
-  func control(_ operation: Int32, _ watch: Watch) {
+  @LoopActor func control(_ operation: Int32, _ watch: Watch) {
     var event = epoll_event()
     event.events = watch.interest.rawValue
     event.data.u64 = watch.token
     epoll_ctl(epoll, operation, watch.fd, &event)
   }
 
-  func remove(_ watch: Watch) {
-    preconditionOnLoop()
+  @LoopActor func remove(_ watch: Watch) {
     guard watches.remove(watch) else { return }
     // Fails harmlessly if a library has closed the descriptor already.
     control(EPOLL_CTL_DEL, watch)
@@ -203,24 +244,23 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
   // MARK: Time
 
-  /// Calls `handler` once after `delay`, unless the timer is cancelled first. On the loop's thread only.
-  @discardableResult
-  public func timer(after delay: Duration, _ handler: @escaping @Sendable () -> Void) -> LoopTimer {
-    preconditionOnLoop()
+  /// Calls `handler` once after `delay`, unless the timer is cancelled first.
+  @LoopActor @discardableResult
+  public func timer(after delay: Duration, _ handler: @escaping @LoopActor () -> Void) -> LoopTimer {
     let timer = LoopTimer(deadline: Moment.now + delay, handler: handler)
-    insert(timer)
+    timers.insert(timer)
     return timer
   }
 
-  func insert(_ timer: LoopTimer) {
-    preconditionOnLoop()
-    timers.insert(timer)
-  }
+  @LoopActor func insert(_ timer: LoopTimer) { timers.insert(timer) }
+
+  /// Calls `handler` at the end of the current iteration, before the loop waits again: work requested by many events of
+  /// an iteration is done once.
+  @LoopActor public func atEndOfIteration(_ handler: any IterationEndHandler) { endHandlers.append(handler) }
 }
 
 /// Is called at the end of an iteration. An object rather than a closure, as that would be allocated for every
 /// iteration that receives a reading.
-public protocol IterationEndHandler: AnyObject, Sendable {
-  /// Called on the loop.
+@LoopActor public protocol IterationEndHandler: AnyObject, Sendable {
   func iterationEnds()
 }

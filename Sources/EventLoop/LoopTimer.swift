@@ -1,10 +1,9 @@
 /// A timer of the loop: fires once, unless cancelled first.
-public final class LoopTimer: @unchecked Sendable {
-  // @unchecked: accessed on the loop's thread only.
+@LoopActor public final class LoopTimer {
   let deadline: Moment
-  private var handler: (@Sendable () -> Void)?
+  private var handler: (@LoopActor () -> Void)?
 
-  init(deadline: Moment, handler: @escaping @Sendable () -> Void) {
+  init(deadline: Moment, handler: @escaping @LoopActor () -> Void) {
     self.deadline = deadline
     self.handler = handler
   }
@@ -24,8 +23,10 @@ public final class LoopTimer: @unchecked Sendable {
 /// The timers of a loop in the order of their deadlines, the next one last.
 ///
 /// A sorted array: with a few timers per peripheral it is smaller and faster than a heap.
-struct TimerQueue {
+@LoopActor struct TimerQueue {
   private var timers: [LoopTimer] = []
+
+  nonisolated init() {}
 
   var count: Int { timers.count }
 

@@ -1,14 +1,14 @@
 /// A timer for the next event of a state machine, whose time may change with each of its inputs.
-public struct NextEventTimer {
+@LoopActor public struct NextEventTimer {
   private var current: (timer: LoopTimer, deadline: ContinuousClock.Instant)?
 
   /// Not set.
-  public init() {}
+  public nonisolated init() {}
 
   /// Calls `handler` on the loop at `deadline`, unless an earlier call is due before: after each call the owner asks
   /// the state machine again.
   public mutating func set(
-    _ deadline: ContinuousClock.Instant?, on loop: EventLoop, _ handler: @escaping @Sendable () -> Void
+    _ deadline: ContinuousClock.Instant?, _ handler: @escaping @LoopActor () -> Void
   ) {
     guard let deadline else { return }
     if let current, current.deadline <= deadline { return }

@@ -20,7 +20,7 @@ public enum Signals {
 
 extension EventLoop {
   /// Calls `handler` with each of the blocked `signals` that arrives, until the process ends.
-  public func signals(_ signals: [Int32], _ handler: @escaping @Sendable (Int32) -> Void) {
+  @LoopActor public func signals(_ signals: [Int32], _ handler: @escaping @LoopActor (Int32) -> Void) {
     var set = Signals.mask(signals)
     let fd = signalfd(-1, &set, Int32(SFD_CLOEXEC | SFD_NONBLOCK))
     _ = watch(fd, for: .readable) { _ in

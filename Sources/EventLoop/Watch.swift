@@ -16,44 +16,39 @@ public struct Readiness: OptionSet, Sendable {
 }
 
 /// A watched descriptor, which it does not own: cancel the watch before closing the descriptor.
-public final class Watch: @unchecked Sendable {
-  // @unchecked: accessed on the loop's thread only, which the loop checks.
+@LoopActor public final class Watch {
   let fd: Int32
   /// Identifies its events: the descriptor in the lower half, the watch's number in the upper half.
   let token: UInt64
-  let handler: @Sendable (Readiness) -> Void
-  private weak var loop: EventLoop?
+  let handler: @LoopActor (Readiness) -> Void
 
   /// What to watch for; a change takes effect at once.
   public var interest: Readiness {
     didSet {
-      if interest != oldValue { loop?.control(EPOLL_CTL_MOD, self) }
+      if interest != oldValue { loop.control(EPOLL_CTL_MOD, self) }
     }
   }
 
   init(
-    fd: Int32, token: UInt64, interest: Readiness, handler: @escaping @Sendable (Readiness) -> Void,
-    loop: EventLoop
+    fd: Int32, token: UInt64, interest: Readiness, handler: @escaping @LoopActor (Readiness) -> Void
   ) {
     self.fd = fd
     self.token = token
     self.interest = interest
     self.handler = handler
-    self.loop = loop
   }
 
   /// Ends the watch. Harmless when repeated.
-  public func cancel() {
-    loop?.remove(self)
-    loop = nil
-  }
+  public func cancel() { loop.remove(self) }
 }
 
 /// The watches of a loop, by descriptor.
-struct WatchTable {
+@LoopActor struct WatchTable {
   private var watches: [Watch?] = []
   /// The number of watches made.
   private var count: UInt32 = 0
+
+  nonisolated init() {}
 
   /// Identifies the events of a new watch.
   mutating func makeToken(_ fd: Int32) -> UInt64 {

@@ -15,13 +15,9 @@ package enum GATTServerEvent: Sendable, Equatable {
 
 /// Serves a peripheral on a BlueZ adapter: registers a GATT application and an advertisement with bluetoothd,
 /// and registers them again after a restart of bluetoothd or of the adapter.
-package actor GATTServer {
-  nonisolated let loop: EventLoop
-  /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
+@LoopActor package final class GATTServer {
   private let address: DBusAddress
-  private let handler: @Sendable (GATTServerEvent) -> Void
+  private let handler: @LoopActor (GATTServerEvent) -> Void
   private let registration: Registration
   private var objects: ServedObjects
   private var timer = NextEventTimer()
@@ -49,13 +45,11 @@ package actor GATTServer {
   ///   - adapter: BlueZ's name of the adapter: `hci0`.
   ///   - bus: bluetoothd's bus; not the system bus only in tests.
   ///   - state: the folder for the adapter's alias, to be restored even after this process was killed.
-  ///   - handler: called on the loop.
   package init(
     _ peripheral: ServedPeripheral, name: String, adapter: String, bus: DBusAddress = .system,
-    state: String? = nil, loop: EventLoop,
-    handler: @escaping @Sendable (GATTServerEvent) -> Void
+    state: String? = nil,
+    handler: @escaping @LoopActor (GATTServerEvent) -> Void
   ) {
-    self.loop = loop
     self.address = bus
     self.handler = handler
     registration = Registration(on: adapter, of: name, state: state)
@@ -88,8 +82,8 @@ package actor GATTServer {
   /// Serves over one connection to the bus, until that ends.
   private func serve(_ backOff: inout BackOff) async throws {
     changed = Waiter()
-    let bus = try await DBusConnection.open(address, on: loop) { [weak self] event in
-      self?.assumeIsolated { $0.receive(event) }
+    let bus = try await DBusConnection.open(address) { [weak self] event in
+      self?.receive(event)
     }
     self.bus = bus
     for rule in Self.rules { try await bus.addMatch(rule) }
@@ -145,7 +139,7 @@ package actor GATTServer {
     let isRegistered = state == .serving
     state = .waiting
     await registration.withdraw(isRegistered: isRegistered, on: bus, for: self)
-    await bus.close()
+    bus.close()
     self.bus = nil
     objects.endSubscriptions()
   }
@@ -196,8 +190,8 @@ package actor GATTServer {
     let outcome = objects.answer(call, at: .now)
     // These only fail if the bus has ended.
     switch outcome.answer {
-    case .reply(let arguments): bus?.assumeIsolated { try? $0.reply(to: call, arguments) }
-    case .error(let name, let text): bus?.assumeIsolated { try? $0.reply(to: call, error: name, text) }
+    case .reply(let arguments): try? bus?.reply(to: call, arguments)
+    case .error(let name, let text): try? bus?.reply(to: call, error: name, text)
     }
     if let (property, bytes) = outcome.written { handler(.written(property, bytes)) }
     if outcome.hasReleased, state == .serving { changed.resume(.success(())) }
@@ -207,12 +201,12 @@ package actor GATTServer {
   // MARK: Notifications
 
   private func emit(_ signals: [DBusSignal]) {
-    for signal in signals { bus?.assumeIsolated { try? $0.emit(signal) } }
+    for signal in signals { try? bus?.emit(signal) }
     schedule()
   }
 
   private func schedule() {
-    timer.set(objects.next, on: loop) { [weak self] in self?.assumeIsolated { $0.wake() } }
+    timer.set(objects.next) { [weak self] in self?.wake() }
   }
 
   private func wake() {

@@ -1,7 +1,8 @@
 import DBus
+import EventLoop
 
 /// The registration of a peripheral's application and advertisement with bluetoothd, on one adapter.
-final class Registration {
+@LoopActor final class Registration {
   /// BlueZ's name of the adapter.
   let adapter: String
   private let advertisedName: String
@@ -25,7 +26,7 @@ final class Registration {
 
   /// Registers the application and the advertisement, unless they are registered.
   /// - Returns: the address of the adapter.
-  func register(on bus: DBusConnection, for server: isolated GATTServer) async throws -> String {
+  func register(on bus: DBusConnection, for server: GATTServer) async throws -> String {
     let properties = try await adapterProperties(on: bus, for: server)
     isPowered = true
     if properties["Powered"]?.bool != true { try await power(on: bus, for: server) }
@@ -51,7 +52,7 @@ final class Registration {
   }
 
   private func set(
-    _ name: String, _ value: DBusValue, on bus: DBusConnection, for server: isolated GATTServer
+    _ name: String, _ value: DBusValue, on bus: DBusConnection, for server: GATTServer
   ) async throws(DBusError) {
     _ = try await bus.call(
       DBusCall(
@@ -63,7 +64,7 @@ final class Registration {
   /// Sets the adapter's alias to the peripheral's name. It is the value of bluetoothd's Device Name
   /// characteristic, from which a central takes the name once connected.
   private func rename(
-    from properties: [String: DBusValue], on bus: DBusConnection, for server: isolated GATTServer
+    from properties: [String: DBusValue], on bus: DBusConnection, for server: GATTServer
   ) async throws(DBusError) {
     let alias = properties["Alias"]?.text ?? ""
     // Stored by a run that was killed, or by this one.
@@ -77,7 +78,7 @@ final class Registration {
     try await set("Alias", .string(advertisedName), on: bus, for: server)
   }
 
-  private func power(on bus: DBusConnection, for server: isolated GATTServer) async throws {
+  private func power(on bus: DBusConnection, for server: GATTServer) async throws {
     do throws(DBusError) {
       try await set("Powered", .boolean(true), on: bus, for: server)
     } catch {
@@ -87,7 +88,7 @@ final class Registration {
     }
   }
 
-  private func adapterProperties(on bus: DBusConnection, for server: isolated GATTServer) async throws
+  private func adapterProperties(on bus: DBusConnection, for server: GATTServer) async throws
     -> [String: DBusValue]
   {
     let reply: [DBusValue]
@@ -119,7 +120,7 @@ final class Registration {
   /// bluetoothd calls the exported objects before it answers; the server replies meanwhile.
   private func register(
     _ method: String, _ manager: String, _ path: String, on bus: DBusConnection,
-    for server: isolated GATTServer
+    for server: GATTServer
   ) async throws {
     do throws(DBusError) {
       try await call(
@@ -137,7 +138,7 @@ final class Registration {
 
   private func unregister(
     _ method: String, _ manager: String, _ path: String, on bus: DBusConnection,
-    for server: isolated GATTServer
+    for server: GATTServer
   ) async throws {
     do throws(DBusError) {
       try await call(method, manager, [.objectPath(path)], timeout: Self.answer, on: bus, for: server)
@@ -150,7 +151,7 @@ final class Registration {
   /// Calls a method of one of the adapter's managers.
   private func call(
     _ method: String, _ manager: String, _ arguments: [DBusValue], timeout: Duration,
-    on bus: DBusConnection, for server: isolated GATTServer
+    on bus: DBusConnection, for server: GATTServer
   ) async throws(DBusError) {
     _ = try await bus.call(
       DBusCall(method, on: manager, of: adapterPath, at: BlueZServerName.busName, arguments), timeout: timeout
@@ -166,7 +167,7 @@ final class Registration {
   }
 
   /// Withdraws the application and the advertisement, if they are registered, and restores the adapter's alias.
-  func withdraw(isRegistered: Bool, on bus: DBusConnection, for server: isolated GATTServer) async {
+  func withdraw(isRegistered: Bool, on bus: DBusConnection, for server: GATTServer) async {
     if isRegistered {
       try? await unregister(
         "UnregisterAdvertisement", BlueZServerName.advertisingManager, Advertisement.path, on: bus,

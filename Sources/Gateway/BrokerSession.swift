@@ -2,31 +2,25 @@ import EventLoop
 import MQTT
 
 /// A connection to the broker for one command, and what that has learned from it.
-final class BrokerSession<State>: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class BrokerSession<State> {
   let client: MQTTClient
   var state: State
-  private let loop: EventLoop
   private let add: (inout State, MQTTEvent) -> Void
-  private var running: Task<Void, any Error>?
+  private var running: Task<Void, Never>?
   private var condition: (State) -> Bool = { _ in false }
   private var waiter: Waiter<Bool>?
 
   /// - Parameter add: changes the state by an event.
-  init(
-    _ options: MQTTOptions, _ state: State, loop: EventLoop, _ add: @escaping (inout State, MQTTEvent) -> Void
-  ) {
+  init(_ options: MQTTOptions, _ state: State, _ add: @escaping (inout State, MQTTEvent) -> Void) {
     self.state = state
-    self.loop = loop
     self.add = add
-    client = MQTTClient(options: options, loop: loop) { _, _ in }
+    client = MQTTClient(options: options) { _, _ in }
   }
 
-  func start(_ filters: [TopicFilter]) async {
-    await client.setHandler { [weak self] in self?.receive($0) }
+  func start(_ filters: [TopicFilter]) {
+    client.setHandler { [weak self] in self?.receive($0) }
     client.subscribe(filters)
-    running = Task(executorPreference: loop) { [client] in try await client.run() }
+    running = loop.task { [client] in _ = try? await client.run() }
   }
 
   /// Returns when what was published is acknowledged.

@@ -10,10 +10,7 @@ import Store
 import Web
 
 /// The gateway: builds its parts, starts and ends them in order, reloads the configuration.
-actor Gateway {
-  nonisolated let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
+@LoopActor final class Gateway {
   nonisolated let id: GatewayID
   private let log = Logger(component: "gateway")
   private var file: ConfigurationFile
@@ -31,10 +28,8 @@ actor Gateway {
   private let stopping = Waiter<Void>()
 
   init(
-    _ file: ConfigurationFile, _ id: GatewayID, _ state: StateDatabase, _ serviceManager: ServiceManager,
-    loop: EventLoop
+    _ file: ConfigurationFile, _ id: GatewayID, _ state: StateDatabase, _ serviceManager: ServiceManager
   ) {
-    self.loop = loop
     self.id = id
     self.state = state
     run = state.section("run")
@@ -42,20 +37,20 @@ actor Gateway {
     self.file = file
     fleet = Fleet(state.section(Fleet.section), isAllowed: file.configuration.fleet)
     configuration = fleet.configuration(with: file)
-    engine = DeviceManager(configuration, gateway: id, state: state.section("devices"), loop: loop)
+    engine = DeviceManager(configuration, gateway: id, state: state.section("devices"))
     let reloader = Reloader()
     bridge = Bridge(
       configuration, gateway: id, engine: engine, state: state,
       spool: configuration.spool.isEnabled ? StateFolder.spool(of: id, StateFolder.environment) : nil,
-      crashNote: CrashNote(path: StateFolder.crashNote(of: id, StateFolder.environment)), loop: loop,
-      reload: { reply in reloader.gateway?.assumeIsolated { $0.reload(reply) } })
+      crashNote: CrashNote(path: StateFolder.crashNote(of: id, StateFolder.environment)),
+      reload: { reply in reloader.gateway?.reload(reply) })
     homeAssistant = HomeAssistantDiscovery(configuration, bridge, state.section("home_assistant"))
     bridge.add(homeAssistant)
     bridge.configurationFile = (file.path.absolutePath, file.digest)
-    control = ControlServer(bridge.requests, engine, loop: loop)
+    control = ControlServer(bridge.requests, engine)
     web = WebServer(
       bridge.requests, engine, host: bridge, gateway: id,
-      dataFolders: getenv("XDG_DATA_DIRS").map { String(cString: $0) }, loop: loop)
+      dataFolders: getenv("XDG_DATA_DIRS").map { String(cString: $0) })
     bridge.report.onPublished = { [serviceManager, web] in
       serviceManager.status($0)
       web.gatewayChanged()
@@ -63,12 +58,11 @@ actor Gateway {
     web.onChange = { [unowned bridge] in (bridge.page, bridge.pageFinding) = ($0, $1) }
     reloader.gateway = self
     bridge.onFleetConfiguration = { [weak self] payload in
-      self?.assumeIsolated { $0.received(fleet: payload) }
+      self?.received(fleet: payload)
     }
   }
 
-  private final class Reloader: @unchecked Sendable {
-    // @unchecked: set once before the bridge runs, then read on the loop's thread.
+  @LoopActor private final class Reloader {
     weak var gateway: Gateway?
   }
 
@@ -83,14 +77,14 @@ actor Gateway {
     }
     run.put(Self.started, Array(Timestamp.now.description.utf8))
     bridge.report.fleet = fleet.status
-    await bridge.start()
+    bridge.start()
     homeAssistant.start()
-    await engine.add(bridge)
-    await engine.start()
+    engine.add(bridge)
+    engine.start()
     web.configure(configuration)
-    let listening = Task(executorPreference: loop) { await self.listen() }
+    let listening = loop.task { await self.listen() }
     // Cancelled, but not awaited: a bus may not answer.
-    let running = Task(executorPreference: loop) { [engine] in await engine.run() }
+    let running = loop.task { [engine] in await engine.run() }
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.bridge.run() }
       serviceManager.ready()
@@ -125,8 +119,8 @@ actor Gateway {
     } while (try? await loop.sleep(for: .seconds(5))) != nil
   }
 
-  /// From any thread; may be called again.
-  nonisolated func stop() { stopping.resume(.success(())) }
+  /// May be called again.
+  func stop() { stopping.resume(.success(())) }
 
   private func shutDown() async {
     log.info("stopping")
@@ -134,7 +128,7 @@ actor Gateway {
     web.stop()
     let deadline = Moment.now + .seconds(3)
     await engine.unsubscribe(within: .milliseconds(500))
-    await engine.endSessions()
+    engine.endSessions()
     bridge.goOffline()
     await engine.stop(within: Moment.now.duration(to: deadline))
     await bridge.stop(deadline: .seconds(1))
@@ -145,9 +139,9 @@ actor Gateway {
   /// Reads config.json again; with an error in it nothing changes.
   ///
   /// - Parameter reply: gets the changed keys that take effect at the next start.
-  func reload(_ reply: @escaping @Sendable (Result<[String], ConfigurationFailure>) -> Void = { _ in }) {
+  func reload(_ reply: @escaping @LoopActor (Result<[String], ConfigurationFailure>) -> Void = { _ in }) {
     let path = file.path
-    loop.task(of: self) { gateway in
+    loop.task {
       // Off the loop: a file may be on a slow disk or a network.
       let result = await EventLoop.blocking {
         Result { () throws(ConfigurationFailure) in
@@ -156,10 +150,10 @@ actor Gateway {
       }
       switch result {
       case .failure(let failure):
-        gateway.log.error("configuration not reloaded: keeping the previous one", ["error": failure])
+        self.log.error("configuration not reloaded: keeping the previous one", ["error": failure])
         reply(.failure(failure))
       case .success(let file):
-        reply(.success(gateway.apply(file)))
+        reply(.success(self.apply(file)))
       }
     }
   }
@@ -184,7 +178,7 @@ actor Gateway {
     configuration = plan.configuration
     bridge.report.fleet = fleet.status
     bridge.configure(plan.configuration)
-    engine.assumeIsolated { $0.configure(plan.configuration) }
+    engine.configure(plan.configuration)
     homeAssistant.configure(plan.configuration)
     web.configure(plan.configuration)
     return plan
@@ -193,13 +187,13 @@ actor Gateway {
   /// A message for the whole fleet. They are read one at a time, off the loop, and at most one a second.
   private func received(fleet payload: [UInt8]) {
     guard fleet.received(payload) else { return }
-    loop.task(of: self) { gateway in
-      while let payload = gateway.fleet.next() {
+    loop.task {
+      while let payload = self.fleet.next() {
         let read = await EventLoop.blocking {
           Result { () throws(ConfigurationErrors) in try FleetConfiguration.read(payload) }
         }
-        gateway.decide(payload, read)
-        try? await gateway.loop.sleep(for: .seconds(1))
+        self.decide(payload, read)
+        try? await loop.sleep(for: .seconds(1))
       }
     }
   }

@@ -59,19 +59,19 @@ public enum GatewayCommand: Sendable, Equatable {
 
   /// Executes it, and returns the exit status of the process. Results go to standard output, errors to standard error.
   /// Called once, with signals blocked (``Signals/block(_:)``).
-  public func execute(on loop: EventLoop) async -> ExitStatus {
+  @LoopActor public func execute() async -> ExitStatus {
     do throws(CommandFailure) {
       switch self {
-      case .run(let path): return await Self.run(path, on: loop)
-      case .check(let path): return await Self.check(path, on: loop)
-      case .doctor(let doctor): return await doctor.run(on: loop)
-      case .scan(let scan): return try await scan.run(on: loop)
-      case .device(let command): return try await command.run(on: loop)
-      case .bonds: try await Bonds(loop: loop).run()
+      case .run(let path): return await Self.run(path)
+      case .check(let path): return await Self.check(path)
+      case .doctor(let doctor): return await doctor.run()
+      case .scan(let scan): return try await scan.run()
+      case .device(let command): return try await command.run()
+      case .bonds: try await Bonds().run()
       case .profiles(let name, let path): return try Self.profiles(name, path)
       case .checkProfiles(let file): return Self.checkProfiles(file)
-      case .forget(let forget): try await forget.run(on: loop)
-      case .setUp(let setup): try await setup.run(on: loop)
+      case .forget(let forget): try await forget.run()
+      case .setUp(let setup): try await setup.run()
       case .version: print("microbit-gateway \(Version.current)")
       }
       return .done
@@ -81,7 +81,7 @@ public enum GatewayCommand: Sendable, Equatable {
     }
   }
 
-  private static func run(_ path: String?, on loop: EventLoop) async -> ExitStatus {
+  @LoopActor private static func run(_ path: String?) async -> ExitStatus {
     let file: ConfigurationFile
     do throws(ConfigurationFailure) {
       // The service is started again if the file cannot be read; if it has errors, that would not help.
@@ -92,16 +92,16 @@ public enum GatewayCommand: Sendable, Equatable {
     }
     let log = Logger(component: "gateway")
     for warning in file.warnings { log.warning("\(warning.description(in: file.path))") }
-    let interruption = Interruption([SIGTERM, SIGINT], on: loop)
+    let interruption = Interruption([SIGTERM, SIGINT])
     // Until the gateway exists there is nothing to end.
     interruption.action = { _ in exit(0) }
     let id = StateFolder.gatewayID(of: file.configuration)
-    let serviceManager = ServiceManager(loop: loop)
-    let state = await openState(of: id, serviceManager, on: loop)
+    let serviceManager = ServiceManager()
+    let state = await openState(of: id, serviceManager)
     if file.configuration.gateway.id == nil { StateFolder.store(id) }
-    let gateway = Gateway(file, id, state, serviceManager, loop: loop)
+    let gateway = Gateway(file, id, state, serviceManager)
     interruption.action = { _ in gateway.stop() }
-    loop.onLoop { loop.signals([SIGHUP]) { _ in gateway.assumeIsolated { $0.reload() } } }
+    loop.onLoop { loop.signals([SIGHUP]) { _ in gateway.reload() } }
     log.notice(
       "started", ["version": Version.current, "gateway": gateway.id, "configuration": file.path])
     await gateway.serve()
@@ -111,13 +111,13 @@ public enum GatewayCommand: Sendable, Equatable {
 
   /// Opens the state database. While another process uses it, such as a gateway with this id that is still stopping,
   /// waits for its end: what that one writes last is read then.
-  private static func openState(
-    of id: GatewayID, _ serviceManager: ServiceManager, on loop: EventLoop
+  @LoopActor private static func openState(
+    of id: GatewayID, _ serviceManager: ServiceManager
   ) async -> StateDatabase {
     let path = StateFolder.database(of: id, StateFolder.environment)
     var isReported = false
     while true {
-      let state = StateDatabase(path: path, loop: loop)
+      let state = StateDatabase(path: path)
       guard let reason = state.inUse else { return state }
       if !isReported {
         Logger(component: "state").warning(
@@ -132,7 +132,7 @@ public enum GatewayCommand: Sendable, Equatable {
     }
   }
 
-  private static func check(_ path: String?, on loop: EventLoop) async -> ExitStatus {
+  @LoopActor private static func check(_ path: String?) async -> ExitStatus {
     guard let file = load(path) else { return .configuration }
     for warning in file.warnings { printError(warning.description(in: file.path)) }
     print("\(file.path): valid")
@@ -147,7 +147,7 @@ public enum GatewayCommand: Sendable, Equatable {
     let http = file.configuration.http
     if http.isEnabled { print("\nthe page of a running gateway: \(http.url)") }
     let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
-      .connect(on: loop)
+      .connect()
     if case .running(_, let client) = presence, let health = try? await client.request("health"),
       let finding = GatewayCheck.changedConfiguration(health)
     {

@@ -61,9 +61,7 @@ struct AnnouncementQueue {
 }
 
 /// When the announcements are made: in batches, and what follows after a while.
-final class AnnouncementSchedule: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class AnnouncementSchedule {
   /// Documents sent together, so that readings do not wait behind hundreds of them.
   private static let batch = 10
   private static let batchPause = Duration.milliseconds(20)
@@ -72,13 +70,10 @@ final class AnnouncementSchedule: @unchecked Sendable {
 
   /// Makes an announcement.
   var perform: (Announcement) -> Void = { _ in }
-  private let loop: EventLoop
   private var queue = AnnouncementQueue()
   /// To be announced when Home Assistant has handled what was announced at its start.
   private var followUps: [Announcement] = []
   private var followUp: LoopTimer?
-
-  init(_ loop: EventLoop) { self.loop = loop }
 
   func append(_ announcement: Announcement) { change { $0.append(announcement) } }
 

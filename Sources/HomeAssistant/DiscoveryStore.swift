@@ -1,11 +1,10 @@
+import EventLoop
 import GATT
 import JSON
 import Store
 
 /// What was announced to Home Assistant, kept over restarts so that it can be removed.
-final class DiscoveryStore: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class DiscoveryStore {
   /// The maximum of pending removals; further ones are not repeated at Home Assistant's next start.
   static let mostRemovals = 1024
   private static let gatewayKey = "gateway"

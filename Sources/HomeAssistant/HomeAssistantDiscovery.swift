@@ -8,9 +8,7 @@ import MQTT
 import Store
 
 /// Announces the devices that this gateway owns, and the gateway, to Home Assistant, and removes what is gone.
-package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor package final class HomeAssistantDiscovery: DiscoveryFrontEnd {
   private unowned let bridge: Bridge
   private let store: DiscoveryStore
   private var configuration: Configuration
@@ -27,7 +25,7 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
     self.configuration = configuration
     self.bridge = bridge
     store = DiscoveryStore(section)
-    schedule = AnnouncementSchedule(bridge.context.loop)
+    schedule = AnnouncementSchedule()
     schedule.perform = { [weak self] in self?.perform($0) }
   }
 
@@ -91,7 +89,7 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
       context.mqtt.subscribe([TopicFilter(discovery.status)])
       context.mqtt.subscribe([TopicFilter(discovery.topic(of: .gateway))], options: [.noLocal, .noRetained])
     }
-    for device in context.engine.assumeIsolated({ $0.devices }) { subscribe(to: device.address) }
+    for device in context.engine.devices { subscribe(to: device.address) }
     for removal in store.removals.values { subscribe(removal) }
   }
 
@@ -99,7 +97,7 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
     context.mqtt.unsubscribe([
       TopicFilter(discovery.status), TopicFilter(discovery.topic(of: .gateway)),
     ])
-    for device in context.engine.assumeIsolated({ $0.devices }) {
+    for device in context.engine.devices {
       unsubscribe(from: device.address, discovery)
     }
   }
@@ -178,7 +176,7 @@ package final class HomeAssistantDiscovery: DiscoveryFrontEnd, @unchecked Sendab
     if owner != .this { store[address] = nil }
     cleared(address)
     let id = publisher.device.id
-    context.engine.assumeIsolated { $0.setDeleted(id) }
+    context.engine.setDeleted(id)
   }
 
   /// The prefix of a status topic; nil for other topics.

@@ -1,4 +1,3 @@
-import Configuration
 import Bridge
 import Configuration
 import JSON

@@ -2,38 +2,36 @@ import EventLoop
 
 /// A connection to the first of several brokers, while another is used: shows whether that one is well. Without the will,
 /// as it is ended at once.
-struct BrokerProbe: Sendable {
+@LoopActor struct BrokerProbe {
   let broker: MQTTBroker
   /// See ``MQTTOptions/probe``.
   private let message: MQTTMessage?
   private let client: MQTTClient
   private let answer = Waiter<Bool>()
 
-  init(_ options: MQTTOptions, loop: EventLoop) {
+  init(_ options: MQTTOptions) {
     broker = options.brokers[0]
     message = options.probe
     var options = options
     options.brokers = [broker]
     options.will = nil
     options.clientID += "-probe"
-    client = MQTTClient(options: options, loop: loop) { _, _ in }
-    client.assumeIsolated { [message, answer] client in
-      if let message { client.publish(message) }
-      client.setHandler { event in
-        switch event {
-        case .connected: if message == nil { answer.resume(.success(true)) }
-        case .connectFailed: answer.resume(.success(false))
-        case .disconnected, .undelivered, .completed, .message, .subscriptionRefused, .publicationRefused:
-          break
-        }
+    client = MQTTClient(options: options) { _, _ in }
+    if let message { client.publish(message) }
+    client.setHandler { [message, answer] event in
+      switch event {
+      case .connected: if message == nil { answer.resume(.success(true)) }
+      case .connectFailed: answer.resume(.success(false))
+      case .disconnected, .undelivered, .completed, .message, .subscriptionRefused, .publicationRefused:
+        break
       }
     }
     loop.timer(after: options.connectTimeout) { [answer] in answer.resume(.success(false)) }
-    loop.task(of: client) { try? await $0.run() }
+    loop.task { [client] in try? await client.run() }
   }
 
   /// - Returns: whether the broker is well.
-  func result(_ isolation: isolated MQTTClient) async -> Bool { (try? await answer.value()) ?? false }
+  func result() async -> Bool { (try? await answer.value()) ?? false }
 
   func end() async { await client.stop(deadline: .seconds(1)) }
 

@@ -3,17 +3,14 @@ import Glibc
 
 /// Drives a ``MosquittoHandle`` from the loop: reads and writes when the socket is ready, and calls libmosquitto
 /// periodically for its pings.
-final class BrokerSocket: @unchecked Sendable {
-  // @unchecked: accessed on the loop's thread only, which the loop checks.
-
+@LoopActor final class BrokerSocket {
   /// The progress of the attempt; nil once the broker has accepted.
   private(set) var phase: MQTTError.Phase? = .connect
   let handle: MosquittoHandle
   private let usesTLS: Bool
   private let version: MQTTOptions.ProtocolVersion
   private var keepAlive: Duration
-  private let loop: EventLoop
-  private let activity: @Sendable (BrokerSocket, MQTTError?) -> Void
+  private let activity: @LoopActor (BrokerSocket, MQTTError?) -> Void
   private var watch: Watch?
   private var ticker: LoopTimer?
   /// A call has failed, which `activity` is about to report.
@@ -24,17 +21,16 @@ final class BrokerSocket: @unchecked Sendable {
   /// earliest.
   var hasMore = false
 
-  /// - Parameter activity: called on the loop when there may be events, or the connection has ended: with an error, or
+  /// - Parameter activity: called when there may be events, or the connection has ended: with an error, or
   ///   with ``isOpen`` being false.
   init(
-    _ handle: MosquittoHandle, _ options: MQTTOptions, loop: EventLoop,
-    activity: @escaping @Sendable (BrokerSocket, MQTTError?) -> Void
+    _ handle: MosquittoHandle, _ options: MQTTOptions,
+    activity: @escaping @LoopActor (BrokerSocket, MQTTError?) -> Void
   ) {
     self.handle = handle
     usesTLS = options.tls != nil
     version = options.protocolVersion
     keepAlive = options.keepAlive
-    self.loop = loop
     self.activity = activity
   }
 

@@ -4,13 +4,8 @@ import Log
 /// A client of a broker, or of a cluster of them, which reconnects automatically and queues messages meanwhile.
 ///
 /// Subscriptions and messages belong to the client, not to a connection: every new connection begins with the
-/// subscriptions, then all retained state, then the waiting messages. Publishing and subscribing are synchronous calls,
-/// on the loop's thread only.
-public actor MQTTClient: IterationEndHandler {
-  nonisolated let loop: EventLoop
-  /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
+/// subscriptions, then all retained state, then the waiting messages.
+@LoopActor public final class MQTTClient: IterationEndHandler {
   private let options: MQTTOptions
   /// For each broker.
   private var diallings: [Dialling]
@@ -18,7 +13,7 @@ public actor MQTTClient: IterationEndHandler {
   public private(set) var broker: MQTTBroker
   private var probe: BrokerProbe?
   private let log: MQTTLog
-  var handler: (@Sendable (MQTTEvent) -> Void)?
+  var handler: (@LoopActor (MQTTEvent) -> Void)?
 
   private var link: BrokerLink
   var outbox: Outbox
@@ -40,13 +35,11 @@ public actor MQTTClient: IterationEndHandler {
 
   /// Messages and subscriptions are queued until ``run()``.
   /// - Parameters:
-  ///   - loop: the executor of the client, and of its callers.
-  ///   - log: called on the loop; must not call the client.
-  public init(options: MQTTOptions, loop: EventLoop, log: @escaping MQTTLog = MQTTClient.standardLog) {
+  ///   - log: must not call the client.
+  public init(options: MQTTOptions, log: @escaping MQTTLog = MQTTClient.standardLog) {
     self.options = options
     diallings = options.brokers.map { Dialling(options, $0) }
     broker = options.brokers[0]
-    self.loop = loop
     self.log = log
     link = BrokerLink(options)
     outbox = Outbox(limits: options.outbox)
@@ -59,9 +52,9 @@ public actor MQTTClient: IterationEndHandler {
     var schedule: SendSchedule
   }
 
-  /// Sets the handler of events, called synchronously on the loop, but never during a call of ``publish(_:isUrgent:)`` or
+  /// Sets the handler of events, called synchronously, but never during a call of ``publish(_:isUrgent:)`` or
   /// a similar method. It may call the client.
-  public func setHandler(_ handler: @escaping @Sendable (MQTTEvent) -> Void) { self.handler = handler }
+  public func setHandler(_ handler: @escaping @LoopActor (MQTTEvent) -> Void) { self.handler = handler }
 
   // MARK: Running
 
@@ -72,7 +65,7 @@ public actor MQTTClient: IterationEndHandler {
     await withTaskCancellationHandler {
       await end()
     } onCancel: {
-      loop.onLoop { self.assumeIsolated { $0.perform($0.link.abandon()) } }
+      loop.onLoop { self.perform(self.link.abandon()) }
     }
     try Task.checkCancellation()
   }
@@ -112,75 +105,63 @@ public actor MQTTClient: IterationEndHandler {
     return result
   }
 
-  // MARK: Publishing and subscribing, on the loop
+  // MARK: Publishing and subscribing
 
   /// Publishes `message`, or queues it; if the queue is full, the oldest is dropped.
   ///
   /// - Parameter isUrgent: a reading or a result: sent without delay, and ahead of much else that waits. Otherwise the
   ///   message is sent at the end of the loop's iteration, together with others.
-  public nonisolated func publish(_ message: MQTTMessage, isUrgent: Bool = false) {
-    loop.enter(self, (message: message, isUrgent: isUrgent)) { client, new in
-      let lost = client.outbox.lost
-      client.outbox.append(new.message, isUrgent: new.isUrgent)
-      if client.outbox.lost != lost { client.write(client.outages.lost()) }
-      client.schedulePump(isUrgent: new.isUrgent)
-      client.scheduleOutcomes()
-    }
+  public func publish(_ message: MQTTMessage, isUrgent: Bool = false) {
+    let lost = outbox.lost
+    outbox.append(message, isUrgent: isUrgent)
+    if outbox.lost != lost { write(outages.lost()) }
+    schedulePump(isUrgent: isUrgent)
+    scheduleOutcomes()
   }
 
   /// Publishes `payload` as retained state of `topic`, now and on every new connection, until another value is set.
   /// Every value is sent while the broker keeps up; otherwise only the newest.
   ///
   /// - Parameter isUrgent: a value just received: sent without delay, and ahead of much else that waits.
-  public nonisolated func setState(
+  public func setState(
     _ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce, isUrgent: Bool = false
   ) {
-    loop.enter(self, (topic: topic, payload: payload, qos: qos, isUrgent: isUrgent)) { client, state in
-      client.outbox.setState(state.topic, state.payload, qos: state.qos, isUrgent: state.isUrgent)
-      client.schedulePump(isUrgent: state.isUrgent)
-    }
+    outbox.setState(topic, payload, qos: qos, isUrgent: isUrgent)
+    schedulePump(isUrgent: isUrgent)
   }
 
   /// Deletes the retained state of `topic`: with QoS 1, and again on new connections until the broker has confirmed it.
-  public nonisolated func clearState(_ topic: TopicName) {
-    loop.enter(self, topic) { client, topic in
-      client.outbox.clearState(topic)
-      client.schedulePump()
-    }
+  public func clearState(_ topic: TopicName) {
+    outbox.clearState(topic)
+    schedulePump()
   }
 
   /// Stops publishing the state of `topic`, but leaves the retained message: another client publishes it now.
-  public nonisolated func releaseState(_ topic: TopicName) {
-    loop.enter(self, topic) { client, topic in client.outbox.releaseState(topic) }
+  public func releaseState(_ topic: TopicName) {
+    outbox.releaseState(topic)
   }
 
   /// Sends `message` now, ahead of the queue and before ``admit()``; without a connection it is dropped.
-  public nonisolated func send(_ message: MQTTMessage) {
-    loop.enter(self, message) { client, message in
-      guard let socket = client.openSocket else { return }
-      client.send(client.outbox.packet(once: message), over: socket)
-      socket.updateInterest()
-    }
+  public func send(_ message: MQTTMessage) {
+    guard let socket = openSocket else { return }
+    send(outbox.packet(once: message), over: socket)
+    socket.updateInterest()
   }
 
   /// Subscribes with QoS 1 if the options do not say otherwise, now and on every new connection.
-  public nonisolated func subscribe(_ filters: [TopicFilter], options: SubscribeOptions = []) {
-    loop.enter(self, (filters: filters, options: options)) { client, new in
-      client.sendSubscriptions(client.subscriptions.add(new.filters, new.options))
-    }
+  public func subscribe(_ filters: [TopicFilter], options: SubscribeOptions = []) {
+    sendSubscriptions(subscriptions.add(filters, options))
   }
 
   /// Unsubscribes. Messages on their way still arrive.
-  public nonisolated func unsubscribe(_ filters: [TopicFilter]) {
-    loop.enter(self, filters) { client, filters in
-      let filters = client.subscriptions.remove(filters)
-      guard let socket = client.openSocket, !filters.isEmpty else { return }
-      do throws(MQTTError) {
-        try socket.handle.unsubscribe(filters)
-        socket.updateInterest()
-      } catch {
-        socket.fail(error)
-      }
+  public func unsubscribe(_ filters: [TopicFilter]) {
+    let filters = subscriptions.remove(filters)
+    guard let socket = openSocket, !filters.isEmpty else { return }
+    do throws(MQTTError) {
+      try socket.handle.unsubscribe(filters)
+      socket.updateInterest()
+    } catch {
+      socket.fail(error)
     }
   }
 
@@ -196,12 +177,10 @@ public actor MQTTClient: IterationEndHandler {
   }
 
   /// Called by the loop.
-  public nonisolated func iterationEnds() {
-    loop.enter(self, ()) { client, _ in
-      client.connection?.schedule.iterationEnds()
-      client.pump()
-      client.reportOutcomes()
-    }
+  public func iterationEnds() {
+    connection?.schedule.iterationEnds()
+    pump()
+    reportOutcomes()
   }
 
   private func scheduleOutcomes() {
@@ -282,7 +261,7 @@ public actor MQTTClient: IterationEndHandler {
     guard rest > .zero else { return }
     let interval = Duration.milliseconds(15) * min(reconnecting, 40)
     pacing = loop.timer(after: interval) { [weak self] in
-      self?.assumeIsolated { $0.pace(for: rest - interval) }
+      self?.pace(for: rest - interval)
     }
   }
 
@@ -322,7 +301,7 @@ public actor MQTTClient: IterationEndHandler {
 
   private func setTimer(_ duration: Duration) {
     timer?.cancel()
-    timer = loop.timer(after: duration) { [weak self] in self?.assumeIsolated { $0.timeout() } }
+    timer = loop.timer(after: duration) { [weak self] in self?.timeout() }
   }
 
   private func timeout() {
@@ -334,32 +313,32 @@ public actor MQTTClient: IterationEndHandler {
   private func dial() {
     let dialling = diallings[link.choice.index]
     broker = dialling.broker
-    loop.task(of: self) { client in
+    loop.task {
       switch await EventLoop.blocking({ dialling() }) {
-      case .success(let handle): client.dialled(handle)
-      case .failure(let error): client.failed(error)
+      case .success(let handle): self.dialled(handle)
+      case .failure(let error): self.failed(error)
       }
     }
   }
 
   private func startProbe() {
     guard probe == nil else { return }
-    let new = BrokerProbe(options, loop: loop)
+    let new = BrokerProbe(options)
     probe = new
-    loop.task(of: self) { client in
-      let actions = client.link.probed(isWell: await new.result(client), at: .now)
-      client.probe = nil
+    loop.task {
+      let actions = self.link.probed(isWell: await new.result(), at: .now)
+      self.probe = nil
       await new.end()
-      if !actions.isEmpty { client.log(.notice, "going back to \(new.broker)") }
-      client.perform(actions)
+      if !actions.isEmpty { self.log(.notice, "going back to \(new.broker)") }
+      self.perform(actions)
     }
   }
 
   private func dialled(_ handle: MosquittoHandle) {
     // Stopped meanwhile: the handle is released, which closes the socket.
     guard case .dialling = link.state else { return }
-    let socket = BrokerSocket(handle, options, loop: loop) { [weak self] socket, error in
-      self?.assumeIsolated { $0.handleActivity(of: socket, error) }
+    let socket = BrokerSocket(handle, options) { [weak self] socket, error in
+      self?.handleActivity(of: socket, error)
     }
     connection = Connection(
       socket: socket, schedule: SendSchedule(isAdmitted: !options.awaitsAdmission))

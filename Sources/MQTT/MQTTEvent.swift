@@ -1,4 +1,6 @@
-/// An event of a client, reported on the loop.
+import EventLoop
+
+/// An event of a client.
 public enum MQTTEvent: Sendable {
   /// The broker has accepted the connection; subscriptions and retained state are being sent.
   case connected(MQTTConnection)

@@ -1,7 +1,8 @@
+import EventLoop
 import Log
 
 /// Writes a log line of a client.
-public typealias MQTTLog = @Sendable (_ level: LogLevel, _ line: String) -> Void
+public typealias MQTTLog = @LoopActor (_ level: LogLevel, _ line: String) -> Void
 
 extension MQTTClient {
   /// To stderr, as component `mqtt`.

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// When the queued messages of a connection are sent: those of a loop iteration together at its end, in as few segments
 /// as possible. Urgent messages are sent at once, but only a few in an iteration: with many, waiting for the end is
 /// faster. Pure.

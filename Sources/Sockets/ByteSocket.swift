@@ -2,9 +2,7 @@ import EventLoop
 import Glibc
 
 /// A connected stream socket.
-package final class ByteSocket: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor package final class ByteSocket {
   /// Of what has been sent, in bytes.
   private static let keptCapacity = 64 << 10
 
@@ -16,7 +14,6 @@ package final class ByteSocket: @unchecked Sendable {
   private var flushes = false
   /// Whether the other end has closed its sending side; it may still read.
   package private(set) var isHalfClosed = false
-  private unowned let loop: EventLoop
   /// Called with what has arrived.
   package var onBytes: (UnsafeRawBufferPointer) -> Void = { _ in }
   /// Called once, when nothing can be sent or received any more.
@@ -25,9 +22,8 @@ package final class ByteSocket: @unchecked Sendable {
   package var onDrained: () -> Void = {}
 
   /// - Parameter descriptor: one that does not block, owned from now on.
-  package init(_ descriptor: Int32, loop: EventLoop) {
+  package init(_ descriptor: Int32) {
     self.descriptor = descriptor
-    self.loop = loop
     watch = loop.watch(descriptor, for: .readable) { [weak self] in self?.handle($0) }
   }
 

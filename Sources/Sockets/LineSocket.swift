@@ -1,9 +1,7 @@
 import EventLoop
 
 /// A connected stream socket that carries lines in both directions.
-package final class LineSocket: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor package final class LineSocket {
   package enum End: Sendable, Equatable {
     /// The other end has closed it, or is gone.
     case closed
@@ -26,8 +24,8 @@ package final class LineSocket: @unchecked Sendable {
   /// - Parameters:
   ///   - descriptor: one that does not block, owned from now on.
   ///   - longestLine: a longer one ends the connection; in bytes.
-  package init(_ descriptor: Int32, longestLine: Int = longestRequest, loop: EventLoop) {
-    socket = ByteSocket(descriptor, loop: loop)
+  package init(_ descriptor: Int32, longestLine: Int = longestRequest) {
+    socket = ByteSocket(descriptor)
     input = LineBuffer(longestLine: longestLine)
     socket.onBytes = { [weak self] in
       self?.input.append($0)

@@ -3,28 +3,24 @@ import Glibc
 
 /// A listening socket. It accepts connections while fewer than a maximum are open; further ones wait in the kernel's
 /// queue.
-package final class SocketListener: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor package final class SocketListener {
   private static let retry = Duration.seconds(1)
 
   private let descriptor: Int32
   private let mostConnections: Int
-  private let loop: EventLoop
-  private let accepted: @Sendable (Int32) -> Void
+  private let accepted: @LoopActor (Int32) -> Void
   private var connections = 0
   private var watch: Watch?
 
   /// - Parameters:
   ///   - descriptor: a listening socket that does not block, owned from now on.
-  ///   - accepted: called on the loop with each connection, whose descriptor it owns. Its end is reported by
+  ///   - accepted: called with each connection, whose descriptor it owns. Its end is reported by
   ///     ``connectionEnded()``.
   package init(
-    _ descriptor: Int32, mostConnections: Int, loop: EventLoop, accepted: @escaping @Sendable (Int32) -> Void
+    _ descriptor: Int32, mostConnections: Int, accepted: @escaping @LoopActor (Int32) -> Void
   ) {
     self.descriptor = descriptor
     self.mostConnections = mostConnections
-    self.loop = loop
     self.accepted = accepted
     watch = loop.watch(descriptor, for: .readable) { [weak self] _ in self?.accept() }
   }

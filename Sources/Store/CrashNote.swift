@@ -1,18 +1,18 @@
+import EventLoop
 import Glibc
 
 /// What a run notes in a file for the next one, to survive its own crash: that it takes what others have retained at the
 /// broker, and the topic of the message that it handles. The file is mapped, so that a note costs no system call.
-package final class CrashNote: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor package final class CrashNote {
   /// The last runs that died while they took what others have retained.
   package let deaths: Int
   /// The topic that the last of them was handling; nil: none, or not known.
   package let topic: String?
 
-  private static let size = 4096
+  private nonisolated static let size = 4096
   /// A byte with the count of deaths, one that is 1 while retained messages are taken, the topic, a zero.
-  private let page: UnsafeMutablePointer<UInt8>?
+  // unsafe: the deinitializer is not isolated.
+  private nonisolated(unsafe) let page: UnsafeMutablePointer<UInt8>?
 
   /// - Parameter path: nil, or where no file can be: nothing is noted.
   package init(path: String?) {

@@ -5,11 +5,9 @@ import Log
 ///
 /// A key of a section is stored as `{section}/{key}`. Used on the event loop, which only waits for the disk when the
 /// database is opened and closed.
-package final class StateDatabase: @unchecked Sendable {
-  // @unchecked: used on the loop's thread only.
-
+@LoopActor package final class StateDatabase {
   private static let log = Logger(component: "state")
-  private static let separator: Character = "/"
+  private nonisolated static let separator: Character = "/"
 
   private let store: StateStore
   /// By section and key, as read when the database was opened.
@@ -25,10 +23,7 @@ package final class StateDatabase: @unchecked Sendable {
   /// ``trouble``.
   /// - Parameters:
   ///   - path: nil if there is no folder for it.
-  ///   - loop: where ``trouble`` is updated.
-  package init(
-    path: String?, loop: EventLoop, pacing: Pacing = Pacing()
-  ) {
+  package init(path: String?, pacing: Pacing = Pacing()) {
     guard let path else {
       store = .inMemory()
       records = [:]
@@ -84,12 +79,12 @@ package final class StateDatabase: @unchecked Sendable {
 
   /// The records of the database at `path`, by section and key, without changing the file, whether a gateway uses it or
   /// not; empty if there is none. Blocks for at most a few seconds.
-  package static func sections(path: String) throws(StoreError) -> [String: [String: [UInt8]]] {
+  package nonisolated static func sections(path: String) throws(StoreError) -> [String: [String: [UInt8]]] {
     sections(try StateStore.records(path: path))
   }
 
   /// Records by section and key; keys without a section are omitted.
-  private static func sections(_ records: [String: [UInt8]]) -> [String: [String: [UInt8]]] {
+  private nonisolated static func sections(_ records: [String: [UInt8]]) -> [String: [String: [UInt8]]] {
     var sections: [String: [String: [UInt8]]] = [:]
     for (key, value) in records {
       guard let end = key.firstIndex(of: separator) else { continue }

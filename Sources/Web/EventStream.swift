@@ -5,9 +5,7 @@ import Log
 
 /// What one client of `/api/events` gets: first everything, then what changes. It keeps what is still to be told, not
 /// the events: a client that reads slowly gets the newest values.
-final class EventStream: BodySource, @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class EventStream: BodySource {
   /// Of the values of events.
   static let mostHappened = 64
   private static let mostRemoved = 256

@@ -3,10 +3,8 @@ import JSON
 import Sockets
 
 /// A client: its requests one after the other, and the answers.
-final class HTTPConnection: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
-  typealias Respond = @Sendable (HTTPResponse) -> Void
+@LoopActor final class HTTPConnection {
+  typealias Respond = @LoopActor (HTTPResponse) -> Void
 
   /// From the begin of a request to its end; and what a client may take to read something.
   static let requestLimit = Duration.seconds(10)
@@ -41,14 +39,14 @@ final class HTTPConnection: @unchecked Sendable {
   ///   - handle: called with each request; ``respond(_:)`` follows once.
   ///   - onEnd: called once.
   init(
-    _ descriptor: Int32, peer: [UInt8], loop: EventLoop,
+    _ descriptor: Int32, peer: [UInt8],
     handle: @escaping (HTTPRequest, HTTPConnection) -> Void,
     onEnd: @escaping (HTTPConnection) -> Void
   ) {
     self.peer = peer
     self.handle = handle
     self.onEnd = onEnd
-    socket = ByteSocket(descriptor, loop: loop)
+    socket = ByteSocket(descriptor)
     deadline = .now + Self.requestLimit
     socket.onBytes = { [weak self] in self?.received($0) }
     socket.onDrained = { [weak self] in self?.drained() }

@@ -1,4 +1,5 @@
 import Devices
+import EventLoop
 import JSON
 
 /// The statuses that are used.
@@ -113,8 +114,8 @@ struct HTTPResponse: Sendable {
   }
 }
 
-/// Makes a body piece by piece. Used on the loop's thread alone.
-protocol BodySource: AnyObject, Sendable {
+/// Makes a body piece by piece.
+@LoopActor protocol BodySource: AnyObject, Sendable {
   /// Nil: the body is complete; empty: nothing at the moment.
   func next() -> [UInt8]?
   /// The client is gone.
@@ -122,12 +123,10 @@ protocol BodySource: AnyObject, Sendable {
 }
 
 /// A body of parts that are made when the client has read those before.
-final class Parts: BodySource, @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
+@LoopActor final class Parts: BodySource {
+  private var remaining: [@LoopActor () -> [UInt8]]
 
-  private var remaining: [() -> [UInt8]]
-
-  init(_ parts: [() -> [UInt8]]) { remaining = parts.reversed() }
+  init(_ parts: [@LoopActor () -> [UInt8]]) { remaining = parts.reversed() }
 
   func next() -> [UInt8]? {
     while let part = remaining.popLast() {

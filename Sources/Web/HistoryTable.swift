@@ -1,8 +1,9 @@
+import EventLoop
 import JSON
 import Log
 
 /// The history of a device as CSV: a row for each time at which there is a value.
-enum HistoryTable {
+@LoopActor enum HistoryTable {
   private static let rowsAtOnce = 120
 
   static func body(_ device: WebDevice, hours: Int, _ state: WebState) -> Parts {
@@ -11,7 +12,7 @@ enum HistoryTable {
     let times = state.history.times(hours: hours, until: .now)
     let shift = state.history.shift(at: .now, .now)
     let parts = stride(from: 0, to: times.count, by: rowsAtOnce).map { start in
-      { [weak state, weak device] () -> [UInt8] in
+      { @LoopActor [weak state, weak device] () -> [UInt8] in
         // A series that has ended may be another device's.
         guard let state, device.map({ state.devices[$0.device.address] === $0 }) == true else { return [] }
         return rows(

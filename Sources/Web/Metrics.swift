@@ -6,7 +6,7 @@ import JSON
 import Log
 
 /// What Prometheus gets, in the text format 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/
-struct Metrics {
+@LoopActor struct Metrics {
   static let type = "text/plain; version=0.0.4; charset=utf-8"
 
   private enum Kind: String { case gauge, counter }
@@ -147,7 +147,8 @@ struct Metrics {
   }
 
   private func family(
-    _ name: String, _ kind: Kind, _ help: String, _ devices: [WebDevice], _ samples: (WebDevice) -> [Sample]
+    _ name: String, _ kind: Kind, _ help: String, _ devices: [WebDevice],
+    _ samples: @LoopActor (WebDevice) -> [Sample]
   ) -> [UInt8] {
     var bytes: [UInt8] = []
     let all = devices.flatMap { device in
@@ -170,7 +171,7 @@ struct Metrics {
   }
 
   /// A label's value.
-  static func escaped(_ text: String) -> String {
+  nonisolated static func escaped(_ text: String) -> String {
     Excerpt.harmless(text).unicodeScalars.map { $0 == "\\" ? "\\\\" : $0 == "\"" ? "\\\"" : String($0) }
       .joined()
   }

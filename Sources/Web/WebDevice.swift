@@ -1,5 +1,6 @@
 import Configuration
 import Devices
+import EventLoop
 import GATT
 import JSON
 import Log
@@ -32,9 +33,7 @@ struct PropertyState: Sendable {
 }
 
 /// A device as the page shows it.
-final class WebDevice: DeviceObserver, @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class WebDevice: DeviceObserver {
   private(set) var device: DeviceDescription
   /// In the order of the profile's properties.
   private(set) var properties: [PropertyState]

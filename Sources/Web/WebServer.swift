@@ -9,14 +9,11 @@ import Log
 import Sockets
 
 /// The page and its API over HTTP: docs/http.md. While it is off, nothing of it exists.
-package final class WebServer: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor package final class WebServer {
   private let requests: RequestHandler
   private let engine: DeviceManager
   private unowned let host: any PageHost
   private let gateway: GatewayID
-  private let loop: EventLoop
   private let log = Logger(component: "web")
   private let dataFolders: [String]
   private var configuration: Configuration.HTTP?
@@ -30,13 +27,12 @@ package final class WebServer: @unchecked Sendable {
   ///   - dataFolders: `XDG_DATA_DIRS`: where the page is installed.
   package init(
     _ requests: RequestHandler, _ engine: DeviceManager, host: any PageHost, gateway: GatewayID,
-    dataFolders: String?, loop: EventLoop
+    dataFolders: String?
   ) {
     self.requests = requests
     self.engine = engine
     self.host = host
     self.gateway = gateway
-    self.loop = loop
     let folders = dataFolders ?? ""
     self.dataFolders = (folders.isEmpty ? "/usr/local/share:/usr/share" : folders).split(separator: ":")
       .map(String.init)
@@ -51,7 +47,7 @@ package final class WebServer: @unchecked Sendable {
     if isMoved { stop() }
     guard new.isEnabled else { return }
     opening?.cancel()
-    opening = Task(executorPreference: loop) { [self] in await open(new, configuration.bluetooth) }
+    opening = loop.task { [self] in await open(new, configuration.bluetooth) }
   }
 
   package func stop() {
@@ -108,11 +104,10 @@ package final class WebServer: @unchecked Sendable {
             "choose another port from 1024 on in http.port, or another http.address: ss -ltnp shows the used ones"
         )
       case .success(let descriptor):
-        let state = WebState(engine, host: host, gateway: gateway, bluetooth, loop: loop)
+        let state = WebState(engine, host: host, gateway: gateway, bluetooth)
         let site = WebSite(
           descriptor, state, requests,
-          AccessRules(passwords, proxy: http.proxy.flatMap(TCPSocket.bytes), port: http.port), dataFolders,
-          loop: loop)
+          AccessRules(passwords, proxy: http.proxy.flatMap(TCPSocket.bytes), port: http.port), dataFolders)
         self.site = site
         site.begin()
         log.notice("the page is served", ["url": http.url])

@@ -8,13 +8,11 @@ import Log
 import Sockets
 
 /// The server while it listens: its clients, and which path is what.
-final class WebSite: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class WebSite {
   /// Further clients wait.
-  static let mostConnections = 64
+  nonisolated static let mostConnections = 64
   /// Of one address; further ones are closed.
-  static let mostOfPeer = 32
+  nonisolated static let mostOfPeer = 32
   /// Requests of the gateway that run at a time.
   static let mostRequests = 8
   /// Of all clients, in bytes: while they have not read more, nothing is answered.
@@ -24,7 +22,6 @@ final class WebSite: @unchecked Sendable {
   private let requests: RequestHandler
   private var rules: AccessRules
   private let dataFolders: [String]
-  private let loop: EventLoop
   private let log = Logger(component: "web")
   private var listener: SocketListener?
   private var connections: [ObjectIdentifier: HTTPConnection] = [:]
@@ -34,14 +31,13 @@ final class WebSite: @unchecked Sendable {
   /// - Parameter descriptor: a listening socket, owned from now on.
   init(
     _ descriptor: Int32, _ state: WebState, _ requests: RequestHandler, _ rules: AccessRules,
-    _ dataFolders: [String], loop: EventLoop
+    _ dataFolders: [String]
   ) {
     self.state = state
     self.requests = requests
     self.rules = rules
     self.dataFolders = dataFolders
-    self.loop = loop
-    listener = SocketListener(descriptor, mostConnections: Self.mostConnections, loop: loop) { [weak self] in
+    listener = SocketListener(descriptor, mostConnections: Self.mostConnections) { [weak self] in
       if let self { serve($0) } else { close($0) }
     }
   }
@@ -70,7 +66,7 @@ final class WebSite: @unchecked Sendable {
       listener?.connectionEnded()
       return
     }
-    let connection = HTTPConnection(descriptor, peer: peer, loop: loop) { [weak self] in
+    let connection = HTTPConnection(descriptor, peer: peer) { [weak self] in
       self?.handle($0, $1)
     } onEnd: { [weak self] ended in
       self?.connections[ObjectIdentifier(ended)] = nil
@@ -149,7 +145,7 @@ final class WebSite: @unchecked Sendable {
   private var devices: Parts {
     let devices = state.sorted
     let parts = devices.enumerated().map { index, device in
-      { [state] in Array((index == 0 ? "[" : ",").utf8) + state.json(device).bytes }
+      { @LoopActor [state] in Array((index == 0 ? "[" : ",").utf8) + state.json(device).bytes }
     }
     return Parts(parts + [{ Array((devices.isEmpty ? "[]" : "]").utf8) }])
   }
@@ -196,7 +192,7 @@ final class WebSite: @unchecked Sendable {
   // MARK: The page
 
   private static let pageName = "microbit-gateway/page.html"
-  private static let longestPage = 1 << 20
+  private nonisolated static let longestPage = 1 << 20
 
   private func page(_ connection: HTTPConnection) {
     let files = dataFolders.map { "\($0)/\(Self.pageName)" }

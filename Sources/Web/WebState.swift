@@ -7,7 +7,7 @@ import JSON
 import Log
 
 /// What the page needs from the gateway in addition to the engine and requests.
-package protocol PageHost: RequestHost {
+@LoopActor package protocol PageHost: RequestHost {
   /// What the gateway publishes of itself.
   var info: JSONValue { get }
 }
@@ -15,9 +15,7 @@ package protocol PageHost: RequestHost {
 extension Bridge: PageHost {}
 
 /// What the page shows: the devices, the gateway, and what has happened. Exists only while the page is served.
-final class WebState: FrontEnd, @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class WebState: FrontEnd {
   /// Between two events with values for a client.
   static let interval = Duration.milliseconds(50)
   private static let mostEvents = 50
@@ -25,7 +23,6 @@ final class WebState: FrontEnd, @unchecked Sendable {
   let engine: DeviceManager
   unowned let host: any PageHost
   private let gateway: GatewayID
-  private let loop: EventLoop
   /// How many links each adapter can have.
   private let links: Int
   private(set) var devices: [BluetoothAddress: WebDevice] = [:]
@@ -45,13 +42,11 @@ final class WebState: FrontEnd, @unchecked Sendable {
   let started: Timestamp
 
   init(
-    _ engine: DeviceManager, host: any PageHost, gateway: GatewayID, _ bluetooth: Configuration.Bluetooth,
-    loop: EventLoop
+    _ engine: DeviceManager, host: any PageHost, gateway: GatewayID, _ bluetooth: Configuration.Bluetooth
   ) {
     self.engine = engine
     self.host = host
     self.gateway = gateway
-    self.loop = loop
     links = bluetooth.links
     let uptime = host.health["uptime"]?.integer ?? 0
     started = Timestamp(milliseconds: Timestamp.now.milliseconds - Int64(uptime) * 1000)
@@ -59,15 +54,13 @@ final class WebState: FrontEnd, @unchecked Sendable {
 
   func begin() {
     noteGateway()
-    engine.assumeIsolated { engine in
-      engine.add(self)
-      for device in self.devices.values { device.setValues(engine.lastValues(of: device.device.address)) }
-    }
+    engine.add(self)
+    for device in devices.values { device.setValues(engine.lastValues(of: device.device.address)) }
     hasBegun = true
   }
 
   func end() {
-    engine.assumeIsolated { $0.remove(self) }
+    engine.remove(self)
     timer?.cancel()
     for stream in streams { stream.close() }
   }
@@ -165,7 +158,7 @@ final class WebState: FrontEnd, @unchecked Sendable {
   // MARK: JSON
 
   func json(_ device: WebDevice) -> JSONValue {
-    let fresh = engine.assumeIsolated { $0.device(device.device.id) } ?? device.device
+    let fresh = engine.device(device.device.id) ?? device.device
     return device.json(host.listing(of: fresh), owner: host.otherOwner(of: fresh))
   }
 
@@ -187,7 +180,7 @@ final class WebState: FrontEnd, @unchecked Sendable {
 
   private func adapters(_ info: JSONValue) -> JSONValue? {
     guard case .array(let adapters) = info["adapters"] else { return nil }
-    let used = engine.assumeIsolated { $0.links }
+    let used = engine.links
     return .array(
       adapters.map { adapter in
         let used = adapter["name"]?.text.flatMap { used[$0] } ?? 0
@@ -239,9 +232,7 @@ final class WebState: FrontEnd, @unchecked Sendable {
       for stream in streams { stream.needsGateway = true }
     }
     if seconds % 5 == 0 {
-      engine.assumeIsolated { engine in
-        for device in self.devices.values { device.setRSSI(engine.device(device.device.id)?.rssi) }
-      }
+      for device in devices.values { device.setRSSI(engine.device(device.device.id)?.rssi) }
     }
     for stream in streams { stream.tick() }
     changed()

@@ -32,10 +32,6 @@ struct Main {
     if case .run = arguments.command {} else { Logger.level = .warning }
     if let level = arguments.logLevel { Logger.level = level }
     if let format = arguments.logFormat { Logger.format = format }
-    let loop = EventLoop()
-    Task(executorPreference: loop) {
-      exit(await arguments.command.execute(on: loop).rawValue)
-    }
-    loop.run()
+    loop.run { exit(await arguments.command.execute().rawValue) }
   }
 }

@@ -30,29 +30,28 @@ enum Status {
     }
   }
 
-  private static func run(_ peripheral: ServedPeripheral, _ arguments: Arguments) {
+  private static func run(_ peripheral: ServedPeripheral, _ arguments: Arguments) -> Never {
     Signals.block([SIGTERM, SIGINT])
-    let loop = EventLoop()
+    loop.run { await serve(peripheral, arguments) }
+  }
+
+  @LoopActor private static func serve(_ peripheral: ServedPeripheral, _ arguments: Arguments) async -> Never
+  {
     let output = Output()
     let name = arguments.name ?? peripheral.profile.advertisedName
     let adapter = arguments.adapter
-    let server = GATTServer(peripheral, name: name, adapter: adapter, state: stateFolder, loop: loop) {
-      event in
+    let server = GATTServer(peripheral, name: name, adapter: adapter, state: stateFolder) { event in
       switch event {
       case .serving(let address): printError("serving \(name) on \(adapter) (\(address))")
       case .waiting(let reason): printError("waiting: \(reason)")
       case .written(let property, let bytes): output.write("\(property.name) \(property.text(of: bytes))\n")
       }
     }
-    let run = Task(executorPreference: loop) { await server.run() }
-    let profile = peripheral.profile
-    Task(executorPreference: loop) { await readValues(of: profile, for: server) }
-    Task(executorPreference: loop) {
-      loop.signals([SIGTERM, SIGINT]) { _ in run.cancel() }
-      await run.value
-      exit(0)
-    }
-    loop.run()
+    let run = loop.task { await server.run() }
+    loop.task { await readValues(of: peripheral.profile, for: server) }
+    loop.signals([SIGTERM, SIGINT]) { _ in run.cancel() }
+    await run.value
+    exit(0)
   }
 
   /// By the XDG Base Directory Specification; nil without a home.
@@ -63,7 +62,7 @@ enum Status {
   }
 
   /// Sets the values of the lines on standard input until it ends.
-  private static func readValues(of profile: Profile, for server: GATTServer) async {
+  @LoopActor private static func readValues(of profile: Profile, for server: GATTServer) async {
     var buffer = LineBuffer()
     while true {
       // On a thread of its own: standard input may be a file, which cannot be watched.
@@ -74,7 +73,7 @@ enum Status {
             throw PeripheralError("the line is longer than \(LineBuffer.longest) bytes")
           }
           guard let input = try InputLine(text, of: profile) else { continue }
-          try await server.set(input.property, to: input.value)
+          try server.set(input.property, to: input.value)
         } catch {
           printError("line \(line.number): \(error)")
         }
@@ -95,8 +94,7 @@ enum Status {
 }
 
 /// Standard output, written without blocking: lines that it does not accept are dropped and counted.
-final class Output: @unchecked Sendable {
-  // @unchecked: used on the loop's thread only.
+@LoopActor final class Output {
   private var dropped = 0
 
   func write(_ line: String) {

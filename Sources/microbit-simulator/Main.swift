@@ -21,32 +21,25 @@ enum Status {
     }
   }
 
-  private static func serve(_ arguments: Arguments) {
+  private static func serve(_ arguments: Arguments) -> Never {
     Signals.block([SIGTERM, SIGINT])
-    let loop = EventLoop()
-    Task(executorPreference: loop) {
-      let status = await run(arguments, on: loop)
-      exit(status)
-    }
-    loop.run()
+    loop.run { exit(await run(arguments)) }
   }
 
-  private static func run(_ arguments: Arguments, on loop: EventLoop) async -> Int32 {
+  @LoopActor private static func run(_ arguments: Arguments) async -> Int32 {
     do {
-      let simulator = try await Simulator.start(arguments.options, address: arguments.bus, on: loop)
+      let simulator = try await Simulator.start(arguments.options, address: arguments.bus)
       var control: ControlServer?
       if let path = arguments.control { control = try await ControlServer.start(simulator, at: path) }
-      loop.onLoop {
-        loop.signals([SIGTERM, SIGINT]) { _ in Task(executorPreference: loop) { await simulator.stop() } }
-      }
+      loop.signals([SIGTERM, SIGINT]) { _ in simulator.stop() }
       printOutput("ready\n")
       do {
         try await simulator.run()
       } catch {
-        await control?.stop()
+        control?.stop()
         throw error
       }
-      await control?.stop()
+      control?.stop()
       return 0
     } catch SimulatorError.noBus(let reason) {
       printError(reason)

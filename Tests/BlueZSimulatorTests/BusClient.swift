@@ -8,10 +8,10 @@ final class BusClient: Sendable {
   let connection: DBusConnection
   private let log: Record<DBusSignal>
 
-  init(_ bus: PrivateBus, on loop: EventLoop) async throws {
+  init(_ bus: PrivateBus) async throws {
     let log = Record<DBusSignal>()
     self.log = log
-    connection = try await DBusConnection.open(.at(bus.address), on: loop) { event in
+    connection = try await DBusConnection.open(.at(bus.address)) { event in
       if case .signal(let signal) = event { log.append(signal) }
     }
     try await connection.addMatch("type='signal',sender='org.bluez'")

@@ -2,8 +2,8 @@ import Configuration
 import DBus
 import GATT
 import Glibc
-import TestSupport
 import Peripherals
+import TestSupport
 import Testing
 
 @testable import BlueZSimulator

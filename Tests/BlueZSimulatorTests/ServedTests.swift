@@ -1,5 +1,4 @@
 import DBus
-import EventLoop
 import GATT
 import Glibc
 import TestSupport
@@ -9,9 +8,6 @@ import Testing
 
 /// The simulator on a real dbus-daemon, with a real client.
 @Suite final class ServedTests: Sendable {
-  private let loop = EventLoop.onNewThread()
-  deinit { loop.stop() }
-
   private static let adapter = "org.bluez.Adapter1"
   private static let device = "org.bluez.Device1"
   private static let characteristic = "org.bluez.GattCharacteristic1"
@@ -47,8 +43,8 @@ import Testing
 
   @Test func aWholeSession() async throws {
     let bus = try await PrivateBus()
-    let simulator = try await Simulator.start(options(), address: bus.address, on: loop)
-    let client = try await BusClient(bus, on: loop)
+    let simulator = try await Simulator.start(options(), address: bus.address)
+    let client = try await BusClient(bus)
     try await link(client)
 
     let objects = try await client.call("/", DBusName.objectManager, "GetManagedObjects")
@@ -85,8 +81,8 @@ import Testing
       $0.period = 1
       $0.trace = folder.path + "/trace"
     }
-    let simulator = try await Simulator.start(traced, address: bus.address, on: loop)
-    let client = try await BusClient(bus, on: loop)
+    let simulator = try await Simulator.start(traced, address: bus.address)
+    let client = try await BusClient(bus)
     try await link(client)
     _ = try await client.call(LinkTests.temperature, Self.characteristic, "StartNotify")
     var last: UInt8?
@@ -112,8 +108,8 @@ import Testing
   @Test func valuesComeFromTheCharacteristicThatTheyAreSetOn() async throws {
     let bus = try await PrivateBus()
     let simulator = try await Simulator.start(
-      options { $0.services = [.buttons, .led] }, address: bus.address, on: loop)
-    let client = try await BusClient(bus, on: loop)
+      options { $0.services = [.buttons, .led] }, address: bus.address)
+    let client = try await BusClient(bus)
     try await link(client)
     let buttons = ["char0016", "char0019"].map { LinkTests.device + "/service0015/" + $0 }
     for button in buttons { _ = try await client.call(button, Self.characteristic, "StartNotify") }
@@ -143,8 +139,8 @@ import Testing
 
   @Test func aSocketThatIsClosedIsReleased() async throws {
     let bus = try await PrivateBus()
-    let simulator = try await Simulator.start(options(), address: bus.address, on: loop)
-    let client = try await BusClient(bus, on: loop)
+    let simulator = try await Simulator.start(options(), address: bus.address)
+    let client = try await BusClient(bus)
     try await link(client)
     for _ in 0..<3 {
       var reply = try await client.call(
@@ -165,10 +161,10 @@ import Testing
 
   @Test func clientsDiscoveryAndNotificationsEndWithItsConnection() async throws {
     let bus = try await PrivateBus()
-    let simulator = try await Simulator.start(options(), address: bus.address, on: loop)
-    let client = try await BusClient(bus, on: loop)
+    let simulator = try await Simulator.start(options(), address: bus.address)
+    let client = try await BusClient(bus)
     try await link(client)
-    let other = try await BusClient(bus, on: loop)
+    let other = try await BusClient(bus)
     _ = try await other.call(LinkTests.adapter, Self.adapter, "StartDiscovery")
     _ = try await other.call(LinkTests.temperature, Self.characteristic, "StartNotify")
     try await client.change(of: LinkTests.temperature, "Notifying", to: .boolean(true))
@@ -182,8 +178,8 @@ import Testing
   func bluetoothdEndsAndStartsAgain(_ how: ControlRequest.Ending) async throws {
     let bus = try await PrivateBus()
     let slow = options { $0.timing.attribute = .seconds(60) }
-    let simulator = try await Simulator.start(slow, address: bus.address, on: loop)
-    let client = try await BusClient(bus, on: loop)
+    let simulator = try await Simulator.start(slow, address: bus.address)
+    let client = try await BusClient(bus)
     try await link(client)
     let calls = try await calls(of: simulator)
     let pending = Task {
@@ -229,22 +225,22 @@ import Testing
 
   @Test func theNameCanBeHadOnce() async throws {
     let bus = try await PrivateBus()
-    let simulator = try await Simulator.start(options(), address: bus.address, on: loop)
+    let simulator = try await Simulator.start(options(), address: bus.address)
     await #expect(throws: SimulatorError.nameTaken) {
-      _ = try await Simulator.start(options(), address: bus.address, on: loop)
+      _ = try await Simulator.start(options(), address: bus.address)
     }
     await simulator.stop()
   }
 
   @Test func theEndOfTheBusEndsTheRun() async throws {
     let bus = try await PrivateBus()
-    let simulator = try await Simulator.start(options(), address: bus.address, on: loop)
+    let simulator = try await Simulator.start(options(), address: bus.address)
     bus.kill()
     await #expect(throws: SimulatorError.noBus("the bus has ended")) {
       try await deadline(patience, "the end of the run") { try await simulator.run() }
     }
     await #expect(throws: SimulatorError.self) {
-      _ = try await Simulator.start(options(), address: bus.address, on: loop)
+      _ = try await Simulator.start(options(), address: bus.address)
     }
   }
 }

@@ -1,5 +1,4 @@
 import DBus
-import EventLoop
 import TestSupport
 import Testing
 
@@ -210,14 +209,11 @@ import Testing
 
 /// The same by the control channel.
 @Suite final class SubscriptionFaultControlTests: Sendable {
-  private let loop = EventLoop.onNewThread()
-  deinit { loop.stop() }
-
   private func simulator(on bus: PrivateBus) async throws -> Simulator {
     var options = SimulatorOptions()
     options.timing.connect = .milliseconds(20)
     options.timing.advertising = .milliseconds(5)
-    return try await Simulator.start(options, address: bus.address, on: loop)
+    return try await Simulator.start(options, address: bus.address)
   }
 
   private func carryOut(_ line: String, by simulator: Simulator) async throws -> String {
@@ -243,7 +239,7 @@ import Testing
   @Test func aStopNotifyThatCrashesBluetoothdTakesItsNameOffTheBusForAWhile() async throws {
     let bus = try await PrivateBus()
     let simulator = try await simulator(on: bus)
-    let client = try await BusClient(bus, on: loop)
+    let client = try await BusClient(bus)
     _ = try await client.call(LinkTests.adapter, "org.bluez.Adapter1", "StartDiscovery")
     _ = try await client.signal("the micro:bit") {
       $0.member == "InterfacesAdded" && $0.arguments[0].text == LinkTests.device

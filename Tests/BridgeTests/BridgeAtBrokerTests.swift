@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import GATT
 import Store
 import TestSupport
@@ -204,9 +205,7 @@ import Testing
     try await tested.publish("kitchen/period/set", "", retain: true)
     #expect(try await tested.payloads("kitchen/period/result", from: start) == [])
     await tested.end()
-    let state = StateDatabase(path: path, loop: .onNewThread())
-    #expect(state.section("commands").records == [:], "a deleted command is not stored")
-    state.close()
+    #expect(try StateDatabase.sections(path: path)["commands"] == nil, "a deleted command is not stored")
   }
 
   @Test func retainedCommandDuringShutdownIsLeftToTheNextStart() async throws {
@@ -289,7 +288,7 @@ import Testing
     let folder = try TemporaryFolder()
     var record = DeviceRecord(address: BridgeUnderTest.address)
     record.id = try DeviceID("kitchen")
-    let path = Self.state(in: folder, record)
+    let path = await Self.state(in: folder, record)
     let tested = try await BridgeUnderTest(broker, state: path)
     try await broker.stop()
     try await tested.admitted(false)
@@ -350,7 +349,7 @@ import Testing
       let folder = try TemporaryFolder()
       var record = DeviceRecord(address: BridgeUnderTest.address)
       record.id = try DeviceID("cellar")
-      let path = Self.state(in: folder, record)
+      let path = await Self.state(in: folder, record)
       let broker = try await MosquittoBroker()
       let tested = try await BridgeUnderTest(
         broker, state: path,
@@ -374,7 +373,7 @@ import Testing
       let hall = Self.info("here").replacing("C5:A1:B2:C3:D4:E5", with: Self.hall.description)
       let broker = try await MosquittoBroker()
       let tested = try await BridgeUnderTest(
-        broker, state: Self.state(in: folder, record),
+        broker, state: await Self.state(in: folder, record),
         retained: [
           ("bridge/attic/state", "online"), ("kitchen/info", Self.info("attic")), ("cellar/info", hall),
           ("cellar/temperature", "21"),
@@ -400,9 +399,9 @@ import Testing
   }
 
   /// A state database in `folder` with one record.
-  private static func state(in folder: TemporaryFolder, _ record: DeviceRecord) -> String {
+  @LoopActor private static func state(in folder: TemporaryFolder, _ record: DeviceRecord) -> String {
     let path = folder.path + "/state.db"
-    let state = StateDatabase(path: path, loop: .onNewThread())
+    let state = StateDatabase(path: path)
     state.section("devices").put(record.address.description, record.bytes)
     state.close()
     return path
@@ -416,7 +415,7 @@ import Testing
       record.waiting[name] = DeviceRecord.Waiting(value: .integer(1), sender: ["transaction": "t"])
     }
     let tested = try await BridgeUnderTest(
-      broker, state: Self.state(in: folder, record), retained: [("pulse/info", Self.info("here"))])
+      broker, state: await Self.state(in: folder, record), retained: [("pulse/info", Self.info("here"))])
     try await tested.message("pulse/heart_rate/image", "")
     #expect(await tested.record()?.waiting.isEmpty == true)
   }
@@ -426,7 +425,7 @@ import Testing
     var record = DeviceRecord(address: BridgeUnderTest.address)
     (record.id, record.offered) = (try DeviceID("pulse"), ["heart_rate"])
     let tested = try await BridgeUnderTest(
-      broker, state: Self.state(in: folder, record),
+      broker, state: await Self.state(in: folder, record),
       retained: [("pulse/info", Self.info("here")), ("pulse/heart_rate", "61")])
     try await tested.message("pulse/heart_rate/image", "")
     #expect(try await tested.payloads("pulse/heart_rate") == ["61", ""])
@@ -437,7 +436,7 @@ import Testing
     let folder = try TemporaryFolder()
     var record = DeviceRecord(address: BridgeUnderTest.address)
     (record.id, record.offered) = (try DeviceID("kitchen"), ["heart_rate"])
-    let path = Self.state(in: folder, record)
+    let path = await Self.state(in: folder, record)
     do {
       let tested = try await BridgeUnderTest(broker, state: path)
       try await broker.stop()
@@ -463,7 +462,7 @@ import Testing
     var record = DeviceRecord(address: address)
     (record.id, record.offered) = (try DeviceID("kitchen"), ["temperature", "heart_rate"])
     let tested = try await BridgeUnderTest(
-      broker, state: Self.state(in: folder, record),
+      broker, state: await Self.state(in: folder, record),
       retained: [
         ("kitchen/info", Self.info("here").replacing("D4:E5", with: "D4:E6")), ("kitchen/heart_rate", "61"),
       ])
@@ -481,7 +480,7 @@ import Testing
     var record = DeviceRecord(address: BridgeUnderTest.address)
     (record.id, record.offered) = (try DeviceID("kitchen"), ["temperature", "period", "heart_rate"])
     let broker = try await BridgeUnderTest.persistentBroker()
-    let tested = try await BridgeUnderTest(broker, state: Self.state(in: folder, record))
+    let tested = try await BridgeUnderTest(broker, state: await Self.state(in: folder, record))
     try await tested.comeOnline()
     try await tested.receive(0, 21)
     try await tested.message("kitchen/temperature", "21")
@@ -526,7 +525,7 @@ import Testing
     }
     let broker = try await BridgeUnderTest.persistentBroker()
     let tested = try await BridgeUnderTest(
-      broker, configuration("kitchen", "hall"), state: Self.state(in: folder, record))
+      broker, configuration("kitchen", "hall"), state: await Self.state(in: folder, record))
     try await tested.comeOnline()
     try await tested.receive(1, .record([0, 0, 0]))
     try await tested.message("kitchen/accelerometer", "")
@@ -550,7 +549,7 @@ import Testing
       (record.id, record.offered) = (try DeviceID("kitchen"), ["temperature", "led"])
       let broker = try await MosquittoBroker()
       let tested = try await BridgeUnderTest(
-        broker, state: Self.state(in: folder, record),
+        broker, state: await Self.state(in: folder, record),
         retained: [
           ("kitchen/info", Self.info(owner)), ("kitchen/temperature", "21"), ("kitchen/led/image", "<svg/>"),
         ])
@@ -633,7 +632,7 @@ import Testing
 
   @Test func topicsOfANeverConnectedDeviceAreClearedToo() async throws {
     let folder = try TemporaryFolder()
-    let path = Self.state(in: folder, DeviceRecord(address: BridgeUnderTest.address))
+    let path = await Self.state(in: folder, DeviceRecord(address: BridgeUnderTest.address))
     let broker = try await MosquittoBroker()
     do {
       let tested = try await BridgeUnderTest(broker, state: path)

@@ -14,9 +14,6 @@ import TestSupport
 final class BridgeUnderTest: Sendable {
   static let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
 
-  private static let observerLoop = EventLoop.onNewThread()
-
-  let loop = EventLoop.onNewThread()
   let bridge: Bridge
   let messages = Record<MQTTReceived>()
   private let engine: DeviceManager
@@ -35,27 +32,27 @@ final class BridgeUnderTest: Sendable {
   ) async throws {
     var parsed = try Configuration.parse(Array(configuration.utf8)).get()
     (parsed.mqtt.host, parsed.mqtt.port) = ("127.0.0.1", Int(broker.port))
-    observer = MQTTClient(
+    observer = await MQTTClient(
       options: MQTTOptions([MQTTBroker(host: "127.0.0.1", port: broker.port)], clientID: "observer"),
-      loop: Self.observerLoop, log: { _, _ in })
+      log: { _, _ in })
     await observer.setHandler { [messages] event in
       if case .message(let message) = event { messages.append(message) }
     }
-    Self.observerLoop.onLoop { [observer] in observer.subscribe([topicFilter("#")]) }
+    loop.onLoop { [observer] in observer.subscribe([topicFilter("#")]) }
     let gateway = GatewayID(hostName: "here")
-    state = StateDatabase(path: path, loop: loop)
-    let engine = DeviceManager(parsed, gateway: gateway, state: state.section("devices"), loop: loop)
-    let bridge = Bridge(
-      parsed, gateway: gateway, engine: engine, state: state, spool: path.map { $0 + ".spool" }, loop: loop
+    state = await StateDatabase(path: path)
+    let engine = await DeviceManager(parsed, gateway: gateway, state: state.section("devices"))
+    let bridge = await Bridge(
+      parsed, gateway: gateway, engine: engine, state: state, spool: path.map { $0 + ".spool" }
     ) { _ in }
     (self.engine, self.bridge) = (engine, bridge)
     let start = Waiter<Void>()
     tasks = [
-      Task(executorPreference: Self.observerLoop) { [observer] in try await observer.run() },
-      Task(executorPreference: loop) {
+      Task { [observer] in try await observer.run() },
+      Task { @LoopActor in
         try await start.value()
-        await engine.add(bridge)
-        await engine.start()
+        engine.add(bridge)
+        engine.start()
         await bridge.start()
         bridge.context.mqtt.subscribe(doubled.map(topicFilter))
         await bridge.run()
@@ -70,7 +67,6 @@ final class BridgeUnderTest: Sendable {
 
   deinit {
     for task in tasks { task.cancel() }
-    loop.stop()
   }
 
   /// Stops the gateway, and closes the state database when everything is stored.
@@ -80,7 +76,7 @@ final class BridgeUnderTest: Sendable {
       task.cancel()
       _ = await task.result
     }
-    state.close()
+    await state.close()
   }
 
   static let kitchen =
@@ -95,7 +91,7 @@ final class BridgeUnderTest: Sendable {
     let message = MQTTMessage(
       topic: topicName("microbit/" + topic), payload: Array(payload.utf8), retain: retain,
       responseTopic: responseTopic.map(topicName))
-    Self.observerLoop.onLoop { [observer] in observer.publish(message) }
+    loop.onLoop { [observer] in observer.publish(message) }
     _ = try await messages.first(from: start, within: patience, topic) {
       $0.topic.string == "microbit/" + topic
     }
@@ -121,15 +117,14 @@ final class BridgeUnderTest: Sendable {
 
   /// The topics that the broker retains.
   static func retained(by broker: MosquittoBroker) async throws -> [String] {
-    let late = MQTTClient(
+    let late = await MQTTClient(
       options: MQTTOptions([MQTTBroker(host: "127.0.0.1", port: broker.port)], clientID: "late"),
-      loop: observerLoop,
       log: { _, _ in })
     let messages = Record<MQTTReceived>()
     await late.setHandler { if case .message(let message) = $0 { messages.append(message) } }
-    let task = Task(executorPreference: observerLoop) { try await late.run() }
+    let task = Task { try await late.run() }
     defer { task.cancel() }
-    observerLoop.onLoop {
+    loop.onLoop {
       late.subscribe([topicFilter("microbit/#"), topicFilter("end")])
       // Arrives after all retained messages.
       late.publish(MQTTMessage(topic: topicName("end"), payload: []))
@@ -150,18 +145,17 @@ final class BridgeUnderTest: Sendable {
     async throws
   {
     let other = try await persistentBroker()
-    let client = MQTTClient(
+    let client = await MQTTClient(
       options: MQTTOptions([MQTTBroker(host: "127.0.0.1", port: other.port)], clientID: "earlier"),
-      loop: observerLoop,
       log: { _, _ in })
-    observerLoop.onLoop {
+    loop.onLoop {
       for (topic, payload) in messages {
         client.setState(topicName("microbit/" + topic), Array(payload.utf8))
       }
     }
     let connected = Record<Void>()
     await client.setHandler { if case .connected = $0 { connected.append(()) } }
-    let task = Task(executorPreference: observerLoop) { try await client.run() }
+    let task = Task { try await client.run() }
     _ = try await connected.first(within: patience, "connected") { true }
     await client.stop(deadline: patience)
     try await task.value
@@ -172,7 +166,7 @@ final class BridgeUnderTest: Sendable {
   }
 
   /// Calls a device's observer as the engine does.
-  func device(_ body: @escaping @Sendable (DevicePublisher) -> Void) async throws {
+  func device(_ body: @escaping @LoopActor (DevicePublisher) -> Void) async throws {
     let bridge = bridge
     try await engine.perform {
       guard let publisher = bridge.publisher(Self.address) else { throw Failure("no such device") }
@@ -250,7 +244,7 @@ final class BridgeUnderTest: Sendable {
 }
 
 extension DeviceManager {
-  fileprivate func perform<Result: Sendable>(_ body: @Sendable () throws -> Result) rethrows -> Result {
+  fileprivate func perform<Result: Sendable>(_ body: @LoopActor () throws -> Result) rethrows -> Result {
     try body()
   }
 }

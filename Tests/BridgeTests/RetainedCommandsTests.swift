@@ -7,7 +7,7 @@ import Testing
 @testable import Bridge
 @testable import MQTT
 
-@Suite struct RetainedCommandsTests {
+@LoopActor @Suite struct RetainedCommandsTests {
   private let kitchen = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
   private let hall = BluetoothAddress(truncating: 1)
   private let folder: TemporaryFolder
@@ -16,7 +16,7 @@ import Testing
 
   private func database() -> StateDatabase {
     StateDatabase(
-      path: folder.path + "/state.db", loop: EventLoop())
+      path: folder.path + "/state.db")
   }
 
   private func command(_ payload: String, _ topic: String = "microbit/kitchen/period/set") -> MQTTReceived {

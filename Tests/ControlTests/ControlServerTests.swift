@@ -129,7 +129,7 @@ import Testing
     var status = stat()
     #expect(stat(server.path, &status) == 0)
     #expect(status.st_mode & 0o777 == 0o660)
-    let control = server.server
+    let control = await server.server
     try await server.onLoop { control.stop() }
     #expect(access(server.path, F_OK) != 0)
   }
@@ -147,7 +147,7 @@ import Testing
   func secondGateway() async throws {
     let server = try await ServerUnderTest()
     let path = server.path
-    let second = ControlServer(server.requests, server.engine, loop: server.loop)
+    let second = await ControlServer(server.requests, server.engine)
     let error = try await server.onLoop { () -> ControlError? in
       do throws(ControlError) {
         try second.listen(at: path)

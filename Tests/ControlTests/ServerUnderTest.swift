@@ -15,7 +15,6 @@ import TestSupport
 final class ServerUnderTest: RequestHost, Sendable {
   static let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
 
-  let loop = EventLoop.onNewThread()
   let folder: TemporaryFolder
   let engine: DeviceManager
   private let parts = Mutex<ControlServer?>(nil)
@@ -27,32 +26,30 @@ final class ServerUnderTest: RequestHost, Sendable {
       + #"{"match":{"identifier":"C5:A1:B2:C3:D4:E6"},"id":"hall"}]}"#
     let configuration = try Configuration.parse(Array(text.utf8)).get()
     engine = DeviceManager(
-      configuration, gateway: GatewayID(hostName: "here"), state: .inMemory(), loop: loop)
-    await engine.start()
-    let server = ControlServer(requests, engine, loop: loop)
+      configuration, gateway: GatewayID(hostName: "here"), state: .inMemory())
+    engine.start()
+    let server = ControlServer(requests, engine)
     parts.withLock { $0 = server }
     let path = path
     try await onLoop { try server.listen(at: path) }
   }
 
-  deinit { loop.stop() }
+  var requests: RequestHandler { RequestHandler(engine, host: self) }
 
-  var requests: RequestHandler { RequestHandler(engine, host: self, loop: loop) }
-
-  var path: String { folder.path + "/here.sock" }
+  nonisolated var path: String { folder.path + "/here.sock" }
   var server: ControlServer { parts.withLock { $0! } }
 
-  func onLoop<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
-    try await engine.perform(body)
+  func onLoop<T: Sendable>(_ body: @escaping @LoopActor () throws -> T) async throws -> T {
+    try engine.perform(body)
   }
 
   /// Delivers readings of the first device as the engine does.
   func receive(_ values: [Int]) async {
-    await engine.deliver(values, to: Self.address)
+    engine.deliver(values, to: Self.address)
   }
 
   /// The number of observers of the first device.
-  func observers() async -> Int { await engine.observers(of: Self.address) }
+  func observers() async -> Int { engine.observers(of: Self.address) }
 
   // MARK: Requests
 
@@ -66,7 +63,7 @@ final class ServerUnderTest: RequestHost, Sendable {
 }
 
 extension DeviceManager {
-  fileprivate func perform<T>(_ body: @Sendable () throws -> T) rethrows -> T { try body() }
+  fileprivate func perform<T>(_ body: @LoopActor () throws -> T) rethrows -> T { try body() }
 
   fileprivate func deliver(_ values: [Int], to address: BluetoothAddress) {
     guard let device = registry.byAddress[address] else { return }

@@ -4,22 +4,20 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite struct ByteSignalsTests {
+@LoopActor @Suite struct ByteSignalsTests {
   private static let interface = "org.example.Sensor"
-  private let loop = EventLoop.onNewThread()
   private let byteSignals = ByteSignals(of: "Value", on: interface)
   private let delivered = Record<String>()
 
   /// Sends `signals` and returns what it and the handler got of them.
   private func deliver(
-    _ signals: [DBusSignal], setUp: @escaping @Sendable (ByteSignals, Record<String>) -> Void
+    _ signals: [DBusSignal], setUp: @escaping @LoopActor (ByteSignals, Record<String>) -> Void
   ) async throws -> [String] {
     let bus = try await PrivateBus()
     let delivered = delivered
     let byteSignals = byteSignals
-    let server = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
-    let client = try await DBusConnection.open(.at(bus.address), on: loop, byteSignals: byteSignals) {
-      event in
+    let server = try await DBusConnection.open(.at(bus.address)) { _ in }
+    let client = try await DBusConnection.open(.at(bus.address), byteSignals: byteSignals) { event in
       if case .signal(let signal) = event, signal.path != DBusName.busPath {
         delivered.append("handler \(signal.path) \(signal.member)")
       }
@@ -34,15 +32,15 @@ import Testing
         [.string("org.example.Sensor")]),
       timeout: patience)
     let sender = try #require(reply.first?.text)
-    await Task(executorPreference: loop) {
+    await loop.task {
       byteSignals.setSender(sender)
       setUp(byteSignals, delivered)
     }.value
-    for signal in signals { try await server.emit(signal) }
-    try await server.emit(DBusSignal("End", on: Self.interface, of: "/end"))
+    for signal in signals { try server.emit(signal) }
+    try server.emit(DBusSignal("End", on: Self.interface, of: "/end"))
     _ = try await delivered.first(within: patience, "the last signal") { $0 == "handler /end End" }
-    await server.close()
-    await client.close()
+    server.close()
+    client.close()
     return delivered.elements.dropLast()
   }
 

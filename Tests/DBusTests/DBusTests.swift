@@ -6,19 +6,15 @@ import Testing
 
 /// Two connections on a real bus: what one sends the other gets, and every call ends.
 @Suite struct DBusTests {
-  let loop = EventLoop.onNewThread()
-
   /// Serves `org.example.Echo`: `Echo` answers its arguments, `Fail` an error, `Silence` nothing.
   private func echo(on bus: PrivateBus) async throws -> DBusConnection {
     let holder = Holder()
-    let connection = try await DBusConnection.open(.at(bus.address), on: loop) { event in
+    let connection = try await DBusConnection.open(.at(bus.address)) { event in
       guard case .call(let call) = event, let connection = holder.connection else { return }
-      connection.assumeIsolated { connection in
-        switch call.member {
-        case "Echo": try? connection.reply(to: call, call.arguments)
-        case "Fail": try? connection.reply(to: call, error: "org.example.Error", "as asked")
-        default: break
-        }
+      switch call.member {
+      case "Echo": try? connection.reply(to: call, call.arguments)
+      case "Fail": try? connection.reply(to: call, error: "org.example.Error", "as asked")
+      default: break
       }
     }
     holder.connection = connection
@@ -30,7 +26,7 @@ import Testing
   private func withEcho(_ body: (DBusConnection) async throws -> Void) async throws {
     let bus = try await PrivateBus()
     let server = try await echo(on: bus)
-    let client = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
+    let client = try await DBusConnection.open(.at(bus.address)) { _ in }
     try await body(client)
     await server.close()
     await client.close()
@@ -104,9 +100,9 @@ import Testing
   @Test func signalsArriveInOrder() async throws {
     let bus = try await PrivateBus()
     let all = Waiter<Void>()
-    let server = try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
+    let server = try await DBusConnection.open(.at(bus.address)) { _ in }
     let collector = Collector(all)
-    let client = try await DBusConnection.open(.at(bus.address), on: loop) { event in
+    let client = try await DBusConnection.open(.at(bus.address)) { event in
       if case .signal(let signal) = event, signal.member == "Tick" {
         collector.add(signal.arguments[0].integer ?? -1)
       }
@@ -140,7 +136,7 @@ import Testing
     let bus = try await PrivateBus()
     let server = try await echo(on: bus)
     let told = Waiter<Void>()
-    let client = try await DBusConnection.open(.at(bus.address), on: loop) { event in
+    let client = try await DBusConnection.open(.at(bus.address)) { event in
       if case .disconnected = event { told.resume(.success(())) }
     }
     let answer = Task { try await client.call(self.call("Silence"), timeout: patience) }
@@ -163,7 +159,7 @@ import Testing
   @Test(arguments: unreachable)
   func aBusThatIsNotThereIsNamedOnce(_ address: String, _ reason: String) async throws {
     await #expect(throws: DBusError.unreachable(address: address, reason: reason)) {
-      _ = try await DBusConnection.open(.at(address), on: loop) { _ in }
+      _ = try await DBusConnection.open(.at(address)) { _ in }
     }
   }
 

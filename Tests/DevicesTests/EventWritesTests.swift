@@ -6,7 +6,7 @@ import Testing
 @testable import Devices
 
 /// Event writes whose commands are identified by their values.
-private struct EventBench {
+@LoopActor private struct EventBench {
   var machine: EventWrites
   private var operations: [WriteOperation] = []
   /// The values of the commands that were answered.
@@ -48,7 +48,7 @@ private struct EventBench {
   mutating func abandon() -> [String] { texts(machine.abandon(reason: "removed", defers: true)) }
 }
 
-@Suite struct EventWritesTests {
+@LoopActor @Suite struct EventWritesTests {
   private let start = Moment.now
   private let lost = "timeout the link was lost during the write: it may have taken effect"
 

@@ -1,6 +1,5 @@
 import BlueZ
 import Configuration
-import EventLoop
 
 @testable import Devices
 

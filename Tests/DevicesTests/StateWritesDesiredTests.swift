@@ -4,7 +4,7 @@ import Testing
 @testable import Devices
 
 /// Deadlines, changes of the desired value by requests and the configuration, and other gateways.
-@Suite struct StateWritesDesiredTests {
+@LoopActor @Suite struct StateWritesDesiredTests {
   let start = Moment.now
 
   // MARK: Time to live

@@ -6,7 +6,7 @@ import Testing
 @testable import Devices
 
 /// Invariants, checked with random inputs; a failure names the seed that repeats it.
-@Suite struct StateWritesRandomTests {
+@LoopActor @Suite struct StateWritesRandomTests {
   @Test(arguments: 0..<200)
   func randomInputsViolateNoInvariant(seed: UInt64) {
     var simulation = Simulation(seed: seed)
@@ -20,7 +20,7 @@ import Testing
 }
 
 /// A state machine, the device it writes to, and a link that is made and lost.
-private struct Simulation {
+@LoopActor private struct Simulation {
   enum InFlight {
     case write(EncodedValue, WriteOperation)
     case read(WriteOperation)

@@ -6,7 +6,7 @@ import Testing
 @testable import Devices
 
 /// The writes of a state whose commands are identified by a word, and whose operations are answered in order.
-struct Bench {
+@LoopActor struct Bench {
   var machine: StateWrites
   enum Started {
     case write(WriteOperation)
@@ -120,7 +120,7 @@ struct Bench {
   }
 }
 
-@Suite struct StateWritesTests {
+@LoopActor @Suite struct StateWritesTests {
   @Test func commandIsWrittenReadBackAndAnswered() {
     var bench = Bench.idle()
     #expect(bench.command("a", 2000) == ["write 2000"])

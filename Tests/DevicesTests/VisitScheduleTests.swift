@@ -3,7 +3,7 @@ import Testing
 
 @testable import Devices
 
-@Suite struct VisitScheduleTests {
+@LoopActor @Suite struct VisitScheduleTests {
   private let start = Moment.now
   private func at(_ seconds: Int) -> Moment { start + .seconds(seconds) }
 

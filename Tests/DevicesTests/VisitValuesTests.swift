@@ -7,20 +7,16 @@ import Testing
 @testable import Devices
 
 /// The first values that a visit waits for.
-@Suite struct VisitValuesTests {
-  private let loop = EventLoop.onNewThread()
-
-  /// - Parameter prepare: called on the loop.
+@LoopActor @Suite struct VisitValuesTests {
   /// - Returns: the properties whose values have not arrived.
-  private func missing(_ prepare: @Sendable (Visit) -> Void) async -> [String] {
-    // It is never connected to the bus: only its isolation is used.
-    let central = Central(adapter: "hci0", bus: .at("unix:path=/nowhere"), loop: loop) { _ in }
-    let visit = Visit(loop)
-    return await central.missing(visit, prepare)
+  private func missing(_ prepare: (Visit) -> Void) async -> [String] {
+    let visit = Visit()
+    prepare(visit)
+    return await visit.missingValues(on: Central(adapter: "hci0", bus: .at("unix:path=/nowhere")) { _ in })
   }
 
   @Test func aValueThatHasArrivedIsNotMissing() async {
-    let missing = await missing { [loop] visit in
+    let missing = await missing { visit in
       let first = Waiter<Void>()
       visit.add(first, of: "level")
       visit.add(Waiter<Void>(), of: "key")
@@ -31,7 +27,7 @@ import Testing
   }
 
   @Test func endOfTheLinkReportsNoMissingValue() async {
-    let missing = await missing { [loop] visit in
+    let missing = await missing { visit in
       visit.add(Waiter<Void>(), of: "key")
       loop.timer(after: .milliseconds(1)) { visit.end() }
     }
@@ -48,12 +44,5 @@ import Testing
     }
     #expect(missing == [])
     await #expect(throws: CancellationError.self) { try await late.value() }
-  }
-}
-
-extension Central {
-  fileprivate func missing(_ visit: Visit, _ prepare: @Sendable (Visit) -> Void) async -> [String] {
-    prepare(visit)
-    return await visit.missingValues(on: self)
   }
 }

@@ -1,6 +1,6 @@
 import Glibc
-import Testing
 import TestSupport
+import Testing
 
 struct ChildProcessTests {
   /// A broker would take a client for alive as long as a child has its socket.

@@ -7,13 +7,9 @@ import Testing
   /// Only the loop's own thread blocks the signals and gets them: they are sent to it alone, so that the other
   /// threads of the test process, which do not block them, are not concerned.
   @Test func blockedSignalsAreEventsOfTheLoop() async throws {
-    let loop = EventLoop()
     let received = Record<Int32>()
-    detach {
-      Signals.block([SIGUSR1, SIGUSR2])
-      loop.run()
-    }
     await loop.perform {
+      Signals.block([SIGUSR1, SIGUSR2])
       loop.signals([SIGUSR1, SIGUSR2]) { received.append($0) }
       pthread_kill(pthread_self(), SIGUSR1)
     }
@@ -23,6 +19,5 @@ import Testing
       pthread_kill(pthread_self(), SIGUSR1)
     }
     #expect(try await received.first(3).sorted() == [SIGUSR1, SIGUSR1, SIGUSR2])
-    loop.stop()
   }
 }

@@ -4,14 +4,10 @@ import Testing
 
 @testable import EventLoop
 
-@Suite final class TimerTests: Sendable {
-  let loop = EventLoop.onNewThread()
-  deinit { loop.stop() }
-
+@Suite struct TimerTests {
   private static let delays = [30, 5, 20, 0, 12]
 
   @Test func fireInTheOrderOfTheirDeadlines() async throws {
-    let loop = loop
     let fired = Record<Int>()
     await loop.perform {
       // The same for all: between two looks at the clock a busy machine may be away for longer than they are apart.
@@ -24,7 +20,6 @@ import Testing
   }
 
   @Test func doNotFireBeforeTheirDeadlines() async throws {
-    let loop = loop
     let fired = Record<Bool>()
     await loop.perform {
       for delay in Self.delays {
@@ -36,7 +31,6 @@ import Testing
   }
 
   @Test func aCancelledTimerNeverFiresAndLetsGoAtOnce() async throws {
-    let loop = loop
     let fired = Record<String>()
     final class Held: Sendable {}
     let released = await loop.perform { () -> Bool in
@@ -59,10 +53,9 @@ import Testing
   }
 
   @Test func aHandlerMayCancelATimerThatIsDueInTheSameIteration() async throws {
-    let loop = loop
     let fired = Record<String>()
     await loop.perform {
-      final class Box: @unchecked Sendable { var timer: LoopTimer? }
+      @LoopActor final class Box { var timer: LoopTimer? }
       let box = Box()
       loop.timer(after: .milliseconds(1)) {
         fired.append("first")
@@ -77,22 +70,18 @@ import Testing
   }
 
   @Test func aHandlerMaySetTimersWithoutStarvingOthers() async throws {
-    let loop = loop
     let fired = Record<Int>()
-    final class Chain: Sendable {
-      let loop: EventLoop
+    @LoopActor final class Chain {
       let fired: Record<Int>
-      init(_ loop: EventLoop, _ fired: Record<Int>) {
-        self.loop = loop
-        self.fired = fired
-      }
+      var isEnded = false
+      init(_ fired: Record<Int>) { self.fired = fired }
       func link(_ number: Int) {
         fired.append(number)
-        // For ever, until the loop stops.
-        loop.timer(after: .zero) { self.link(number + 1) }
+        if !isEnded { loop.timer(after: .zero) { self.link(number + 1) } }
       }
     }
-    await loop.perform { Chain(loop, fired).link(0) }
+    let chain = await Chain(fired)
+    await chain.link(0)
     // Jobs and other timers run meanwhile.
     let other = Record<Void>()
     for _ in 0..<10 {
@@ -100,11 +89,11 @@ import Testing
     }
     _ = try await other.first(10)
     let numbers = try await fired.first(100)
+    await loop.perform { chain.isEnded = true }
     #expect(numbers == Array(0..<numbers.count))
   }
 
   @Test func tenThousandKeepTheirOrder() async throws {
-    let loop = loop
     let fired = Record<Int>()
     var generator = SystemRandomNumberGenerator()
     let moments = (0..<10_000).map { _ in
@@ -123,7 +112,7 @@ import Testing
   }
 }
 
-@Suite struct TimerQueueTests {
+@LoopActor @Suite struct TimerQueueTests {
   private let start = Moment.now
   private let second = Moment.now + .seconds(1)
 
@@ -201,5 +190,5 @@ import Testing
 
 extension LoopTimer: Equatable {
   /// By identity, to distinguish timers of the same deadline.
-  public static func == (a: LoopTimer, b: LoopTimer) -> Bool { a === b }
+  public nonisolated static func == (a: LoopTimer, b: LoopTimer) -> Bool { a === b }
 }

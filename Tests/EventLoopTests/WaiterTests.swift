@@ -1,6 +1,7 @@
-@testable import EventLoop
 import TestSupport
 import Testing
+
+@testable import EventLoop
 
 @Suite struct WaiterTests {
   private struct Trouble: Error {}
@@ -51,10 +52,7 @@ import Testing
   }
 }
 
-@Suite final class DeadlineTests: Sendable {
-  let loop = EventLoop.onNewThread()
-  deinit { loop.stop() }
-
+@Suite struct DeadlineTests {
   private struct Trouble: Error {}
 
   @Test func sleepLastsAsLongAsItSays() async throws {
@@ -64,7 +62,6 @@ import Testing
   }
 
   @Test func aCancelledSleepEndsAtOnceAndLeavesNothingBehind() async throws {
-    let loop = loop
     let sleeps = (0..<200).map { _ in Task { try await loop.sleep(for: .seconds(3600)) } }
     // They are asleep, all of them.
     try await deadline(patience, "200 sleepers") {
@@ -85,7 +82,6 @@ import Testing
   }
 
   @Test func lateBodyIsCancelledAndAwaited() async throws {
-    let loop = loop
     let cancelled = Record<Bool>()
     await #expect(throws: TimedOut.self) {
       try await loop.withTimeout(.milliseconds(5)) {
@@ -97,7 +93,6 @@ import Testing
   }
 
   @Test func theOperationRunsOnTheLoop() async throws {
-    let loop = loop
     #expect(try await loop.withTimeout(.seconds(60)) { loop.isCurrent })
   }
 }

@@ -3,10 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite final class WatchTests: Sendable {
-  let loop = EventLoop.onNewThread()
-  deinit { loop.stop() }
-
+@Suite struct WatchTests {
   /// Two connected sockets. Left open: a number that is closed twice may be another test's by then.
   private final class Pair: Sendable {
     let here: Int32
@@ -27,13 +24,12 @@ import Testing
     }
   }
 
-  /// Keeps what must be reached from its own handler. Touched on the loop alone.
-  private final class Box: @unchecked Sendable {
+  /// Keeps what must be reached from its own handler.
+  @LoopActor private final class Box {
     var watches: [Watch] = []
   }
 
   @Test func handlerIsCalledAgainForUnreadBytes() async throws {
-    let loop = loop
     let pair = Pair()
     let calls = Record<Readiness>()
     let watch = await loop.perform {
@@ -49,7 +45,6 @@ import Testing
   }
 
   @Test func aChangeOfInterestTakesEffectAtOnce() async throws {
-    let loop = loop
     let pair = Pair()
     let calls = Record<Readiness>()
     let box = Box()
@@ -77,7 +72,6 @@ import Testing
   }
 
   @Test func theOtherEndsHangUpIsReportedEvenUnasked() async throws {
-    let loop = loop
     let pair = Pair()
     let calls = Record<Readiness>()
     let box = Box()
@@ -95,7 +89,6 @@ import Testing
   }
 
   @Test func aHandlerMayCancelItsOwnWatch() async throws {
-    let loop = loop
     let pair = Pair()
     let calls = Record<Void>()
     let box = Box()
@@ -115,7 +108,6 @@ import Testing
   }
 
   @Test func aHandlerMayCancelAWatchThatIsReadyInTheSameIteration() async throws {
-    let loop = loop
     let pairs = [Pair(), Pair()]
     let calls = Record<Int>()
     let box = Box()
@@ -134,7 +126,6 @@ import Testing
   }
 
   @Test func eventOfAClosedDescriptorIsNotItsSuccessors() async throws {
-    let loop = loop
     let pairs = [Pair(), Pair()]
     let quiet = Pair()
     let first = Record<Int>()
@@ -162,7 +153,6 @@ import Testing
   }
 
   @Test func aDescriptorThatALibraryHasClosedDoesNoHarm() async throws {
-    let loop = loop
     let old = Pair()
     let new = Pair()
     let calls = Record<String>()

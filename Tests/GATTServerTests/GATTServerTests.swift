@@ -33,20 +33,18 @@ import Testing
   private func withServer(
     _ peripheral: ServedPeripheral = ServedPeripheral(.microbit, at: .now), adapter: String = "hci1",
     name: String = "BBC micro:bit [zugev]", isRegistered: Bool = true,
-    _ body: (Served, PrivateBus, EventLoop) async throws -> Void
+    _ body: (Served, PrivateBus) async throws -> Void
   ) async throws {
     let bus = try await PrivateBus()
-    let loop = EventLoop.onNewThread()
-    defer { loop.stop() }
-    let bluetoothd = try await FakeBluetoothd.start(on: loop, bus: bus.address)
+    let bluetoothd = try await FakeBluetoothd.start(bus: bus.address)
     let events = Record<GATTServerEvent>()
-    let server = GATTServer(
-      peripheral, name: name, adapter: adapter, bus: .at(bus.address), loop: loop
+    let server = await GATTServer(
+      peripheral, name: name, adapter: adapter, bus: .at(bus.address)
     ) { events.append($0) }
-    let run = Task(executorPreference: loop) { await server.run() }
+    let run = loop.task { await server.run() }
     let served = Served(bluetoothd: bluetoothd, server: server, events: events, run: run)
     if isRegistered { try await served.waitUntilServing() }
-    try await body(served, bus, loop)
+    try await body(served, bus)
     run.cancel()
     await run.value
   }
@@ -58,8 +56,8 @@ import Testing
   }
 
   @Test func microBitIsExportedWithoutServicesOfBlueZ() async throws {
-    try await withServer { served, _, _ in
-      let objects = await served.bluetoothd.onLoop { $0.objects }
+    try await withServer { served, _ in
+      let objects = await served.bluetoothd.objects
       let services = objects.values.filter { $0["Primary"] != nil }.compactMap { $0["UUID"]?.text }
       #expect(services.count == MicroBitService.allCases.count + 1)
       #expect(!services.contains { $0.hasPrefix("00001800") || $0.hasPrefix("00001801") })
@@ -68,16 +66,16 @@ import Testing
       #expect(objects[temperature]?["NotifyAcquired"] == nil)
       let service = try #require(objects[temperature]?["Service"]?.text)
       #expect(objects[service]?["UUID"]?.text == BluetoothUUID.microbitTemperatureService.description)
-      let advertisement = await served.bluetoothd.onLoop { $0.advertisement }
+      let advertisement = await served.bluetoothd.advertisement
       #expect(advertisement["LocalName"]?.text == "BBC micro:bit [zugev]")
       #expect(advertisement["Type"]?.text == "peripheral")
       #expect(advertisement["ServiceUUIDs"]?.textArray == [])
-      #expect(await served.bluetoothd.onLoop { $0.currentAlias } == "BBC micro:bit [zugev]")
+      #expect(await served.bluetoothd.alias == "BBC micro:bit [zugev]")
     }
   }
 
   @Test func centralReadsWritesAndIsNotified() async throws {
-    try await withServer { served, _, _ in
+    try await withServer { served, _ in
       let fake = served.bluetoothd
       let period = try await fake.path(Property.microbitPeriod.characteristic)
       #expect(try await fake.read(period) == [0xE8, 3])
@@ -100,7 +98,7 @@ import Testing
   }
 
   @Test func indicationWaitsForConfirmationOfPreviousOne() async throws {
-    try await withServer { served, _, _ in
+    try await withServer { served, _ in
       let fake = served.bluetoothd
       let line = try #require(Profile.microbit.property(named: "uart_rx"))
       let path = try await fake.path(line.characteristic)
@@ -134,7 +132,7 @@ import Testing
   func writeOfWrongLengthIsRefused(_ uuid: String, _ bytes: [UInt8]) async throws {
     let profile = try Profile(
       name: "counter", requires: [BluetoothUUID(short: 0x1111)], properties: [Self.counter])
-    try await withServer(ServedPeripheral(profile, at: .now), name: "Counter") { served, _, _ in
+    try await withServer(ServedPeripheral(profile, at: .now), name: "Counter") { served, _ in
       let add = try await served.bluetoothd.path(Self.counter.characteristic)
       let error = await Self.errorName { try await served.bluetoothd.write(add, bytes) }
       #expect(error == "org.bluez.Error.InvalidValueLength")
@@ -143,13 +141,13 @@ import Testing
         if case .written(_, let bytes) = $0 { bytes } else { nil }
       }
       #expect(written == [7])
-      let advertisement = await served.bluetoothd.onLoop { $0.advertisement }
+      let advertisement = await served.bluetoothd.advertisement
       #expect(advertisement["ServiceUUIDs"]?.textArray == [BluetoothUUID(short: 0x1111).description])
     }
   }
 
   @Test func impossibleOperationsAreRefused() async throws {
-    try await withServer { served, _, _ in
+    try await withServer { served, _ in
       let fake = served.bluetoothd
       let text = try await fake.path(Property.microbitLEDText.characteristic)
       let period = try await fake.path(Property.microbitPeriod.characteristic)
@@ -171,10 +169,10 @@ import Testing
   }
 
   @Test func peripheralIsServedAgainAfterRestartOfBluetoothd() async throws {
-    try await withServer { served, bus, loop in
+    try await withServer { served, bus in
       await served.bluetoothd.end()
       #expect(try await served.waitingReason() == "bluetoothd has ended")
-      let next = try await FakeBluetoothd.start(on: loop, bus: bus.address)
+      let next = try await FakeBluetoothd.start(bus: bus.address)
       try await served.waitUntilServing()
       let period = try await next.path(Property.microbitPeriod.characteristic)
       #expect(try await next.read(period) == [0xE8, 3])
@@ -182,10 +180,10 @@ import Testing
   }
 
   @Test func restartOfBluetoothdLeadsToOneRegistration() async throws {
-    try await withServer { served, bus, loop in
+    try await withServer { served, bus in
       await served.bluetoothd.end()
       #expect(try await served.waitingReason() == "bluetoothd has ended")
-      let next = try await FakeBluetoothd.start(on: loop, bus: bus.address)
+      let next = try await FakeBluetoothd.start(bus: bus.address)
       await next.reportAdapter()
       try await served.waitUntilServing()
       // A second one would follow half a second later.
@@ -203,23 +201,21 @@ import Testing
     let folder = try TemporaryFolder()
     let state = folder.path + "/new/state"
     let bus = try await PrivateBus()
-    let loop = EventLoop.onNewThread()
-    defer { loop.stop() }
-    let fake = try await FakeBluetoothd.start(on: loop, bus: bus.address, alias: "workshop")
+    let fake = try await FakeBluetoothd.start(bus: bus.address, alias: "workshop")
     func serve(_ name: String) async throws -> Task<Void, Never> {
       let events = Record<GATTServerEvent>()
-      let server = GATTServer(
+      let server = await GATTServer(
         ServedPeripheral(.microbit, at: .now), name: name, adapter: "hci1", bus: .at(bus.address),
-        state: state, loop: loop
+        state: state
       ) { events.append($0) }
-      let run = Task(executorPreference: loop) { await server.run() }
+      let run = loop.task { await server.run() }
       _ = try await events.next("serving") { event -> Bool? in
         if case .serving = event { true } else { nil }
       }
       return run
     }
     let crashed = try await serve("BBC micro:bit [zugev]")
-    #expect(await fake.onLoop { $0.currentAlias } == "BBC micro:bit [zugev]")
+    #expect(await fake.alias == "BBC micro:bit [zugev]")
     // It is gone without restoring the alias: the bus has ended first.
     await fake.end()
     bus.kill()
@@ -227,18 +223,18 @@ import Testing
     await crashed.value
     try await bus.start()
     let again = try await FakeBluetoothd.start(
-      on: loop, bus: bus.address, alias: "BBC micro:bit [zugev]")
+      bus: bus.address, alias: "BBC micro:bit [zugev]")
     let run = try await serve(nextName)
-    #expect(await again.onLoop { $0.currentAlias } == nextName)
+    #expect(await again.alias == nextName)
     run.cancel()
     await run.value
-    #expect(await again.onLoop { $0.currentAlias } == "workshop")
+    #expect(await again.alias == "workshop")
     // Nothing is stored any more.
     #expect(access(state + "/hci1.alias", F_OK) != 0)
   }
 
   @Test func advertisingResumesAfterAdapterWasOff() async throws {
-    try await withServer { served, _, _ in
+    try await withServer { served, _ in
       served.bluetoothd.calls.skip()
       await served.bluetoothd.power(false)
       #expect(try await served.waitingReason() == "the adapter hci1 is off")
@@ -250,10 +246,10 @@ import Testing
   }
 
   @Test func refusedAdvertisementNamesTheKernelsThatRefuseAll() async throws {
-    try await withServer { served, _, _ in
+    try await withServer { served, _ in
       await served.bluetoothd.power(false)
       #expect(try await served.waitingReason() == "the adapter hci1 is off")
-      await served.bluetoothd.onLoop { $0.refusesAdvertisements = true }
+      await served.bluetoothd.refuseAdvertisements()
       await served.bluetoothd.power(true)
       let reason = try await served.waitingReason()
       #expect(reason.hasPrefix("RegisterAdvertisement failed on hci1: ") && reason.contains("6.18.34"))
@@ -261,18 +257,18 @@ import Testing
   }
 
   @Test func serverUnregistersWhenItEnds() async throws {
-    try await withServer { served, _, _ in
+    try await withServer { served, _ in
       served.run.cancel()
       await served.run.value
       try await served.bluetoothd.called("UnregisterAdvertisement")
       try await served.bluetoothd.called("UnregisterApplication")
       // The adapter has the machine's own name again.
-      #expect(await served.bluetoothd.onLoop { $0.currentAlias } == "")
+      #expect(await served.bluetoothd.alias == "")
     }
   }
 
   @Test func absentAdapterIsReported() async throws {
-    try await withServer(adapter: "hci7", isRegistered: false) { served, _, _ in
+    try await withServer(adapter: "hci7", isRegistered: false) { served, _ in
       let reason = try await served.waitingReason()
       #expect(reason == "there is no adapter hci7 (there is hci1: use --adapter)")
     }
@@ -286,8 +282,8 @@ import Testing
         instance: index, access: [.read, .notify], codec: .uint8)
     }
     let profile = try Profile(name: "many", properties: properties)
-    try await withServer(ServedPeripheral(profile, at: .now), name: "Many") { served, _, _ in
-      let objects = await served.bluetoothd.onLoop { $0.objects }
+    try await withServer(ServedPeripheral(profile, at: .now), name: "Many") { served, _ in
+      let objects = await served.bluetoothd.objects
       #expect(objects.count == 201)
       let paths = objects.filter { $0.value["Flags"] != nil }.keys.sorted()
       try await served.server.set(properties[199], to: .integer(199))

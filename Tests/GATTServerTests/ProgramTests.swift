@@ -56,9 +56,7 @@ import Testing
 
   @Test func profileIsServedByNameAndInvalidInputIsReported() async throws {
     let bus = try await PrivateBus()
-    let loop = EventLoop.onNewThread()
-    defer { loop.stop() }
-    let bluetoothd = try await FakeBluetoothd.start(on: loop, bus: bus.address)
+    let bluetoothd = try await FakeBluetoothd.start(bus: bus.address)
     let folder = try TemporaryFolder()
     // Standard input is a file: the values are kept after its end.
     try folder.write("# battery\nbattery 55\nbatery 1\nbattery 300", to: "values")

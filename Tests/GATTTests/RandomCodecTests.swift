@@ -1,6 +1,7 @@
-@testable import GATT
 import TestSupport
 import Testing
+
+@testable import GATT
 
 /// Random codecs and values. A failure reports the seed that reproduces it.
 @Suite struct RandomCodecTests {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import HomeAssistant
 
-@Suite struct DiscoveryStoreTests {
+@LoopActor @Suite struct DiscoveryStoreTests {
   private let kitchen = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
   private let hall = BluetoothAddress(truncating: 1)
   private let announced = Announced(
@@ -17,7 +17,7 @@ import Testing
 
   private func database() -> StateDatabase {
     StateDatabase(
-      path: folder.path + "/state.db", loop: EventLoop())
+      path: folder.path + "/state.db")
   }
 
   /// What is stored after `body`, as text.

@@ -1,4 +1,3 @@
-import EventLoop
 import TestSupport
 import Testing
 

@@ -1,6 +1,7 @@
-@testable import MQTT
 import TestSupport
 import Testing
+
+@testable import MQTT
 
 /// Against a real mosquitto.
 @Suite(.timeLimit(.minutes(5))) struct PublishTests {

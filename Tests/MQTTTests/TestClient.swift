@@ -5,32 +5,23 @@ import TestSupport
 
 @testable import MQTT
 
-/// A client that runs on its own loop, with the events and log lines that it has produced.
+/// A client that runs, with the events and log lines that it has produced.
 final class TestClient: Sendable {
   let client: MQTTClient
-  let loop = EventLoop.onNewThread()
   let events = Record<MQTTEvent>()
   let lines = Record<(level: LogLevel, line: String)>()
   private let task: Task<Void, any Error>
 
-  init(_ options: MQTTOptions, prepare: @Sendable (isolated MQTTClient) -> Void = { _ in }) async {
+  init(_ options: MQTTOptions, prepare: @LoopActor (MQTTClient) -> Void = { _ in }) async {
     let (events, lines) = (events, lines)
-    let client = MQTTClient(options: options, loop: loop) { lines.append(($0, $1)) }
+    let client = await MQTTClient(options: options) { lines.append(($0, $1)) }
     self.client = client
     await client.setHandler { events.append($0) }
     await prepare(client)
     task = Task { try await client.run() }
   }
 
-  deinit {
-    task.cancel()
-    let (task, loop) = (task, loop)
-    // The loop must run until the client has closed its connection.
-    Task {
-      _ = await task.result
-      loop.stop()
-    }
-  }
+  deinit { task.cancel() }
 
   /// Closes the connection without DISCONNECT, as when the process is killed.
   func die() async {
@@ -87,7 +78,7 @@ final class TestClient: Sendable {
 }
 
 extension MQTTClient {
-  func isolated<Value: Sendable>(_ body: @Sendable (isolated MQTTClient) -> Value) -> Value { body(self) }
+  func isolated<Value: Sendable>(_ body: @LoopActor (MQTTClient) -> Value) -> Value { body(self) }
 }
 
 extension MQTTReceived {

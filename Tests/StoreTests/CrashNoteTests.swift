@@ -1,8 +1,9 @@
+import EventLoop
 import Store
 import TestSupport
 import Testing
 
-@Suite struct CrashNoteTests {
+@LoopActor @Suite struct CrashNoteTests {
   private let folder: TemporaryFolder
   private var path: String { folder.path + "/here.crash" }
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Store
 
-@Suite struct StateDatabaseTests {
+@LoopActor @Suite struct StateDatabaseTests {
   let folder: TemporaryFolder
   let path: String
 
@@ -14,7 +14,7 @@ import Testing
     path = folder.path + "/state.db"
   }
 
-  private func open() -> StateDatabase { StateDatabase(path: path, loop: EventLoop()) }
+  private func open() -> StateDatabase { StateDatabase(path: path) }
 
   // MARK: Sections
 
@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test func withoutFolderDatabaseIsInMemory() {
-    let database = StateDatabase(path: nil, loop: EventLoop())
+    let database = StateDatabase(path: nil)
     #expect(database.trouble == "there is no state folder: set STATE_DIRECTORY, XDG_STATE_HOME or HOME")
     database.section("a").put("key", bytes("value"))
     database.close()
@@ -61,27 +61,25 @@ import Testing
   }
 
   @Test func troubleLastsUntilWriteSucceeds() async throws {
-    let loop = EventLoop.onNewThread()
-    defer { loop.stop() }
     open().close()
     let connection = try SQLiteConnection(path)
     let pacing = Pacing(
       gather: .milliseconds(1), apart: .milliseconds(1),
       retry: BackOff(first: .milliseconds(5), longest: .milliseconds(20)))
-    let database = StateDatabase(path: path, loop: loop, pacing: pacing)
+    let database = StateDatabase(path: path, pacing: pacing)
     #expect(database.trouble == nil)
     try connection.execute("BEGIN EXCLUSIVE")
     database.section("a").put("key", bytes("value"))
-    try await waitForTrouble(of: database, on: loop) { $0?.contains("locked") == true }
+    try await waitForTrouble(of: database) { $0?.contains("locked") == true }
     try connection.execute("COMMIT")
-    try await waitForTrouble(of: database, on: loop) { $0 == nil }
+    try await waitForTrouble(of: database) { $0 == nil }
     database.close()
     #expect(try StateDatabase.sections(path: path)["a"]?.count == 1)
   }
 
   /// Waits until the trouble of `database`, read on the loop, satisfies `condition`.
   private func waitForTrouble(
-    of database: StateDatabase, on loop: EventLoop, _ condition: @escaping @Sendable (String?) -> Bool
+    of database: StateDatabase, _ condition: @escaping @Sendable (String?) -> Bool
   ) async throws {
     try await deadline(patience, "another trouble") {
       while true {

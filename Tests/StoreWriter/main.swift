@@ -80,10 +80,13 @@ func keep(_ path: String) {
   report("\(store.close(within: .seconds(10))) not written")
 }
 
-func open(_ path: String) {
-  let database = StateDatabase(path: path, loop: EventLoop())
-  report("\(database.section("a").records.count) records, trouble: \(database.trouble ?? "none")")
-  database.close()
+func open(_ path: String) -> Never {
+  loop.run {
+    let database = StateDatabase(path: path)
+    report("\(database.section("a").records.count) records, trouble: \(database.trouble ?? "none")")
+    database.close()
+    exit(0)
+  }
 }
 
 func measure(_ path: String) {

@@ -8,7 +8,6 @@ public final class StubServer: Sendable {
   public let port: UInt16
   /// The bytes that clients have sent, by packets.
   public let received = Record<[UInt8]>()
-  private let loop = EventLoop.onNewThread()
   private let listener: Int32
   private let peers = Peers()
 
@@ -58,7 +57,6 @@ public final class StubServer: Sendable {
   }
 
   deinit {
-    loop.stop()
     close(listener)
   }
 }

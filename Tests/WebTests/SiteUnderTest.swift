@@ -15,7 +15,6 @@ import TestSupport
 final class SiteUnderTest: PageHost, Sendable {
   static let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
 
-  let loop = EventLoop.onNewThread()
   let folder: TemporaryFolder
   let port: ReservedPort
   let engine: DeviceManager
@@ -36,10 +35,10 @@ final class SiteUnderTest: PageHost, Sendable {
       + #"{"match":{"identifier":"C5:A1:B2:C3:D4:E6"},"id":"hall"}]}"#
     configuration = try Configuration.parse(Array(text.utf8)).get()
     engine = DeviceManager(
-      configuration, gateway: GatewayID(hostName: "here"), state: .inMemory(), loop: loop)
-    await engine.start()
+      configuration, gateway: GatewayID(hostName: "here"), state: .inMemory())
+    engine.start()
     let server = WebServer(
-      requests, engine, host: self, gateway: GatewayID(hostName: "here"), dataFolders: folder.path, loop: loop
+      requests, engine, host: self, gateway: GatewayID(hostName: "here"), dataFolders: folder.path
     )
     let listens = Waiter<Void>()
     try await onLoop { [self, configuration] in
@@ -55,9 +54,8 @@ final class SiteUnderTest: PageHost, Sendable {
 
   deinit {
     let server = parts.withLock { $0.server }
-    loop.onLoop { [loop] in
+    loop.onLoop {
       server?.stop()
-      loop.stop()
     }
   }
 
@@ -72,8 +70,8 @@ final class SiteUnderTest: PageHost, Sendable {
     try await onLoop { server?.stop() }
   }
 
-  func onLoop<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
-    try await engine.perform(body)
+  func onLoop<T: Sendable>(_ body: @escaping @LoopActor () throws -> T) async throws -> T {
+    try engine.perform(body)
   }
 
   func get(_ path: String, _ headers: [String] = []) async throws -> HTTPReply {
@@ -86,25 +84,25 @@ final class SiteUnderTest: PageHost, Sendable {
 
   /// Delivers readings of the first device as the engine does.
   func receive(_ values: [Value], of property: String = "temperature") async {
-    await engine.deliver(values, of: property, to: Self.address)
+    engine.deliver(values, of: property, to: Self.address)
   }
 
   /// Lines of the program of the first device.
-  func receive(lines: [String]) async { await engine.deliver(lines, to: Self.address) }
+  func receive(lines: [String]) async { engine.deliver(lines, to: Self.address) }
 
-  func observers() async -> Int { await engine.observers(of: Self.address) }
-  func removeDevice() async throws { _ = try await engine.remove(try DeviceID("kitchen")) }
+  func observers() async -> Int { engine.observers(of: Self.address) }
+  func removeDevice() async throws { _ = try engine.remove(try DeviceID("kitchen")) }
   func reload(_ devices: String) async throws {
-    await engine.configure(try Configuration.parse(Array(#"{"devices":[\#(devices)]}"#.utf8)).get())
+    engine.configure(try Configuration.parse(Array(#"{"devices":[\#(devices)]}"#.utf8)).get())
   }
-  func rename() async throws { try await engine.rename(try DeviceID("kitchen"), to: try DeviceID("attic")) }
+  func rename() async throws { try engine.rename(try DeviceID("kitchen"), to: try DeviceID("attic")) }
 
   /// The adapter is broken from now on.
-  func breakAdapter() { faulty.withLock { $0 = true } }
+  nonisolated func breakAdapter() { faulty.withLock { $0 = true } }
 
   // MARK: Host
 
-  var requests: RequestHandler { RequestHandler(engine, host: self, loop: loop) }
+  var requests: RequestHandler { RequestHandler(engine, host: self) }
   func listing(of device: DeviceDescription) -> JSONValue { device.listing(owner: nil) }
   func otherOwner(of device: DeviceDescription) -> GatewayID? { nil }
   func idElsewhere(of id: DeviceID) -> DeviceID? { nil }
@@ -125,7 +123,7 @@ final class SiteUnderTest: PageHost, Sendable {
 }
 
 extension DeviceManager {
-  fileprivate func perform<T>(_ body: @Sendable () throws -> T) rethrows -> T { try body() }
+  fileprivate func perform<T>(_ body: @LoopActor () throws -> T) rethrows -> T { try body() }
 
   fileprivate func deliver(_ values: [Value], of name: String, to address: BluetoothAddress) {
     guard let device = registry.byAddress[address],

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// Scheduled events: a binary heap, so that thousands of events need one timer of the loop.
 struct Schedule<Event: Sendable>: Sendable {
   private struct Entry {

@@ -3,11 +3,7 @@ import Glibc
 import Sockets
 
 /// The control channel: a Unix stream socket with one JSON object per line, answered by one per line.
-public actor ControlServer {
-  nonisolated let loop: EventLoop
-  /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
+@LoopActor public final class ControlServer {
   private let simulator: Simulator
   private let path: String
   private var listener: SocketListener?
@@ -20,14 +16,13 @@ public actor ControlServer {
   private static let maximumUnsent = 16 << 20
 
   private init(_ simulator: Simulator, path: String) {
-    loop = simulator.loop
     self.simulator = simulator
     self.path = path
   }
 
   /// Listens on a socket at `path`; replaces the socket of an earlier run.
   /// - Throws: ``ControlError``.
-  public static func start(_ simulator: Simulator, at path: String) async throws -> ControlServer {
+  public static func start(_ simulator: Simulator, at path: String) throws -> ControlServer {
     let descriptor: Int32
     do throws(UnixSocket.Failure) {
       descriptor = try UnixSocket.listen(at: path, mode: 0o755)
@@ -35,14 +30,13 @@ public actor ControlServer {
       throw ControlError(description: error.description)
     }
     let server = ControlServer(simulator, path: path)
-    await server.begin(descriptor)
+    server.begin(descriptor)
     return server
   }
 
   private func begin(_ descriptor: Int32) {
-    listener = SocketListener(descriptor, mostConnections: Self.mostClients, loop: loop) {
-      [weak self] client in
-      self?.assumeIsolated { $0.serve(client) }
+    listener = SocketListener(descriptor, mostConnections: Self.mostClients) { [weak self] client in
+      self?.serve(client)
     }
   }
 
@@ -55,13 +49,13 @@ public actor ControlServer {
   }
 
   private func serve(_ descriptor: Int32) {
-    let client = LineSocket(descriptor, longestLine: Self.maximumLine, loop: loop)
+    let client = LineSocket(descriptor, longestLine: Self.maximumLine)
     let id = ObjectIdentifier(client)
     clients[id] = client
-    client.onLine = { [weak self] line in self?.assumeIsolated { $0.receive(line, from: id) } }
-    client.onEnd = { [weak self] _ in self?.assumeIsolated { $0.drop(id) } }
+    client.onLine = { [weak self] line in self?.receive(line, from: id) }
+    client.onEnd = { [weak self] _ in self?.drop(id) }
     client.onDrained = { [weak self] in
-      self?.assumeIsolated { if $0.clients[id]?.isHalfClosed == true { $0.drop(id) } }
+      if self?.clients[id]?.isHalfClosed == true { self?.drop(id) }
     }
   }
 
@@ -74,16 +68,16 @@ public actor ControlServer {
   /// Lines are answered in order, one at a time.
   private func receive(_ line: [UInt8], from id: ObjectIdentifier) {
     clients[id]?.isPaused = true
-    loop.task(of: self) { server in
+    loop.task {
       let answer: ControlAnswer
       switch ControlRequest.parse(line) {
-      case .success(let request): answer = await server.simulator.control(request)
+      case .success(let request): answer = await self.simulator.control(request)
       case .failure(let failure):
         answer = .error(failure.errors.map(\.description).joined(separator: "; "))
       }
-      guard let client = server.clients[id] else { return }
+      guard let client = self.clients[id] else { return }
       client.send(answer.line)
-      if client.unsent > Self.maximumUnsent { return server.drop(id) }
+      if client.unsent > Self.maximumUnsent { return self.drop(id) }
       client.isPaused = false
     }
   }

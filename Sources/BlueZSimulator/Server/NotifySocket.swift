@@ -4,17 +4,15 @@ import Glibc
 
 /// bluetoothd's end of the socket pair of an AcquireNotify (BlueZ sources, `src/gatt-client.c`, `create_sock`): one
 /// packet per value.
-final class NotifySocket {
+@LoopActor final class NotifySocket {
   private let descriptor: Int32
   private var watch: Watch?
 
   private init(_ descriptor: Int32) { self.descriptor = descriptor }
 
   /// Creates a socket pair: the simulator's end and the client's.
-  /// - Parameter onClose: called on the loop when the client has closed its end.
-  static func pair(on loop: EventLoop, onClose: @escaping @Sendable () -> Void) -> (
-    NotifySocket, FileDescriptor
-  )? {
+  /// - Parameter onClose: called when the client has closed its end.
+  static func pair(onClose: @escaping @LoopActor () -> Void) -> (NotifySocket, FileDescriptor)? {
     var ends: [Int32] = [0, 0]
     let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
     guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { return nil }

@@ -11,11 +11,7 @@ public enum SimulatorError: Error, Sendable, Equatable {
 }
 
 /// Serves `org.bluez` on a bus: runs the pure model with its timer and sockets.
-public actor Simulator {
-  nonisolated let loop: EventLoop
-  /// The loop's executor: code on its thread may enter the actor by `assumeIsolated`.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
+@LoopActor public final class Simulator {
   private let address: String
   private var model: Bluetoothd
   private var connection: DBusConnection?
@@ -29,8 +25,7 @@ public actor Simulator {
   private let trace: NotificationTrace?
   private let ended = Waiter<Void>()
 
-  private init(_ options: SimulatorOptions, address: String, loop: EventLoop) throws(TraceError) {
-    self.loop = loop
+  private init(_ options: SimulatorOptions, address: String) throws(TraceError) {
     self.address = address
     var trace: NotificationTrace?
     if let path = options.trace { trace = try NotificationTrace(path: path, microBits: options.devices) }
@@ -40,10 +35,8 @@ public actor Simulator {
 
   /// Serves the bus at `address`; returns when `org.bluez` can be called.
   /// - Throws: ``SimulatorError``, ``TraceError``.
-  public static func start(_ options: SimulatorOptions, address: String, on loop: EventLoop) async throws
-    -> Simulator
-  {
-    let simulator = try Simulator(options, address: address, loop: loop)
+  public static func start(_ options: SimulatorOptions, address: String) async throws -> Simulator {
+    let simulator = try Simulator(options, address: address)
     try await simulator.connect()
     return simulator
   }
@@ -52,7 +45,7 @@ public actor Simulator {
   public func run() async throws { try await ended.value() }
 
   /// Leaves the bus.
-  public func stop() async {
+  public func stop() {
     leaveBus()
     ended.resume(.success(()))
   }
@@ -62,8 +55,8 @@ public actor Simulator {
   private func connect() async throws {
     let connection: DBusConnection
     do {
-      connection = try await DBusConnection.open(.at(address), on: loop) { [weak self] event in
-        self?.assumeIsolated { $0.receive(event) }
+      connection = try await DBusConnection.open(.at(address)) { [weak self] event in
+        self?.receive(event)
       }
       self.connection = connection
       // Discovery and notifications of a client end when it leaves the bus.
@@ -71,7 +64,7 @@ public actor Simulator {
         "type='signal',sender='\(DBusName.bus)',path='\(DBusName.busPath)',interface='\(DBusName.bus)',"
           + "member='NameOwnerChanged',arg2=''")
       guard try await connection.requestName(BluetoothdName.busName) else {
-        await connection.close()
+        connection.close()
         throw SimulatorError.nameTaken
       }
     } catch let error as DBusError {
@@ -80,7 +73,7 @@ public actor Simulator {
   }
 
   private func leaveBus() {
-    connection?.assumeIsolated { $0.close() }
+    connection?.close()
     connection = nil
     calls.removeAll()
     for socket in sockets.values { socket.close() }
@@ -121,19 +114,19 @@ public actor Simulator {
     switch effect {
     case .signal(let signal):
       // Only fails if the bus has ended, which ends the run.
-      connection?.assumeIsolated { try? $0.emit(signal) }
+      try? connection?.emit(signal)
     case .reply(let id, let arguments):
       guard let call = calls.removeValue(forKey: id) else { return }
-      connection?.assumeIsolated { try? $0.reply(to: call, arguments) }
+      try? connection?.reply(to: call, arguments)
     case .refuse(let id, let error):
       guard let call = calls.removeValue(forKey: id) else { return }
-      connection?.assumeIsolated { try? $0.reply(to: call, error: error.name, error.text) }
+      try? connection?.reply(to: call, error: error.name, error.text)
     case .abandon(let id): calls[id] = nil
     case .open(let channel, let id): open(channel, for: id)
     case .notification(let signal, let bytes, let source):
       trace(bytes, from: source)
       if let signal = prepared(signal, bytes, from: source) {
-        connection?.assumeIsolated { try? $0.emit(signal) }
+        try? connection?.emit(signal)
       }
     case .packet(let channel, let bytes): sockets[channel]?.send(bytes)
     case .askPasskey(let agent, let client, let device, let call):
@@ -143,7 +136,7 @@ public actor Simulator {
       crashes += 1
       end()
       // Restarted, as by the service manager.
-      loop.task(of: self) { _ = await $0.begin(after: .milliseconds(100)) }
+      loop.task { _ = await self.begin(after: .milliseconds(100)) }
     }
   }
 
@@ -166,34 +159,32 @@ public actor Simulator {
 
   private func open(_ channel: ChannelID, for id: CallID) {
     guard let call = calls.removeValue(forKey: id) else { return }
-    let closed: @Sendable () -> Void = { [weak self] in
-      self?.assumeIsolated { $0.perform($0.model.channelClosed(channel)) }
+    let closed: @LoopActor () -> Void = { [weak self] in
+      guard let self else { return }
+      perform(model.channelClosed(channel))
     }
-    guard let (socket, other) = NotifySocket.pair(on: loop, onClose: closed) else {
+    guard let (socket, other) = NotifySocket.pair(onClose: closed) else {
       // Out of descriptors.
-      connection?.assumeIsolated {
-        try? $0.reply(to: call, error: "org.bluez.Error.Failed", "Resource temporarily unavailable")
-      }
+      try? connection?.reply(to: call, error: "org.bluez.Error.Failed", "Resource temporarily unavailable")
       return perform(model.channelClosed(channel))
     }
     sockets[channel] = socket
-    connection?.assumeIsolated {
-      try? $0.reply(to: call, [.fileDescriptor(other), .uint16(Bluetoothd.mtu)])
-    }
+    try? connection?.reply(to: call, [.fileDescriptor(other), .uint16(Bluetoothd.mtu)])
   }
 
   private func ask(_ agent: String, of client: String, about device: String, for id: CallID) {
     let call = DBusCall(
       "RequestPasskey", on: BluetoothdName.agent, of: agent, at: client, [.objectPath(device)])
-    let answered: @Sendable (DBusAnswer) -> Void = { [weak self] answer in
+    let answered: @LoopActor (DBusAnswer) -> Void = { [weak self] answer in
       let passkey = (try? answer.get())?.first?.integer
-      self?.assumeIsolated { $0.perform($0.model.passkeyEntered(passkey, for: id, at: .now)) }
+      guard let self else { return }
+      perform(model.passkeyEntered(passkey, for: id, at: .now))
     }
-    connection?.assumeIsolated { $0.call(call, timeout: .seconds(60), answered) }
+    connection?.call(call, timeout: .seconds(60), answered)
   }
 
   private func schedule() {
-    timer.set(model.nextEvent, on: loop) { [weak self] in self?.assumeIsolated { $0.wake() } }
+    timer.set(model.nextEvent) { [weak self] in self?.wake() }
   }
 
   private func wake() {

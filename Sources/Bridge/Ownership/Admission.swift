@@ -11,9 +11,7 @@ import MQTT
 ///
 /// All of that is in retained messages. When a barrier, a message that the gateway sends to itself, arrives, the
 /// retained messages for earlier subscriptions have arrived: mosquitto and ejabberd keep that order.
-final class Admission: IterationEndHandler, @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class Admission: IterationEndHandler {
   /// How long to wait for a barrier: a broker may not return a client's own messages. On a bad network packets are late
   /// by seconds, and a gateway that publishes too early overwrites what others published.
   private static let barrierTimeout = Duration.seconds(5)
@@ -85,7 +83,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   func disconnected() {
     isConnected = false
     isBarrierDue = false
-    if isAdmitted { context.mqtt.assumeIsolated { [online] in $0.reconnecting = online.count + 1 } }
+    if isAdmitted { context.mqtt.reconnecting = online.count + 1 }
     online = []
     idGuard.disconnected()
     setBarrier(.max)
@@ -103,12 +101,12 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     if !isBarrierDue {
       isBarrierDue = true
       lastSent += 1
-      context.loop.atEndOfIteration(self)
+      loop.atEndOfIteration(self)
     }
     return lastSent
   }
 
-  static func barrier(_ number: UInt64, of run: RunID) -> [UInt8] {
+  nonisolated static func barrier(_ number: UInt64, of run: RunID) -> [UInt8] {
     (["transaction": .string("\(run)-\(number)")] as JSONValue).bytes
   }
 
@@ -120,7 +118,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
       MQTTMessage(
         topic: context.topics.bridgeRequest(Verb.health.rawValue),
         payload: Self.barrier(number, of: context.run)))
-    context.loop.timer(after: Self.barrierTimeout) { [weak self] in
+    loop.timer(after: Self.barrierTimeout) { [weak self] in
       guard let self else { return }
       if number == guardBarrier { perform(idGuard.timeout()) }
       reconcile(upTo: number)
@@ -184,7 +182,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
           "another gateway uses this id: give each its own gateway.id in config.json; not publishing until then",
           ["id": context.gateway])
       case .reconnect(let delay):
-        context.mqtt.assumeIsolated { $0.reconnect(after: delay) }
+        context.mqtt.reconnect(after: delay)
       case .republishOnline:
         bridge.publishOnline()
       case .republishInfo:
@@ -264,7 +262,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
     self.published = nil
     for (id, device) in published.devices where bridge.publisher(id) == nil && orphans[id] == nil {
       if let address = device.address,
-        bridge.publisher(address) != nil || context.engine.assumeIsolated({ $0.isRemoved(address) })
+        bridge.publisher(address) != nil || context.engine.isRemoved(address)
       {
         foundOrphan(id, of: address, offered: device.properties)
       } else {
@@ -354,7 +352,7 @@ final class Admission: IterationEndHandler, @unchecked Sendable {
   /// No gateway owns it. When the cleared `info` returns from the broker, all its topics are cleared.
   private func clearOrphan(_ id: DeviceID) {
     guard let orphan = orphans[id] else { return }
-    if context.engine.assumeIsolated({ $0.isPinnedElsewhere(orphan.address) }) {
+    if context.engine.isPinnedElsewhere(orphan.address) {
       // That gateway has not found it yet.
       publishOffline(topics(of: id))
       _ = removeOrphan(id)

@@ -21,6 +21,6 @@ extension BridgeContext {
       let address = json["identifier"]?.text.flatMap({ BluetoothAddress($0) }),
       let claimant = json["gateway"]?.text.flatMap({ GatewayID($0) })
     else { return }
-    engine.assumeIsolated { [gateway] in $0.claimed(event, of: address, byThis: claimant == gateway) }
+    engine.claimed(event, of: address, byThis: claimant == gateway)
   }
 }

@@ -41,15 +41,12 @@ extension RequestHandler {
   /// Reads a property now.
   func get(_ property: String, of id: DeviceID, _ reply: @escaping Reply) throws(RequestError) {
     try usable(id)
-    let unit = try engine.call { engine throws(RequestError) in try engine.property(property, of: id).unit }
-    try engine.call { engine throws(RequestError) in
-      try engine.get(property, of: id) { [engine] result in
-        let isOnline = engine.assumeIsolated { $0.device(id)?.isOnline == true }
-        if case .failed(let reason) = result.outcome, !isOnline {
-          return reply(.failure(RequestError(reason)))
-        }
-        reply(.success(Self.data(result, unit)))
+    let unit = try engine.property(property, of: id).unit
+    try engine.get(property, of: id) { [engine] result in
+      if case .failed(let reason) = result.outcome, engine.device(id)?.isOnline != true {
+        return reply(.failure(RequestError(reason)))
       }
+      reply(.success(Self.data(result, unit)))
     }
   }
 
@@ -63,9 +60,9 @@ extension RequestHandler {
     _ name: String, of id: DeviceID, _ value: JSONValue, _ ttl: Int?, _ reply: @escaping Reply
   ) throws(RequestError) {
     try usable(id)
-    let property = try engine.call { engine throws(RequestError) in try engine.property(name, of: id) }
+    let property = try engine.property(name, of: id)
     let isAnswered = Waiter<Void>()
-    @Sendable func answer(_ result: CommandResult) {
+    func answer(_ result: CommandResult) {
       if isAnswered.resume(.success(())) { reply(.success(Self.data(result, property.unit))) }
     }
     // A command that waits is left to a gateway that takes the device over, which does not know of this request.
@@ -73,12 +70,10 @@ extension RequestHandler {
       loop.timer(after: Self.replyTimeout($0, property)) { answer(CommandResult(property, .takenOver())) }
     }
     do throws(RequestError) {
-      try engine.call { engine throws(RequestError) in
-        try engine.execute(Command(id, name, value, timeToLive: ttl)) { result in
-          if case .pending = result.outcome, ttl != nil { return }
-          deadline?.cancel()
-          answer(result)
-        }
+      try engine.execute(Command(id, name, value, timeToLive: ttl)) { result in
+        if case .pending = result.outcome, ttl != nil { return }
+        deadline?.cancel()
+        answer(result)
       }
     } catch {
       deadline?.cancel()
@@ -90,7 +85,7 @@ extension RequestHandler {
   /// - Throws: if another gateway carries out its commands, or it is disabled.
   @discardableResult
   func usable(_ id: DeviceID) throws(RequestError) -> DeviceDescription {
-    let device = try engine.call { engine throws(RequestError) in try engine.description(of: id) }
+    let device = try engine.description(of: id)
     if let owner = host.otherOwner(of: device) {
       throw RequestError("\(id) is owned by the gateway \(owner): send the request there")
     }

@@ -1,15 +1,16 @@
 import Configuration
 import Devices
+import EventLoop
 import JSON
 
-/// Reads config.json again; the reply, called on the loop, gets the keys that need a restart.
+/// Reads config.json again; the reply gets the keys that need a restart.
 package typealias ReloadHandler =
-  @Sendable (
-    _ reply: @escaping @Sendable (Result<[String], ConfigurationFailure>) -> Void
+  @LoopActor (
+    _ reply: @escaping @LoopActor (Result<[String], ConfigurationFailure>) -> Void
   ) -> Void
 
-/// What requests need from the gateway in addition to the engine. Called on the loop.
-package protocol RequestHost: AnyObject, Sendable {
+/// What requests need from the gateway in addition to the engine.
+@LoopActor package protocol RequestHost: AnyObject, Sendable {
   /// An entry of the list of devices.
   func listing(of device: DeviceDescription) -> JSONValue
   /// The gateway that carries out the commands for a device; nil: this one.

@@ -5,9 +5,7 @@ import MQTT
 import Store
 
 /// Keeps the readings that the broker has not acknowledged, through outages and restarts, and publishes them later.
-final class Spool: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class Spool {
   private static let log = Logger(component: "spool")
   /// From the first message to the transaction, to write few of them.
   private static let gather = Duration.seconds(1)
@@ -95,31 +93,31 @@ final class Spool: @unchecked Sendable {
   /// Writes what is left; for at most `limit`, as a disk may hang.
   func close(within limit: Duration) async {
     let end = Waiter<Void>()
-    Task(executorPreference: context.loop) { [self] in
+    loop.task { [self] in
       await finish()
       end.resume(.success(()))
     }
-    try? await context.loop.withTimeout(limit) { try await end.value() }
+    try? await loop.withTimeout(limit) { try await end.value() }
   }
 
   // MARK: Work
 
   private func work() {
     if let file, let work = queue.nextWork() {
-      working = Task(executorPreference: context.loop) { [weak self] in
+      working = loop.task { [weak self] in
         let outcome = await EventLoop.blocking { file.perform(work) }
         self?.finished(outcome)
       }
     }
     if queue.hasMemory, writeTimer == nil {
-      writeTimer = context.loop.timer(after: Self.gather) { [weak self] in
+      writeTimer = loop.timer(after: Self.gather) { [weak self] in
         self?.writeTimer = nil
         self?.queue.writeMemory()
         self?.work()
       }
     }
     if queue.mayBeSent, sendTimer == nil {
-      sendTimer = context.loop.timer(after: Self.tick) { [weak self] in
+      sendTimer = loop.timer(after: Self.tick) { [weak self] in
         self?.sendTimer = nil
         self?.send()
         self?.work()
@@ -128,7 +126,7 @@ final class Spool: @unchecked Sendable {
   }
 
   private func send() {
-    guard context.mqtt.assumeIsolated({ $0.statistics.queued }) < Self.mostQueued else { return }
+    guard context.mqtt.statistics.queued < Self.mostQueued else { return }
     for entry in queue.next(at: .now) {
       guard let topic = TopicName(String(decoding: entry.topic, as: UTF8.self)) else {
         queue.completed([entry.number])
@@ -143,7 +141,7 @@ final class Spool: @unchecked Sendable {
 
   private func finished(_ outcome: SpoolFile.Outcome) {
     if let delay = queue.finished(outcome) {
-      context.loop.timer(after: delay) { [weak self] in
+      loop.timer(after: delay) { [weak self] in
         self?.queue.retry()
         self?.work()
       }

@@ -4,9 +4,7 @@ import GATT
 import Log
 
 /// What is heard of a device that is only heard: its values come in its advertisements, whichever adapter receives them.
-final class HeardSession: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class HeardSession {
   /// The properties by where their values are.
   private let sources: [(source: Property.Source, channels: [Channel])]
   private var events: HeardEvents
@@ -65,7 +63,7 @@ final class HeardSession: @unchecked Sendable {
       return true
     }
     // The owner's `info` comes first, if that has heard it, too; else this gateway takes it over.
-    context.loop.timer(after: Self.ownerLimit) { [weak self] in
+    loop.timer(after: Self.ownerLimit) { [weak self] in
       guard let self else { return }
       device.description.lastHeard = now
       device.report(.description)
@@ -168,7 +166,7 @@ final class HeardSession: @unchecked Sendable {
         }
       }
     }
-    timer.set(events.deadline, on: context.loop) { [weak self] in
+    timer.set(events.deadline) { [weak self] in
       guard let self else { return }
       perform(events.timer(at: .now))
     }

@@ -5,9 +5,7 @@ import JSON
 import Log
 
 /// The values of the program of one device: what it sends in its messages, and what is sent to it.
-final class DeviceValues: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class DeviceValues {
   /// How long the program may take to send a value back.
   private static let echoTimeout = Duration.seconds(2)
 
@@ -23,8 +21,7 @@ final class DeviceValues: @unchecked Sendable {
   private unowned let device: Device
 
   /// A value that was sent, and may come back.
-  private final class Echo: @unchecked Sendable {
-    // @unchecked: used on the loop's thread alone.
+  @LoopActor private final class Echo {
     let value: ProgramValue
     var isReceived = false
     /// Ends the command; nil until it was written.
@@ -184,11 +181,11 @@ final class DeviceValues: @unchecked Sendable {
     let echo = Echo(wanted)
     echoes.append(echo)
     let device = device
-    @Sendable func report(_ outcome: Outcome?) {
+    func report(_ outcome: Outcome?) {
       for (observer, _) in device.observers { observer.wrote(wanted.value, toValue: key, outcome) }
       if let outcome { reply(CommandResult(name, .utf8, requested: wanted.value, outcome)) }
     }
-    @Sendable func end(_ outcome: Outcome) {
+    func end(_ outcome: Outcome) {
       echoes.removeAll { $0 === echo }
       report(outcome)
     }
@@ -200,7 +197,7 @@ final class DeviceValues: @unchecked Sendable {
         case .pending: report(outcome)
         case .accepted, .sent:
           if echo.isReceived { return end(.applied(actual: wanted.value)) }
-          let timer = device.context.loop.timer(after: Self.echoTimeout) { end(.sent) }
+          let timer = loop.timer(after: Self.echoTimeout) { end(.sent) }
           echo.end = { outcome in
             timer.cancel()
             end(outcome)

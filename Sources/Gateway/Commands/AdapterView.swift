@@ -4,12 +4,9 @@ import EventLoop
 import Findings
 
 /// The peripherals that adapters know and find. They can be used at the same time by a gateway.
-final class AdapterView: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class AdapterView {
   /// By adapter, in order.
   private(set) var centrals: [(adapter: String, central: Central)] = []
-  private let loop: EventLoop
   private var found = ScanRequest()
   private var states: [CentralState?]
   private let decided = Waiter<Void>()
@@ -18,13 +15,12 @@ final class AdapterView: @unchecked Sendable {
   /// How long the bus, bluetoothd and the adapters may take to answer.
   private static let timeout = Duration.seconds(5)
 
-  init(adapters: [String], loop: EventLoop) {
-    self.loop = loop
+  init(adapters: [String]) {
     states = adapters.map { _ in nil }
     centrals = adapters.enumerated().map { index, adapter in
       (
         adapter,
-        Central(adapter: adapter, isExclusive: false, loop: loop) { [weak self] in
+        Central(adapter: adapter, isExclusive: false) { [weak self] in
           self?.handle($0, of: index)
         }
       )
@@ -35,21 +31,21 @@ final class AdapterView: @unchecked Sendable {
   /// - Parameter started: called when the adapters are on.
   /// - Returns: the peripherals that were in range, the strongest first, and which adapters cannot scan.
   static func scan(
-    _ adapters: [String], for limit: Duration, on loop: EventLoop, started: () -> Void = {}
+    _ adapters: [String], for limit: Duration, started: () -> Void = {}
   ) async throws(CommandFailure) -> (found: [Peripheral], faults: [Finding]) {
-    let view = AdapterView(adapters: adapters, loop: loop)
+    let view = AdapterView(adapters: adapters)
     try await view.start()
     started()
-    await view.scan()
+    view.scan()
     try? await loop.sleep(for: limit)
-    let faults = await view.scanFindings
+    let faults = view.scanFindings
     await view.stop()
     return (view.found.peripherals, faults)
   }
 
   /// Returns when the adapters are on, or one of them if the others do not come on. If none does, it is stopped.
   func start() async throws(CommandFailure) {
-    running = centrals.map { _, central in Task(executorPreference: loop) { await central.run() } }
+    running = centrals.map { _, central in loop.task { await central.run() } }
     let decided = decided
     _ = try? await loop.withTimeout(Self.timeout) { try await decided.value() }
     guard states.contains(where: { $0?.isOn == true }) else {
@@ -61,29 +57,21 @@ final class AdapterView: @unchecked Sendable {
     }
   }
 
-  func scan() async {
-    for (_, central) in centrals { await central.scan(true) }
-  }
+  func scan() { for (_, central) in centrals { central.scan(true) } }
 
   /// Those in range, the strongest first, each once.
   var inRange: [Peripheral] {
-    get async {
-      var found = ScanRequest()
-      for (_, central) in centrals {
-        for peripheral in await central.peripherals { found.add(peripheral) }
-      }
-      return found.peripherals
+    var found = ScanRequest()
+    for (_, central) in centrals {
+      for peripheral in central.peripherals { found.add(peripheral) }
     }
+    return found.peripherals
   }
 
   /// The adapters that cannot scan. It is known after a few seconds of scanning.
   var scanFindings: [Finding] {
-    get async {
-      var findings: [Finding] = []
-      for (adapter, central) in centrals {
-        if let recovery = await central.recovery { findings.append(.cannotScan(adapter, recovery.reason)) }
-      }
-      return findings
+    centrals.compactMap { adapter, central in
+      central.recovery.map { .cannotScan(adapter, $0.reason) }
     }
   }
 

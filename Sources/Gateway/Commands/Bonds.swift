@@ -5,20 +5,19 @@ import JSON
 
 /// `bonds`: the peripherals that bluetoothd has paired with, on each adapter of the configuration.
 struct Bonds {
-  let loop: EventLoop
 
-  func run() async throws(CommandFailure) {
+  @LoopActor func run() async throws(CommandFailure) {
     let adapters = try GatewayAccess.configuration(nil).bluetooth.adapters
-    let view = AdapterView(adapters: adapters, loop: loop)
+    let view = AdapterView(adapters: adapters)
     try await view.start()
-    await list(view)
+    list(view)
     await view.stop()
   }
 
-  private func list(_ view: AdapterView) async {
+  @LoopActor private func list(_ view: AdapterView) {
     var count = 0
     for (adapter, central) in view.centrals {
-      for peripheral in await central.peripherals where peripheral.isPaired {
+      for peripheral in central.peripherals where peripheral.isPaired {
         count += 1
         let name = peripheral.name.map { "  \(Excerpt($0))" } ?? ""
         let place = view.centrals.count > 1 ? "  \(adapter)" : ""

@@ -2,12 +2,10 @@ import EventLoop
 import Glibc
 
 /// The person at standard input and output.
-final class Console {
-  private let screen: Screen
+@LoopActor final class Console {
+  private let screen = Screen()
   /// The terminal's settings while it does not show what is typed.
   private var shown: termios?
-
-  init(on loop: EventLoop) { screen = Screen(on: loop) }
 
   /// Returns when the lines are shown.
   func show(_ lines: [String]) async {

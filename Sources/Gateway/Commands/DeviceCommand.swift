@@ -58,9 +58,9 @@ public struct DeviceCommand: Sendable, Equatable {
     self.gateway = gateway
   }
 
-  func run(on loop: EventLoop) async throws(CommandFailure) -> GatewayCommand.ExitStatus {
-    let interruption = Interruption(on: loop)
-    let access = try await GatewayAccess.open(self, on: loop)
+  @LoopActor func run() async throws(CommandFailure) -> GatewayCommand.ExitStatus {
+    let interruption = Interruption()
+    let access = try await GatewayAccess.open(self)
     interruption.action = { signal in
       loop.task {
         await access.close()
@@ -77,7 +77,7 @@ public struct DeviceCommand: Sendable, Equatable {
     }
   }
 
-  private func perform(
+  @LoopActor private func perform(
     with access: GatewayAccess, _ interruption: Interruption
   ) async throws(CommandFailure) -> GatewayCommand.ExitStatus {
     switch action {
@@ -144,8 +144,8 @@ public struct DeviceCommand: Sendable, Equatable {
   }
 
   /// - Returns: what the device shows.
-  func identify(on loop: EventLoop) async throws(CommandFailure) -> String {
-    let access = try await GatewayAccess.open(self, on: loop)
+  @LoopActor func identify() async throws(CommandFailure) -> String {
+    let access = try await GatewayAccess.open(self)
     let result: Result<String, CommandFailure>
     do throws(CommandFailure) {
       result = .success(try await identify(access))
@@ -156,7 +156,7 @@ public struct DeviceCommand: Sendable, Equatable {
     return try result.get()
   }
 
-  private func identify(_ access: GatewayAccess) async throws(CommandFailure) -> String {
+  @LoopActor private func identify(_ access: GatewayAccess) async throws(CommandFailure) -> String {
     let target = try await access.connected(name ?? "")
     let data = try await request("device/identify", [:], target, access)
     return "\(target.label) " + (data["value"].map { "shows \($0.shown)" } ?? "blinks")
@@ -168,7 +168,9 @@ public struct DeviceCommand: Sendable, Equatable {
     for line in lines { print(line) }
   }
 
-  private func add(_ label: String?, _ area: String?, _ access: GatewayAccess) async throws(CommandFailure) {
+  @LoopActor private func add(_ label: String?, _ area: String?, _ access: GatewayAccess)
+    async throws(CommandFailure)
+  {
     let target = try await access.find(name ?? "", orInRange: true)
     let device = try await access.request(
       "device/add",
@@ -181,7 +183,7 @@ public struct DeviceCommand: Sendable, Equatable {
   }
 
   /// The name, and the id that follows from it, as in `init`.
-  private func rename(to label: String, _ access: GatewayAccess) async throws(CommandFailure) {
+  @LoopActor private func rename(to label: String, _ access: GatewayAccess) async throws(CommandFailure) {
     let target = try await access.find(name ?? "", orInRange: false)
     let id: JSONValue = ["id": target.id.map(JSONValue.string)]
     let new = TopicWord.similar(to: label)
@@ -203,7 +205,7 @@ public struct DeviceCommand: Sendable, Equatable {
       "the micro:bit cannot show \(Excerpt(shown)), which stays blank: it has letters without accents only")
   }
 
-  private func request(
+  @LoopActor private func request(
     _ verb: String, _ keys: JSONValue, _ target: Target, _ access: GatewayAccess
   ) async throws(CommandFailure) -> JSONValue {
     let id: JSONValue = ["id": target.id.map(JSONValue.string)]
@@ -238,24 +240,20 @@ public struct DeviceCommand: Sendable, Equatable {
 }
 
 /// What Ctrl-C and closing the terminal do: end the process, unless another action is set.
-final class Interruption: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class Interruption {
   var action: (Int32) -> Void = { exit(128 + $0) }
 
-  init(_ signals: [Int32] = [SIGTERM, SIGINT, SIGHUP], on loop: EventLoop) {
-    loop.onLoop { loop.signals(signals) { [self] in action($0) } }
+  init(_ signals: [Int32] = [SIGTERM, SIGINT, SIGHUP]) {
+    loop.signals(signals) { [self] in action($0) }
   }
 }
 
 /// Waits that Ctrl-C ends.
-final class Pause {
-  let loop: EventLoop
+@LoopActor final class Pause {
   private var waiter: Waiter<Void>?
   private(set) var isInterrupted = false
 
-  init(_ interruption: Interruption, on loop: EventLoop) {
-    self.loop = loop
+  init(_ interruption: Interruption) {
     interruption.action = { [weak self] _ in
       self?.isInterrupted = true
       self?.waiter?.resume(.success(()))

@@ -21,7 +21,7 @@ public struct Forget: Sendable, Equatable {
     self.isConfirmed = isConfirmed
   }
 
-  func run(on loop: EventLoop) async throws(CommandFailure) {
+  @LoopActor func run() async throws(CommandFailure) {
     let configuration = try GatewayAccess.configuration(configuration)
     let id = StateFolder.gatewayID(of: configuration)
     guard isConfirmed || isatty(STDIN_FILENO) != 0 else {
@@ -40,10 +40,10 @@ public struct Forget: Sendable, Equatable {
     let messages = RetainedMessages(
       brokers: options.brokers, barrier: topics.bridgeResponse(to: "forget"),
       found: ForgottenTopics(topics, discoveryPrefix: prefix))
-    let broker = BrokerSession(options, messages, loop: loop) { $0.add($1) }
-    await broker.start(["\(mqtt.baseTopic)/#", "\(prefix)/device/+/config"].compactMap { TopicFilter($0) })
+    let broker = BrokerSession(options, messages) { $0.add($1) }
+    broker.start(["\(mqtt.baseTopic)/#", "\(prefix)/device/+/config"].compactMap { TopicFilter($0) })
     do throws(CommandFailure) {
-      try await clear(broker, id, loop)
+      try await clear(broker, id)
     } catch {
       await broker.stop()
       throw error
@@ -54,22 +54,22 @@ public struct Forget: Sendable, Equatable {
   /// For the connection, for the retained messages, and for each 1000 messages that are cleared.
   private static let limit = Duration.seconds(15)
 
-  private func clear(
-    _ broker: BrokerSession<RetainedMessages>, _ id: GatewayID, _ loop: EventLoop
+  @LoopActor private func clear(
+    _ broker: BrokerSession<RetainedMessages>, _ id: GatewayID
   ) async throws(CommandFailure) {
     broker.client.publish(MQTTMessage(topic: broker.state.barrier, payload: [1]))
     try await wait(Self.limit, broker, "the broker has not sent its retained messages", until: \.isComplete)
     let found = broker.state.found
     guard !found.isOnline else { throw Self.running(id) }
     let topics = found.topicsToClear.compactMap { TopicName($0) }
-    let place = await broker.client.broker
+    let place = broker.client.broker
     guard !topics.isEmpty else { return print("\(place) retains nothing of the gateway \(id)") }
     let devices = found.devices.count
     let text =
       "\(topics.count) retained messages of the gateway \(id) and its \(devices) \(devices == 1 ? "device" : "devices")"
     if !isConfirmed {
       let question = "\(place) has \(text).\nClear them? Home Assistant removes the devices too. (y/n): "
-      let answer = await Console(on: loop).ask(question)
+      let answer = await Console().ask(question)
       guard ["y", "yes"].contains(answer?.lowercased()) else {
         throw CommandFailure(.refused, "nothing was cleared")
       }
@@ -82,7 +82,7 @@ public struct Forget: Sendable, Equatable {
     print("cleared \(text)")
   }
 
-  private func wait(
+  @LoopActor private func wait(
     _ limit: Duration, _ broker: BrokerSession<RetainedMessages>, _ problem: String,
     until isDone: @escaping (RetainedMessages) -> Bool
   ) async throws(CommandFailure) {

@@ -7,37 +7,32 @@ import Sockets
 
 /// The gateway that a command uses: a running one, through its socket, or one in this process for this
 /// command only.
-final class GatewayAccess: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class GatewayAccess {
   let client: ControlClient
-  let loop: EventLoop
   /// Its id.
   let gateway: String
   private let local: LocalGateway?
 
-  private init(_ client: ControlClient, of gateway: String, _ local: LocalGateway?, loop: EventLoop) {
+  private init(_ client: ControlClient, of gateway: String, _ local: LocalGateway?) {
     self.client = client
     self.gateway = gateway
     self.local = local
-    self.loop = loop
   }
 
-  static func open(_ command: DeviceCommand, on loop: EventLoop) async throws(CommandFailure) -> GatewayAccess
-  {
+  static func open(_ command: DeviceCommand) async throws(CommandFailure) -> GatewayAccess {
     // Not needed to ask the only running gateway, whose files this user may not be allowed to read.
     let file = command.configuration == nil ? nil : try configuration(command.configuration)
     let id = command.gateway ?? file.map { StateFolder.gatewayID(of: $0).description }
     if let (gateway, descriptor) = try running(id, isRequired: command.gateway != nil) {
-      return GatewayAccess(ControlClient(descriptor, loop: loop), of: gateway, nil, loop: loop)
+      return GatewayAccess(ControlClient(descriptor), of: gateway, nil)
     }
     if command.action.needsGateway {
       throw CommandFailure(
         .unavailable, "no gateway is running: start it first (sudo systemctl start microbit-gateway)")
     }
     let used = if let file { file } else { try configuration(nil) }
-    let local = try await LocalGateway.start(used, timeout: command.timeout, on: loop)
-    return GatewayAccess(local.client, of: local.id.description, local, loop: loop)
+    let local = try await LocalGateway.start(used, timeout: command.timeout)
+    return GatewayAccess(local.client, of: local.id.description, local)
   }
 
   func close() async {
@@ -46,7 +41,7 @@ final class GatewayAccess: @unchecked Sendable {
   }
 
   /// The configuration; the defaults where no file is named and none is found.
-  static func configuration(_ path: String?) throws(CommandFailure) -> Configuration {
+  nonisolated static func configuration(_ path: String?) throws(CommandFailure) -> Configuration {
     do throws(ConfigurationFailure) {
       return try ConfigurationFile.load(path: path).configuration
     } catch {
@@ -137,9 +132,9 @@ final class GatewayAccess: @unchecked Sendable {
   }
 
   /// The strength of the last signals of the running gateway's devices, in dBm, by their addresses.
-  static func signals(on loop: EventLoop) async -> [String: Int] {
+  static func signals() async -> [String: Int] {
     guard let (_, descriptor) = try? running(nil, isRequired: false) else { return [:] }
-    let client = ControlClient(descriptor, loop: loop)
+    let client = ControlClient(descriptor)
     let devices = (try? await client.request("devices"))?.elements ?? []
     client.close()
     let signals = devices.compactMap { device in

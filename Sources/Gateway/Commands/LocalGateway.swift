@@ -12,12 +12,9 @@ import Store
 
 /// A gateway in the process of a command, for the devices that the command concerns: without a broker and
 /// without persistent state.
-final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class LocalGateway: FrontEnd, RequestHost {
   private let configuration: Configuration
   private let timeout: Duration
-  private let loop: EventLoop
   private let engine: DeviceManager
   private var server: ControlServer!
   private var running: Task<Void, Never>?
@@ -26,34 +23,33 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
   private let deviceOnline = Waiter<Void>()
   let id: GatewayID
 
-  private init(_ configuration: Configuration, timeout: Duration, on loop: EventLoop) {
+  private init(_ configuration: Configuration, timeout: Duration) {
     self.configuration = configuration
     self.timeout = timeout
-    self.loop = loop
     id = StateFolder.gatewayID(of: configuration)
     var none = configuration
     none.devices = []
-    engine = DeviceManager(none, gateway: id, state: .inMemory(), loop: loop)
-    server = ControlServer(RequestHandler(engine, host: self, loop: loop), engine, loop: loop)
+    engine = DeviceManager(none, gateway: id, state: .inMemory())
+    server = ControlServer(RequestHandler(engine, host: self), engine)
   }
 
   static func start(
-    _ configuration: Configuration, timeout: Duration, on loop: EventLoop
+    _ configuration: Configuration, timeout: Duration
   ) async throws(CommandFailure) -> LocalGateway {
-    let gateway = LocalGateway(configuration, timeout: timeout, on: loop)
+    let gateway = LocalGateway(configuration, timeout: timeout)
     do throws(UnixSocket.Failure) {
       let (own, other) = try UnixSocket.pair()
       gateway.server.serve(own)
-      gateway.client = ControlClient(other, loop: loop)
+      gateway.client = ControlClient(other)
     } catch {
       throw CommandFailure(.unavailable, error.description)
     }
     let engine = gateway.engine
-    await engine.add(gateway)
-    gateway.running = Task(executorPreference: loop) { await engine.run() }
+    engine.add(gateway)
+    gateway.running = loop.task { await engine.run() }
     let ready = gateway.adapterReady
     _ = try? await loop.withTimeout(timeout) { try await ready.value() }
-    let adapters = await engine.adapters
+    let adapters = engine.adapters
     guard adapters.contains(where: \.state.isOn) else {
       await gateway.stop()
       throw CommandFailure(
@@ -65,7 +61,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
 
   func stop() async {
     server.stop()
-    await engine.endSessions()
+    engine.endSessions()
     await engine.stop(within: .seconds(3))
     // Not awaited: a bus may not answer.
     running?.cancel()
@@ -117,7 +113,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
   func connected(_ address: BluetoothAddress) async throws(CommandFailure) {
     let online = deviceOnline
     if (try? await loop.withTimeout(timeout, { try await online.value() })) != nil { return }
-    let devices = await engine.devices
+    let devices = engine.devices
     let seconds = timeout.components.seconds
     guard let device = devices.first else {
       throw CommandFailure(
@@ -144,7 +140,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
       if let property, whole.property(named: property) != nil { entry.properties = [property] }
       return entry
     }
-    engine.assumeIsolated { [changed] in $0.configure(changed) }
+    engine.configure(changed)
   }
 
   // MARK: Front end
@@ -153,7 +149,7 @@ final class LocalGateway: FrontEnd, RequestHost, @unchecked Sendable {
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {}
 
   func engineChanged() {
-    let states = engine.assumeIsolated { $0.adapters.map(\.state) }
+    let states = engine.adapters.map(\.state)
     let isDecided = states.allSatisfy { state in
       switch state {
       case .on, .noBus, .noBluetoothd, .unauthorized, .adapterUnsupported, .adapterInUse: true

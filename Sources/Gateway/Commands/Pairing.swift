@@ -1,4 +1,5 @@
 import BlueZ
+import EventLoop
 import Glibc
 import JSON
 
@@ -10,7 +11,7 @@ struct Pairing {
 
   init(_ access: GatewayAccess) { self.access = access }
 
-  func pair(_ target: Target, passkey: Int?) async throws(CommandFailure) {
+  @LoopActor func pair(_ target: Target, passkey: Int?) async throws(CommandFailure) {
     do throws(CommandFailure) {
       try await attempt(target, passkey)
     } catch {
@@ -21,7 +22,7 @@ struct Pairing {
     print("\(target.label) is paired")
   }
 
-  private func attempt(_ target: Target, _ passkey: Int?) async throws(CommandFailure) {
+  @LoopActor private func attempt(_ target: Target, _ passkey: Int?) async throws(CommandFailure) {
     var data = try await request(target, passkey)
     if data["passkey_required"] == .bool(true) {
       data = try await request(target, try await enteredPasskey(target))
@@ -31,19 +32,20 @@ struct Pairing {
     }
   }
 
-  private func request(_ target: Target, _ passkey: Int?) async throws(CommandFailure) -> JSONValue {
+  @LoopActor private func request(_ target: Target, _ passkey: Int?) async throws(CommandFailure) -> JSONValue
+  {
     try await access.request(
       "device/pair", target.selector.merging(["passkey": passkey.map(JSONValue.integer)]),
       within: Self.timeout)
   }
 
-  private func enteredPasskey(_ target: Target) async throws(CommandFailure) -> Int {
+  @LoopActor private func enteredPasskey(_ target: Target) async throws(CommandFailure) -> Int {
     guard isatty(STDIN_FILENO) != 0 else {
       throw CommandFailure(
         .refused,
         "\(target.label) shows a passkey (a micro:bit after button A was pressed): repeat with --passkey N")
     }
-    let console = Console(on: access.loop)
+    let console = Console()
     var question =
       "\(target.label) shows a passkey (a micro:bit after button A was pressed).\nEnter its six digits within 30 s: "
     while let line = await console.ask(question) {

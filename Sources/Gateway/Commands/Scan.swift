@@ -26,23 +26,23 @@ public struct Scan: Sendable, Equatable {
     self.configuration = configuration
   }
 
-  func run(on loop: EventLoop) async throws(CommandFailure) -> GatewayCommand.ExitStatus {
-    let interruption = Interruption(on: loop)
+  @LoopActor func run() async throws(CommandFailure) -> GatewayCommand.ExitStatus {
+    let interruption = Interruption()
     let configuration = try GatewayAccess.configuration(self.configuration)
     let gateway = StateFolder.gatewayID(of: configuration)
     let adapters = configuration.bluetooth.adapters
     let faults: [Finding]
     var isEmpty = false
     if live {
-      let view = AdapterView(adapters: adapters, loop: loop)
+      let view = AdapterView(adapters: adapters)
       try await view.start()
-      await view.scan()
-      isEmpty = await showLive(view, configuration, gateway, Pause(interruption, on: loop))
-      faults = await view.scanFindings
+      view.scan()
+      isEmpty = await showLive(view, configuration, gateway, Pause(interruption))
+      faults = view.scanFindings
       await view.stop()
     } else {
       let limit = timeout ?? .seconds(10)
-      let scan = try await AdapterView.scan(adapters, for: limit, on: loop) {
+      let scan = try await AdapterView.scan(adapters, for: limit) {
         if !json { printError("scanning for \(limit.components.seconds) s …") }
       }
       show(scan.found, configuration, gateway)
@@ -62,15 +62,15 @@ public struct Scan: Sendable, Equatable {
   }
 
   /// - Returns: whether nothing was found.
-  private func showLive(
+  @LoopActor private func showLive(
     _ view: AdapterView, _ configuration: Configuration, _ gateway: GatewayID, _ pause: Pause
   ) async -> Bool {
-    let screen = Screen(on: pause.loop)
+    let screen = Screen()
     var printed: Set<String> = []
     var isEmpty = true
     let deadline = timeout.map { Moment.now + $0 }
     while true {
-      let peripherals = await view.inRange.sorted(by: Self.precedes)
+      let peripherals = view.inRange.sorted(by: Self.precedes)
       if !peripherals.isEmpty { isEmpty = false }
       let table = ScanTable(peripherals, configuration, gateway: gateway)
       if screen.isTerminal {

@@ -3,15 +3,12 @@ import Glibc
 
 /// Standard output: lines that are redrawn in place on a terminal, or text. Written in the background, so that a reader
 /// that pauses holds up neither the loop nor Ctrl-C.
-final class Screen: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class Screen {
   let isTerminal = isatty(STDOUT_FILENO) != 0
   /// Whether nobody reads it any more.
   private(set) var isClosed = false
   /// Called when the reader has read something, or has closed its end.
   var onProgress: () -> Void = {}
-  private let loop: EventLoop
   private var unwritten: [UInt8] = []
   private var isWriting = false
   private var drawn = 0
@@ -23,8 +20,6 @@ final class Screen: @unchecked Sendable {
   private static let capacity = 256 << 10
   /// For the last lines at the end, if the reader pauses.
   private static let timeout = Duration.seconds(1)
-
-  init(on loop: EventLoop) { self.loop = loop }
 
   var isFull: Bool { unwritten.count > Self.capacity }
 
@@ -71,7 +66,7 @@ final class Screen: @unchecked Sendable {
   }
 
   /// - Returns: whether somebody has read it.
-  private static func write(_ bytes: [UInt8]) -> Bool {
+  private nonisolated static func write(_ bytes: [UInt8]) -> Bool {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }

@@ -2,9 +2,7 @@ import EventLoop
 import JSON
 
 /// `watch`: the readings of devices as they arrive.
-final class Watching: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
+@LoopActor final class Watching {
   enum Format {
     /// A table that is updated on a terminal, else lines.
     case text
@@ -29,7 +27,7 @@ final class Watching: @unchecked Sendable {
     self.access = access
     self.property = property
     self.format = format
-    screen = Screen(on: access.loop)
+    screen = Screen()
     isLive = format == .text && screen.isTerminal
   }
 
@@ -71,7 +69,7 @@ final class Watching: @unchecked Sendable {
       guard let text = view.update(line) else { return }
       if isLive {
         if redraw == nil {
-          redraw = access.loop.timer(after: Self.redrawInterval) { [weak self] in self?.draw() }
+          redraw = loop.timer(after: Self.redrawInterval) { [weak self] in self?.draw() }
         }
       } else {
         write(text + "\n")

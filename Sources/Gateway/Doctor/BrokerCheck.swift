@@ -12,7 +12,6 @@ struct BrokerCheck {
   private let configuration: Configuration
   private let broker: MQTTBroker
   private let gateway: GatewayID
-  private let loop: EventLoop
 
   /// For one attempt to connect.
   private static let connectLimit = Duration.seconds(5)
@@ -23,15 +22,14 @@ struct BrokerCheck {
   ///   - configuration: `mqtt` and `home_assistant` of it are used.
   ///   - broker: the one of them to try.
   ///   - gateway: the id whose topics are tried.
-  init(_ configuration: Configuration, _ broker: MQTTBroker, gateway: GatewayID, loop: EventLoop) {
+  init(_ configuration: Configuration, _ broker: MQTTBroker, gateway: GatewayID) {
     self.configuration = configuration
     self.broker = broker
     self.gateway = gateway
-    self.loop = loop
   }
 
   /// If the broker cannot be used, the only finding says why. Takes at most about 20 s.
-  func run() async -> [Finding] {
+  @LoopActor func run() async -> [Finding] {
     let probes = BrokerProbes(configuration, gateway: gateway)
     // An empty retained message: removes the one that the check leaves if it is interrupted.
     let will = MQTTMessage(topic: probes.retained, payload: [], retain: true)
@@ -39,14 +37,16 @@ struct BrokerCheck {
     options.brokers = [broker]
     options.connectTimeout = Self.connectLimit
     options.backOff = BackOff(first: .milliseconds(100), longest: .milliseconds(100), spread: 0)
-    let session = BrokerSession(options, BrokerReplies(status: probes.status), loop: loop) { $0.add($1) }
-    await session.start(probes.filters)
+    let session = BrokerSession(options, BrokerReplies(status: probes.status)) { $0.add($1) }
+    session.start(probes.filters)
     let findings = await check(session, probes)
     await session.stop()
     return findings
   }
 
-  private func check(_ session: BrokerSession<BrokerReplies>, _ probes: BrokerProbes) async -> [Finding] {
+  @LoopActor private func check(
+    _ session: BrokerSession<BrokerReplies>, _ probes: BrokerProbes
+  ) async -> [Finding] {
     guard await session.wait(Self.connectLimit * 3, until: { $0.isDecided }),
       session.state.isConnected
     else { return [fault(session.state.failure ?? .timedOut(.lookUp))] }
@@ -82,7 +82,7 @@ struct BrokerCheck {
 
   /// Whether a message that is retained reaches a later subscription with a wildcard, and before what is published after
   /// the subscription: on that order ``Admission`` relies.
-  private func checkRetained(
+  @LoopActor private func checkRetained(
     _ session: BrokerSession<BrokerReplies>, _ probes: BrokerProbes
   ) async -> Finding? {
     // If the topic is not allowed, that has been found already.
@@ -111,7 +111,7 @@ struct BrokerCheck {
       remedy: "use a broker that does, such as mosquitto (RabbitMQ does not)")
   }
 
-  private func homeAssistant(_ session: BrokerSession<BrokerReplies>) -> [Finding] {
+  @LoopActor private func homeAssistant(_ session: BrokerSession<BrokerReplies>) -> [Finding] {
     guard configuration.homeAssistant.discovery else { return [] }
     return [
       .ok(

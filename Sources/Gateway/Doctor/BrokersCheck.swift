@@ -8,7 +8,6 @@ import MQTT
 struct BrokersCheck {
   private let configuration: Configuration
   private let gateway: GatewayID
-  private let loop: EventLoop
   let brokers: [MQTTBroker]
 
   /// For a connection, and for a message.
@@ -17,18 +16,17 @@ struct BrokersCheck {
   /// - Parameters:
   ///   - configuration: `mqtt` and `home_assistant` of it are used.
   ///   - gateway: the id whose topics are tried.
-  init(_ configuration: Configuration, gateway: GatewayID, loop: EventLoop) {
+  init(_ configuration: Configuration, gateway: GatewayID) {
     self.configuration = configuration
     self.gateway = gateway
-    self.loop = loop
     brokers = configuration.mqtt.addresses
   }
 
   /// Takes at most about 20 s for each broker.
-  func run() async -> [Finding] {
+  @LoopActor func run() async -> [Finding] {
     var results: [(broker: MQTTBroker, findings: [Finding])] = []
     for broker in brokers {
-      let check = BrokerCheck(configuration, broker, gateway: gateway, loop: loop)
+      let check = BrokerCheck(configuration, broker, gateway: gateway)
       results.append((broker, await check.run()))
     }
     if results.count == 1 { return results[0].findings }
@@ -58,11 +56,11 @@ struct BrokersCheck {
   }
 
   /// Whether a message that is published at one broker arrives at the other.
-  private func isReached(_ other: MQTTBroker, from first: MQTTBroker) async -> Bool {
+  @LoopActor private func isReached(_ other: MQTTBroker, from first: MQTTBroker) async -> Bool {
     let probes = BrokerProbes(configuration, gateway: gateway)
     let (sender, receiver) = (session(at: first, probes, "-sender"), session(at: other, probes, "-receiver"))
-    await sender.start([])
-    await receiver.start([TopicFilter(probes.barrier)])
+    sender.start([])
+    receiver.start([TopicFilter(probes.barrier)])
     // Its own message comes back after the subscription is made.
     receiver.client.publish(MQTTMessage(topic: probes.barrier, payload: [0]))
     _ = await receiver.wait(Self.limit) { $0.has(probes.barrier, [0]) }
@@ -73,12 +71,12 @@ struct BrokersCheck {
     return isReached
   }
 
-  private func session(
+  @LoopActor private func session(
     at broker: MQTTBroker, _ probes: BrokerProbes, _ role: String
   ) -> BrokerSession<BrokerReplies> {
     var options = MQTTOptions(
       configuration.mqtt, clientID: "microbit-gateway-\(probes.name)\(role)", will: nil)
     options.brokers = [broker]
-    return BrokerSession(options, BrokerReplies(status: nil), loop: loop) { $0.add($1) }
+    return BrokerSession(options, BrokerReplies(status: nil)) { $0.add($1) }
   }
 }

@@ -14,7 +14,6 @@ struct DeviceCheck {
   /// What the gateway knows of devices: what has joined, was removed, or was changed by requests.
   let records: [DeviceRecord]
   let gateway: GatewayID
-  let loop: EventLoop
 
   /// A device that the gateway would connect to.
   struct Candidate: Sendable {
@@ -27,8 +26,8 @@ struct DeviceCheck {
   private static let scanTime = Duration.seconds(8)
 
   /// What is in range, and the findings about what is not.
-  func scan() async throws(CommandFailure) -> (candidates: [Candidate], findings: [Finding]) {
-    let scan = try await AdapterView.scan(configuration.bluetooth.adapters, for: Self.scanTime, on: loop)
+  @LoopActor func scan() async throws(CommandFailure) -> (candidates: [Candidate], findings: [Finding]) {
+    let scan = try await AdapterView.scan(configuration.bluetooth.adapters, for: Self.scanTime)
     return classify(scan.found, scan.faults)
   }
 
@@ -82,7 +81,7 @@ struct DeviceCheck {
 
   /// Connects to a device, and reads what it offers.
   /// - Parameter client: of a gateway in this process.
-  static func inspect(_ candidate: Candidate, by client: ControlClient) async -> [Finding] {
+  @LoopActor static func inspect(_ candidate: Candidate, by client: ControlClient) async -> [Finding] {
     let keys: JSONValue = ["identifier": .string(candidate.peripheral.address.description)]
     do throws(ControlError) {
       let inspection = try await client.request("device/inspect", keys, within: .seconds(90))

@@ -18,17 +18,14 @@ public struct Doctor: Sendable, Equatable {
     self.json = json
   }
 
-  func run(on loop: EventLoop) async -> GatewayCommand.ExitStatus {
-    let checkup = Checkup(self, Interruption(on: loop), on: loop)
+  @LoopActor func run() async -> GatewayCommand.ExitStatus {
+    let checkup = Checkup(self, Interruption())
     return await checkup.run() ? .done : .refused
   }
 }
 
 /// One run of the checks, in order. None of them can hold up the others.
-private final class Checkup: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
-  private let loop: EventLoop
+@LoopActor private final class Checkup {
   private let path: String?
   private let interruption: Interruption
   private var output: DoctorOutput
@@ -42,8 +39,7 @@ private final class Checkup: @unchecked Sendable {
   /// Devices that are connected to; the others are not checked.
   private static let mostInspections = 8
 
-  init(_ doctor: Doctor, _ interruption: Interruption, on loop: EventLoop) {
-    self.loop = loop
+  init(_ doctor: Doctor, _ interruption: Interruption) {
     self.interruption = interruption
     path = doctor.configuration
     output = DoctorOutput(json: doctor.json)
@@ -60,7 +56,7 @@ private final class Checkup: @unchecked Sendable {
     report([StateFolder.unknownID(of: file.configuration)].compactMap { $0 })
     await report(.clock) { ClockCheck().run() }
     let presence = GatewayCheck(gateway: file.gateway?.description, environment: environment)
-      .connect(on: loop)
+      .connect()
     let state = StateCheck(gateway: gateway, environment: environment)
     if case .running = presence {
     } else {
@@ -104,7 +100,7 @@ private final class Checkup: @unchecked Sendable {
 
   /// The result of `body`; nil, with a finding, if it takes too long. It is then left alone.
   private func within<T: Sendable>(
-    _ limit: Duration, _ check: Finding.Check, _ body: @escaping @Sendable () async -> T
+    _ limit: Duration, _ check: Finding.Check, _ body: @escaping @LoopActor () async -> T
   ) async -> T? {
     let waiter = Waiter<T?>()
     let timer = loop.timer(after: limit) { waiter.resume(.success(nil)) }
@@ -124,8 +120,7 @@ private final class Checkup: @unchecked Sendable {
   /// - Returns: whether an adapter can be used, and no gateway uses one.
   private func checkBluetooth(_ configuration: Configuration, isRunning: Bool) async -> Bool {
     let bluetooth = configuration.bluetooth
-    let loop = loop
-    guard let host = await within(Self.limit, .bus, { await HostReport.read(on: loop) }) else { return false }
+    guard let host = await within(Self.limit, .bus, { await HostReport.read() }) else { return false }
     var version: BluetoothdVersion?
     if let process = host.bluetoothd {
       version =
@@ -163,7 +158,7 @@ private final class Checkup: @unchecked Sendable {
 
   private func checkBroker(_ file: ConfigurationCheck.Result, _ gateway: GatewayID) async {
     guard isValid(file, ["mqtt"], for: .broker) else { return }
-    let check = BrokersCheck(file.configuration, gateway: gateway, loop: loop)
+    let check = BrokersCheck(file.configuration, gateway: gateway)
     report(await within(Self.brokerLimit * check.brokers.count, .broker) { await check.run() } ?? [])
   }
 
@@ -209,7 +204,7 @@ private final class Checkup: @unchecked Sendable {
     guard isValid(file, ["devices", "profiles", "profiles_directory"], for: .device) else { return }
     let records = await within(Self.limit, .state) { await EventLoop.blocking { state.records() } }
     let check = DeviceCheck(
-      configuration: file.configuration, records: records ?? [], gateway: gateway, loop: loop)
+      configuration: file.configuration, records: records ?? [], gateway: gateway)
     let scanned = await within(Self.scanLimit, .device) { () async -> [DeviceCheck.Candidate] in
       do throws(CommandFailure) {
         let (candidates, findings) = try await check.scan()
@@ -227,7 +222,7 @@ private final class Checkup: @unchecked Sendable {
   private func inspect(_ candidates: [DeviceCheck.Candidate], _ configuration: Configuration) async {
     let local: LocalGateway
     do throws(CommandFailure) {
-      local = try await LocalGateway.start(configuration, timeout: Self.inspectionLimit, on: loop)
+      local = try await LocalGateway.start(configuration, timeout: Self.inspectionLimit)
     } catch {
       return report([.fault(.device, error.text, remedy: "sudo systemctl restart bluetooth")])
     }

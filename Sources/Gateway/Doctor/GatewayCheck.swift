@@ -22,11 +22,11 @@ struct GatewayCheck {
   let gateway: String?
   let environment: [String: String]
 
-  func connect(on loop: EventLoop) -> Presence {
+  @LoopActor func connect() -> Presence {
     var presence = Presence.absent
     for (id, path) in RuntimeFolder.sockets(environment) where gateway == nil || id == gateway {
       do throws(UnixSocket.Failure) {
-        return .running(gateway: id, ControlClient(try UnixSocket.connect(to: path), loop: loop))
+        return .running(gateway: id, ControlClient(try UnixSocket.connect(to: path)))
       } catch {
         if error == .denied { presence = .denied(gateway: id, path: path) }
       }

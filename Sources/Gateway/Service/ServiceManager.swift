@@ -2,14 +2,10 @@ import CSystemd
 import EventLoop
 
 /// Notifies systemd (sd_notify(3)), if it has started the process.
-final class ServiceManager: @unchecked Sendable {
-  // @unchecked: used on the loop's thread alone.
-
-  private let loop: EventLoop
+@LoopActor final class ServiceManager {
   private var isReady = false
 
-  init(loop: EventLoop) {
-    self.loop = loop
+  init() {
   }
 
   /// From here on a timer of the loop feeds the watchdog, so that systemd notices when the loop hangs.

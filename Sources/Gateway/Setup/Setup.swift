@@ -22,9 +22,9 @@ public struct Setup: Sendable, Equatable {
   /// Whether all that is not given has its default, without questions.
   var isUnattended: Bool { has("--yes") }
 
-  func run(on loop: EventLoop) async throws(CommandFailure) {
-    let console = Console(on: loop)
-    let interruption = Interruption(on: loop)
+  @LoopActor func run() async throws(CommandFailure) {
+    let console = Console()
+    let interruption = Interruption()
     interruption.action = { signal in
       console.showTyping()
       printError("\nInterrupted: nothing was changed.")
@@ -34,7 +34,7 @@ public struct Setup: Sendable, Equatable {
       options["--config"]?.last ?? (geteuid() == 0 ? SetupFiles.serviceConfiguration : "./config.json")
     let present = PresentConfiguration(readingFrom: path)
     try await SetupRun(
-      setup: self, console: console, interruption: interruption, loop: loop, present: present,
+      setup: self, console: console, interruption: interruption, present: present,
       files: SetupFiles(path: present.path), backup: SetupFiles.backupName(of: present.path)
     ).run()
   }
@@ -105,12 +105,11 @@ private struct SetupRun {
   let setup: Setup
   let console: Console
   let interruption: Interruption
-  let loop: EventLoop
   let present: PresentConfiguration
   let files: SetupFiles
   let backup: String
 
-  func run() async throws(CommandFailure) {
+  @LoopActor func run() async throws(CommandFailure) {
     if let problem = files.problem { throw CommandFailure(.refused, problem) }
     if let problem = present.problem, setup.isUnattended {
       throw CommandFailure(
@@ -136,7 +135,7 @@ private struct SetupRun {
     guard isAnswered, interview.answers.isAgreed else {
       let id = StateFolder.gatewayID(of: try interview.answers.configuration())
       let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
-        .connect(on: loop)
+        .connect()
       return await console.show([
         Setup.closing(
           service, present.path, program: ProgramArguments.all.first ?? "microbit-gateway",
@@ -179,7 +178,7 @@ private struct SetupRun {
   }
 
   /// bluetoothd then turns the adapters on.
-  private func unblock() async {
+  @LoopActor private func unblock() async {
     let problem = RFKill.unblockBluetooth()
     await console.show([
       problem.map { "Bluetooth cannot be turned on: \($0). Try: sudo rfkill unblock bluetooth" }
@@ -187,14 +186,14 @@ private struct SetupRun {
     ])
   }
 
-  private func scan(_ answers: SetupAnswers) async -> (found: [SetupDevice], problem: String?) {
+  @LoopActor private func scan(_ answers: SetupAnswers) async -> (found: [SetupDevice], problem: String?) {
     await console.show(["", "Looking for micro:bits for \(setup.timeout.components.seconds) s …"])
     var found: [SetupDevice] = []
     var problem: String?
     do throws(CommandFailure) {
       let scan = try await AdapterView.scan(
-        present.configuration.bluetooth.adapters, for: setup.timeout, on: loop)
-      let signals = await GatewayAccess.signals(on: loop)
+        present.configuration.bluetooth.adapters, for: setup.timeout)
+      let signals = await GatewayAccess.signals()
       found = scan.found.map {
         SetupDevice(
           $0.address, name: $0.name, signal: $0.rssi ?? signals[$0.address.description],
@@ -213,21 +212,21 @@ private struct SetupRun {
 
   /// Lets a micro:bit show which one it is, by a running gateway or by a connection of its own.
   /// - Returns: what it shows, or why it does not.
-  private func show(_ device: SetupDevice) async -> String {
+  @LoopActor private func show(_ device: SetupDevice) async -> String {
     await console.show(["Connecting to \(device.address) …"])
     let command = DeviceCommand(
       .identify, name: device.address.description, json: false, timeout: .seconds(20), configuration: nil,
       gateway: nil)
     do throws(CommandFailure) {
-      return try await command.identify(on: loop)
+      return try await command.identify()
     } catch {
       return error.text
     }
   }
 
-  private func trouble(with configuration: Configuration) async -> [String] {
+  @LoopActor private func trouble(with configuration: Configuration) async -> [String] {
     let check = BrokersCheck(
-      configuration, gateway: StateFolder.gatewayID(of: configuration), loop: loop)
+      configuration, gateway: StateFolder.gatewayID(of: configuration))
     let places = check.brokers.map(\.description).joined(separator: ", ")
     await console.show(["", "Trying the broker \(places) …"])
     let findings = await check.run()
@@ -239,7 +238,7 @@ private struct SetupRun {
     return isUsable ? [] : lines
   }
 
-  private func write(_ plan: SetupPlan) async throws(CommandFailure) {
+  @LoopActor private func write(_ plan: SetupPlan) async throws(CommandFailure) {
     guard !plan.isEmpty else { return await console.show(["Nothing has to be changed in \(present.path)."]) }
     // From here on it is completed.
     interruption.action = { _ in }

@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 
 /// The dialogue of `init`: asks its questions in order, or takes their answers from the command line.
 struct SetupInterview {
@@ -10,20 +11,20 @@ struct SetupInterview {
   /// The name of the copy of the present file.
   let backup: String
   /// Shows a question, and waits for a line; nil: the input has ended.
-  let reply: (SetupQuestion) async -> String?
+  let reply: @LoopActor (SetupQuestion) async -> String?
   /// Whether programs block Bluetooth, and this process may end that.
-  let isBlocked: () -> Bool
+  let isBlocked: @LoopActor () -> Bool
   /// Ends it.
-  let unblock: () async -> Void
+  let unblock: @LoopActor () async -> Void
   /// Looks for micro:bits: those that were found, and why none can be.
-  let scan: (SetupAnswers) async -> (found: [SetupDevice], problem: String?)
+  let scan: @LoopActor (SetupAnswers) async -> (found: [SetupDevice], problem: String?)
   /// Lets a micro:bit show which one it is; the result is what to tell the user.
-  let show: (SetupDevice) async -> String
+  let show: @LoopActor (SetupDevice) async -> String
   /// Why the broker cannot be used; empty if it can.
-  let tryBroker: (Configuration) async -> [String]
+  let tryBroker: @LoopActor (Configuration) async -> [String]
 
   /// - Returns: what is to be written; nil: nothing, as the user does not want it.
-  mutating func plan() async throws(CommandFailure) -> SetupPlan? {
+  @LoopActor mutating func plan() async throws(CommandFailure) -> SetupPlan? {
     repeat {
       if isBlocked() {
         try await ask([SetupQuestion.unblocking])
@@ -56,7 +57,7 @@ struct SetupInterview {
   }
 
   /// Asks the questions in their order. An answer that cannot be used is asked for again, with the reason.
-  mutating func ask(_ forms: [SetupQuestion.Form]) async throws(CommandFailure) {
+  @LoopActor mutating func ask(_ forms: [SetupQuestion.Form]) async throws(CommandFailure) {
     for form in forms {
       guard var question = form(answers) else { continue }
       let given = question.given ?? question.option.flatMap { answers.given[$0] }

@@ -8,11 +8,8 @@ import Testing
 
 /// One process at a time works with an adapter.
 @Suite final class AdapterLockTests: Sendable {
-  private let loop = EventLoop.onNewThread()
-  deinit { loop.stop() }
-
   private func connection(_ bus: PrivateBus) async throws -> DBusConnection {
-    try await DBusConnection.open(.at(bus.address), on: loop) { _ in }
+    try await DBusConnection.open(.at(bus.address)) { _ in }
   }
 
   @Test func itIsHeldUntilTheConnectionEnds() async throws {
@@ -31,7 +28,7 @@ import Testing
     let fixture = try await Fixture()
     let (first, _) = try await fixture.centralAndMicroBit()
     let monitor = try await fixture.monitor()
-    let second = CentralUnderTest(fixture.bus.address, on: fixture.loop)
+    let second = await CentralUnderTest(fixture.bus.address)
     #expect(try await second.state() == .adapterInUse(by: getpid()))
     await second.central.scan(true)
     await #expect(throws: CentralError.unavailable) { try await second.central.resetAdapter() }
@@ -45,7 +42,7 @@ import Testing
   @Test func aCentralOfAnotherAdapterDoesNotWait() async throws {
     let fixture = try await Fixture()
     let first = try await fixture.central()
-    let second = CentralUnderTest(fixture.bus.address, adapter: "hci1", on: fixture.loop)
+    let second = await CentralUnderTest(fixture.bus.address, adapter: "hci1")
     #expect(try await second.state() == .adapterAbsent)
     try await second.end()
     try await first.end()
@@ -54,7 +51,7 @@ import Testing
   @Test func aCentralThatWaitsLearnsThatTheBusHasEnded() async throws {
     let fixture = try await Fixture()
     let first = try await fixture.central()
-    let second = CentralUnderTest(fixture.bus.address, on: fixture.loop)
+    let second = await CentralUnderTest(fixture.bus.address)
     #expect(try await second.state() == .adapterInUse(by: getpid()))
     fixture.bus.kill()
     guard case .noBus = try await second.state() else {
@@ -68,7 +65,7 @@ import Testing
   @Test func aCentralThatWaitsEndsWhenItIsCancelled() async throws {
     let fixture = try await Fixture()
     let first = try await fixture.central()
-    let second = CentralUnderTest(fixture.bus.address, on: fixture.loop)
+    let second = await CentralUnderTest(fixture.bus.address)
     #expect(try await second.state() == .adapterInUse(by: getpid()))
     try await second.end()
     try await first.end()

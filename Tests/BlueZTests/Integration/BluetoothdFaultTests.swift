@@ -1,5 +1,4 @@
 import DBus
-import EventLoop
 import TestSupport
 import Testing
 
@@ -9,15 +8,14 @@ import Testing
 @Suite struct BluetoothdFaultTests {
   @Test func missingObjectListIsRequestedAgain() async throws {
     let bus = try await PrivateBus()
-    let loop = EventLoop.onNewThread()
     let fake = try await FakeBlueZ.start(
-      on: loop, bus: bus.address,
+      bus: bus.address,
       answers: [
         "GetManagedObjects": FakeBlueZ.error("org.freedesktop.DBus.Error.AccessDenied", "not you")
       ])
     var limits = Limits.test
     limits.retry = .milliseconds(10)
-    let tested = CentralUnderTest(bus.address, on: loop, limits: limits)
+    let tested = await CentralUnderTest(bus.address, limits: limits)
     for _ in 0..<3 { try await fake.called("GetManagedObjects") }
     #expect(try await tested.state() == .unauthorized)
     await fake.answer("GetManagedObjects") { fake, call in fake.reply(call, .string("what objects?")) }
@@ -27,14 +25,12 @@ import Testing
     }
     #expect(try await tested.state() == .adapterAbsent)
     try await tested.end()
-    loop.stop()
   }
 
   @Test func signalsThatComeWhileTheObjectsAreFetchedAreNotLost() async throws {
     let bus = try await PrivateBus()
-    let loop = EventLoop.onNewThread()
     let fake = try await FakeBlueZ.start(
-      on: loop, bus: bus.address,
+      bus: bus.address,
       answers: [
         "GetManagedObjects": { fake, call in
           fake.signal(Recorded.adapterAdded(), Recorded.deviceAdded)
@@ -42,14 +38,13 @@ import Testing
           fake.signal(Recorded.device(["Connected": .boolean(true)]))
         }
       ])
-    let tested = CentralUnderTest(bus.address, on: loop)
+    let tested = await CentralUnderTest(bus.address)
     try await tested.isOn()
     _ = try await tested.events.next("a peripheral that is connected") { event -> Bool? in
       if case .seen(let peripheral) = event, peripheral.isConnected { true } else { nil }
     }
     _ = fake
     try await tested.end()
-    loop.stop()
   }
 
   /// The bus counts the calls that were never answered, and one day takes no more.
@@ -57,11 +52,10 @@ import Testing
     let bus = try await PrivateBus(isStarted: false)
     try bus.setPolicy(#"<limit name="max_replies_per_connection">3</limit>"#)
     try await bus.start()
-    let loop = EventLoop.onNewThread()
-    let fake = try await FakeBlueZ.start(on: loop, bus: bus.address, answers: ["ReadValue": FakeBlueZ.never])
+    let fake = try await FakeBlueZ.start(bus: bus.address, answers: ["ReadValue": FakeBlueZ.never])
     var limits = Limits.test
     limits.operation = .seconds(3)
-    let tested = CentralUnderTest(bus.address, on: loop, limits: limits)
+    let tested = await CentralUnderTest(bus.address, limits: limits)
     try await tested.isOn()
     let temperature = try #require(try await tested.central.connect(Recorded.id).temperature)
     for _ in 0..<3 {
@@ -73,16 +67,15 @@ import Testing
     // By a new connection.
     try await tested.isOn()
     await fake.answer("ReadValue") { fake, call in fake.reply(call, .bytes([21])) }
-    await fake.emit(Recorded.deviceAdded)
+    await fake.signal(Recorded.deviceAdded)
     let again = try #require(try await tested.central.connect(Recorded.id).temperature)
     #expect(try await tested.central.read(again) == [21])
     try await tested.end()
-    loop.stop()
   }
 
   @Test func signalsOfOtherSendersAreIgnored() async throws {
     let faults = try await Faults()
-    let stranger = try await DBusConnection.open(.at(faults.bus.address), on: faults.loop) { _ in }
+    let stranger = try await DBusConnection.open(.at(faults.bus.address)) { _ in }
     try await stranger.emit(
       DBusSignal(
         "PropertiesChanged", on: DBusName.properties, of: Recorded.adapter,
@@ -91,7 +84,7 @@ import Testing
           .array(of: "s", []),
         ]))
     // What bluetoothd says after it, arrives.
-    await faults.fake.emit(Recorded.device(["RSSI": .int16(-12)]))
+    await faults.fake.signal(Recorded.device(["RSSI": .int16(-12)]))
     _ = try await faults.tested.events.next("a new signal strength") { event -> Bool? in
       if case .seen(let peripheral) = event, peripheral.rssi == -12 { true } else { nil }
     }

@@ -1,4 +1,5 @@
 import DBus
+import EventLoop
 import GATT
 import TestSupport
 import Testing
@@ -48,7 +49,7 @@ import Testing
     while found.count < 3 { found.insert(try await tested.seen().id) }
     let ids = found
     // On the loop, so that all of them wait before the first has ended.
-    try await Task(executorPreference: fixture.loop) {
+    try await Task { @LoopActor in
       try await withThrowingTaskGroup(of: Int.self) { group in
         for id in ids { group.addTask { try await tested.central.connect(id).count } }
         for try await count in group { #expect(count > 0) }
@@ -97,7 +98,7 @@ import Testing
     limits.busyRetries = 2
     let (tested, id) = try await fixture.centralAndMicroBit(limits: limits)
     let temperature = try #require(try await tested.central.connect(id).temperature)
-    let other = try await DBusConnection.open(.at(fixture.bus.address), on: fixture.loop) { _ in }
+    let other = try await DBusConnection.open(.at(fixture.bus.address)) { _ in }
     _ = try await other.call(
       DBusCall(
         "StartNotify", on: "org.bluez.GattCharacteristic1", of: temperature.path, at: "org.bluez"),

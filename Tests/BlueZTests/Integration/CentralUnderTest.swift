@@ -11,9 +11,9 @@ final class CentralUnderTest: Sendable {
   let events = Record<CentralEvent>()
   private let running: Task<Void, Never>
 
-  init(_ bus: String, adapter: String = "hci0", on loop: EventLoop, limits: Limits = .test) {
+  @LoopActor init(_ bus: String, adapter: String = "hci0", limits: Limits = .test) {
     let events = events
-    let central = Central(adapter: adapter, bus: .at(bus), limits: limits, loop: loop) { events.append($0) }
+    let central = Central(adapter: adapter, bus: .at(bus), limits: limits) { events.append($0) }
     self.central = central
     running = Task { await central.run() }
   }
@@ -100,9 +100,9 @@ final class Monitor: Sendable {
   let lines = Record<String>()
   private let connection: DBusConnection
 
-  init(_ bus: String, on loop: EventLoop) async throws {
+  init(_ bus: String) async throws {
     let lines = lines
-    connection = try await DBusConnection.open(.at(bus), on: loop) { event in
+    connection = try await DBusConnection.open(.at(bus)) { event in
       switch event {
       case .call(let call):
         let rule = call.member == "AddMatch" ? call.arguments.first?.text : nil

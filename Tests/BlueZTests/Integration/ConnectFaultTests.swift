@@ -46,7 +46,7 @@ import Testing
         fake.refuse(call, "org.bluez.Error.Failed", "le-connection-abort-by-local")
       }
     ])
-    await faults.fake.emit(Recorded.device(["Paired": .boolean(isPaired)]))
+    await faults.fake.signal(Recorded.device(["Paired": .boolean(isPaired)]))
     #expect(await faults.central.wait(patience) { $0.peripherals.first?.isPaired == isPaired })
     await #expect(throws: CentralError.transient("Failed: le-connection-abort-by-local")) {
       try await faults.connect()
@@ -59,8 +59,8 @@ import Testing
   @Test func reasonOfTheEndOfALinkIsReported() async throws {
     let faults = try await Faults()
     _ = try await faults.connect()
-    await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
-    await faults.fake.emit(.linkEnded(path: Recorded.device, reason: "terminated by the peer"))
+    await faults.fake.signal(Recorded.device(["Connected": .boolean(false)]))
+    await faults.fake.signal(.linkEnded(path: Recorded.device, reason: "terminated by the peer"))
     try await faults.tested.disconnected(Recorded.id)
     let reason = try await faults.tested.events.next("a reason") { event -> String? in
       if case .linkEnded(Recorded.id, let reason) = event { reason } else { nil }
@@ -81,7 +81,7 @@ import Testing
     #expect(characteristics.count == 2)
     #expect(try await faults.central.read(characteristics[0]) == [21])
     // Its end is reported like that of any other.
-    await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
+    await faults.fake.signal(Recorded.device(["Connected": .boolean(false)]))
     try await faults.tested.disconnected(Recorded.id)
     try await faults.tested.end()
   }
@@ -219,8 +219,8 @@ import Testing
     }
     await faults.central.scan(true)
     try await faults.fake.called("StartDiscovery")
-    await faults.fake.emit(Recorded.device(["Connected": .boolean(true)]))
-    for event in FakeBlueZ.linked { await faults.fake.emit(event) }
+    await faults.fake.signal(Recorded.device(["Connected": .boolean(true)]))
+    for event in FakeBlueZ.linked { await faults.fake.signal(event) }
     _ = try await faults.connect()
     let start = ContinuousClock.now
     await faults.central.stop(within: .milliseconds(100))

@@ -7,28 +7,23 @@ import TestSupport
 /// An `org.bluez` that does what a test says: one adapter, the recorded micro:bit, and answers of any kind.
 ///
 /// By default it behaves like a bluetoothd without faults or delays.
-final class FakeBlueZ: @unchecked Sendable {
-  // @unchecked: `answers`, `objects` and `connection` are touched on the loop alone.
-  typealias Answer = @Sendable (FakeBlueZ, DBusCall) -> Void
+@LoopActor final class FakeBlueZ {
+  typealias Answer = @LoopActor (FakeBlueZ, DBusCall) -> Void
 
-  let calls = Record<String>()
-  private let loop: EventLoop
-  private var connection: DBusConnection?
+  nonisolated let calls = Record<String>()
+  private(set) var connection: DBusConnection?
   private var objects: [BlueZEvent]
   private var answers: [String: Answer] = FakeBlueZ.usual
 
-  private init(_ loop: EventLoop, _ objects: [BlueZEvent]) {
-    self.loop = loop
-    self.objects = objects
-  }
+  private init(_ objects: [BlueZEvent]) { self.objects = objects }
 
   static func start(
-    on loop: EventLoop, bus: String, objects: [BlueZEvent] = [Recorded.adapterAdded(), Recorded.deviceAdded],
+    bus: String, objects: [BlueZEvent] = [Recorded.adapterAdded(), Recorded.deviceAdded],
     answers: [String: Answer] = [:]
   ) async throws -> FakeBlueZ {
-    let fake = FakeBlueZ(loop, objects)
+    let fake = FakeBlueZ(objects)
     fake.answers.merge(answers) { $1 }
-    let connection = try await DBusConnection.open(.at(bus), on: loop) { event in
+    let connection = try await DBusConnection.open(.at(bus)) { event in
       // Retained until it leaves the bus, or the bus ends.
       guard case .call(let call) = event else { return }
       fake.calls.append(call.member)
@@ -37,7 +32,7 @@ final class FakeBlueZ: @unchecked Sendable {
       }
       answer(fake, call)
     }
-    await fake.onItsLoop { $0.connection = connection }
+    fake.connection = connection
     guard try await connection.requestName("org.bluez") else { throw Failure("org.bluez is taken") }
     return fake
   }
@@ -48,68 +43,51 @@ final class FakeBlueZ: @unchecked Sendable {
       DBusCall(
         "ReleaseName", on: DBusName.bus, of: DBusName.busPath, at: DBusName.bus, [.string("org.bluez")]),
       timeout: patience)
-    await onItsLoop { fake in
-      fake.connection?.assumeIsolated { $0.close() }
-      fake.connection = nil
-    }
-  }
-
-  /// Its connection to the bus, for calls of its own.
-  func itsConnection() async -> DBusConnection? {
-    await Task(executorPreference: loop) { self.connection }.value
-  }
-
-  private func onItsLoop(_ body: @escaping @Sendable (FakeBlueZ) -> Void) async {
-    await Task(executorPreference: loop) { body(self) }.value
+    connection?.close()
+    connection = nil
   }
 
   /// Waits for a call.
-  func called(_ member: String) async throws {
+  nonisolated func called(_ member: String) async throws {
     _ = try await calls.next(member) { $0 == member ? true : nil }
   }
 
-  func count(_ member: String) -> Int { calls.elements.filter { $0 == member }.count }
+  nonisolated func count(_ member: String) -> Int { calls.elements.filter { $0 == member }.count }
 
   /// From now on answers so.
-  func answer(_ member: String, _ answer: @escaping Answer) async {
-    await onItsLoop { $0.answers[member] = answer }
-  }
-
-  func emit(_ event: BlueZEvent) async { await onItsLoop { $0.signal(event) } }
-
-  // MARK: On the loop
+  func answer(_ member: String, _ answer: @escaping Answer) { answers[member] = answer }
 
   func reply(_ call: DBusCall, _ arguments: DBusValue...) {
-    connection?.assumeIsolated { try? $0.reply(to: call, arguments) }
+    try? connection?.reply(to: call, arguments)
   }
 
   func refuse(_ call: DBusCall, _ name: String, _ text: String) {
-    connection?.assumeIsolated { try? $0.reply(to: call, error: name, text) }
+    try? connection?.reply(to: call, error: name, text)
   }
 
   func signal(_ events: BlueZEvent...) { for event in events { signal(event) } }
 
   private func signal(_ event: BlueZEvent) {
     let signal = Self.signal(event)
-    connection?.assumeIsolated { try? $0.emit(signal) }
+    try? connection?.emit(signal)
   }
 
-  func later(_ delay: Duration, _ body: @escaping @Sendable () -> Void) { loop.timer(after: delay, body) }
+  func later(_ delay: Duration, _ body: @escaping @LoopActor () -> Void) { loop.timer(after: delay, body) }
 
   // MARK: What a bluetoothd does when all goes well
 
-  static let never: Answer = { _, _ in }
-  static let ok: Answer = { $0.reply($1) }
-  static let removed: Answer = { fake, call in
+  nonisolated static let never: Answer = { _, _ in }
+  nonisolated static let ok: Answer = { $0.reply($1) }
+  nonisolated static let removed: Answer = { fake, call in
     fake.reply(call)
     for event in Recorded.deviceRemoved { fake.signal(event) }
   }
-  static func error(_ name: String, _ text: String) -> Answer { { $0.refuse($1, name, text) } }
+  nonisolated static func error(_ name: String, _ text: String) -> Answer { { $0.refuse($1, name, text) } }
 
-  static let linked: [BlueZEvent] =
+  nonisolated static let linked: [BlueZEvent] =
     Recorded.servicesAdded + [Recorded.device(["ServicesResolved": .boolean(true)])]
 
-  private static let usual: [String: Answer] = [
+  private nonisolated static let usual: [String: Answer] = [
     "GetManagedObjects": { fake, call in fake.reply(call, managed(fake.objects)) },
     "SetDiscoveryFilter": ok,
     "StartDiscovery": { fake, call in
@@ -136,17 +114,17 @@ final class FakeBlueZ: @unchecked Sendable {
     "StopNotify": ok,
   ]
 
-  private static func properties(_ properties: BlueZEvent.Properties) -> DBusValue {
+  private nonisolated static func properties(_ properties: BlueZEvent.Properties) -> DBusValue {
     .dictionary(
       key: "s", value: "v", properties.map { .init(.string($0.key), .variant($0.value)) })
   }
 
-  private static func interfaces(_ interfaces: [String: BlueZEvent.Properties]) -> DBusValue {
+  private nonisolated static func interfaces(_ interfaces: [String: BlueZEvent.Properties]) -> DBusValue {
     .dictionary(
       key: "s", value: "a{sv}", interfaces.map { .init(.string($0.key), properties($0.value)) })
   }
 
-  private static func managed(_ objects: [BlueZEvent]) -> DBusValue {
+  private nonisolated static func managed(_ objects: [BlueZEvent]) -> DBusValue {
     .dictionary(
       key: "o", value: "a{sa{sv}}",
       objects.compactMap { event in
@@ -155,7 +133,7 @@ final class FakeBlueZ: @unchecked Sendable {
       })
   }
 
-  private static func signal(_ event: BlueZEvent) -> DBusSignal {
+  private nonisolated static func signal(_ event: BlueZEvent) -> DBusSignal {
     switch event {
     case .added(let path, let added):
       DBusSignal(

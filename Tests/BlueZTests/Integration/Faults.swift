@@ -5,7 +5,6 @@ import TestSupport
 
 /// A central and the bluetoothd that a test makes misbehave, on one loop.
 final class Faults: Sendable {
-  let loop = EventLoop.onNewThread()
   let bus: PrivateBus
   let fake: FakeBlueZ
   let tested: CentralUnderTest
@@ -17,19 +16,17 @@ final class Faults: Sendable {
     var limits = Limits.test
     change(&limits)
     bus = try await PrivateBus()
-    fake = try await FakeBlueZ.start(on: loop, bus: bus.address, answers: answers)
-    tested = CentralUnderTest(bus.address, on: loop, limits: limits)
+    fake = try await FakeBlueZ.start(bus: bus.address, answers: answers)
+    tested = await CentralUnderTest(bus.address, limits: limits)
     try await tested.isOn()
   }
-
-  deinit { loop.stop() }
 
   /// The characteristics of the micro:bit, linked.
   func connect() async throws -> [Characteristic] { try await central.connect(Recorded.id) }
 
   /// A signal of a characteristic's value.
   func notify(_ bytes: [UInt8], from path: String = Recorded.temperature) async {
-    await fake.emit(
+    await fake.signal(
       .changed(
         path: path, interface: "org.bluez.GattCharacteristic1", properties: ["Value": .bytes(bytes)],
         invalidated: []))

@@ -1,13 +1,11 @@
-@testable import BlueZ
-import EventLoop
 import GATT
 import TestSupport
 
+@testable import BlueZ
 @testable import BlueZSimulator
 
 /// A private bus with a simulated bluetoothd on it, quick enough for tests.
 final class Fixture: Sendable {
-  let loop = EventLoop.onNewThread()
   let bus: PrivateBus
   let simulator: Simulator
 
@@ -21,14 +19,12 @@ final class Fixture: Sendable {
     options.timing.supervision = .milliseconds(10)
     change(&options)
     bus = try await PrivateBus()
-    simulator = try await Simulator.start(options, address: bus.address, on: loop)
+    simulator = try await Simulator.start(options, address: bus.address)
   }
-
-  deinit { loop.stop() }
 
   /// A central on this bus, with its adapter on.
   func central(limits: Limits = .test) async throws -> CentralUnderTest {
-    let central = CentralUnderTest(bus.address, on: loop, limits: limits)
+    let central = await CentralUnderTest(bus.address, limits: limits)
     try await central.isOn()
     return central
   }
@@ -40,7 +36,7 @@ final class Fixture: Sendable {
     return (central, try await central.seen().id)
   }
 
-  func monitor() async throws -> Monitor { try await Monitor(bus.address, on: loop) }
+  func monitor() async throws -> Monitor { try await Monitor(bus.address) }
 
   func vanish(_ index: Int = 0) async { _ = await simulator.control(ControlRequest(op: .vanish, i: index)) }
   func comeBack(_ index: Int = 0) async { _ = await simulator.control(ControlRequest(op: .return, i: index)) }

@@ -19,14 +19,14 @@ import Testing
       },
       "UnregisterMonitor": FakeBlueZ.ok,
     ])
-    await faults.fake.emit(Self.offered)
+    await faults.fake.signal(Self.offered)
     await faults.central.scan(true)
     try await faults.fake.called("StartDiscovery")
     #expect(faults.fake.count("RegisterMonitor") == 0)
 
     await faults.central.scan(true, forEach: true)
     let client = try await clients.next("a monitor") { $0 }
-    let bluetoothd = try #require(await faults.fake.itsConnection())
+    let bluetoothd = try #require(await faults.fake.connection)
     func call(_ member: String, _ interface: String, of path: String) async throws -> [DBusValue] {
       try await bluetoothd.call(DBusCall(member, on: interface, of: path, at: client), timeout: patience)
     }
@@ -52,7 +52,7 @@ import Testing
     let faults = try await Faults(answers: ["RegisterMonitor": FakeBlueZ.never]) {
       $0.local = .milliseconds(50)
     }
-    await faults.fake.emit(Self.offered)
+    await faults.fake.signal(Self.offered)
     await faults.central.scan(true, forEach: true)
     try await faults.fake.called("RegisterMonitor")
     try await faults.fake.called("StartDiscovery")

@@ -22,7 +22,7 @@ import Testing
     #expect(try await values.next("a value") { $0 } == [21])
     #expect(try await values.next("an empty value") { $0 } == [])
     // Not beyond the end of the link.
-    await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
+    await faults.fake.signal(Recorded.device(["Connected": .boolean(false)]))
     try await faults.tested.disconnected(Recorded.id)
     await faults.notify([22])
     _ = try await faults.connect()
@@ -77,7 +77,7 @@ import Testing
     _ = try await results.next("a value again") { $0 == .success([22]) ? true : nil }
     // Not beyond the end of the link.
     await faults.fake.answer("ReadValue", FakeBlueZ.never)
-    await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
+    await faults.fake.signal(Recorded.device(["Connected": .boolean(false)]))
     try await faults.tested.disconnected(Recorded.id)
     #expect(await !polling.value)
     let count = results.elements.count
@@ -97,7 +97,7 @@ import Testing
       hasEnded.append(true)
     }
     defer { polling.cancel() }
-    await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
+    await faults.fake.signal(Recorded.device(["Connected": .boolean(false)]))
     try await faults.tested.disconnected(Recorded.id)
     _ = try await hasEnded.next("the end of the polling") { $0 }
     try await faults.tested.end()

@@ -41,7 +41,7 @@ import Testing
     let writing = Task { try await faults.central.write([1, 0], to: characteristics[1]) }
     // Asked for while the write is still unanswered.
     try await faults.fake.called("ReadValue")
-    await faults.fake.emit(Recorded.deviceRemoved.last!)
+    await faults.fake.signal(Recorded.deviceRemoved.last!)
     await #expect(throws: CentralError.disconnected) { try await writing.value }
     try await faults.tested.end()
   }
@@ -137,7 +137,7 @@ import Testing
     let characteristics = try await faults.connect()
     let writing = Task { try await faults.central.write([1, 0], to: characteristics[1]) }
     try await faults.fake.called("ReadValue")
-    await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
+    await faults.fake.signal(Recorded.device(["Connected": .boolean(false)]))
     try await deadline(patience, "the end of a write with its link") { () async throws -> Void in
       #expect(try await writing.value == .failure(.disconnected))
     }
@@ -196,9 +196,9 @@ import Testing
     try await faults.fake.called("ReadValue")
     let writing = Task { try await faults.central.write([1, 0], to: characteristics[1]) }
     if forgotten {
-      await faults.fake.emit(Recorded.deviceRemoved.last!)
+      await faults.fake.signal(Recorded.deviceRemoved.last!)
     } else {
-      await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
+      await faults.fake.signal(Recorded.device(["Connected": .boolean(false)]))
     }
     try await deadline(patience, "the end of an operation with its link") { () async throws -> Void in
       await #expect(throws: CentralError.disconnected) { try await reading.value }
@@ -228,12 +228,12 @@ import Testing
     if isEndedHere {
       await faults.central.disconnect(Recorded.id)
     } else {
-      await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
+      await faults.fake.signal(Recorded.device(["Connected": .boolean(false)]))
     }
     try await faults.fake.called("RemoveDevice")
     // Once: the next link has nothing of it.
     try await faults.tested.isOutOfRange(Recorded.id)
-    await faults.fake.emit(Recorded.deviceAdded)
+    await faults.fake.signal(Recorded.deviceAdded)
     _ = try await faults.tested.seen()
     _ = try await faults.connect()
     await faults.central.disconnect(Recorded.id)
@@ -273,7 +273,7 @@ import Testing
       fake.signal(Recorded.device(["ServicesResolved": .boolean(false), "Connected": .boolean(false)]))
     }
     let characteristics = try await faults.connect()
-    if reason == "paired" { await faults.fake.emit(Recorded.device(["Paired": .boolean(true)])) }
+    if reason == "paired" { await faults.fake.signal(Recorded.device(["Paired": .boolean(true)])) }
     if reason == "acquired" { await faults.fake.answer("Get") { $0.reply($1, .variant(.boolean(true))) } }
     let reading = Task { try await faults.central.read(characteristics[0]) }
     try await faults.fake.called("ReadValue")

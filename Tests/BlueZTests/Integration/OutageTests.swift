@@ -115,9 +115,8 @@ import Testing
   }
 
   @Test func noBusNoBluetoothdAndThenBoth() async throws {
-    let loop = EventLoop.onNewThread()
     let bus = try await PrivateBus(isStarted: false)
-    let tested = CentralUnderTest(bus.address, on: loop)
+    let tested = await CentralUnderTest(bus.address)
     guard case .noBus(let reason) = try await tested.state() else {
       Issue.record("a bus where there is none")
       return
@@ -128,23 +127,22 @@ import Testing
     }
     try await bus.start()
     #expect(try await tested.state() == .noBluetoothd)
-    let fake = try await FakeBlueZ.start(on: loop, bus: bus.address, objects: [])
+    let fake = try await FakeBlueZ.start(bus: bus.address, objects: [])
     #expect(try await tested.state() == .adapterAbsent)
-    await fake.emit(Recorded.adapterAdded(powered: false))
+    await fake.signal(Recorded.adapterAdded(powered: false))
     #expect(try await tested.state() == .adapterOff)
-    await fake.emit(Recorded.adapter(["PowerState": .string("off-blocked")]))
+    await fake.signal(Recorded.adapter(["PowerState": .string("off-blocked")]))
     #expect(try await tested.state() == .adapterBlocked)
-    await fake.emit(Recorded.adapter(["PowerState": .string("on"), "Powered": .boolean(true)]))
+    await fake.signal(Recorded.adapter(["PowerState": .string("on"), "Powered": .boolean(true)]))
     #expect(try await tested.state() == .on(adapter: "hci0", address: "02:00:5E:00:53:01"))
     try await tested.end()
-    loop.stop()
   }
 
   @Test func thePolicyOfTheBusDeniesBluetoothdAndThenAllowsIt() async throws {
     let fixture = try await Fixture()
     try fixture.bus.setPolicy(
       #"<policy context="mandatory"><deny send_destination="org.bluez"/></policy>"#)
-    let probe = try await DBusConnection.open(.at(fixture.bus.address), on: fixture.loop) { _ in }
+    let probe = try await DBusConnection.open(.at(fixture.bus.address)) { _ in }
     let ping = DBusCall("Ping", on: "org.freedesktop.DBus.Peer", of: "/", at: "org.bluez")
     try await deadline(patience, "the policy") {
       while true {
@@ -157,7 +155,7 @@ import Testing
     }
     var limits = Limits.test
     limits.retry = .milliseconds(50)
-    let tested = CentralUnderTest(fixture.bus.address, on: fixture.loop, limits: limits)
+    let tested = await CentralUnderTest(fixture.bus.address, limits: limits)
     #expect(try await tested.state() == .unauthorized)
     await tested.central.scan(true)
     try fixture.bus.setPolicy("")
@@ -175,7 +173,7 @@ import Testing
     await fixture.plug(false)
     await fixture.setLE(false)
     let monitor = try await fixture.monitor()
-    let tested = CentralUnderTest(fixture.bus.address, on: fixture.loop)
+    let tested = await CentralUnderTest(fixture.bus.address)
     #expect(try await tested.state() == .adapterAbsent)
     await tested.central.scan(true)
     await fixture.plug(true)
@@ -193,10 +191,9 @@ import Testing
   }
 
   @Test func theBusEndsAndComesBack() async throws {
-    let loop = EventLoop.onNewThread()
     let bus = try await PrivateBus()
-    var fake = try await FakeBlueZ.start(on: loop, bus: bus.address)
-    let tested = CentralUnderTest(bus.address, on: loop)
+    var fake = try await FakeBlueZ.start(bus: bus.address)
+    let tested = await CentralUnderTest(bus.address)
     try await tested.isOn()
     await tested.central.scan(true)
     _ = try await tested.central.connect(Recorded.id)
@@ -209,7 +206,7 @@ import Testing
       try await tested.disconnected(Recorded.id)
       try await tested.lost(Recorded.id)
       try await bus.start()
-      fake = try await FakeBlueZ.start(on: loop, bus: bus.address)
+      fake = try await FakeBlueZ.start(bus: bus.address)
       try await tested.isOn()
       try await fake.called("StartDiscovery")
       do throws(CentralError) {
@@ -220,15 +217,13 @@ import Testing
       }
     }
     try await tested.end()
-    loop.stop()
   }
 
   /// A bluetoothd that starts while the central subscribes is known only when its signals cannot be missed.
   @Test func theOwnerOfTheNameIsWatchedLast() async throws {
     let bus = try await PrivateBus()
-    let loop = EventLoop.onNewThread()
-    let monitor = try await Monitor(bus.address, on: loop)
-    let tested = CentralUnderTest(bus.address, on: loop)
+    let monitor = try await Monitor(bus.address)
+    let tested = await CentralUnderTest(bus.address)
     #expect(try await tested.state() == .noBluetoothd)
     let calls = monitor.lines("AddMatch", "GetNameOwner")
     #expect(calls.count == 7)
@@ -236,23 +231,18 @@ import Testing
     #expect(calls.dropLast().last?.contains("member='NameOwnerChanged'") == true)
     #expect(calls.last == "GetNameOwner DBus")
     try await tested.end()
-    loop.stop()
   }
 
   /// As at boot: the name's owner is signalled while it is being queried.
   @Test func bluetoothdComesWhileTheCentralDoes() async throws {
     let bus = try await PrivateBus()
-    let loop = EventLoop.onNewThread()
-    let others = EventLoop.onNewThread()
     for delay in 0..<40 {
-      let tested = CentralUnderTest(bus.address, on: loop)
-      try await others.sleep(for: .microseconds(delay * 50))
-      let fake = try await FakeBlueZ.start(on: others, bus: bus.address)
+      let tested = await CentralUnderTest(bus.address)
+      try await loop.sleep(for: .microseconds(delay * 50))
+      let fake = try await FakeBlueZ.start(bus: bus.address)
       try await tested.isOn()
       try await tested.end()
       try await fake.leave()
     }
-    loop.stop()
-    others.stop()
   }
 }

@@ -70,7 +70,7 @@ import Testing
     let (central, id) = try await fixture.centralAndMicroBit()
     for _ in 0..<3 {
       #expect(
-        await pair(central, id) { central.central.assumeIsolated { _ = $0.enter(passkey: 99_999, for: id) } }
+        await pair(central, id) { _ = central.central.enter(passkey: 99_999, for: id) }
           == .wrongPasskey)
     }
     let wanted = Record<Bool>()
@@ -104,7 +104,7 @@ import Testing
     let fixture = try await Self.fixture(.passkey)
     let (central, id) = try await fixture.centralAndMicroBit()
     let error = await pair(central, id) {
-      fixture.loop.task(of: central.central) { await $0.cancelPairing(id) }
+      loop.task { await central.central.cancelPairing(id) }
     }
     #expect(error == .passkeyMissing)
     #expect(await !fixture.isLinked())
@@ -252,7 +252,7 @@ import Testing
   @Test func aKeyboardThatAnotherProgramHasPairedWithIsUsed() async throws {
     let fixture = try await Self.keyboard()
     let (central, id) = try await fixture.centralAndMicroBit()
-    let other = try await DBusConnection.open(.at(fixture.bus.address), on: fixture.loop) { _ in }
+    let other = try await DBusConnection.open(.at(fixture.bus.address)) { _ in }
     func call(_ member: String, _ interface: String, of path: String, _ arguments: [DBusValue] = [])
       -> DBusCall
     {
@@ -297,10 +297,10 @@ import Testing
     func ask(_ member: String, _ device: DBusValue) -> DBusCall {
       DBusCall(member, on: "org.bluez.Agent1", of: "/microbit_gateway/agent", at: client, [device])
     }
-    let stranger = try await DBusConnection.open(.at(faults.bus.address), on: faults.loop) { _ in }
+    let stranger = try await DBusConnection.open(.at(faults.bus.address)) { _ in }
     #expect(await errorName(of: ask("RequestPasskey", device), on: stranger) == DBusName.unknownMethod)
     await stranger.close()
-    let bluetoothd = try #require(await faults.fake.itsConnection())
+    let bluetoothd = try #require(await faults.fake.connection)
     #expect(
       await errorName(of: ask("RequestPasskey", .objectPath("/other")), on: bluetoothd)
         == "org.bluez.Error.Rejected")

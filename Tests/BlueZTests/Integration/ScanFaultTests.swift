@@ -92,7 +92,7 @@ import Testing
         fake.signal(Recorded.device(["RSSI": .int16(-51)]))
       },
       "Set": ResetFaultTests.power(asked) { _, _ in
-        recoveries.append(central.withLock { $0 }?.assumeIsolated { $0.recovery })
+        recoveries.append(central.withLock { $0 }?.recovery)
         return nil
       },
     ]) {
@@ -118,7 +118,7 @@ import Testing
       "StartDiscovery": FakeBlueZ.error("org.bluez.Error.InProgress", "Operation already in progress")
     ]) { $0.retry = .milliseconds(10) }
     // Another program's discovery.
-    await faults.fake.emit(Recorded.adapter(["Discovering": .boolean(true)]))
+    await faults.fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
     await faults.central.scan(true)
     #expect(
       await faults.central.wait(patience) {
@@ -132,7 +132,7 @@ import Testing
     let faults = try await Faults { $0.scanCheck = soon }
     await faults.central.scan(true)
     try await faults.fake.called("StartDiscovery")
-    await faults.fake.emit(Recorded.adapter(["Discovering": .boolean(false)]))
+    await faults.fake.signal(Recorded.adapter(["Discovering": .boolean(false)]))
     try await faults.fake.called("StopDiscovery")
     try await faults.fake.called("StartDiscovery")
     // From now on without a discovery.
@@ -196,12 +196,12 @@ import Testing
       $0.scanReset = BackOff(first: .milliseconds(1), longest: .seconds(3600))
     }
     // Another program's.
-    await faults.fake.emit(Recorded.device(["Connected": .boolean(true)]))
+    await faults.fake.signal(Recorded.device(["Connected": .boolean(true)]))
     #expect(await faults.central.wait(patience) { $0.isConnected(Recorded.id) })
     await faults.central.scan(true)
     for _ in 0..<10 { try await faults.fake.called("StartDiscovery") }
     #expect(asked.elements == [])
-    await faults.fake.emit(Recorded.device(["Connected": .boolean(false)]))
+    await faults.fake.signal(Recorded.device(["Connected": .boolean(false)]))
     try await faults.fake.called("Set")
     try await faults.tested.end()
   }
@@ -211,7 +211,7 @@ import Testing
     await faults.central.scan(true)
     #expect(await faults.central.wait(patience) { $0.recovery?.reason == "Failed: Failed" })
     await faults.fake.answer("StartDiscovery", FakeBlueZ.never)
-    await faults.fake.emit(Recorded.adapter(["Powered": .boolean(false)]))
+    await faults.fake.signal(Recorded.adapter(["Powered": .boolean(false)]))
     #expect(await faults.central.wait(patience) { !$0.state.isOn })
     #expect(await faults.central.recovery == nil)
     try await faults.tested.end()
@@ -227,7 +227,7 @@ import Testing
     await faults.central.scan(true)
     #expect(await faults.central.wait(patience) { !$0.state.isOn && $0.scanner.isIdle })
     await faults.fake.answer("StartDiscovery", Self.failed)
-    await faults.fake.emit(Recorded.adapter(["Powered": .boolean(true)]))
+    await faults.fake.signal(Recorded.adapter(["Powered": .boolean(true)]))
     #expect(await faults.central.wait(patience) { $0.hasScanFailed })
     #expect(await faults.central.recovery == nil)
     try await faults.tested.end()
@@ -247,7 +247,7 @@ import Testing
     await faults.central.scan(true)
     try await faults.fake.called("StartDiscovery")
     try await faults.fake.leave()
-    let fake = try await FakeBlueZ.start(on: faults.loop, bus: faults.bus.address)
+    let fake = try await FakeBlueZ.start(bus: faults.bus.address)
     try await fake.called("StartDiscovery")
     #expect(await faults.central.wait(patience) { $0.tree.adapter?.isDiscovering == true })
     #expect(await faults.central.recovery == nil)

@@ -1,9 +1,10 @@
+import EventLoop
 import Testing
 
 @testable import BlueZ
 
-@Suite struct AsyncMutexTests {
-  fileprivate actor Workers {
+@LoopActor @Suite struct AsyncMutexTests {
+  @LoopActor fileprivate final class Workers {
     let mutex = AsyncMutex()
     /// How many wait for the lock, or have it.
     var requests = 0
@@ -34,10 +35,10 @@ import Testing
     for number in 0..<50 {
       tasks.append(Task { await workers.work(number) })
       // Makes sure that they wait in this order.
-      while await workers.requests <= number { await Task.yield() }
+      while workers.requests <= number { await Task.yield() }
     }
     #expect(await workers.order.isEmpty)
-    await workers.unlock()
+    workers.unlock()
     for task in tasks { await task.value }
     #expect(await workers.order == Array(0..<50))
     #expect(await workers.most == 1)
@@ -50,9 +51,9 @@ import Testing
     var tasks: [Task<Void, Never>] = []
     for number in 0..<6 {
       tasks.append(Task { await workers.work(number, isPreferred: number >= 3) })
-      while await workers.requests <= number { await Task.yield() }
+      while workers.requests <= number { await Task.yield() }
     }
-    await workers.unlock()
+    workers.unlock()
     for task in tasks { await task.value }
     #expect(await workers.order == [3, 0, 4, 1, 5, 2])
   }
@@ -61,7 +62,7 @@ import Testing
     let workers = Workers()
     await workers.lock()
     let waiting = Task { await workers.work(1) }
-    while await workers.requests < 1 { await Task.yield() }
+    while workers.requests < 1 { await Task.yield() }
     // Unlocked and requested again before the waiter has run.
     await workers.unlockAndWork(2)
     await waiting.value

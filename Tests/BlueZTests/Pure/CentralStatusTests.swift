@@ -4,15 +4,12 @@ import Testing
 
 @testable import BlueZ
 
-@Suite final class CentralStatusTests: Sendable {
-  private let loop = EventLoop.onNewThread()
-  deinit { loop.stop() }
-
+@LoopActor @Suite final class CentralStatusTests: Sendable {
   private static let on = ObjectTree.Adapter(address: "02:00:5E:00:53:01", isPowered: true)
   private static let off = ObjectTree.Adapter(address: "02:00:5E:00:53:01", powerState: "off-blocked")
 
   private func started() async -> CentralStatus {
-    await Task(executorPreference: loop) { [loop] in
+    await loop.task {
       var status = CentralStatus()
       status.bluetoothdStarted(loop.timer(after: .seconds(3600)) {})
       return status
@@ -28,7 +25,7 @@ import Testing
     #expect(status.next(Self.on, name: "hci0") == nil)
     status.objectsListed()
     #expect(status.next(Self.on, name: "hci0") == .on(adapter: "hci0", address: "02:00:5E:00:53:01"))
-    await Task(executorPreference: loop) { [status] in
+    await loop.task { [status] in
       var status = status
       status.busClosed()
       #expect(status.next(Self.on, name: "hci0") == nil)
@@ -40,7 +37,7 @@ import Testing
     status.objectsListed()
     #expect(status.next(nil, name: "hci0") == nil)
     #expect(status.next(Self.off, name: "hci0") == nil)
-    await Task(executorPreference: loop) { [status] in
+    await loop.task { [status] in
       var status = status
       status.startupEnded()
       #expect(status.next(nil, name: "hci0") == .adapterAbsent)

@@ -1,10 +1,11 @@
 import DBus
+import EventLoop
 import Testing
 
 @testable import BlueZ
 
 /// What bluetoothd's answer to Pair means, which depends on whether it has requested a passkey.
-@Suite struct PairingResultTests {
+@LoopActor @Suite struct PairingResultTests {
   private static let request = DBusCall("RequestPasskey", on: "org.bluez.Agent1", of: "/agent", at: ":1.1")
 
   private func result(_ error: String, _ prepare: (Pairing) -> Void) -> PairingError? {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import BlueZ
 
-@Suite struct ScannerTests {
+@LoopActor @Suite struct ScannerTests {
   private let scanner = Scanner(
     resetBackOff: BackOff(first: .seconds(60), longest: .seconds(3600)),
     silenceBackOff: BackOff(first: .seconds(30), longest: .seconds(300), spread: 0), fullScan: .seconds(3))

@@ -1,8 +1,8 @@
 import Configuration
 import GATT
 import JSON
-import TestSupport
 import Peripherals
+import TestSupport
 import Testing
 
 @testable import BlueZSimulator
@@ -200,7 +200,7 @@ import Testing
       "wings": DeviceRecord.Waiting(value: 1, sender: "a"),
       "period": DeviceRecord.Waiting(value: 1, sender: "b"),
     ]
-    Engine.store(record, in: path)
+    await Engine.store(record, in: path)
     let tested = try await Engine(configuration(), state: path, isInRange: false)
     for (property, sender) in [("wings", "a"), ("period", "b")] as [(String, JSONValue)] {
       try await tested.frontEnd.event("\(property) failed") {
@@ -666,7 +666,7 @@ import Testing
       (record.id, record.offered) = (hall, ["heart_rate"])
       record.advertisement = Advertisement(name: "Old")
     }
-    Engine.store(before, in: path)
+    await Engine.store(before, in: path)
     var configuration = Configuration()
     var entry = Configuration.Device(match: .namePrefix("BBC"), id: Engine.id)
     entry.properties = ["temperature"]
@@ -826,7 +826,7 @@ import Testing
   @Test func storedValueOutOfRangeIsDropped() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
-    Engine.store(
+    await Engine.store(
       record { record in
         record.id = Engine.id
         record.desired = [
@@ -851,7 +851,7 @@ import Testing
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
     let old = try DeviceID("old")
-    Engine.store(
+    await Engine.store(
       record { record in
         record.id = old
         record.offered = ["heart_rate"]

@@ -19,7 +19,6 @@ final class EngineUnderTest: Sendable {
   static let temperature = 0
   static let period = 1
 
-  let loop = EventLoop.onNewThread()
   let engine: DeviceManager
   let frontEnd: RecordingFrontEnd
   private let bus: PrivateBus
@@ -52,38 +51,36 @@ final class EngineUnderTest: Sendable {
     bus = try await PrivateBus()
     let becameTrue = Record<String>()
     self.becameTrue = becameTrue
-    listener = try await DBusConnection.open(.at(bus.address), on: loop) { event in
+    listener = try await DBusConnection.open(.at(bus.address)) { event in
       guard case .signal(let signal) = event, signal.arguments.count > 1 else { return }
       for (name, value) in signal.arguments[1].map ?? [:] where value.bool == true { becameTrue.append(name) }
     }
     try await listener.addMatch("type='signal',member='PropertiesChanged'")
-    simulator = try await Simulator.start(options, address: bus.address, on: loop)
+    simulator = try await Simulator.start(options, address: bus.address)
     if !isInRange { _ = await simulator.control(ControlRequest(op: .vanish, i: 0)) }
     if let absentAdapter {
       _ = await simulator.control(ControlRequest(op: .plug, adapter: absentAdapter, on: false))
     }
-    state = StateDatabase(path: path, loop: loop)
-    let engine = DeviceManager(
+    state = await StateDatabase(path: path)
+    let engine = await DeviceManager(
       configuration, gateway: Self.gateway, state: state.section("devices"), bus: .at(bus.address),
-      bondLimit: bondLimit, capacity: capacity, loop: loop)
+      bondLimit: bondLimit, capacity: capacity)
     let frontEnd = RecordingFrontEnd()
     (self.engine, self.frontEnd) = (engine, frontEnd)
-    frontEnd.engine = engine
-    await engine.add(frontEnd)
+    await frontEnd.follow(engine)
     await engine.start()
-    running = Task(executorPreference: loop) { await engine.run() }
+    running = loop.task { await engine.run() }
   }
 
   deinit {
     running.cancel()
-    loop.stop()
   }
 
   /// Stops the engine as the gateway does.
   func end() async {
     await engine.endSessions()
     await engine.stop(within: .seconds(3))
-    state.close()
+    await state.close()
   }
 
   // MARK: Commands and requests
@@ -205,10 +202,13 @@ final class EngineUnderTest: Sendable {
 
   // MARK: State
 
+  @LoopActor func hasObject(of address: BluetoothAddress) -> Bool {
+    engine.registry.byPeripheral.values.contains { $0.address == address }
+  }
+
   /// Writes a record into a state database for an engine that is started later.
-  static func store(_ record: DeviceRecord, in path: String) {
-    let state = StateDatabase(
-      path: path, loop: EventLoop())
+  @LoopActor static func store(_ record: DeviceRecord, in path: String) {
+    let state = StateDatabase(path: path)
     state.section("devices").put(record.address.description, record.bytes)
     state.close()
   }
@@ -220,9 +220,7 @@ final class EngineUnderTest: Sendable {
 }
 
 /// Records the engine's calls.
-final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
-  // @unchecked: the engine is set before it starts, then read on the loop's thread.
-
+@LoopActor final class RecordingFrontEnd: FrontEnd {
   enum Event: Sendable, Equatable {
     case attached(DeviceDescription)
     case reading(Int, Value, sequence: UInt64?)
@@ -235,17 +233,22 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
     case orphan(DeviceID, BluetoothAddress, offered: Set<String>)
   }
 
-  let events = Record<Event>()
+  nonisolated let events = Record<Event>()
   /// The adapters at each change that the engine reported.
-  let adapters = Record<[AdapterStatus]>()
+  nonisolated let adapters = Record<[AdapterStatus]>()
   weak var engine: DeviceManager?
+
+  func follow(_ engine: DeviceManager) {
+    self.engine = engine
+    engine.add(self)
+  }
 
   func attach(_ device: DeviceDescription) -> (any DeviceObserver)? {
     events.append(.attached(device))
     return Observer(self, device.address)
   }
   func engineChanged() {
-    if let engine { adapters.append(engine.assumeIsolated { $0.adapters }) }
+    if let engine { adapters.append(engine.adapters) }
   }
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
     events.append(.orphan(id, address, offered: offered))
@@ -273,7 +276,7 @@ final class RecordingFrontEnd: FrontEnd, @unchecked Sendable {
     /// This front end has published nothing under the device's id.
     func detach(_ reason: DetachReason) {
       events.append(.detached(reason))
-      if reason == .removed { frontEnd.engine?.assumeIsolated { $0.storeID(of: address) } }
+      if reason == .removed { frontEnd.engine?.storeID(of: address) }
     }
   }
 

@@ -23,7 +23,7 @@ import Testing
   @Test func deviceThatNobodyConfiguredIsRemovedAfter30DaysUnseen() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
-    Engine.store(Self.record(), in: path)
+    await Engine.store(Self.record(), in: path)
     let tested = try await Engine(state: path, isInRange: false)
     await tested.engine.expireDevices(today: 130)
     #expect(await tested.engine.device(Engine.id) != nil)
@@ -41,7 +41,7 @@ import Testing
   @Test func nothingIsKeptOfARemovedDevice() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
-    Engine.store(Self.record(), in: path)
+    await Engine.store(Self.record(), in: path)
     let tested = try await Engine(state: path, isInRange: false)
     await tested.engine.expireDevices(today: 131)
     await tested.end()
@@ -51,7 +51,7 @@ import Testing
   @Test func deviceIsCountedFromTheFirstDayOnWhichItIsKnownToBeAbsent() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
-    Engine.store(Self.record(lastSeen: nil), in: path)
+    await Engine.store(Self.record(lastSeen: nil), in: path)
     let tested = try await Engine(state: path, isInRange: false)
     for day in [500, 530] { await tested.engine.expireDevices(today: day) }
     #expect(await tested.engine.device(Engine.id) != nil)
@@ -86,7 +86,7 @@ import Testing
     case "renamed": record.changes.name = "Window"
     default: record.desired["period"] = DeviceRecord.Desired(value: 500, source: .request)
     }
-    Engine.store(record, in: path)
+    await Engine.store(record, in: path)
     let tested = try await Engine(configuration, state: path, isInRange: false)
     await tested.engine.expireDevices(today: 1000)
     #expect(await tested.engine.deviceCount == 1)
@@ -96,7 +96,7 @@ import Testing
   @Test func configuredDeviceTakesThePlaceOfOneThatIsNot() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
-    Engine.store(Self.record(Self.stranger), in: path)
+    await Engine.store(Self.record(Self.stranger), in: path)
     var configuration = Configuration()
     configuration.devices.insert(Configuration.Device(match: .identifier(Engine.address)), at: 0)
     let tested = try await Engine(configuration, state: path, capacity: 1)
@@ -119,7 +119,7 @@ import Testing
   @Test func ignoredPeripheralIsUsedWhenAPlaceBecomesFree() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
-    Engine.store(Self.record(Self.stranger), in: path)
+    await Engine.store(Self.record(Self.stranger), in: path)
     let tested = try await Engine(state: path, capacity: 1) { $0.timing.scan = .milliseconds(100) }
     while await tested.engine.counters.overLimit == 0 { await Task.yield() }
     await tested.engine.expireDevices(today: 131)

@@ -72,9 +72,7 @@ import Testing
     try await tested.frontEnd.change("heard") { $0.id == DeviceID(Self.named) && $0.isOnline }
     for count in 1...6 {
       await tested.vanish(1)
-      while await tested.engine.registry.byPeripheral.values.contains(where: { $0.address == Self.named }) {
-        await Task.yield()
-      }
+      while await tested.hasObject(of: Self.named) { await Task.yield() }
       let mark = tested.frontEnd.events.elements.count
       await tested.advertise(Self.frame(16) + [UInt8(count)], of: Self.service, by: 1)
       await tested.comeBack(1)

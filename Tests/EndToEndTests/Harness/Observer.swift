@@ -20,8 +20,6 @@ final class Observer: Sendable {
     func json() throws -> JSON { try JSON.parse(payload) }
   }
 
-  /// Shared by all observers.
-  private static let loop = EventLoop.onNewThread()
   private static let created = Mutex(0)
 
   private let client: MQTTClient
@@ -40,7 +38,7 @@ final class Observer: Sendable {
       [MQTTBroker(host: "127.0.0.1", port: port)], clientID: name, username: username, password: password)
     options.backOff = BackOff(first: .milliseconds(20), longest: .milliseconds(100))
     options.maximumIncomingPacket = 16 << 20
-    let client = MQTTClient(options: options, loop: Self.loop, log: { _, _ in })
+    let client = await MQTTClient(options: options, log: { _, _ in })
     self.client = client
     let record = record
     await client.setHandler { event in
@@ -52,8 +50,8 @@ final class Observer: Sendable {
       }
     }
     let all = try filter("#")
-    Self.loop.onLoop { client.subscribe([all]) }
-    task = Task(executorPreference: Self.loop) { try await client.run() }
+    loop.onLoop { client.subscribe([all]) }
+    task = Task { try await client.run() }
     try await synchronize()
   }
 
@@ -93,7 +91,7 @@ final class Observer: Sendable {
     let message = MQTTMessage(
       topic: try name(topic), payload: payload, retain: retain, responseTopic: try responseTopic.map(name),
       correlationData: correlationData)
-    Self.loop.onLoop { [client] in client.publish(message) }
+    loop.onLoop { [client] in client.publish(message) }
   }
 
   func publish(_ topic: String, _ payload: String, retain: Bool = false) async throws {

@@ -23,10 +23,8 @@ struct BrokerCheckTests {
   }
 
   private func findings(_ configuration: Configuration) async -> [Finding] {
-    let loop = EventLoop.onNewThread()
-    defer { loop.stop() }
-    let check = BrokersCheck(configuration, gateway: gateway, loop: loop)
-    return await Task(executorPreference: loop) { await check.run() }.value
+    let check = BrokersCheck(configuration, gateway: gateway)
+    return await loop.task { await check.run() }.value
   }
 
   /// - Parameter acl: the lines of mosquitto's ACL file for the anonymous user.

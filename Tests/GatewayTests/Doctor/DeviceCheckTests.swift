@@ -1,5 +1,4 @@
 import Configuration
-import EventLoop
 import Findings
 import GATT
 import JSON
@@ -87,7 +86,7 @@ struct DeviceCheckTests {
     var configuration = Configuration()
     configuration.devices = entries
     let check = DeviceCheck(
-      configuration: configuration, records: records, gateway: GatewayID("here")!, loop: EventLoop())
+      configuration: configuration, records: records, gateway: GatewayID("here")!)
     let result = check.classify(found, [])
     return (result.candidates.count, result.findings)
   }
@@ -144,7 +143,7 @@ struct DeviceCheckTests {
     entry.options.profile = "visitors"
     configuration.devices = [entry]
     let check = DeviceCheck(
-      configuration: configuration, records: [], gateway: GatewayID("here")!, loop: EventLoop())
+      configuration: configuration, records: [], gateway: GatewayID("here")!)
     let result = check.classify([microbit], [])
     #expect(result.candidates.isEmpty)
     #expect(result.findings == [.ok(.device, "c5a1b2c3d4e5: heard, by discovery, -60 dBm")])

@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import GATT
 import JSON
 import TestSupport
@@ -7,7 +8,7 @@ import Testing
 @testable import Gateway
 
 /// The dialogue of `init`, without terminal, Bluetooth and broker.
-@Suite struct SetupInterviewTests {
+@LoopActor @Suite struct SetupInterviewTests {
   private typealias Found = (address: UInt64, name: String?, signal: Int?)
   private static let zugev: Found = (0xC5A1_B2C3_D4E5, "BBC micro:bit [zugev]", -53)
   private static let zutip: Found = (0xD05A_0000_C0DE, "BBC micro:bit [zutip]", -77)
