@@ -7,11 +7,11 @@ struct Announced: Sendable, Equatable {
   /// `home_assistant.prefix` at that time.
   let prefix: String
   /// Every component that was ever announced there, in the order of their keys, those that no longer exist too: Home
-  /// Assistant may have missed the document that removed them.
+  /// Assistant may have missed the document that removed them. A key whose platform has changed has several.
   let components: [Component]
 
   /// One entity of the device.
-  struct Component: Sendable, Equatable {
+  struct Component: Sendable, Hashable {
     let key: String
     let platform: Platform
   }
@@ -21,7 +21,7 @@ struct Announced: Sendable, Equatable {
 
   init(prefix: String, components: [Component]) {
     self.prefix = prefix
-    self.components = components.sorted { $0.key < $1.key }
+    self.components = components.sorted { ($0.key, $0.platform.rawValue) < ($1.key, $1.platform.rawValue) }
   }
 }
 
@@ -41,13 +41,14 @@ enum Platform: String, Sendable, Equatable, CaseIterable {
 }
 
 extension Announced {
-  /// As a state record holds it: `{"prefix":"homeassistant","components":{"temperature":"sensor"}}`.
+  /// As a state record holds it:
+  /// `{"prefix":"homeassistant","components":{"period":["number","select"],"temperature":"sensor"}}`.
   var json: JSONValue {
-    [
+    let platforms = Dictionary(grouping: components, by: \.key)
+      .mapValues { $0.map { JSONValue.string($0.platform.rawValue) } }
+    return [
       "prefix": .string(prefix),
-      "components": .object(
-        JSONObject(
-          components.map { JSONObject.Member(name: $0.key, value: .string($0.platform.rawValue)) })),
+      "components": .object(platforms.mapValues { $0.count == 1 ? $0[0] : .array($0) }),
     ]
   }
 
@@ -58,11 +59,11 @@ extension Announced {
     else { return nil }
     self.init(
       prefix: prefix,
-      components: components.members.prefix(Self.mostComponents).compactMap { member in
-        guard Self.isKey(member.name), let platform = member.value.text.flatMap(Platform.init) else {
-          return nil
-        }
-        return Component(key: member.name, platform: platform)
+      components: components.members.prefix(Self.mostComponents).flatMap { member in
+        let platforms = member.value.elements.isEmpty ? [member.value] : member.value.elements
+        return Set(platforms.compactMap { $0.text.flatMap(Platform.init) })
+          .map { Component(key: member.name, platform: $0) }
+          .filter { Self.isKey($0.key) }
       })
   }
 

@@ -13,15 +13,17 @@ extension Discovery {
   ///     the
   ///     reference only with a document that has changed.
   ///   - before: what was announced of the device earlier.
+  ///   - removed: what was removed so that others can have the keys.
   func document(
     of device: DeviceDescription, topics: DeviceTopics, hasGateway: Bool = true, before: Announced? = nil,
-    isReannouncement: Bool = false
+    isReannouncement: Bool = false, removed: Set<Announced.Component> = []
   ) -> DiscoveryDocument {
     DiscoveryDocument(
       object: object(of: .device(device.address)), prefix: prefix,
       device: description(of: device, hasGateway: hasGateway),
       availability: [topics.availability, self.topics.bridgeState], qos: qos,
-      components: components(of: device, topics: topics), before: before, isReannouncement: isReannouncement)
+      components: components(of: device, topics: topics), before: before, isReannouncement: isReannouncement,
+      removed: removed)
   }
 
   private func description(of device: DeviceDescription, hasGateway: Bool) -> JSONValue {

@@ -10,8 +10,10 @@ extension Discovery {
   /// - Parameters:
   ///   - adapters: those that it uses, as BlueZ names them.
   ///   - before: what was announced of the gateway earlier.
+  ///   - removed: what was removed so that others can have the keys.
   func document(
-    ofGatewayIn area: String?, adapters: [String], before: Announced? = nil, isReannouncement: Bool = false
+    ofGatewayIn area: String?, adapters: [String], before: Announced? = nil, isReannouncement: Bool = false,
+    removed: Set<Announced.Component> = []
   ) -> DiscoveryDocument {
     DiscoveryDocument(
       object: object(of: .gateway), prefix: prefix,
@@ -22,7 +24,7 @@ extension Discovery {
       ],
       availability: [topics.bridgeState], qos: qos,
       components: statesOfGateway(adapters) + countersOfGateway + buttonsOfGateway(adapters), before: before,
-      isReannouncement: isReannouncement)
+      isReannouncement: isReannouncement, removed: removed)
   }
 
   private func statesOfGateway(_ adapters: [String]) -> [DiscoveryComponent] {

@@ -270,9 +270,10 @@ import Store
       ?? discovery.announced(publisher.publishedElsewhere, of: device, topics: publisher.topics)
     let document = discovery.document(
       of: device, topics: publisher.topics, hasGateway: !isGatewayDeleted, before: before,
-      isReannouncement: stage == .reannounce)
-    publish(document, &published[address, default: PublishedDocument()])
-    store[address] = announced(by: document, stage, followUp: .device(address, .remove))
+      isReannouncement: stage == .reannounce, removed: published[address]?.removed ?? [])
+    publish(document, &published[address, default: PublishedDocument()], stage)
+    store[address] = announced(
+      by: document, stage, again: .device(address, stage), followUp: .device(address, .remove))
   }
 
   private func announceGateway(_ stage: Announcement.Stage) {
@@ -281,13 +282,17 @@ import Store
     }
     let document = discovery.document(
       ofGatewayIn: configuration.gateway.area, adapters: configuration.bluetooth.adapters,
-      before: store.announcedGateway, isReannouncement: stage == .reannounce)
-    publish(document, &publishedGateway)
-    store.setGateway(announced(by: document, stage, followUp: .gateway(.remove)))
+      before: store.announcedGateway, isReannouncement: stage == .reannounce,
+      removed: publishedGateway.removed)
+    publish(document, &publishedGateway, stage)
+    store.setGateway(announced(by: document, stage, again: .gateway(stage), followUp: .gateway(.remove)))
   }
 
   /// Unless it is the same as the last one.
-  private func publish(_ document: DiscoveryDocument, _ last: inout PublishedDocument) {
+  private func publish(
+    _ document: DiscoveryDocument, _ last: inout PublishedDocument, _ stage: Announcement.Stage
+  ) {
+    if stage == .reannounce { last.reannounce() } else { last.replace(by: document) }
     // All bytes at once: an array's own `hashValue` takes them one by one.
     var hasher = Hasher()
     document.payload.withUnsafeBytes { hasher.combine(bytes: $0) }
@@ -302,16 +307,24 @@ import Store
   }
 
   /// What to record of `document`; what was announced only to be removed is removed later.
+  ///
+  /// - Parameters:
+  ///   - again: the document after one that removes entities whose keys others have by now.
+  ///   - followUp: the document after a reannouncement.
   private func announced(
-    by document: DiscoveryDocument, _ stage: Announcement.Stage, followUp: Announcement
+    by document: DiscoveryDocument, _ stage: Announcement.Stage, again: Announcement, followUp: Announcement
   ) -> Announced {
     switch stage {
-    case .plain: return document.announced
     case .reannounce:
       if document.announced != document.completed { schedule.addFollowUp(followUp) }
-      return document.announced
-    case .remove: return document.completed
+    case .plain, .remove:
+      if !document.replaced.isEmpty {
+        schedule.append(again)
+      } else if stage == .remove {
+        return document.completed
+      }
     }
+    return document.announced
   }
 
   private func announce(_ removal: Removal, _ stage: Announcement.Stage) {

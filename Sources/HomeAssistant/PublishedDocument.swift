@@ -31,6 +31,8 @@ struct PublishedDocument: Equatable, Sendable {
   private var time: Moment?
   /// It is published again, even the same.
   private var isDue = false
+  /// The entities that the documents so far have removed so that others can have their keys.
+  private(set) var removed: Set<Announced.Component> = []
   /// It was published again because another gateway had announced the device, when so many notices had arrived.
   private var repeatedAt: Int?
 
@@ -45,12 +47,24 @@ struct PublishedDocument: Equatable, Sendable {
   mutating func publish(_ hash: Int, at now: Moment) -> Bool {
     let isSame = hash == self.hash
     if isSame, !isDue { return false }
-    self = Self(hash: hash, time: now, repeatedAt: isSame ? repeatedAt : nil)
+    self = Self(hash: hash, time: now, removed: removed, repeatedAt: isSame ? repeatedAt : nil)
     return true
   }
 
-  /// The next one is published even if it is the same.
-  mutating func expire() { isDue = true }
+  /// The document removes what the next one has other entities for.
+  mutating func replace(by document: DiscoveryDocument) {
+    // What exists is removed again when it is gone again.
+    removed = removed.subtracting(document.completed.components).union(document.replaced)
+  }
+
+  /// What no longer exists is announced once more, to be removed by later documents.
+  mutating func reannounce() { removed = [] }
+
+  /// The next one is published even if it is the same, and removes again what no longer exists.
+  mutating func expire() {
+    isDue = true
+    removed = []
+  }
 
   /// It is cleared: Home Assistant removes the entities now, and the next one comes after a pause.
   mutating func clear(at now: Moment) { self = Self(time: now) }

@@ -25,6 +25,21 @@ import Testing
     #expect(Announced(nothing.json) == nothing)
   }
 
+  /// A key whose platform has changed, until Home Assistant has certainly removed the earlier entity.
+  @Test func severalPlatformsOfAKeyAreWrittenAndReadBack() throws {
+    let announced = Announced(
+      prefix: "ha",
+      components: [
+        Announced.Component(key: "period", platform: .select),
+        Announced.Component(key: "period", platform: .number),
+      ])
+    try expect(announced.json, #"{ "prefix": "ha", "components": { "period": ["number", "select"] } }"#)
+    #expect(Announced(announced.json) == announced)
+    let read = try self.announced(
+      #"{"prefix":"ha","components":{"a":["select","teapot","select",1],"b":[],"c":[["sensor"]]}}"#)
+    #expect(read?.components == [Announced.Component(key: "a", platform: .select)])
+  }
+
   @Test(arguments: [
     "null", "[]", #""x""#, "{}", #"{"prefix":"ha"}"#, #"{"components":{}}"#,
     #"{"prefix":1,"components":{}}"#,

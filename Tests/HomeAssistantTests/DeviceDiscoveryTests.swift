@@ -538,6 +538,92 @@ import Testing
     #expect(announced.components.count == 10)
   }
 
+  /// A document has one platform for each key: the entity of the earlier one is removed first, then the other announced.
+  @Test func entityOfAnotherPlatformIsAnnouncedAfterTheEarlierOneIsRemoved() throws {
+    let present = document(device)
+    let period = { (platform: Platform) in Announced.Component(key: "period", platform: platform) }
+    let earlier = Announced(
+      prefix: "homeassistant",
+      components: present.announced.components.filter { $0.key != "period" } + [
+        period(.select), period(.switch),
+      ])
+    var before = earlier
+    var published = PublishedDocument()
+    func next(isReannouncement: Bool = false) -> DiscoveryDocument {
+      let document = discovery.document(
+        of: device, topics: topics(device), before: before, isReannouncement: isReannouncement,
+        removed: published.removed)
+      before = document.announced
+      published.replace(by: document)
+      return document
+    }
+    // Again on each connection, as Home Assistant may have missed it.
+    for _ in 0..<2 {
+      for platform in [Platform.select, .switch] {
+        let removal = next()
+        try expect(object(removal, "cmps")["period"], #"{ "p": "\#(platform.rawValue)" }"#)
+        #expect(removal.replaced == [period(platform)])
+        #expect(try object(removal, "cmps").names.count == present.completed.components.count)
+      }
+      for _ in 0..<2 {
+        let last = next()
+        #expect(try object(last, "cmps") == object(present, "cmps"))
+        #expect(last.replaced == [])
+        #expect(Set(last.announced.components) == Set(present.announced.components + earlier.components))
+        #expect(last.completed == present.completed)
+      }
+      published.expire()
+    }
+  }
+
+  /// As often as it changes, with no new connection between.
+  @Test func entityThatChangesItsPlatformThereAndBackIsRemovedEachTime() throws {
+    let platforms: [Platform] = [.number, .select, .number, .select]
+    var before: Announced?
+    var published = PublishedDocument()
+    for (index, platform) in platforms.enumerated() {
+      for isSecond in index == 0 ? [true] : [false, true] {
+        let document = DiscoveryDocument(
+          object: "ble_a", prefix: "ha", device: [:], availability: [], qos: .atLeastOnce,
+          components: [DiscoveryComponent(key: "period", platform: platform, members: [:])], before: before,
+          removed: published.removed)
+        before = document.announced
+        published.replace(by: document)
+        let found = try object(document, "cmps")["period"]?["p"]?.text
+        #expect(found == (isSecond ? platform : platforms[index - 1]).rawValue, "\(index) \(isSecond)")
+      }
+    }
+  }
+
+  /// At Home Assistant's start, the earlier one is announced once more, in place of the one that exists, and removed.
+  @Test func entityOfAnEarlierPlatformIsReannouncedAndThenRemoved() throws {
+    let present = self.document(device)
+    let earlier = Announced(
+      prefix: "homeassistant",
+      components: present.announced.components + [Announced.Component(key: "period", platform: .select)])
+    func document(isReannouncement: Bool, removed: Set<Announced.Component>) -> DiscoveryDocument {
+      discovery.document(
+        of: device, topics: topics(device), before: earlier, isReannouncement: isReannouncement,
+        removed: removed)
+    }
+    let select = Announced.Component(key: "period", platform: .select)
+    let reannouncement = document(isReannouncement: true, removed: [select])
+    let entity = try object(reannouncement, "cmps")["period"]
+    #expect(entity?["p"] == "select")
+    #expect(entity?["uniq_id"] == "ble_c5a1b2c3d4e5_period")
+    #expect(entity?["avty"] == [["t": "homeassistant/device/ble_c5a1b2c3d4e5/removed"]])
+    #expect(reannouncement.announced == earlier)
+    #expect(reannouncement.completed == present.completed)
+    var published = PublishedDocument()
+    published.reannounce()
+    let removal = document(isReannouncement: false, removed: published.removed)
+    try expect(object(removal, "cmps")["period"], #"{ "p": "select" }"#)
+    published.replace(by: removal)
+    let last = document(isReannouncement: false, removed: published.removed)
+    #expect(last.payload == present.payload)
+    #expect(last.completed == present.completed)
+  }
+
   /// Home Assistant removes only what it knows: after its start both are announced once more, then one is removed.
   @Test func removedComponentIsReannouncedAndThenRemoved() throws {
     let before = document(device)

@@ -64,6 +64,16 @@ import Testing
           \(entity("switch", "cmd_t", state)), \(entity("text", "cmd_t", state)) } }
       """)
   }
+
+  /// Whatever platforms a key has had: Home Assistant goes by platform and unique id.
+  @Test func everyPlatformOfAKeyIsReannounced() throws {
+    let period = [Platform.number, .select].map { Announced.Component(key: "period", platform: $0) }
+    let removal = Removal(object: "ble_c5a1b2c3d4e5", Announced(prefix: "ha", components: period))
+    let components = try object(removal.reannouncement(qos: .atLeastOnce), "cmps")
+    #expect(components.names == ["period", "period-select"])
+    #expect(components.members.map { $0.value["p"] } == ["number", "select"])
+    #expect(components.members.allSatisfy { $0.value["uniq_id"] == "ble_c5a1b2c3d4e5_period" })
+  }
 }
 
 @Suite struct AnnouncementQueueTests {

@@ -1,6 +1,8 @@
 """A second gateway on the same broker, with its own adapter and virtual micro:bit."""
 
 import os
+import sqlite3
+from contextlib import closing
 
 from house import SERVICES
 from simulated import Bus, Microbits
@@ -38,6 +40,12 @@ class Annex:
 
     def start_gateway(self):
         self.gateway = self.house.run_gateway(self.folder, self.bus)
+
+    def has_stored(self, key):
+        """Whether a record is in the gateway's state database, which a gateway that is killed has from then on."""
+        path = os.path.join(self.folder, "state", f"{ID}.db")
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            return bool(database.execute("SELECT 1 FROM record WHERE key = ?", (key,)).fetchall())
 
     def leave(self):
         for process in (self.gateway, self.microbits.process, self.bus.process):

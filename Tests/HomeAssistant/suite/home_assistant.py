@@ -217,6 +217,10 @@ class HomeAssistant:
             config_entry_id=self.entry,
         )
 
+    def enable(self, entity_id):
+        """Enabled, in the entity's settings; Home Assistant sets it up half a minute later."""
+        self.socket.ask("config/entity_registry/update", entity_id=entity_id, disabled_by=None)
+
     def save_automation(self, name, blueprint, **inputs):
         """Settings, Automations, Create from a blueprint; or Edit, if there is one of that name."""
         use = {"path": blueprint, "input": inputs}

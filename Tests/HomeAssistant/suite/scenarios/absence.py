@@ -2,7 +2,7 @@
 
 import json
 
-from house import BASE, MOMENT
+from house import BASE, CONNECT, MOMENT, is_known
 from journal import expect
 from scenarios.availability import BROKER_WAS_AWAY
 from scenarios.common import scenario
@@ -131,3 +131,31 @@ def entity_that_is_no_more_while_home_assistant_is_away(house):
     house.home_assistant.until(
         "the entity is gone", lambda: room.entities.keys() == MICROBIT.keys(), MOMENT
     )
+
+
+@scenario()
+def entity_of_another_platform_while_home_assistant_is_away(house):
+    """The number is gone, and the choice in its place is there; and back."""
+    room = house.rooms[0]
+    own = {"Measuring interval": "number", "Period": "select"}
+
+    def shows(name):
+        found = {
+            entity["original_name"]: entity["entity_id"].split(".")[0]
+            for entity in house.home_assistant.list_entities(room.device)
+            if entity["original_name"] in own
+        }
+        return found == {name: own[name]}
+
+    for profile, name in (("classroom", "Period"), ("microbit", "Measuring interval")):
+        house.home_assistant.stop()
+        mark = house.broker.messages.mark()
+        house.request("device/add", identifier=room.address, profile=profile)
+
+        def is_complete(message):
+            return f'"name":"{name}"' in message.payload
+
+        house.broker.wait(room.discovery_topic, CONNECT, is_complete, mark)
+        start_home_assistant(house)
+        room.until(name, is_known, CONNECT)
+        house.home_assistant.until(f"{name} alone is there", lambda: shows(name), MOMENT)

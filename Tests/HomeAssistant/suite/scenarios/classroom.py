@@ -1,6 +1,6 @@
 """A class: micro:bits are switched on, and what their programs offer is there, without a line of configuration."""
 
-from house import CONNECT, MOMENT
+from house import CONNECT, MOMENT, is_number
 from journal import expect
 from scenarios.availability import ids
 from scenarios.common import scenario
@@ -16,27 +16,39 @@ UART_IN = "6e400003-b5a3-f393-e0a9-e50e24dcca9e"
 
 PROGRAMS = [
     (["temperature", "led"], [], TEMPERATURE | LED),
-    (["buttons", "accelerometer"], [], BUTTONS | {f"Acceleration {axis}" for axis in "xyz"}),
+    (["buttons", "accelerometer"], [], BUTTONS),
     (["uart"], ["moisture_%:40", "moisture_%:41"], {"UART", "Moisture"}),
     (["uart", "temperature"], ["light:7", "count:1", "light:8", "count:2"], {"UART", "Light", "Count"} | TEMPERATURE),
     (["uart"], ["servo:0", "servo:0"], {"UART", "Servo"}),
 ]
-"""Of each micro:bit: the services, what it sends, and its entities."""
+"""Of each micro:bit: the services, what it sends, and its entities that are enabled."""
+DISABLED = [set(), {f"Acceleration {axis}" for axis in "xyz"}, set(), set(), set()]
+"""Of each micro:bit: the entities that are disabled until a user enables them."""
 
 
 # `init` tries whether it may announce: no payload at all would be without a warning.
 INIT = [(r"No device components to cleanup for doctor-", 2)]
+ENABLED_BY_USER = [
+    # Home Assistant sets all of MQTT up anew. With their device, it removes the triggers of before once more.
+    (r"dispatcher\] Unable to remove unknown dispatcher .*MqttDeviceTrigger", 6),
+    # It clears the topic of a device that is removed for each of those, and for each entity that is disabled.
+    (r"mqtt\.discovery\] No device components to cleanup for ble_e15a00000001,", 6 + 2),
+]
 
 
-@scenario(accepts=INIT)
+@scenario(accepts=INIT + ENABLED_BY_USER)
 def five_programs(house):
     school, gym = School(house, "school", 0), None
     home_assistant, rooms = house.home_assistant, school.rooms
 
-    def offers(index, entities):
+    def offers(index, entities, disabled):
         room = rooms[index]
-        wanted = entities | EVERY
-        home_assistant.until(f"{room.name} has {sorted(wanted)}", lambda: room.entities.keys() == wanted, CONNECT)
+        wanted = {name: None for name in entities | EVERY} | {name: "integration" for name in disabled}
+
+        def found():
+            return {name: entity["disabled_by"] for name, entity in room.entities.items()}
+
+        home_assistant.until(f"{room.name} has {sorted(wanted.items())}", lambda: found() == wanted, CONNECT)
         room.until("Connectivity", "on", CONNECT)
 
     try:
@@ -48,7 +60,7 @@ def five_programs(house):
             home_assistant.until(f"{rooms[index].name} is on", lambda: rooms[index].device, CONNECT)
             rooms[index].until("Connectivity", "on", CONNECT)
             school.send(index, *lines)
-            offers(index, entities)
+            offers(index, entities, DISABLED[index])
         school.permit_join("on", "off")
         rooms[2].until("Moisture", "41")
         for index, name, unit in ((0, "Temperature", "°C"), (2, "Moisture", "%"), (3, "Light", None)):
@@ -61,10 +73,15 @@ def five_programs(house):
         school.send(4, "servo:90")
         rooms[4].until("Servo", "90")
 
-        # Another program.
+        # A user enables one that was disabled.
+        home_assistant.enable(rooms[1].entity("Acceleration x")["entity_id"])
+        rooms[1].until("Acceleration x", is_number, CONNECT)
+        offers(1, BUTTONS | {"Acceleration x"}, {"Acceleration y", "Acceleration z"})
+
+        # Another program. Home Assistant removes entities that are disabled with their device alone.
         school.flash(1, ["temperature"])
         school.microbits.ask("reset", 1)
-        offers(1, TEMPERATURE)
+        offers(1, TEMPERATURE, {"Acceleration y", "Acceleration z"})
         kept = school.retained(1)
         expect(not kept & {"button_a", "button_b", "accelerometer"}, f"the broker keeps {kept}")
 

@@ -40,6 +40,9 @@ def microbit_moves_to_another_gateway_and_back(house):
         room.until("Measuring interval", "1500")
         expect(annex.microbits.period(0) == 1500, "the micro:bit does not hold it")
 
+        # What it has announced is stored a moment later.
+        house.home_assistant.until(
+            "its announcement is stored", lambda: annex.has_stored("home_assistant/gateway"), MOMENT)
         annex.gateway.end(signal.SIGKILL)
         room.until("Temperature", "unavailable")
         expect(house.rooms[1].shows("Connectivity") == "on", "the other gateway's went away too")

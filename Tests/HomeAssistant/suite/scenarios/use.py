@@ -3,6 +3,7 @@
 from house import BASE, CONNECT, GATEWAY_ID, MOMENT
 from journal import expect
 from scenarios.common import scenario
+from scenarios.removal import gone
 
 
 @scenario()
@@ -172,9 +173,12 @@ def every_kind_of_entity(house):
     expect(house.microbits.period(room.index) == 2000, "the micro:bit has another period")
     house.home_assistant.call("select", "select_option", period, option="1 s")
     room.until_state(period, lambda state: state == "1 s")
+    house.home_assistant.until("the number is gone", lambda: "Measuring interval" not in room.entities, MOMENT)
     house.request("device/remove", id=room.id)
+    gone(house, room)
     house.request("device/add", identifier=room.address, id=room.id, name=room.name, area=room.area)
     room.until_online()
+    expect("Period" not in room.entities, f"the choice is still there: {room.entities.keys()}")
 
 
 def entity_of(room, domain, name, required=True):
