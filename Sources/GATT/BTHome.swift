@@ -19,6 +19,9 @@ public enum BTHome {
     let valid: ClosedRange<Double>?
     let contents: [UInt8: Content]
 
+    /// A battery is the device's own, and not what it measures.
+    var category: HomeAssistantEntity.Category? { name == "battery" ? .diagnostic : nil }
+
     /// The same for all its ids, but for size and resolution.
     var content: Content? { contents.first?.value }
   }

@@ -22,7 +22,7 @@ extension BTHome {
   private static func property(_ quantity: Quantity, at index: Int) -> Property {
     let entity = HomeAssistantEntity(
       quantity.entity, name: index == 0 ? quantity.label : "\(quantity.label) \(index + 1)",
-      deviceClass: quantity.deviceClass)
+      deviceClass: quantity.deviceClass, category: quantity.category)
     return Property(
       name: name(quantity.name, at: index), source: Property.Source(.service(service)),
       kind: quantity.entity == .event ? .event : .state,

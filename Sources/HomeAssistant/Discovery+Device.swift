@@ -194,7 +194,7 @@ extension Discovery {
     switch entity.kind {
     case .sensor(let stateClass):
       let sensor = DiscoveryComponent.sensor(
-        key, name: name, topic: topics.value, template: template,
+        key, name: name, topic: topics.value, template: isText ? .sensorText : template,
         deviceClass: deviceClass, stateClass: stateClass?.rawValue, unit: unit, category: category)
       return DiscoveryComponent(
         key: key, platform: .sensor,

@@ -209,6 +209,19 @@ struct DiscoveryComponent {
   }
 }
 
+extension DiscoveryComponent {
+  /// The members without the device's name in the entity's, which Home Assistant puts before it: the entity *Door* of the
+  /// device *Door* has no name of its own.
+  func named(beside device: String?) -> JSONValue {
+    guard let device, let name = members["name"]?.text,
+      name.prefix(device.count).lowercased() == device.lowercased()
+    else { return members }
+    let rest = name.dropFirst(device.count)
+    if rest.isEmpty { return members.setting("name", to: .null) }
+    return rest.first == " " ? members.setting("name", to: .string(String(rest.dropFirst()))) : members
+  }
+}
+
 extension JSONValue {
   /// Topics with `online` or `offline`.
   static func availability(_ topics: [TopicName]) -> JSONValue {
@@ -256,6 +269,10 @@ struct InfoTemplate: Sendable {
 
   /// A text, of which ``Payload/value(_:_:)`` publishes some as JSON strings.
   static let plainText = InfoTemplate(text: #"{{ value_json if value[:1] == '"' else value }}"#)
+
+  /// The same for a sensor, which is unknown when the topic was cleared. Home Assistant takes no text for a time.
+  static let sensorText = InfoTemplate(
+    text: #"{{ none if value == '' else value_json if value[:1] == '"' else value }}"#)
 
   /// The command that pairs with a device that wants it.
   static var pairing: InfoTemplate {

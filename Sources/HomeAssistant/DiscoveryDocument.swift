@@ -55,7 +55,8 @@ struct DiscoveryDocument: Sendable, Equatable {
       // The removal of a device has every platform of a key; Home Assistant goes by the unique id.
       let isFirst = names.insert(component.key).inserted
       let name = isFirst ? component.key : "\(component.key)-\(component.platform.rawValue)"
-      return JSONObject.Member(name: name, value: own.merging(component.members))
+      let members = component.named(beside: device["name"]?.text)
+      return JSONObject.Member(name: name, value: own.merging(members))
     }
     let removals = (isReannouncement ? [] : leaving).map { component in
       JSONObject.Member(name: component.key, value: ["p": .string(component.platform.rawValue)])

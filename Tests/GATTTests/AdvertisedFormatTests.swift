@@ -129,6 +129,13 @@ import Testing
     #expect(try codec.decode(whole) == .bool(true))
   }
 
+  /// As Home Assistant's own decoder shows it.
+  @Test func aBatteryIsOfTheDeviceItself() {
+    for property in Profile.bthome.properties {
+      #expect(property.homeAssistant.first?.category == (property.name == "battery" ? .diagnostic : nil))
+    }
+  }
+
   @Test func randomBytesAreDecodedOrRefused() {
     var random = SystemRandomNumberGenerator()
     for _ in 0..<2000 {

@@ -403,7 +403,7 @@ import Testing
       """)
   }
 
-  /// An empty text is published in quotes.
+  /// An empty text is published in quotes: an empty payload clears the topic.
   @Test func aTextIsTakenOutOfItsQuotes() throws {
     func property(_ name: String, _ number: UInt16, _ kind: HomeAssistantEntity.Kind) -> Property {
       Property(
@@ -423,7 +423,7 @@ import Testing
       components["shown"],
       #"""
       { "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_shown", "name": "It", "stat_t": "b/kitchen/shown",
-        "val_tpl": "{{ value_json if value[:1] == '\"' else value }}" }
+        "val_tpl": "{{ none if value == '' else value_json if value[:1] == '\"' else value }}" }
       """#)
   }
 
@@ -502,6 +502,20 @@ import Testing
     #expect(try object(document(device), "dev")["name"] == .string("kitchen"))
     device.configuredName = "\t"
     #expect(try object(document(device), "dev")["name"] == .string("kitchen"))
+  }
+
+  /// Home Assistant shows it before the entity's.
+  @Test(arguments: [
+    ("Temperature", JSONValue.null, "offset" as JSONValue), ("temperature", .null, "offset"),
+    ("Temperature offset", "Temperature", .null), ("Temp", "Temperature", "Temperature offset"),
+    ("Temperature ", .null, "offset"), ("Kitchen", "Temperature", "Temperature offset"),
+  ])
+  func nameOfTheDeviceIsNotRepeated(name: String, temperature: JSONValue, offset: JSONValue) throws {
+    var device = device
+    device.configuredName = name
+    let components = try components(device)
+    #expect(components["temperature"]?["name"] == temperature)
+    #expect(components["offset-temperature"]?["name"] == offset)
   }
 
   // MARK: Earlier announcements

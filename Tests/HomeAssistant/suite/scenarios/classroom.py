@@ -78,7 +78,7 @@ def five_programs(house):
         rooms[1].until("Acceleration x", is_number, CONNECT)
         offers(1, BUTTONS | {"Acceleration x"}, {"Acceleration y", "Acceleration z"})
 
-        # Another program. Home Assistant removes entities that are disabled with their device alone.
+        # Another program. This version of Home Assistant removes entities that are disabled with their device alone.
         school.flash(1, ["temperature"])
         school.microbits.ask("reset", 1)
         offers(1, TEMPERATURE, {"Acceleration y", "Acceleration z"})
