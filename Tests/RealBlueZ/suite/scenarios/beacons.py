@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from journal import expect
-from scenarios.common import ANSWER, BY_PREFIX, CONNECT, scenario
+from scenarios.common import ALL, ANSWER, BY_PREFIX, CONNECT, scenario
 from scenarios.profiles import SHIPPED
 from world import BASE, GATEWAY_ID, OUT, Process
 
@@ -129,7 +129,7 @@ def thirty_beacons_by_monitors(world):
 PRESSES = 50
 
 
-@scenario(debians=(12, 13))
+@scenario(debians=ALL)
 def presses_after_silence(world):
     """A button, one that does not count its frames, and a sensor, each heard for 1.5 s every 40 s: bluetoothd has removed
     their objects by then. What it reports is told once, also when it starts anew, or another program discovers."""
