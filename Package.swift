@@ -162,7 +162,7 @@ let package = Package(
       exclude: ["bleak", "recordings"]),
     tests(
       "EndToEndTests",
-      ["TestSupport", "EventLoop", "DBus", "MQTT", "Store", "microbit-gateway", "microbit-simulator"]),
+      ["TestSupport", "EventLoop", "DBus", "Log", "MQTT", "Store", "microbit-gateway", "microbit-simulator"]),
   ]
 )
 

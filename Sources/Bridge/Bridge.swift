@@ -23,6 +23,8 @@ import Store
   package let reload: ReloadHandler
   private var byAddress: [BluetoothAddress: DevicePublisher] = [:]
   private var byID: [DeviceID: DevicePublisher] = [:]
+  /// Another gateway's device that is being made again with other properties.
+  var replaced: (id: DeviceID, address: BluetoothAddress, machine: OwnershipMachine)?
   private(set) var isStopping = false
   /// How many messages the broker takes unacknowledged.
   private var receiveMaximum = 0
@@ -151,7 +153,9 @@ import Store
   // MARK: Engine
 
   package func attach(_ device: DeviceDescription) -> (any DeviceObserver)? {
-    let publisher = DevicePublisher(device, self, context)
+    let before = replaced.flatMap { ($0.id, $0.address) == (device.id, device.address) ? $0.machine : nil }
+    replaced = nil
+    let publisher = DevicePublisher(device, self, context, before: before)
     byAddress[device.address] = publisher
     byID[device.id] = publisher
     discovery?.attached(device.address)

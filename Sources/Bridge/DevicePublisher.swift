@@ -39,17 +39,21 @@ import MQTT
   /// The names of properties that other gateways have published of the device.
   package private(set) var publishedElsewhere: Set<PropertyName> = []
 
-  init(_ device: DeviceDescription, _ bridge: Bridge, _ context: BridgeContext) {
+  /// - Parameter before: that of the device before it was made again with other properties.
+  init(
+    _ device: DeviceDescription, _ bridge: Bridge, _ context: BridgeContext, before: OwnershipMachine?
+  ) {
     self.context = context
     self.bridge = bridge
     self.device = device
     topics = context.topics.topics(of: device.id, device.profile)
     orphanedValues = Set(names: device.offered ?? [])
     let hadID = context.engine.storedID(of: device.address)
-    machine = OwnershipMachine(
-      context.gateway, device.id, device.address, hasTopics: hadID == device.id)
+    machine =
+      before ?? OwnershipMachine(context.gateway, device.id, device.address, hasTopics: hadID == device.id)
     properties = zip(device.profile.properties, topics.properties).map { PropertyPublisher($0, $1, context) }
     updateValues()
+    if isOwnedByOther { context.engine.setOwner(owner, of: device.id) }
   }
 
   package var owner: Owner { machine.owner }
@@ -148,6 +152,8 @@ import MQTT
 
   package func detach(_ reason: DetachReason) {
     bridge.remove(self)
+    // It stays another gateway's: this one hears it at once, and would publish it.
+    if reason == .replaced, isOwnedByOther { bridge.replaced = (device.id, device.address, machine) }
     // It is new if it is seen again.
     if [.removed, .neverConnected].contains(reason) { bridge.commands.forget(device) }
     switch reason {

@@ -1,5 +1,6 @@
 import Configuration
 import GATT
+import Log
 import Testing
 
 @testable import Bridge
@@ -70,6 +71,41 @@ import Testing
     _ = bench.received(notice(-65))
     #expect(bench.received(nil) == [.setOwner(Handover())] && bench.machine.owner == .unknown)
     #expect(bench.online(3) == [.setOwner(nil), .publish] && bench.machine.owner == .this)
+  }
+
+  /// One whose silence means nothing does not go offline at a gateway that hears it no more: who hears it later has it.
+  @Test func ownerThatHasNotHeardASilentDeviceForAMinuteLosesIt() {
+    func heard(_ milliseconds: Int64?) -> Timestamp? {
+      milliseconds.map { Timestamp(milliseconds: 1_767_225_600_000 + $0) }
+    }
+    func notice(_ milliseconds: Int64?) -> Notice {
+      var notice = Self.notice(since: 2)
+      (notice.isHeard, notice.rssi, notice.lastHeard) = (true, -60, heard(milliseconds))
+      return notice
+    }
+    var bench = Bench()
+    bench.here = Machine.Here(
+      onlineSince: time(1), isHeard: true, rssi: -60, lastHeard: heard(0), isOwnerOnline: true)
+    _ = bench.received(notice(0))
+    #expect(bench.machine.isOwnedByOther)
+    // Silence here, silence there; a press that is heard here; one whose time is not known there.
+    bench.here.lastHeard = heard(60_000)
+    #expect(bench.online(1) == [] && bench.machine.isOwnedByOther)
+    bench.here.lastHeard = heard(60_001)
+    var before = bench
+    #expect(bench.online(1) == [.moved(notice(0)), .setOwner(nil), .publish])
+    #expect(bench.machine.owner == .this)
+    _ = before.received(notice(nil))
+    #expect(before.online(1) == [] && before.machine.isOwnedByOther)
+    // The owner has heard it as well, and its `info` is here in time.
+    _ = before.received(notice(60_000))
+    #expect(before.online(1) == [] && before.machine.isOwnedByOther)
+
+    // As the owner sees it: an `info` of before does not count, one of a gateway that has heard it later does.
+    #expect(bench.received(notice(0)).last == .publish && bench.machine.owner == .this)
+    let later = notice(120_001)
+    #expect(bench.received(later) == Self.takenOver(later, hasNewLink: false))
+    #expect(bench.machine.owner == .other(Self.other))
   }
 
   @Test func gatewayOwnsADeviceThatIsOnlineThere() {

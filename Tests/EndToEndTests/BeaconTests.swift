@@ -1,3 +1,4 @@
+import Log
 import TestSupport
 import Testing
 
@@ -220,6 +221,53 @@ import Testing
       let end = try fixture.observer.mark
       try await fixture.simulator.control("vanish", 1)
       try await fixture.offline(Self.climate, after: end)
+    }
+  }
+
+  @Test(
+    "A device that sends only when something happens is taken over from a gateway that has not heard it for a minute, 3 s later"
+  )
+  func triggerOnlyElsewhere() async throws {
+    var plan = try Self.plan()
+    let trigger = "44" + "0001" + "02ca09"
+    for index in 1...2 {
+      plan.files["\(index).json"] =
+        #"{"address":"E6:7A:00:00:00:0\#(index)","service_data":{"fcd2":"\#(trigger)"}}"#
+    }
+    let (notHeardThere, heardThere) = (Self.climate, Self.locked)
+    try await withFixture(plan) { fixture in
+      let observer = try fixture.observer
+      try await Self.startSimulator(fixture)
+      try await observer.publish("microbit/bridge/cellar/state", "online", retain: true)
+      // In the cellar it is heard better, and was heard a little less than a minute before it was heard here, or just then.
+      for (id, seconds) in [(notHeardThere, -59), (heardThere, 0)] {
+        let info = try await fixture.message("\(id)/info") { $0.text.contains(#""last_heard""#) }.json()
+        let heard = try #require(info["last_heard"]?.string.flatMap { Timestamp($0) })
+        let there =
+          #"{"owner":"cellar","profile":"bthome","heard":true,"rssi":-10,"last_connected":"2026-01-01T00:00:00.000Z","#
+          + #""last_heard":"\#(heard + .seconds(seconds))"}"#
+        try await observer.publish("microbit/\(id)/info", there, retain: true)
+        let listed = try await fixture.listed(id)
+        #expect(listed?["owner"]?.string == "cellar")
+      }
+      try await Task.sleep(for: .seconds(1))
+      let mark = observer.mark
+      for index in [2, 1] {
+        try await Self.advertise(fixture, index, "fcd2", "44" + "0002" + "02cb09" + "3a01")
+      }
+      let info = try await fixture.waitForOwnership(of: notHeardThere, from: "cellar", after: mark)
+      let heard = try #require(info["last_heard"]?.string.flatMap { Timestamp($0) })
+      let moved = try #require(info["moved"]?["time"]?.string.flatMap { Timestamp($0) })
+      #expect(moved >= heard + .seconds(3))
+      // The values of the frame that it was taken over with.
+      try await fixture.message("\(notHeardThere)/temperature", "25.07", after: mark)
+      let other = try await fixture.listed(heardThere)
+      #expect(other?["owner"]?.string == "cellar")
+      #expect(observer.messages(on: "microbit/\(heardThere)/temperature", after: mark).isEmpty)
+      // The presses are told in any case.
+      for id in [heardThere, notHeardThere] {
+        #expect(observer.messages(on: "microbit/\(id)/button", after: mark).count == 1)
+      }
     }
   }
 
