@@ -95,7 +95,9 @@ import Testing
       ("7,42,21.5,120", #"{"seq":7,"moisture":42,"light":120}"#),
       ("7 42 x 120", #"{"seq":7,"moisture":42,"light":120}"#),
       ("7;42 %;;120;", #"{"seq":7,"moisture":42,"light":120}"#), ("7,42,21.5", "{}"),
-      ("7,42,21.5,120,1", "{}"),
+      ("7,42,21.5,120,1", "{}"), ("7 42", "{}"), ("7,,42;", "{}"), ("a:1,2,3,4", #"{"a":"1,2,3,4"}"#),
+      // A header, a sentence, a number alone, and what is empty.
+      ("seq,moisture,light", "{}"), ("hello, world", "{}"), ("7", "{}"), (",", "{}"), ("a:1", #"{"a":1}"#),
       ("a,b,c,d", "{}"), ("a:-16,4,-1020", #"{"a_x":-16,"a_y":4,"a_z":-1020}"#), ("a:1,2", #"{"a":"1,2"}"#),
       ("b:1,2,3", #"{"b":"1,2,3"}"#), ("t:1;u:2;v:3;w:4", #"{"t":1,"u":2,"v":3,"w":4}"#),
     ])
@@ -104,8 +106,10 @@ import Testing
     let columns = ProgramValue.Columns(
       ofMessage: names("seq", "moisture_%", nil, "light"),
       ofName: ["a": names("x", "y", "z")])
-    let found = ProgramValue.values(in: Array(text.utf8), columns).values
-    #expect(try Self.json(found) == Self.members(values))
+    let message = ProgramValue.values(in: Array(text.utf8), columns)
+    #expect(try Self.json(message.values) == Self.members(values))
+    let others = ["7,42,21.5", "7,42,21.5,120,1", "7 42", "7,,42;", "a:1,2", "a:1,2,3,4"]
+    #expect(message.hasOtherColumns == others.contains(text))
   }
 
   @Test func notANumberIsANumber() throws {

@@ -60,6 +60,27 @@ import Testing
     return values.mapValues { $0.string ?? $0.text }
   }
 
+  @Test("Lines with another number of columns than the entry names are said once in the log")
+  func otherColumns() async throws {
+    var plan = Plan()
+    plan.simulator = ["--services", "temperature,uart"]
+    plan.entries =
+      #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"pot","values":{"columns":["seq","temp"]}}"#
+    try await withFixture(plan) { fixture in
+      try await fixture.online("pot")
+      for line in ["1,20", "2,20,5", "3,20,6", "4,21", "5,21"] {
+        let hex = (line + "\n").utf8.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        try await fixture.simulator.control(
+          #"{"op":"value","i":0,"characteristic":"\#(Self.uart)","hex":"\#(hex)"}"#)
+      }
+      try await fixture.message("pot/values/seq", "5")
+      let refusal = #"more or fewer numbers than "columns" in its entry names"#
+      try await fixture.logged(refusal)
+      let lines = try fixture.lines(with: refusal)
+      #expect(lines.count == 1 && lines[0].contains("2,20,5") && lines[0].contains("pot"), "\(lines)")
+    }
+  }
+
   @Test(
     "Devices, areas and values may have names in any script, in topics, commands, requests and Home Assistant"
   )

@@ -69,6 +69,7 @@ import Log
       if !message.values.isEmpty { count(.cut, String(decoding: frame.bytes, as: UTF8.self)) }
       return ProgramValue.Message()
     }
+    if message.hasOtherColumns { count(.otherColumns, String(decoding: frame.bytes, as: UTF8.self)) }
     let before = table.changes
     let (now, today) = (Moment.now, Timestamp.now.day)
     let all = message.values.count
@@ -105,6 +106,7 @@ import Log
     case sameKey = "two values of its program have the same name in topics"
     case noNumber = "a value of its program that is a number was none"
     case tooMany = "its program sends too many names"
+    case otherColumns = "its program sends more or fewer numbers than \"columns\" in its entry names"
     case cut =
       "a message may be cut, as a micro:bit V1 drops what is beyond 20 characters: send shorter ones, as lines"
   }

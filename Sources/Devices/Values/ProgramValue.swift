@@ -20,6 +20,8 @@ struct ProgramValue: Equatable, Sendable {
     var values: [ProgramValue] = []
     /// Whether nothing of it was left out.
     var isWhole = true
+    /// Whether it has more or fewer numbers than the configuration names.
+    var hasOtherColumns = false
 
     /// Whether it is nothing but ``values``.
     var isValues: Bool { isWhole && !values.isEmpty }
@@ -37,6 +39,10 @@ struct ProgramValue: Equatable, Sendable {
   static func values(in message: [UInt8], _ columns: Columns = Columns()) -> Message {
     var text = trimmed(message[...])
     if let last = text.last, ends.contains(last) { text = trimmed(text.dropLast()) }
+    // An object may stand between two of them.
+    if let first = text.first, ends.contains(first), text.dropFirst().first == UInt8(ascii: "{") {
+      text = text.dropFirst()
+    }
     switch text.first {
     case nil, UInt8(ascii: "["): return Message()
     case UInt8(ascii: "{"): return JSONValues.message(text)
@@ -44,26 +50,38 @@ struct ProgramValue: Equatable, Sendable {
     }
     if let values = list(text, isSeparator) ?? list(text, isSpace) { return Message(values: values) }
     let pair = pair(text)
-    let found =
-      if let pair, case .text(let list) = pair.value, let names = columns.ofName[pair.name.key] {
-        numbers(Array(list.utf8)[...], names, behind: pair.name.written)
-      } else {
-        columns.ofMessage.flatMap { pair == nil ? numbers(text, $0) : nil }
-      }
-    return Message(values: found ?? pair.map { [$0] } ?? [])
+    var message = Message(values: pair.map { [$0] } ?? [])
+    if let pair, case .text(let list) = pair.value, let names = columns.ofName[pair.name.key] {
+      take(Array(list.utf8)[...], names, behind: pair.name.written, into: &message)
+    } else if pair == nil, let names = columns.ofMessage {
+      take(text, names, into: &message)
+    }
+    return message
   }
 
-  /// Nil unless there is a part for each name, and it is a number.
-  private static func numbers(
-    _ text: ArraySlice<UInt8>, _ names: [ValueName?], behind prefix: String? = nil
-  ) -> [ProgramValue]? {
+  /// The numbers in `text` are the message's values, if there are as many as names.
+  private static func take(
+    _ text: ArraySlice<UInt8>, _ names: [ValueName?], behind prefix: String? = nil,
+    into message: inout Message
+  ) {
     let isBetween = text.contains(where: isSeparator) ? isSeparator : isSpace
     let parts = text.split(omittingEmptySubsequences: isBetween(UInt8(ascii: " ")), whereSeparator: isBetween)
-    guard parts.count == names.count else { return nil }
+      .map(trimmed)
+    if parts.count == names.count {
+      if let numbers = numbers(parts, names, behind: prefix) { message.values = numbers }
+    } else if parts.count > 1, parts.contains(where: { !$0.isEmpty }) {
+      message.hasOtherColumns = parts.allSatisfy { $0.isEmpty || number($0) != nil }
+    }
+  }
+
+  /// Nil unless each part that has a name is a number.
+  private static func numbers(
+    _ parts: [ArraySlice<UInt8>], _ names: [ValueName?], behind prefix: String?
+  ) -> [ProgramValue]? {
     var values: [ProgramValue] = []
     for (part, name) in zip(parts, names) {
       guard let name else { continue }
-      guard let (number, unit) = number(trimmed(part)),
+      guard let (number, unit) = number(part),
         let name = prefix.map({ ValueName("\($0)_\(name.written)") }) ?? name
       else { return nil }
       values.append(ProgramValue(name: name, value: number, unit: unit))

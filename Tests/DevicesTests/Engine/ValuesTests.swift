@@ -79,6 +79,14 @@ import Testing
     await tested.end()
   }
 
+  @Test func otherNumberOfColumnsIsCounted() async throws {
+    let tested = try await Self.start(#","values":{"columns":["seq","temp"],"a":{"columns":["x","y"]}}"#)
+    await Self.send("1,20\n2,20,5\nseq,temp\na:1,2,3\n3\n4,21\n", by: tested)
+    try await Self.value("temp", 21, by: tested)
+    #expect(await tested.engine.counters.malformed == 2)
+    await tested.end()
+  }
+
   /// The sensor warms up; later it fails for a moment.
   @Test func textsAreNoValuesOfANumber() async throws {
     let tested = try await Self.start()
