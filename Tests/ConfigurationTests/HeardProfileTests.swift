@@ -67,6 +67,9 @@ import Testing
     #expect(
       try Self.values("pvvx_thermometer", pvvx)
         == Self.parse(#"{"temperature":25.06,"humidity":50.55,"battery":95,"voltage":3.064}"#))
+    #expect(
+      try Self.values("atc_thermometer", "a4c138690cff0127" + "28570ba8e2")
+        == Self.parse(#"{"temperature":29.5,"humidity":40,"battery":87,"voltage":2.984}"#))
     for (profile, hex) in [("atc_thermometer", pvvx), ("pvvx_thermometer", atc)] {
       #expect(try Self.values(profile, hex) == [:])
       #expect(try Self.values(profile, encrypted) == [:])
