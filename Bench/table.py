@@ -150,6 +150,20 @@ def requests(table, programs, counts):
     show(["micro:bits", "", "p50", "p99", "announcements", "unanswered"], rows)
 
 
+def beacons(table):
+    """Of senders that are only heard."""
+    rows = []
+    for (program, count, _), runs in table.items():
+        cpu, sent = median(values(runs, "cpu_s")), runs[0]["sent"]
+        lost = sum(run["sent"] - run["arrived"] for run in runs)
+        rows.append([str(count), title(program), f"{sent:,.0f}", f"{sent / median(values(runs, 'seconds')):.0f}",
+                     f"{cpu:.2f}", spread(runs, "cpu_s"), f"{cpu / sent * 1e6:.0f}",
+                     f"{median(values(runs, 'private')) / 1024:.1f}", f"{lost:.0f}"])
+        number = len(runs)
+    print(f"Senders of BTHome that are only heard, three readings in each advertisement, medians of {number}")
+    show(["senders", "", "advertisements", "1/s", "CPU s", "spread", "µs each", "private MiB", "lost"], rows)
+
+
 def climb(table, programs):
     rows = []
     for program in programs:
@@ -178,6 +192,7 @@ def climb(table, programs):
 
 def main(path, machine, *programs):
     tables = read(path)
+    heard = tables.pop("beacons", None)
     table = tables["temperature at 10 Hz"]
     # Each program's climb to the highest rate comes after its other runs, and has a row of its own.
     for (program, count, what), runs in table.items():
@@ -190,6 +205,8 @@ def main(path, machine, *programs):
     if len(tables) > 1:
         records(tables, programs)
     requests(table, programs, counts)
+    if heard:
+        beacons(heard)
     if any(what == "rate" for _, _, what in table):
         climb(table, programs)
     foreign = [run["cpu_foreign"] for (_, _, what), runs in table.items() if what == "steady" for run in runs]
