@@ -16,6 +16,8 @@ import Glibc
   private var members: [OpaquePointer] = []
   /// The loop's watch, for all of ``members``.
   private var watch: Watch?
+  /// Whether received messages wait.
+  private var hasMessages = false
   private var dispatching = false
   /// Messages are being read from the socket, and dispatched afterwards.
   private var isReading = false
@@ -45,26 +47,40 @@ import Glibc
     self.byteSignals = byteSignals
     self.receive = receive
     dbus_connection_set_exit_on_disconnect(raw, 0)
-    // Unretained: `close` removes the callbacks before this object is released.
-    let me = Unmanaged.passUnretained(self).toOpaque()
+    Self.setCallbacks(of: raw, self)
+  }
+
+  /// Sets the callbacks of libdbus. Not isolated: the compiler would let each of them search for the current executor.
+  private nonisolated static func setCallbacks(of raw: OpaquePointer, _ handle: ConnectionHandle) {
+    // Unretained: `close` removes the callbacks before the object is released.
+    let handle = Unmanaged.passUnretained(handle).toOpaque()
     dbus_connection_set_watch_functions(
       raw,
-      { watch, me in
-        ConnectionHandle.enter(me, watch) { $0.add($1!) }
+      { watch, handle in
+        ConnectionHandle.enter(handle, watch) { $0.add($1!) }
         return 1
       },
-      { watch, me in ConnectionHandle.enter(me, watch) { $0.remove($1!) } },
-      { _, me in ConnectionHandle.enter(me, nil) { handle, _ in handle.update() } },
-      me, nil)
+      { watch, handle in ConnectionHandle.enter(handle, watch) { $0.remove($1!) } },
+      { _, handle in ConnectionHandle.enter(handle, nil) { handle, _ in handle.update() } },
+      handle, nil)
     // Messages may be queued other than by a readable socket, for example by a blocking flush.
     dbus_connection_set_dispatch_status_function(
       raw,
-      { _, status, me in
-        guard status == DBUS_DISPATCH_DATA_REMAINS else { return }
-        ConnectionHandle.enter(me, nil) { handle, _ in
-          if !handle.isReading { loop.timer(after: .zero) { handle.dispatch() } }
+      { _, status, handle in
+        ConnectionHandle.enter(handle, nil) { handle, _ in
+          handle.hasMessages = status != DBUS_DISPATCH_COMPLETE
+          if handle.hasMessages, !handle.isReading { loop.timer(after: .zero) { handle.dispatch() } }
         }
-      }, me, nil)
+      }, handle, nil)
+  }
+
+  private nonisolated static func enter(
+    _ raw: UnsafeMutableRawPointer?, _ watch: OpaquePointer?,
+    _ body: @LoopActor (ConnectionHandle, OpaquePointer?) -> Void
+  ) {
+    let handle = Unmanaged<ConnectionHandle>.fromOpaque(raw!).takeUnretainedValue()
+    nonisolated(unsafe) let watch = watch
+    LoopActor.enter { body(handle, watch) }
   }
 
   /// Ends the connection; to be called before the object is released. Deferred while a message is being dispatched.
@@ -84,23 +100,13 @@ import Glibc
     dbus_connection_unref(raw)
   }
 
-  /// For the callbacks of libdbus.
-  private nonisolated static func enter(
-    _ raw: UnsafeMutableRawPointer?, _ watch: OpaquePointer?,
-    _ body: @LoopActor (ConnectionHandle, OpaquePointer?) -> Void
-  ) {
-    let handle = Unmanaged<ConnectionHandle>.fromOpaque(raw!).takeUnretainedValue()
-    nonisolated(unsafe) let watch = watch
-    LoopActor.enter { body(handle, watch) }
-  }
-
   // MARK: Dispatching
 
   /// Passes on all received messages. `dbus_connection_dispatch` is not used, as it costs more than all processing here.
   func dispatch() {
     guard !dispatching, !closed else { return }
     dispatching = true
-    while !closing, let message = dbus_connection_pop_message(raw) {
+    while hasMessages, !closing, let message = dbus_connection_pop_message(raw) {
       let received = IncomingMessage(raw: message)
       if byteSignals?.deliver(received) != true { receive(received) }
       dbus_message_unref(message)

@@ -12,25 +12,25 @@ import Synchronization
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   /// Calls `body` at once: for what C libraries call on the loop's thread. Traps on another thread.
-  public nonisolated static func enter<Result: Sendable>(_ body: @LoopActor () -> Result) -> Result {
-    withoutActuallyEscaping(body) { call(IsolatedCall(body: $0)) }
+  public nonisolated static func enter(_ body: @LoopActor () -> Void) {
+    loop.checkIsolated()
+    enter(by: Isolated(), body)
   }
 
-  /// The requirement of the protocol is not isolated, its implementation is: the compiler adds the check between them.
-  private nonisolated static func call<Body: Call>(_ body: Body) -> Body.Result { body.call() }
+  /// The requirement of the protocol is not isolated, its implementation is.
+  private nonisolated static func enter(by entrance: some Entrance, _ body: @LoopActor () -> Void) {
+    entrance.call(body)
+  }
 }
 
-private protocol Call {
-  associatedtype Result
-  func call() -> Result
+private protocol Entrance {
+  func call(_ body: @LoopActor () -> Void)
 }
 
-@LoopActor private struct IsolatedCall<Result: Sendable>: @preconcurrency Call {
-  private let body: @LoopActor () -> Result
+@LoopActor private struct Isolated: @preconcurrency Entrance {
+  nonisolated init() {}
 
-  nonisolated init(body: @escaping @LoopActor () -> Result) { self.body = body }
-
-  func call() -> Result { body() }
+  func call(_ body: @LoopActor () -> Void) { body() }
 }
 
 /// The event loop of the process.
@@ -98,14 +98,17 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   }
 
   private func run() -> Never {
-    let capacity = 64
-    nonisolated(unsafe) let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
+    LoopActor.enter { iterate() }
+    fatalError("the loop has ended")
+  }
+
+  @LoopActor private func iterate() -> Never {
+    let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 64)
     while true {
       runReadyJobs()
-      let isIdle = ready.isEmpty
-      let timeout = LoopActor.enter { self.endIteration(isIdle: isIdle) }
-      let count = epoll_wait(epoll, events, Int32(capacity), timeout)
-      LoopActor.enter { self.beginIteration(UnsafeBufferPointer(start: events, count: max(0, Int(count)))) }
+      endIteration()
+      let count = epoll_wait(epoll, events.baseAddress, Int32(events.count), timeout())
+      beginIteration(events.prefix(max(0, Int(count))))
     }
   }
 
@@ -124,15 +127,16 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     }
   }
 
-  /// - Parameter isIdle: whether no job is ready.
-  /// - Returns: `epoll_wait`'s time-out in ms: 0 if something is ready, -1 if there is no timer.
-  @LoopActor private func endIteration(isIdle: Bool) -> Int32 {
+  @LoopActor private func endIteration() {
     fireTimers()
-    if !endHandlers.isEmpty {
-      swap(&endHandlers, &spareEndHandlers)
-      while let handler = spareEndHandlers.popLast() { handler.iterationEnds() }
-    }
-    if !isIdle || !ready.isEmpty || !endHandlers.isEmpty { return 0 }
+    guard !endHandlers.isEmpty else { return }
+    swap(&endHandlers, &spareEndHandlers)
+    while let handler = spareEndHandlers.popLast() { handler.iterationEnds() }
+  }
+
+  /// `epoll_wait`'s time-out in ms: 0 if something is ready, -1 if there is no timer.
+  @LoopActor private func timeout() -> Int32 {
+    if !ready.isEmpty || !endHandlers.isEmpty { return 0 }
     // Do not wake up for cancelled timers.
     timers.dropCancelled()
     guard let next = timers.next else { return -1 }
@@ -147,7 +151,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     while let timer = timers.popDue(at: now) { timer.fire() }
   }
 
-  @LoopActor private func beginIteration(_ events: UnsafeBufferPointer<epoll_event>) {
+  @LoopActor private func beginIteration(_ events: Slice<UnsafeMutableBufferPointer<epoll_event>>) {
     iteration &+= 1
     for event in events {
       if event.data.u64 == Self.wakeUpToken {

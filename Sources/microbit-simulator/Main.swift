@@ -30,7 +30,7 @@ enum Status {
     do {
       let simulator = try await Simulator.start(arguments.options, address: arguments.bus)
       var control: ControlServer?
-      if let path = arguments.control { control = try await ControlServer.start(simulator, at: path) }
+      if let path = arguments.control { control = try ControlServer.start(simulator, at: path) }
       loop.signals([SIGTERM, SIGINT]) { _ in simulator.stop() }
       printOutput("ready\n")
       do {
