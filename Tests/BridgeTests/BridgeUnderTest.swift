@@ -53,7 +53,7 @@ final class BridgeUnderTest: Sendable {
         try await start.value()
         engine.add(bridge)
         engine.start()
-        await bridge.start()
+        bridge.start()
         bridge.context.mqtt.subscribe(doubled.map(topicFilter))
         await bridge.run()
       },

@@ -1,5 +1,6 @@
 import BlueZ
 import Configuration
+import EventLoop
 
 @testable import Devices
 

@@ -85,7 +85,7 @@ import Testing
     #expect(schedule.visitedElsewhere(at: at(30)) == [.offline] && schedule.deadline == nil)
   }
 
-  private static let deadlines: [(seconds: Int, isDue: Bool)] = [
+  private nonisolated static let deadlines: [(seconds: Int, isDue: Bool)] = [
     (1, false), (599, false), (659, false), (660, true), (86_400, true),
   ]
 

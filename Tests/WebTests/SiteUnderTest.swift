@@ -19,8 +19,8 @@ final class SiteUnderTest: PageHost, Sendable {
   let port: ReservedPort
   let engine: DeviceManager
   let configuration: Configuration
-  private let parts = Mutex<(server: WebServer?, url: String?, problem: String?)>((nil, nil, nil))
-  private let faulty = Mutex(false)
+  private nonisolated let parts = Mutex<(server: WebServer?, url: String?, problem: String?)>((nil, nil, nil))
+  private nonisolated let faulty = Mutex(false)
 
   /// - Parameter http: more keys of `http`.
   init(http: String = "", port: ReservedPort? = nil) async throws {
@@ -59,8 +59,8 @@ final class SiteUnderTest: PageHost, Sendable {
     }
   }
 
-  var url: String? { parts.withLock { $0.url } }
-  var problem: String? { parts.withLock { $0.problem } }
+  nonisolated var url: String? { parts.withLock { $0.url } }
+  nonisolated var problem: String? { parts.withLock { $0.problem } }
 
   /// On the loop.
   var state: WebState? { parts.withLock { $0.server }?.site?.state }

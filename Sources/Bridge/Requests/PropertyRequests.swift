@@ -51,7 +51,7 @@ extension RequestHandler {
   }
 
   /// How long the outcome of a command is awaited: it may be written at the end of its `ttl`, and takes `settle` then.
-  static func replyTimeout(_ ttl: Int, _ property: Property) -> Duration {
+  nonisolated static func replyTimeout(_ ttl: Int, _ property: Property) -> Duration {
     .seconds(ttl + 30) + (property.settle ?? .zero)
   }
 

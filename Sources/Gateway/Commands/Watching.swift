@@ -101,7 +101,7 @@ import JSON
   // MARK: CSV
 
   /// A row of a spreadsheet (RFC 4180); nil if the line is not a reading.
-  static func csv(_ line: JSONValue) -> String? {
+  nonisolated static func csv(_ line: JSONValue) -> String? {
     guard let property = line["property"], let value = line["value"] else { return nil }
     return [line["time"], line["device"], property, value, line["unit"]].map { cell in
       cell.map { CSV.cell($0.text ?? String(decoding: $0.bytes, as: UTF8.self)) } ?? ""

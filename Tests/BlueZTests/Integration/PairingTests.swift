@@ -17,7 +17,7 @@ import Testing
   /// Why pairing fails; nil: it succeeds.
   private func pair(
     _ central: CentralUnderTest, _ id: PeripheralID, passkey: Int? = nil,
-    passkeyRequested: @escaping @Sendable () -> Void = {}
+    passkeyRequested: @escaping @LoopActor () -> Void = {}
   ) async -> PairingError? {
     do throws(PairingError) {
       try await central.central.pair(id, passkey: passkey, passkeyRequested: passkeyRequested)

@@ -10,7 +10,7 @@ import Testing
   /// Answers to `Set` of `Powered`: does so, or refuses where `refusal` says why.
   static func power(
     _ asked: Record<Bool>,
-    refusal: @escaping @Sendable (_ isOn: Bool, _ count: Int) -> String? = { _, _ in nil }
+    refusal: @escaping @LoopActor (_ isOn: Bool, _ count: Int) -> String? = { _, _ in nil }
   ) -> FakeBlueZ.Answer {
     { fake, call in
       let isOn = call.arguments.last?.unwrapped.bool ?? false

@@ -37,12 +37,12 @@ import Testing
       // Makes sure that they wait in this order.
       while workers.requests <= number { await Task.yield() }
     }
-    #expect(await workers.order.isEmpty)
+    #expect(workers.order.isEmpty)
     workers.unlock()
     for task in tasks { await task.value }
-    #expect(await workers.order == Array(0..<50))
-    #expect(await workers.most == 1)
-    #expect(await !workers.isLocked)
+    #expect(workers.order == Array(0..<50))
+    #expect(workers.most == 1)
+    #expect(!workers.isLocked)
   }
 
   @Test func preferredWaitersGoFirstAndAlternateWithTheOthers() async {
@@ -55,7 +55,7 @@ import Testing
     }
     workers.unlock()
     for task in tasks { await task.value }
-    #expect(await workers.order == [3, 0, 4, 1, 5, 2])
+    #expect(workers.order == [3, 0, 4, 1, 5, 2])
   }
 
   @Test func aNewWaiterDoesNotOvertakeAnEarlierOne() async {
@@ -66,7 +66,7 @@ import Testing
     // Unlocked and requested again before the waiter has run.
     await workers.unlockAndWork(2)
     await waiting.value
-    #expect(await workers.order == [1, 2])
+    #expect(workers.order == [1, 2])
   }
 }
 

@@ -10,8 +10,8 @@ import Testing
 /// The dialogue of `init`, without terminal, Bluetooth and broker.
 @LoopActor @Suite struct SetupInterviewTests {
   private typealias Found = (address: UInt64, name: String?, signal: Int?)
-  private static let zugev: Found = (0xC5A1_B2C3_D4E5, "BBC micro:bit [zugev]", -53)
-  private static let zutip: Found = (0xD05A_0000_C0DE, "BBC micro:bit [zutip]", -77)
+  private nonisolated static let zugev: Found = (0xC5A1_B2C3_D4E5, "BBC micro:bit [zugev]", -53)
+  private nonisolated static let zutip: Found = (0xD05A_0000_C0DE, "BBC micro:bit [zutip]", -77)
 
   /// What a dialogue has asked, and what came of it.
   private final class Outcome {
@@ -184,7 +184,7 @@ import Testing
 
   // MARK: Invalid answers
 
-  private static let wrong: [(String, String, String)] = [
+  private nonisolated static let wrong: [(String, String, String)] = [
     ("Which", "3", "numbers 1 to 2"), ("Which", "0", "numbers 1 to 2"),
     ("Which", "the first", "numbers 1 to 2"),
     ("Which", "2-1", "numbers 1 to 2"), ("Which", "1-", "numbers 1 to 2"), ("Which", ",", "numbers 1 to 2"),
@@ -352,7 +352,7 @@ import Testing
 
   // MARK: An existing file
 
-  private static let file = #"""
+  private nonisolated static let file = #"""
     { "$schema": "s", "gateway": { "id": "attic" },
       "mqtt": { "host": "old", "base_topic": "home", "username": "u", "password_file": "secret" },
       "devices": [ { "match": { "identifier": "C5:A1:B2:C3:D4:E5" }, "id": "hall", "period": 5000 },
