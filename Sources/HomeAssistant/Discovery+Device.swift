@@ -187,7 +187,7 @@ extension Discovery {
     let state = isShown ? topics.value : nil
     let codec = property.codec
     let isText = codec.isPlain && codec.words.isEmpty && !codec.isPicture
-    let template = isText ? InfoTemplate.plainText : part.field.map(InfoTemplate.init(field:))
+    let template = part.field.map(InfoTemplate.init(field:))
     func payload(_ value: Value) -> String {
       String(decoding: Payload.value(value, property.codec), as: UTF8.self)
     }
@@ -205,10 +205,14 @@ extension Discovery {
     case .binarySensor:
       return .flag(key, name: name, topic: topics.value, deviceClass: deviceClass, category: category)
     case .number(let mode):
-      return .number(
-        key, name: name, topic: topics.value, command: topics.set,
-        range: property.range ?? property.codec.range ?? 0...0, step: property.codec.step ?? 0,
-        mode: mode.rawValue, deviceClass: deviceClass, unit: unit, category: category)
+      let range = property.range ?? property.codec.range ?? 0...0
+      let number = DiscoveryComponent.number(
+        key, name: name, topic: topics.value, command: topics.set, range: range,
+        step: property.codec.step ?? 0, mode: mode.rawValue, deviceClass: deviceClass, unit: unit,
+        category: category)
+      return DiscoveryComponent(
+        key: key, platform: .number,
+        members: number.members.setting("val_tpl", to: .string(InfoTemplate.number(in: range).text)))
     case .select(let choices):
       return .select(
         key, name: name, topic: state, command: topics.set,
@@ -223,9 +227,10 @@ extension Discovery {
         key, name: name, topic: topics.value, types: words(of: property), deviceClass: deviceClass,
         category: category)
     case .text:
+      let longest = min(property.maxLength ?? 255, 255)
       return .text(
-        key, name: name, topic: state, template: template, command: topics.set,
-        longest: property.maxLength ?? 255, category: category)
+        key, name: name, topic: state, template: isText ? .plainText(longest: longest) : template,
+        command: topics.set, longest: longest, category: category)
     case .notify: return .notify(key, name: name, command: topics.set, category: category)
     case .image: return .image(key, name: name, topic: topics.image ?? topics.value, category: category)
     }

@@ -120,13 +120,14 @@ struct DiscoveryComponent {
       let map = String(decoding: JSONValue.object(JSONObject(members)).bytes, as: UTF8.self)
       return .string("{{ \(map).get(value) }}")
     }
+    let known = JSONValue.string(InfoTemplate.word(of: options).text)
     return DiscoveryComponent(
       key: key, platform: .select,
       members: [
         "name": .string(name), "ent_cat": category.map(JSONValue.string),
         "stat_t": topic.map { .string($0.string) }, "cmd_t": .string(command.string),
         "ops": .array(options.map(JSONValue.string)),
-        "val_tpl": payloads.flatMap { topic == nil ? nil : lookUp($0, options) },
+        "val_tpl": topic == nil ? nil : payloads.map { lookUp($0, options) } ?? known,
         "cmd_tpl": payloads.map { lookUp(options, $0) },
       ])
   }
@@ -267,12 +268,29 @@ struct InfoTemplate: Sendable {
     return InfoTemplate(text: "{{ (\(adapters)[\(index)]|default({})).state|default(none) }}")
   }
 
-  /// A text, of which ``Payload/value(_:_:)`` publishes some as JSON strings.
-  static let plainText = InfoTemplate(text: #"{{ value_json if value[:1] == '"' else value }}"#)
+  /// A text, of which ``Payload/value(_:_:)`` publishes some as JSON strings; Home Assistant refuses a longer one.
+  static func plainText(longest: Int) -> InfoTemplate {
+    InfoTemplate(text: "{{ \(words)[:\(longest)] }}")
+  }
 
   /// The same for a sensor, which is unknown when the topic was cleared. Home Assistant takes no text for a time.
-  static let sensorText = InfoTemplate(
-    text: #"{{ none if value == '' else value_json if value[:1] == '"' else value }}"#)
+  static let sensorText = InfoTemplate(text: "{{ none if value == '' else \(words)[:255] }}")
+
+  private static let words = #"(value_json|default(value) if value[:1] == '"' else value)"#
+
+  /// A number: Home Assistant refuses one outside of the range, and shows the number before.
+  static func number(in range: ClosedRange<Double>) -> InfoTemplate {
+    let (least, most) = (JSONValue(number: range.lowerBound), JSONValue(number: range.upperBound))
+    func text(_ number: JSONValue) -> String { String(decoding: number.bytes, as: UTF8.self) }
+    return InfoTemplate(
+      text: "{{ value if is_number(value) and \(text(least)) <= value|float <= \(text(most)) else none }}")
+  }
+
+  /// One of these, and not the number of a word that is not known.
+  static func word(of words: [String]) -> InfoTemplate {
+    let list = String(decoding: JSONValue.array(words.map(JSONValue.string)).bytes, as: UTF8.self)
+    return InfoTemplate(text: "{{ value if value in \(list) else none }}")
+  }
 
   /// The command that pairs with a device that wants it.
   static var pairing: InfoTemplate {

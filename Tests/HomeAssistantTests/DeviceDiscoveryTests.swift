@@ -203,7 +203,8 @@ import Testing
             "p": "number", "uniq_id": "ble_c5a1b2c3d4e5_period", "qos": 1,
             "name": "Measuring interval", "dev_cla": "duration", "unit_of_meas": "ms", "ent_cat": "config",
             "stat_t": "microbit/kitchen/period", "cmd_t": "microbit/kitchen/period/set",
-            "min": 20, "max": 65535, "step": 1, "mode": "box" },
+            "min": 20, "max": 65535, "step": 1, "mode": "box",
+            "val_tpl": "{{ value if is_number(value) and 20 <= value|float <= 65535 else none }}" },
           "connectivity": {
             "p": "binary_sensor", "uniq_id": "ble_c5a1b2c3d4e5_connectivity", "qos": 1,
             "name": "Connectivity", "dev_cla": "connectivity", "ent_cat": "diagnostic",
@@ -328,7 +329,7 @@ import Testing
       """
       { "p": "number", "uniq_id": "ble_c5a1b2c3d4e5_speed", "name": "Speed",
         "stat_t": "b/kitchen/speed", "cmd_t": "b/kitchen/speed/set", "min": 0, "max": 65535, "step": 1,
-        "mode": "slider" }
+        "mode": "slider", "val_tpl": "{{ value if is_number(value) and 0 <= value|float <= 65535 else none }}" }
       """)
     #expect(try object(document, "dev")["mf"] == .string("Maker"))
     #expect(try object(document, "dev")["mdl"] == .string("Thing"))
@@ -417,13 +418,14 @@ import Testing
       components["note"],
       #"""
       { "p": "text", "uniq_id": "ble_c5a1b2c3d4e5_note", "name": "It", "stat_t": "b/kitchen/note",
-        "val_tpl": "{{ value_json if value[:1] == '\"' else value }}", "cmd_t": "b/kitchen/note/set", "max": 255 }
+        "val_tpl": "{{ (value_json|default(value) if value[:1] == '\"' else value)[:255] }}",
+        "cmd_t": "b/kitchen/note/set", "max": 255 }
       """#)
     try expect(
       components["shown"],
       #"""
       { "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_shown", "name": "It", "stat_t": "b/kitchen/shown",
-        "val_tpl": "{{ none if value == '' else value_json if value[:1] == '\"' else value }}" }
+        "val_tpl": "{{ none if value == '' else (value_json|default(value) if value[:1] == '\"' else value)[:255] }}" }
       """#)
   }
 
@@ -457,7 +459,8 @@ import Testing
       components["speed"],
       """
       { "p": "select", "uniq_id": "ble_c5a1b2c3d4e5_speed", "name": "It", "stat_t": "b/kitchen/speed",
-        "cmd_t": "b/kitchen/speed/set", "ops": ["off", "slow", "fast"] }
+        "cmd_t": "b/kitchen/speed/set", "ops": ["off", "slow", "fast"],
+        "val_tpl": "{{ value if value in [\\"off\\",\\"slow\\",\\"fast\\"] else none }}" }
       """)
     try expect(
       components["light"],

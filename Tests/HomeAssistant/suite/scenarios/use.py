@@ -32,6 +32,18 @@ def period_that_is_no_whole_number(house):
 
 
 @scenario()
+def period_out_of_its_range(house):
+    """A program has set it: it is unknown, and Home Assistant does not complain of it."""
+    room = house.rooms[0]
+    house.broker.publish(room.topic("period"), "10", retain=True)
+    room.until("Measuring interval", "unknown")
+    house.home_assistant.call("number", "set_value", room.entity("Measuring interval")["entity_id"], value=2000)
+    room.until("Measuring interval", "2000")
+    house.home_assistant.call("number", "set_value", room.entity("Measuring interval")["entity_id"], value=1000)
+    room.until("Measuring interval", "1000")
+
+
+@scenario()
 def period_of_all_and_of_an_area(house):
     house.broker.publish(f"{BASE}/all/period/set", 4000)
     for room in house.rooms:
