@@ -140,12 +140,13 @@ def entity_of_another_platform_while_home_assistant_is_away(house):
     own = {"Measuring interval": "number", "Period": "select"}
 
     def shows(name):
-        found = {
-            entity["original_name"]: entity["entity_id"].split(".")[0]
+        # What is to be removed has no name any more.
+        found = [
+            entity["entity_id"].split(".")[0]
             for entity in house.home_assistant.list_entities(room.device)
-            if entity["original_name"] in own
-        }
-        return found == {name: own[name]}
+            if entity["unique_id"] == f"{room.object_id}_period"
+        ]
+        return found == [own[name]]
 
     for profile, name in (("classroom", "Period"), ("microbit", "Measuring interval")):
         house.home_assistant.stop()

@@ -2,9 +2,11 @@
 
 import signal
 
-from house import CONNECT, MOMENT
+from house import CONNECT, MOMENT, is_known
 from journal import expect
 from scenarios.common import scenario
+
+BUTTON_A = "e95dda90-251d-470a-a062-fa1922dfa9a8"
 
 READINGS = ("Temperature", "Measuring interval", "Signal strength", "Firmware")
 
@@ -93,6 +95,13 @@ def broker_that_has_lost_everything(house):
 
 @scenario()
 def home_assistant_is_restarted(house):
+    # A press of before is shown, and is not another one.
+    first = house.rooms[0]
+    button = first.entity("Button A")["entity_id"]
+    earlier = house.home_assistant.state_of(button)
+    house.microbits.ask("value", first.index, characteristic=BUTTON_A, hex="01")
+    first.until_state(button, lambda state: is_known(state) and state != earlier)
+    pressed = house.home_assistant.state_of(button)
     # Entities that were removed are announced once more after a start, without their names, and removed 5 s later.
     before = {room.name: {name: id for name, id in ids(room.entities).items() if name != "MQTT Sensor"} for room in house.rooms}
     mark = house.broker.messages.mark()
@@ -104,6 +113,8 @@ def home_assistant_is_restarted(house):
         room.until_online()
         house.home_assistant.until(
             f"{room.name} has {before[room.name]}", lambda: ids(room.entities) == before[room.name], CONNECT)
+    first.until_state(button, is_known)
+    expect(house.home_assistant.state_of(button) == pressed, "Home Assistant takes the press for another one")
 
 
 def ids(entities):

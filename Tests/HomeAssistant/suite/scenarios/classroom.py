@@ -29,8 +29,9 @@ DISABLED = [set(), {f"Acceleration {axis}" for axis in "xyz"}, set(), set(), set
 # `init` tries whether it may announce: no payload at all would be without a warning.
 INIT = [(r"No device components to cleanup for doctor-", 2)]
 ENABLED_BY_USER = [
-    # Home Assistant sets all of MQTT up anew. With their device, it removes the triggers of before once more.
-    (r"dispatcher\] Unable to remove unknown dispatcher .*MqttDeviceTrigger", 6),
+    # Home Assistant sets all of MQTT up anew. Then, and with their device, it removes once more the triggers that it has
+    # removed since its start.
+    (r"dispatcher\] Unable to remove unknown dispatcher .*MqttDeviceTrigger", 100),
     # It clears the topic of a device that is removed for each of those, and for each entity that is disabled.
     (r"mqtt\.discovery\] No device components to cleanup for ble_e15a00000001,", 6 + 2),
 ]

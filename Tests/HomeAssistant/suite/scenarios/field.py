@@ -5,6 +5,7 @@ import json
 from beacons import ID, Beacons
 from house import BASE, CONNECT, MOMENT, is_known
 from journal import expect
+from scenarios.availability import ids
 from scenarios.common import scenario
 from scenarios.pages import MICROBIT, expect_entities
 from scenarios.programs import send
@@ -51,7 +52,7 @@ OF_ONE = 12
 
 @scenario()
 def values_with_korean_names(house):
-    """They keep their names; ids and topics are made of them."""
+    """Ids and topics are made of them."""
     room = house.rooms[1]
     for line in ("온도:24", "온도:25", "습도_%:40", "습도_%:41", "문:열림", "문:닫힘"):
         send(house, room, line)
@@ -62,6 +63,22 @@ def values_with_korean_names(house):
         "온도": ("sensor", None, None, None), "습도": ("sensor", None, "%", None), "문": ("sensor", None, None, None),
     })
     expect(room.topic("values/온도") in house.broker.retained(), "the value is not retained")
+    # So does its device.
+    before, entities = room.id, ids(room.entities)
+    house.request("device/rename", id=before, to="온실")
+    try:
+        room.id = "온실"
+        send(house, room, "온도:26")
+        room.until("온도", "26")
+        number = room.entity("Measuring interval")["entity_id"]
+        for interval in (1200, 1000):
+            house.home_assistant.call("number", "set_value", number, value=interval)
+            room.until("Measuring interval", str(interval))
+        expect(ids(room.entities) == entities, f"its entities are {ids(room.entities)}")
+    finally:
+        room.id = before
+        house.request("device/rename", id="온실", to=before)
+    room.until_online()
     for name in ("온도", "습도", "문"):
         house.request("value/remove", id=room.id, property=name)
     house.home_assistant.until("the values are gone", lambda: room.entities.keys() == MICROBIT.keys(), MOMENT)
