@@ -469,6 +469,8 @@ def sleeps_until_it_is_cut_off(room):
     page.until("$('.bar p')?.textContent === '100 of 100 connected'", 180)
     watcher = room.page("#gateway", window=False)
     page.until("document.hidden")
+    # Else the page's alone would be taken for the watcher's, and nothing would be waited for.
+    watcher.until(STREAMS.format(2), CONNECT)
     page.ask("Page.setWebLifecycleState", state="frozen")
     watcher.until(STREAMS.format(1), 240)
     first, second, *_ = sorted(device["id"] for device in json.loads(room.get("api/devices")))
