@@ -42,6 +42,9 @@ import Testing
         && device.values.map(\.isConfirmed) == [true, true]
         && device.values.map(\.property.unit) == ["%", "°C"] && device.hasLines
     }
+    try await tested.frontEnd.event("the last line") {
+      if case .reading(_, .text("hello"), _) = $0 { true } else { false }
+    }
     let lines = tested.frontEnd.events.elements.filter { if case .reading = $0 { true } else { false } }
     #expect(lines.count == 4, "each line is a reading of uart_rx as well")
     await tested.end()
