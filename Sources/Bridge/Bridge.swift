@@ -159,6 +159,7 @@ import Store
     byAddress[device.address] = publisher
     byID[device.id] = publisher
     discovery?.attached(device.address)
+    admission.added(device.address)
     subscribe(publisher)
     return publisher
   }
@@ -166,7 +167,7 @@ import Store
   package func engineChanged() { report.changed() }
 
   package func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
-    admission.foundOrphan(id, of: address, offered: Set(names: offered))
+    admission.orphaned.found(id, of: address, offered: Set(names: offered))
   }
 
   // MARK: Publishers
@@ -174,7 +175,7 @@ import Store
   /// The owner first, as retained commands are for the owner. Commands before anything is published, so that whoever
   /// sees the device can send it one.
   private func subscribe(_ publisher: DevicePublisher) {
-    admission.idUsed(by: publisher)
+    admission.orphaned.idUsed(by: publisher)
     context.mqtt.subscribe(publisher.topics.presence)
     publisher.setBarrier(admission.sendBarrier())
     if admission.isAdmitted { commands.subscribe(publisher) }
@@ -193,6 +194,7 @@ import Store
 
   func remove(_ publisher: DevicePublisher) {
     unsubscribe(publisher)
+    admission.removed(publisher)
     discovery?.detached(publisher.device.address)
     if byAddress[publisher.device.address] === publisher { byAddress[publisher.device.address] = nil }
     if byID[publisher.device.id] === publisher { byID[publisher.device.id] = nil }

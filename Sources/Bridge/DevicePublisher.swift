@@ -33,6 +33,9 @@ import MQTT
   private var orphanedValues: Set<PropertyName>
   /// How many times another gateway's `info` of the device has arrived.
   package private(set) var notices = 0
+  /// The gateways that they came from; beyond ``mostInformants``, further ones are left out.
+  package private(set) var informants: Set<GatewayID> = []
+  private static let mostInformants = 64
   private var disagreements = Disagreements()
   /// What was logged of them last.
   private var reported: Finding?
@@ -195,7 +198,7 @@ import MQTT
   }
 
   private func leaveOrphan(_ id: DeviceID, isSettled: Bool) {
-    bridge.admission.foundOrphan(
+    bridge.admission.orphaned.found(
       id, of: device.address, offered: Set(names: (device.offered ?? []).union(device.propertyNames)),
       isSettled: isSettled)
   }
@@ -278,7 +281,7 @@ import MQTT
   func isPublished(info payload: [UInt8]) -> Bool { owner == .this && payload == publishedInfo }
 
   /// Whether the `info` of this id says who owns the device.
-  func follows(_ id: DeviceID) -> Bool { id == device.id || id == machine.elsewhere?.id }
+  func follows(_ id: DeviceID) -> Bool { machine.follows(id) }
 
   /// An `info` of the device, from any gateway, under any id; or one of another device, under the id of this one.
   func received(_ notice: OwnershipMachine.Notice, _ payload: [UInt8]) {
@@ -286,6 +289,7 @@ import MQTT
     if notice.id == device.id || isOwn { orphanedValues.add(notice.properties) }
     if !isOwn {
       notices += 1
+      if informants.count < Self.mostInformants { informants.insert(notice.gateway) }
       disagreements.received(notice, of: device)
       publishedElsewhere.add(notice.properties)
     }
@@ -305,6 +309,7 @@ import MQTT
   func cleared(_ id: DeviceID) {
     perform(machine.cleared(id))
     if owner == .this, id == device.id { for property in properties + values.values { property.republish() } }
+    reportDisagreement()
   }
 
   private func perform(_ actions: [OwnershipMachine.Action]) {
@@ -328,9 +333,11 @@ import MQTT
         for property in properties + values.values { property.forget() }
         bridge.discovery?.ownedElsewhere(device.address)
         bridge.report.changed()
+      case .receive(let notice):
+        perform(machine.received(notice, here, isOwnerOnline: bridge.admission.isOnline(notice.gateway)))
       case .yieldID(let gateway): yieldID(to: gateway)
+      case .confirm: barrier = bridge.admission.sendBarrier()
       case .clear: clear()
-      case .confirm, .cleared, .leave: break
       }
     }
   }

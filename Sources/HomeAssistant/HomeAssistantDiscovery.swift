@@ -167,6 +167,7 @@ import Store
   /// The other gateways learn it from the `info` of an owner that is online: the empty payload may also come from an
   /// owner that no longer announces its devices.
   private func deviceDeleted(_ address: BluetoothAddress) {
+    if bridge.owner(of: address) != .this { published[address]?.expire() }
     guard let publisher = bridge.publisher(address), let owner = bridge.owner(of: address), owner != .unknown,
       bridge.isResponsible(for: publisher)
     else { return }
@@ -212,16 +213,22 @@ import Store
     guard case .device(let address) = discovery?.subject(of: topic),
       let publisher = bridge.publisher(address)
     else { return }
-    let here = PublishedDocument.Here(
-      gateway: context.gateway, owner: publisher.owner, isOnline: publisher.device.isOnline,
-      notices: publisher.notices)
-    for action in published[address, default: PublishedDocument()].received(from: other, here) {
+    let sendsInfo = publisher.informants.contains(other)
+    for action in published[address, default: PublishedDocument()]
+      .received(from: other, sendsInfo: sendsInfo, here(publisher))
+    {
       switch action {
       case .announce: deviceChanged(publisher)
       case .forget: store[address] = nil
       case .report: publisher.announcedToo(by: other)
       }
     }
+  }
+
+  private func here(_ publisher: DevicePublisher) -> PublishedDocument.Here {
+    PublishedDocument.Here(
+      gateway: context.gateway, owner: publisher.owner, isOnline: publisher.device.isOnline,
+      notices: publisher.notices)
   }
 
   // MARK: Announcing
@@ -271,7 +278,7 @@ import Store
     let document = discovery.document(
       of: device, topics: publisher.topics, hasGateway: !isGatewayDeleted, before: before,
       isReannouncement: stage == .reannounce, removed: published[address]?.removed ?? [])
-    publish(document, &published[address, default: PublishedDocument()], stage)
+    publish(document, &published[address, default: PublishedDocument()], stage, here(publisher))
     store[address] = announced(
       by: document, stage, again: .device(address, stage), followUp: .device(address, .remove))
   }
@@ -290,13 +297,14 @@ import Store
 
   /// Unless it is the same as the last one.
   private func publish(
-    _ document: DiscoveryDocument, _ last: inout PublishedDocument, _ stage: Announcement.Stage
+    _ document: DiscoveryDocument, _ last: inout PublishedDocument, _ stage: Announcement.Stage,
+    _ here: PublishedDocument.Here? = nil
   ) {
     if stage == .reannounce { last.reannounce() } else { last.replace(by: document) }
     // All bytes at once: an array's own `hashValue` takes them one by one.
     var hasher = Hasher()
     document.payload.withUnsafeBytes { hasher.combine(bytes: $0) }
-    guard last.publish(hasher.finalize(), at: .now) else { return }
+    guard last.publish(hasher.finalize(), at: .now, here) else { return }
     discardRemoval(document.topic.string)
     // A deletion that the broker has not received yet would come after it on the next connection.
     context.mqtt.releaseState(document.topic)

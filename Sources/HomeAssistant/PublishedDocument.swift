@@ -33,8 +33,14 @@ struct PublishedDocument: Equatable, Sendable {
   private var isDue = false
   /// The entities that the documents so far have removed so that others can have their keys.
   private(set) var removed: Set<Announced.Component> = []
-  /// It was published again because another gateway had announced the device, when so many notices had arrived.
-  private var repeatedAt: Int?
+  /// It was published again so many times because another gateway had announced the device, since so many notices had
+  /// arrived.
+  private var repeats = 0
+  private var repeatedAt = 0
+  /// The document of another gateway stays until its `info` arrives: so many notices had arrived.
+  private var yieldedAt: Int?
+  /// The document of another gateway stays until the device is online here.
+  private var isDueOnline = false
 
   /// How long to wait with the next one; nil: not at all.
   func delay(at now: Moment) -> Duration? {
@@ -43,11 +49,14 @@ struct PublishedDocument: Equatable, Sendable {
     return rest > .zero ? rest : nil
   }
 
+  /// - Parameter here: nil: it is the gateway's.
   /// - Returns: whether a document with this hash is to be published; it is then the last one.
-  mutating func publish(_ hash: Int, at now: Moment) -> Bool {
+  mutating func publish(_ hash: Int, at now: Moment, _ here: Here? = nil) -> Bool {
     let isSame = hash == self.hash
-    if isSame, !isDue { return false }
-    self = Self(hash: hash, time: now, removed: removed, repeatedAt: isSame ? repeatedAt : nil)
+    let isTakenBack = here.map { isDueOnline && $0.isOnline || (yieldedAt ?? $0.notices) != $0.notices }
+    if isSame, !isDue, isTakenBack != true { return false }
+    self = Self(
+      hash: hash, time: now, removed: removed, repeats: isSame ? repeats : 0, repeatedAt: repeatedAt)
     return true
   }
 
@@ -73,16 +82,25 @@ struct PublishedDocument: Equatable, Sendable {
   ///
   /// The owner announces it again, as the other one may not have known yet who owns it. Where it cannot learn that, as
   /// `info` does not pass between the two, this happens once for each document, unless the gateway's id is the first of the
-  /// two by the alphabet: its document stays.
-  mutating func received(from other: GatewayID, _ here: Here) -> [Action] {
+  /// two by the alphabet: its document stays. One whose `info` has arrived learns it, and may announce the device more than
+  /// once until then.
+  /// - Parameter sendsInfo: whether an `info` of the device has come from that gateway.
+  mutating func received(from other: GatewayID, sendsInfo: Bool, _ here: Here) -> [Action] {
     guard here.owner == .this else {
       isDue = true
       return [.forget]
     }
-    guard here.isOnline else { return [] }
-    let isRepeated = repeatedAt == here.notices
-    if isRepeated, other.description < here.gateway.description { return [.report] }
-    (isDue, repeatedAt) = (true, here.notices)
+    guard here.isOnline else {
+      isDueOnline = true
+      return []
+    }
+    if repeatedAt != here.notices { (repeats, repeatedAt) = (0, here.notices) }
+    let isRepeated = repeats >= (sendsInfo ? 3 : 1)
+    if isRepeated, other.description < here.gateway.description {
+      yieldedAt = here.notices
+      return [.report]
+    }
+    (isDue, repeats) = (true, repeats + 1)
     return (isRepeated ? [.report] : []) + [.announce]
   }
 }

@@ -33,8 +33,8 @@ import Testing
   }
 
   private static func notice(
-    _ gateway: GatewayID = other, since second: Int? = nil, of address: BluetoothAddress? = address,
-    revision: Int = 0, isDeleted: Bool = false
+    _ gateway: GatewayID = other, under id: DeviceID = id, since second: Int? = nil,
+    of address: BluetoothAddress? = address, revision: Int = 0, isDeleted: Bool = false
   ) -> Notice {
     Notice(
       gateway: gateway, id: id, area: "Hall", liveSince: second.map(time), address: address,
@@ -261,33 +261,65 @@ import Testing
     #expect(bench.received(Self.notice(since: 3, of: another)) == [.yieldID(to: Self.other)])
   }
 
-  @Test func orphanIsClearedUnlessAnotherGatewayHasIt() {
-    for (address, isSame) in [(Self.address, true), (nil, true), (BluetoothAddress(truncating: 2), false)] {
-      var bench = Bench(machine: Machine(Self.this, Self.id, Self.address, isOrphan: true))
-      #expect(bench.received(Self.notice(Self.this)) == [])
-      #expect(bench.received(nil) == [])
-      var other = bench
-      #expect(bench.settle() == [.clear])
-      #expect(bench.received(nil) == [.confirm])
-      #expect(bench.settle() == [.cleared])
-      #expect(other.received(Self.notice(of: address)) == [])
-      #expect(other.settle() == [.leave(isSameDevice: isSame)])
-    }
+  private static let otherID = try! DeviceID("kitchen")
+  private static let third = GatewayID("third")!
+
+  /// Another gateway may use the id too, and would publish what is cleared again: only what nobody publishes is cleared.
+  @Test(arguments: [false, true]) func topicsAreClearedWhenTheDeviceIsOwnedUnderAnotherID(isUsed: Bool) {
+    var bench = Bench()
+    _ = bench.online(1)
+    _ = bench.settle()
+    let notice = Self.notice(under: Self.otherID, since: 2)
+    let setOwner = Machine.Action.setOwner(notice.handover, isTakenOver: true, hasNewLink: true)
+    #expect(bench.received(notice) == [.release, .confirm, setOwner])
+    bench.here.isOwnerOnline = true
+    if isUsed { _ = bench.received(Self.notice(Self.third, since: 1)) }
+    #expect(bench.settle() == (isUsed ? [] : [.clear]))
+    #expect(bench.settle() == [])
+    #expect(bench.received(notice).contains(.release) == isUsed, "the clearing is not released")
+    #expect(bench.machine.elsewhere == notice)
   }
 
-  /// They are cleared at once, though another gateway may just have taken the device over: that one publishes it again.
-  @Test func topicsOfARemovedDeviceAreForgottenOnlyWhenNothingIsOnItsWay() {
-    var bench = Bench(machine: Machine(Self.this, Self.id, Self.address, isOrphan: true))
+  @Test func infoUnderAnotherIDCountsWhenThatOfTheOwnerIsCleared() {
+    var bench = Bench()
+    bench.here.isOwnerOnline = true
+    let (first, second) = (Self.notice(since: 2), Self.notice(Self.third, under: Self.otherID, since: 1))
+    _ = bench.received(first)
+    #expect(bench.received(second) == [.setOwner(second.handover)], "its values may be newer")
+    #expect(bench.machine.owner == .other(Self.other) && bench.machine.follows(Self.otherID))
+    #expect(bench.received(nil) == [.receive(second)])
+    _ = bench.received(second)
+    #expect(bench.machine.elsewhere == second)
+    _ = bench.received(first)
+    #expect(bench.machine.cleared(Self.otherID) == [] && bench.received(nil) == [.setOwner(Handover())])
+  }
+
+  /// It may have been cleared in the outage.
+  @Test func infoOfAnEarlierConnectionDoesNotCount() {
+    var bench = Bench()
+    bench.here.isOwnerOnline = true
+    _ = bench.received(Self.notice(under: Self.otherID, since: 2))
+    bench.machine.awaitRetained()
+    _ = bench.received(Self.notice(Self.third, since: 1))
+    #expect(bench.machine.owner == .other(Self.third) && !bench.machine.follows(Self.otherID))
+  }
+
+  /// Each of two gateways has given way to the other.
+  @Test func gatewayTakesBackWhatItIsStillToClear() {
+    var bench = Bench()
+    _ = bench.online(1)
+    _ = bench.received(Self.notice(under: Self.otherID, since: 2))
+    #expect(bench.machine.cleared(Self.otherID) == [.setOwner(nil), .publish])
+    #expect(bench.machine.owner == .this && bench.settle() == [])
+  }
+
+  @Test func whatArrivesAfterAnotherGatewayHasClearedTheTopicsIsCleared() {
+    var bench = Bench()
+    _ = bench.online(1)
+    _ = bench.received(Self.notice(since: 2))
+    _ = bench.received(nil)
+    #expect(bench.received(Self.notice(under: Self.otherID, since: 3)).contains(.confirm))
     #expect(bench.settle() == [.clear])
-    #expect(bench.received(Self.notice()) == [])
-    #expect(bench.received(nil) == [.confirm])
-    var other = bench
-    #expect(bench.received(Self.notice(Self.this)) == [])
-    #expect(bench.settle() == [], "it was sent before the topics were cleared")
-    #expect(bench.received(nil) == [.confirm])
-    #expect(bench.settle() == [.cleared])
-    #expect(other.received(Self.notice()) == [])
-    #expect(other.settle() == [.leave(isSameDevice: true)])
   }
 
   @Test func topicsMayBeClearedOnceAllThatIsRetainedHasArrived() {

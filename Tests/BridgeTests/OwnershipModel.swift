@@ -67,12 +67,8 @@ struct OwnershipModel {
     var isDocumentDue = false
     /// How many times another gateway's `info` has arrived.
     var notices = 0
-  }
-
-  struct Orphan {
-    let device: Int
-    var machine: OwnershipMachine
-    var barrier: UInt64
+    /// The gateways that they came from.
+    var informants: Set<GatewayID> = []
   }
 
   struct Gateway {
@@ -85,12 +81,11 @@ struct OwnershipModel {
     var isConnected = false
     var isAdmitted = false
     var publishers: [Publisher?]
-    var orphans: [Int: Orphan] = [:]
+    var orphans: Orphans
     var online: Set<GatewayID> = []
     var barriers: UInt64 = 0
     var guardBarrier: UInt64 = 0
-    /// The devices that it owns by their `info`; nil: not asked for.
-    var published: [Int: OwnershipMachine.Notice]?
+    var routes: InfoRoutes
     /// The client's state of each topic; `order` is the version of its first payload.
     var table: [Topic: (payload: Payload, version: Int, order: Int)] = [:]
     /// Without a payload: the state of the topic.
@@ -123,7 +118,7 @@ struct OwnershipModel {
   /// The id that a user wants each device to have.
   var names: [Int]
   /// The newest that any `info` has said of each device since it was removed last.
-  var newest: [(handover: Handover, id: Int, replacedBy: Int?)?]
+  var newest: [(handover: Handover, id: Int, ownedBy: Int?, replacedBy: Int?)?]
   /// The gateway that published an older one after it was killed, or lost its connection, before it could learn that.
   var isExcused: [Bool]
   /// May stay: another gateway cleared them when their owner was killed, and nobody knows of those that it published
@@ -159,8 +154,8 @@ struct OwnershipModel {
       gateways.append(
         Gateway(
           id: GatewayID("g\(number)")!, clockError: Int.random(in: 0...skew, using: &random),
-          records: records,
-          saved: records, publishers: records.map { _ in nil }))
+          records: records, saved: records, publishers: records.map { _ in nil },
+          orphans: Orphans(GatewayID("g\(number)")!), routes: InfoRoutes(GatewayID("g\(number)")!)))
     }
   }
 
@@ -216,25 +211,29 @@ struct OwnershipModel {
   }
 
   /// By what is retained.
-  private func isOwner(_ g: Int, _ device: Int) -> Bool {
+  /// - Parameter other: of another gateway, which does not own the device if this one does.
+  private func isOwner(_ g: Int, _ device: Int, before other: OwnershipMachine.Notice? = nil) -> Bool {
     retained.values.contains {
-      if case .info(let notice) = $0 {
-        notice.gateway == gateways[g].id && Int(notice.address!.value) == device
-      } else {
-        false
-      }
+      guard case .info(let notice) = $0, let address = notice.address, Int(address.value) == device,
+        notice.gateway == gateways[g].id
+      else { return false }
+      guard let other else { return true }
+      return other.gateway != notice.gateway
+        && notice.claim.goesBefore(other.claim, isOnline: gateways[g].isConnected, of: address)
     }
   }
 
   private mutating func compareWithNewest(_ notice: OwnershipMachine.Notice, _ id: Int) {
     let device = Int(notice.address!.value)
-    guard let newest = newest[device], newest.handover.revision >= notice.handover.revision else {
-      self.newest[device] = (notice.handover, id, nil)
-      return isExcused[device] = false
-    }
     let g = gateways.firstIndex { $0.id == notice.gateway }!
+    guard let newest = newest[device], newest.handover.revision >= notice.handover.revision else {
+      // The gateway that has taken the device over, under another id, has an older one.
+      let owner = gateways.indices.first { isOwner($0, device, before: notice) }
+      self.newest[device] = (notice.handover, id, owner, nil)
+      return isExcused[device] = owner.map { !gateways[$0].isConnected } ?? false
+    }
     if newest.handover.revision == notice.handover.revision {
-      self.newest[device] = (newest.handover, id, nil)
+      self.newest[device] = (newest.handover, id, nil, nil)
     } else if id != newest.id || gateways[g].publishers[device] == nil {
       isExcused[device] = true
     } else {
@@ -255,7 +254,8 @@ struct OwnershipModel {
     // By gateways that know the device by other ids; its owner would publish it again.
     for device in names.indices where newest[device]?.id == id {
       let isOwned = gateways.contains { gateway in
-        gateway.publishers[device].map { $0.id == id && $0.machine.owner == .this } ?? false
+        gateway.isConnected
+          && gateway.publishers[device].map { $0.id == id && $0.machine.owner == .this } ?? false
       }
       if !isOwned { isExcused[device] = true }
     }
@@ -279,7 +279,7 @@ struct OwnershipModel {
     for (device, publisher) in gateways[g].publishers.enumerated() {
       if let publisher { topics += [.info(publisher.id), .availability(publisher.id), .document(device)] }
     }
-    topics += gateways[g].orphans.keys.sorted().map(Topic.info)
+    topics += gateways[g].orphans.all.map { .info(Self.number($0.id)) }
     gateways[g].queue = gateways[g].table.sorted { $0.value.order < $1.value.order }.map { ($0.key, nil) }
     gateways[g].up = [.subscribe(topics)]
     gateways[g].guardBarrier = sendBarrier(g)
@@ -296,13 +296,17 @@ struct OwnershipModel {
     gateways[g].queue = []
     (gateways[g].isConnected, gateways[g].isAdmitted) = (false, false)
     gateways[g].online = []
+    gateways[g].routes.disconnected()
     gateways[g].isWillDue = true
     setBarriers(of: g, .max)
   }
 
   /// What the gateway has published last is older than what another one had before, and it will not learn that.
   mutating func excuse(_ g: Int) {
-    for device in names.indices where newest[device]?.replacedBy == g { isExcused[device] = true }
+    for device in names.indices where newest[device].map({ [$0.ownedBy, $0.replacedBy].contains(g) }) == true
+    {
+      isExcused[device] = true
+    }
   }
 
   mutating func sendBarrier(_ g: Int) -> UInt64 {
@@ -317,11 +321,8 @@ struct OwnershipModel {
       gateways[g].publishers[device]?.barrier = barrier
       gateways[g].publishers[device]?.machine.awaitRetained()
     }
-    for id in gateways[g].orphans.keys {
-      gateways[g].orphans[id]?.barrier = barrier
-      gateways[g].orphans[id]?.machine.awaitRetained()
-      if !gateways[g].isConnected { for topic in Self.topics(id) { release(g, topic) } }
-    }
+    gateways[g].orphans.setBarrier(barrier)
+    if !gateways[g].isConnected { for orphan in gateways[g].orphans.all { release(g, orphan) } }
   }
 
   mutating func subscribe(_ g: Int, _ topics: [Topic]) {
@@ -388,13 +389,10 @@ struct OwnershipModel {
 
   mutating func reconcile(_ g: Int, upTo number: UInt64) {
     guard gateways[g].isAdmitted else { return }
-    if let published = gateways[g].published {
-      gateways[g].published = nil
-      for (id, notice) in published.sorted(by: { $0.key < $1.key }) where publisher(g, id: id) == nil {
-        let device = Int(notice.address!.value)
-        if gateways[g].publishers[device] != nil || gateways[g].records[device].isRemoved {
-          foundOrphan(g, id, of: device)
-        }
+    for (id, lost) in gateways[g].routes.takeLost() where publisher(g, id: Self.number(id)) == nil {
+      let device = Int(lost.address!.value)
+      if gateways[g].publishers[device] != nil || gateways[g].records[device].isRemoved {
+        foundOrphan(g, Self.number(id), of: device)
       }
     }
     let isOnly = gateways[g].online.isEmpty
@@ -404,10 +402,7 @@ struct OwnershipModel {
       feed(g, device) { $0.settle($1, isOnlyGateway: isOnly) }
       if owner(g, device) == .this { storeID(g, device) }
     }
-    for (id, orphan) in gateways[g].orphans.sorted(by: { $0.key < $1.key }) where orphan.barrier <= number {
-      gateways[g].orphans[id]?.barrier = .max
-      feed(g, orphan: id) { $0.settle() }
-    }
+    perform(g, gateways[g].orphans.barrierArrived(number))
   }
 
   mutating func receive(_ g: Int, _ topic: Topic, _ payload: Payload) {
@@ -430,29 +425,15 @@ struct OwnershipModel {
       var notice: OwnershipMachine.Notice?
       if case .info(let known) = payload { notice = known }
       guard let notice else { return cleared(g, id) }
-      let isOnline = gateways[g].online.contains(notice.gateway)
-      if let device = publisher(g, id: id) {
-        if owner(g, device) == .this, gateways[g].table[topic]?.payload == payload { return }
-        let isUpToDate = notice == info(g, device)
-        if notice.gateway != gateways[g].id { gateways[g].publishers[device]!.notices += 1 }
-        feed(g, device) { machine, here in
-          var here = here
-          here.isUpToDate = isUpToDate
-          return machine.received(notice, here, isOwnerOnline: isOnline)
-        }
-        return
-      }
-      let isOwn = notice.gateway == gateways[g].id
-      let device = Int(notice.address!.value)
-      if let owner = owner(g, device), !isOwn || owner == .unknown || owner == .this {
-        if !isOwn { gateways[g].publishers[device]!.notices += 1 }
-        feed(g, device) { $0.received(notice, $1, isOwnerOnline: !isOwn && isOnline) }
-      }
-      if gateways[g].orphans[id] != nil {
-        feed(g, orphan: id) { $0.received(notice, OwnershipMachine.Here(), isOwnerOnline: false) }
-      } else if isOwn {
-        gateways[g].published?[id] = notice
-      }
+      let named = publisher(g, id: id)
+      if let named, owner(g, named) == .this, gateways[g].table[topic]?.payload == payload { return }
+      gateways[g].orphans.received(notice)
+      let publishers = gateways[g].publishers
+      let devices = gateways[g].routes.received(
+        notice, named: named.map { BluetoothAddress(truncating: UInt64($0)) },
+        isOrphan: gateways[g].orphans.contains(notice.id)
+      ) { publishers[Int($0.value)]?.machine.owner }
+      for device in devices { receive(g, notice, of: Int(device.value)) }
     case .availability(let id):
       guard let device = publisher(g, id: id), owner(g, device) == .this else { return }
       let availability = Payload.online(gateways[g].publishers[device]!.onlineSince != nil)
@@ -462,14 +443,30 @@ struct OwnershipModel {
     }
   }
 
+  private mutating func receive(_ g: Int, _ notice: OwnershipMachine.Notice, of device: Int) {
+    let isOwn = notice.gateway == gateways[g].id
+    if !isOwn {
+      gateways[g].publishers[device]!.notices += 1
+      gateways[g].publishers[device]!.informants.insert(notice.gateway)
+    }
+    let isOnline = gateways[g].online.contains(notice.gateway)
+    let isUpToDate = isOwn && notice == info(g, device)
+    feed(g, device) { machine, here in
+      var here = here
+      here.isUpToDate = isUpToDate
+      return machine.received(notice, here, isOwnerOnline: isOnline)
+    }
+  }
+
   mutating func cleared(_ g: Int, _ id: Int) {
+    gateways[g].routes.cleared(Self.deviceID(id))
     for device in names.indices {
       guard let publisher = gateways[g].publishers[device],
-        publisher.id == id || publisher.machine.elsewhere?.id == Self.deviceID(id)
+        publisher.machine.follows(Self.deviceID(id))
       else { continue }
       feed(g, device) { machine, _ in machine.cleared(Self.deviceID(id)) }
     }
-    if gateways[g].orphans[id] != nil { feed(g, orphan: id) { $0.cleared(Self.deviceID(id)) } }
+    perform(g, gateways[g].orphans.cleared(Self.deviceID(id)))
   }
 
   /// The other ids are made of the addresses.
@@ -479,8 +476,11 @@ struct OwnershipModel {
       ? DeviceID(BluetoothAddress(truncating: UInt64(id - deviceCount))) : try! DeviceID("id-\(id)")
   }
 
+  static func number(_ id: DeviceID) -> Int { (0..<idCount).first { deviceID($0) == id }! }
+
   mutating func receive(_ g: Int, document payload: Payload, _ device: Int) {
     if payload == .empty {
+      if owner(g, device) != .this { gateways[g].publishers[device]?.document.expire() }
       guard let owner = owner(g, device), owner != .unknown, isResponsible(g, device) else { return }
       if owner == .this, !gateways[g].records[device].isAnnounced { return }
       if owner != .this { announcedElsewhere(g, device) }
@@ -492,10 +492,9 @@ struct OwnershipModel {
       if publisher.machine.owner == .this, gateways[g].records[device].isDeleted {
         return announce(g, device)
       }
-      let here = PublishedDocument.Here(
-        gateway: gateways[g].id, owner: publisher.machine.owner, isOnline: publisher.onlineSince != nil,
-        notices: publisher.notices)
-      for action in gateways[g].publishers[device]!.document.received(from: gateways[other].id, here) {
+      let (here, id) = (documentHere(g, publisher), gateways[other].id)
+      let sendsInfo = publisher.informants.contains(id)
+      for action in gateways[g].publishers[device]!.document.received(from: id, sendsInfo: sendsInfo, here) {
         switch action {
         case .announce: announce(g, device)
         case .forget: announcedElsewhere(g, device)
@@ -503,6 +502,12 @@ struct OwnershipModel {
         }
       }
     }
+  }
+
+  private func documentHere(_ g: Int, _ publisher: Publisher) -> PublishedDocument.Here {
+    PublishedDocument.Here(
+      gateway: gateways[g].id, owner: publisher.machine.owner, isOnline: publisher.onlineSince != nil,
+      notices: publisher.notices)
   }
 
   func isResponsible(_ g: Int, _ device: Int) -> Bool {
@@ -569,9 +574,13 @@ struct OwnershipModel {
     case .release:
       for topic in Self.topics(id) { release(g, topic) }
       announcedElsewhere(g, device)
+    case .receive(let notice):
+      let isOnline = gateways[g].online.contains(notice.gateway)
+      feed(g, device) { $0.received(notice, $1, isOwnerOnline: isOnline) }
     case .yieldID: problems.append("two devices have the id \(id)")
     case .clear: for topic in Self.topics(id) { set(g, topic, .empty) }
-    case .moved, .confirm, .cleared, .leave: break
+    case .confirm: gateways[g].publishers[device]!.barrier = sendBarrier(g)
+    case .moved: break
     }
   }
 
@@ -612,8 +621,9 @@ struct OwnershipModel {
     if gateways[g].publishers[device]!.document.delay(at: moment) != nil {
       return gateways[g].publishers[device]!.isDocumentDue = true
     }
+    let publisher = gateways[g].publishers[device]!
     guard
-      gateways[g].publishers[device]!.document.publish(gateways[g].publishers[device]!.id, at: moment)
+      gateways[g].publishers[device]!.document.publish(publisher.id, at: moment, documentHere(g, publisher))
     else { return }
     documents += 1
     release(g, .document(device))
@@ -671,51 +681,53 @@ struct OwnershipModel {
         hasTopics: gateways[g].records[device].id == id))
     gateways[g].publishers[device] = publisher
     if let former = gateways[g].records[device].id, former != id { foundOrphan(g, former, of: device) }
+    let address = BluetoothAddress(truncating: UInt64(device))
+    for id in gateways[g].routes.added(address) { subscribe(g, [.info(Self.number(id))]) }
     follow(g, device)
   }
 
   /// Subscribes to what is published of a device.
   mutating func follow(_ g: Int, _ device: Int) {
     let id = gateways[g].publishers[device]!.id
-    if gateways[g].orphans.removeValue(forKey: id) != nil { storeID(g, device) }
+    if gateways[g].orphans.remove(Self.deviceID(id)) != nil { storeID(g, device) }
     subscribe(g, [.info(id), .availability(id), .document(device)])
     gateways[g].publishers[device]!.barrier = sendBarrier(g)
     gateways[g].publishers[device]!.machine.awaitRetained()
   }
 
   mutating func foundOrphan(_ g: Int, _ id: Int, of device: Int, isSettled: Bool = false) {
-    guard gateways[g].orphans[id] == nil else { return }
+    let deviceID = Self.deviceID(id)
+    guard !gateways[g].orphans.contains(deviceID) else { return }
     if publisher(g, id: id) != nil { return storeID(g, device) }
     subscribe(g, [.info(id)])
-    gateways[g].orphans[id] = Orphan(
-      device: device,
-      machine: OwnershipMachine(
-        gateways[g].id, Self.deviceID(id), BluetoothAddress(truncating: UInt64(device)), isOrphan: true),
+    gateways[g].orphans.add(
+      deviceID, of: BluetoothAddress(truncating: UInt64(device)), offered: [],
       barrier: isSettled ? .max : sendBarrier(g))
-    if isSettled { feed(g, orphan: id) { $0.settle() } }
+    if isSettled { perform(g, gateways[g].orphans.settle(deviceID)) }
   }
 
-  mutating func feed(
-    _ g: Int, orphan id: Int, _ input: (inout OwnershipMachine) -> [OwnershipMachine.Action]
-  ) {
-    for action in input(&gateways[g].orphans[id]!.machine) {
-      trace("g\(g) orphan \(id): \(action)")
+  private mutating func perform(_ g: Int, _ actions: [Orphans.Action]) {
+    for action in actions {
+      trace("g\(g) orphan: \(action)")
       switch action {
-      case .clear:
-        let device = gateways[g].orphans[id]!.device
-        for topic in Self.topics(id) { set(g, topic, .empty) }
+      case .clear(let orphan):
+        let device = Int(orphan.address.value)
+        for topic in Self.topics(Self.number(orphan.id)) { set(g, topic, .empty) }
         guard gateways[g].publishers[device] == nil else { break }
         unannounce(g, device)
-        removals[gateways[g].table[.info(id)]!.version] = device
-      case .confirm: gateways[g].orphans[id]!.barrier = sendBarrier(g)
-      case .cleared: endOrphan(g, id)
-      case .leave:
-        for topic in Self.topics(id) { release(g, topic) }
-        announcedElsewhere(g, gateways[g].orphans[id]!.device)
-        endOrphan(g, id)
-      case .setOwner, .moved, .publish, .publishAvailability, .publishOffline, .release, .yieldID: break
+        removals[gateways[g].table[.info(Self.number(orphan.id))]!.version] = device
+      case .confirm(let id): gateways[g].orphans.setBarrier(sendBarrier(g), of: id)
+      case .cleared(let orphan): storeID(g, Int(orphan.address.value))
+      case .leave(let orphan, _):
+        release(g, orphan)
+        announcedElsewhere(g, Int(orphan.address.value))
+        storeID(g, Int(orphan.address.value))
       }
     }
+  }
+
+  private mutating func release(_ g: Int, _ orphan: Orphans.Orphan) {
+    for topic in Self.topics(Self.number(orphan.id)) { release(g, topic) }
   }
 
   private mutating func announcedElsewhere(_ g: Int, _ device: Int) {
@@ -723,11 +735,6 @@ struct OwnershipModel {
     gateways[g].publishers[device]?.document.expire()
     // The last document is this gateway's, though: it will not remove it.
     if retained[.document(device)] == .by(gateway: g) { forgotten.insert(.document(device)) }
-  }
-
-  private mutating func endOrphan(_ g: Int, _ id: Int) {
-    let device = gateways[g].orphans.removeValue(forKey: id)!.device
-    storeID(g, device)
   }
 
   private mutating func unannounce(_ g: Int, _ device: Int) {
@@ -766,6 +773,9 @@ struct OwnershipModel {
     new.isAnnounced = record.isAnnounced
     gateways[g].records[device] = new
     gateways[g].publishers[device] = nil
+    if let id = publisher.machine.elsewhere?.id {
+      gateways[g].routes.removed(BluetoothAddress(truncating: UInt64(device)), elsewhere: id)
+    }
     gateways[g].filters.subtract([.availability(publisher.id), .document(device)])
     for topic in Self.topics(publisher.id) { release(g, topic) }
     if publisher.machine.isOwnedByOther { announcedElsewhere(g, device) }
@@ -788,7 +798,7 @@ struct OwnershipModel {
   mutating func start(_ g: Int) {
     trace("g\(g) starts")
     gateways[g].isRunning = true
-    gateways[g].published = [:]
+    gateways[g].routes = InfoRoutes(gateways[g].id)
     set(g, .state(g), .online(true))
     for device in 0..<Self.deviceCount {
       if !gateways[g].records[device].isRemoved {
@@ -822,7 +832,7 @@ struct OwnershipModel {
     trace("g\(g) is killed\(losesDatabase ? ", and its state database lost" : "")")
     for device in names.indices {
       if gateways[g].table[.document(device)] != nil { forgotten.insert(.document(device)) }
-      var ids = gateways[g].orphans.filter { $0.value.device == device }.map(\.key)
+      var ids = gateways[g].orphans.all.filter { $0.address.value == device }.map { Self.number($0.id) }
       ids += [gateways[g].publishers[device]?.id, gateways[g].saved[device].id].compactMap { $0 }
       if losesDatabase {
         // Home Assistant's documents are not read.
@@ -842,7 +852,7 @@ struct OwnershipModel {
     gateways[g].isRunning = false
     gateways[g].records = gateways[g].saved
     gateways[g].publishers = names.map { _ in nil }
-    gateways[g].orphans = [:]
+    gateways[g].orphans = Orphans(gateways[g].id)
     gateways[g].table = [:]
     for device in links.indices where links[device] == g { links[device] = nil }
   }

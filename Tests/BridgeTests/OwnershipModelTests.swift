@@ -11,46 +11,69 @@ import Testing
 @Suite struct OwnershipModelTests {
   private static let steps = 500
 
+  /// Whether one device is only heard, and whether half of the gateways know each device by another id.
+  private static let kinds = [(false, false), (true, false), (false, true), (true, true)]
+
   /// Sequences for two seconds, or as many as `OWNERSHIP_COUNT` says; `OWNERSHIP_SEED` is the seed of the first.
-  ///
-  /// The first seed is always the same, as some sequences of others end badly and are not mended yet: about one in two
-  /// thousand, such as 6344 (a desired value is lost where ids differ) and 5002070 (not announced, the same ids). A device
-  /// that is only heard and has other ids is left out: with seed 1171 the gateways of both ids publish and clear without an
-  /// end.
   @Test func anyOrderOfEventsEndsWithOneOwnerAndNothingLost() {
-    let first = Self.number("OWNERSHIP_SEED") ?? 1
+    let first = Self.number("OWNERSHIP_SEED") ?? .random(in: 0..<1 << 40)
     let count = Self.number("OWNERSHIP_COUNT")
-    print("OwnershipModelTests: OWNERSHIP_SEED=\(first)")
     let end = ContinuousClock.now + .seconds(2)
     var seed = first
     while count.map({ seed - first < $0 }) ?? (.now < end) {
-      for (hasHeard, hasOtherIDs) in [(false, false), (true, false), (false, true)] {
+      for (hasHeard, hasOtherIDs) in Self.kinds {
         guard let problems = Self.problems(seed, hasHeard, hasOtherIDs) else { continue }
         Self.report(problems, seed, hasHeard, hasOtherIDs)
         return
       }
       seed += 1
     }
+    print("OwnershipModelTests: \(seed - first) seeds of \(Self.kinds.count) kinds, OWNERSHIP_SEED=\(first)")
   }
 
-  /// What was found to end badly.
+  /// What was found to end badly, of each kind.
   @Test(
     arguments: [
       // A gateway becomes the owner by its own `info`, which was on its way when another one cleared the topics.
-      (9_146, false),
+      9_146,
       // A gateway is killed before it has sent all: what it sent first was the `info`, by which the topics are found.
-      (823_602_045, false),
+      823_602_045,
       // A newer change is lost.
-      (631_385_014, false),
+      631_385_014,
       // A gateway that removes a device loses its connection when its `info` is sent, and its removal is not.
-      (43_887, false),
+      43_887,
       // A gateway owns a device again by its own `info`, and does not know any more that it has announced it.
-      (670_672_756_506, true),
+      670_672_756_506,
       // It owns the device again by its own `info`, which another gateway clears while it has no connection.
-      (639_960_533_866, true),
-    ] as [(UInt64, Bool)])
-  func knownSequenceEndsWell(seed: UInt64, hasHeard: Bool) {
-    #expect(Self.problems(seed, hasHeard, false) == nil)
+      639_960_533_866,
+      // The `info` of one id is cleared; that under the other id, which still counts, and its newer values are forgotten.
+      6_344, 639_960_534_288, 348, 1_442,
+      // The newer `info` under another id is left out for an older one, which was cleared during an outage.
+      1_011_542,
+      // What was on its way when another gateway took the id over arrives after that one has cleared the topics.
+      12_347_548, 5_001_163, 3_000_996, 20_017_642, 20_035_357,
+      // A clearing that waits for the connection is dropped for the next `info` of another gateway.
+      5_000_577, 1_012_623,
+      // A gateway that is only silent clears the topics of the owner, which publishes them again, and so on.
+      1_171, 3_000_177, 3_000_221, 3_003_851, 3_009_210,
+      // A gateway announces a device twice before its `info` arrives.
+      5_002_070, 639_960_535_725, 1_003_860, 20_015_103, 20_028_734,
+      // A gateway announces a device while it is offline at its owner.
+      1_006_587,
+      // The owner of before has removed the device from Home Assistant.
+      3_002_684,
+      // One that has taken the device over under another id is killed before a newer change has reached it, which stays with
+      // the gateway of before.
+      3_012_131, 20_013_953,
+      // Each of two gateways gives way to the other.
+      20_014_621, 20_024_025, 20_068_219, 20_091_818,
+      // A gateway gives way by its own `info`, which has a newer change than what it had stored when it was killed.
+      700_000_890, 700_012_270,
+      // A device is added that another gateway publishes under another id.
+      469, 3_013_899,
+    ] as [UInt64])
+  func knownSequenceEndsWell(seed: UInt64) {
+    for (hasHeard, hasOtherIDs) in Self.kinds { #expect(Self.problems(seed, hasHeard, hasOtherIDs) == nil) }
   }
 
   /// Records the shortest part of the sequence that ends badly, with its events.
@@ -196,7 +219,7 @@ extension OwnershipModel {
     let id = any(Self.idCount)
     // Another device has it, or its topics are not cleared yet.
     guard !hasOtherIDs, !names.contains(id), retained[.info(id)] == nil,
-      !gateways.contains(where: { $0.orphans[id] != nil }),
+      !gateways.contains(where: { $0.orphans.contains(Self.deviceID(id)) }),
       !gateways.contains(where: { ($0.records + $0.saved).contains { $0.id == id || $0.name == id } })
     else { return }
     names[device] = id
@@ -240,8 +263,12 @@ extension OwnershipModel {
     }
   }
 
+  private static let mostMessages = 5000
+
   private mutating func deliverAll() {
     for _ in 0..<200 where gateways.contains(where: { !$0.up.isEmpty || !$0.down.isEmpty }) {
+      // Each message is answered by more than one.
+      if gateways.contains(where: { $0.down.count > Self.mostMessages }) { return }
       for g in gateways.indices { deliver(g) }
     }
   }
@@ -306,8 +333,6 @@ extension OwnershipModel {
       }
       let id = name(device, at: g)
       for other in known where other != g && owner(other, device) != .other(gateways[g].id) {
-        // It keeps one `info` of a device: when that is cleared, it learns from the next one who owns it under another id.
-        if hasOtherIDs, owner(other, device) == .unknown { continue }
         fail("to gateway \(other) its owner is \(owner(other, device)!), not \(g)")
       }
       expected.formUnion(Self.topics(id))

@@ -26,44 +26,17 @@ import MQTT
   private var lastArrived: UInt64 = 0
   /// The barrier of the id guard.
   private var guardBarrier: UInt64 = 0
-  private var orphans: [DeviceID: Orphan] = [:]
+  let orphaned: OrphanedTopics
+  private var routes: InfoRoutes
   /// The other gateways at this broker that are online; beyond ``mostGateways``, further ones count as offline.
   private var online: Set<GatewayID> = []
   /// Whoever may publish `bridge/{id}/state` can invent ids.
   private static let mostGateways = 1024
-  /// The devices that this gateway owns by their retained `info` and does not know; nil: their topics are reported.
-  private var published: Published? = Published()
-
-  /// What an earlier run has published, or others in its name.
-  private struct Published {
-    private(set) var devices: [DeviceID: (address: BluetoothAddress?, properties: Set<PropertyName>)] = [:]
-    private var names = 0
-    /// Of all devices together: the topics of further ones stay.
-    private static let mostNames = 8192
-
-    mutating func note(_ id: DeviceID, _ notice: OwnershipMachine.Notice?) {
-      names -= devices.removeValue(forKey: id)?.properties.count ?? 0
-      guard let notice, devices.count < DeviceManager.capacity else { return }
-      // Those of the built-in profile are cleared in any case.
-      var properties = notice.properties.subtracting(Set(names: Profile.microbit.properties.map(\.name)))
-      if names + properties.count > Self.mostNames { properties = [] }
-      names += properties.count
-      devices[id] = (notice.address, properties)
-    }
-  }
-
-  /// A device whose topics are retained under an id that it no longer has.
-  private struct Orphan {
-    let address: BluetoothAddress
-    /// The properties whose values may be published.
-    let offered: Set<PropertyName>
-    var machine: OwnershipMachine
-    var barrier: UInt64
-  }
-
   init(_ bridge: Bridge, _ context: BridgeContext) {
     self.bridge = bridge
     self.context = context
+    orphaned = OrphanedTopics(bridge, context)
+    routes = InfoRoutes(context.gateway)
     idGuard = DuplicateIDGuard(run: context.run.description, started: context.started.description)
   }
 
@@ -85,6 +58,7 @@ import MQTT
     isBarrierDue = false
     if isAdmitted { context.mqtt.reconnecting = online.count + 1 }
     online = []
+    routes.disconnected()
     idGuard.disconnected()
     setBarrier(.max)
   }
@@ -128,12 +102,7 @@ import MQTT
   /// All retained messages arrive again before this barrier.
   private func setBarrier(_ barrier: UInt64) {
     for publisher in bridge.publishers { publisher.setBarrier(barrier) }
-    for id in orphans.keys {
-      orphans[id]?.barrier = barrier
-      orphans[id]?.machine.awaitRetained()
-      // Another gateway may own the device by the next connection.
-      if !isConnected { releaseTopics(ofOrphan: id) }
-    }
+    orphaned.setBarrier(barrier)
   }
 
   /// Whether all that the broker retains for the subscriptions up to this barrier has arrived.
@@ -156,14 +125,11 @@ import MQTT
   /// The retained messages have arrived for the devices that wait for a barrier up to `number`.
   private func reconcile(upTo number: UInt64) {
     guard isAdmitted else { return }
-    reportAbsentDevices()
+    orphaned.report(routes.takeLost())
     for publisher in bridge.publishers {
       publisher.barrierArrived(number, isOnlyGateway: online.isEmpty)
     }
-    for (id, orphan) in orphans where orphan.barrier <= number {
-      orphans[id]?.barrier = .max
-      feed(id) { $0.settle() }
-    }
+    orphaned.barrierArrived(number)
   }
 
   // MARK: The gateway's id
@@ -237,141 +203,30 @@ import MQTT
     }
     // Unreadable.
     guard let notice else { return }
-    named?.received(notice, payload)
-    if orphans[id] != nil { feed(id) { $0.received(notice, OwnershipMachine.Here(), isOwnerOnline: false) } }
-    let device = notice.address.flatMap { bridge.publisher($0) }
-    if notice.gateway != context.gateway {
-      if device !== named { device?.received(notice, payload) }
-    } else if named == nil {
-      if device?.isOwnedByOther == false { device?.received(notice, payload) }
-      if orphans[id] == nil { published?.note(id, notice) }
+    orphaned.received(notice)
+    let devices = routes.received(notice, named: named?.device.address, isOrphan: orphaned.contains(id)) {
+      [bridge] in bridge.owner(of: $0)
     }
+    for address in devices { bridge.publisher(address)?.received(notice, payload) }
+  }
+
+  /// The device is known from now on: what others publish of it under other ids has arrived before, and is asked for again.
+  func added(_ address: BluetoothAddress) {
+    for id in routes.added(address) {
+      let info = TopicFilter(context.topics.topics(of: id, .microbit).info)
+      context.mqtt.subscribe([info])
+      // Later ones come by the filter for all.
+      if bridge.publisher(id) == nil, !orphaned.contains(id) { context.mqtt.unsubscribe([info]) }
+    }
+  }
+
+  func removed(_ publisher: DevicePublisher) {
+    if let id = publisher.elsewhere?.id { routes.removed(publisher.device.address, elsewhere: id) }
   }
 
   private func cleared(_ id: DeviceID) {
+    routes.cleared(id)
     for publisher in bridge.publishers where publisher.follows(id) { publisher.cleared(id) }
-    if orphans[id] != nil { feed(id) { $0.cleared(id) } }
+    orphaned.cleared(id)
   }
-
-  // MARK: Lost devices
-
-  /// A device that has not been found yet is offline: the last run may have been killed while it was online. If it is
-  /// known under another id, or was removed, its topics under the old one are cleared.
-  private func reportAbsentDevices() {
-    guard let published else { return }
-    self.published = nil
-    for (id, device) in published.devices where bridge.publisher(id) == nil && orphans[id] == nil {
-      if let address = device.address,
-        bridge.publisher(address) != nil || context.engine.isRemoved(address)
-      {
-        foundOrphan(id, of: address, offered: device.properties)
-      } else {
-        context.log.notice(
-          "offline: an earlier run has published it, and it is not found yet", ["device": id])
-        publishOffline(topics(of: id))
-      }
-    }
-  }
-
-  private func publishOffline(_ topics: DeviceTopics) {
-    context.mqtt.publish(
-      MQTTMessage(topic: topics.availability, payload: Payload.availability(false), retain: true))
-  }
-
-  // MARK: Orphaned topics
-
-  /// Clears the topics of a device that is no longer configured or has another id, unless another gateway owns it, or
-  /// is to own it; if the id is another device's now, only what that one does not publish.
-  /// - Parameter isSettled: whether it is known that no other gateway owns it.
-  func foundOrphan(
-    _ id: DeviceID, of address: BluetoothAddress, offered: Set<PropertyName>, isSettled: Bool = false
-  ) {
-    guard orphans[id] == nil else { return }
-    if let publisher = bridge.publisher(id) {
-      context.storeID(of: address)
-      return idPassed(from: address, offered: offered, to: publisher)
-    }
-    context.mqtt.subscribe([TopicFilter(topics(of: id).info)])
-    orphans[id] = Orphan(
-      address: address, offered: offered,
-      machine: OwnershipMachine(context.gateway, id, address, isOrphan: true),
-      barrier: isSettled ? .max : sendBarrier())
-    if isSettled { feed(id) { $0.settle() } }
-  }
-
-  private func feed(
-    _ id: DeviceID, _ input: (inout OwnershipMachine) -> [OwnershipMachine.Action]
-  ) {
-    guard var orphan = orphans[id] else { return }
-    let actions = input(&orphan.machine)
-    orphans[id] = orphan
-    for action in actions {
-      switch action {
-      case .clear: clearOrphan(id)
-      case .confirm: orphans[id]?.barrier = sendBarrier()
-      case .cleared: _ = removeOrphan(id)
-      case .leave(let isSameDevice):
-        releaseTopics(ofOrphan: id)
-        guard let orphan = removeOrphan(id) else { return }
-        if isSameDevice {
-          bridge.discovery?.ownedElsewhere(orphan.address)
-        } else {
-          reportRemoved(orphan.address)
-        }
-      case .setOwner, .moved, .publish, .publishAvailability, .publishOffline, .release, .yieldID: break
-      }
-    }
-  }
-
-  /// The device of `publisher` has its id from now on.
-  func idUsed(by publisher: DevicePublisher) {
-    guard let orphan = removeOrphan(publisher.device.id) else { return }
-    idPassed(from: orphan.address, offered: orphan.offered, to: publisher)
-  }
-
-  /// The device at `address` had the id that the device of `publisher` has now; they may be the same.
-  private func idPassed(
-    from address: BluetoothAddress, offered: Set<PropertyName>, to publisher: DevicePublisher
-  ) {
-    publisher.foundOrphanedValues(offered)
-    reportRemoved(address)
-  }
-
-  /// It is removed from Home Assistant, unless this gateway still has it, under another id.
-  private func reportRemoved(_ address: BluetoothAddress) {
-    if bridge.publisher(address) == nil { bridge.discovery?.deviceRemoved(address) }
-  }
-
-  private func removeOrphan(_ id: DeviceID) -> Orphan? {
-    guard let orphan = orphans.removeValue(forKey: id) else { return nil }
-    context.mqtt.unsubscribe([TopicFilter(topics(of: id).info)])
-    context.storeID(of: orphan.address)
-    return orphan
-  }
-
-  /// No gateway owns it. When the cleared `info` returns from the broker, all its topics are cleared.
-  private func clearOrphan(_ id: DeviceID) {
-    guard let orphan = orphans[id] else { return }
-    if context.engine.isPinnedElsewhere(orphan.address) {
-      // That gateway has not found it yet.
-      publishOffline(topics(of: id))
-      _ = removeOrphan(id)
-    } else {
-      for topic in topics(ofOrphan: id) { context.clearState(topic) }
-      reportRemoved(orphan.address)
-    }
-  }
-
-  private func releaseTopics(ofOrphan id: DeviceID) {
-    for topic in topics(ofOrphan: id) { context.mqtt.releaseState(topic) }
-  }
-
-  private func topics(ofOrphan id: DeviceID) -> [TopicName] {
-    let topics = topics(of: id)
-    let others = (orphans[id]?.offered ?? []).subtracting(Set(names: Profile.microbit.properties.map(\.name)))
-    return topics.states(of: others) + topics.states
-  }
-
-  /// With every property of the built-in profile, besides those that the device is known to have offered.
-  private func topics(of id: DeviceID) -> DeviceTopics { context.topics.topics(of: id, .microbit) }
 }

@@ -46,3 +46,11 @@ struct Claim: Equatable, Sendable {
     return rank(id) < rank(other.id)
   }
 }
+
+extension OwnershipMachine.Notice {
+  var claim: Claim {
+    Claim(
+      gateway: gateway, id: id, since: liveSince, isHeard: isHeard, rssi: rssi.map { Int($0) },
+      lastHeard: lastHeard)
+  }
+}

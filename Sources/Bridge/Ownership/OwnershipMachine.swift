@@ -7,9 +7,7 @@ import Log
 /// Which gateway owns a device and so writes the retained topics of one of its ids: the one that has its link, or had it
 /// last. The owner's `info` carries what gateways hand over to each other.
 ///
-/// A pure machine. It follows the other gateways by the retained `info`; the last one that the broker has counts. A device
-/// that has another id by now, or is removed, leaves an orphan: a machine for its former id, until the topics are cleared,
-/// or another gateway owns them.
+/// A pure machine. It follows the other gateways by the retained `info`; the last one that the broker has counts.
 struct OwnershipMachine: Equatable, Sendable {
   enum Action: Equatable, Sendable {
     /// Tell the engine who owns it, and what was handed over. If it is taken over, another gateway uses it; `hasNewLink`:
@@ -25,16 +23,14 @@ struct OwnershipMachine: Equatable, Sendable {
     case publishOffline
     /// Another gateway owns it: publish nothing about it any more.
     case release
+    /// The `info` of the owner is cleared; this one, under another id, is still valid: it counts as if it had just arrived.
+    case receive(Notice)
     /// Its id is another gateway's: get another one.
     case yieldID(to: GatewayID)
+    /// Another gateway owns the device, under another id: settle it again when all that is on its way has arrived.
+    case confirm
     /// No gateway owns the topics of this id: clear them, `info` last.
     case clear
-    /// The orphan's `info` is cleared: settle it again when all that is on its way has arrived.
-    case confirm
-    /// They are cleared.
-    case cleared
-    /// An orphan's topics are another gateway's: of the same device, or of another one.
-    case leave(isSameDevice: Bool)
   }
 
   /// What is the case at this gateway.
@@ -56,15 +52,33 @@ struct OwnershipMachine: Equatable, Sendable {
     var isAdmitted = true
   }
 
-  private(set) var owner = Owner.unknown { didSet { if owner == .this { hasTopics = true } } }
+  private(set) var owner = Owner.unknown {
+    didSet {
+      guard owner == .this else { return }
+      (hasTopics, clearing) = (true, nil)
+      if second?.id == id { second = nil }
+    }
+  }
   /// Whether this gateway has published under the id, in this run or an earlier one, and no other one since.
   private var hasTopics: Bool
+  /// Whether something that this gateway has published under the id may arrive after the `info` of another owner, and stay
+  /// when that one clears them.
+  private var mayBeLate = false
+  /// The clearing of what this gateway has published under the id, as another gateway owns the device under another one.
+  private var clearing: Clearing?
+  private enum Clearing {
+    /// When all that is on its way has arrived: another gateway may use the id, too.
+    case due
+    /// By messages that must not be released.
+    case begun
+  }
   private let this: GatewayID
   private var id: DeviceID
   private let address: BluetoothAddress
-  private let isOrphan: Bool
-  /// The last one of another gateway; of an orphan: the last on this connection, of any.
+  /// The last one of another gateway.
   private var last: Notice?
+  /// The `info` of another gateway under another id than that of `last`, as long as the broker retains it.
+  private var second: Notice?
   /// Whether all that the broker retains for the device has arrived, on this connection.
   private var isSettled = false
   /// Whether an `info` of another gateway has arrived, on this connection.
@@ -72,15 +86,11 @@ struct OwnershipMachine: Equatable, Sendable {
   /// Whether the broker has the `info` of this gateway, which has released it: a new connection would not publish it.
   private var isOnlyAtBroker = false
 
-  init(
-    _ this: GatewayID, _ id: DeviceID, _ address: BluetoothAddress, hasTopics: Bool = false,
-    isOrphan: Bool = false
-  ) {
+  init(_ this: GatewayID, _ id: DeviceID, _ address: BluetoothAddress, hasTopics: Bool = false) {
     self.this = this
     self.id = id
     self.address = address
     self.hasTopics = hasTopics
-    self.isOrphan = isOrphan
   }
 
   var isOwnedByOther: Bool {
@@ -93,18 +103,23 @@ struct OwnershipMachine: Equatable, Sendable {
   /// What another gateway publishes of the device under another id, if it owns it.
   var elsewhere: Notice? { isOwnedByOther && last?.id != id ? last : nil }
 
+  /// Whether the `info` of this id says who owns the device.
+  func follows(_ id: DeviceID) -> Bool {
+    id == self.id || isOwnedByOther && id == last?.id || id == second?.id
+  }
+
   /// Whether its topics may be cleared: no other gateway has them.
   var mayClear: Bool { isSettled && !isOwnedByOther }
 
   // MARK: Inputs
 
   /// The device has another id here.
-  mutating func renamed(to id: DeviceID) { self.id = id }
+  mutating func renamed(to id: DeviceID) { (self.id, clearing, mayBeLate) = (id, nil, false) }
 
   /// The broker is yet to send what it retains: there is a new subscription or connection, or none.
   mutating func awaitRetained() {
-    (isSettled, isConfirmed) = (false, false)
-    if isOrphan { last = nil }
+    (isSettled, isConfirmed, second) = (false, false, nil)
+    if mayBeLate { (hasTopics, mayBeLate) = (true, false) }
   }
 
   /// The device is online, or visited, or offline.
@@ -121,7 +136,12 @@ struct OwnershipMachine: Equatable, Sendable {
   /// - Parameter isOnlyGateway: whether no other gateway is online.
   mutating func settle(_ here: Here = Here(), isOnlyGateway: Bool = false) -> [Action] {
     defer { isSettled = true }
-    if isOrphan { return settleOrphan() }
+    let mustClear = clearing == .due && owner != .this && !isPublished
+    if mustClear { clearing = .begun }
+    return (mustClear ? [.clear] : []) + settleOwner(here, isOnlyGateway: isOnlyGateway)
+  }
+
+  private mutating func settleOwner(_ here: Here, isOnlyGateway: Bool) -> [Action] {
     switch owner {
     case .other:
       if isConfirmed { return [] }
@@ -142,17 +162,15 @@ struct OwnershipMachine: Equatable, Sendable {
 
   /// An `info` has arrived, from any gateway: under the id of the device, or of the device under another id.
   mutating func received(_ notice: Notice, _ here: Here, isOwnerOnline: Bool) -> [Action] {
-    if isOrphan {
-      last = notice
-      return []
-    }
+    if second?.id == notice.id { second = nil }
     if notice.gateway == this { return receivedOwn(notice, here) }
     guard isSameDevice(notice) else { return receivedOtherDevice(notice, here) }
-    // Under a third id: the owner that is known may go before it.
+    // Under a third id: the owner that is known may go before it, though the values may be newer.
     if let elsewhere = ofOtherTopic(notice), here.isOwnerOnline, elsewhere.gateway != notice.gateway,
       elsewhere.claim.goesBefore(notice.claim, isOnline: isOwnerOnline, of: address)
     {
-      return []
+      second = notice
+      return [.setOwner(notice.handover)]
     }
     let hasNewLink =
       notice.liveSince != nil && (notice.gateway != last?.gateway || notice.liveSince != last?.liveSince)
@@ -167,27 +185,30 @@ struct OwnershipMachine: Equatable, Sendable {
       return (isSettled ? [] : [.moved(notice)]) + [.setOwner(notice.handover), .publish]
     }
     let mustClear = hasTopics && notice.id != id
-    // What is being cleared under its own id is not released.
-    let isReleased = isOwnedByOther && notice.id != id
+    if mustClear { clearing = .due }
+    if notice.id == id { (mayBeLate, clearing) = (mayBeLate || hasTopics || clearing == .due, nil) }
     hasTopics = false
+    if let elsewhere = ofOtherTopic(notice) { second = elsewhere }
     last = notice
     owner = .other(notice.gateway)
     isConfirmed = true
     let isTakenOver = isOwnerOnline || here.onlineSince != nil
-    return (isReleased ? [] : [.release]) + (mustClear ? [.clear] : [])
+    return (clearing == .begun ? [] : [.release]) + (mustClear ? [.confirm] : [])
       + [.setOwner(notice.handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)]
   }
 
-  /// The last `info` of another gateway that owns the device, unless it was on the same topic.
+  /// The last `info` of another gateway that owns the device, unless it was on the same topic, or has not arrived on this
+  /// connection: the broker may not have it any more.
   private func ofOtherTopic(_ notice: Notice) -> Notice? {
-    isOwnedByOther && last?.id != notice.id ? last : nil
+    isOwnedByOther && isConfirmed && last?.id != notice.id ? last : nil
   }
 
   /// The broker has cleared the `info` of an id: the device was removed at its owner, or is owned under another id.
   mutating func cleared(_ cleared: DeviceID) -> [Action] {
-    if isOrphan {
-      last = nil
-      return isSettled ? [.confirm] : []
+    if cleared == second?.id { second = nil }
+    if cleared == id {
+      if clearing == .begun { clearing = nil }
+      if mayBeLate { (hasTopics, mayBeLate) = (true, false) }
     }
     switch owner {
     // By another gateway that did not know of this one.
@@ -195,19 +216,20 @@ struct OwnershipMachine: Equatable, Sendable {
     case .unknown: return []
     case .other:
       guard cleared == last?.id else { return [] }
+      if second == nil, clearing != nil {
+        // Each of two gateways has given way to the other.
+        owner = .this
+        return [.setOwner(nil), .publish]
+      }
       owner = .unknown
-      return [.setOwner(Handover())]
+      return [second.map { .receive($0) } ?? .setOwner(Handover())]
     }
   }
 
-  private func isSameDevice(_ notice: Notice) -> Bool { notice.address ?? address == address }
+  /// Whether another gateway publishes the device under the id, as far as is known.
+  private var isPublished: Bool { isOwnedByOther && last?.id == id || second?.id == id }
 
-  /// All that was on its way has arrived: also what this gateway has published before, which is cleared, too.
-  private func settleOrphan() -> [Action] {
-    if let last, last.gateway != this { return [.leave(isSameDevice: isSameDevice(last))] }
-    if !isSettled { return [.clear] }
-    return last == nil ? [.cleared] : []
-  }
+  private func isSameDevice(_ notice: Notice) -> Bool { notice.address ?? address == address }
 
   /// This gateway's own: of an earlier run, an older one of this run, or one that was on its way to the broker when
   /// another gateway took the device over. Also of an id that the device had in an earlier run.
@@ -215,7 +237,11 @@ struct OwnershipMachine: Equatable, Sendable {
     let isOfThis = isSameDevice(notice)
     if !isOfThis, isOwnedByOther { return [] }
     if let elsewhere = ofOtherTopic(notice), !goesBefore(elsewhere, here, isOwnerOnline: here.isOwnerOnline) {
-      return notice.id == id ? [.clear] : []
+      // Its values may be newer than what is stored.
+      let copied = Action.setOwner(notice.handover)
+      guard notice.id == id else { return [copied] }
+      clearing = .due
+      return [copied, .confirm]
     }
     let wasOwner = owner == .this
     owner = .this
@@ -240,13 +266,5 @@ struct OwnershipMachine: Equatable, Sendable {
       lastHeard: here.lastHeard
     )
     .goesBefore(notice.claim, isOnline: isOwnerOnline, of: address)
-  }
-}
-
-extension OwnershipMachine.Notice {
-  fileprivate var claim: Claim {
-    Claim(
-      gateway: gateway, id: id, since: liveSince, isHeard: isHeard, rssi: rssi.map { Int($0) },
-      lastHeard: lastHeard)
   }
 }

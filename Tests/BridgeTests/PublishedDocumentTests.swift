@@ -1,0 +1,40 @@
+import Configuration
+import EventLoop
+import Testing
+
+@testable import HomeAssistant
+
+/// When a device is announced again because another gateway has announced it.
+@Suite struct PublishedDocumentTests {
+  private static func here(isOnline: Bool = true, notices: Int = 0) -> PublishedDocument.Here {
+    PublishedDocument.Here(gateway: GatewayID("hall")!, owner: .this, isOnline: isOnline, notices: notices)
+  }
+
+  private static let other = GatewayID("attic")!
+  private let now = Moment.now
+
+  private func published() -> PublishedDocument {
+    var document = PublishedDocument()
+    #expect(document.publish(1, at: now, Self.here()) == true)
+    #expect(document.publish(1, at: now, Self.here()) == false)
+    return document
+  }
+
+  @Test func documentOfAnotherGatewayStaysUntilItsInfoArrives() {
+    var document = published()
+    #expect(document.received(from: Self.other, sendsInfo: false, Self.here()) == [.announce])
+    #expect(document.publish(1, at: now, Self.here()) == true)
+    #expect(document.received(from: Self.other, sendsInfo: false, Self.here()) == [.report])
+    #expect(document.publish(1, at: now, Self.here()) == false)
+    #expect(document.publish(1, at: now, Self.here(notices: 1)) == true)
+    #expect(document.publish(1, at: now, Self.here(notices: 1)) == false)
+  }
+
+  @Test func documentOfAnotherGatewayStaysUntilTheDeviceIsOnline() {
+    var document = published()
+    #expect(document.received(from: Self.other, sendsInfo: false, Self.here(isOnline: false)) == [])
+    #expect(document.publish(1, at: now, Self.here(isOnline: false)) == false)
+    #expect(document.publish(1, at: now, Self.here()) == true)
+    #expect(document.publish(1, at: now, Self.here()) == false)
+  }
+}
