@@ -79,8 +79,9 @@ import Glibc
     _ body: @LoopActor (ConnectionHandle, OpaquePointer?) -> Void
   ) {
     let handle = Unmanaged<ConnectionHandle>.fromOpaque(raw!).takeUnretainedValue()
-    nonisolated(unsafe) let watch = watch
-    LoopActor.enter { body(handle, watch) }
+    // A number, as pointers may not be handed over to an isolation.
+    let watch = UInt(bitPattern: watch)
+    LoopActor.enter { body(handle, OpaquePointer(bitPattern: watch)) }
   }
 
   /// Ends the connection; to be called before the object is released. Deferred while a message is being dispatched.

@@ -103,12 +103,13 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   }
 
   @LoopActor private func iterate() -> Never {
-    let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 64)
+    let capacity = 64
+    let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
     while true {
       runReadyJobs()
       endIteration()
-      let count = epoll_wait(epoll, events.baseAddress, Int32(events.count), timeout())
-      beginIteration(events.prefix(max(0, Int(count))))
+      let count = epoll_wait(epoll, events, Int32(capacity), timeout())
+      beginIteration(UnsafeBufferPointer(start: events, count: max(0, Int(count))))
     }
   }
 
@@ -151,7 +152,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     while let timer = timers.popDue(at: now) { timer.fire() }
   }
 
-  @LoopActor private func beginIteration(_ events: Slice<UnsafeMutableBufferPointer<epoll_event>>) {
+  @LoopActor private func beginIteration(_ events: UnsafeBufferPointer<epoll_event>) {
     iteration &+= 1
     for event in events {
       if event.data.u64 == Self.wakeUpToken {

@@ -30,7 +30,7 @@ import Glibc
 
   deinit { if let page { munmap(page, Self.size) } }
 
-  private static func map(_ path: String) -> UnsafeMutablePointer<UInt8>? {
+  private nonisolated static func map(_ path: String) -> UnsafeMutablePointer<UInt8>? {
     let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }

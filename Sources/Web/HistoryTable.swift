@@ -35,5 +35,7 @@ import Log
     return Array(text.utf8)
   }
 
-  private static func shown(_ value: Float) -> String { Int(exactly: value).map(String.init) ?? "\(value)" }
+  private nonisolated static func shown(_ value: Float) -> String {
+    Int(exactly: value).map(String.init) ?? "\(value)"
+  }
 }
