@@ -216,7 +216,7 @@ import Testing
         try await observer.publish("microbit/" + topic, payload, retain: true)
         unsent += payload.count + 500
         // The observer's own queue is bounded.
-        if unsent > 1 << 20 {
+        if unsent > 1 << 18 {
           try await observer.synchronize()
           unsent = 0
         }

@@ -192,6 +192,25 @@ import Testing
     #expect(!rows.contains("inf") && !rows.contains("nan"), "\(rows)")
   }
 
+  @Test("Names of any script are as they were sent: in devices, metrics, the table, and requests")
+  func namesOfAnyScript() async throws {
+    let site = try await SiteUnderTest()
+    let names = ["온도", "температура", "حرارة", "ueberdruck"]
+    // Known from the second line on; the third is a point of the history in any case.
+    for _ in 0..<3 { await site.receive(lines: names.map { "\($0):24" }) }
+    let devices = try await site.get("/api/devices").body
+    let metrics = try await site.get("/metrics").body
+    let header = try await site.get("/api/history/kitchen.csv").body.split(separator: "\r\n")[0]
+    for name in names {
+      #expect(devices.contains(#""name":"values/\#(name)""#), "\(name): \(devices)")
+      #expect(metrics.contains(#"property="values/\#(name)""#), "\(name): \(metrics)")
+      #expect(header.contains("values/\(name)"), "\(name): \(header)")
+      let body = #"{"id":"kitchen","property":"values/\#(name)","value":25}"#
+      let reply = try await site.post("property/set", body)
+      #expect(!reply.body.contains("not_found"), "\(name): \(reply)")
+    }
+  }
+
   @Test func theHistoryOfADeviceIsATable() async throws {
     let site = try await SiteUnderTest()
     await site.receive([.integer(20), .integer(21)])
