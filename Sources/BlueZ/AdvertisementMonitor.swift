@@ -15,12 +15,12 @@ struct AdvertisementMonitor {
   static let root = "/microbit_gateway/monitors"
   private static let path = root + "/heard"
 
-  /// Whether bluetoothd was asked for it, and may have it.
+  /// Whether bluetoothd was asked for the monitor, and may have it.
   private(set) var isAsked = false
   /// The adapter was off since then: whether the kernel still has it is unknown.
   private var isStale = false
   private var isCalling = false
-  /// Whether the kernel has it.
+  /// Whether the kernel has the monitor.
   private(set) var isActive = false
 
   /// The call that is necessary now; ``ended()`` follows. What was refused is asked for again when the adapter or

@@ -21,7 +21,7 @@ enum BluetoothdEvent: Sendable {
 /// A connection to bluetoothd's bus: notices when bluetoothd starts and ends, lists its objects, and reports their
 /// changes.
 ///
-/// Not reusable after ``BluetoothdEvent/disconnected``. Events are passed to the handler synchronously.
+/// A connection cannot be reused after ``BluetoothdEvent/disconnected``. Events are passed to the handler synchronously.
 @LoopActor final class BluetoothdConnection {
   private let log = Logger(component: "bluetooth")
   private let limits: Limits
@@ -81,7 +81,7 @@ enum BluetoothdEvent: Sendable {
     byteSignals.setSender(nil)
   }
 
-  /// For calls of bluetoothd; nil while it is not running.
+  /// The connection for calls of bluetoothd; nil while bluetoothd is not running.
   var callable: DBusConnection? { owner == nil ? nil : bus }
 
   // MARK: bluetoothd

@@ -23,7 +23,7 @@ extension Central {
     }
   }
 
-  /// After a reset that has left the adapter off: tries again until it is on, or is off for another reason.
+  /// Powers the adapter on after a reset has left it off, again and again until it is on, or is off for another reason.
   private func powerOnLater() async {
     var backOff = limits.powerBackOff
     while state == .adapterOff, !queue.isClosed {

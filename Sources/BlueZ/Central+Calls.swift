@@ -2,7 +2,7 @@ import DBus
 import EventLoop
 
 extension Central {
-  /// Nil while bluetoothd is not running.
+  /// The bus; nil while bluetoothd is not running.
   private var bus: DBusConnection? { bluetoothd?.callable }
 
   /// Calls a method of bluetoothd; `done` is called with the answer, at once if bluetoothd is not running.

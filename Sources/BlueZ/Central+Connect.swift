@@ -77,7 +77,7 @@ extension Central {
       link.hasEnded || $0.isResolved(id) || $0.isRefused(id)
     }
     guard isDone else { throw .timedOut("the services were not resolved in time") }
-    // At once, before bluetoothd uses its services.
+    // An input device is refused before bluetoothd uses its services.
     guard !isRefused(id) else { throw .inputDevice }
     // The objects may be exported a little after `ServicesResolved`, one by one.
     if tree.characteristics(of: id).isEmpty,

@@ -231,7 +231,7 @@ private struct Operation {
   private var answers: [Answer?]
   /// Whether the replies came in the order of the operations.
   private(set) var isInOrder = true
-  /// Nil once called.
+  /// The completion handler; nil once called.
   private var done: (@LoopActor (Exchange) -> Void)?
 
   /// - Parameter done: called once, when all operations are answered; those after a failed one fail with it.
@@ -243,7 +243,7 @@ private struct Operation {
 
   var unansweredCount: Int { answers.count { $0 == nil } }
 
-  /// Only valid when all operations are answered.
+  /// The answer to an operation; only valid when all operations are answered.
   subscript(index: Int) -> Answer { answers[index]! }
 
   /// Records a reply; ignored if the operation has already failed, with an earlier one or with the link.

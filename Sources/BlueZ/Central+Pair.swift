@@ -88,7 +88,7 @@ extension Central {
     try result.get()
     if pairing.hasBypassedPasskey { throw .passkeyNotUsed }
     guard !isRefused(id) else { throw .failed(.inputDevice) }
-    // From now on the link is one that ``stop(within:)`` ends.
+    // Counts the link as used, so that ``stop(within:)`` ends it.
     if isConnected(id) { _ = links.use(id) }
   }
 
@@ -111,7 +111,7 @@ extension Central {
     // bluetoothd waits for a peripheral that is out of range without a limit.
     let isLinked = await wait(limits.connect) { pairing.isAnswered || $0.isConnected(id) }
     if isLinked, await wait(limits.pair, until: { pairing.isAnswered || $0.isRefused(id) }) {
-      // At once, before bluetoothd makes it a keyboard: Pair is answered later.
+      // A keyboard is refused before the reply to Pair: by then bluetoothd would use it.
       if isRefused(id) { return .failure(.failed(.inputDevice)) }
       if let result = pairing.result { return result }
     }

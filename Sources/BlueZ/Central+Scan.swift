@@ -65,7 +65,7 @@ extension Central {
       ? ["Transport": le, "DuplicateData": each, "RSSI": .int16(-127)]
       : ["Transport": le, "DuplicateData": each]
     do throws(CentralError) {
-      // Without a filter bluetoothd does not report peripherals that are not discoverable, such as bonded micro:bits.
+      // Peripherals that are not discoverable, such as bonded micro:bits, are only reported with a filter.
       _ = try await call(
         "SetDiscoveryFilter", on: BlueZName.adapter, of: adapterPath,
         [.properties(filter)], timeout: limits.local)
@@ -77,7 +77,7 @@ extension Central {
       case .busy, .timedOut: await stopDiscovery()
       default: break
       }
-      // Not a failure if scanning was called off, or the adapter turned off, during the call.
+      // The error is no failure if scanning was called off, or the adapter turned off, during the call.
       if state.isOn, scanner.isRequested { scanFailed(error) }
       return false
     }

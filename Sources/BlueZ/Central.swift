@@ -4,7 +4,7 @@ import Log
 
 /// A central: finds peripherals with a BlueZ adapter, connects to them, and operates on their characteristics.
 ///
-/// It recovers from the absence and the restart of bluetoothd and of the adapter, and reports both as events, called
+/// A central recovers from the absence and the restart of bluetoothd and of the adapter, and reports both as events, called
 /// synchronously. D-Bus and object paths are hidden from the users of this module.
 @LoopActor public final class Central {
   let log = Logger(component: "bluetooth")

@@ -3,11 +3,11 @@ import EventLoop
 /// Decides the state that a central reports, from what is known of bluetoothd and of the adapter.
 @LoopActor struct CentralStatus {
   private enum Bluetoothd {
-    /// Not asked: there is no bus, or another gateway holds the adapter's lock → absent, listing.
+    /// bluetoothd was not asked: there is no bus, or another gateway holds the adapter's lock → absent, listing.
     case unknown
-    /// Not running → listing, unknown.
+    /// bluetoothd is not running → listing, unknown.
     case absent
-    /// Its objects are being listed → listed, denied, absent, unknown.
+    /// bluetoothd's objects are being listed → listed, denied, absent, unknown.
     case listing
     /// → listing, absent, unknown.
     case listed

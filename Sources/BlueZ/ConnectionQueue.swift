@@ -31,7 +31,7 @@ import EventLoop
 /// An attempt to connect to a peripheral, or to pair with it.
 @LoopActor final class Attempt {
   let peripheral: PeripheralID
-  /// Nil: it only connects.
+  /// The pairing that is requested; nil for a connect alone.
   let pairing: Pairing?
   private var linkedSince: Moment?
   /// How long the link lasted, once it has ended; the shortest, if there were several.

@@ -4,11 +4,11 @@ import GATT
 /// What the bus and bluetoothd report at one moment. Reading it changes nothing, and does not disturb a gateway.
 package struct HostReport: Sendable, Equatable {
   package struct Adapter: Sendable, Equatable {
-    /// As BlueZ names it: `hci0`.
+    /// BlueZ's name of the adapter: `hci0`.
     package let name: String
     package let address: String
     package let isPowered: Bool
-    /// Whether it has Bluetooth LE.
+    /// Whether the adapter has Bluetooth LE.
     package let isCentral: Bool
     /// Whether a program scans.
     package let isDiscovering: Bool
@@ -31,9 +31,9 @@ package struct HostReport: Sendable, Equatable {
   package internal(set) var bluetoothd: Int32?
   /// Why bluetoothd's objects cannot be read; nil if they can, or bluetoothd is not running.
   package internal(set) var refusal: String?
-  /// That is because of the policy of the bus.
+  /// Whether the policy of the bus is the reason for the ``refusal``.
   package internal(set) var isDenied = false
-  /// In the order of their names.
+  /// The adapters in the order of their names.
   package internal(set) var adapters: [Adapter] = []
   package internal(set) var acquired: [Acquired] = []
 

@@ -3,19 +3,19 @@ import EventLoop
 
 /// The link to a peripheral: the lock for its operations, those in progress, and its notifications.
 @LoopActor final class Link {
-  /// One exchange at a time: bluetoothd answers `InProgress` to a second write to a characteristic.
+  /// Admits one exchange at a time: bluetoothd answers `InProgress` to a second write to a characteristic.
   let mutex = AsyncMutex()
   private(set) var hasEnded = false
   /// Operations that bluetoothd has not answered, including those that timed out.
   private var unanswered = 0
   /// Runs while the peripheral changes its services.
   private var servicesTimer: LoopTimer?
-  /// In progress. Weak: retained by its calls.
+  /// The exchange in progress. Weak: retained by its calls.
   private weak var exchange: Exchange?
   private let byteSignals: ByteSignals
   /// The characteristics whose signals are delivered.
   private var listening: Set<Characteristic> = []
-  /// Those of them that bluetoothd has been asked to notify, and has agreed to.
+  /// The characteristics in ``listening`` that bluetoothd has been asked to notify, and has agreed to.
   private var subscribed: Set<Characteristic> = []
   /// Calls of StopNotify that bluetoothd has not answered.
   var unsubscribing = 0

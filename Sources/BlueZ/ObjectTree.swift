@@ -11,7 +11,7 @@ struct ObjectTree: Sendable {
     var address = ""
     var isPowered = false
     var isDiscovering = false
-    /// Whether it can be a central, as those with Bluetooth LE can.
+    /// Whether the adapter can be a central, as those with Bluetooth LE can.
     var isCentral = true
     /// BlueZ 5.65 and newer with experimental features: `on`, `off`, `off-blocked` ….
     var powerState: String?
@@ -24,7 +24,7 @@ struct ObjectTree: Sendable {
     /// The number of the last signal that has reported `RSSI`, among those of all devices; 0: none has.
     var lastAdvertisement = 0
     var isConnected = false
-    /// The same of the last signal that has reported data of an advertisement.
+    /// The number of the last signal that has reported data of an advertisement, like ``lastAdvertisement``.
     var lastReport = 0
     /// How many signals have reported `Connected`.
     var linkChanges = 0
@@ -36,23 +36,23 @@ struct ObjectTree: Sendable {
     var manufacturers: [Int] = []
     var advertised = AdvertisedData()
     fileprivate var services: [Service] = []
-    /// Its services, characteristics and descriptors; further ones are not kept.
+    /// How many services, characteristics and descriptors the device has; above ``mostAttributes`` they are not kept.
     fileprivate var attributes = 0
-    /// Whether there were more.
+    /// Whether the device had more attributes.
     fileprivate var isTooLarge = false
 
-    /// Whether it offers HID over GATT.
+    /// Whether the device offers HID over GATT.
     var offersInput: Bool {
       uuids.contains(Self.inputService) || services.contains { $0.uuid == Self.inputService }
     }
 
-    /// Whether bluetoothd makes it a keyboard or mouse of this machine.
+    /// Whether bluetoothd makes the device a keyboard or mouse of this machine.
     var isInputDevice: Bool { isPaired && offersInput }
 
     private static let inputService = BluetoothUUID(short: 0x1812)
   }
 
-  /// Of a device: a micro:bit with all services has about 100. Every object costs time on the loop.
+  /// The most attributes of a device: a micro:bit with all services has about 100. Every object costs time on the loop.
   static let mostAttributes = 1000
 
   /// Services and characteristics are identified by the last component of their path (`service0015`, `char0019`), as
@@ -96,7 +96,7 @@ struct ObjectTree: Sendable {
   }
 
   let adapterPath: String
-  /// Nil while it is absent.
+  /// The adapter; nil while it is absent.
   private(set) var adapter: Adapter?
   /// Whether bluetoothd can monitor advertisements on it: only with its experimental features.
   private(set) var offersMonitors = false
@@ -104,7 +104,7 @@ struct ObjectTree: Sendable {
   /// How many signals have reported the `RSSI` of any device, or data of its advertisements. bluetoothd removes and adds
   /// a device that is silent for 30 s, and starts anew: what was received is counted across all of that.
   private(set) var advertisements = 0
-  private var reports = 0
+  private var reportCount = 0
   /// Counts the characteristics that have come.
   private var generation = 0
   /// The devices that are about to be removed on request.
@@ -178,9 +178,9 @@ struct ObjectTree: Sendable {
     case .owner(let owner):
       expectedRemovals = []
       let gone = devices.keys.sorted().flatMap { remove($0, BlueZName.device) }
-      let counts = (advertisements, reports)
+      let counts = (advertisements, reportCount)
       self = ObjectTree(adapter: adapterPath)
-      (advertisements, reports) = counts
+      (advertisements, reportCount) = counts
       return gone + [.owner(owner)]
     }
   }
@@ -303,8 +303,8 @@ struct ObjectTree: Sendable {
       let hasData = properties["ServiceData"] != nil || properties["ManufacturerData"] != nil
       // What is listed without a signal strength was received earlier.
       if hasData, device.rssi != nil {
-        reports &+= 1
-        device.lastReport = reports
+        reportCount &+= 1
+        device.lastReport = reportCount
       }
       if let connected = properties["Connected"]?.bool {
         device.isConnected = connected

@@ -85,7 +85,7 @@ extension PairingError: CustomStringConvertible {
   /// Whether the peripheral may pair without a passkey (JustWorks).
   var permitsJustWorks: Bool { passkey == nil }
 
-  /// Whether it was paired with by JustWorks, although a passkey is known. bluetoothd 5.66 accepts JustWorks for the
+  /// Whether JustWorks was used, although a passkey is known. bluetoothd 5.66 accepts JustWorks for the
   /// caller of Pair without asking its agent.
   var hasBypassedPasskey: Bool { !wasRequested && !permitsJustWorks }
 

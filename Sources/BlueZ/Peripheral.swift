@@ -8,35 +8,36 @@ public struct PeripheralID: Hashable, Sendable {
 
 /// A peripheral as the adapter knows it.
 public struct Peripheral: Sendable, Equatable {
-  /// The same for every connection; invalid after ``CentralEvent/lost(_:)``.
+  /// An id that is the same for every connection; invalid after ``CentralEvent/lost(_:)``.
   public let id: PeripheralID
   /// The current one, for a peripheral with private addresses.
   public let address: BluetoothAddress
-  /// As advertised: untrusted text of any content and length; nil if none was received.
+  /// The advertised name: untrusted text of any content and length; nil if none was received.
   public let name: String?
   /// Signal strength in dBm of the last advertisement; nil while none is received.
   public let rssi: Int?
-  /// Whether the adapter is connected to it, by any program.
+  /// Whether the adapter is connected to the peripheral, by any program.
   public let isConnected: Bool
-  /// Whether bluetoothd has a bond with it. The peripheral may have lost its part.
+  /// Whether bluetoothd has a bond with the peripheral, which may have lost its part.
   public let isPaired: Bool
   /// The services that it advertised and, once it was connected, those that it has.
   public internal(set) var services: [BluetoothUUID] = []
   /// The Bluetooth SIG company identifiers in its manufacturer data, in ascending order.
   public internal(set) var manufacturers: [Int] = []
-  /// What else it advertised.
+  /// What else the peripheral advertised.
   public var advertised = AdvertisedData()
 
   /// The number of the last advertisement that bluetoothd has reported with a signal strength. Each number is used once
   /// for all peripherals of a central: the next one is another one, also if bluetoothd has removed the peripheral, or was
   /// restarted meanwhile.
   public internal(set) var lastAdvertisement = 0
-  /// The same for each time that bluetoothd has reported data of its advertisements, changed or not.
+  /// The number of the last signal with data of the peripheral's advertisements, changed or not, like
+  /// ``lastAdvertisement``.
   public internal(set) var lastReport = 0
   /// The central has removed it from bluetoothd, which has not found it again yet.
   public internal(set) var isRemoved = false
 
-  /// As it is reported when the central has removed it.
+  /// The peripheral as reported when the central has removed it.
   var removed: Peripheral {
     Peripheral(
       id: id, address: address, name: name, rssi: nil, isConnected: false, isPaired: false,
@@ -50,37 +51,37 @@ public struct Peripheral: Sendable, Equatable {
 
 /// The data of a peripheral's advertisements, as far as bluetoothd passes it on: untrusted bytes.
 public struct AdvertisedData: Sendable, Equatable {
-  /// By company identifier.
+  /// Manufacturer data by company identifier.
   public internal(set) var manufacturerData: [Int: [UInt8]] = [:]
-  /// By service.
+  /// Service data by service.
   public var serviceData: [BluetoothUUID: [UInt8]] = [:]
   /// The AD type Flags; empty if there were none.
   public internal(set) var flags: [UInt8] = []
-  /// By AD type: those that bluetoothd does not evaluate.
+  /// Further data by AD type: what bluetoothd does not evaluate.
   public internal(set) var other: [Int: [UInt8]] = [:]
 }
 
 /// A descriptor of a characteristic. Valid until the connection ends.
 public struct Descriptor: Sendable, Equatable {
-  /// Its type.
+  /// The descriptor's type.
   public let uuid: BluetoothUUID
   let path: String
 }
 
 /// A characteristic of a connected peripheral. Valid until that connection ends.
 public struct Characteristic: Sendable, Hashable {
-  /// Its type; identifies the characteristic only together with ``service``.
+  /// The characteristic's type, which identifies it only together with ``service``.
   public let uuid: BluetoothUUID
   /// UUID of the service that it belongs to.
   public let service: BluetoothUUID
-  /// As reported by bluetoothd; they do not say whether pairing is required.
+  /// The flags as reported by bluetoothd, which do not say whether pairing is required.
   public let flags: Flags
   let path: String
   /// Distinguishes it from an earlier one at the same path, which the peripheral has removed.
   let generation: Int
   let peripheral: PeripheralID
 
-  /// Whether writes to it may replace the firmware; ``Central`` refuses them.
+  /// Whether writes to the characteristic may replace the firmware; ``Central`` refuses them.
   public var isFirmwareUpdate: Bool {
     FirmwareUpdate.services.contains(service) || FirmwareUpdate.characteristics.contains(uuid)
   }
@@ -90,18 +91,18 @@ public struct Characteristic: Sendable, Hashable {
   public struct Flags: OptionSet, Sendable, Hashable, CustomStringConvertible {
     /// One bit for each name below, in an order of our own: not the byte that is sent over the air.
     public let rawValue: UInt8
-    /// For `OptionSet`: bits without a name are ignored.
+    /// Required by `OptionSet`: bits without a name are ignored.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// Its value can be read.
+    /// The value can be read.
     public static let read = Flags(rawValue: 1 << 0)
-    /// It accepts writes with response.
+    /// Writes with response are accepted.
     public static let write = Flags(rawValue: 1 << 1)
-    /// It accepts writes without response.
+    /// Writes without response are accepted.
     public static let writeWithoutResponse = Flags(rawValue: 1 << 2)
-    /// It sends its values unacknowledged.
+    /// Values are sent unacknowledged.
     public static let notify = Flags(rawValue: 1 << 3)
-    /// It sends its values acknowledged; subscribed to like ``notify``.
+    /// Values are sent acknowledged; subscribed to like ``notify``.
     public static let indicate = Flags(rawValue: 1 << 4)
 
     private static let named: KeyValuePairs<String, Flags> = [
@@ -160,7 +161,7 @@ public enum CentralEvent: Sendable {
   case seen(Peripheral)
   /// The link ended, for any reason.
   case disconnected(PeripheralID)
-  /// Why it ended: follows ``disconnected(_:)``, from BlueZ 5.83 on.
+  /// Why the link ended: follows ``disconnected(_:)``, from BlueZ 5.83 on.
   case linkEnded(PeripheralID, reason: String)
   /// The peripheral has changed its services while connected (Service Changed, Core Specification Vol 3, Part G, 7.1):
   /// these are its characteristics now. Earlier ones that are not among them are invalid.

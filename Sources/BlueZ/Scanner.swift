@@ -3,7 +3,7 @@ import Log
 
 /// What is being done about an adapter that cannot scan.
 public struct Recovery: Sendable, Equatable {
-  /// Each is tried again and again; what a person can do is in `health`.
+  /// What is tried, again and again; what a person can do is in `health`.
   public enum Step: String, Sendable {
     /// Discovery is started again.
     case retry
@@ -11,9 +11,9 @@ public struct Recovery: Sendable, Equatable {
     case resetAdapter = "reset_adapter"
   }
 
-  /// The last one.
+  /// The last step taken.
   public internal(set) var step: Step
-  /// Of the last failure.
+  /// Why the last attempt failed.
   public let reason: String
   package let since: Timestamp
   /// The failures in succession.
@@ -40,9 +40,9 @@ public struct Recovery: Sendable, Equatable {
   private(set) var phase = Phase.off
   /// Whether the user of the central wants to scan.
   private(set) var isRequested = false
-  /// Whether it wants to know of each advertisement.
+  /// Whether the user of the central wants to know of each advertisement.
   private(set) var wantsEach = false
-  /// Whether the discovery that was started last reports each.
+  /// Whether the discovery that was started last reports each advertisement.
   private var reportsEach = false
   /// Whether the next discovery is to report the signal strength of each advertisement, by a filter for strengths. Without
   /// it bluetoothd reports only changes of 8 dB: 5.82 for some adapters, 5.88 for all. With it the kernel drops
@@ -53,16 +53,16 @@ public struct Recovery: Sendable, Equatable {
   private var silenceBackOff: BackOff
   /// How often discovery has failed in succession.
   private var failures = 0
-  /// Nil: discovery has not failed twice in succession, or is not needed.
+  /// The recovery in progress; nil: discovery has not failed twice in succession, or is not needed.
   private(set) var recovery: Recovery?
   private var resetBackOff: BackOff
   /// The earliest time of the next reset, while discovery fails.
   private var nextReset = Moment.now
-  /// In `on`: checks that discovery is still active. In `failed`: starts it again.
+  /// A timer that checks in `on` that discovery is still active, and in `failed` starts it again.
   private var timer: LoopTimer?
   /// Since when scanning has been paused for connects; nil when it is not.
   private var pausedSince: Moment?
-  /// In `on`: since when.
+  /// When discovery started; nil unless it is `on`.
   private var startedAt: Moment?
   /// When the last scan was paused that was long enough for all peripherals to be received; at first any.
   private var lastFullScan: Moment?
@@ -170,11 +170,11 @@ public struct Recovery: Sendable, Equatable {
 
   /// What a failure leads to.
   enum Reaction {
-    /// It is the first in succession: the next attempt usually succeeds.
+    /// The first failure in succession: the next attempt usually succeeds.
     case first
-    /// It is the second in succession, and has begun the ``Scanner/recovery``.
+    /// The second failure in succession, which has begun the ``Scanner/recovery``.
     case problem
-    /// One of many in succession.
+    /// A later failure in succession.
     case retry
     /// Like `retry`; the time until the next reset has passed, and the adapter may be reset.
     case reset
@@ -216,7 +216,7 @@ public struct Recovery: Sendable, Equatable {
     resetBackOff.reset()
   }
 
-  /// After a failure: it is time to start again.
+  /// Ends the delay after a failure: discovery may start again.
   func retry() { if case .failed = phase { phase = .off } }
 
   /// - Parameter timer: runs until discovery is to be checked or started again; cancelled by the next change.

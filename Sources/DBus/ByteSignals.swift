@@ -4,7 +4,7 @@ import Glibc
 
 /// Delivers a byte-array property of many objects, at thousands of changes per second.
 ///
-/// It reads only this property of a `PropertiesChanged` signal: no strings are created, and the object is looked up by
+/// Only this property of a `PropertiesChanged` signal is read: no strings are created, and the object is looked up by
 /// the bytes of its path.
 @LoopActor public final class ByteSignals {
   /// Called with the property's new value.
@@ -20,7 +20,7 @@ import Glibc
   private let properties = CString(DBusName.properties)
   private let changed = CString("PropertiesChanged")
   private var sender: CString?
-  /// By the hash of the path. Not a dictionary, which would hash the hash.
+  /// The listeners by the hash of the path. Not a dictionary, which would hash the hash.
   private var listeners = [[Listener]](repeating: [], count: CString.hashes)
 
   /// - Parameter property: the name of the property: `Value`.

@@ -21,7 +21,7 @@ import Glibc
   private var dispatching = false
   /// Messages are being read from the socket, and dispatched afterwards.
   private var isReading = false
-  /// To be closed after ``dispatch()``.
+  /// Whether to close the connection after ``dispatch()``.
   private var closing = false
   private var closed = false
 

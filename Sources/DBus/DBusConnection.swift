@@ -3,7 +3,7 @@ import EventLoop
 
 /// A connection to a message bus.
 ///
-/// Not reusable after ``DBusEvent/disconnected``. Events are passed to the handler synchronously, in the
+/// A connection cannot be reused after ``DBusEvent/disconnected``. Events are passed to the handler synchronously, in the
 /// order in which they were received.
 @LoopActor public final class DBusConnection {
   private let handler: @LoopActor (DBusEvent) -> Void

@@ -86,7 +86,7 @@ public final class PreparedSignal: @unchecked Sendable {
 public enum DBusEvent: Sendable {
   /// A signal subscribed to by ``DBusConnection/addMatch(_:)``, or addressed to this connection.
   case signal(DBusSignal)
-  /// To be answered by ``DBusConnection/reply(to:_:)``.
+  /// A call to be answered by ``DBusConnection/reply(to:_:)``.
   case call(DBusCall)
   /// The connection has ended, and why. No events follow.
   case disconnected(DBusError)

@@ -41,9 +41,9 @@ public indirect enum DBusValue: Sendable, Hashable {
 
   /// An entry of a dictionary.
   public struct Entry: Sendable, Hashable {
-    /// Of a basic type, the dictionary's key type.
+    /// The key, of a basic type: the dictionary's key type.
     public var key: DBusValue
-    /// Of the dictionary's value type, usually a ``DBusValue/variant(_:)``.
+    /// The value, of the dictionary's value type, usually a ``DBusValue/variant(_:)``.
     public var value: DBusValue
 
     /// The types must be those of the dictionary that contains the entry: libdbus aborts the process otherwise.
@@ -165,8 +165,8 @@ public final class FileDescriptor: Sendable, Hashable {
 
   deinit { if raw >= 0 { close(raw) } }
 
-  /// By number: open descriptors have different ones.
+  /// Compares the numbers: open descriptors have different ones.
   public static func == (a: FileDescriptor, b: FileDescriptor) -> Bool { a.raw == b.raw }
-  /// By number.
+  /// Hashes the number.
   public func hash(into hasher: inout Hasher) { hasher.combine(raw) }
 }

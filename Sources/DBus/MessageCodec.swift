@@ -143,7 +143,7 @@ func byteArray(_ iterator: inout DBusMessageIter) -> [UInt8] {
   dbus_message_iter_recurse(&iterator, &inner)
   var start: UnsafePointer<UInt8>?
   var count: Int32 = 0
-  // On an empty array libdbus does not set the pointer.
+  // libdbus does not set the pointer for an empty array.
   dbus_message_iter_get_fixed_array(&inner, &start, &count)
   return Array(UnsafeBufferPointer(start: start, count: Int(count)))
 }
