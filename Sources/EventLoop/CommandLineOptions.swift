@@ -8,7 +8,7 @@ public protocol CommandLineOption: CaseIterable, Hashable, RawRepresentable<Stri
 
 /// A command line, split by getopt_long(3) into options and words, which may stand in any order.
 public struct CommandLineOptions<Option: CommandLineOption> {
-  /// In their order, each with its value: `--config FILE` or `--config=FILE`; empty if it takes none.
+  /// The options in their order, each with its value: `--config FILE` or `--config=FILE`; empty if it takes none.
   public private(set) var options: [(option: Option, value: String)] = []
   /// What is not an option, in order; a negative number is a word.
   public private(set) var words: [String] = []
@@ -67,7 +67,7 @@ public struct CommandLineOptions<Option: CommandLineOption> {
 
 /// What is wrong with a command line.
 public struct CommandLineError: Error, CustomStringConvertible {
-  /// For the user.
+  /// What is wrong, for the user.
   public let description: String
 
   /// - Parameter description: for the user.

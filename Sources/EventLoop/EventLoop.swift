@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Work that may block is done on threads of its own, which hand back values (``EventLoop/blocking(_:)``).
 @globalActor public actor LoopActor {
-  /// As `GlobalActor` requires.
+  /// Required by `GlobalActor`.
   public static let shared = LoopActor()
   /// The loop.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -43,7 +43,7 @@ public let loop = EventLoop()
 public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
   // @unchecked: `ready` and `spare` are accessed on the loop's thread only, in part by the concurrency runtime.
 
-  /// Its lower half would be the descriptor -1, which no watch has.
+  /// A token that no watch has: its lower half would be the descriptor -1.
   private static let wakeUpToken = UInt64.max
   /// The value of ``thread`` while a thread is being created.
   private static let starting: UInt = 1
@@ -174,7 +174,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
   // MARK: Executor
 
-  /// For the concurrency runtime, from any thread: the job runs in this iteration or a later one.
+  /// Called by the concurrency runtime, from any thread: the job runs in this iteration or a later one.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     if isCurrent {
@@ -189,13 +189,13 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     }
   }
 
-  /// For the concurrency runtime (SE-0424): traps off the loop's thread.
+  /// Called by the concurrency runtime (SE-0424): traps off the loop's thread.
   public func checkIsolated() { precondition(isCurrent, "called off the event loop's thread") }
 
   /// Whether the caller is on the loop's thread.
   public var isCurrent: Bool { thread.load(ordering: .acquiring) == UInt(pthread_self()) }
 
-  /// For the concurrency runtime (SE-0471).
+  /// Called by the concurrency runtime (SE-0471).
   public func isIsolatingCurrentContext() -> Bool? { isCurrent }
 
   // MARK: Tasks

@@ -5,7 +5,7 @@ import Glibc
 /// `ContinuousClock.Instant` is a struct of unknown layout, copied by way of its metadata, and `Duration` has 128 bits:
 /// both are measurable costs for every message and iteration.
 public struct Moment: Comparable, Sendable {
-  /// Since an arbitrary moment in the past.
+  /// The time since an arbitrary moment in the past.
   private let nanoseconds: Int64
 
   /// CLOCK_BOOTTIME (clock_gettime(2)); callable on any thread.

@@ -2,7 +2,7 @@
 @LoopActor public struct NextEventTimer {
   private var current: (timer: LoopTimer, deadline: ContinuousClock.Instant)?
 
-  /// Not set.
+  /// Creates a timer that is not set.
   public nonisolated init() {}
 
   /// Calls `handler` on the loop at `deadline`, unless an earlier call is due before: after each call the owner asks
@@ -17,7 +17,7 @@
     current = (loop.timer(after: wait, handler), deadline)
   }
 
-  /// To be called by the handler first.
+  /// Must be called by the handler first.
   public mutating func fired() { current = nil }
 
   /// Prevents the call.

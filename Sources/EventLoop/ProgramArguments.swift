@@ -8,7 +8,7 @@ public enum ProgramArguments {
   /// library has replaced the environment by then: read them from the kernel in that case.
   public static var all: [String] { CommandLine.arguments.isEmpty ? ofKernel : CommandLine.arguments }
 
-  /// As the kernel reports them (proc(5), cmdline); empty if there is no such file.
+  /// The arguments as the kernel reports them (proc(5), cmdline); empty if there is no such file.
   static var ofKernel: [String] {
     guard let file = fopen("/proc/self/cmdline", "re") else { return [] }
     defer { fclose(file) }
@@ -19,7 +19,7 @@ public enum ProgramArguments {
       if count == 0 { break }
       bytes += chunk[..<count]
     }
-    // Each ends with a NUL, including the last.
+    // Every argument ends with a NUL, including the last.
     return bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast()
       .map { String(decoding: $0, as: UTF8.self) }
   }

@@ -3,7 +3,7 @@ import Glibc
 
 /// The resident memory of the process.
 public enum ResidentMemory {
-  /// As the kernel reports it (proc(5), statm); nil if there is no such file.
+  /// The resident memory as the kernel reports it (proc(5), statm); nil if there is no such file.
   public static var kibibytes: Int? {
     guard let file = fopen("/proc/self/statm", "re") else { return nil }
     defer { fclose(file) }

@@ -14,7 +14,7 @@ public final class Waiter<Value: Sendable>: Sendable {
 
   private let state = Mutex<State>(.empty)
 
-  /// Without a value.
+  /// Creates a waiter without a value.
   public init() {}
 
   /// Delivers the value. Only the first call has an effect; later ones return false.

@@ -2,9 +2,9 @@ import CLinux
 
 /// The readiness of a descriptor: `epoll`'s event bits.
 public struct Readiness: OptionSet, Sendable {
-  /// As in epoll_ctl(2).
+  /// The bits of epoll_ctl(2).
   public let rawValue: UInt32
-  /// For `OptionSet` and `epoll_wait`: bits without a name are kept.
+  /// Required by `OptionSet` and `epoll_wait`: bits without a name are kept.
   public init(rawValue: UInt32) { self.rawValue = rawValue }
 
   /// Data or the end of file can be read; a listening socket: a connection can be accepted.

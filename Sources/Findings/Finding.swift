@@ -57,7 +57,7 @@ package struct Finding: Sendable, Equatable {
     ]
   }
 
-  /// Nil for JSON that ``json`` does not write.
+  /// Reads a finding; nil for JSON that ``json`` does not write.
   package init?(_ json: JSONValue) {
     guard let check = json["check"]?.text.flatMap(Check.init), let text = json["text"]?.text,
       let level = json["level"]?.text.flatMap(Level.init)

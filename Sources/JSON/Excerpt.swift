@@ -1,6 +1,6 @@
 /// An untrusted text to be quoted in a message: in quotes, truncated, with a mark for each invisible character.
 package struct Excerpt: CustomStringConvertible {
-  /// In characters.
+  /// The most characters that are shown.
   static let longest = 40
 
   package let description: String
@@ -16,7 +16,7 @@ package struct Excerpt: CustomStringConvertible {
 
   /// The beginning of a text in UTF-8; invalid bytes are replaced by U+FFFD.
   package init(_ bytes: some Collection<UInt8>) {
-    // At most four bytes per character, and one more character, to show that the text is truncated.
+    // A character has at most four bytes; one more character shows that the text is truncated.
     self.init(String(decoding: bytes.prefix((Self.longest + 1) * 4), as: UTF8.self))
   }
 

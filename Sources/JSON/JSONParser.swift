@@ -8,7 +8,7 @@ package struct JSONParser {
   private var depth = 0
   /// How many more values there may be.
   private var remaining = Int.max
-  /// Nil if not requested.
+  /// The positions of names and values; nil if not requested.
   private var positions: JSONPositions?
 
   /// Parses a document.

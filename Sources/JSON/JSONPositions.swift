@@ -2,10 +2,10 @@
 package struct TextPosition: Sendable, Equatable {
   /// Counted from 1.
   package private(set) var line: Int
-  /// In characters, counted from 1.
+  /// The column in characters, counted from 1.
   package private(set) var column: Int
 
-  /// By default the beginning of the text.
+  /// Starts at the beginning of the text by default.
   package init(line: Int = 1, column: Int = 1) {
     self.line = line
     self.column = column

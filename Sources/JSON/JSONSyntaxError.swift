@@ -4,10 +4,10 @@ package struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConverti
   package let position: TextPosition
   /// The error: "expected a value, found the end".
   package let problem: String
-  /// How to correct it, if known, for the author of the text.
+  /// How to correct the problem, if known, for the author of the text.
   package let hint: String?
 
-  /// Without the hint, for the sender of a message.
+  /// The error without the hint, for the sender of a message.
   package var description: String { "line \(position.line), column \(position.column): \(problem)" }
 
   /// - Parameter offset: of the byte at which the error was detected; at the end, the number of bytes.
@@ -20,7 +20,7 @@ package struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConverti
     hint = Self.hint(before: before, rest: bytes[before.endIndex...])
   }
 
-  /// As other languages write them.
+  /// JSON's words as other languages write them.
   private static let words = [
     "True": "true", "TRUE": "true", "False": "false", "FALSE": "false", "None": "null", "NULL": "null",
   ]

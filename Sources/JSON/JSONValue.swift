@@ -56,7 +56,7 @@ package struct JSONObject: Sendable, Equatable {
     }
   }
 
-  /// In the order of the text.
+  /// The members in the order of the text.
   package let members: [Member]
 
   /// - Parameter members: with unique names, which is not checked.
@@ -112,10 +112,10 @@ extension JSONValue {
     return .object(JSONObject(members))
   }
 
-  /// As ``setting(_:to:)``, in place.
+  /// Sets a member in place, like ``setting(_:to:)``.
   package mutating func set(_ name: String, to value: JSONValue?) { self = setting(name, to: value) }
 
-  /// With what a JSON merge patch (RFC 7396) changes; an object of which nothing is left is removed too.
+  /// The value with the changes of a JSON merge patch (RFC 7396); an object of which nothing is left is removed too.
   package func patched(by patch: JSONValue) -> JSONValue {
     guard case .object(let changes) = patch else { return patch }
     var result: JSONValue = if case .object = self { self } else { [:] }
@@ -126,7 +126,7 @@ extension JSONValue {
     return result
   }
 
-  /// Without members that are `null`.
+  /// The value without members that are `null`.
   package var withoutNulls: JSONValue {
     guard case .object(let object) = self else { return self }
     return .object(

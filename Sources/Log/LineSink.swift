@@ -5,7 +5,7 @@ import Glibc
 struct LineSink {
   private let descriptor: Int32
   private let style: LineStyle
-  /// Nil: lines for the journal are written to the descriptor.
+  /// The socket of the journal; nil: lines for the journal are written to the descriptor.
   private let journal: JournalSocket?
   var format = LogFormat.text
   private var limiter = LineLimiter()
@@ -27,7 +27,7 @@ struct LineSink {
   }
 
   mutating func write(_ line: LogLine) {
-    // Who wants debug lines wants them all.
+    // Debug lines are not limited: who wants them wants them all.
     if line.level > .debug {
       guard let leftOut = limiter.admit(line.component, at: Self.uptime) else { return }
       if leftOut > 0 {
@@ -40,7 +40,7 @@ struct LineSink {
     writeNow(line)
   }
 
-  /// In seconds.
+  /// The uptime in seconds.
   private static var uptime: Double {
     var time = timespec()
     clock_gettime(CLOCK_BOOTTIME, &time)
@@ -98,7 +98,7 @@ enum LineStyle {
   case journal
   /// `12:34:56.789 `, local time.
   case plain
-  /// As `plain`, with colours.
+  /// Like `plain`, with colours.
   case coloured
 
   /// - Parameter environment: a variable of the environment by its name.
@@ -121,7 +121,7 @@ enum LineStyle {
   func prefix(for level: LogLevel, _ format: LogFormat) -> String {
     switch (self, format) {
     case (.journal, _): "<\(level.journalPriority)>"
-    // Its time is in the object.
+    // The time is in the JSON object.
     case (_, .json): ""
     case (.plain, .text): "\(Timestamp.now.clock) "
     case (.coloured, .text): "\(LogLevel.faint)\(Timestamp.now.clock)\(LogLevel.noColour) "

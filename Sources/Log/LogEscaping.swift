@@ -3,9 +3,9 @@ import JSON
 /// How text of unknown origin is written.
 enum LogEscaping {
   case text
-  /// Between double quotes.
+  /// Text between double quotes.
   case quotedText
-  /// Between double quotes, in JSON.
+  /// Text between double quotes, in JSON.
   case json
 
   func piece(_ scalar: Unicode.Scalar) -> String {

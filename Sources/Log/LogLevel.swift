@@ -4,7 +4,7 @@ public enum LogLevel: Int, Sendable, Comparable, CaseIterable {
   case debug
   /// Normal operation.
   case info
-  /// Of interest to the user: a micro:bit has come or gone.
+  /// What interests the user: a micro:bit has come or gone.
   case notice
   /// A problem that the gateway works around.
   case warning

@@ -70,7 +70,7 @@ struct LogLine {
   func journalEntry(_ text: [UInt8]) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.count + 256)
-    // Without it the journal shows the name of the process, cut to 15 characters.
+    // The journal would otherwise show the name of the process, cut to 15 characters.
     bytes += "SYSLOG_IDENTIFIER=microbit-gateway\nPRIORITY=\(level.journalPriority)\nMESSAGE=".utf8
     bytes += text
     bytes.append(UInt8(ascii: "\n"))

@@ -34,27 +34,27 @@ public struct Logger: Sendable {
     level.rawValue >= threshold.load(ordering: .relaxed)
   }
 
-  /// At ``LogLevel/debug``.
+  /// Logs at ``LogLevel/debug``.
   public func debug(_ message: @autoclosure () -> String, _ fields: @autoclosure () -> LogFields = [:]) {
     if Self.isEnabled(.debug) { write(.debug, message(), fields()) }
   }
 
-  /// At ``LogLevel/info``.
+  /// Logs at ``LogLevel/info``.
   public func info(_ message: @autoclosure () -> String, _ fields: @autoclosure () -> LogFields = [:]) {
     if Self.isEnabled(.info) { write(.info, message(), fields()) }
   }
 
-  /// At ``LogLevel/notice``.
+  /// Logs at ``LogLevel/notice``.
   public func notice(_ message: @autoclosure () -> String, _ fields: @autoclosure () -> LogFields = [:]) {
     if Self.isEnabled(.notice) { write(.notice, message(), fields()) }
   }
 
-  /// At ``LogLevel/warning``.
+  /// Logs at ``LogLevel/warning``.
   public func warning(_ message: @autoclosure () -> String, _ fields: @autoclosure () -> LogFields = [:]) {
     if Self.isEnabled(.warning) { write(.warning, message(), fields()) }
   }
 
-  /// At ``LogLevel/error``.
+  /// Logs at ``LogLevel/error``.
   public func error(_ message: @autoclosure () -> String, _ fields: @autoclosure () -> LogFields = [:]) {
     if Self.isEnabled(.error) { write(.error, message(), fields()) }
   }

@@ -15,7 +15,7 @@ package struct Timestamp: Sendable, Hashable, Comparable {
     return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
   }
 
-  /// In UTC, counted from 1970-01-01.
+  /// The day in UTC, counted from 1970-01-01.
   package var day: Int { Int(milliseconds / 86_400_000) }
 
   /// The days of the years that four digits can write.
@@ -90,7 +90,7 @@ extension Timestamp: CustomStringConvertible {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// For file names: `20260102T030405Z`.
+  /// The form for file names: `20260102T030405Z`.
   package var compact: String { description.prefix(19).filter { $0 != "-" && $0 != ":" } + "Z" }
 
   /// `12:34:56.789`, local time.

@@ -4,7 +4,7 @@ import EventLoop
 /// and random numbers are arguments.
 struct BrokerLink {
   enum State: Equatable {
-    /// Not started. → dialling, stopped
+    /// The client has not been started. → dialling, stopped
     case idle
     /// The host name is being resolved, on a thread that cannot be interrupted; `isOverdue` when that exceeds the time
     /// limit of an attempt. → handshaking, waiting, stopped
@@ -61,7 +61,7 @@ struct BrokerLink {
   private let connectTimeout: Duration
   private let probeInterval: Duration
   private var backOff: BackOff
-  /// After errors that need a change of the configuration or of the broker.
+  /// The back-off after errors that need a change of the configuration or of the broker.
   private var refusalBackOff: BackOff
   /// Asked to stop during an attempt, while messages are queued.
   private var isStopping = false
@@ -147,7 +147,7 @@ struct BrokerLink {
     case .handshaking, .pausing:
       return failed(.timedOut(phase), at: now, jitter: jitter)
     case .flushing, .disconnecting:
-      // Without DISCONNECT if messages are left, so that the broker publishes the will.
+      // DISCONNECT is not sent if messages are left, so that the broker publishes the will.
       return finish()
     case .connected:
       // Spread, so that the gateways of a broker do not all leave it at once.

@@ -85,7 +85,7 @@ import Glibc
     loop.timer(after: .zero) { self.activity(self, error) }
   }
 
-  /// To be called after sending: data that the socket did not accept is written when it is writable.
+  /// Must be called after sending: data that the socket did not accept is written when it is writable.
   func updateInterest() {
     guard let watch, isOpen else { return }
     // During a handshake libmosquitto reports that it wants to write while it waits for the other end, which would make

@@ -7,7 +7,7 @@ enum ConnackCheck: Equatable {
   case valid
   /// The CONNACK to an MQTT 5 client of a broker that only supports 3.1.1.
   case olderProtocol
-  /// Not completely received.
+  /// The CONNACK has not been received completely.
   case incomplete
   case invalid(String)
 

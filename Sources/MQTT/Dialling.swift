@@ -6,8 +6,8 @@ import Synchronization
 struct Dialling: Sendable {
   private(set) var options: MQTTOptions
   let broker: MQTTBroker
-  /// For a host with both IPv4 and IPv6 addresses, use the second family: libmosquitto only tries the first address
-  /// completely, and the broker may only listen on the other one.
+  /// Whether to use the second family of a host with both IPv4 and IPv6 addresses: libmosquitto only tries the first
+  /// address completely, and the broker may only listen on the other one.
   var takesSecondFamily = false
 
   init(_ options: MQTTOptions, _ broker: MQTTBroker) {

@@ -5,7 +5,7 @@ import EventLoop
 struct HostChoice {
   private let count: Int
   private let returnAfter: Duration
-  /// Of the current or next attempt.
+  /// The index of the broker of the current or next attempt.
   private(set) var index = 0
   /// Every probe since then was successful.
   private var wellSince: Moment?

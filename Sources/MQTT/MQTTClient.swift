@@ -7,9 +7,9 @@ import Log
 /// subscriptions, then all retained state, then the waiting messages.
 @LoopActor public final class MQTTClient: IterationEndHandler {
   private let options: MQTTOptions
-  /// For each broker.
+  /// The dialling of each broker.
   private var diallings: [Dialling]
-  /// Of the current or last attempt to connect.
+  /// The broker of the current or last attempt to connect.
   public private(set) var broker: MQTTBroker
   private var probe: BrokerProbe?
   private let log: MQTTLog
@@ -78,7 +78,7 @@ import Log
     await end()
   }
 
-  /// With ``MQTTOptions/awaitsAdmission``: starts sending queued messages on the current connection.
+  /// Starts sending queued messages on the current connection, if ``MQTTOptions/awaitsAdmission`` is set.
   public func admit() {
     guard openSocket != nil else { return }
     connection?.schedule.admit()
@@ -224,7 +224,7 @@ import Log
     if link.isFlushing, outbox.isEmpty { perform(link.drained()) }
   }
 
-  /// False if the connection has failed.
+  /// Sends `packet`; false if the connection has failed.
   @discardableResult
   private func send(_ packet: Outbox.Packet, over socket: BrokerSocket) -> Bool {
     do throws(MQTTError) {
@@ -363,7 +363,7 @@ import Log
     if link.state == .stopped { handler?(.disconnected(nil)) }
   }
 
-  /// There may be events, or the connection has ended.
+  /// Handles the events of `socket`, and the end of its connection.
   private func handleActivity(of socket: BrokerSocket, _ error: MQTTError?) {
     guard socket === connection?.socket else { return }
     let events = socket.handle.takeEvents()

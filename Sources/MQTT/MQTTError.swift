@@ -33,13 +33,13 @@ public enum MQTTError: Error, Equatable, Sendable {
 
   /// The progress of an attempt to connect.
   public enum Phase: Sendable {
-    /// From the start to the addresses of the host.
+    /// The look-up: from the start to the addresses of the host.
     case lookUp
-    /// From the first SYN to the TCP connection.
+    /// The TCP connection: from the first SYN on.
     case connect
-    /// From the TLS handshake to CONNACK.
+    /// TLS: from the handshake to CONNACK.
     case tls
-    /// From CONNECT to CONNACK, without TLS.
+    /// MQTT without TLS: from CONNECT to CONNACK.
     case connack
   }
 
@@ -90,7 +90,7 @@ extension MQTTError: CustomStringConvertible {
     }
   }
 
-  /// What the user can do about it; nil if that is not known.
+  /// What the user can do about the error; nil if that is not known.
   /// - Parameter broker: as configured.
   public func hint(at broker: MQTTBroker) -> String? {
     let (host, port) = (broker.host, broker.port)

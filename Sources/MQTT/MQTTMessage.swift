@@ -7,7 +7,7 @@ public enum QoS: UInt8, Sendable, Comparable {
   /// Received once. Not used here, but a broker may report it as its maximum.
   case exactlyOnce = 2
 
-  /// By level.
+  /// Compares the levels.
   public static func < (a: QoS, b: QoS) -> Bool { a.rawValue < b.rawValue }
 }
 
@@ -15,13 +15,13 @@ public enum QoS: UInt8, Sendable, Comparable {
 public struct SubscribeOptions: OptionSet, Sendable, Hashable {
   /// The Subscription Options byte without the QoS in its lowest two bits; above it, what is not part of it.
   public let rawValue: Int32
-  /// Its lowest byte is sent to the broker unchanged: bits 6 and 7 and the QoS must be 0.
+  /// The lowest byte of `rawValue` is sent to the broker unchanged: bits 6 and 7 and the QoS must be 0.
   public init(rawValue: Int32) { self.rawValue = rawValue }
 
   /// Do not receive messages published by this client.
   public static let noLocal = SubscribeOptions(rawValue: 0x04)
-  /// With QoS 0: for many retained messages, of which brokers with QoS 1 may drop those that do not fit into a queue
-  /// (mosquitto: 1000).
+  /// Receive with QoS 0: for many retained messages, of which brokers with QoS 1 may drop those that do not fit into a
+  /// queue (mosquitto: 1000).
   public static let atMostOnce = SubscribeOptions(rawValue: 0x100)
   /// Do not receive messages retained before the subscription.
   public static let noRetained = SubscribeOptions(rawValue: 0x20)
@@ -44,22 +44,23 @@ public struct MQTTMessage: Sendable {
   public var responseTopic: TopicName?
   /// Identifies the reply, at most 65535 bytes. MQTT 5; omitted with 3.1.1.
   public var correlationData: [UInt8]?
-  /// What becomes of it if there is no connection, or the connection ends before the broker has acknowledged it.
+  /// What becomes of the message if there is no connection, or the connection ends before the broker has acknowledged
+  /// it.
   public var undelivered = Undelivered.kept
   /// If not nil, ``MQTTEvent/completed(_:)`` names it when the message was acknowledged (with QoS 0: sent) or rejected.
   public var number: Int64?
 
-  /// Without a connection, and when the queue is full.
+  /// What becomes of a message without a connection, and when the queue is full.
   public enum Undelivered: Sendable {
-    /// It is sent on the next connection; of too many, the oldest are lost.
+    /// The message is sent on the next connection; of too many, the oldest are lost.
     case kept
-    /// It is lost.
+    /// The message is lost.
     case dropped
-    /// It is given back by ``MQTTEvent/undelivered(_:)``.
+    /// The message is given back by ``MQTTEvent/undelivered(_:)``.
     case returned
   }
 
-  /// Not validated: messages that are too large are counted as ``MQTTStatistics/rejected``.
+  /// Creates a message without validating it: messages that are too large are counted as ``MQTTStatistics/rejected``.
   public init(
     topic: TopicName, payload: [UInt8], qos: QoS = .atLeastOnce, retain: Bool = false,
     responseTopic: TopicName? = nil, correlationData: [UInt8]? = nil, undelivered: Undelivered = .kept,
@@ -80,11 +81,12 @@ public struct MQTTMessage: Sendable {
 public struct MQTTReceived: Sendable, Equatable {
   /// The topic it was published to.
   public var topic: TopicName
-  /// At most ``MQTTOptions/maximumIncomingPacket`` bytes.
+  /// The payload, of at most ``MQTTOptions/maximumIncomingPacket`` bytes.
   public var payload: [UInt8]
   /// The lower of the publisher's and the subscription's QoS (MQTT 5, 3.8.4).
   public var qos: QoS
-  /// Whether it was retained before the subscription; with ``SubscribeOptions/retainAsPublished`` as published.
+  /// Whether the message was retained before the subscription; with ``SubscribeOptions/retainAsPublished`` as
+  /// published.
   public var retain: Bool
   /// The topic for the reply. MQTT 5.
   public var responseTopic: TopicName?

@@ -43,7 +43,7 @@ public struct MQTTOptions: Sendable {
     }
   }
 
-  /// At least one: nodes of a cluster, or other ways to the same broker, in the order in which they are tried.
+  /// One broker or more: nodes of a cluster, or other ways to the same broker, in the order in which they are tried.
   public var brokers: [MQTTBroker]
   var protocolVersion: ProtocolVersion
   /// Identifies the client; another client with the same id would disconnect this one. Empty: the broker assigns one.
@@ -52,25 +52,25 @@ public struct MQTTOptions: Sendable {
   var password: String?
   /// Reads the password anew for each attempt to connect, on a thread that may block; nil: it is ``password``.
   public var readPassword: (@Sendable () throws(MQTTError) -> String)?
-  /// Nil: no TLS.
+  /// The options of TLS; nil: no TLS.
   var tls: TLS?
   /// The longest silence before a ping; 5 s … 65535 s.
   var keepAlive: Duration = .seconds(30)
   /// Published by the broker when the connection ends without DISCONNECT.
   var will: MQTTMessage?
-  /// From the start of name resolution to the CONNACK.
+  /// The limit from the start of name resolution to the CONNACK.
   public var connectTimeout: Duration = .seconds(10)
-  /// Between attempts if the broker is unreachable, or connections do not last. Fully random, so that the clients of a
-  /// returning broker do not all connect at once, and short, so that a local broker is found within 5 s of its return.
+  /// The delays between attempts if the broker is unreachable, or connections do not last. Fully random, so that the
+  /// clients of a returning broker do not all connect at once, and short, so that a local broker is found within 5 s of
+  /// its return.
   public var backOff = BackOff(first: .seconds(1), longest: .seconds(4), spread: 1)
-  /// Between attempts if the broker rejects the connection, or the configuration is wrong.
+  /// The delays between attempts if the broker rejects the connection, or the configuration is wrong.
   var refusalBackOff = BackOff(first: .seconds(1), longest: .seconds(30), spread: 1)
   /// The first of several brokers is well if this message, published there, arrives by the connection to the one that is
   /// used: a node that is cut off from its cluster accepts connections too. To be subscribed to; nil: if it accepts a
   /// connection.
   public var probe: MQTTMessage?
-  /// While another broker than the first is used: how often the first is tried, and how long it must be well to be used
-  /// again.
+  /// How often the first broker is tried while another is used, and how long it must be well to be used again.
   var probeInterval: Duration = .seconds(15)
   var returnAfter: Duration = .seconds(60)
   /// A random number in 0..<1 for the back-off.
@@ -85,8 +85,8 @@ public struct MQTTOptions: Sendable {
   /// How many bytes of the payload of a message are kept, by its topic: whoever may publish cannot fill the memory.
   public var keptBytes: @Sendable (TopicName) -> Int = { _ in .max }
 
-  /// Not validated: each attempt to connect fails with ``MQTTError/invalidOption(_:)`` if an option is invalid.
-  /// `password` without `username` requires MQTT 5.
+  /// Creates options without validating them: each attempt to connect fails with ``MQTTError/invalidOption(_:)`` if one
+  /// is invalid. `password` without `username` requires MQTT 5.
   /// - Precondition: there is a broker.
   public init(
     _ brokers: [MQTTBroker], protocolVersion: ProtocolVersion = .v5, clientID: String,

@@ -4,7 +4,7 @@ struct MessageQueue {
   /// A class, as it is large and often passed.
   final class Entry: Sendable {
     let message: MQTTMessage
-    /// Its place among all that is queued.
+    /// The message's place among all that is queued.
     let sequence: UInt64
     fileprivate let lane: Outbox.Lane
     /// The connection during or after which it was queued.
@@ -40,7 +40,7 @@ struct MessageQueue {
 
   func first(_ lane: Outbox.Lane) -> Entry? { lanes.first(lane) }
 
-  /// Whether it was queued before this connection.
+  /// Whether the message was queued before this connection.
   func isOlder(_ entry: Entry) -> Bool { entry.connection != connection }
 
   mutating func append(_ message: MQTTMessage, sequence: UInt64, lane: Outbox.Lane) {
@@ -52,7 +52,8 @@ struct MessageQueue {
 
   mutating func connected() { connection &+= 1 }
 
-  /// To be called after ``putBack(_:)`` of all that was not acknowledged: only messages that are kept are still queued.
+  /// Must be called after ``putBack(_:)`` of all that was not acknowledged: only messages that are kept are still
+  /// queued.
   mutating func disconnected() {
     for lane in [Outbox.Lane.urgent, .bulk] {
       var kept: [Entry] = []
@@ -83,7 +84,7 @@ struct MessageQueue {
     return packet
   }
 
-  /// It becomes the first of its lane again.
+  /// Makes the message the first of its lane again.
   mutating func putBack(_ entry: Entry) {
     lanes.prepend(entry, to: entry.lane)
     bytes += entry.bytes
@@ -98,7 +99,7 @@ struct MessageQueue {
     }
   }
 
-  /// It is not queued any more, or not at all: it is given back, or dropped.
+  /// Gives the message back, or drops it: it is not queued any more, or not at all.
   mutating func notDelivered(_ message: MQTTMessage) {
     if message.undelivered == .returned { returned.append(message) }
   }

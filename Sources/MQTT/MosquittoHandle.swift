@@ -126,7 +126,7 @@ final class MosquittoHandle: @unchecked Sendable {
     switch code {
     case MOSQ_ERR_SUCCESS.code: return
     case MOSQ_ERR_ERRNO.code where ![EPROTO, ECONNRESET, EPIPE].contains(reason):
-      // These errors imply that the connection had been established already.
+      // EPROTO, ECONNRESET and EPIPE imply that the connection had been established already.
       throw .unreachable(reason: text(ofErrno: reason), errno: reason)
     case MOSQ_ERR_EAI.code: throw .lookUpFailed(host: host, reason: String(cString: gai_strerror(reason)))
     default: throw error(code, errno: reason)
@@ -169,7 +169,7 @@ final class MosquittoHandle: @unchecked Sendable {
     if code != 0 { throw error(code, errno: errno) }
   }
 
-  /// To be called periodically: sends pings, and detects that the broker does not answer.
+  /// Must be called periodically: sends pings, and detects that the broker does not answer.
   func tick() throws(MQTTError) {
     let code = mosquitto_loop_misc(raw)
     if code != 0 { throw error(code, errno: errno) }

@@ -91,7 +91,7 @@ enum MosquittoText {
 }
 
 func text(ofErrno number: Int32) -> String {
-  // From glibc's table, or a buffer of this thread for an unknown number.
+  // The text is in glibc's table, or in a buffer of this thread for an unknown number.
   String(cString: strerror(number))
 }
 

@@ -5,7 +5,7 @@ import Log
 public typealias MQTTLog = @LoopActor (_ level: LogLevel, _ line: String) -> Void
 
 extension MQTTClient {
-  /// To stderr, as component `mqtt`.
+  /// Logs to stderr, as component `mqtt`.
   public static let standardLog: MQTTLog = { Logger(component: "mqtt").write($0, $1) }
 }
 

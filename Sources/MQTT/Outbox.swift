@@ -80,7 +80,7 @@ struct Outbox {
   private mutating func change(
     _ topic: TopicName, _ payload: [UInt8], _ qos: QoS, isCleared: Bool, _ lane: Lane
   ) {
-    // Not queued without a connection, as the next one queues all state.
+    // The state is not queued without a connection, as the next connection queues all state.
     states.set(
       topic, payload, qos, isCleared: isCleared, sequence: nextSequence(), lane: peer == nil ? nil : lane)
   }

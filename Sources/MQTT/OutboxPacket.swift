@@ -14,7 +14,7 @@ extension Outbox {
   enum Source {
     case message(MessageQueue.Entry)
     case state(StateTable.Version)
-    /// Not queued, and never sent again.
+    /// A message that is not queued, and never sent again.
     case once(TopicName)
 
     var topic: TopicName {

@@ -17,7 +17,7 @@ struct SendSchedule {
   /// Whether queued messages may be sent on this connection.
   private(set) var isAdmitted: Bool
   private var awaitsEnd = false
-  /// Those sent at once in an iteration.
+  /// How many messages were sent at once in an iteration.
   private var atOnce = (iteration: UInt64(0), count: 0)
 
   init(isAdmitted: Bool) { self.isAdmitted = isAdmitted }

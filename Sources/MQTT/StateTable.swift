@@ -17,11 +17,11 @@ struct StateTable {
     var qos: QoS
     /// The sequence number of the payload.
     var version: UInt64
-    /// That of the first payload: the order in which a new connection publishes the topics.
+    /// The sequence number of the first payload: the order in which a new connection publishes the topics.
     var order: UInt64
-    /// Its entry in a queue, if there is one.
+    /// The topic's entry in a queue, if there is one.
     var queued: (sequence: UInt64, lane: Outbox.Lane)?
-    /// To be removed when the broker has acknowledged it.
+    /// Whether to remove the state when the broker has acknowledged it.
     var isCleared = false
   }
 
@@ -95,7 +95,7 @@ struct StateTable {
       source: .state(Version(topic: state.topic, slot: slot, number: state.version)))
   }
 
-  /// It could not be sent, and becomes the first again, unless a newer payload is queued.
+  /// Makes a state that could not be sent the first again, unless a newer payload is queued.
   mutating func putBack(_ version: Version) {
     let slot = version.slot
     guard slots[version.topic] == slot, states[slot].queued == nil else { return }
@@ -103,7 +103,7 @@ struct StateTable {
     queue.prepend((slot, 0), to: .bulk)
   }
 
-  /// It need not be sent again on this connection.
+  /// The payload need not be sent again on this connection.
   mutating func complete(_ version: Version) {
     let slot = version.slot
     guard states[slot].isCleared, states[slot].version == version.number else { return }

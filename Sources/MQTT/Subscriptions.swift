@@ -6,7 +6,7 @@ struct Subscriptions {
     let options: SubscribeOptions
   }
 
-  /// In one packet: AWS IoT accepts no more.
+  /// The most filters in one packet: AWS IoT accepts no more.
   private static let mostFilters = 8
 
   private struct Subscription {

@@ -5,8 +5,8 @@ public struct TopicName: Hashable, Sendable, CustomStringConvertible {
   /// Computed once: topics are looked up far more often than created.
   private let hash: Int
 
-  /// Nil if brokers would reject it: an empty name, more than 65535 bytes of UTF-8, a wildcard, NUL, or a control or
-  /// non-character that MQTT 5 (1.5.4) allows brokers to reject, as mosquitto does.
+  /// Creates a name; nil if brokers would reject it: an empty name, more than 65535 bytes of UTF-8, a wildcard, NUL, or
+  /// a control or non-character that MQTT 5 (1.5.4) allows brokers to reject, as mosquitto does.
   public init?(_ string: String) {
     guard isTopicText(string), !string.utf8.contains(where: { $0 == Mark.plus || $0 == Mark.hash }) else {
       return nil
@@ -29,7 +29,8 @@ public struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
   /// The filter as text.
   public let string: String
 
-  /// Nil if brokers would reject it: see ``TopicName/init(_:)``; `+` must be a level of its own, `#` the last level.
+  /// Creates a filter; nil if brokers would reject it: see ``TopicName/init(_:)``; `+` must be a level of its own, `#`
+  /// the last level.
   public init?(_ string: String) {
     guard isTopicText(string) else { return nil }
     var start = string.utf8.startIndex
@@ -66,7 +67,7 @@ public struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
       guard pattern.first == Mark.plus || pattern.elementsEqual(level) else { return false }
       filter = filter[pattern.endIndex...]
       name = name[level.endIndex...]
-      // Each is empty, or begins with the slash before its next level.
+      // The rest of each is empty, or begins with the slash before its next level.
       switch (filter.isEmpty, name.isEmpty) {
       case (true, true): return true
       case (true, false): return false

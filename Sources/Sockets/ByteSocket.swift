@@ -3,13 +3,13 @@ import Glibc
 
 /// A connected stream socket.
 @LoopActor package final class ByteSocket {
-  /// Of what has been sent, in bytes.
+  /// How much memory, in bytes, is kept for output when all has been sent.
   private static let keptCapacity = 64 << 10
 
   private let descriptor: Int32
   private var watch: Watch?
   private var output: [UInt8] = []
-  /// How many bytes of it have been passed to the kernel.
+  /// How many bytes of the output have been passed to the kernel.
   private var sent = 0
   private var flushes = false
   /// Whether the other end has closed its sending side; it may still read.
@@ -33,7 +33,7 @@ import Glibc
   package var unsent: Int { output.count - sent }
   package var isClosed: Bool { watch == nil }
 
-  /// While true, nothing is read, so that the other end has to wait.
+  /// Whether reading is paused, so that the other end has to wait.
   package var isPaused = false { didSet { if isPaused != oldValue { updateInterest() } } }
 
   /// Sends at the end of the loop's iteration.

@@ -41,7 +41,7 @@ import EventLoop
   /// Whether the other end has closed its sending side.
   package var isHalfClosed: Bool { socket.isHalfClosed }
 
-  /// While true, no lines are read, so that the other end has to wait.
+  /// Whether reading is paused, so that the other end has to wait.
   package var isPaused: Bool {
     get { socket.isPaused }
     set {
@@ -61,7 +61,7 @@ import EventLoop
   package func close() { socket.close() }
 
   private func takeLines() {
-    // Not recursive: `onLine` may end a pause.
+    // Recursion is prevented: `onLine` may end a pause.
     guard !isTakingLines else { return }
     isTakingLines = true
     defer { isTakingLines = false }

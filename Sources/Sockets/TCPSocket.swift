@@ -43,8 +43,8 @@ package enum TCPSocket {
     return inet_pton(AF_INET, address, &bytes) == 1 ? withUnsafeBytes(of: bytes) { Array($0) } : nil
   }
 
-  /// Who is at the other end: its IP address, of IPv6 the network (/64), as each host has many addresses. From now on it
-  /// sends without delay, and the kernel keeps little for an end that does not read.
+  /// The IP address of the other end, of IPv6 the network (/64), as each host has many addresses. From now on the
+  /// socket sends without delay, and the kernel keeps little for an end that does not read.
   package static func peer(of descriptor: Int32) -> [UInt8] {
     var on: Int32 = 1
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))

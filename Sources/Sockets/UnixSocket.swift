@@ -6,7 +6,7 @@ package enum UnixSocket {
   package enum Failure: Error, Sendable, Equatable, CustomStringConvertible {
     /// No socket, or nobody listens any more.
     case absent
-    /// This user has no permission for the socket or its folder.
+    /// The user of this process has no permission for the socket or its folder.
     case denied
     case other(String)
 

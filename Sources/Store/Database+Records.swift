@@ -1,5 +1,5 @@
 extension Schema {
-  /// Of keys and values, both text: the state of a gateway.
+  /// The state of a gateway: keys and values, both text.
   static let records = Schema(
     application: 0x6D62_6777,  // "mbgw"
     version: 1, table: "record",

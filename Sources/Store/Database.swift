@@ -40,7 +40,7 @@ final class Database: @unchecked Sendable {
   private var handle: OpaquePointer?
   /// Held while the database is open.
   private var lock: FileLock?
-  /// Those that are used again, by their SQL.
+  /// Statements that are used again, by their SQL.
   private var statements: [String: Statement] = [:]
 
   /// Opens the file, which must exist, and checks it; changes nothing except to roll back an incomplete transaction.
@@ -65,7 +65,7 @@ final class Database: @unchecked Sendable {
     sqlite3_extended_result_codes(handle, 1)
     // Milliseconds to wait for the locks of other programs.
     sqlite3_busy_timeout(handle, 1000)
-    // In KiB: the table has a few pages, and is read once.
+    // The size is in KiB: the table has a few pages, and is read once.
     try execute("PRAGMA cache_size = -64; PRAGMA mmap_size = 0", "open")
     // A consistent snapshot, also while a gateway is writing.
     if case .readOnly = access { try execute("BEGIN", "open") }
@@ -145,7 +145,7 @@ final class Database: @unchecked Sendable {
       try body()
       try execute("COMMIT", "write to")
     } catch {
-      // After some errors SQLite has rolled back already; this then fails harmlessly.
+      // SQLite has rolled back already after some errors; this then fails harmlessly.
       sqlite3_exec(handle, "ROLLBACK", nil, nil, nil)
       throw error
     }

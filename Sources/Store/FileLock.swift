@@ -2,7 +2,7 @@ import Glibc
 
 /// The exclusive right to write a state database, held for the lifetime of the object.
 ///
-/// It is a lock (flock(2)) of the file `{path}.lock`: SQLite locks the database itself for a transaction only, so that
+/// The lock is one (flock(2)) of the file `{path}.lock`: SQLite locks the database itself for a transaction only, so that
 /// others can read it. The file remains; the kernel releases the lock when the process ends.
 final class FileLock: Sendable {
   private let descriptor: Int32

@@ -22,7 +22,7 @@ package enum StoreEvent: Sendable, Equatable {
 
 /// A database file that could not be used and was renamed.
 package struct SetAside: Sendable, Equatable {
-  /// Its new path.
+  /// The file's new path.
   package let path: String
   package let reason: String
 }

@@ -2,11 +2,11 @@ import EventLoop
 
 /// The delays of the writer.
 package struct Pacing: Sendable, Equatable {
-  /// From the first change to the transaction, to write related changes together.
+  /// The time from the first change to the transaction, which writes related changes together.
   var gather = Duration.milliseconds(20)
-  /// Between transactions, to limit the wear of a memory card.
+  /// The time between transactions, to limit the wear of a memory card.
   var apart = Duration.seconds(1)
-  /// Between attempts after a transaction has failed.
+  /// The delays between attempts after a transaction has failed.
   var retry = BackOff(first: .seconds(1), longest: .seconds(60), spread: 0)
 
   /// The delays of a gateway.

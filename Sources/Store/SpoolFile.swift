@@ -8,9 +8,10 @@ package final class SpoolFile: @unchecked Sendable {
 
   /// What may be in the file; beyond it, the oldest are removed.
   package struct Limits: Sendable, Equatable {
-    /// Since a message was written, in seconds while a gateway runs: the clock of a host without a battery jumps.
+    /// The time since a message was written, in seconds while a gateway runs: the clock of a host without a battery
+    /// jumps.
     var age: Int64
-    /// Of topics and payloads.
+    /// The size of topics and payloads.
     var bytes: Int64
 
     package init(age: Int64, bytes: Int64) {
@@ -21,9 +22,9 @@ package final class SpoolFile: @unchecked Sendable {
 
   /// A message.
   package struct Entry: Sendable, Equatable {
-    /// From 1 on: greater than that of all before. The file gives it.
+    /// A number from 1 on, greater than all before, given by the file.
     package let number: Int64
-    /// In milliseconds since 1970.
+    /// The time in milliseconds since 1970.
     package let time: Int64
     package let topic: [UInt8]
     package let payload: [UInt8]
@@ -41,7 +42,7 @@ package final class SpoolFile: @unchecked Sendable {
   /// What is in the file.
   package struct Content: Sendable, Equatable {
     package var messages: Int64 = 0
-    /// Of topics and payloads.
+    /// The size of topics and payloads.
     package var bytes: Int64 = 0
     /// The number of the last message; also if it has been removed since the file was opened.
     package var last: Int64 = 0
@@ -56,7 +57,7 @@ package final class SpoolFile: @unchecked Sendable {
   package struct Work: Sendable, Equatable {
     /// The broker has acknowledged all messages up to this one.
     package var deliveredThrough: Int64?
-    /// In this order.
+    /// Messages to add, in this order.
     package var added: [Entry] = []
     /// Return the messages that follow this number, ``limit`` at most.
     package var readAfter: Int64?
@@ -262,13 +263,13 @@ package final class SpoolFile: @unchecked Sendable {
       content = try Self.withOldest(content, database)
     }
     outcome.content = content
-    // After a long outage. If it fails, the pages are used again.
+    // A long outage leaves a large file. If VACUUM fails, the pages are used again.
     if content.messages == 0, try database.number("PRAGMA page_count") > 256 {
       try? database.execute("VACUUM", "write to")
     }
   }
 
-  /// To be called in a transaction.
+  /// Must be called in a transaction.
   private static func remove(
     through number: Int64, from database: Database, _ content: Content
   ) throws(StoreError) -> Content {

@@ -10,7 +10,7 @@ import Log
   private nonisolated static let separator: Character = "/"
 
   private let store: StateStore
-  /// By section and key, as read when the database was opened.
+  /// The records by section and key, as read when the database was opened.
   private let records: [String: [String: [UInt8]]]
   /// Why another process has to end before this one can use the database; nil: it need not.
   package let inUse: String?
@@ -109,7 +109,7 @@ import Log
 
 /// The records of one part of the program.
 package final class StateSection: Sendable {
-  /// By key, as read when the database was opened.
+  /// The records by key, as read when the database was opened.
   package let records: [String: [UInt8]]
   private let store: StateStore
   private let prefix: String

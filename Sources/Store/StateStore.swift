@@ -10,7 +10,7 @@ package final class StateStore: Sendable {
     var handler: @Sendable (StoreEvent) -> Void = { _ in }
   }
 
-  /// Nil if nothing is persisted.
+  /// The database; nil if nothing is persisted.
   private let database: Database?
   private let pacing: Pacing
   private let monitor = Monitor(State())
@@ -79,7 +79,7 @@ package final class StateStore: Sendable {
   package func close(within limit: Duration) -> Int {
     guard database != nil else { return 0 }
     if monitor.notify({ $0.backlog.close() }), !startThread({ self.write() }) {
-      // Without a thread the limit cannot be kept; still better than not to write.
+      // The limit cannot be kept without a thread; still better than not to write.
       write()
     }
     monitor.wait(atMost: limit) { $0.backlog.writer == .ended }

@@ -22,7 +22,7 @@ final class Statement {
 
   enum Value {
     case integer(Int64)
-    /// In UTF-8.
+    /// Text in UTF-8.
     case text([UInt8])
     case blob([UInt8])
   }
@@ -86,7 +86,7 @@ final class Statement {
 
   /// The bytes of a column of the current row, numbers as text.
   func bytes(_ column: Int32) -> [UInt8] {
-    // In this order: the length depends on the type requested last.
+    // The order matters: the length depends on the type requested last.
     let start = sqlite3_column_blob(handle, column)
     let count = Int(sqlite3_column_bytes(handle, column))
     return start.map { [UInt8](UnsafeRawBufferPointer(start: $0, count: count)) } ?? []

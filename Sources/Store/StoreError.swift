@@ -23,7 +23,7 @@ package struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
     self.description = description
   }
 
-  /// From the current `errno`.
+  /// Makes an error from the current `errno`.
   static func system(_ action: String, _ path: String) -> StoreError {
     let number = errno
     return StoreError(.circumstances, "cannot \(action) \(path): \(String(cString: strerror(number)))")
