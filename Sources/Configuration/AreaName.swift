@@ -4,7 +4,7 @@ package struct AreaName: Hashable, Sendable, CustomStringConvertible {
   /// The name in the form that is compared: `living-room`.
   package let description: String
 
-  /// Nil for a name without letters and digits.
+  /// Reads a name; nil if it has no letters and digits.
   package init?(_ name: String) {
     description = TopicWord.word(name)
     if description.isEmpty { return nil }

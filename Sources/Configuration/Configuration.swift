@@ -32,9 +32,9 @@ package struct Configuration: Sendable, Equatable {
 }
 
 extension Configuration {
-  /// This gateway.
+  /// The gateway itself.
   package struct Gateway: Sendable, Equatable {
-    /// Nil: the host's name, ``GatewayID/ofThisHost``.
+    /// The gateway's id; nil: the host's name, ``GatewayID/ofThisHost``.
     package var id: GatewayID?
     /// The area of the devices that have none of their own.
     package var area: String?
@@ -45,7 +45,7 @@ extension Configuration {
 
   /// The Bluetooth adapters and how they are used.
   package struct Bluetooth: Sendable, Equatable {
-    /// As given by the key `adapters`.
+    /// The adapters as given by the key `adapters`.
     private(set) var adapterList: [String]?
     /// Short for a list of one.
     package var adapter: String?
@@ -90,7 +90,7 @@ extension Configuration {
 
       package init(_ name: String, port: Int? = nil) { (self.name, self.port) = (name, port) }
 
-      /// As in config.json: `broker`, `broker:8883`, `[::1]:8883`.
+      /// The form of config.json: `broker`, `broker:8883`, `[::1]:8883`.
       package var description: String {
         port.map { name.contains(":") ? "[\(name)]:\($0)" : "\(name):\($0)" } ?? name
       }
@@ -114,7 +114,7 @@ extension Configuration {
     /// The TCP port of the brokers that have none of their own, 1…65535.
     package var port = 1883
 
-    /// At least one, each with its port.
+    /// One broker or more, each with its port.
     package var brokers: [(host: String, port: Int)] {
       (hosts ?? [Host(host)]).map { ($0.name, $0.port ?? port) }
     }
@@ -127,7 +127,6 @@ extension Configuration {
 
     /// The version of MQTT that is used.
     package var protocolVersion = ProtocolVersion.v5
-    /// Nil: none.
     package var username: String?
     /// The file whose first line is the password.
     package var passwordFile: String?
@@ -139,7 +138,7 @@ extension Configuration {
     package var qos = 1
     /// Whether every reading is sent to `…/readings`.
     package var readings = true
-    /// Nil: no TLS.
+    /// The options of TLS; nil: no TLS.
     package var tls: TLS?
 
     /// The defaults.
@@ -161,13 +160,13 @@ extension Configuration {
 
   /// Readings that the broker has not acknowledged.
   package struct Spool: Sendable, Equatable {
-    /// Whether they are kept in a file; otherwise only in memory.
+    /// Whether the readings are kept in a file; otherwise only in memory.
     package var isEnabled = true
-    /// How long, in seconds.
+    /// How long readings are kept, in seconds.
     package var maxAge = 604_800
-    /// The bytes of their topics and payloads, at most.
+    /// The bytes of topics and payloads, at most.
     package var maxSize = 268_435_456
-    /// How many of them are published in a second, at most, when the broker is back.
+    /// How many readings are published in a second, at most, when the broker is back.
     package var rate = 500
 
     /// The defaults.
@@ -176,7 +175,7 @@ extension Configuration {
 
   /// Announcing to Home Assistant.
   package struct HomeAssistant: Sendable, Equatable {
-    /// Whether devices are announced to it.
+    /// Whether devices are announced.
     package var discovery = true
     /// The first levels of the discovery topics.
     package var prefix = "homeassistant"
@@ -187,7 +186,6 @@ extension Configuration {
 
   /// The page in the browser, and what else is served over HTTP.
   package struct HTTP: Sendable, Equatable {
-    /// Whether it is served.
     package var isEnabled = false
     /// The IP address at which the gateway listens.
     package var address = "127.0.0.1"
@@ -203,7 +201,7 @@ extension Configuration {
 
     /// Whether only programs on this machine can connect.
     package var isLocal: Bool { address.hasPrefix("127.") || address == "::1" }
-    /// Where browsers of the network find it; nil: nowhere, or only through a proxy.
+    /// Where browsers of the network find the page; nil: nowhere, or only through a proxy.
     package var networkURL: String? {
       guard isEnabled, !isLocal, proxy == nil else { return nil }
       guard ["0.0.0.0", "::"].contains(address) else { return url }
@@ -211,7 +209,7 @@ extension Configuration {
       return host.isEmpty
         ? nil : "http://\(host)\(host.utf8.contains(UInt8(ascii: ".")) ? "" : ".local"):\(port)/"
     }
-    /// Where a browser on this machine finds it.
+    /// Where a browser on this machine finds the page.
     package var url: String {
       let host = ["0.0.0.0", "::"].contains(address) ? "127.0.0.1" : address
       return "http://\(host.contains(":") ? "[\(host)]" : host):\(port)/"
@@ -231,14 +229,14 @@ extension Configuration {
 
   /// When the gateway pairs with a device.
   package enum PairingMode: Sendable, CaseIterable {
-    /// By request; that the device wants pairing is reported.
+    /// The gateway pairs by request; that the device wants pairing is reported.
     case ask
-    /// Before its first use; a lost bond is replaced.
+    /// The gateway pairs before the first use; a lost bond is replaced.
     case always
-    /// Not even by request.
+    /// The gateway does not pair, not even by request.
     case never
 
-    /// As in config.json.
+    /// The value in config.json.
     package var json: JSONValue {
       switch self {
       case .ask: "ask"
@@ -253,9 +251,9 @@ extension Configuration {
   package struct Device: Sendable, Equatable {
     /// Which peripherals the entry is for.
     package var match = Match.namePrefix("BBC micro:bit")
-    /// What is set for them.
+    /// What is set for the peripherals.
     package var options = DeviceOptions()
-    /// It is not of the file, but of the ``FleetConfiguration``.
+    /// Whether the entry is not of the file, but of the ``FleetConfiguration``.
     package internal(set) var isOfFleet = false
 
     /// The defaults.

@@ -8,7 +8,7 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
   package var position: TextPosition?
   /// What is wrong, for a sentence after the path: "0 is below 20".
   package let problem: String
-  /// What to do about it; nil where that is not known.
+  /// What to do about the problem; nil where that is not known.
   package let hint: String?
 
   /// An error at a path; without a path, of the document as a whole.
@@ -21,24 +21,24 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
     self.hint = hint
   }
 
-  /// One line: `devices[0].period: 0 is below 20 (…)`.
+  /// The error in one line: `devices[0].period: 0 is below 20 (…)`.
   package var description: String {
     let place = path.description
     return (place.isEmpty ? "" : "\(place): ") + problem + (hint.map { " (\($0))" } ?? "")
   }
 
-  /// As compilers write it: `config.json:7:15: devices[0].period: 0 is below 20`.
+  /// The error as compilers write it: `config.json:7:15: devices[0].period: 0 is below 20`.
   package func description(in file: String) -> String {
     let place = position.map { ":\($0.line):\($0.column)" } ?? ""
     return "\(file)\(place): \(self)"
   }
 
-  /// The same without the hint.
+  /// The error without the hint.
   package var withoutHint: ConfigurationError {
     ConfigurationError(path: path, position: position, problem: problem)
   }
 
-  /// With its position in the document.
+  /// The error with its position in the document.
   func located(in document: JSONDocument) -> ConfigurationError {
     ConfigurationError(
       path: path, position: document.positions.position(of: path.steps), problem: problem, hint: hint)
@@ -49,7 +49,7 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
 package struct ConfigurationErrors: Error, Sendable, Equatable {
   /// The file of profiles that they are in; nil: the configuration.
   package var file: String?
-  /// In the order of the document.
+  /// The errors in the order of the document.
   package let errors: [ConfigurationError]
   /// A file or folder of profiles cannot be read at all.
   var isUnreadable = false
@@ -62,14 +62,14 @@ package struct ConfigurationPath: Sendable, Equatable, CustomStringConvertible {
 
   let steps: [JSONStep]
 
-  /// To the value of a member.
+  /// The path to the value of a member.
   package func key(_ name: String) -> ConfigurationPath { ConfigurationPath(steps: steps + [.key(name)]) }
-  /// To the name of a member, not to its value.
+  /// The path to the name of a member, not to its value.
   func name(_ name: String) -> ConfigurationPath { ConfigurationPath(steps: steps + [.name(name)]) }
-  /// To an element of a list, counted from 0.
+  /// The path to an element of a list, counted from 0.
   package func index(_ index: Int) -> ConfigurationPath { ConfigurationPath(steps: steps + [.index(index)]) }
 
-  /// As the user reads it: `devices[0].period`.
+  /// The path as the user reads it: `devices[0].period`.
   package var description: String {
     steps.reduce(into: "") { text, step in
       switch step {

@@ -4,9 +4,9 @@ import JSON
 package struct ConfigurationFile: Sendable {
   /// The file.
   package let path: String
-  /// With the defaults, the password and all profiles.
+  /// The configuration with the defaults, the password and all profiles.
   package let configuration: Configuration
-  /// Of the file's content: ``digest(_:)``.
+  /// The ``digest(_:)`` of the file's content.
   package let digest: String
   /// The JSON of the file: what is not in it has its default.
   package let document: JSONValue
@@ -116,9 +116,9 @@ package struct ConfigurationFile: Sendable {
 
 /// Why there is no configuration: every error.
 package struct ConfigurationFailure: Error, Sendable, Equatable, CustomStringConvertible {
-  /// Nil when none was found.
+  /// The file; nil when none was found.
   package let file: String?
-  /// At least one.
+  /// One error or more.
   package let errors: [ConfigurationError]
   /// The configuration or a file of profiles cannot be read at all, which may be different later.
   package var isUnreadable = false

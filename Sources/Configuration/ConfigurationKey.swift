@@ -4,7 +4,7 @@ import JSON
 package protocol ConfigurationSection: Sendable {
   /// All keys left out.
   init()
-  /// In the order in which they are written.
+  /// The keys in the order in which they are written.
   static var keys: [ConfigurationKey<Self>] { get }
   /// Unknown keys that users may expect, and what to do instead.
   static var elsewhere: [String: String] { get }
@@ -23,9 +23,9 @@ extension ConfigurationSection {
 /// JSON schema use it.
 package struct ConfigurationKey<Section>: Sendable {
   package let name: String
-  /// What its value may be.
+  /// What the value of the key may be.
   package let shape: ConfigurationShape
-  /// Whether it must be given; if it is missing, the hint says what is to be given.
+  /// Whether the key must be given; if it is missing, the hint says what is to be given.
   private(set) var isRequired = false
   private(set) var hint: String?
   /// The value that the key has when it is left out, if that is not in the section's value.

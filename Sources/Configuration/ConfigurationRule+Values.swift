@@ -46,7 +46,7 @@ extension ConfigurationRule<ClosedRange<Double>> {
 }
 
 extension JSONValue {
-  /// Nil if it is not a number.
+  /// The number; nil if the JSON is none.
   fileprivate var double: Double? {
     switch self {
     case .integer(let number): Double(number)
@@ -97,7 +97,7 @@ extension ConfigurationRule<[UInt8]> {
       parse: { json throws(ConfigurationProblem) in
         guard case .string(let text) = json else { return nil }
         guard let key = encryptionKey(text) else {
-          // It is a secret: it is not shown.
+          // The key is a secret: it is not shown.
           throw ConfigurationProblem("a key has 32 hexadecimal digits")
         }
         return key
@@ -105,7 +105,7 @@ extension ConfigurationRule<[UInt8]> {
       write: { .string(Hexadecimal.text($0)) })
   }
 
-  /// Nil if it is none.
+  /// The bytes of the key; nil if the text is none.
   static func encryptionKey(_ text: String) -> [UInt8]? {
     Hexadecimal.bytes(text).flatMap { $0.count == 16 ? $0 : nil }
   }
@@ -122,7 +122,6 @@ extension ConfigurationRule<JSONValue> {
 package struct Named<Value> {
   /// The key.
   package let name: String
-  /// Its value.
   package let value: Value
 
   /// A key and its value.
@@ -168,7 +167,7 @@ extension ConfigurationRule {
       })
   }
 
-  /// One of them, or a list of them.
+  /// An element, or a list of elements.
   static func oneOrMore<Element>(_ rule: ConfigurationRule<Element>) -> Self where Value == [Element] {
     let list = ConfigurationRule.list(of: rule)
     return ConfigurationRule(

@@ -2,8 +2,8 @@ import JSON
 
 /// What a key may hold, and how it is read and written.
 package struct ConfigurationRule<Value>: Sendable {
-  /// Nil, with an error added, when the JSON is not valid. `current` is the value so far, for an object that names only
-  /// some of its keys.
+  /// Reads JSON; nil, with an error added, when it is not valid. `current` is the value so far, for an object that
+  /// names only some of its keys.
   package typealias Read =
     @Sendable (
       _ json: JSONValue, _ current: Value?, _ path: ConfigurationPath, _ errors: inout [ConfigurationError]
@@ -13,7 +13,7 @@ package struct ConfigurationRule<Value>: Sendable {
   package let shape: ConfigurationShape
   /// Reads JSON.
   package let read: Read
-  /// Nil for a value that is written by leaving its key out.
+  /// Writes a value; nil for one that is written by leaving its key out.
   package let write: @Sendable (Value) -> JSONValue?
 
   /// A rule that reads every kind of JSON itself.
@@ -39,7 +39,7 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
   /// One of these values.
   case choice([JSONValue])
   case list(ConfigurationShape)
-  /// One of them, or a list of them.
+  /// An element of the shape, or a list of such elements.
   case oneOrMore(ConfigurationShape)
   case object([Member])
   /// `null`, or this.
@@ -55,13 +55,13 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
   package struct Member: Sendable, Equatable {
     package let name: String
     package let shape: ConfigurationShape
-    /// Whether it must be given.
+    /// Whether the key must be given.
     package let isRequired: Bool
     /// The value of the key when it is left out; nil when it then has none.
     package let `default`: JSONValue?
   }
 
-  /// For a sentence: "expected a string".
+  /// The words for a sentence: "expected a string".
   package var expectation: String {
     switch self {
     case .bool: "true or false"
@@ -148,7 +148,7 @@ extension ConfigurationRule where Value: CustomStringConvertible & Sendable {
 /// A mistake in a value, without its place.
 package struct ConfigurationProblem: Error {
   package let problem: String
-  /// What to do about it; nil where that is not known.
+  /// What to do about the problem; nil where that is not known.
   package let hint: String?
 
   /// - Parameter problem: for a sentence after the key: "0 is below 20".
@@ -264,7 +264,7 @@ extension ConfigurationRule {
         let values = elements.enumerated().compactMap { index, element in
           rule.read(element, nil, path.index(index), &errors)
         }
-        // With an element missing the indices would be wrong.
+        // The indices would be wrong with an element missing.
         if values.count == elements.count { errors += check(values, path) }
         return values
       },

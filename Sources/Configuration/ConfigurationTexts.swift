@@ -149,7 +149,7 @@ extension ConfigurationRule<String> {
     }
   }
 
-  /// With or without the interface of a link-local one: `fe80::1%eth0`.
+  /// Whether the text is an address, with or without the interface of a link-local one: `fe80::1%eth0`.
   fileprivate static func isIPv6(_ text: String) -> Bool {
     let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
     var address = in6_addr()
@@ -160,7 +160,7 @@ extension ConfigurationRule<String> {
   /// The first levels of topics.
   static var topic: Self {
     .text(longest: 256, pattern: "^[^/+#$][^/+#]*(/[^/+#]+)*$") { text in
-      // By bytes, as the broker sees them: to `String`, a + with an accent is another character.
+      // Bytes are compared, as the broker sees them: to `String`, a + with an accent is another character.
       if text.utf8.contains(where: { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "#") }) {
         return ConfigurationProblem("\(Excerpt(text)) contains a wildcard, + or #")
       }

@@ -34,7 +34,7 @@ package struct GatewayID: Hashable, Sendable, CustomStringConvertible {
   /// The id itself.
   package let description: String
 
-  /// Nil for anything but a valid id.
+  /// Reads an id; nil for anything but a valid one.
   package init?(_ text: String) {
     guard TopicWord.isPlain(text) else { return nil }
     description = text

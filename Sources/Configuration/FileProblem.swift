@@ -2,7 +2,7 @@ import Glibc
 
 /// Why a file cannot be read.
 package struct FileProblem: Error, CustomStringConvertible {
-  /// For a person.
+  /// What is wrong, for a person.
   package let description: String
   package private(set) var isMissing = false
 
@@ -10,7 +10,7 @@ package struct FileProblem: Error, CustomStringConvertible {
     self.description = description
   }
 
-  /// Of `errno`.
+  /// Makes a problem of `errno`.
   init() {
     let code = errno
     description = String(cString: strerror(code))

@@ -4,7 +4,7 @@ import GATT
 package struct FleetConfiguration: ConfigurationSection, Equatable {
   private var number: Int?
   private var profiles: [Profile] = []
-  /// Nil: the message has no list.
+  /// The entries; nil: the message has no list.
   private var devices: [Configuration.Device]?
 
   package init() {}
@@ -37,12 +37,12 @@ package struct FleetConfiguration: ConfigurationSection, Equatable {
     }
   }
 
-  /// In bytes.
+  /// The largest message in bytes.
   package static let largest = 512 << 10
-  /// Of all kinds together, which bounds the memory that reading takes.
+  /// The most values of all kinds together, which bounds the memory that reading takes.
   private static let mostValues = 50_000
   private static let mostEntries = 4096
-  /// Each of them is compared with each peripheral.
+  /// The most entries without an address: each is compared with each peripheral.
   private static let mostPatterns = 256
   private static let mostProfiles = 256
 
@@ -69,7 +69,7 @@ package struct FleetConfiguration: ConfigurationSection, Equatable {
   /// - Throws: what does not fit the file, such as a profile that neither has.
   package func merged(into file: ConfigurationFile) throws(ConfigurationErrors) -> Configuration {
     var merged = file.configuration
-    // Without a list of its own, the file has one entry, for every micro:bit.
+    // The file has one entry, for every micro:bit, if it has no list of its own.
     if devices != nil, file.document["devices"] == nil { merged.devices = [] }
     let names = Set(merged.profiles.map(\.name))
     merged.profiles += profiles.filter { !names.contains($0.name) }
@@ -85,14 +85,14 @@ package struct FleetConfiguration: ConfigurationSection, Equatable {
         continue
       }
       errors += merged.problems(of: entry.options, at: .root.key("devices").index(index))
-      // Each looks for similar names among all.
+      // Every error takes a search for similar names among all.
       if errors.count >= 32 { break }
       var entry = entry
       entry.isOfFleet = true
       added.append(entry)
     }
     guard errors.isEmpty else { throw ConfigurationErrors(errors: errors) }
-    // One that names an address comes before the file's patterns, which it would be hidden by.
+    // An entry that names an address comes before the file's patterns, which would hide it.
     merged.devices =
       added.filter(\.match.isIdentifier) + merged.devices + added.filter { !$0.match.isIdentifier }
     return merged
@@ -100,7 +100,7 @@ package struct FleetConfiguration: ConfigurationSection, Equatable {
 }
 
 extension ConfigurationErrors {
-  /// Only this one.
+  /// Makes a list of one error.
   package init(_ error: ConfigurationError) { self.init(errors: [error]) }
 
   /// The first one, with its place, and how many more there are.

@@ -24,13 +24,13 @@ package struct Advertisement: Sendable, Equatable {
   /// The maximum of services, and of manufacturers.
   private static let most = 128
 
-  /// As it was when an entry matched it; nil: none has.
+  /// The advertisement as it was when an entry matched it; nil: none has.
   fileprivate var matched: Advertisement? {
     matchedName.map { Advertisement(name: $0, services: services, manufacturers: manufacturers) }
   }
 
-  /// With earlier data: the newest name, and every service and manufacturer up to a limit. A peripheral may put its
-  /// services and its name into different packets, which bluetoothd reports one by one.
+  /// The advertisement with earlier data: the newest name, and every service and manufacturer up to a limit. A
+  /// peripheral may put its services and its name into different packets, which bluetoothd reports one by one.
   package func adding(to earlier: Advertisement) -> Advertisement {
     Advertisement(
       name: name ?? earlier.name, matchedName: matchedName ?? earlier.matchedName,
@@ -61,7 +61,8 @@ extension Configuration {
     package var service: BluetoothUUID?
     /// The number of a company whose data it advertises.
     package var manufacturer: Int?
-    /// In dBm: a weaker peripheral is ignored until it comes nearer. Once it is known its signal no longer matters.
+    /// The limit in dBm: a weaker peripheral is ignored until it comes nearer. Once it is known its signal no longer
+    /// matters.
     package var minRSSI: Int?
 
     /// Nothing is given.
@@ -157,7 +158,7 @@ extension Configuration {
   /// The places of entries, so that what is looked up for each device does not go through those of all others.
   struct EntryIndex: Sendable, Equatable {
     private(set) var byAddress: [BluetoothAddress: [Int]] = [:]
-    /// Of those that name no address.
+    /// The places of entries that name no address.
     private(set) var patterns: [Int] = []
 
     init(_ entries: [Device]) {

@@ -1,7 +1,7 @@
 /// Names of people and programs as levels of topics: in lower case, without separators and wildcards. The letters and
 /// digits of every script stay; Latin letters lose their marks.
 package enum TopicWord {
-  /// In Unicode scalars.
+  /// The length of the longest word in Unicode scalars.
   package static let longest = 64
 
   /// The level for a name: `living-room` for `Living room`, `kueche` for `Küche`, `온도` for `온도`; empty for a name
@@ -71,7 +71,7 @@ package enum TopicWord {
       && word(text, keeping: ["_", "-"]).unicodeScalars.elementsEqual(text.unicodeScalars)
   }
 
-  /// Whether it is made of `[a-z0-9_-]`, as the names of gateways, profiles and requests are.
+  /// Whether the text is made of `[a-z0-9_-]`, as the names of gateways, profiles and requests are.
   package static func isPlain(_ text: some StringProtocol) -> Bool {
     (1...longest).contains(text.utf8.count) && text.unicodeScalars.allSatisfy { isPlain($0) }
   }
@@ -83,7 +83,7 @@ package enum TopicWord {
     }
   }
 
-  /// The same level in ASCII, and another one for each: `U` and the number of a letter of another script, then `_`.
+  /// The word in ASCII, another one for each: `U` and the number of a letter of another script, then `_`.
   package static func ascii(_ word: String) -> String {
     word.unicodeScalars.map { $0.isASCII ? String($0) : "U\(String($0.value, radix: 16, uppercase: true))_" }
       .joined()

@@ -49,7 +49,7 @@ extension Codec {
     return scalar.type == .utf8 || scalar.type == .bytes || scalar.type == .bits || !scalar.values.isEmpty
   }
 
-  /// Nil for JSON of another type. The value may still be out of range.
+  /// Reads a value, which may still be out of range; nil for JSON of another type.
   package func value(_ json: JSONValue) -> Value? { description.value(json) }
 }
 
@@ -94,7 +94,7 @@ extension Codec.Description {
 }
 
 extension Codec.Scalar {
-  /// Whether whole numbers are its values, and no others.
+  /// Whether the values are whole numbers, and no others.
   private var isInteger: Bool {
     switch type {
     case .float32, .float64, .sfloat, .float, .bool, .utf8, .bytes, .bits: false

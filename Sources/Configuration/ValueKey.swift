@@ -4,10 +4,10 @@ package struct ValueKey: Hashable, Comparable, Sendable, CustomStringConvertible
   /// The key itself.
   package let description: String
 
-  /// In characters.
+  /// The length of the longest key in characters.
   package static let longest = 32
 
-  /// Nil for anything but a key: letters in lower case and digits, with single `_` between them.
+  /// Reads a key: letters in lower case and digits, with single `_` between them; nil for anything else.
   package init?(_ text: some StringProtocol) {
     guard (1...Self.longest).contains(text.unicodeScalars.count),
       TopicWord.word(text, separator: "_").unicodeScalars.elementsEqual(text.unicodeScalars)
@@ -15,7 +15,7 @@ package struct ValueKey: Hashable, Comparable, Sendable, CustomStringConvertible
     description = String(text)
   }
 
-  /// That of a name; nil if nothing is left of it, or too much.
+  /// Makes the key of a name; nil if nothing is left of it, or too much.
   package init?(name: some StringProtocol) {
     description = TopicWord.word(name, separator: "_")
     guard (1...Self.longest).contains(description.unicodeScalars.count) else { return nil }

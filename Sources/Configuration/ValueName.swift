@@ -1,13 +1,13 @@
 /// A name that a program gives to a value: it begins with a letter of any script, and may end with a unit: `temp_C`.
 package struct ValueName: Hashable, Sendable {
-  /// As the program writes it.
+  /// The name as the program writes it.
   package let written: String
-  /// In topics, without the unit: `temp`.
+  /// The key in topics, without the unit: `temp`.
   package let key: ValueKey
-  /// That at the end of the name, as Home Assistant writes it.
+  /// The unit at the end of the name, as Home Assistant writes it.
   package let unit: String?
 
-  /// In characters.
+  /// The length of the longest name in characters.
   package static let longest = 32
 
   /// Units as programs write them, behind a number or at the end of a name after `_`.
@@ -17,7 +17,7 @@ package struct ValueName: Hashable, Sendable {
     ["%", "hPa", "kPa", "V", "mV", "mA", "ms", "mm", "cm", "kg", "Hz", "ppm", "lx", "dB"].map { ($0, $0) }
   ) { $1 }
 
-  /// Nil for a text that cannot be such a name, as that before the colon of `at 12:30`.
+  /// Reads a name; nil for a text that cannot be one, as that before the colon of `at 12:30`.
   package init?(_ text: String) {
     guard text.utf8.count <= Self.longest || text.utf8.count <= 1024 && text.count <= Self.longest,
       let first = text.unicodeScalars.first, Self.isLetter(first), !Self.endsWithNumber(text)

@@ -16,10 +16,10 @@ package struct Adjustment: ConfigurationSection, Equatable {
     ConfigurationKey("report", \.reportKeys, .optional(.section)),
   ]
 
-  /// Nil: as the profile has it.
+  /// The report; nil: as the profile has it.
   package var report: Property.Report? { reportKeys?.report }
 
-  /// Why it cannot be done.
+  /// Why the property cannot be adjusted.
   func problems(with property: Property, at path: ConfigurationPath) -> [ConfigurationError] {
     var errors: [ConfigurationError] = []
     if offset != nil, let problem = property.offsetProblem {
@@ -33,19 +33,19 @@ package struct Adjustment: ConfigurationSection, Equatable {
 }
 
 extension Property {
-  /// Why nothing is added to its values; nil: it can be. What a command sets must be what is read back and what is
-  /// published, so that a written value has no offset.
+  /// Why nothing is added to the property's values; nil: it can be. What a command sets must be what is read back and
+  /// what is published, so that a written value has no offset.
   fileprivate var offsetProblem: String? {
     if isWritable { return "can be set" }
     return kind == .state && codec.isNumber ? nil : "is no single number"
   }
 
-  /// Whether something can be added to its values.
+  /// Whether something can be added to the property's values.
   package var takesOffset: Bool { offsetProblem == nil }
 }
 
 extension Profile {
-  /// With adjusted properties, as far as they can be.
+  /// The profile with adjusted properties, as far as they can be.
   package func adjusted(by adjustments: [Named<Adjustment>]) -> Profile {
     guard !adjustments.isEmpty else { return self }
     return with(

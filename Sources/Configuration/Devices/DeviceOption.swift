@@ -4,19 +4,20 @@ import JSON
 package protocol DeviceOptionDeclaration: Sendable {
   /// The key in JSON.
   var name: String { get }
-  /// What its value may be.
+  /// What the value may be.
   var shape: ConfigurationShape { get }
   /// The value where nothing sets it; nil: none.
   var defaultJSON: JSONValue? { get }
-  /// Which requests set it.
+  /// Which requests set the option.
   var requests: DeviceOptionRequests { get }
-  /// Whether the link is made again when it changes.
+  /// Whether the link is made again when the option changes.
   var restartsLink: Bool { get }
-  /// Whether `check` hides it: who knows it can pose as the device.
+  /// Whether `check` hides the value: who knows it can pose as the device.
   var isSecret: Bool { get }
-  /// Whether it is about values of properties: they are applied by writing them, and each is stored by itself.
+  /// Whether the option is about values of properties: they are applied by writing them, and each is stored by itself.
   var setsValues: Bool { get }
-  /// Whether its members are set one by one: what a request sets of them holds with what config.json says of the others.
+  /// Whether the members are set one by one: what a request sets of them holds with what config.json says of the
+  /// others.
   var setsMembers: Bool { get }
   /// The value as it is written; nil, with an error added, when it is not valid.
   func check(_ json: JSONValue, at path: ConfigurationPath, _ errors: inout [ConfigurationError])
@@ -31,7 +32,7 @@ package enum DeviceOptionRequests: Sendable {
   /// `device/add` and `device/options`.
   case all
 
-  /// Why `device/options` does not set it; nil if it does.
+  /// Why `device/options` does not set the option; nil if it does.
   var hint: String? {
     switch self {
     case .none: Self.onlyInTheFile
@@ -70,7 +71,7 @@ package struct DeviceOption<Value: Sendable, Effective: Sendable>: DeviceOptionD
     rule.read(json, nil, path, &errors).flatMap(rule.write)
   }
 
-  /// Nil for JSON that is not valid.
+  /// Reads a value; nil for JSON that is not valid.
   func value(_ json: JSONValue) -> Value? {
     var errors: [ConfigurationError] = []
     let value = rule.read(json, nil, .root, &errors)

@@ -8,7 +8,7 @@ import JSON
 package struct DeviceOptionTable: Sendable {
   package static let table = DeviceOptionTable()
 
-  /// In the order in which they are written.
+  /// The options in the order in which they are written.
   package static let all: [any DeviceOptionDeclaration] = [
     table.id, table.name, table.area, table.profile, table.properties, table.exclude, table.values,
     table.adjust, table.desired, table.period, table.isEnabled, table.gateway, table.adapter, table.pairing,
@@ -24,7 +24,7 @@ package struct DeviceOptionTable: Sendable {
   /// The name for users; nil: the Bluetooth name.
   package let name = DeviceOption<String, String?>("name", .label)
 
-  /// Where it is; nil: unknown. An entry without it has the gateway's.
+  /// Where the device is; nil: unknown. An entry without it has the gateway's.
   package let area = DeviceOption<String, String?>("area", .label)
 
   /// The name of the profile.
@@ -69,10 +69,10 @@ package struct DeviceOptionTable: Sendable {
   package let pairing = DeviceOption<Configuration.PairingMode, Configuration.PairingMode>(
     "pair", .choice(\.json), default: .ask, requests: .none)
 
-  /// The one that the peripheral requires for pairing; it then has to ask for it.
+  /// The passkey that the peripheral requires for pairing; it then has to ask for it.
   package let passkey = DeviceOption<Int, Int?>("passkey", .passkey, requests: .none, isSecret: true)
 
-  /// That with which it encrypts what it advertises in BTHome.
+  /// The key with which the device encrypts what it advertises in BTHome.
   package let key = DeviceOption<[UInt8], [UInt8]?>("key", .encryptionKey, requests: .none, isSecret: true)
 
   /// The file whose first line is ``key``, which is filled in when the configuration is loaded.
@@ -82,7 +82,7 @@ package struct DeviceOptionTable: Sendable {
   package let connect = DeviceOption<Configuration.ConnectMode, Configuration.ConnectMode?>(
     "connect", .choice, restartsLink: true)
 
-  /// Of a device that is connected on demand: seconds between two visits.
+  /// The seconds between two visits to a device that is connected on demand.
   package let every = DeviceOption<Int, Int>("every", .integer(5...86_400), default: 600, restartsLink: true)
 
   /// How long a device that is only heard is online after it was heard; nil: as its profile says, and it itself.

@@ -7,7 +7,7 @@ package struct DeviceOptions: Sendable, Equatable {
   /// Valid values, by the options' names.
   var values: [String: JSONValue] = [:]
 
-  /// In `properties`, the automatic ones.
+  /// The name that stands for the automatic ones in `properties`.
   package static let automatic = "auto"
 
   /// Nothing is set.
@@ -32,14 +32,14 @@ package struct DeviceOptions: Sendable, Equatable {
 
   package var isEmpty: Bool { values.isEmpty }
 
-  /// With what `other` sets.
+  /// The options with what `other` sets.
   package func merging(_ other: DeviceOptions) -> DeviceOptions {
     var merged = self
     merged.values.merge(other.values) { $1 }
     return merged
   }
 
-  /// With what `other` says of members that are not set here, of options whose members are set one by one.
+  /// The options with what `other` says of members that are not set here, of options whose members are set one by one.
   package func completed(by other: DeviceOptions) -> DeviceOptions {
     var completed = self
     for option in DeviceOptionTable.all where option.setsMembers {
@@ -55,7 +55,7 @@ package struct DeviceOptions: Sendable, Equatable {
     (self.desired ?? []) + (periodJSON.map { [Named("period", $0)] } ?? [])
   }
 
-  /// In a patch it can be `null`.
+  /// The period, which can be `null` in a patch.
   private var periodJSON: JSONValue? { self[DeviceOptionTable.table.period] }
 
   /// `period` is short for `desired.period`.
@@ -82,7 +82,7 @@ extension DeviceOptions {
         }))
   }
 
-  /// Nil if it is not an object, or a value is not valid. Other members are ignored.
+  /// Reads an object; nil if the JSON is none, or a value is not valid. Other members are ignored.
   package init?(_ json: JSONValue) {
     guard case .object(let object) = json else { return nil }
     var errors: [ConfigurationError] = []
@@ -103,7 +103,7 @@ package struct DeviceOptionsPatch: Sendable, Equatable {
   /// Changes nothing.
   package init() {}
 
-  /// What it sets.
+  /// What the patch sets.
   package var set: DeviceOptions {
     var set = options
     set.values = options.values.filter { $0.value != .null }
@@ -118,7 +118,7 @@ package struct DeviceOptionsPatch: Sendable, Equatable {
 }
 
 extension DeviceOptionsPatch: ConfigurationSection {
-  /// Those of `device/options`.
+  /// The keys of `device/options`.
   package static let keys: [ConfigurationKey<Self>] = DeviceOptionTable.all.filter { $0.requests.hint == nil }
     .map { ConfigurationKey($0, \.options, allowsNull: true) }
 

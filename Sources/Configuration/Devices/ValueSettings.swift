@@ -2,9 +2,9 @@ import JSON
 
 /// How the values that a program names itself are shown.
 package struct ValueDescription: ConfigurationSection, Equatable {
-  /// For people.
+  /// The name for people.
   package var name: String?
-  /// Home Assistant's.
+  /// Home Assistant's device class.
   package var deviceClass: String?
   package var adjustment = Adjustment()
   /// The names of the numbers behind the value's name, separated by `,` or the like; nil stands for one that is left out.
@@ -27,12 +27,13 @@ package struct ValueDescription: ConfigurationSection, Equatable {
 /// Whether what a program sends is values.
 package enum ValueSettings: Sendable, Equatable {
   case off
-  /// With what is said about some, by name; what is called ``columns`` is about messages of numbers without names.
+  /// Values, with what is said about some, by name; what is called ``columns`` is about messages of numbers without
+  /// names.
   case on([Named<ValueDescription>])
 
   package static let columns = "columns"
 
-  /// Nil: they are off.
+  /// The descriptions; nil: values are off.
   package var on: [ValueKey: ValueDescription]? {
     guard case .on(let named) = self else { return nil }
     return Dictionary(named.compactMap { named in ValueKey(named.name).map { ($0, named.value) } }) { $1 }

@@ -71,7 +71,7 @@ struct EntityKeys: ConfigurationSection {
             .map { HomeAssistantEntity.Choice(option.name, $0) }
         })
     case .switch:
-      // Both, so that the errors of both are reported.
+      // The two are read before either is used, so that the errors of both are reported.
       let (on, off) = (
         value(on ?? .bool(true), at: path.key("on")), value(off ?? .bool(false), at: path.key("off"))
       )

@@ -131,7 +131,7 @@ extension ProfileKeys {
     let inside = path.key("properties")
     let properties = (self.properties ?? []).compactMap { named in
       let property = named.value.property(named.name, at: inside.key(named.name), &errors)
-      // Each by itself first, to find the errors of all.
+      // Each property is checked by itself first, to find the errors of all.
       guard let property,
         let error = Self.error(of: { () throws(ProfileError) in
           try Profile(name: name, properties: [property])

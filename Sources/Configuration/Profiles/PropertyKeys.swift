@@ -11,7 +11,7 @@ struct PropertyKeys: ScalarSection {
   var kind: Property.Kind?
   var access: Property.Access?
   var writeMode: Property.WriteMode?
-  /// In s.
+  /// The time in s.
   var settle: Double?
   var scalar = ScalarKeys()
   var flags: [Int: String]?
@@ -23,7 +23,7 @@ struct PropertyKeys: ScalarSection {
   var maxLength: Int?
   var frame: String?
   var chunk: Int?
-  /// In s.
+  /// The interval in s.
   var poll: Double?
   var report: ReportKeys?
   var initial: JSONValue?
@@ -183,7 +183,7 @@ extension ConfigurationRule<Property.Access> {
 
 /// What bounds the values of a state that are published.
 struct ReportKeys: ConfigurationSection, Equatable {
-  /// In ms.
+  /// The interval in ms.
   var minInterval: Int?
   var change: Double?
 

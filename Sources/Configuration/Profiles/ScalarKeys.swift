@@ -47,7 +47,7 @@ struct ScalarKeys {
     return columns == nil ? nil : "columns"
   }
 
-  /// Nil without a type.
+  /// The scalar; nil without a type.
   var scalar: Codec.Scalar? {
     type.map {
       Codec.Scalar(
@@ -77,7 +77,7 @@ extension ConfigurationRule<[Int: String]> {
     let members = ConfigurationRule<[Named<String>]>.members(
       of: .text(longest: 64), names: "^(0|-?[1-9][0-9]*)$"
     ) { name in
-      // One spelling for each number, so that no two keys are the same number.
+      // Each number has one spelling, so that no two keys are the same number.
       Int(name).map(String.init) == name
         ? nil : ConfigurationProblem("not a whole number", hint: #"example: {"0": "open", "1": "closed"}"#)
     }
@@ -115,7 +115,7 @@ struct FieldKeys: ScalarSection {
       ConfigurationKey("repeat", \.isRepeated, .optional(.bool)),
     ]
 
-  /// Nil while name or type is missing.
+  /// The field; nil while name or type is missing.
   var field: Codec.Field? {
     guard let name, let scalar = scalar.scalar else { return nil }
     return Codec.Field(
