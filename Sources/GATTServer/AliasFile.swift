@@ -3,7 +3,7 @@ import Glibc
 /// A file with the alias that an adapter had before it got a peripheral's name. bluetoothd keeps the alias, so it must be
 /// restored even if this program was killed.
 struct AliasFile {
-  /// Nil: there is no folder for it; the alias is then only kept in memory.
+  /// The path; nil: there is no folder for the file, and the alias is only kept in memory.
   let path: String?
 
   /// - Parameter folder: created, with the folders above it.

@@ -20,7 +20,7 @@ struct GATTApplication: Sendable {
   let characteristics: [String: Characteristic]
   /// The paths of the characteristics, by their handles.
   private let paths: [UInt16: String]
-  /// In the order of the handles.
+  /// The paths in the order of the handles.
   private let order: [String]
 
   /// Services that bluetoothd adds by itself, and refuses from others.
@@ -123,7 +123,7 @@ struct Advertisement: Sendable {
   var properties: [(String, DBusValue)] {
     [
       ("Type", .string("peripheral")), ("LocalName", .string(name)),
-      // Without the flag bluetoothd 5.82 as a central ignores it, whatever the adapter's own Discoverable is.
+      // bluetoothd 5.82 as a central ignores a peripheral without the flag, whatever the adapter's own Discoverable is.
       ("Discoverable", .boolean(true)),
       ("ServiceUUIDs", .strings(services.map(\.description))),
     ]
@@ -131,7 +131,7 @@ struct Advertisement: Sendable {
 }
 
 extension BluetoothUUID {
-  /// Whether it has a 16-bit form.
+  /// Whether the UUID has a 16-bit form.
   fileprivate var isShort: Bool {
     self == BluetoothUUID(short: UInt32(truncatingIfNeeded: high >> 32)) && high >> 48 == 0
   }

@@ -5,9 +5,9 @@ import Peripherals
 
 /// What happens to a served peripheral.
 package enum GATTServerEvent: Sendable, Equatable {
-  /// It advertises on the adapter with this address, and can be connected to.
+  /// The peripheral advertises on the adapter with this address, and can be connected to.
   case serving(address: String)
-  /// It is not served, for this reason; registration is retried.
+  /// The peripheral is not served, for this reason; registration is retried.
   case waiting(String)
   /// A central has written a property.
   case written(Property, [UInt8])
@@ -25,10 +25,10 @@ package enum GATTServerEvent: Sendable, Equatable {
   private var bus: DBusConnection?
   /// Resumed when the registration has to be checked; fails when the connection to the bus has ended.
   private var changed = Waiter<Void>()
-  /// The reason last reported; nil: it is served.
+  /// The reason last reported; nil: the peripheral is served.
   private var problem: String?
   private enum State {
-    /// For a change, or for the next attempt.
+    /// The server waits for a change, or for the next attempt.
     case waiting
     case registering
     /// The application and the advertisement are registered.
@@ -188,7 +188,7 @@ package enum GATTServerEvent: Sendable, Equatable {
 
   private func answer(_ call: DBusCall) {
     let outcome = objects.answer(call, at: .now)
-    // These only fail if the bus has ended.
+    // The reply only fails if the bus has ended.
     switch outcome.answer {
     case .reply(let arguments): try? bus?.reply(to: call, arguments)
     case .error(let name, let text): try? bus?.reply(to: call, error: name, text)

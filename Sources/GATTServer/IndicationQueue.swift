@@ -8,7 +8,7 @@ struct IndicationQueue: Sendable {
   private static let timeout = Duration.seconds(30)
 
   private var waiting: [[UInt8]] = []
-  /// When the unconfirmed one was sent.
+  /// When the unconfirmed indication was sent.
   private var sent: ContinuousClock.Instant?
 
   /// - Returns: what is to be sent now.

@@ -35,7 +35,7 @@ import EventLoop
       try await register(
         "RegisterApplication", BlueZServerName.gattManager, GATTApplication.path, on: bus, for: server)
     } catch let error as DBusError where error.name == BlueZServerName.alreadyExists {
-      // It is still registered from before the adapter was powered off.
+      // The application is still registered from before the adapter was powered off.
     }
     do {
       try await register(

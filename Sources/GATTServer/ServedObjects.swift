@@ -14,7 +14,7 @@ struct ServedObjects: Sendable {
   /// What follows from a call.
   struct Outcome: Sendable {
     let answer: Answer
-    /// To be sent after the answer.
+    /// A signal to send after the answer.
     var signal: DBusSignal?
     /// The central has written a property.
     var written: (Property, [UInt8])?
@@ -25,7 +25,7 @@ struct ServedObjects: Sendable {
   private let application: GATTApplication
   private let advertisement: Advertisement
   private var peripheral: ServedPeripheral
-  /// For characteristics with indications and subscribers, by handle.
+  /// Queues for the characteristics with indications and subscribers, by handle.
   private var indications: [UInt16: IndicationQueue] = [:]
 
   /// - Parameter name: the advertised name.

@@ -21,7 +21,7 @@ package struct Accelerometer: Sendable {
   /// How many samples were taken while there were subscribers.
   private var samples = 0
 
-  /// At rest no two samples are the same: each axis differs by up to 8 mg.
+  /// Two samples are never the same, even at rest: each axis differs by up to 8 mg.
   package func withNoise(_ value: [UInt8]) -> [UInt8] {
     stride(from: 0, to: value.count - 1, by: 2).flatMap { at -> [UInt8] in
       let noise = (samples &* 7919 &+ at &* 104_729) % 17 - 8

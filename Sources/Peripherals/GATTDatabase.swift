@@ -6,7 +6,7 @@ package struct GATTDatabase: Sendable {
   package struct Service: Sendable, Hashable {
     package fileprivate(set) var handle: UInt16 = 0
     package var uuid: BluetoothUUID
-    /// In the order of their handles.
+    /// The characteristics in the order of their handles.
     package var characteristics: [Characteristic]
 
     package init(_ uuid: BluetoothUUID, _ characteristics: [Characteristic]) {
@@ -45,7 +45,7 @@ package struct GATTDatabase: Sendable {
     package var isWritable: Bool { flags.contains(.write) }
     package var takesCommands: Bool { flags.contains(.command) }
 
-    /// As bluetoothd names them.
+    /// The flags as bluetoothd names them.
     package var flagNames: [String] { Flag.allCases.filter(flags.contains).map(\.rawValue) }
   }
 
@@ -79,7 +79,7 @@ package struct GATTDatabase: Sendable {
   package enum Content: Sendable, Hashable {
     /// The initial value, whatever is written.
     case fixed
-    /// The same, but read by bluetoothd itself while it resolves the services: its Value is known from the start.
+    /// Like `fixed`, but read by bluetoothd itself while it resolves the services: its Value is known from the start.
     case fixedAndCached
     /// The last written value, which must have one of these lengths.
     case stored(ClosedRange<Int>)
@@ -108,7 +108,7 @@ package struct GATTDatabase: Sendable {
   /// The handles of the sensors' characteristics, by the sensors' raw values.
   private let sampled: [UInt16?]
 
-  /// These services after the GATT service, which all peripherals have.
+  /// Creates a database of these services, after the GATT service, which all peripherals have.
   ///
   /// Handles are assigned in this order: each service and each characteristic declaration has one, followed by those of
   /// its value, client configuration and other descriptors. A micro:bit with the temperature service gets the handles,
@@ -184,7 +184,7 @@ package enum Sensor: Int, Sendable, CaseIterable {
   case temperature
   case acceleration
   case magneticField
-  /// It has one value, when it has ended.
+  /// One value, when the calibration has ended.
   case calibration
 
   package var content: GATTDatabase.Content {

@@ -99,7 +99,7 @@ package struct Generator: Sendable, Hashable {
   }
 
   private static let echoInterval = Duration.milliseconds(50)
-  /// Of what is written without the end of a line: the buffer of a micro:bit's program.
+  /// How many bytes of a line are kept: the buffer of a micro:bit's program.
   private static let longestLine = 61
 
   /// A central has written to a characteristic: lines for this value are sent back.
@@ -119,7 +119,7 @@ package struct Generator: Sendable, Hashable {
     kind = .echo(of: sent, rest: rest, lines: lines)
   }
 
-  /// Empty if the value cannot be encoded, which the initializer excludes.
+  /// The packets; empty if the value cannot be encoded, which the initializer excludes.
   private func packets(_ value: Value) -> [[UInt8]] { (try? property.packets(of: value)) ?? [] }
 
   /// Rounded where only whole numbers can be encoded.
@@ -168,7 +168,7 @@ package struct Generator: Sendable, Hashable {
 }
 
 extension Generator {
-  /// For the help of a program.
+  /// The text for the help of a program.
   package static let help = """
     GENERATOR is one of:
       constant:VALUE            always the same value

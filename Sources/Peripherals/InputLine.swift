@@ -6,10 +6,10 @@ import JSON
 package struct InputLine: Sendable, Equatable {
   /// The property of the profile.
   package let property: Property
-  /// Its new value.
+  /// The property's new value.
   package let value: Value
 
-  /// Nil for an empty line, or a comment (`# …`).
+  /// Parses a line; nil if it is empty, or a comment (`# …`).
   package init?(_ line: String, of profile: Profile) throws(PeripheralError) {
     let text = line.drop { $0 == " " || $0 == "\t" }
     guard !text.isEmpty, !text.hasPrefix("#") else { return nil }

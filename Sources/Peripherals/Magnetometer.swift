@@ -4,7 +4,7 @@ struct Magnetometer: Sendable {
   /// The chip's periods in ms (LSM303 in codal-core).
   private static let periods: [UInt16] = [10, 20, 50, 100]
   private static let configuration = Duration.milliseconds(50)
-  /// For a person who tilts it until the screen is filled.
+  /// The time that a person tilts the micro:bit until the screen is filled.
   private static let calibration = Duration.seconds(1)
   /// Notified when a calibration has succeeded.
   private static let done: UInt8 = 2

@@ -56,7 +56,7 @@ package struct MicroBit: Sendable {
     raw ?? [UInt8(bitPattern: temperature(at: now))]
   }
 
-  /// In °C: oscillates by ±2.5 °C within ten minutes.
+  /// The temperature in °C: oscillates by ±2.5 °C within ten minutes.
   package func temperature(at now: ContinuousClock.Instant) -> Int8 {
     if let count { return Int8(bitPattern: count) }
     if let fixedTemperature { return fixedTemperature }

@@ -41,7 +41,7 @@ extension MicroBitService {
       return GATTDatabase.Service(
         .microbit(0x0753),
         [
-          // At rest, display up.
+          // The initial value is that at rest, display up.
           Characteristic(
             .microbit(0xCA4B), [.read, .notify], .acceleration, value: [0, 0, 0, 0, 0x00, 0xFC]),
           Characteristic(.microbit(0xFB24), [.read, .write], .accelerationPeriod),
@@ -93,7 +93,7 @@ extension MicroBitService {
 }
 
 extension MicroBitService {
-  /// Whether it has the property's characteristic.
+  /// Whether the service has the property's characteristic.
   package func offers(_ property: Property) -> Bool { service(hasPeriod: true).uuid == property.service }
 }
 

@@ -3,7 +3,7 @@ import GATT
 import JSON
 
 extension PeripheralDescription: ConfigurationSection {
-  /// Without a name and services.
+  /// Creates a description without a name and services.
   package init() { self.init(name: "", services: []) }
 
   package static let keys: [ConfigurationKey<Self>] = [
@@ -53,10 +53,10 @@ extension GATTDatabase.Descriptor: ConfigurationSection {
 }
 
 extension BluetoothUUID {
-  /// Until the key has been read.
+  /// The UUID until the key has been read.
   fileprivate static let none = BluetoothUUID(short: 0)
 
-  /// For a key that must be given.
+  /// The UUID, for a key that must be given.
   fileprivate var given: BluetoothUUID? {
     get { self }
     set { self = newValue ?? .none }

@@ -3,7 +3,7 @@ import GATT
 /// A peripheral to simulate that is not a micro:bit: a value is what was set or written last, and notifications are
 /// sent by control commands.
 ///
-/// In JSON:
+/// The description in JSON:
 ///
 ///     {"name": "Polar H7", "address": "E6:7A:00:00:00:02", "advertises": ["180d"], "services": [
 ///       {"uuid": "180d", "characteristics": [{"uuid": "2a37", "flags": ["notify"], "value": "0048"}]}]}
@@ -17,7 +17,7 @@ package struct PeripheralDescription: Sendable, Hashable {
 
   /// The advertised name.
   package var name: String
-  /// Nil: a default address.
+  /// The address; nil: a default address.
   package var address: BluetoothAddress?
   /// The advertised services, which Device1.UUIDs shows before the first connection.
   package var advertises: [BluetoothUUID]
@@ -25,9 +25,9 @@ package struct PeripheralDescription: Sendable, Hashable {
   package var manufacturerData: [UInt16: [UInt8]] = [:]
   /// The advertised service data, by service.
   package var serviceData: [BluetoothUUID: [UInt8]] = [:]
-  /// In the order of their handles.
+  /// The services in the order of their handles.
   package var services: [Service]
-  /// What sets its values.
+  /// What sets the values.
   package var generators: [Generator] = []
 
   /// A peripheral with these services.
@@ -40,7 +40,7 @@ package struct PeripheralDescription: Sendable, Hashable {
     self.services = services
   }
 
-  /// Its services, for a peripheral that stores what is written.
+  /// The services, for a peripheral that stores what is written.
   package var database: GATTDatabase { GATTDatabase(services) }
 }
 

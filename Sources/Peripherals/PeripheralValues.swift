@@ -6,9 +6,9 @@ package struct PeripheralValues: Sendable {
 
   /// Everything that it may serve.
   package let database: GATTDatabase
-  /// Nil if it is not a micro:bit.
+  /// The micro:bit; nil if the peripheral is none.
   package var microBit: MicroBit?
-  /// Nil without the accelerometer service.
+  /// The accelerometer; nil without its service.
   package var accelerometer: Accelerometer?
   private var magnetometer = Magnetometer()
   private var pins = Pins()

@@ -4,7 +4,7 @@ import JSON
 
 /// Why a value, a generator or a profile cannot be used, and what to do about it.
 package struct PeripheralError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// For a person: what is wrong, with the remedy.
+  /// What is wrong, with the remedy, for a person.
   package let description: String
 
   package init(_ description: String) {

@@ -8,9 +8,9 @@ struct RecordedValue: Sendable, Hashable {
   let value: Value
   let wait: Duration
 
-  /// In bytes.
+  /// The size of the largest file in bytes.
   private static let longestFile = 64 << 20
-  /// Of a CSV file by `microbit-gateway watch --csv`.
+  /// The columns of a CSV file by `microbit-gateway watch --csv`.
   private static let columns = ["time", "device", "property", "value"]
 
   /// The values of a property in a CSV file with the columns `time` (RFC 3339), `device`, `property` and

@@ -1,7 +1,7 @@
 /// The timing of a sensor's samples, which does not depend on subscribers. Samples that nobody receives are not
 /// simulated one by one: ``skip(to:)`` skips them.
 struct Sampler: Sendable {
-  /// Between two samples; a change becomes effective after the next one.
+  /// The time between two samples; a change becomes effective after the next one.
   var interval: Duration
   /// The time of the next sample.
   private(set) var next: ContinuousClock.Instant
@@ -21,7 +21,7 @@ struct Sampler: Sendable {
   /// Takes the sample that is due, and schedules the next one.
   mutating func sample(at now: ContinuousClock.Instant) {
     next += interval
-    // After a delay of more than an interval, continue from now instead of catching up.
+    // The sampler continues from now after a delay of more than an interval, instead of catching up.
     if next <= now { next = now + interval }
   }
 }

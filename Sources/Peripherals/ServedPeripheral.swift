@@ -11,7 +11,7 @@ package struct ServedPeripheral: Sendable {
     package let bytes: [UInt8]
   }
 
-  /// Its properties name the values.
+  /// The profile, whose properties name the values.
   package let profile: Profile
   /// The properties by the handles of their characteristics.
   private let properties: [UInt16: Property]
@@ -41,7 +41,7 @@ package struct ServedPeripheral: Sendable {
     self.properties = properties
   }
 
-  /// Its services and characteristics.
+  /// The services and characteristics.
   package var database: GATTDatabase { values.database }
 
   /// The property of a characteristic, if the profile has one.
@@ -111,7 +111,7 @@ package struct ServedPeripheral: Sendable {
     var notifications: [Notification] = []
     for index in generators.indices where generators[index].next <= now {
       let (packets, wait) = generators[index].generator.next()
-      // After a delay of more than an interval, continue from now instead of catching up.
+      // The generator continues from now after a delay of more than an interval, instead of catching up.
       let next = generators[index].next + wait
       generators[index].next = next > now ? next : now + wait
       notifications += (try? set(generators[index].generator.property, to: packets, at: now)) ?? []

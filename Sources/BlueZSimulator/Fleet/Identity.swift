@@ -18,7 +18,7 @@ enum Identity {
     text([0xE6, 0x7A, 0x00, index / 256, index, 0x02])
   }
 
-  /// Of the lowest byte of each number.
+  /// The address with the lowest byte of each number.
   private static func text(_ address: [Int]) -> String {
     address.map { Hexadecimal.text($0, bytes: 1).uppercased() }.joined(separator: ":")
   }

@@ -46,17 +46,17 @@ public struct SimulatorOptions: Sendable {
 
 /// How a micro:bit pairs.
 public enum PairingMethod: String, Sendable, CaseIterable {
-  /// Without asking.
+  /// The micro:bit pairs without asking.
   case justWorks = "just_works"
-  /// With the passkey that it displays: 100000, and the index of the micro:bit.
+  /// The micro:bit displays a passkey: 100000 plus its index.
   case passkey
 }
 
 /// Delays. The defaults were recorded with bluetoothd 5.66.
 public struct Timing: Sendable {
-  /// From Connect to its reply, when nothing else is being connected and discovery is off.
+  /// The time from Connect to its reply, when nothing else is being connected and discovery is off.
   public var connect: Duration = .milliseconds(470)
-  /// From Disconnect to the end of the link.
+  /// The time from Disconnect to the end of the link.
   public var disconnect: Duration = .milliseconds(2500)
   /// How long a Connect waits for a peripheral that does not advertise.
   public var connectTimeout: Duration = .milliseconds(40_300)
@@ -67,7 +67,7 @@ public struct Timing: Sendable {
   public var scan: Duration = .milliseconds(10_700)
   /// A device that was never connected is removed this long after its last advertisement.
   public var temporary: Duration = .milliseconds(30_000)
-  /// From the loss of the radio to the loss of the link.
+  /// The time from the loss of the radio to the loss of the link.
   public var supervision: Duration = .milliseconds(420)
   /// The duration of an ATT request; at zero it is answered at once.
   public var attribute: Duration = .zero

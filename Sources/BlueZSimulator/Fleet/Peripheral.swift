@@ -3,17 +3,17 @@ import Peripherals
 /// A peripheral, independent of bluetoothd.
 struct Peripheral: Sendable {
   let index: Int
-  /// Empty: not advertised.
+  /// The advertised name; empty: none is advertised.
   var name: String
   let address: String
   /// The advertised services.
   var advertised: [String] = []
-  /// By company identifier.
+  /// Manufacturer data by company identifier.
   var manufacturerData: [UInt16: [UInt8]] = [:]
-  /// By service.
+  /// Service data by service.
   var serviceData: [String: [UInt8]] = [:]
   var values: PeripheralValues
-  /// What sets its values.
+  /// What sets the values.
   var generators: [Generator] = []
   /// Handles of the services that it does not offer at present.
   var hidden: Set<UInt16> = []
@@ -30,7 +30,7 @@ struct Peripheral: Sendable {
   /// BlueZ's Alias: the address if there is no name.
   var alias: String { name.isEmpty ? String(address.map { $0 == ":" ? "-" : $0 }) : name }
 
-  /// Those that it has at present.
+  /// The services that the peripheral has at present.
   var services: [GATTDatabase.Service] { database.services.filter { !hidden.contains($0.handle) } }
 
   /// `Device1.UUIDs` once its services are resolved.
@@ -57,19 +57,19 @@ struct Security: Sendable {
   enum Fault: Sendable {
     /// The link is dropped.
     case drop
-    /// It does not respond.
+    /// The peripheral does not respond.
     case silence
   }
 
   /// Requires an encrypted link, except for the device information.
   var isRequired = false
-  /// Whether it pairs with any central, or refuses.
+  /// Whether the peripheral pairs with any central, or refuses.
   var pairs = true
-  /// The one that it displays; nil: JustWorks.
+  /// The passkey that the peripheral displays; nil: JustWorks.
   var passkey: Int?
-  /// Whether it has its part of the bond.
+  /// Whether the peripheral has its part of the bond.
   var hasBond = false
-  /// How it fails next time.
+  /// How pairing fails next time.
   var fault: Fault?
 }
 
@@ -124,7 +124,7 @@ extension SimulatorOptions {
             microBit: MicroBit(
               index: index, period: period, minimumPeriod: minimumPeriod, counts: trace != nil, at: now,
               random: &random),
-            // Their samples are spread over its period.
+            // The samples of all micro:bits are spread over the period.
             accelerometer: services.contains(.accelerometer)
               ? Accelerometer(counts: trace != nil, at: now + .milliseconds(index % 20)) : nil),
           generators: generators,

@@ -2,7 +2,7 @@
 struct Radio: Sendable {
   /// Mean signal strength in dBm, by adapter; nil: out of its range.
   private var strengths: [Int?]
-  /// Since when it has been out of range of all adapters; nil if it is in range.
+  /// Since when the radio has been out of range of all adapters; nil if it is in range.
   private(set) var goneSince: ContinuousClock.Instant?
   /// Advertises while it is not connected.
   var advertises = true
@@ -17,7 +17,7 @@ struct Radio: Sendable {
 
   var inRange: Bool { goneSince == nil }
 
-  /// How strongly an adapter receives its advertisements; nil: the adapter does not, and cannot connect to it.
+  /// How strongly an adapter receives the advertisements; nil: the adapter does not, and cannot connect.
   func strength(at adapter: Int) -> Int? {
     inRange && advertises && linked == nil ? strengths[adapter] : nil
   }

@@ -13,10 +13,10 @@ struct Adapter: Sendable {
     var active = false
   }
 
-  /// In the order of the kernel: 0 is hci0.
+  /// The place in the order of the kernel: 0 is hci0.
   let number: Int
   var power = Power.on
-  /// Whether it has Bluetooth LE.
+  /// Whether the adapter has Bluetooth LE.
   var hasLE = true
   /// The kernel refuses to scan.
   var refusesScans = false

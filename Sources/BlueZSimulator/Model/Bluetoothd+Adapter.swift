@@ -58,7 +58,7 @@ extension Bluetoothd {
     adapters[number].power = .on
     addAdapter(number, Describe.adapter(adapters[number], powered: false))
     addStoredDevices(of: number, at: now)
-    // Its services register one by one, each with a signal.
+    // The adapter's services register one by one, each with a signal.
     let uuids: [(String, DBusValue?)] = [("UUIDs", Describe.adapterUUIDs)]
     for _ in 0..<2 { change(adapter: number, uuids) }
     emit(.signal(tree.extend(adapters[number].path, with: [Describe.advertising])))
@@ -118,7 +118,7 @@ extension Bluetoothd {
       adapters[number].scan += 1
     }
     tree = ObjectTree()
-    // Only sockets are to be closed: there are no signals.
+    // Sockets are to be closed, but there are no signals.
     return takeEffects().filter { if case .hangUp = $0 { true } else { false } }
   }
 

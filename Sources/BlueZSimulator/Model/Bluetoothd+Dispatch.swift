@@ -74,7 +74,7 @@ extension Bluetoothd {
     case ("StartNotify", ""): try startNotify(request, index, characteristic, at: now)
     case ("StopNotify", ""): try stopNotify(request, index, handle)
     case ("AcquireNotify", "a{sv}"): try acquireNotify(request, index, characteristic, at: now)
-    // As bluetoothd answers without write-without-response; otherwise not simulated.
+    // bluetoothd answers so without write-without-response; otherwise not simulated.
     case ("AcquireWrite", "a{sv}"): throw .notSupported
     default: return false
     }
@@ -87,7 +87,7 @@ extension Bluetoothd {
     switch (request.member, request.signature) {
     case ("ReadValue", "a{sv}"):
       guard devices[index]?.isUsable == true else { throw .notConnected }
-      // Of the client configuration: whether there are subscriptions is not simulated.
+      // The client configuration is constant: whether there are subscriptions is not simulated.
       let value = DBusValue.bytes(peripherals[index].database.descriptor(handle)?.value ?? [0, 0])
       emit(.signal(tree.set(request.path, BluetoothdName.descriptor, [("Value", value)])))
       emit(.reply(request.id, [value]))

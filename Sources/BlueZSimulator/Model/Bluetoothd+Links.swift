@@ -57,7 +57,7 @@ extension Bluetoothd {
     }
     adapters[of: index].linking = nil
     guard isReachable(index) else {
-      // It has gone out of range: wait again.
+      // The peripheral has gone out of range: wait again.
       devices[index]?.link = .waiting(call)
       return startConnects(of: index.adapter, at: now)
     }
@@ -85,7 +85,7 @@ extension Bluetoothd {
     if !isPairing { emit(.reply(call, [])) }
     guard case .resolving = devices[index]?.link else { return startConnects(of: index.adapter, at: now) }
     beginPairing(index, at: now)
-    // With the real one, too, a caller does not find the services immediately after the reply.
+    // A caller of the real bluetoothd, too, does not find the services immediately after the reply.
     if timing.connect > .zero {
       schedule.add(.resolved(peripheral: index, attempt: attempt), at: now + timing.connect / 100)
     } else {
@@ -268,7 +268,7 @@ extension Bluetoothd {
 
   mutating func superviseLink(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
     guard let device = devices[index], device.attempt == attempt,
-      // It may have returned and gone again.
+      // The peripheral may have returned and gone again.
       let since = peripherals[index].radio.goneSince, since + timing.supervision <= now
     else { return }
     lose(index, at: now)

@@ -19,7 +19,7 @@ extension Bluetoothd {
     }
     subscription.clients.append(request.sender)
     devices[index]?.subscriptions[characteristic.handle] = subscription
-    // Without a link the call succeeds, and the subscription follows on the next one.
+    // The call succeeds without a link, and the subscription follows on the next one.
     guard device.isUsable else { return emit(.reply(request.id, [])) }
     let subscriber = Device.Subscriber(client: request.sender, call: request.id)
     if subscription.isConfigured { return subscribed([subscriber], index, characteristic.handle, at: now) }

@@ -28,12 +28,12 @@ extension Bluetoothd {
     guard let device = devices[index] else { return }
     guard device.pairing == nil else { throw .inProgress }
     devices[index]?.pairing = Device.Pairing(call: request.id, client: request.sender)
-    // With a bond it is not answered until the link ends.
+    // Pair is not answered until the link ends if there is a bond.
     if storage.hasBond(index) { return }
     switch device.link {
     case .none:
       beginAttempt(index)
-      // Without a time-out.
+      // The attempt has no time-out.
       devices[index]?.link = .waiting(request.id)
       adapters[of: index].connecting.append(index)
       startConnects(of: index.adapter, at: now)

@@ -83,7 +83,7 @@ extension Bluetoothd {
     if let characteristic = peripherals[index].database.characteristic(of: property) {
       for bytes in packets { _ = put(bytes, index, characteristic, at: now) }
     }
-    // After a delay of more than an interval, continue from now instead of catching up.
+    // The generator continues from now after a delay of more than an interval, instead of catching up.
     let next = deadline + wait
     schedule.add(.generates(peripheral: index, generator: generator), at: next > now ? next : now + wait)
   }

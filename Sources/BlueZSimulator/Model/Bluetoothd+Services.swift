@@ -6,7 +6,7 @@ import Peripherals
 extension Bluetoothd {
   /// The peripheral has a service, or no longer has it.
   ///
-  /// On a link bluetoothd is told by Service Changed: as recorded (service_changed), the objects of what went are
+  /// Service Changed tells bluetoothd on a link: as recorded (service_changed), the objects of what went are
   /// removed, `UUIDs` is set, then what came is added; `ServicesResolved` stays true, and operations in flight on what
   /// went are never answered. Without a link bluetoothd finds out on the next one.
   mutating func serve(_ peripheral: Int, _ service: UInt16, _ isOwnerOnline: Bool) -> [Effect] {

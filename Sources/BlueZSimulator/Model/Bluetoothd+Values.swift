@@ -34,7 +34,7 @@ extension Bluetoothd {
     case nil where !characteristic.isWritable && !characteristic.takesCommands: throw .notSupported
     case nil where !characteristic.isWritable, "command":
       guard bytes.count <= Int(Self.mtu) - 3 else { throw .failed("Failed to initiate write") }
-      // Also sent if only "write" is supported; then the peripheral ignores it.
+      // The command is sent even if only "write" is supported; then the peripheral ignores it.
       let isReceived = peripherals[index].radio.inRange && !demandsPairing(index, characteristic.handle)
       if characteristic.takesCommands, isReceived { _ = apply(bytes, index, characteristic, at: now) }
       emit(.reply(request.id, []))

@@ -56,7 +56,7 @@ struct Bluetoothd: Sendable {
   /// The paths of the agents, by the clients that registered them.
   var agents: [String: String] = [:]
 
-  /// For each peripheral the valid chain of sample events, by the sensors' raw values.
+  /// The valid chain of sample events of each peripheral, by the sensors' raw values.
   var chains: [[UInt64]]
   var schedule = Schedule<Event>()
   var random: SplitMix

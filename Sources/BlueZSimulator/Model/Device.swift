@@ -63,7 +63,7 @@ struct Device: Sendable {
   /// A caller of StartNotify that waits for the client configuration.
   struct Subscriber: Sendable {
     let client: String
-    /// Nil if bluetoothd subscribes again on a new link.
+    /// The call to answer; nil if bluetoothd subscribes again on a new link.
     let call: CallID?
   }
 

@@ -10,7 +10,7 @@ struct DiscoveryFilter: Sendable {
   private(set) var isClassicOnly = false
   /// The data of each advertisement is reported, changed or not.
   private(set) var hasDuplicates = false
-  /// It has RSSI or Pathloss: the strength of each advertisement is reported.
+  /// The filter has RSSI or Pathloss: the strength of each advertisement is reported.
   private(set) var hasStrength = false
 
   /// - Throws: `InvalidArguments` for an unknown key, a wrong type or an invalid value.
@@ -26,7 +26,7 @@ struct DiscoveryFilter: Sendable {
         isClassicOnly = transport == "bredr"
       case ("DuplicateData", .boolean(let isOn)): hasDuplicates = isOn
       case ("RSSI", .int16(-127...20)), ("Pathloss", .uint16(0...137)):
-        // One of them.
+        // The two cannot be combined.
         guard !hasStrength else { throw .invalidArguments }
         hasStrength = true
       case ("Discoverable", .boolean), ("Pattern", .string): break

@@ -4,7 +4,7 @@ import DBus
 struct ObjectTree: Sendable {
   struct Property: Sendable {
     let name: String
-    /// Nil while the property does not exist, as RSSI without discovery.
+    /// The value; nil while the property does not exist, as RSSI without discovery.
     var value: DBusValue?
 
     init(_ name: String, _ value: DBusValue?) {
@@ -27,7 +27,7 @@ struct ObjectTree: Sendable {
   enum Role: Sendable, Hashable {
     case root
     case manager
-    /// By its number.
+    /// An adapter by its number.
     case adapter(Int)
     case device(DeviceKey)
     case service(DeviceKey)
@@ -39,7 +39,7 @@ struct ObjectTree: Sendable {
     let role: Role
     let parent: String
     var interfaces: [Interface]
-    /// In the order of their creation.
+    /// The children in the order of their creation.
     var children: [String] = []
   }
 

@@ -74,7 +74,7 @@ struct ControlRequest: ConfigurationSection, Sendable {
   var i: Int?
   /// The number of the adapter; 0 if it is left out.
   var adapter: Int?
-  /// For `period`, `subscription` and `pairing`: every micro:bit, instead of `i`.
+  /// Whether `period`, `subscription` or `pairing` is for every micro:bit, instead of `i`.
   var all: Bool?
   var v: Int?
   var on: Bool?
@@ -82,7 +82,7 @@ struct ControlRequest: ConfigurationSection, Sendable {
   var how: Ending?
   var ms: Int?
   var fault: Fault?
-  /// Of ATT.
+  /// The error code of ATT.
   var code: Int?
   var count: Int?
   var name: String?
@@ -143,7 +143,7 @@ enum ControlAnswer: Sendable {
   case done
   case error(String)
 
-  /// In JSON, without the end of the line.
+  /// The answer in JSON, without the end of the line.
   var line: [UInt8] {
     let json: JSONValue =
       switch self {

@@ -3,9 +3,10 @@ import Glibc
 /// The times of each micro:bit's last notifications, in a memory-mapped file: recording one needs no system call, which
 /// would affect the measurement, and another program can read the file meanwhile.
 ///
-/// For each micro:bit, as native 64-bit words: the number of notifications sent, and for each of the 256 values of the
-/// first byte the CLOCK_MONOTONIC time in ns at which it was last sent. The temperature and the acceleration along x count notifications, so that this byte identifies one of the
-/// last 256 of a sensor; only one of the two may be subscribed to.
+/// The file has for each micro:bit, as native 64-bit words: the number of notifications sent, and for each of the 256
+/// values of the first byte the CLOCK_MONOTONIC time in ns at which it was last sent. The temperature and the
+/// acceleration along x count notifications, so that this byte identifies one of the last 256 of a sensor; only one of
+/// the two may be subscribed to.
 final class NotificationTrace {
   private static let wordsEach = 1 + 256
   private let words: UnsafeMutableBufferPointer<UInt64>
@@ -23,7 +24,7 @@ final class NotificationTrace {
 
   deinit { munmap(words.baseAddress, words.count * MemoryLayout<UInt64>.stride) }
 
-  /// To be called just before micro:bit `index` sends `bytes`.
+  /// Must be called just before micro:bit `index` sends `bytes`.
   func sends(_ bytes: [UInt8], from index: Int) {
     let slot = index * Self.wordsEach
     guard slot + Self.wordsEach <= words.count, let value = bytes.first else { return }

@@ -113,7 +113,7 @@ public enum SimulatorError: Error, Sendable, Equatable {
   private func perform(_ effect: Effect) {
     switch effect {
     case .signal(let signal):
-      // Only fails if the bus has ended, which ends the run.
+      // Emitting fails only if the bus has ended, which ends the run.
       try? connection?.emit(signal)
     case .reply(let id, let arguments):
       guard let call = calls.removeValue(forKey: id) else { return }
