@@ -5,7 +5,7 @@ import Sockets
 
 /// A client of the gateway's socket.
 @LoopActor package final class ControlClient {
-  /// In bytes: the list of 1000 devices has 300 KiB, more with many properties.
+  /// The most bytes of an answer: the list of 1000 devices has 300 KiB, more with many properties.
   private static let longestAnswer = 16 << 20
 
   private let socket: LineSocket
@@ -33,7 +33,7 @@ import Sockets
 
   package func close() { socket.close() }
 
-  /// While true, the gateway keeps what it sends, and drops what it cannot keep.
+  /// Whether reading is paused: the gateway keeps what it sends meanwhile, and drops what it cannot keep.
   package var isPaused: Bool {
     get { socket.isPaused }
     set { socket.isPaused = newValue }

@@ -10,7 +10,7 @@ import Sockets
 @LoopActor final class ControlSession {
   /// Maximum number of a client's requests in progress; further ones wait in its socket.
   private static let mostUnanswered = 8
-  /// In bytes: while a client has more than this unread, it gets no readings, and its requests wait.
+  /// How many bytes a client may leave unread: beyond it, it gets no readings, and its requests wait.
   private static let mostUnsent = 256 << 10
 
   private let socket: LineSocket
@@ -137,7 +137,7 @@ import Sockets
 /// Why a line or the socket cannot be used.
 package struct ControlError: Error, Sendable, Equatable {
   package let reason: String
-  /// That of a response.
+  /// The code of a response.
   package let code: RequestError.Code
 
   package init(_ reason: String, code: RequestError.Code = .unavailable) {
@@ -148,9 +148,9 @@ package struct ControlError: Error, Sendable, Equatable {
 
 /// The keys of `watch`.
 struct WatchKeys: RequestKeys {
-  /// Nil: all devices.
+  /// The device; nil: all devices.
   var id: DeviceID?
-  /// Nil: all properties.
+  /// The property; nil: all properties.
   var property: String?
 
   static let own: [ConfigurationKey<Self>] = [

@@ -53,7 +53,7 @@ import JSON
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {}
 
   private func report(_ line: JSONValue) {
-    // In order: dropped lines are reported before the next line.
+    // Dropped lines are reported before the next line.
     drained()
     if dropped > 0 || !send(line.bytes) { dropped += 1 }
   }

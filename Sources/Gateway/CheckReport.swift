@@ -20,7 +20,7 @@ struct CheckReport: CustomStringConvertible {
   }
 
   private struct Block {
-    /// Nil for the configuration.
+    /// The title; nil for the configuration.
     let title: String?
     let rows: [Row]
 
@@ -157,7 +157,7 @@ struct CheckReport: CustomStringConvertible {
     }
   }
 
-  /// In short, where the peripheral decides.
+  /// The names in short, where the peripheral decides.
   private static func properties(_ profile: Profile) -> [String] {
     guard profile.isAutomatic else { return profile.properties.map(\.name) }
     return [DeviceOptions.automatic] + profile.properties.filter { !$0.isAutomatic }.map(\.name)

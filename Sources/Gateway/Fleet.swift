@@ -4,7 +4,7 @@ import Store
 
 /// The message for the whole fleet that is in force, and what became of the last one.
 struct Fleet: Sendable {
-  /// Of the state database.
+  /// The section of the state database.
   static let section = "fleet"
   /// The key of the message in force, for a start without the broker.
   static let key = "config"

@@ -15,7 +15,7 @@ import Web
   private let log = Logger(component: "gateway")
   private var file: ConfigurationFile
   private var fleet: Fleet
-  /// The one in force.
+  /// The configuration in force.
   private var configuration: Configuration
   private let state: StateDatabase
   private let run: StateSection
@@ -58,7 +58,7 @@ import Web
     web.onChange = { [unowned bridge] in (bridge.page, bridge.pageFinding) = ($0, $1) }
     reloader.gateway = self
     bridge.onFleetConfiguration = { [weak self] payload in
-      self?.received(fleet: payload)
+      self?.receive(fleet: payload)
     }
   }
 
@@ -184,8 +184,8 @@ import Web
     return plan
   }
 
-  /// A message for the whole fleet. They are read one at a time, off the loop, and at most one a second.
-  private func received(fleet payload: [UInt8]) {
+  /// A message for the whole fleet. Messages are read one at a time, off the loop, and at most one a second.
+  private func receive(fleet payload: [UInt8]) {
     guard fleet.received(payload) else { return }
     loop.task {
       while let payload = self.fleet.next() {

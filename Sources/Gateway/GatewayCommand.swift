@@ -47,7 +47,7 @@ public enum GatewayCommand: Sendable, Equatable {
     /// config.json has errors.
     case configuration = 78
 
-    /// For the error of a request.
+    /// The exit status for the error of a request.
     init(_ code: RequestError.Code) {
       switch code {
       case .invalid: self = .usage
@@ -93,7 +93,7 @@ public enum GatewayCommand: Sendable, Equatable {
     let log = Logger(component: "gateway")
     for warning in file.warnings { log.warning("\(warning.description(in: file.path))") }
     let interruption = Interruption([SIGTERM, SIGINT])
-    // Until the gateway exists there is nothing to end.
+    // There is nothing to end until the gateway exists.
     interruption.action = { _ in exit(0) }
     let id = StateFolder.gatewayID(of: file.configuration)
     let serviceManager = ServiceManager()
@@ -156,7 +156,7 @@ public enum GatewayCommand: Sendable, Equatable {
     return .done
   }
 
-  /// With the fleet's configuration, if it is in force. Prints which that is.
+  /// The configuration with the fleet's, if it is in force. Prints which that is.
   private static func withFleet(_ file: ConfigurationFile, _ stored: [UInt8]?) -> Configuration {
     guard file.configuration.fleet else { return file.configuration }
     do throws(ConfigurationErrors) {

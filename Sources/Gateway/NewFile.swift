@@ -43,7 +43,7 @@ struct NewFile {
       at: path, bytes ?? [], mode: status.st_mode & 0o777, owner: (status.st_uid, status.st_gid))
   }
 
-  /// Puts it in its place.
+  /// Puts the file in its place.
   func replace() throws(CommandFailure) {
     try Self.check(rename(temporary, path) == 0, path)
     let folder = open(ConfigurationFile.folder(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -52,10 +52,10 @@ struct NewFile {
     close(folder)
   }
 
-  /// Removes it, if it is not in its place.
+  /// Removes the file, if it is not in its place.
   func discard() { unlink(temporary) }
 
-  /// Nil: there is no such file.
+  /// The status of a file; nil: there is none.
   static func status(_ path: String) -> stat? {
     var status = stat()
     return stat(path, &status) == 0 ? status : nil
@@ -70,7 +70,7 @@ struct NewFile {
     return folder
   }
 
-  /// With the folders above it. A failure shows when a file is created in it.
+  /// Creates a folder with those above it. A failure shows when a file is created in it.
   static func createFolder(_ folder: String) {
     guard access(folder, F_OK) != 0, folder != "/" else { return }
     createFolder(ConfigurationFile.folder(of: folder))

@@ -21,7 +21,7 @@ enum RuntimeFolder {
     return stat(folder, &status) == 0 && status.st_uid != geteuid()
   }
 
-  /// That of the systemd service: `/run` and the `RuntimeDirectory=` of deploy/microbit-gateway.service.
+  /// The folder of the systemd service: `/run` and the `RuntimeDirectory=` of deploy/microbit-gateway.service.
   static let service = "/run/microbit-gateway"
 
   /// The socket of a gateway, in a folder that now exists; nil when there is no folder for it.

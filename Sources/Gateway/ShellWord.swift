@@ -1,8 +1,8 @@
 import Glibc
 
 extension String {
-  /// As one word of a command that the user gives to a shell: in quotation marks if it contains more than letters,
-  /// digits and a few harmless characters.
+  /// The text as one word of a command that the user gives to a shell: in quotation marks if it contains more than
+  /// letters, digits and a few harmless characters.
   var shellWord: String {
     let isPlain =
       !isEmpty

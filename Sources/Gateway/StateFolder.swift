@@ -21,7 +21,7 @@ enum StateFolder {
     return nil
   }
 
-  /// That of the systemd service: `/var/lib` and the `StateDirectory=` of deploy/microbit-gateway.service.
+  /// The folder of the systemd service: `/var/lib` and the `StateDirectory=` of deploy/microbit-gateway.service.
   static let service = "/var/lib/microbit-gateway"
 
   /// The state database of a gateway; nil when there is no folder for it.
@@ -55,7 +55,7 @@ enum StateFolder {
     return (own, true, ofService)
   }
 
-  /// Also where this user may not look.
+  /// Whether the path exists; also true where this user may not look.
   private static func isThere(_ path: String) -> Bool { access(path, F_OK) == 0 || errno == EACCES }
 
   // MARK: The gateway's id
@@ -75,7 +75,8 @@ enum StateFolder {
     return storedID(in: service) ?? running ?? .ofThisHost
   }
 
-  /// That the service's gateway may have another id than ``gatewayID(of:_:service:runtime:)``; nil: it has not.
+  /// A warning that the service's gateway may have another id than ``gatewayID(of:_:service:runtime:)``; nil: it has
+  /// not.
   static func unknownID(of configuration: Configuration) -> Finding? {
     guard configuration.gateway.id == nil, environment["STATE_DIRECTORY"] == nil,
       path(environment).flatMap(storedID) == nil, access(below(service, idFile), F_OK) != 0, errno == EACCES,
@@ -90,7 +91,7 @@ enum StateFolder {
   /// Stores the id for later starts, unless there is one.
   static func store(_ id: GatewayID, _ environment: [String: String] = environment) {
     guard let folder = path(environment), storedID(in: folder) == nil else { return }
-    // Without it the id follows the host's name, as before.
+    // The id follows the host's name without it, as before.
     try? NewFile(at: below(folder, idFile), Array("\(id)\n".utf8), mode: 0o644).replace()
   }
 

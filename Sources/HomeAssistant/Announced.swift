@@ -10,7 +10,7 @@ struct Announced: Sendable, Equatable {
   /// Assistant may have missed the document that removed them. A key whose platform has changed has several.
   let components: [Component]
 
-  /// One entity of the device.
+  /// An entity of the device.
   struct Component: Sendable, Hashable {
     let key: String
     let platform: Platform
@@ -41,7 +41,7 @@ enum Platform: String, Sendable, Equatable, CaseIterable {
 }
 
 extension Announced {
-  /// As a state record holds it:
+  /// The form in a state record:
   /// `{"prefix":"homeassistant","components":{"period":["number","select"],"temperature":"sensor"}}`.
   var json: JSONValue {
     let platforms = Dictionary(grouping: components, by: \.key)
@@ -52,7 +52,7 @@ extension Announced {
     ]
   }
 
-  /// Nil for what ``json`` never is; a component of an unknown platform is ignored.
+  /// Reads a record; nil for what ``json`` never is; a component of an unknown platform is ignored.
   init?(_ json: JSONValue) {
     guard let prefix = json["prefix"]?.text, Self.isPrefix(prefix),
       case .object(let components) = json["components"]
@@ -67,13 +67,13 @@ extension Announced {
       })
   }
 
-  /// Whether it can be in Home Assistant's ids.
+  /// Whether the text can be in Home Assistant's ids.
   static func isKey(_ text: String) -> Bool {
     (1...512).contains(text.utf8.count)
       && text.unicodeScalars.allSatisfy { TopicWord.isPlain($0) || ("A"..."Z").contains($0) }
   }
 
-  /// Whether topics can be made of it.
+  /// Whether topics can be made of the text.
   private static func isPrefix(_ text: String) -> Bool {
     (1...1024).contains(text.utf8.count) && TopicName(text) != nil
   }

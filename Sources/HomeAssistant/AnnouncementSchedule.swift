@@ -5,7 +5,7 @@ import GATT
 enum Announcement: Sendable, Hashable {
   case gateway(Stage)
   case device(BluetoothAddress, Stage)
-  /// Of a device that was removed, by its discovery topic.
+  /// A device that was removed, by its discovery topic.
   case removal(String, Stage)
 
   enum Stage: Sendable, CaseIterable {
@@ -24,7 +24,7 @@ struct AnnouncementQueue {
   /// The first so many are done.
   private var done = 0
   private var members: Set<Announcement> = []
-  /// Too early for these.
+  /// Announcements that are too early.
   private var held: Set<Announcement> = []
 
   var isEmpty: Bool { members.isEmpty }
@@ -34,7 +34,7 @@ struct AnnouncementQueue {
     if members.insert(announcement).inserted { waiting.append(announcement) }
   }
 
-  /// Before all others; unless it waits already.
+  /// Puts the announcement before all others, unless it waits already.
   mutating func prepend(_ announcement: Announcement) {
     guard !held.contains(announcement) else { return }
     if members.insert(announcement).inserted { waiting.insert(announcement, at: done) }
@@ -71,20 +71,20 @@ struct AnnouncementQueue {
   /// Makes an announcement.
   var perform: (Announcement) -> Void = { _ in }
   private var queue = AnnouncementQueue()
-  /// To be announced when Home Assistant has handled what was announced at its start.
+  /// Announcements to make when Home Assistant has handled those at its start.
   private var followUps: [Announcement] = []
   private var followUp: LoopTimer?
 
   func append(_ announcement: Announcement) { change { $0.append(announcement) } }
 
-  /// Several at once.
+  /// Changes several announcements at once.
   func change(_ body: (inout AnnouncementQueue) -> Void) {
     let wasEmpty = queue.isEmpty
     body(&queue)
     if wasEmpty, !queue.isEmpty { announceNext(after: .zero) }
   }
 
-  /// It is too early for the announcement: it follows after `delay`.
+  /// Makes an announcement that is too early after `delay`.
   func postpone(_ announcement: Announcement, for delay: Duration) {
     guard queue.hold(announcement) else { return }
     loop.timer(after: delay) { [weak self] in

@@ -37,7 +37,7 @@ extension Discovery {
       "sn": text(device.serial),
       "cu": page.map(JSONValue.string),
       "sa": text(device.area),
-      // As Home Assistant's own Bluetooth integrations give it, which then show the same device.
+      // The address as Home Assistant's own Bluetooth integrations give it, which then show the same device.
       "cns": [["bluetooth", .string(device.address.description)]],
       "via_device": hasGateway ? .string(object(of: .gateway)) : nil,
     ]
@@ -95,7 +95,7 @@ extension Discovery {
   /// No property's entity has it, as names of properties have no hyphen.
   private static func key(ofValue key: ValueKey) -> String { "value-\(TopicWord.ascii(key.description))" }
 
-  /// Those that the device's program names itself, once it is sure that they are no mistake.
+  /// The entities of the values that the device's program names itself, once they are sure to be no mistake.
   private func values(of device: DeviceDescription, topics: DeviceTopics) -> [DiscoveryComponent] {
     let placeholder = Removal.placeholder(object(of: .device(device.address)), prefix: prefix)
     return device.values.filter(\.isConfirmed).flatMap { value in
@@ -136,7 +136,7 @@ extension Discovery {
       request: ["id": .string(device.id.description)], deviceClass: "identify")
     let own: [DiscoveryComponent] =
       (device.mayIdentify ? [identify] : []) + [
-        // Not the availability of the device, which is its value.
+        // The device's availability is the value of this entity, and does not make it unavailable.
         .connectivity(
           "connectivity", name: "Connectivity", topic: topics.availability,
           availability: [self.topics.bridgeState]),
@@ -153,7 +153,7 @@ extension Discovery {
           command: options, on: enable(true), off: enable(false), states: ("True", "False"),
           category: "config", availability: [self.topics.bridgeState]),
       ]
-    // There is no link to be made again.
+    // A device that is only heard has no link to be made again.
     if device.profile.isHeard { return properties + own }
     return properties + own + [
       // Needed most while the device is offline.
@@ -182,7 +182,7 @@ extension Discovery {
     let (key, name) = (part.key, part.name)
     let (category, deviceClass) = (entity.category?.rawValue, entity.deviceClass)
     let unit = entity.unit ?? property.unit
-    // Without a state, Home Assistant shows what it sent last.
+    // Home Assistant shows what it sent last if there is no state.
     let isShown = property.kind == .state && (property.isReadable || property.isNotifying)
     let state = isShown ? topics.value : nil
     let codec = property.codec
@@ -243,7 +243,7 @@ extension Discovery {
 }
 
 extension Property {
-  /// Those that its numbers have; nil unless they are known.
+  /// The decimals of the property's numbers; nil unless they are known.
   fileprivate var decimals: Int? {
     guard codec.words.isEmpty, let step = codec.step else { return nil }
     return (0...6).first { decimals in

@@ -74,7 +74,7 @@ extension Discovery {
     adapters.count == 1 ? name : "\(name) \(adapters[index])"
   }
 
-  /// One for each counter of `info`.
+  /// The sensors of the counters in `info`.
   private var countersOfGateway: [DiscoveryComponent] {
     BridgeReport.list(DeviceCounters(), commands: 0, MQTTStatistics()).map { name, _ in
       let words = name.split(separator: "_").joined(separator: " ")

@@ -11,7 +11,7 @@ import MQTT
 struct Discovery: Sendable {
   /// `home_assistant.prefix`, validated.
   let prefix: String
-  /// Of Home Assistant's commands and subscriptions.
+  /// The QoS of Home Assistant's commands and subscriptions.
   let qos: QoS
   let topics: TopicMap
   /// The gateway's page, if it can be opened from elsewhere.
@@ -20,7 +20,7 @@ struct Discovery: Sendable {
   /// What a discovery topic is about.
   enum Subject: Sendable, Equatable {
     case device(BluetoothAddress)
-    /// This gateway.
+    /// The gateway itself.
     case gateway
   }
 

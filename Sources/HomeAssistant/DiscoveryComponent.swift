@@ -8,7 +8,7 @@ struct DiscoveryComponent {
   /// Unique within its device, and never changed: the entity's history depends on it.
   let key: String
   let platform: Platform
-  /// In Home Assistant's abbreviations; what is nil is left out.
+  /// The members in Home Assistant's abbreviations; what is nil is left out.
   let members: JSONValue
 
   /// A value, as a topic has it or as `template` takes it out of the payload.
@@ -93,7 +93,7 @@ struct DiscoveryComponent {
     "long_press_start": "button_long_press", "long_press_end": "button_long_release",
   ]
 
-  /// True or false.
+  /// A value that is true or false.
   static func flag(
     _ key: String, name: String, topic: TopicName, deviceClass: String?, category: String?
   ) -> DiscoveryComponent {
@@ -273,7 +273,7 @@ struct InfoTemplate: Sendable {
     InfoTemplate(text: "{{ \(words)[:\(longest)] }}")
   }
 
-  /// The same for a sensor, which is unknown when the topic was cleared. Home Assistant takes no text for a time.
+  /// A text of a sensor, which is unknown when the topic was cleared. Home Assistant takes no text for a time.
   static let sensorText = InfoTemplate(text: "{{ none if value == '' else \(words)[:255] }}")
 
   private static let words = #"(value_json|default(value) if value[:1] == '"' else value)"#
@@ -286,7 +286,7 @@ struct InfoTemplate: Sendable {
       text: "{{ value if is_number(value) and \(text(least)) <= value|float <= \(text(most)) else none }}")
   }
 
-  /// One of these, and not the number of a word that is not known.
+  /// One of the words, and not the number of a word that is not known.
   static func word(of words: [String]) -> InfoTemplate {
     let list = String(decoding: JSONValue.array(words.map(JSONValue.string)).bytes, as: UTF8.self)
     return InfoTemplate(text: "{{ value if value in \(list) else none }}")

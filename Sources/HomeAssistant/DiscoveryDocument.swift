@@ -12,9 +12,9 @@ struct DiscoveryDocument: Sendable, Equatable {
   let payload: [UInt8]
   /// What may exist in Home Assistant once this has been published.
   let announced: Announced
-  /// What exists there when it has certainly received this.
+  /// What exists in Home Assistant when it has certainly received the document.
   let completed: Announced
-  /// What this removes before the next document can have the same keys for other platforms.
+  /// What the document removes before the next one can have the same keys for other platforms.
   let replaced: [Announced.Component]
 
   /// - Parameters:

@@ -31,7 +31,7 @@ import Store
     }
   }
 
-  /// Nil: nothing was announced of the device.
+  /// What was announced of a device; nil: nothing.
   subscript(address: BluetoothAddress) -> Announced? {
     get { devices[address] }
     set {

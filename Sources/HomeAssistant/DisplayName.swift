@@ -1,9 +1,9 @@
 /// A name from an advertisement, which anybody can send: on one line, visible characters only, and not too long.
 enum DisplayName {
-  /// In Unicode scalars: as long as a configured name may be.
+  /// The most Unicode scalars: as long as a configured name may be.
   static let longest = 128
 
-  /// Nil when no visible character is left.
+  /// Cleans a name; nil when no visible character is left.
   static func clean(_ text: String) -> String? {
     var name = String.UnicodeScalarView()
     var length = 0

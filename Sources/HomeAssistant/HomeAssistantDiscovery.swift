@@ -116,7 +116,7 @@ import Store
   private func subscribe(_ removal: Removal) {
     context.mqtt.subscribe([TopicFilter(removal.status)])
     guard !isSubscribed(removal.topic) else { return }
-    // With what is retained: another gateway may own the device by now.
+    // What is retained is received too: another gateway may own the device by now.
     context.mqtt.subscribe([TopicFilter(removal.topic)], options: .noLocal)
   }
 
@@ -130,7 +130,7 @@ import Store
     context.mqtt.unsubscribe([TopicFilter(removal.topic)])
   }
 
-  /// Whether it is subscribed to as the discovery topic of a known device or of the gateway.
+  /// Whether the topic is subscribed to as the discovery topic of a known device or of the gateway.
   private func isSubscribed(_ topic: TopicName) -> Bool {
     switch discovery?.subject(of: topic.string) {
     case .gateway: true
@@ -160,7 +160,7 @@ import Store
     context.log.notice("the gateway was deleted in Home Assistant: it is announced again at the next start")
     isGatewayDeleted = true
     store.setGateway(nil)
-    // Without the reference, so that a later document with it is another one.
+    // The documents are published without the reference to the gateway, so that later ones with it are other ones.
     for publisher in bridge.publishers { deviceChanged(publisher) }
   }
 
@@ -189,7 +189,7 @@ import Store
   private func statusChanged(isOnline: Bool, _ prefix: String) {
     schedule.cancelFollowUps()
     guard isOnline else { return }
-    // It has started, perhaps with a broker that retains nothing.
+    // Home Assistant has started, perhaps with a broker that retains nothing.
     if prefix == discovery?.prefix { announceAll(.reannounce) }
     for (topic, removal) in store.removals where removal.announced.prefix == prefix {
       schedule.append(.removal(topic, .reannounce))
@@ -201,7 +201,7 @@ import Store
     if case .device(let address) = discovery?.subject(of: topic), bridge.owner(of: address) == .this,
       bridge.publisher(address)?.device.isDeleted == true
     {
-      // It was on its way when a user deleted the device.
+      // The document was on its way when a user deleted the device.
       return context.clearState(document.topic)
     }
     let any = Discovery(prefix: configuration.homeAssistant.prefix, qos: context.qos, topics: context.topics)
@@ -265,11 +265,12 @@ import Store
   private func announce(_ publisher: DevicePublisher, _ stage: Announcement.Stage) {
     let device = publisher.device
     let address = device.address
-    // What it offers, and its model, are known after its first link.
+    // What the device offers, and its model, are known after its first link.
     guard let discovery, bridge.owner(of: address) == .this, device.offered != nil,
       !device.isInformationPending
     else { return }
-    // Perhaps at another gateway: it is announced when it is added, even if the document is the same.
+    // The device was deleted, perhaps at another gateway: it is announced when it is added, even if the document is the
+    // same.
     guard !device.isDeleted else { return ownedElsewhere(address) }
     guard !isTooEarly(.device(address, stage), after: published[address]) else { return }
     let before =
@@ -308,7 +309,7 @@ import Store
     discardRemoval(document.topic.string)
     // A deletion that the broker has not received yet would come after it on the next connection.
     context.mqtt.releaseState(document.topic)
-    // On the next connection everything is announced again, as it is then.
+    // Everything is announced again on the next connection, as it is then.
     context.mqtt.publish(
       MQTTMessage(
         topic: document.topic, payload: document.payload, retain: true, undelivered: .dropped))
@@ -340,7 +341,7 @@ import Store
     case .plain: break
     case .reannounce:
       schedule.addFollowUp(.removal(removal.topic.string, .remove))
-      // Not retained: if the gateway ends now, the broker keeps nothing.
+      // The document is not retained: if the gateway ends now, the broker keeps nothing.
       let document = removal.reannouncement(qos: context.qos)
       context.mqtt.publish(MQTTMessage(topic: document.topic, payload: document.payload))
     case .remove:

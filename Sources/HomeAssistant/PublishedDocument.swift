@@ -22,19 +22,19 @@ struct PublishedDocument: Equatable, Sendable {
     let notices: Int
   }
 
-  /// Between two documents of one device: Home Assistant loses parts of one that comes while it sets up the entities of
-  /// the one before.
+  /// The pause between two documents of one device: Home Assistant loses parts of one that comes while it sets up the
+  /// entities of the one before.
   private static let pause = Duration.seconds(1)
 
-  /// Nil: none was published, or it was cleared.
+  /// The hash of the last document; nil: none was published, or it was cleared.
   private var hash: Int?
   private var time: Moment?
-  /// It is published again, even the same.
+  /// Whether the document is published again, even the same.
   private var isDue = false
   /// The entities that the documents so far have removed so that others can have their keys.
   private(set) var removed: Set<Announced.Component> = []
-  /// It was published again so many times because another gateway had announced the device, since so many notices had
-  /// arrived.
+  /// How often the document was published again because another gateway had announced the device, since ``repeatedAt``
+  /// notices had arrived.
   private var repeats = 0
   private var repeatedAt = 0
   /// The document of another gateway stays until its `info` arrives: so many notices had arrived.
@@ -75,7 +75,7 @@ struct PublishedDocument: Equatable, Sendable {
     removed = []
   }
 
-  /// It is cleared: Home Assistant removes the entities now, and the next one comes after a pause.
+  /// The document is cleared: Home Assistant removes the entities now, and the next document comes after a pause.
   mutating func clear(at now: Moment) { self = Self(time: now) }
 
   /// Another gateway has announced the device.

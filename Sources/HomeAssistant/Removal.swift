@@ -19,7 +19,7 @@ struct Removal: Sendable, Equatable {
     self.announced = announced
   }
 
-  /// Its discovery topic, also the key of its record in the state database.
+  /// The discovery topic, also the key of the record in the state database.
   var topic: TopicName { Discovery.config(prefix: announced.prefix, object: object) }
 
   /// Where Home Assistant publishes that it is running.
@@ -34,7 +34,7 @@ struct Removal: Sendable, Equatable {
     guard topic.string.utf8.elementsEqual(key.utf8) else { return nil }
   }
 
-  /// The same entities without values.
+  /// A document of the same entities without values.
   func reannouncement(qos: QoS) -> DiscoveryDocument {
     let placeholder = Self.placeholder(object, prefix: announced.prefix)
     return DiscoveryDocument(
@@ -56,7 +56,7 @@ extension DiscoveryComponent {
       case .sensor, .binarySensor: ["stat_t": .string(placeholder.string)]
       case .event: ["stat_t": .string(placeholder.string), "evt_typ": []]
       case .button, .notify: ["cmd_t": .string(placeholder.string)]
-      // With a state topic, in place of the one to which Home Assistant would stay subscribed.
+      // The state topic replaces the one to which Home Assistant would stay subscribed.
       case .switch, .text:
         ["cmd_t": .string(placeholder.string), "stat_t": .string(placeholder.string)]
       case .select:
@@ -81,7 +81,7 @@ extension DiscoveryComponent {
     ).unavailable(placeholder)
   }
 
-  /// The same, unavailable: by a topic on which nothing is ever published.
+  /// The component, unavailable: by a topic on which nothing is ever published.
   func unavailable(_ placeholder: TopicName) -> DiscoveryComponent {
     DiscoveryComponent(
       key: key, platform: platform, members: members.merging(["avty": .availability([placeholder])]))

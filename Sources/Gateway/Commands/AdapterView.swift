@@ -5,7 +5,7 @@ import Findings
 
 /// The peripherals that adapters know and find. They can be used at the same time by a gateway.
 @LoopActor final class AdapterView {
-  /// By adapter, in order.
+  /// The centrals by adapter, in order.
   private(set) var centrals: [(adapter: String, central: Central)] = []
   private var found = ScanRequest()
   private var states: [CentralState?]
@@ -59,7 +59,7 @@ import Findings
 
   func scan() { for (_, central) in centrals { central.scan(true) } }
 
-  /// Those in range, the strongest first, each once.
+  /// The peripherals in range, the strongest first, each once.
   var inRange: [Peripheral] {
     var found = ScanRequest()
     for (_, central) in centrals {
@@ -77,7 +77,7 @@ import Findings
 
   func stop() async {
     for (_, central) in centrals { await central.stop(within: .seconds(3)) }
-    // Not awaited: a bus may not answer.
+    // The tasks are not awaited: a bus may not answer.
     for task in running { task.cancel() }
   }
 

@@ -17,11 +17,11 @@ import Glibc
   /// - Parameter isSecret: whether the answer is not shown while it is typed.
   /// - Returns: nil at the end of the input.
   func ask(_ question: String, isSecret: Bool = false) async -> String? {
-    // Before the question is seen, and answered.
+    // Typing is hidden before the question is seen, and answered.
     if isSecret { hideTyping() }
     screen.write(question)
     await screen.finish()
-    // Not on the loop, which has to keep running meanwhile.
+    // The line is not read on the loop, which has to keep running meanwhile.
     let line = await EventLoop.blocking { StandardInput.line() }
     showTyping()
     return line
@@ -37,7 +37,7 @@ import Glibc
     tcsetattr(STDIN_FILENO, TCSANOW, &settings)
   }
 
-  /// Also for the shell after this process.
+  /// Restores the terminal, also for the shell after this process.
   func showTyping() {
     guard var settings = shown else { return }
     tcsetattr(STDIN_FILENO, TCSANOW, &settings)

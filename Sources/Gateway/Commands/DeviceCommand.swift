@@ -11,9 +11,9 @@ public struct DeviceCommand: Sendable, Equatable {
     case inspect
     case read(property: String)
     case write(property: String, value: String)
-    /// Nil: all properties.
+    /// Shows values of a property; nil: of all properties.
     case watch(property: String?, csv: Bool)
-    /// Nil: the user is asked if the peripheral displays one.
+    /// Pairs, with a passkey; nil: the user is asked if the peripheral displays one.
     case pair(passkey: Int?)
     case unpair
     /// Shows its name on its LEDs.
@@ -27,7 +27,7 @@ public struct DeviceCommand: Sendable, Equatable {
     /// Adds micro:bits in range, for so many seconds; nil: the gateway's default.
     case permitJoin(seconds: Int?)
 
-    /// Whether it changes or shows what only a running gateway has.
+    /// Whether the command changes or shows what only a running gateway has.
     var needsGateway: Bool {
       switch self {
       case .list, .add, .rename, .remove, .permitJoin: true

@@ -4,9 +4,9 @@ import JSON
 /// A device or another peripheral that the user may mean.
 struct Candidate: Equatable {
   let address: BluetoothAddress
-  /// Nil: it is not a device of the gateway.
+  /// The id; nil: the peripheral is not a device of the gateway.
   let id: String?
-  /// Its Bluetooth name, and the configured one.
+  /// The Bluetooth name, and the configured one.
   let names: [String]
 }
 
@@ -15,7 +15,7 @@ struct Candidate: Equatable {
 enum DeviceName {
   enum Meaning: Equatable {
     case one(Candidate)
-    /// None, or several.
+    /// No candidate, or several.
     case not([Candidate])
   }
 
@@ -43,7 +43,7 @@ extension Candidate: CustomStringConvertible {
       .joined(separator: "  ")
   }
 
-  /// From an entry of the requests `devices` or `scan`.
+  /// Reads an entry of the requests `devices` or `scan`.
   init?(_ json: JSONValue) {
     guard let address = json["identifier"]?.text.flatMap({ BluetoothAddress($0) }) else { return nil }
     self.address = address
@@ -58,6 +58,6 @@ extension JSONValue {
     Excerpt.harmless(text ?? String(decoding: bytes, as: UTF8.self))
   }
 
-  /// With its unit: `21 °C`.
+  /// The value with its unit: `21 °C`.
   func shown(unit: JSONValue?) -> String { unit.map { "\(shown) \($0.shown)" } ?? shown }
 }

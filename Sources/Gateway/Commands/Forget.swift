@@ -8,9 +8,8 @@ import MQTT
 /// `forget`: clears what the broker retains of this gateway and of its devices, so that nothing of it is left in MQTT and
 /// Home Assistant.
 public struct Forget: Sendable, Equatable {
-  /// Nil: the default file.
+  /// The file; nil: the default file.
   let configuration: String?
-  /// Whether it does not ask.
   let isConfirmed: Bool
 
   /// - Parameters:
@@ -51,7 +50,7 @@ public struct Forget: Sendable, Equatable {
     await broker.stop()
   }
 
-  /// For the connection, for the retained messages, and for each 1000 messages that are cleared.
+  /// The limit for the connection, for the retained messages, and for each 1000 messages that are cleared.
   private static let limit = Duration.seconds(15)
 
   @LoopActor private func clear(
@@ -99,7 +98,7 @@ public struct Forget: Sendable, Equatable {
   }
 }
 
-/// Of the retained messages at the broker, those of one gateway.
+/// The retained messages at the broker, and which of them are those of one gateway.
 struct ForgottenTopics: Sendable {
   private let topics: TopicMap
   private let discovery: String
@@ -129,7 +128,7 @@ struct ForgottenTopics: Sendable {
     return devices
   }
 
-  /// Those that the gateway has published, in order.
+  /// The topics that the gateway has published, in order.
   var topicsToClear: [String] {
     let devices = devices
     let own = "\(topics.base)/bridge/\(topics.gateway)/"
@@ -151,12 +150,12 @@ struct ForgottenTopics: Sendable {
 
 /// What the broker has sent, and which messages it has still to clear.
 private struct RetainedMessages {
-  /// Those that have not failed.
+  /// The brokers that have not failed.
   private var brokers: ArraySlice<MQTTBroker>
   /// Comes back after the retained messages.
   let barrier: TopicName
   var found: ForgottenTopics
-  /// Whether the broker has sent all of them.
+  /// Whether the broker has sent all retained messages.
   private(set) var isComplete = false
   /// The topics whose clearing the broker has not confirmed yet: it sends the empty message to all subscribers.
   var uncleared: Set<TopicName> = []

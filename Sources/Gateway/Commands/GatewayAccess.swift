@@ -9,7 +9,7 @@ import Sockets
 /// command only.
 @LoopActor final class GatewayAccess {
   let client: ControlClient
-  /// Its id.
+  /// The gateway's id.
   let gateway: String
   private let local: LocalGateway?
 
@@ -20,7 +20,7 @@ import Sockets
   }
 
   static func open(_ command: DeviceCommand) async throws(CommandFailure) -> GatewayAccess {
-    // Not needed to ask the only running gateway, whose files this user may not be allowed to read.
+    // The file is not needed to ask the only running gateway, whose files this user may not be allowed to read.
     let file = command.configuration == nil ? nil : try configuration(command.configuration)
     let id = command.gateway ?? file.map { StateFolder.gatewayID(of: $0).description }
     if let (gateway, descriptor) = try running(id, isRequired: command.gateway != nil) {
@@ -146,7 +146,8 @@ import Sockets
   /// All devices; a gateway in this process serves them from now on.
   func serveAll(using property: String?) { local?.serveAll(using: property) }
 
-  /// Whether it has no link, and is this gateway's; a device that is connected on demand is connected for a command.
+  /// Whether the target has no link, and is this gateway's; a device that is connected on demand is connected for a
+  /// command.
   func isOffline(_ target: Target) -> Bool { local == nil && target.isOffline && target.owner == gateway }
 
   /// `kitchen is offline since 12:34:56: not in range`.
@@ -202,11 +203,11 @@ struct Target {
   let candidate: Candidate
   /// The properties in use; empty if it is not a device.
   var properties: [String] = []
-  /// Whether the gateway has no link to it, and is to make one.
+  /// Whether the gateway has no link to the device, and is to make one.
   var isOffline = false
-  /// The gateway that owns it.
+  /// The gateway that owns the device.
   var owner: String?
-  /// Nil: it is online, or was not while the gateway runs.
+  /// The time; nil: the device is online, or was not while the gateway runs.
   var offlineSince: String?
   /// Why there is no link, as far as known.
   var lastError: String?
@@ -225,7 +226,7 @@ struct Target {
 
   init(_ candidate: Candidate) { self.candidate = candidate }
 
-  /// From an entry of the requests `devices` or `scan`.
+  /// Reads an entry of the requests `devices` or `scan`.
   init?(_ json: JSONValue) {
     guard let candidate = Candidate(json) else { return nil }
     self.init(candidate)

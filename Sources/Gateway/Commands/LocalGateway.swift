@@ -63,7 +63,7 @@ import Store
     server.stop()
     engine.endSessions()
     await engine.stop(within: .seconds(3))
-    // Not awaited: a bus may not answer.
+    // The task is not awaited: a bus may not answer.
     running?.cancel()
   }
 

@@ -8,10 +8,10 @@ import JSON
 
 /// `scan`: the peripherals in range, the strongest first, and what the gateway does with each.
 public struct Scan: Sendable, Equatable {
-  /// Nil: until it is interrupted.
+  /// How long to scan; nil: until it is interrupted.
   let timeout: Duration?
   let json: Bool
-  /// On a terminal, a table that is updated; otherwise a line for each peripheral when it is found.
+  /// Whether to update a table on a terminal; otherwise there is a line for each peripheral when it is found.
   let live: Bool
   let configuration: String?
 

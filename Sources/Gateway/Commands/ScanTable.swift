@@ -12,11 +12,11 @@ struct ScanTable {
     let name: String
     /// `-` if the configuration ignores the peripheral and no known profile fits it.
     let profile: String
-    /// What the gateway would do with it.
+    /// What the gateway would do with the peripheral.
     let use: String
     /// An entry for `devices` in config.json; nil if one matches already.
     let entry: String?
-    /// What it advertises besides its name; nil: nothing.
+    /// What the peripheral advertises besides its name; nil: nothing.
     let advertised: String?
   }
 

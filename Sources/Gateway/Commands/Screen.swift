@@ -5,7 +5,7 @@ import Glibc
 /// that pauses holds up neither the loop nor Ctrl-C.
 @LoopActor final class Screen {
   let isTerminal = isatty(STDOUT_FILENO) != 0
-  /// Whether nobody reads it any more.
+  /// Whether nobody reads the output any more.
   private(set) var isClosed = false
   /// Called when the reader has read something, or has closed its end.
   var onProgress: () -> Void = {}
@@ -18,7 +18,7 @@ import Glibc
 
   /// Bytes beyond which the source is to be held back.
   private static let capacity = 256 << 10
-  /// For the last lines at the end, if the reader pauses.
+  /// The limit for the last lines at the end, if the reader pauses.
   private static let timeout = Duration.seconds(1)
 
   var isFull: Bool { unwritten.count > Self.capacity }
@@ -73,7 +73,7 @@ import Glibc
       if count > 0 {
         rest = rest.dropFirst(count)
       } else if errno == EAGAIN {
-        // Another program has made it non-blocking.
+        // Another program has made standard output non-blocking.
         var output = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
         poll(&output, 1, -1)
       } else if errno != EINTR {

@@ -6,7 +6,7 @@ enum StandardInput {
 
   /// Blocks until there is a line; nil at the end of the input.
   ///
-  /// By read(2): exit(3) of glibc 2.41 waits for a thread that waits in a function of stdio.
+  /// Uses read(2): exit(3) of glibc 2.41 waits for a thread that waits in a function of stdio.
   static func line() -> String? {
     var bytes: [UInt8] = []
     var byte: UInt8 = 0
@@ -18,7 +18,7 @@ enum StandardInput {
       }
       if count < 0, errno == EINTR { continue }
       if count < 0, errno == EAGAIN {
-        // Another program has made it non-blocking.
+        // Another program has made standard input non-blocking.
         var input = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
         poll(&input, 1, -1)
         continue

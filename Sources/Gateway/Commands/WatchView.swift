@@ -5,7 +5,7 @@ import JSON
 struct WatchView {
   private struct Row {
     var name = ""
-    /// Nil: it was never online.
+    /// The state; nil: the device was never online.
     var state: String?
     /// The newest values by property, in the order in which they came.
     var values: [(property: String, text: String)] = []

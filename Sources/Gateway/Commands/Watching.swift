@@ -31,7 +31,7 @@ import JSON
     isLive = format == .text && screen.isTerminal
   }
 
-  /// Until it is interrupted, or the gateway ends.
+  /// Runs until it is interrupted, or the gateway ends.
   func run(_ name: String?, _ interruption: Interruption) async throws(CommandFailure)
     -> GatewayCommand.ExitStatus
   {

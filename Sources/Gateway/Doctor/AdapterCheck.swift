@@ -8,7 +8,7 @@ struct AdapterCheck {
   let report: HostReport
   /// The configured ones: `hci0`.
   let adapters: [String]
-  /// Nil: not known.
+  /// The version of bluetoothd; nil: not known.
   let version: BluetoothdVersion?
   /// What blocks adapters.
   let blocks: [String: RFKill.Block]

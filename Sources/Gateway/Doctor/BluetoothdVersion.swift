@@ -8,7 +8,7 @@ struct BluetoothdVersion: Comparable, CustomStringConvertible {
 
   init(_ major: Int, _ minor: Int) { (self.major, self.minor) = (major, minor) }
 
-  /// From `bluetoothd --version`: `5.66`.
+  /// Reads the output of `bluetoothd --version`: `5.66`.
   init?(_ text: some StringProtocol) {
     let numbers = text.split { $0 == "." || $0.isWhitespace }.map { Int($0) }
     guard numbers.count == 2, let major = numbers[0], let minor = numbers[1] else { return nil }

@@ -6,16 +6,16 @@ import MQTT
 
 /// Connects to one broker as the gateway does, and tries every kind of topic that the gateway needs.
 ///
-/// It uses a client id and topics of its own, so that a running gateway is not disturbed, and leaves nothing retained:
+/// The check uses a client id and topics of its own, so that a running gateway is not disturbed, and leaves nothing retained:
 /// what it publishes is empty or not retained, except one message, which is also removed if the connection is lost.
 struct BrokerCheck {
   private let configuration: Configuration
   private let broker: MQTTBroker
   private let gateway: GatewayID
 
-  /// For one attempt to connect.
+  /// The limit of one attempt to connect.
   private static let connectLimit = Duration.seconds(5)
-  /// For the test messages to come back.
+  /// The limit for the test messages to come back.
   private static let returnLimit = Duration.seconds(3)
 
   /// - Parameters:

@@ -13,7 +13,7 @@ struct BrokerProbe: Sendable {
   }
 
   let topic: TopicName
-  /// As the gateway subscribes to it.
+  /// The filter as the gateway subscribes to it.
   let filter: TopicFilter
   let need: Need
   /// What the user reads: the topic with wildcards.
@@ -33,7 +33,7 @@ struct BrokerProbe: Sendable {
       hasArrived || isPublishRefused || isSubscribeRefused || (need == .publish && isMQTT5)
     }
 
-    /// Nil: nothing is wrong, as far as it can be known.
+    /// What is wrong; nil: nothing, as far as it can be known.
     func problem(_ isMQTT5: Bool) -> Problem? {
       if hasArrived { return nil }
       if isPublishRefused { return need == .receive ? nil : .publish }
@@ -51,7 +51,7 @@ struct BrokerProbe: Sendable {
     case publish
     /// What is published does not reach the gateway.
     case receive
-    /// One of the two: MQTT 3.1.1 does not report which.
+    /// The broker refuses one of the two: MQTT 3.1.1 does not report which.
     case either
     /// MQTT 3.1.1: a message did not come back, but the gateway only needs the other direction.
     case unknown
@@ -60,10 +60,10 @@ struct BrokerProbe: Sendable {
 
 /// The topics that the gateway needs, with names that no gateway uses, and the findings about them.
 struct BrokerProbes: Sendable {
-  /// In every topic of a probe.
+  /// A part of every topic of a probe.
   static let marker = "doctor-"
 
-  /// Of a device and a gateway that do not exist.
+  /// The name of a device and a gateway that do not exist.
   let name: String
   let isMQTT5: Bool
   let list: [BrokerProbe]
@@ -99,7 +99,7 @@ struct BrokerProbes: Sendable {
     _ base: String, _ own: TopicMap, _ device: DeviceTopics, _ name: String, state: TopicName
   ) -> [BrokerProbe] {
     let value = device.properties[0]
-    // Not a word that gateways accept as a request or have as a property: those that receive it ignore it.
+    // The word is none that gateways accept as a request or have as a property: those that receive it ignore it.
     let word = "\(name).test"
     func probe(
       _ topic: TopicName, by filter: String? = nil, _ need: BrokerProbe.Need, _ shown: String,
@@ -140,12 +140,13 @@ struct BrokerProbes: Sendable {
   /// Where Home Assistant publishes that it is online; nil if nothing is announced to it.
   var status: TopicName? { prefix.map { topicName("\($0)/status") } }
 
-  /// Without those of topics that the gateway only publishes to, if the broker reports refused publications.
+  /// The filters, without those of topics that the gateway only publishes to, if the broker reports refused
+  /// publications.
   var filters: [TopicFilter] {
     list.filter { !isMQTT5 || $0.need != .publish }.map(\.filter) + (status.map { [TopicFilter($0)] } ?? [])
   }
 
-  /// Those that nothing needs to come back from first: a refusal is then reported before others have come back.
+  /// The messages; first those that need not come back: a refusal is then reported before others have come back.
   var messages: [MQTTMessage] {
     (list.filter { $0.need == .publish } + list.filter { $0.need != .publish }).map {
       MQTTMessage(topic: $0.topic, payload: $0.payload, retain: $0.isRetained)

@@ -10,7 +10,7 @@ struct BrokersCheck {
   private let gateway: GatewayID
   let brokers: [MQTTBroker]
 
-  /// For a connection, and for a message.
+  /// The limit for a connection, and for a message.
   private static let limit = Duration.seconds(5)
 
   /// - Parameters:
@@ -35,7 +35,7 @@ struct BrokersCheck {
       findings.compactMap { finding -> Finding? in
         let text = "\(broker): \(finding.text)"
         switch finding.level {
-        // That topics can be used is said once.
+        // Usable topics are reported once.
         case .ok: return finding.check == .broker || broker == usable.first?.broker ? finding : nil
         case .fault where finding.check != .broker || usable.isEmpty:
           return .fault(finding.check, text, remedy: finding.remedy ?? "")
@@ -61,7 +61,7 @@ struct BrokersCheck {
     let (sender, receiver) = (session(at: first, probes, "-sender"), session(at: other, probes, "-receiver"))
     sender.start([])
     receiver.start([TopicFilter(probes.barrier)])
-    // Its own message comes back after the subscription is made.
+    // The receiver's own message comes back after the subscription is made.
     receiver.client.publish(MQTTMessage(topic: probes.barrier, payload: [0]))
     _ = await receiver.wait(Self.limit) { $0.has(probes.barrier, [0]) }
     sender.client.publish(MQTTMessage(topic: probes.barrier, payload: [1]))

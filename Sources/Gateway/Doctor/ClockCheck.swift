@@ -3,9 +3,9 @@ import Glibc
 
 /// Whether the times of readings can be right. Blocks when it is made.
 struct ClockCheck {
-  /// In seconds since 1970.
+  /// The time in seconds since 1970.
   var now = Int(time(nil))
-  /// Nil: not known.
+  /// Whether the clock is synchronised; nil: not known.
   var isSynchronised: Bool? = ["yes\n": true, "no\n": false][
     SystemProgram.run("timedatectl show --property=NTPSynchronized --value 2> /dev/null").output]
 

@@ -3,7 +3,7 @@ import Findings
 
 /// Reads config.json. Where it has errors, the rest is used for the other checks.
 struct ConfigurationCheck {
-  /// Nil: the first of `places` that exists.
+  /// The file; nil: the first of `places` that exists.
   let path: String?
   var places = ConfigurationFile.searched
   /// The configuration of the service, and what the service may read; nil: there is no service.
@@ -11,14 +11,14 @@ struct ConfigurationCheck {
 
   struct Result: Sendable {
     var findings: [Finding] = []
-    /// With the defaults for the keys in ``broken``.
+    /// The configuration with the defaults for the keys in ``broken``.
     var configuration = Configuration()
     /// The keys with errors.
     var broken: Set<String> = []
     /// Nothing of the file can be read.
     var isUnreadable = false
 
-    /// Nil: not known, because of an error.
+    /// The gateway's id; nil: not known, because of an error.
     var gateway: GatewayID? {
       isUnreadable || broken.contains("gateway") ? nil : StateFolder.gatewayID(of: configuration)
     }
@@ -38,13 +38,13 @@ struct ConfigurationCheck {
         if let access = service.access, let real = ServiceAccess.real(service.path),
           ServiceAccess.real(file.path) == real
         {
-          // By the path that the service uses.
+          // The file is loaded by the path that the service uses.
           result.findings += access.findings(
             try ConfigurationFile.load(path: service.path, without: result.broken))
         }
         return result
       } catch {
-        // Those of later rounds follow from the first.
+        // Findings of later rounds follow from those of the first.
         if result.findings.isEmpty { result.findings = findings(error) }
         if error.file == nil { return result }
         let sections = error.errors.map(\.path.section)
@@ -60,7 +60,7 @@ struct ConfigurationCheck {
   private func findings(_ failure: ConfigurationFailure) -> [Finding] {
     failure.errors.map { error in
       let text = failure.file.map { error.withoutHint.description(in: $0) } ?? error.problem
-      // Perhaps only this user may not read it.
+      // The file is perhaps only closed to this user.
       if error.problem.hasSuffix("Permission denied") {
         return .warning(.configuration, text, remedy: "sudo microbit-gateway doctor")
       }

@@ -31,7 +31,7 @@ public struct Doctor: Sendable, Equatable {
   private var output: DoctorOutput
   private let environment = RuntimeFolder.environment
 
-  /// For checks of this machine.
+  /// The limit of checks of this machine.
   private static let limit = Duration.seconds(10)
   private static let brokerLimit = Duration.seconds(30)
   private static let scanLimit = Duration.seconds(30)
@@ -146,7 +146,7 @@ public struct Doctor: Sendable, Equatable {
     return held.isEmpty && used.contains(where: \.isPowered)
   }
 
-  /// By another gateway than the configured one.
+  /// The finding about an adapter that another gateway than the configured one holds.
   private func held(_ adapter: String, by process: Int32) -> Finding {
     let finding = CentralState.adapterInUse(by: process > 0 ? process : nil).finding(adapter: adapter)
     guard let user = RuntimeFolder.owner(ofProcess: process), user != RuntimeFolder.name(ofUser: getuid())

@@ -27,7 +27,7 @@ struct DoctorOutput {
     return faults > 0
   }
 
-  /// At once, also into a pipe.
+  /// Writes a line at once, also into a pipe.
   private func print(line: String) {
     let bytes = Array((line + "\n").utf8)
     _ = write(1, bytes, bytes.count)

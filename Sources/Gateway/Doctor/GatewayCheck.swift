@@ -9,16 +9,16 @@ import Sockets
 /// The running gateway, and what it knows.
 struct GatewayCheck {
   enum Presence: Sendable {
-    /// None with this id runs, or it has no socket here.
+    /// No gateway with this id runs, or it has no socket here.
     case absent
-    /// It runs, and this user may not ask it.
+    /// A gateway runs, and this user may not ask it.
     case denied(gateway: String, path: String)
     case running(gateway: String, ControlClient)
 
     var isRunning: Bool { if case .absent = self { false } else { true } }
   }
 
-  /// Nil: any.
+  /// The id of the gateway; nil: any.
   let gateway: String?
   let environment: [String: String]
 

@@ -3,7 +3,7 @@ import Findings
 
 /// What the service cannot read of its configuration.
 extension ServiceAccess {
-  /// Those of config.json, and the files that it names.
+  /// The findings about config.json, and the files that it names.
   func findings(_ file: ConfigurationFile) -> [Finding] {
     let folder = ConfigurationFile.folder(of: file.path)
     // All of its files are hidden then.
@@ -27,13 +27,13 @@ extension ServiceAccess {
         return finding(path) { obstacle in
           Self.isFile(path, in: folder)
             ? Self.permit("chown \(Self.user)", path, obstacle) + "; sudo chmod 600 \(path.shellWord)"
-              // It may belong to another program.
+              // The file may belong to another program.
             : "\(Self.copyCommand(path, to: folder)); then name the copy in \(key)"
         }
       } + profiles(file.configuration, in: folder)
   }
 
-  /// At most one: the folder of profiles, or the first of its files.
+  /// The finding about the folder of profiles, or about the first of its files.
   private func profiles(_ configuration: Configuration, in folder: String) -> [Finding] {
     guard let directory = configuration.profilesDirectory?.resolved(in: folder) else { return [] }
     let files = (try? ProfilesDirectory.files(in: directory)) ?? []

@@ -11,7 +11,7 @@ struct StateCheck {
   var service = StateFolder.service
   /// What the user of the service may use; nil: there is no service.
   var serviceAccess = ServiceAccess()
-  /// Of the process.
+  /// The user of the process.
   var user = geteuid()
 
   /// Fewer bytes do not last.

@@ -9,7 +9,7 @@ struct WiFiCheck {
   let adapter: String
   /// `/sys` and `/proc` below another folder, for tests.
   var root = ""
-  /// In MHz; nil: not connected, or not known.
+  /// The frequency in MHz; nil: not connected, or not known.
   var frequency: (_ interface: String) -> Int? = { interface in
     Self.frequency(SystemProgram.run("iw dev \(interface.shellWord) info 2> /dev/null").output)
   }

@@ -19,7 +19,7 @@ struct ServiceAccess {
     (self.user, self.groups, self.hidden) = (user, groups, hidden)
   }
 
-  /// Nil: there is no such user.
+  /// Looks up the user of the service; nil: there is none.
   init?() {
     guard let entry = getpwnam(Self.user)?.pointee else { return nil }
     var groups = [gid_t](repeating: 0, count: 64)
@@ -30,13 +30,13 @@ struct ServiceAccess {
 
   /// Why the service cannot read a file.
   enum Obstacle: Equatable {
-    /// Its owner and mode.
+    /// The file's owner and mode.
     case file
-    /// It is in a folder that the service may not enter, or does not see.
+    /// The file is in a folder that the service may not enter, or does not see.
     case folder
   }
 
-  /// Nil: it can, as far as this process may know.
+  /// Why the service cannot read the file; nil: it can, as far as this process may know.
   func obstacle(to path: String) -> Obstacle? {
     guard let file = Self.real(path) else { return nil }
     if file.hasPrefix(Self.credentials) { return nil }
@@ -50,7 +50,7 @@ struct ServiceAccess {
     return has(S_IRUSR, file) ? nil : .file
   }
 
-  /// Whether it can change the file or folder; also if there is none.
+  /// Whether the service can change the file or folder; also if there is none.
   func mayWrite(_ path: String) -> Bool {
     var status = stat()
     return stat(path, &status) != 0 || has(S_IWUSR, path)

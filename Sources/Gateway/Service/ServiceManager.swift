@@ -8,7 +8,8 @@ import EventLoop
   init() {
   }
 
-  /// From here on a timer of the loop feeds the watchdog, so that systemd notices when the loop hangs.
+  /// Tells systemd that the service is ready; then a timer of the loop feeds the watchdog, so that systemd notices when
+  /// the loop hangs.
   func ready() {
     guard !isReady else { return }
     isReady = true
@@ -26,6 +27,6 @@ import EventLoop
 
   func stopping() { sd_notify(0, "STOPPING=1") }
 
-  /// One line for `systemctl status`.
+  /// Sets the line of `systemctl status`.
   func status(_ text: String) { sd_notify(0, "STATUS=\(text)") }
 }

@@ -3,14 +3,14 @@ import JSON
 
 /// The configuration that `init` finds.
 struct PresentConfiguration {
-  /// Where it is, or will be.
+  /// Where the file is, or will be.
   let path: String
-  /// Nil: there is none, or it has errors.
+  /// The content; nil: there is none, or it has errors.
   var document: JSONValue?
   var configuration = Configuration()
   /// The errors of the file that is there.
   var problem: String?
-  /// Nil: there is none, or it cannot be read.
+  /// The password; nil: there is none, or it cannot be read.
   var password: [UInt8]?
 
   var isThere: Bool { document != nil || problem != nil }
@@ -22,7 +22,7 @@ struct PresentConfiguration {
   var hasOwnEntries: Bool { !entries.allSatisfy(\.isForEveryMicrobit) }
   var hasEveryMicrobit: Bool { entries.contains(where: \.isForEveryMicrobit) }
 
-  /// As written to the file.
+  /// The text as written to the file.
   static func text(_ document: JSONValue) -> String { document.text(expanded: 2) + "\n" }
 
   /// The new file; of a present one, the lines that differ, with `-` and `+`.
@@ -31,7 +31,7 @@ struct PresentConfiguration {
     guard let document else { return new.map { "  \($0)" } }
     let old = Self.text(document).split(separator: "\n")
     let changes = new.difference(from: old)
-    /// Each with how many of the kept lines come before it.
+    /// The changed lines, each with how many of the kept lines come before it.
     func lines(_ changes: [CollectionDifference<Substring>.Change], _ mark: String) -> [(Int, String)] {
       changes.enumerated().map { index, change in
         switch change {

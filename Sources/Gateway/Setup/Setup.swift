@@ -55,7 +55,7 @@ public struct Setup: Sendable, Equatable {
 
   /// A text for someone who has answered questions and has not seen the keys of config.json.
   static func inWords(_ text: String) -> String {
-    // In this order: mqtt.tls begins other keys.
+    // The order matters: mqtt.tls begins other keys.
     let words = [
       ("mqtt.host", "the broker's name"), ("mqtt.port", "the port"), ("mqtt.username", "the user name"),
       ("mqtt.password_file", "the password"), ("mqtt.tls.ca_file", "the CA certificate"),
@@ -83,7 +83,7 @@ public struct Setup: Sendable, Equatable {
     answers.isChosen = has("--all") || has("--device")
     let keepsEvery = answers.isChosen && present.hasEveryMicrobit && present.hasOwnEntries
     answers.servesLater = has("--all") || keepsEvery
-    // Those that the command line names are looked for too: a wrong address is noticed.
+    // Micro:bits that the command line names are looked for too: a wrong address is noticed.
     if answers.isChosen, answers.devices.isEmpty { answers.candidates = [] }
     if isOfService, let access = ServiceAccess() { answers.isReadable = { access.obstacle(to: $0) == nil } }
     guard let passwordFile = answers.given["--password-file"] else { return answers }
@@ -240,7 +240,7 @@ private struct SetupRun {
 
   @LoopActor private func write(_ plan: SetupPlan) async throws(CommandFailure) {
     guard !plan.isEmpty else { return await console.show(["Nothing has to be changed in \(present.path)."]) }
-    // From here on it is completed.
+    // The write is completed from here on: interruptions are ignored.
     interruption.action = { _ in }
     let result = await EventLoop.blocking { [files, backup] in
       Result { () throws(CommandFailure) in try files.write(plan, backup: backup) }

@@ -11,12 +11,12 @@ struct SetupAnswers {
   var isChosen = false
   /// The micro:bits that were found, by name; nil: to be looked for.
   var candidates: [SetupDevice]?
-  /// The one that is to show which one it is, and what came of it.
+  /// The micro:bit that is to show which one it is, and what came of it.
   var toShow: SetupDevice?
   var shown: String?
   /// Why micro:bits cannot be looked for.
   var scanProblem: String?
-  /// Those that are used.
+  /// The micro:bits that are used.
   var devices: [SetupDevice] = []
   /// Whether micro:bits that come into range later are used as well.
   var servesLater = false
@@ -77,7 +77,7 @@ struct SetupAnswers {
         return Array(ends[0]...ends[ends.count - 1])
       }
       guard !numbers.isEmpty, !numbers.contains(0) else { throw refusal(found.count) }
-      // Each once, in the order of the answer.
+      // The devices are taken once each, in the order of the answer.
       devices = numbers.indices.filter { numbers.firstIndex(of: numbers[$0]) == $0 }.map {
         found[numbers[$0] - 1]
       }
@@ -151,7 +151,7 @@ struct SetupAnswers {
     if username != before { setPassword(nil, in: nil) }
   }
 
-  /// To be written to the file beside config.json. One elsewhere may be another program's too.
+  /// Puts the password into the file beside config.json. A file elsewhere may be another program's too.
   mutating func setPassword(_ password: [UInt8]) {
     let file = present.document?["mqtt"]?["password_file"]?.text
     if password == present.password { return setPassword(password, in: file) }
@@ -228,7 +228,7 @@ struct SetupAnswers {
 
 /// What `init` writes.
 struct SetupPlan: Equatable, Sendable {
-  /// Nil: config.json stays as it is.
+  /// The new config.json; nil: it stays as it is.
   var text: String?
   var password: [UInt8]?
   /// The name of the file for the password, beside config.json.

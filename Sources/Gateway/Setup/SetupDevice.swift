@@ -5,17 +5,17 @@ import JSON
 /// A micro:bit that was found, or is to be used.
 struct SetupDevice {
   let address: BluetoothAddress
-  /// Its Bluetooth name; nil: unknown.
+  /// The Bluetooth name; nil: unknown.
   var name: String?
-  /// In dBm; nil: unknown.
+  /// The signal in dBm; nil: unknown.
   let signal: Int?
-  /// Then it does not advertise.
+  /// Whether the micro:bit is connected: it does not advertise then.
   let isConnected: Bool
-  /// Its entry in config.json: the present one, or a new one.
+  /// The entry in config.json: the present one, or a new one.
   var entry: JSONValue
   /// Whether config.json has the entry already.
   let isConfigured: Bool
-  /// If the command line names it: the name and the area there, as far as they are given.
+  /// The name and the area by the command line, as far as they are given; nil if it does not name the micro:bit.
   private(set) var given: [String]?
 
   init(
@@ -28,7 +28,7 @@ struct SetupDevice {
     self.entry = entry ?? ["match": ["identifier": .string(address.description)]]
   }
 
-  /// From the option `--device`: `ADDRESS=NAME,AREA`.
+  /// Reads the option `--device`: `ADDRESS=NAME,AREA`.
   init(option text: String, in present: PresentConfiguration) throws(CommandFailure) {
     let parts = text.split(separator: "=", maxSplits: 1)
     guard
@@ -45,7 +45,7 @@ struct SetupDevice {
   /// The letters in brackets of `BBC micro:bit [zugev]`.
   var letters: String? { name.flatMap(Profile.microbitLetters) }
 
-  /// What it is called if no other name is given.
+  /// What the micro:bit is called if no other name is given.
   var presetName: String { entry["name"]?.text ?? id ?? letters ?? address.compact }
 
   var id: String? {
@@ -78,7 +78,7 @@ extension JSONValue {
 
   var isForEveryMicrobit: Bool { self["match"] == Self.everyMicrobit["match"] }
 
-  /// Nil: it is for several devices.
+  /// The address that the entry names; nil: it is for several devices.
   var address: BluetoothAddress? {
     self["match"]?["identifier"]?.text.flatMap { BluetoothAddress($0) }
   }

@@ -11,7 +11,7 @@ struct SetupFiles: Sendable {
   var serviceConfiguration = Self.serviceConfiguration
   var serviceUser = ServiceAccess.user
 
-  /// Whether it is the configuration that the service uses.
+  /// Whether the service uses the configuration.
   var isOfService: Bool { path == serviceConfiguration && geteuid() == 0 }
   private var folder: String { ConfigurationFile.folder(of: path) }
 
@@ -35,7 +35,7 @@ struct SetupFiles: Sendable {
     NewFile.createFolder(folder)
     let (backup, present) = ("\(folder)/\(backup)", NewFile.status(path))
     var notes: [String] = []
-    // In the order in which they get their places.
+    // The files in the order in which they get their places.
     var new: [NewFile] = []
     var isReplaced = false
     do throws(CommandFailure) {

@@ -14,7 +14,7 @@ struct SetupInterview {
   let reply: @LoopActor (SetupQuestion) async -> String?
   /// Whether programs block Bluetooth, and this process may end that.
   let isBlocked: @LoopActor () -> Bool
-  /// Ends it.
+  /// Ends the blocking of Bluetooth.
   let unblock: @LoopActor () async -> Void
   /// Looks for micro:bits: those that were found, and why none can be.
   let scan: @LoopActor (SetupAnswers) async -> (found: [SetupDevice], problem: String?)

@@ -3,22 +3,22 @@ import JSON
 /// A question of `init`: what is shown, what an empty line stands for, and what an answer sets.
 struct SetupQuestion {
   let prompt: String
-  /// What is shown before it.
+  /// What is shown before the question.
   var lines: [String] = []
   /// The answer that an empty line stands for; nil: a person has to answer.
   var preset: String?
   /// Whether the answer is not shown while it is typed.
   var isSecret = false
-  /// The option of the command line that answers it.
+  /// The option of the command line that answers the question.
   var option: String?
-  /// Its answer by the command line; nil: that of ``option``, if it is given.
+  /// The answer by the command line; nil: that of ``option``, if it is given.
   var given: String?
   /// What is said if nobody is there to answer.
   var failure = ""
   /// Throws why an answer cannot be used.
   let set: (inout SetupAnswers, String) throws -> Void
 
-  /// As shown; its last line is like `Port [1883]: `.
+  /// The text as shown; its last line is like `Port [1883]: `.
   var text: String {
     lines.map { $0 + "\n" }.joined() + prompt
       + (preset.map { $0.isEmpty ? ": " : " [\(Excerpt.harmless($0))]: " } ?? ": ")

@@ -49,7 +49,7 @@ extension SetupQuestion {
     ) { try $0.choose($1) }
   }
 
-  /// Those about each chosen micro:bit, and about all.
+  /// The questions about each chosen micro:bit, and about all.
   static func microbits(_ count: Int) -> [Form] {
     let each = (0..<count).flatMap { index -> [Form] in
       [
@@ -92,7 +92,7 @@ extension SetupQuestion {
   static var broker: [Form] {
     [
       { answers in
-        // Those in the file stay.
+        // Brokers in the file stay.
         if answers.mqtt["hosts"] != nil, answers.given["--broker"] == nil { return nil }
         return SetupQuestion(
           prompt: "Broker (name or address)",
@@ -199,6 +199,6 @@ extension SetupQuestion {
 }
 
 extension String {
-  /// Nil for no text, and for `-`, which removes a present one.
+  /// The text; nil for none, and for `-`, which removes a present one.
   fileprivate var unlessDash: String? { isEmpty || self == "-" ? nil : self }
 }
