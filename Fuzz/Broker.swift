@@ -104,7 +104,7 @@ func onLoop(_ body: @escaping @LoopActor () async -> Void) {
     for gateway in gateways {
       gateway.engine.add(gateway.bridge)
       gateway.engine.start()
-      await gateway.bridge.start()
+      gateway.bridge.start()
       gateway.homeAssistant.start()
       connect(gateway)
     }
