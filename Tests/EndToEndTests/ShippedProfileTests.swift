@@ -5,7 +5,7 @@ import Testing
 @Suite struct ShippedProfileTests {
   private static let names = [
     "battery", "counter", "current_time", "cycling_speed_and_cadence", "environmental_sensing",
-    "health_thermometer", "heart_rate", "nordic_uart", "scratch_microbit", "sensortag_keys", "sound_player",
+    "health_thermometer", "heart_rate", "mi_flora", "nordic_uart", "scratch_microbit", "sensortag_keys", "sound_player",
     "xiaomi_lywsd03mmc",
   ]
 
@@ -102,6 +102,14 @@ import Testing
         try await Self.value(fixture, expected.profile, expected.characteristic, expected.hex)
         try await fixture.message("\(expected.profile)/\(expected.property)", expected.payload, after: mark)
       }
+      // Read on each link, after the write that makes it measure.
+      let mark = try fixture.observer.mark
+      try await Self.value(fixture, "mi_flora", "1a01", "f90000fa0000000d3c00023c00fb349b")
+      try await Self.value(fixture, "mi_flora", "1a02", "6413332e312e38")
+      try await fixture.simulator.control("disconnect", Self.names.firstIndex(of: "mi_flora") ?? -1)
+      try await fixture.message(
+        "mi_flora/plant", #"{"temperature":24.9,"light":250,"moisture":13,"conductivity":60}"#, after: mark)
+      try await fixture.message("mi_flora/battery", #"{"level":100}"#, after: mark)
       try await Self.value(fixture, "sensortag_keys", "ffe1", "03")
       try await fixture.message("sensortag_keys/keys") { $0.text.contains(#""event_type":"both""#) }
       let uart = "6e400003-b5a3-f393-e0a9-e50e24dcca9e"

@@ -45,6 +45,13 @@ PERIPHERALS = {
     ),
     "health_thermometer": peripheral("Thermometer", "1809", ("2a1c", "indicate")),
     "heart_rate": peripheral("Heart", "180d", ("2a37", "notify"), ("2a38", "read", {"value": "01"})),
+    "mi_flora": peripheral(
+        "Flower care",
+        "1204",
+        ("1a01", "read", {"value": "f90000fa0000000d3c00023c00fb349b"}),
+        ("1a02", "read", {"value": "6413332e312e38"}),
+        ("1a00", "write", {"length": 2}),
+    ),
     "nordic_uart": peripheral(
         "NUS", UART.format(1), (UART.format(3), "notify"), (UART.format(2), "write command")
     ),
@@ -67,6 +74,8 @@ READ = {
     ("environmental_sensing", "temperature"): 22,
     ("environmental_sensing", "humidity"): 45.5,
     ("environmental_sensing", "pressure"): 101325,
+    ("mi_flora", "plant"): {"temperature": 24.9, "light": 250, "moisture": 13, "conductivity": 60},
+    ("mi_flora", "battery"): {"level": 100},
     ("xiaomi_lywsd03mmc", "climate"): {"temperature": 21.05, "humidity": 47, "battery": 2.987},
 }
 """What is published without a notification."""
