@@ -104,7 +104,7 @@ func onLoop(_ body: @escaping @LoopActor () async -> Void) {
     for gateway in gateways {
       gateway.engine.add(gateway.bridge)
       gateway.engine.start()
-      await gateway.bridge.start()
+      gateway.bridge.start()
       gateway.homeAssistant.start()
       connect(gateway)
     }
@@ -180,7 +180,7 @@ func onLoop(_ body: @escaping @LoopActor () async -> Void) {
     gateway.barrier += 1
     let context = gateway.bridge.context
     arrived(
-      context.topics.bridgeRequest(Verb.health.rawValue), Admission.barrier(gateway.barrier, of: context.run),
+      context.topics.bridgeRequest(ReportHealth.verb), Admission.barrier(gateway.barrier, of: context.run),
       at: gateway, isRetained: false)
   }
 

@@ -21,28 +21,3 @@ package typealias ReloadHandler =
   var health: JSONValue { get }
   var reload: ReloadHandler { get }
 }
-
-/// The response to a request, for any transport.
-package struct RequestResponse: Sendable {
-  package let result: Result<JSONValue, RequestError>
-  /// The sender's.
-  package let transaction: String?
-
-  package init(result: Result<JSONValue, RequestError>, transaction: String?) {
-    self.result = result
-    self.transaction = transaction
-  }
-
-  /// `{"status":"ok","data":…}` or `{"status":"error","code":…,"error":…}`, with the transaction.
-  package var json: JSONValue {
-    let transaction = transaction.map(JSONValue.string)
-    switch result {
-    case .success(let data): return ["status": .string("ok"), "data": data, "transaction": transaction]
-    case .failure(let error):
-      return [
-        "status": .string("error"), "code": .string(error.code.rawValue), "error": .string(error.reason),
-        "data": error.data, "transaction": transaction,
-      ]
-    }
-  }
-}

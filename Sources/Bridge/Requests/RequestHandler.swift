@@ -1,0 +1,161 @@
+import Configuration
+import Devices
+import EventLoop
+import JSON
+import Log
+
+/// Parses, carries out and answers requests to the gateway, from any transport.
+@LoopActor package final class RequestHandler {
+  /// In bytes.
+  package nonisolated static let longestPayload = 64 << 10
+
+  private let engine: DeviceManager
+  private unowned let host: any RequestHost
+  private let log = Logger(component: "gateway")
+
+  /// - Parameter host: must outlive the handler.
+  package init(_ engine: DeviceManager, host: any RequestHost) {
+    self.engine = engine
+    self.host = host
+  }
+
+  /// - Parameters:
+  ///   - verb: `devices`, `device/add` …
+  ///   - payload: the request's keys as a JSON object, or nothing.
+  ///   - respond: called once.
+  package func handle(
+    _ verb: String, _ payload: [UInt8], respond: @escaping @LoopActor (RequestResponse) -> Void
+  ) {
+    handle(verb, respond) { () throws(Rejection) in try ReceivedRequest(verb, payload) }
+  }
+
+  /// Handles a request whose keys the transport has parsed.
+  package func handle(
+    _ verb: String, _ keys: JSONObject, respond: @escaping @LoopActor (RequestResponse) -> Void
+  ) {
+    handle(verb, respond) { () throws(Rejection) in try ReceivedRequest(verb, keys) }
+  }
+
+  private func handle(
+    _ verb: String, _ respond: @escaping @LoopActor (RequestResponse) -> Void,
+    _ parse: () throws(Rejection) -> ReceivedRequest
+  ) {
+    let received: ReceivedRequest
+    do throws(Rejection) {
+      received = try parse()
+    } catch {
+      log.info("request refused: \(error.reason)", ["verb": verb])
+      return respond(RequestResponse(error))
+    }
+    log.debug("request", ["verb": verb])
+    let call = RequestCall(engine: engine, host: host) { [log] result in
+      if case .failure(let error) = result { log.info("request refused: \(error.reason)", ["verb": verb]) }
+      respond(RequestResponse(result: result, transaction: received.transaction))
+    }
+    do throws(RequestError) {
+      try received.request.perform(call)
+    } catch {
+      call.reply(.failure(error))
+    }
+  }
+
+  /// Reads and answers a request that only one transport has.
+  package func handleOwn<Keys: RequestKeys>(
+    _ payload: JSONObject, as keys: Keys.Type, respond: (RequestResponse) -> Void,
+    _ body: (Keys) -> Result<JSONValue, RequestError>
+  ) {
+    do throws(Rejection) {
+      let transaction = try Sender.transaction(payload)
+      let keys = try Keys(payload, transaction)
+      respond(RequestResponse(result: body(keys), transaction: transaction))
+    } catch {
+      respond(RequestResponse(error))
+    }
+  }
+}
+
+/// A request and its sender's transaction.
+struct ReceivedRequest {
+  let request: any GatewayRequest
+  /// Returned with the response.
+  let transaction: String?
+
+  /// Whether the devices that it names exist is not checked.
+  init(_ verb: String, _ payload: [UInt8]) throws(Rejection) {
+    try self.init(verb, Self.object(payload))
+  }
+
+  init(_ verb: String, _ keys: JSONObject) throws(Rejection) {
+    transaction = try Sender.transaction(keys)
+    guard let known = RequestTable.all.first(where: { $0.verb == verb }) else {
+      throw Rejection("unknown request \(Excerpt(verb)): \(Self.hint(for: verb))", transaction)
+    }
+    request = try known.init(keys, transaction)
+  }
+
+  /// No payload at all is an object without members.
+  private static func object(_ payload: [UInt8]) throws(Rejection) -> JSONObject {
+    guard payload.count <= RequestHandler.longestPayload else {
+      throw Rejection("the payload has more than \(RequestHandler.longestPayload) bytes")
+    }
+    if payload.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) { return JSONObject([]) }
+    let document: JSONValue
+    do {
+      document = try JSONParser.parse(payload)
+    } catch {
+      throw Rejection("the payload is not valid JSON: \(error)")
+    }
+    guard case .object(let object) = document else {
+      throw Rejection("the payload is \(document.kind), not an object")
+    }
+    return object
+  }
+
+  private static func hint(for verb: String) -> String {
+    let verbs = RequestTable.all.map { $0.verb }
+    if let near = nearest(to: verb, among: verbs) { return "did you mean \(near)?" }
+    return "known requests: \(verbs.joined(separator: ", "))"
+  }
+}
+
+extension RequestKeys {
+  /// - Parameter transaction: of the request, for the reason of a refusal.
+  fileprivate init(_ keys: JSONObject, _ transaction: String?) throws(Rejection) {
+    var errors: [ConfigurationError] = []
+    guard let section = Self.read(.object(keys), nil, .root, &errors), errors.isEmpty else {
+      let first = errors.prefix(5).map(\.description).joined(separator: "; ")
+      throw Rejection(errors.count > 5 ? "\(first); and \(errors.count - 5) more" : first, transaction)
+    }
+    self = section
+  }
+}
+
+/// The response to a request, for any transport.
+package struct RequestResponse: Sendable {
+  package let result: Result<JSONValue, RequestError>
+  /// The sender's.
+  package let transaction: String?
+
+  package init(result: Result<JSONValue, RequestError>, transaction: String?) {
+    self.result = result
+    self.transaction = transaction
+  }
+
+  init(_ rejection: Rejection) {
+    self.init(
+      result: .failure(RequestError(.invalid, rejection.reason)), transaction: rejection.transaction)
+  }
+
+  /// `{"status":"ok","data":…}` or `{"status":"error","code":…,"error":…}`, with the transaction.
+  package var json: JSONValue {
+    let transaction = transaction.map(JSONValue.string)
+    switch result {
+    case .success(let data): return ["status": .string("ok"), "data": data, "transaction": transaction]
+    case .failure(let error):
+      return [
+        "status": .string("error"), "code": .string(error.code.rawValue), "error": .string(error.reason),
+        "data": error.data, "transaction": transaction,
+      ]
+    }
+  }
+}
