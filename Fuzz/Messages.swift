@@ -20,8 +20,8 @@ private let kitchen = DeviceID(address)
 @Sendable func checkCommand(_ bytes: [UInt8]) {
   var input = Input(bytes)
   let property = input.choice(properties)
-  let payload = input.remainder()
-  let transaction = Command.transaction(in: payload)
+  let payload = CommandPayload(input.remainder())
+  let transaction = payload.transaction
   do throws(Rejection) {
     let command = try Command(payload, kitchen, property.name, property.codec, from: Sender(nil))
     if let used = Sender(command.sender).transaction { expect(used == transaction, "two transactions") }

@@ -55,7 +55,7 @@ import Sockets
     updatePause()
     let respond: @LoopActor (RequestResponse) -> Void = { [weak self] in self?.answered($0) }
     if verb == "watch" {
-      requests.handleOwn(payload, as: WatchKeys.self, respond: respond) { [weak self] keys in
+      requests.handleOwn(verb, payload, as: WatchKeys.self, respond: respond) { [weak self] keys in
         self?.startWatching(keys) ?? .failure(RequestError("the client is gone"))
       }
     } else {

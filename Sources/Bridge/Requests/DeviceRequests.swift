@@ -1,6 +1,5 @@
 import Configuration
 import Devices
-import EventLoop
 import GATT
 import JSON
 
@@ -15,9 +14,6 @@ struct ListDevices: GatewayRequest {
 }
 
 struct AddDevice: GatewayRequest {
-  @Required var identifier: BluetoothAddress
-  var options = DeviceOptionsPatch()
-
   static let verb = "device/add"
   static let own: [ConfigurationKey<Self>] =
     [
@@ -25,6 +21,8 @@ struct AddDevice: GatewayRequest {
         required: "identifier", \.$identifier, .address, hint: "the Bluetooth address, like C5:A1:B2:C3:D4:E5"
       )
     ] + DeviceOptionTable.all.filter(\.requests.includesAdd).map { ConfigurationKey($0, \.options.options) }
+  @Required var identifier: BluetoothAddress
+  var options = DeviceOptionsPatch()
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] { options.problems(at: path) }
 
@@ -34,10 +32,9 @@ struct AddDevice: GatewayRequest {
 }
 
 struct RemoveDevice: GatewayRequest {
-  @Required var id: DeviceID
-
   static let verb = "device/remove"
   static let own: [ConfigurationKey<Self>] = [.id(\.$id)]
+  @Required var id: DeviceID
 
   func perform(_ call: RequestCall) throws(RequestError) {
     let address = try call.engine.remove(id)
@@ -46,10 +43,9 @@ struct RemoveDevice: GatewayRequest {
 }
 
 struct ReconnectDevice: GatewayRequest {
-  @Required var id: DeviceID
-
   static let verb = "device/reconnect"
   static let own: [ConfigurationKey<Self>] = [.id(\.$id)]
+  @Required var id: DeviceID
 
   func perform(_ call: RequestCall) throws(RequestError) {
     let state = try call.engine.reconnect(id)
@@ -58,13 +54,12 @@ struct ReconnectDevice: GatewayRequest {
 }
 
 struct RenameDevice: GatewayRequest {
-  @Required var id: DeviceID
-  @Required var to: DeviceID
-
   static let verb = "device/rename"
   static let own: [ConfigurationKey<Self>] = [
     .id(\.$id), ConfigurationKey(required: "to", \.$to, .deviceID, hint: "the new id"),
   ]
+  @Required var id: DeviceID
+  @Required var to: DeviceID
 
   func perform(_ call: RequestCall) throws(RequestError) {
     try call.engine.rename(id, to: to, elsewhere: call.host.idElsewhere(of: id))
@@ -73,16 +68,15 @@ struct RenameDevice: GatewayRequest {
 }
 
 struct ChangeOptions: GatewayRequest {
+  static let verb = "device/options"
+  static let own: [ConfigurationKey<Self>] = [
+    .id(\.$id),
+    ConfigurationKey(
+      required: "options", \.$options, .section,
+      hint: "an object of \(DeviceOptionsPatch.keys.map(\.name).joined(separator: ", "))"),
+  ]
   @Required var id: DeviceID
   @Required var options: DeviceOptionsPatch
-
-  static let verb = "device/options"
-  static let own: [ConfigurationKey<Self>] = {
-    let names = DeviceOptionsPatch.keys.map(\.name).joined(separator: ", ")
-    return [
-      .id(\.$id), ConfigurationKey(required: "options", \.$options, .section, hint: "an object of \(names)"),
-    ]
-  }()
 
   func perform(_ call: RequestCall) throws(RequestError) {
     let device = try call.engine.change(id, options)
@@ -91,34 +85,29 @@ struct ChangeOptions: GatewayRequest {
 }
 
 struct PairDevice: GatewayRequest {
-  var device = DeviceSelector()
-  var passkey: Int?
-
   static let verb = "device/pair"
   static let own: [ConfigurationKey<Self>] =
     DeviceSelector.keys.map { ConfigurationKey($0, in: \.device) }
     + [ConfigurationKey("passkey", \.passkey, .optional(.passkey))]
+  var device = DeviceSelector()
+  var passkey: Int?
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] { device.problems(at: path) }
 
   func perform(_ call: RequestCall) throws(RequestError) {
     try call.engine.pair(device.reference, passkey: passkey) { result in
       call.reply(
-        result.map { progress in
-          switch progress {
-          case .paired: ["paired": .bool(true)]
-          case .passkeyRequired: ["paired": .bool(false), "passkey_required": .bool(true)]
-          }
+        result.map {
+          ["paired": .bool($0 == .paired), "passkey_required": $0 == .passkeyRequired ? .bool(true) : nil]
         })
     }
   }
 }
 
 struct UnpairDevice: GatewayRequest {
-  var device = DeviceSelector()
-
   static let verb = "device/unpair"
   static let own = DeviceSelector.keys.map { ConfigurationKey<Self>($0, in: \.device) }
+  var device = DeviceSelector()
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] { device.problems(at: path) }
 
@@ -128,10 +117,9 @@ struct UnpairDevice: GatewayRequest {
 }
 
 struct InspectDevice: GatewayRequest {
-  var device = DeviceSelector()
-
   static let verb = "device/inspect"
   static let own = DeviceSelector.keys.map { ConfigurationKey<Self>($0, in: \.device) }
+  var device = DeviceSelector()
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] { device.problems(at: path) }
 
@@ -141,10 +129,9 @@ struct InspectDevice: GatewayRequest {
 }
 
 struct IdentifyDevice: GatewayRequest {
-  @Required var id: DeviceID
-
   static let verb = "device/identify"
   static let own: [ConfigurationKey<Self>] = [.id(\.$id)]
+  @Required var id: DeviceID
 
   func perform(_ call: RequestCall) throws(RequestError) {
     try call.checkUsable(id)

@@ -1,7 +1,6 @@
 import BlueZ
 import Configuration
 import Devices
-import EventLoop
 import GATT
 import JSON
 import Log
@@ -27,11 +26,10 @@ struct ReloadConfiguration: GatewayRequest {
 }
 
 struct Scan: GatewayRequest {
-  /// In seconds.
-  var timeout = 5
-
   static let verb = "scan"
   static let own: [ConfigurationKey<Self>] = [ConfigurationKey("timeout", \.timeout, .integer(1...60))]
+  /// In seconds.
+  var timeout = 5
 
   func perform(_ call: RequestCall) {
     call.later { () throws(RequestError) in
@@ -41,15 +39,14 @@ struct Scan: GatewayRequest {
 }
 
 struct PermitJoining: GatewayRequest {
-  /// In seconds.
-  var time = 254
-  var device: BluetoothAddress?
-
   static let verb = "permit_join"
   static let own: [ConfigurationKey<Self>] = [
     ConfigurationKey("time", \.time, .integer(0...DeviceManager.longestPermitJoin)),
     ConfigurationKey("device", \.device, .optional(.address)),
   ]
+  /// In seconds.
+  var time = 254
+  var device: BluetoothAddress?
 
   func perform(_ call: RequestCall) {
     call.engine.permitJoin(seconds: time, device: device)
@@ -58,13 +55,13 @@ struct PermitJoining: GatewayRequest {
 }
 
 struct SetLogLevel: GatewayRequest {
-  @Required var level: LogLevel
-
   static let verb = "log_level"
-  static let own: [ConfigurationKey<Self>] = {
-    let names = LogLevel.allCases.map(\.name).joined(separator: ", ")
-    return [ConfigurationKey(required: "level", \.$level, .choice { .string($0.name) }, hint: names)]
-  }()
+  static let own: [ConfigurationKey<Self>] = [
+    ConfigurationKey(
+      required: "level", \.$level, .choice { .string($0.name) },
+      hint: LogLevel.allCases.map(\.name).joined(separator: ", "))
+  ]
+  @Required var level: LogLevel
 
   func perform(_ call: RequestCall) {
     Logger.level = level
@@ -73,11 +70,10 @@ struct SetLogLevel: GatewayRequest {
 }
 
 struct ReportAdapter: GatewayRequest {
-  /// Nil: the only one.
-  var adapter: String?
-
   static let verb = "adapter/state"
   static let own: [ConfigurationKey<Self>] = [ConfigurationKey("adapter", \.adapter, .optional(.adapter))]
+  /// Nil: the only one.
+  var adapter: String?
 
   func perform(_ call: RequestCall) throws(RequestError) {
     let adapter = try call.engine.adapter(named: adapter)
@@ -86,11 +82,10 @@ struct ReportAdapter: GatewayRequest {
 }
 
 struct ResetAdapter: GatewayRequest {
-  /// Nil: the only one.
-  var adapter: String?
-
   static let verb = "adapter/reset"
   static let own: [ConfigurationKey<Self>] = [ConfigurationKey("adapter", \.adapter, .optional(.adapter))]
+  /// Nil: the only one.
+  var adapter: String?
 
   func perform(_ call: RequestCall) throws(RequestError) {
     let name = try call.engine.adapter(named: adapter).name

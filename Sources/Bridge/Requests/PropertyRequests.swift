@@ -8,11 +8,10 @@ import Log
 // Requests that read or set properties of a device.
 
 struct GetProperty: GatewayRequest {
-  @Required var id: DeviceID
-  @Required var property: String
-
   static let verb = "property/get"
   static let own: [ConfigurationKey<Self>] = [.id(\.$id), .property(\.$property)]
+  @Required var id: DeviceID
+  @Required var property: String
 
   func perform(_ call: RequestCall) throws(RequestError) {
     try call.checkUsable(id)
@@ -27,19 +26,18 @@ struct GetProperty: GatewayRequest {
 }
 
 struct SetProperty: GatewayRequest {
-  @Required var id: DeviceID
-  @Required var property: String
-  /// As on `…/set`: a string is the payload itself.
-  @Required var value: JSONValue
-  /// In seconds. Nil: `pending` is the answer for a device that is offline.
-  var ttl: Int?
-
   static let verb = "property/set"
   static let own: [ConfigurationKey<Self>] = [
     .id(\.$id), .property(\.$property),
     ConfigurationKey(required: "value", \.$value, .any, hint: "as on …/set"),
     ConfigurationKey("ttl", \.ttl, .optional(.integer(Command.ttls))),
   ]
+  @Required var id: DeviceID
+  @Required var property: String
+  /// As on `…/set`: a string is the payload itself.
+  @Required var value: JSONValue
+  /// In seconds. Nil: `pending` is the answer for a device that is offline.
+  var ttl: Int?
 
   func perform(_ call: RequestCall) throws(RequestError) {
     try call.checkUsable(id)
@@ -71,12 +69,11 @@ struct SetProperty: GatewayRequest {
 }
 
 struct RemoveValue: GatewayRequest {
+  static let verb = "value/remove"
+  static let own: [ConfigurationKey<Self>] = [.id(\.$id), .property(\.$property)]
   @Required var id: DeviceID
   /// `values/moisture`, or `moisture`.
   @Required var property: String
-
-  static let verb = "value/remove"
-  static let own: [ConfigurationKey<Self>] = [.id(\.$id), .property(\.$property)]
 
   func perform(_ call: RequestCall) throws(RequestError) {
     try call.checkUsable(id)
@@ -89,16 +86,15 @@ struct RemoveValue: GatewayRequest {
 }
 
 struct RunSequence: GatewayRequest {
-  @Required var id: DeviceID
-  var steps: [Step] = []
-  /// In seconds.
-  var timeout = 60
-
   static let verb = "device/sequence"
   static let own: [ConfigurationKey<Self>] = [
     .id(\.$id), ConfigurationKey("steps", \.steps, .list(of: .section)),
     ConfigurationKey("timeout", \.timeout, .integer(1...300)),
   ]
+  @Required var id: DeviceID
+  var steps: [Step] = []
+  /// In seconds.
+  var timeout = 60
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     let path = path.key("steps")

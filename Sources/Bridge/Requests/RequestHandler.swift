@@ -26,27 +26,34 @@ import Log
   package func handle(
     _ verb: String, _ payload: [UInt8], respond: @escaping @LoopActor (RequestResponse) -> Void
   ) {
-    handle(verb, respond) { () throws(Rejection) in try ReceivedRequest(verb, payload) }
+    answerRejection(verb, respond) { () throws(Rejection) in
+      perform(verb, try ReceivedRequest(verb, payload), respond)
+    }
   }
 
   /// Handles a request whose keys the transport has parsed.
   package func handle(
     _ verb: String, _ keys: JSONObject, respond: @escaping @LoopActor (RequestResponse) -> Void
   ) {
-    handle(verb, respond) { () throws(Rejection) in try ReceivedRequest(verb, keys) }
+    answerRejection(verb, respond) { () throws(Rejection) in
+      perform(verb, try ReceivedRequest(verb, keys), respond)
+    }
   }
 
-  private func handle(
-    _ verb: String, _ respond: @escaping @LoopActor (RequestResponse) -> Void,
-    _ parse: () throws(Rejection) -> ReceivedRequest
+  /// Reads and answers a request that only one transport has.
+  package func handleOwn<Keys: RequestKeys>(
+    _ verb: String, _ payload: JSONObject, as keys: Keys.Type, respond: (RequestResponse) -> Void,
+    _ body: (Keys) -> Result<JSONValue, RequestError>
   ) {
-    let received: ReceivedRequest
-    do throws(Rejection) {
-      received = try parse()
-    } catch {
-      log.info("request refused: \(error.reason)", ["verb": verb])
-      return respond(RequestResponse(error))
+    answerRejection(verb, respond) { () throws(Rejection) in
+      let transaction = try Sender.transaction(payload)
+      respond(RequestResponse(result: body(try Keys(payload, transaction)), transaction: transaction))
     }
+  }
+
+  private func perform(
+    _ verb: String, _ received: ReceivedRequest, _ respond: @escaping @LoopActor (RequestResponse) -> Void
+  ) {
     log.debug("request", ["verb": verb])
     let call = RequestCall(engine: engine, host: host) { [log] result in
       if case .failure(let error) = result { log.info("request refused: \(error.reason)", ["verb": verb]) }
@@ -59,16 +66,13 @@ import Log
     }
   }
 
-  /// Reads and answers a request that only one transport has.
-  package func handleOwn<Keys: RequestKeys>(
-    _ payload: JSONObject, as keys: Keys.Type, respond: (RequestResponse) -> Void,
-    _ body: (Keys) -> Result<JSONValue, RequestError>
+  private func answerRejection(
+    _ verb: String, _ respond: (RequestResponse) -> Void, _ body: () throws(Rejection) -> Void
   ) {
     do throws(Rejection) {
-      let transaction = try Sender.transaction(payload)
-      let keys = try Keys(payload, transaction)
-      respond(RequestResponse(result: body(keys), transaction: transaction))
+      try body()
     } catch {
+      log.info("request refused: \(error.reason)", ["verb": verb])
       respond(RequestResponse(error))
     }
   }
@@ -158,4 +162,23 @@ package struct RequestResponse: Sendable {
       ]
     }
   }
+}
+
+/// Reads config.json again; the reply gets the keys that need a restart.
+package typealias ReloadHandler =
+  @LoopActor (
+    _ reply: @escaping @LoopActor (Result<[String], ConfigurationFailure>) -> Void
+  ) -> Void
+
+/// What requests need from the gateway in addition to the engine.
+@LoopActor package protocol RequestHost: AnyObject, Sendable {
+  /// An entry of the list of devices.
+  func listing(of device: DeviceDescription) -> JSONValue
+  /// The gateway that carries out the commands for a device; nil: this one.
+  func otherOwner(of device: DeviceDescription) -> GatewayID?
+  /// The id under which another gateway publishes a device; nil: that of this one, or none does.
+  func idElsewhere(of id: DeviceID) -> DeviceID?
+  /// The response to `health`.
+  var health: JSONValue { get }
+  var reload: ReloadHandler { get }
 }
