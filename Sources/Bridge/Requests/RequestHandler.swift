@@ -78,6 +78,55 @@ import Log
   }
 }
 
+/// A request to the gateway: its keys, what is done, and what is answered. It is the same over MQTT, the socket and HTTP.
+protocol GatewayRequest: RequestKeys, Equatable {
+  /// `device/add`, as in its topic.
+  static var verb: String { get }
+  /// Carries the request out. Unless it throws, it answers once: now or later.
+  @LoopActor func perform(_ call: RequestCall) throws(RequestError)
+}
+
+/// In the order in which they are listed to users.
+enum RequestTable {
+  static let all: [any GatewayRequest.Type] = [
+    ListDevices.self, ReportHealth.self, ReloadConfiguration.self, Scan.self, AddDevice.self,
+    RemoveDevice.self, ReconnectDevice.self, RenameDevice.self, PairDevice.self, UnpairDevice.self,
+    ChangeOptions.self, InspectDevice.self, IdentifyDevice.self, GetProperty.self, SetProperty.self,
+    RemoveValue.self, ReportAdapter.self, RunSequence.self, ResetAdapter.self, SetLogLevel.self,
+    PermitJoining.self,
+  ]
+}
+
+/// A request that is carried out, and who waits for its answer.
+@LoopActor struct RequestCall {
+  let engine: DeviceManager
+  unowned let host: any RequestHost
+  /// Called once.
+  let reply: @LoopActor (Result<JSONValue, RequestError>) -> Void
+
+  func answer(_ data: JSONValue) { reply(.success(data)) }
+
+  /// Answers when `body` has ended.
+  func later(_ body: @escaping @LoopActor () async throws(RequestError) -> JSONValue) {
+    loop.task { [reply] in
+      do throws(RequestError) {
+        reply(.success(try await body()))
+      } catch {
+        reply(.failure(error))
+      }
+    }
+  }
+
+  /// - Throws: if another gateway carries out the device's commands, or it is disabled.
+  func checkUsable(_ id: DeviceID) throws(RequestError) {
+    let device = try engine.description(of: id)
+    if let owner = host.otherOwner(of: device) {
+      throw RequestError("\(id) is owned by the gateway \(owner): send the request there")
+    }
+    try device.checkEnabled()
+  }
+}
+
 /// A request and its sender's transaction.
 struct ReceivedRequest {
   let request: any GatewayRequest
@@ -119,18 +168,6 @@ struct ReceivedRequest {
     let verbs = RequestTable.all.map { $0.verb }
     if let near = nearest(to: verb, among: verbs) { return "did you mean \(near)?" }
     return "known requests: \(verbs.joined(separator: ", "))"
-  }
-}
-
-extension RequestKeys {
-  /// - Parameter transaction: of the request, for the reason of a refusal.
-  fileprivate init(_ keys: JSONObject, _ transaction: String?) throws(Rejection) {
-    var errors: [ConfigurationError] = []
-    guard let section = Self.read(.object(keys), nil, .root, &errors), errors.isEmpty else {
-      let first = errors.prefix(5).map(\.description).joined(separator: "; ")
-      throw Rejection(errors.count > 5 ? "\(first); and \(errors.count - 5) more" : first, transaction)
-    }
-    self = section
   }
 }
 

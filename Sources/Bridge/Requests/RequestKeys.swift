@@ -1,59 +1,7 @@
 import Configuration
 import Devices
-import EventLoop
 import GATT
 import JSON
-
-/// A request to the gateway: its keys, what is done, and what is answered. It is the same over MQTT, the socket and HTTP.
-protocol GatewayRequest: RequestKeys, Equatable {
-  /// `device/add`, as in its topic.
-  static var verb: String { get }
-  /// Carries the request out. Unless it throws, it answers once: now or later.
-  @LoopActor func perform(_ call: RequestCall) throws(RequestError)
-}
-
-/// In the order in which they are listed to users.
-enum RequestTable {
-  static let all: [any GatewayRequest.Type] = [
-    ListDevices.self, ReportHealth.self, ReloadConfiguration.self, Scan.self, AddDevice.self,
-    RemoveDevice.self, ReconnectDevice.self, RenameDevice.self, PairDevice.self, UnpairDevice.self,
-    ChangeOptions.self, InspectDevice.self, IdentifyDevice.self, GetProperty.self, SetProperty.self,
-    RemoveValue.self, ReportAdapter.self, RunSequence.self, ResetAdapter.self, SetLogLevel.self,
-    PermitJoining.self,
-  ]
-}
-
-/// A request that is carried out, and who waits for its answer.
-@LoopActor struct RequestCall {
-  let engine: DeviceManager
-  unowned let host: any RequestHost
-  /// Called once.
-  let reply: @LoopActor (Result<JSONValue, RequestError>) -> Void
-
-  func answer(_ data: JSONValue) { reply(.success(data)) }
-
-  /// Answers when `body` has ended.
-  func later(_ body: @escaping @LoopActor () async throws(RequestError) -> JSONValue) {
-    loop.task { [reply] in
-      do throws(RequestError) {
-        reply(.success(try await body()))
-      } catch {
-        reply(.failure(error))
-      }
-    }
-  }
-
-  /// - Throws: if another gateway carries out the device's commands, or it is disabled.
-  func checkUsable(_ id: DeviceID) throws(RequestError) {
-    let device = try engine.description(of: id)
-    if let owner = host.otherOwner(of: device) {
-      throw RequestError("\(id) is owned by the gateway \(owner): send the request there")
-    }
-    try device.checkEnabled()
-  }
-}
-
-// MARK: Keys
 
 /// The keys of a request: the section's own, and `transaction`.
 package protocol RequestKeys: ConfigurationSection {
@@ -66,6 +14,16 @@ extension RequestKeys {
 
   package static var keys: [ConfigurationKey<Self>] {
     own + [ConfigurationKey(ignored: "transaction", .transaction)]
+  }
+
+  /// - Parameter transaction: of the request, for the reason of a refusal.
+  init(_ keys: JSONObject, _ transaction: String?) throws(Rejection) {
+    var errors: [ConfigurationError] = []
+    guard let section = Self.read(.object(keys), nil, .root, &errors), errors.isEmpty else {
+      let first = errors.prefix(5).map(\.description).joined(separator: "; ")
+      throw Rejection(errors.count > 5 ? "\(first); and \(errors.count - 5) more" : first, transaction)
+    }
+    self = section
   }
 }
 
