@@ -180,7 +180,7 @@ func onLoop(_ body: @escaping @LoopActor () async -> Void) {
     gateway.barrier += 1
     let context = gateway.bridge.context
     arrived(
-      context.topics.bridgeRequest(Verb.health.rawValue), Admission.barrier(gateway.barrier, of: context.run),
+      context.topics.bridgeRequest(ReportHealth.verb), Admission.barrier(gateway.barrier, of: context.run),
       at: gateway, isRetained: false)
   }
 

@@ -20,8 +20,8 @@ private let kitchen = DeviceID(address)
 @Sendable func checkCommand(_ bytes: [UInt8]) {
   var input = Input(bytes)
   let property = input.choice(properties)
-  let payload = input.remainder()
-  let transaction = Command.transaction(in: payload)
+  let payload = CommandPayload(input.remainder())
+  let transaction = payload.transaction
   do throws(Rejection) {
     let command = try Command(payload, kitchen, property.name, property.codec, from: Sender(nil))
     if let used = Sender(command.sender).transaction { expect(used == transaction, "two transactions") }
@@ -41,26 +41,22 @@ private let kitchen = DeviceID(address)
 
 private func check(_ verb: String, _ payload: [UInt8]) {
   do throws(Rejection) {
-    switch try BridgeRequest(verb: verb, payload: payload).content {
-    case .addDevice(_, let patch), .setOptions(_, let patch):
+    let request = try ReceivedRequest(verb, payload).request
+    let patch = (request as? AddDevice)?.options ?? (request as? ChangeOptions)?.options
+    if let patch {
       var options = DeviceOptions()
       options.merge(patch)
       expect(DeviceOptions(options.json) == options, "\(options.json): other options are stored")
       for problem in Configuration().problems(of: patch.set, at: .root) { expectVisible("\(problem)") }
-    case .setProperty(let name, _, let value, _):
-      if let property = properties.first(where: { $0.name == name }) { checkSet(property, value) }
-    case .devices, .health, .reload, .scan, .removeDevice, .reconnectDevice, .renameDevice, .pairDevice,
-      .unpairDevice, .inspectDevice, .identifyDevice, .getProperty, .adapterState, .sequence, .resetAdapter,
-      .setLogLevel, .removeValue, .permitJoin:
-      break
+    }
+    if let set = request as? SetProperty, let property = properties.first(where: { $0.name == set.property })
+    {
+      checkSet(property, set.value)
     }
   } catch {
     expectVisible(error.reason)
     expect(
-      isWritten(
-        RequestResponse(
-          result: .failure(RequestError(.invalid, error.reason)), transaction: error.transaction
-        ).json), "the response is not written")
+      isWritten(RequestResponse(error).json), "the response is not written")
   }
 }
 
@@ -70,7 +66,7 @@ private func check(_ verb: String, _ payload: [UInt8]) {
     let (verb, payload) = try ControlSession.parse(bytes)
     check(verb, JSONValue.object(payload).bytes)
     var errors: [ConfigurationError] = []
-    _ = WatchKeys.read(.object(payload), &errors)
+    _ = WatchKeys.read(.object(payload), nil, .root, &errors)
     for error in errors { expectVisible("\(error)") }
   } catch {
     expectVisible(error.reason)

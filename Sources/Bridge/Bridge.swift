@@ -261,7 +261,7 @@ import Store
     case .get(let id, let property):
       if let publisher = byID[id] { commands.get(message, publisher, property) }
     case .request(let verb):
-      if verb == Verb.health.rawValue, admission.handleBarrier(message) { return }
+      if verb == ReportHealth.verb, admission.handleBarrier(message) { return }
       if admission.isAdmitted { receive(request: verb, message) }
     case .response: admission.received(response: message.payload)
     case .bridgeState(let gateway): admission.received(state: message.payload, of: gateway)
@@ -281,7 +281,7 @@ import Store
         "retained request ignored: publish requests without the retain flag", ["topic": message.topic])
     }
     // Without the passkey.
-    let payload = verb == Verb.pairDevice.rawValue ? "" : Excerpt.beginning(of: message.payload)
+    let payload = verb == PairDevice.verb ? "" : Excerpt.beginning(of: message.payload)
     context.log.debug("received", ["topic": message.topic, "payload": payload])
     let sender = Sender(of: message)
     requests.handle(verb, message.payload) { [context] response in

@@ -73,7 +73,7 @@ extension MQTTOptions {
     awaitsAdmission = true
     // A barrier with a number that no other has.
     probe = MQTTMessage(
-      topic: topics.bridgeRequest(Verb.health.rawValue), payload: Admission.barrier(0, of: run),
+      topic: topics.bridgeRequest(ReportHealth.verb), payload: Admission.barrier(0, of: run),
       qos: .atLeastOnce)
     if let file = configuration.mqtt.passwordFile {
       readPassword = { () throws(MQTTError) -> String in try Self.password(in: file) }

@@ -75,6 +75,7 @@ import Store
       "received", ["topic": message.topic, "payload": Excerpt.beginning(of: message.payload)])
     // The broker sends it again at the next start.
     if message.retain, bridge.isStopping { return }
+    let payload = CommandPayload(message.payload)
     for publisher in targets {
       let known =
         property.hasPrefix(NamedValue.prefix)
@@ -82,7 +83,10 @@ import Store
       if isGroup, known?.isWritable != true || !publisher.device.mayOffer(property) { continue }
       var refusal: String?
       if message.retain {
-        switch decide(retained: message, publisher, known) {
+        let isNew = bridge.admission.hasArrived(barrier)
+        switch retained.decide(
+          message, for: publisher.device.address, known, isMQTT5: context.isMQTT5, isNew: isNew)
+        {
         case .execute: break
         case .reject(let reason): refusal = reason
         case .ignore:
@@ -96,20 +100,11 @@ import Store
         continue
       }
       if let refusal {
-        let sender = Sender(of: message, transaction: Command.transaction(in: message.payload))
-        reject(message, publisher, property, refusal, sender)
+        reject(message, publisher, property, refusal, payload.transaction)
       } else {
-        execute(message, publisher, property, known?.codec)
+        execute(message, payload, publisher, property, known?.codec)
       }
     }
-  }
-
-  private func decide(
-    retained message: MQTTReceived, _ publisher: DevicePublisher, _ property: Property?
-  ) -> RetainedCommands.Decision {
-    retained.decide(
-      message, for: publisher.device.address, property, isMQTT5: context.isMQTT5,
-      isNew: bridge.admission.hasArrived(barrier))
   }
 
   /// A command has its first outcome. If it is retained, that is stored, after what the engine stores of the outcome:
@@ -124,34 +119,34 @@ import Store
   }
 
   private func execute(
-    _ message: MQTTReceived, _ publisher: DevicePublisher, _ property: String, _ codec: Codec?
+    _ message: MQTTReceived, _ payload: CommandPayload, _ publisher: DevicePublisher, _ property: String,
+    _ codec: Codec?
   ) {
     bridge.report.countCommand()
     let command: Command
     do throws(Rejection) {
-      command = try Command(message.payload, publisher.device.id, property, codec, from: Sender(of: message))
+      command = try Command(payload, publisher.device.id, property, codec, from: Sender(of: message))
     } catch {
-      let sender = Sender(of: message, transaction: error.transaction)
-      return reject(message, publisher, property, error.reason, sender)
+      return reject(message, publisher, property, error.reason, error.transaction)
     }
     let sender = Sender(command.sender)
-    let reply: CommandReply = { [weak self] result in
-      publisher.publish(result, for: sender)
-      self?.handled(message, publisher.device.address)
-    }
     do throws(RequestError) {
-      try context.engine.execute(command, reply: reply)
+      try context.engine.execute(command) { [weak self] result in
+        publisher.publish(result, for: sender)
+        self?.handled(message, publisher.device.address)
+      }
     } catch {
-      reject(message, publisher, property, error.reason, sender)
+      reject(message, publisher, property, error.reason, sender.transaction)
     }
   }
 
   private func reject(
     _ message: MQTTReceived, _ publisher: DevicePublisher, _ property: String, _ reason: String,
-    _ sender: Sender
+    _ transaction: String?
   ) {
     context.log.info("command rejected: \(reason)", publisher.fields)
-    publisher.publish(CommandResult(property, nil, .rejected(reason: reason)), for: sender)
+    let result = CommandResult(property, nil, .rejected(reason: reason))
+    publisher.publish(result, for: Sender(of: message, transaction: transaction))
     handled(message, publisher.device.address)
   }
 
@@ -159,19 +154,36 @@ import Store
 
   func get(_ message: MQTTReceived, _ publisher: DevicePublisher, _ property: String) {
     guard !message.retain, bridge.isResponsible(for: publisher) else { return }
-    let sender = Sender(of: message, transaction: Command.transaction(in: message.payload))
-    let id = publisher.device.id
+    let sender = Sender(of: message, transaction: CommandPayload(message.payload).transaction)
     do throws(RequestError) {
-      try context.engine.get(property, of: id) { publisher.publish($0, for: sender) }
+      try context.engine.get(property, of: publisher.device.id) { publisher.publish($0, for: sender) }
     } catch {
-      reject(message, publisher, property, error.reason, sender)
+      reject(message, publisher, property, error.reason, sender.transaction)
     }
   }
 }
 
-extension Command {
+/// The payload of a message on a `…/set` or `…/get` topic, parsed once for all devices that it is for.
+struct CommandPayload {
   /// In bytes.
-  static let longestPayload = 4096
+  static let longest = 4096
+
+  let bytes: [UInt8]
+  /// Nil: it is too long, or not JSON.
+  let json: JSONValue?
+
+  init(_ bytes: [UInt8]) {
+    self.bytes = bytes
+    json = bytes.count <= Self.longest ? try? JSONParser.parse(bytes) : nil
+  }
+
+  /// The transaction of a command whose value is not used.
+  var transaction: String? {
+    if case .object(let object) = json { try? Sender.transaction(object) } else { nil }
+  }
+}
+
+extension Command {
   /// From a second to a day.
   static let ttls = 1...86_400
 
@@ -180,14 +192,13 @@ extension Command {
   ///   - codec: the property's; nil: the device has no such property.
   ///   - sender: the transaction is added.
   init(
-    _ payload: [UInt8], _ device: DeviceID, _ property: String, _ codec: Codec?, from sender: Sender
+    _ payload: CommandPayload, _ device: DeviceID, _ property: String, _ codec: Codec?, from sender: Sender
   ) throws(Rejection) {
-    var sender = sender
-    guard payload.count <= Self.longestPayload else {
-      throw Rejection("the payload has more than \(Self.longestPayload) bytes")
+    guard payload.bytes.count <= CommandPayload.longest else {
+      throw Rejection("the payload has more than \(CommandPayload.longest) bytes")
     }
-    let json = try? JSONParser.parse(payload)
-    if case .object(let object) = json, Self.isLongForm(object, codec) {
+    if case .object(let object) = payload.json, Self.isLongForm(object, codec) {
+      var sender = sender
       sender.transaction = try Sender.transaction(object)
       self.init(
         device, property, try Self.value(object, sender.transaction),
@@ -195,12 +206,12 @@ extension Command {
       return
     }
     let value: JSONValue
-    if let json, case .string = json {
+    if let json = payload.json, json.text != nil || codec?.isPlain == false {
       value = json
-    } else if let text = String(validating: payload, as: UTF8.self) {
+    } else if let text = String(validating: payload.bytes, as: UTF8.self) {
       value = .string(text)
     } else {
-      throw Rejection("\(Excerpt(payload)) is not \(codec?.valueDescription ?? "a text")")
+      throw Rejection("\(Excerpt(payload.bytes)) is not \(codec?.valueDescription ?? "a text")")
     }
     self.init(device, property, value, sender: sender.json)
   }
@@ -229,13 +240,5 @@ extension Command {
       let range = "\(ttls.lowerBound)…\(ttls.upperBound)"
       throw Rejection("ttl: \(Excerpt(other.bytes)) is not a whole number of seconds, \(range)", transaction)
     }
-  }
-
-  /// The transaction of a command whose payload is not used.
-  static func transaction(in payload: [UInt8]) -> String? {
-    guard payload.count <= longestPayload, case .object(let object) = try? JSONParser.parse(payload) else {
-      return nil
-    }
-    return try? Sender.transaction(object)
   }
 }

@@ -58,13 +58,13 @@ package struct TopicMap: Sendable {
   }
 
   /// Where barriers arrive while requests are not subscribed to.
-  var barriers: TopicFilter { TopicFilter(bridgeRequest(Verb.health.rawValue)) }
+  var barriers: TopicFilter { TopicFilter(bridgeRequest(ReportHealth.verb)) }
 
   /// Shows whether another gateway uses this one's id, and which gateways are online.
   var gateways: [TopicFilter] {
     [
       topicFilter("\(base)/bridge/+/state"), TopicFilter(bridgeInfo),
-      TopicFilter(bridgeResponse(to: Verb.health.rawValue)), TopicFilter(claims),
+      TopicFilter(bridgeResponse(to: ReportHealth.verb)), TopicFilter(claims),
     ]
   }
 
@@ -113,7 +113,7 @@ package struct TopicMap: Sendable {
   private func ofTheBridge(_ topic: String) -> Inbound? {
     switch rest(of: topic[...], after: bridgePrefix) {
     case "info": return .bridgeInfo
-    case "response/\(Verb.health.rawValue)": return .response
+    case "response/\(ReportHealth.verb)": return .response
     case let rest?:
       guard let verb = self.rest(of: rest, after: "request/") else { return nil }
       let words = verb.split(separator: "/", omittingEmptySubsequences: false)

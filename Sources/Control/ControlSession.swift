@@ -55,16 +55,19 @@ import Sockets
     updatePause()
     let respond: @LoopActor (RequestResponse) -> Void = { [weak self] in self?.answered($0) }
     if verb == "watch" {
-      requests.handleOwn(payload, as: WatchKeys.self, respond: respond) { [weak self] keys in
+      requests.handleOwn(verb, payload, as: WatchKeys.self, respond: respond) { [weak self] keys in
         self?.startWatching(keys) ?? .failure(RequestError("the client is gone"))
       }
     } else {
-      requests.handle(verb, JSONValue.object(payload).bytes, respond: respond)
+      requests.handle(verb, payload, respond: respond)
     }
   }
 
   /// - Returns: the verb, and the other keys of the line.
   nonisolated static func parse(_ line: [UInt8]) throws(ControlError) -> (verb: String, payload: JSONObject) {
+    guard line.count <= RequestHandler.longestPayload else {
+      throw ControlError("the payload has more than \(RequestHandler.longestPayload) bytes")
+    }
     let document: JSONValue
     do throws(JSONSyntaxError) {
       document = try JSONParser.parse(line)

@@ -8,37 +8,40 @@ import Testing
 @testable import Devices
 
 @Suite struct BridgeRequestTests {
-  func parse(_ verb: String, _ payload: [UInt8]) -> Result<BridgeRequest, Rejection> {
+  func parse(_ verb: String, _ payload: [UInt8]) -> Result<ReceivedRequest, Rejection> {
     do throws(Rejection) {
-      return .success(try BridgeRequest(verb: verb, payload: payload))
+      return .success(try ReceivedRequest(verb, payload))
     } catch {
       return .failure(error)
     }
   }
-  func content(_ verb: String, _ text: String) -> BridgeRequest.Content? {
-    try? parse(verb, Array(text.utf8)).get().content
+  /// Nil if it is refused, or another request.
+  func request<R: GatewayRequest>(_ verb: String, _ text: String) -> R? {
+    (try? parse(verb, Array(text.utf8)).get())?.request as? R
   }
-  func rejection(_ verb: String, _ text: String) -> Rejection? {
-    if case .failure(let rejection) = parse(verb, Array(text.utf8)) { rejection } else { nil }
+  func rejection(_ verb: String, _ text: String) -> Rejection? { rejection(verb, Array(text.utf8)) }
+  func rejection(_ verb: String, _ payload: [UInt8]) -> Rejection? {
+    if case .failure(let rejection) = parse(verb, payload) { rejection } else { nil }
   }
 
   // MARK: Accepted requests
 
-  @Test(
-    arguments: [("devices", .devices), ("health", .health), ("reload", .reload)]
-      as [(String, BridgeRequest.Content)])
-  func requestsWithoutKeysAreAccepted(verb: String, expected: BridgeRequest.Content) {
-    for text in ["", " \n", "{}", #"{"transaction":"a1"}"#] { #expect(content(verb, text) == expected) }
+  @Test func requestsWithoutKeysAreAccepted() {
+    for text in ["", " \n", "{}", #"{"transaction":"a1"}"#] {
+      #expect(request("devices", text) == ListDevices())
+      #expect(request("health", text) == ReportHealth())
+      #expect(request("reload", text) == ReloadConfiguration())
+    }
   }
 
   @Test func everyKeyIsParsed() throws {
     let kitchen = try DeviceID("kitchen")
     let address = try #require(BluetoothAddress("C5:A1:B2:C3:D4:E5"))
-    #expect(content("scan", "") == .scan(seconds: 5))
-    #expect(content("scan", #"{"timeout":60}"#) == .scan(seconds: 60))
+    #expect(request("scan", "") == Scan(timeout: 5))
+    #expect(request("scan", #"{"timeout":60}"#) == Scan(timeout: 60))
     #expect(
-      content("device/add", #"{"identifier":"c5:a1:b2:c3:d4:e5"}"#)
-        == .addDevice(address, DeviceOptionsPatch()))
+      request("device/add", #"{"identifier":"c5:a1:b2:c3:d4:e5"}"#)
+        == AddDevice(identifier: given(address)))
     var added = DeviceOptionsPatch()
     added.options.id = kitchen
     added.options.name = "Küche"
@@ -47,44 +50,45 @@ import Testing
     added.options.period = 5000
     added.options.desired = [Named("x", [.integer(1)])]
     #expect(
-      content(
+      request(
         "device/add",
         #"{"identifier":"C5:A1:B2:C3:D4:E5","id":"kitchen","name":"Küche","period":5000,"profile":"sensortag","#
-          + #""properties":["keys"],"desired":{"x":[1]}}"#) == .addDevice(address, added))
-    #expect(content("device/remove", #"{"id":"kitchen"}"#) == .removeDevice(kitchen))
-    #expect(content("device/reconnect", #"{"id":"kitchen"}"#) == .reconnectDevice(kitchen))
+          + #""properties":["keys"],"desired":{"x":[1]}}"#)
+        == AddDevice(identifier: given(address), options: added))
+    #expect(request("device/remove", #"{"id":"kitchen"}"#) == RemoveDevice(id: given(kitchen)))
+    #expect(request("device/reconnect", #"{"id":"kitchen"}"#) == ReconnectDevice(id: given(kitchen)))
     #expect(
-      content("device/rename", #"{"id":"c5a1b2c3d4e5","to":"kitchen"}"#)
-        == .renameDevice(DeviceID(address), to: kitchen))
+      request("device/rename", #"{"id":"c5a1b2c3d4e5","to":"kitchen"}"#)
+        == RenameDevice(id: given(DeviceID(address)), to: given(kitchen)))
+    let sequence: RunSequence? = request(
+      "device/sequence",
+      #"{"id":"kitchen","steps":[{"write":{"property":"period","value":1000}},{"read":"temperature"}]}"#)
     #expect(
-      content(
-        "device/sequence",
-        #"{"id":"kitchen","steps":[{"write":{"property":"period","value":1000}},{"read":"temperature"}]}"#)
-        == .sequence(
-          kitchen, [.write(property: "period", value: .integer(1000)), .read(property: "temperature")],
-          seconds: 60))
+      sequence?.steps.map(\.step) == [
+        .write(property: "period", value: .integer(1000)), .read(property: "temperature"),
+      ])
+    #expect(sequence?.id == kitchen && sequence?.timeout == 60)
     #expect(
-      content("device/sequence", #"{"id":"kitchen","steps":[{"read":"period"}],"timeout":5}"#)
-        == .sequence(kitchen, [.read(property: "period")], seconds: 5))
-    #expect(content("adapter/reset", "") == .resetAdapter(nil))
-    #expect(content("adapter/reset", #"{"adapter":"hci1"}"#) == .resetAdapter("hci1"))
-    #expect(content("adapter/state", "") == .adapterState(nil))
-    #expect(content("adapter/state", #"{"adapter":"hci1"}"#) == .adapterState("hci1"))
-    #expect(content("device/identify", #"{"id":"kitchen"}"#) == .identifyDevice(kitchen))
-    #expect(content("permit_join", "") == .permitJoin(seconds: 254, nil))
+      request("device/sequence", #"{"id":"kitchen","steps":[{"read":"period"}],"timeout":5}"#)
+        == RunSequence(id: given(kitchen), steps: [.init(read: given("period"))], timeout: 5))
+    #expect(request("adapter/reset", "") == ResetAdapter(adapter: nil))
+    #expect(request("adapter/reset", #"{"adapter":"hci1"}"#) == ResetAdapter(adapter: "hci1"))
+    #expect(request("adapter/state", "") == ReportAdapter(adapter: nil))
+    #expect(request("adapter/state", #"{"adapter":"hci1"}"#) == ReportAdapter(adapter: "hci1"))
+    #expect(request("device/identify", #"{"id":"kitchen"}"#) == IdentifyDevice(id: given(kitchen)))
+    #expect(request("permit_join", "") == PermitJoining(time: 254, device: nil))
     #expect(
-      content("permit_join", #"{"time":0,"device":"c5:a1:b2:c3:d4:e5"}"#)
-        == .permitJoin(seconds: 0, BluetoothAddress("C5:A1:B2:C3:D4:E5")))
-    #expect(content("log_level", #"{"level":"debug"}"#) == .setLogLevel(.debug))
+      request("permit_join", #"{"time":0,"device":"c5:a1:b2:c3:d4:e5"}"#)
+        == PermitJoining(time: 0, device: BluetoothAddress("C5:A1:B2:C3:D4:E5")))
+    #expect(request("log_level", #"{"level":"debug"}"#) == SetLogLevel(level: given(.debug)))
   }
 
   @Test func optionIsKeptSetOrReset() throws {
     func patch(_ options: String) throws -> DeviceOptionsPatch {
-      let request = content("device/options", "{\"id\":\"kitchen\",\"options\":\(options)}")
-      guard case .setOptions(try DeviceID("kitchen"), let patch) = request else {
-        throw Failure("\(options)")
-      }
-      return patch
+      let request: ChangeOptions? = request(
+        "device/options", "{\"id\":\"kitchen\",\"options\":\(options)}")
+      guard let request, request.id == (try DeviceID("kitchen")) else { throw Failure("\(options)") }
+      return request.options
     }
     var options = DeviceOptions()
     options.name = "N"
@@ -342,10 +346,10 @@ import Testing
     let million = [UInt8](repeating: UInt8(ascii: " "), count: 1 << 20)
     for verb in ["health", "nonsense"] {
       #expect(
-        parse(verb, million) == .failure(Rejection("the payload has more than 65536 bytes")))
+        rejection(verb, million) == Rejection("the payload has more than 65536 bytes"))
     }
     let most = [UInt8](repeating: UInt8(ascii: " "), count: (64 << 10) - 2) + Array("{}".utf8)
-    #expect((try? parse("health", most).get())?.content == .health)
+    #expect((try? parse("health", most).get())?.request is ReportHealth)
   }
 
   @Test func numberOfStepsIsLimited() {
@@ -365,8 +369,8 @@ import Testing
 
   @Test(arguments: [[0xFF], [0x7B, 0xFF, 0x7D], Array(repeating: 0x5B, count: 60_000), [0]] as [[UInt8]])
   func invalidBytesAreRejected(payload: [UInt8]) {
-    for verb in Verb.allCases {
-      guard case .failure(let rejection) = parse(verb.rawValue, payload) else {
+    for verb in RequestTable.all.map({ $0.verb }) {
+      guard case .failure(let rejection) = parse(verb, payload) else {
         Issue.record("\(verb) accepted it")
         continue
       }
@@ -383,3 +387,5 @@ import Testing
     }
   }
 }
+
+private func given<Value>(_ value: Value) -> Required<Value> { Required(projectedValue: value) }

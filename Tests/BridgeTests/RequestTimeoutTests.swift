@@ -8,6 +8,6 @@ import Testing
     let property = Property(
       name: "level", service: BluetoothUUID(short: 0x2220), characteristic: BluetoothUUID(short: 0x2221),
       access: [.read, .write], settle: .seconds(60), codec: .uint8)
-    #expect(RequestHandler.replyTimeout(10, property) > .seconds(10 + 60))
+    #expect(SetProperty.replyTimeout(10, property) > .seconds(10 + 60))
   }
 }

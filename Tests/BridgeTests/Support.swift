@@ -32,7 +32,8 @@ struct ParsedCommand {
   private static let device = DeviceID(BluetoothAddress(truncating: 1))
 
   init(_ payload: [UInt8], for property: Property) throws(Rejection) {
-    let command = try Command(payload, Self.device, property.name, property.codec, from: Sender(nil))
+    let command = try Command(
+      CommandPayload(payload), Self.device, property.name, property.codec, from: Sender(nil))
     (ttl, transaction) = (command.timeToLive, Sender(command.sender).transaction)
     do throws(RequestError) {
       value = try property.value(ofCommand: command.value).value

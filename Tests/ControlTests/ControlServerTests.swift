@@ -89,6 +89,17 @@ import Testing
     #expect(try await other.request(#"{"request":"health"}"#) != nil)
   }
 
+  @Test("A request above 64 KiB is refused, and the next one is answered")
+  func longRequest() async throws {
+    let server = try await ServerUnderTest()
+    let client = try LineClient(server.path)
+    let text = String(repeating: "x", count: 64 << 10)
+    let answer = try await client.request(#"{"request":"device/remove","id":"\#(text)"}"#)
+    #expect(
+      answer == #"{"status":"error","code":"invalid","error":"the payload has more than 65536 bytes"}"#)
+    #expect(try await client.request(#"{"request":"health"}"#) == #"{"status":"ok","data":{"healthy":true}}"#)
+  }
+
   @Test("A client that stops sending gets its answers, and is then disconnected")
   func halfClosed() async throws {
     let server = try await ServerUnderTest()

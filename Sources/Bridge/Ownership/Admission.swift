@@ -90,7 +90,7 @@ import MQTT
     let number = lastSent
     context.mqtt.send(
       MQTTMessage(
-        topic: context.topics.bridgeRequest(Verb.health.rawValue),
+        topic: context.topics.bridgeRequest(ReportHealth.verb),
         payload: Self.barrier(number, of: context.run)))
     loop.timer(after: Self.barrierTimeout) { [weak self] in
       guard let self else { return }

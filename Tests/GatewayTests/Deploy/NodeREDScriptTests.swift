@@ -99,7 +99,7 @@ struct NodeREDScriptTests {
     #expect(message["topic"] == .string("microbit/kitchen/period/set"))
     let period = Property.microbitPeriod
     let command = try Command(
-      payload.bytes, try DeviceID("kitchen"), period.name, period.codec, from: Sender(nil))
+      CommandPayload(payload.bytes), try DeviceID("kitchen"), period.name, period.codec, from: Sender(nil))
     #expect(command.value == .integer(60000))
     #expect(Sender(command.sender).transaction?.hasPrefix("node-red-") == true)
     #expect(

@@ -4,6 +4,39 @@ import Devices
 import GATT
 import JSON
 
+extension Peripheral {
+  /// An entry of `scan`.
+  ///
+  /// - Parameter device: nil: it is not a device of this gateway.
+  package func json(_ device: DeviceDescription?) -> JSONValue {
+    let own: JSONValue = [
+      "rssi": rssi.map(JSONValue.integer), "connected": .bool(isConnected),
+      "services": services.isEmpty ? nil : .array(services.map { .string($0.description) }),
+      "manufacturer_data": Self.json(advertised.manufacturerData) { Hexadecimal.text($0, bytes: 2) },
+      "service_data": Self.json(advertised.serviceData, \.description),
+      "flags": advertised.flags.isEmpty ? nil : .string(Hexadecimal.text(advertised.flags)),
+      "advertising_data": Self.json(advertised.other) { Hexadecimal.text($0, bytes: 1) },
+    ]
+    return identity(device).merging(own)
+  }
+
+  /// Its address and names, and the id of the device that it is.
+  func identity(_ device: DeviceDescription?) -> JSONValue {
+    [
+      "identifier": .string(address.description),
+      "name": (device?.configuredName ?? name).map(JSONValue.string),
+      "bluetooth_name": name.map(JSONValue.string), "device": device.map { .string($0.id.description) },
+    ]
+  }
+
+  /// The bytes in hexadecimal; nil if there are none.
+  private static func json<Key>(_ data: [Key: [UInt8]], _ name: (Key) -> String) -> JSONValue? {
+    guard !data.isEmpty else { return nil }
+    let members = data.map { (name($0.key), JSONValue.string(Hexadecimal.text($0.value))) }
+    return .object(Dictionary(uniqueKeysWithValues: members))
+  }
+}
+
 extension Inspection {
   /// The response to `device/inspect`.
   var json: JSONValue {

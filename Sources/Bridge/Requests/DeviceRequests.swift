@@ -1,0 +1,145 @@
+import Configuration
+import Devices
+import GATT
+import JSON
+
+// Requests that add, change or examine a device.
+
+struct ListDevices: GatewayRequest {
+  static let verb = "devices"
+
+  func perform(_ call: RequestCall) {
+    call.answer(.array(call.engine.devices.map { call.host.listing(of: $0) }))
+  }
+}
+
+struct AddDevice: GatewayRequest {
+  static let verb = "device/add"
+  static let own: [ConfigurationKey<Self>] =
+    [
+      ConfigurationKey(
+        required: "identifier", \.$identifier, .address, hint: "the Bluetooth address, like C5:A1:B2:C3:D4:E5"
+      )
+    ] + DeviceOptionTable.all.filter(\.requests.includesAdd).map { ConfigurationKey($0, \.options.options) }
+  @Required var identifier: BluetoothAddress
+  var options = DeviceOptionsPatch()
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] { options.problems(at: path) }
+
+  func perform(_ call: RequestCall) throws(RequestError) {
+    call.answer(call.host.listing(of: try call.engine.add(identifier, options)))
+  }
+}
+
+struct RemoveDevice: GatewayRequest {
+  static let verb = "device/remove"
+  static let own: [ConfigurationKey<Self>] = [.id(\.$id)]
+  @Required var id: DeviceID
+
+  func perform(_ call: RequestCall) throws(RequestError) {
+    let address = try call.engine.remove(id)
+    call.answer(["id": .string(id.description), "identifier": .string(address.description)])
+  }
+}
+
+struct ReconnectDevice: GatewayRequest {
+  static let verb = "device/reconnect"
+  static let own: [ConfigurationKey<Self>] = [.id(\.$id)]
+  @Required var id: DeviceID
+
+  func perform(_ call: RequestCall) throws(RequestError) {
+    let state = try call.engine.reconnect(id)
+    call.answer(["id": .string(id.description), "session": .string(state.rawValue)])
+  }
+}
+
+struct RenameDevice: GatewayRequest {
+  static let verb = "device/rename"
+  static let own: [ConfigurationKey<Self>] = [
+    .id(\.$id), ConfigurationKey(required: "to", \.$to, .deviceID, hint: "the new id"),
+  ]
+  @Required var id: DeviceID
+  @Required var to: DeviceID
+
+  func perform(_ call: RequestCall) throws(RequestError) {
+    try call.engine.rename(id, to: to, elsewhere: call.host.idElsewhere(of: id))
+    call.answer(["from": .string(id.description), "to": .string(to.description)])
+  }
+}
+
+struct ChangeOptions: GatewayRequest {
+  static let verb = "device/options"
+  static let own: [ConfigurationKey<Self>] = [
+    .id(\.$id),
+    ConfigurationKey(
+      required: "options", \.$options, .section,
+      hint: "an object of \(DeviceOptionsPatch.keys.map(\.name).joined(separator: ", "))"),
+  ]
+  @Required var id: DeviceID
+  @Required var options: DeviceOptionsPatch
+
+  func perform(_ call: RequestCall) throws(RequestError) {
+    let device = try call.engine.change(id, options)
+    call.answer(device.map { call.host.listing(of: $0) } ?? ["id": .string(id.description)])
+  }
+}
+
+struct PairDevice: GatewayRequest {
+  static let verb = "device/pair"
+  static let own: [ConfigurationKey<Self>] =
+    DeviceSelector.keys.map { ConfigurationKey($0, in: \.device) }
+    + [ConfigurationKey("passkey", \.passkey, .optional(.passkey))]
+  var device = DeviceSelector()
+  var passkey: Int?
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] { device.problems(at: path) }
+
+  func perform(_ call: RequestCall) throws(RequestError) {
+    try call.engine.pair(device.reference, passkey: passkey) { result in
+      call.reply(
+        result.map {
+          ["paired": .bool($0 == .paired), "passkey_required": $0 == .passkeyRequired ? .bool(true) : nil]
+        })
+    }
+  }
+}
+
+struct UnpairDevice: GatewayRequest {
+  static let verb = "device/unpair"
+  static let own = DeviceSelector.keys.map { ConfigurationKey<Self>($0, in: \.device) }
+  var device = DeviceSelector()
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] { device.problems(at: path) }
+
+  func perform(_ call: RequestCall) throws(RequestError) {
+    try call.engine.unpair(device.reference) { call.reply($0.map { ["paired": .bool(false)] }) }
+  }
+}
+
+struct InspectDevice: GatewayRequest {
+  static let verb = "device/inspect"
+  static let own = DeviceSelector.keys.map { ConfigurationKey<Self>($0, in: \.device) }
+  var device = DeviceSelector()
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] { device.problems(at: path) }
+
+  func perform(_ call: RequestCall) {
+    call.later { () throws(RequestError) in try await call.engine.inspect(device.reference).json }
+  }
+}
+
+struct IdentifyDevice: GatewayRequest {
+  static let verb = "device/identify"
+  static let own: [ConfigurationKey<Self>] = [.id(\.$id)]
+  @Required var id: DeviceID
+
+  func perform(_ call: RequestCall) throws(RequestError) {
+    try call.checkUsable(id)
+    call.later { () throws(RequestError) in
+      let (property, text) = try await call.engine.identify(id)
+      return [
+        "id": .string(id.description), "property": .string(property), "value": text.map(JSONValue.string),
+      ]
+    }
+  }
+}

@@ -1,0 +1,101 @@
+import BlueZ
+import Configuration
+import Devices
+import GATT
+import JSON
+import Log
+
+// Requests about the gateway and its adapters.
+
+struct ReportHealth: GatewayRequest {
+  static let verb = "health"
+
+  func perform(_ call: RequestCall) { call.answer(call.host.health) }
+}
+
+struct ReloadConfiguration: GatewayRequest {
+  static let verb = "reload"
+
+  func perform(_ call: RequestCall) {
+    call.host.reload { result in
+      call.reply(
+        result.map { ["restart_required": .array($0.map(JSONValue.string))] }
+          .mapError { RequestError(.invalid, $0.description) })
+    }
+  }
+}
+
+struct Scan: GatewayRequest {
+  static let verb = "scan"
+  static let own: [ConfigurationKey<Self>] = [ConfigurationKey("timeout", \.timeout, .integer(1...60))]
+  /// In seconds.
+  var timeout = 5
+
+  func perform(_ call: RequestCall) {
+    call.later { () throws(RequestError) in
+      .array(try await call.engine.scan(for: .seconds(timeout)).map { $0.peripheral.json($0.device) })
+    }
+  }
+}
+
+struct PermitJoining: GatewayRequest {
+  static let verb = "permit_join"
+  static let own: [ConfigurationKey<Self>] = [
+    ConfigurationKey("time", \.time, .integer(0...DeviceManager.longestPermitJoin)),
+    ConfigurationKey("device", \.device, .optional(.address)),
+  ]
+  /// In seconds.
+  var time = 254
+  var device: BluetoothAddress?
+
+  func perform(_ call: RequestCall) {
+    call.engine.permitJoin(seconds: time, device: device)
+    call.answer(["time": .integer(time), "device": device.map { .string($0.description) }])
+  }
+}
+
+struct SetLogLevel: GatewayRequest {
+  static let verb = "log_level"
+  static let own: [ConfigurationKey<Self>] = [
+    ConfigurationKey(
+      required: "level", \.$level, .choice { .string($0.name) },
+      hint: LogLevel.allCases.map(\.name).joined(separator: ", "))
+  ]
+  @Required var level: LogLevel
+
+  func perform(_ call: RequestCall) {
+    Logger.level = level
+    call.answer(["level": .string(level.name)])
+  }
+}
+
+struct ReportAdapter: GatewayRequest {
+  static let verb = "adapter/state"
+  static let own: [ConfigurationKey<Self>] = [ConfigurationKey("adapter", \.adapter, .optional(.adapter))]
+  /// Nil: the only one.
+  var adapter: String?
+
+  func perform(_ call: RequestCall) throws(RequestError) {
+    let adapter = try call.engine.adapter(named: adapter)
+    call.answer((["adapter": .string(adapter.name)] as JSONValue).merging(adapter.stateJSON))
+  }
+}
+
+struct ResetAdapter: GatewayRequest {
+  static let verb = "adapter/reset"
+  static let own: [ConfigurationKey<Self>] = [ConfigurationKey("adapter", \.adapter, .optional(.adapter))]
+  /// Nil: the only one.
+  var adapter: String?
+
+  func perform(_ call: RequestCall) throws(RequestError) {
+    let name = try call.engine.adapter(named: adapter).name
+    call.later { () throws(RequestError) in
+      do throws(CentralError) {
+        try await call.engine.resetAdapter(name)
+      } catch {
+        throw RequestError("\(error)")
+      }
+      return ["adapter": .string(name)]
+    }
+  }
+}

@@ -1,0 +1,221 @@
+import Configuration
+import Devices
+import EventLoop
+import JSON
+import Log
+
+/// Parses, carries out and answers requests to the gateway, from any transport.
+@LoopActor package final class RequestHandler {
+  /// In bytes.
+  package nonisolated static let longestPayload = 64 << 10
+
+  private let engine: DeviceManager
+  private unowned let host: any RequestHost
+  private let log = Logger(component: "gateway")
+
+  /// - Parameter host: must outlive the handler.
+  package init(_ engine: DeviceManager, host: any RequestHost) {
+    self.engine = engine
+    self.host = host
+  }
+
+  /// - Parameters:
+  ///   - verb: `devices`, `device/add` …
+  ///   - payload: the request's keys as a JSON object, or nothing.
+  ///   - respond: called once.
+  package func handle(
+    _ verb: String, _ payload: [UInt8], respond: @escaping @LoopActor (RequestResponse) -> Void
+  ) {
+    answerRejection(verb, respond) { () throws(Rejection) in
+      perform(verb, try ReceivedRequest(verb, payload), respond)
+    }
+  }
+
+  /// Handles a request whose keys the transport has parsed.
+  package func handle(
+    _ verb: String, _ keys: JSONObject, respond: @escaping @LoopActor (RequestResponse) -> Void
+  ) {
+    answerRejection(verb, respond) { () throws(Rejection) in
+      perform(verb, try ReceivedRequest(verb, keys), respond)
+    }
+  }
+
+  /// Reads and answers a request that only one transport has.
+  package func handleOwn<Keys: RequestKeys>(
+    _ verb: String, _ payload: JSONObject, as keys: Keys.Type, respond: (RequestResponse) -> Void,
+    _ body: (Keys) -> Result<JSONValue, RequestError>
+  ) {
+    answerRejection(verb, respond) { () throws(Rejection) in
+      let transaction = try Sender.transaction(payload)
+      respond(RequestResponse(result: body(try Keys(payload, transaction)), transaction: transaction))
+    }
+  }
+
+  private func perform(
+    _ verb: String, _ received: ReceivedRequest, _ respond: @escaping @LoopActor (RequestResponse) -> Void
+  ) {
+    log.debug("request", ["verb": verb])
+    let call = RequestCall(engine: engine, host: host) { [log] result in
+      if case .failure(let error) = result { log.info("request refused: \(error.reason)", ["verb": verb]) }
+      respond(RequestResponse(result: result, transaction: received.transaction))
+    }
+    do throws(RequestError) {
+      try received.request.perform(call)
+    } catch {
+      call.reply(.failure(error))
+    }
+  }
+
+  private func answerRejection(
+    _ verb: String, _ respond: (RequestResponse) -> Void, _ body: () throws(Rejection) -> Void
+  ) {
+    do throws(Rejection) {
+      try body()
+    } catch {
+      log.info("request refused: \(error.reason)", ["verb": verb])
+      respond(RequestResponse(error))
+    }
+  }
+}
+
+/// A request to the gateway: its keys, what is done, and what is answered. It is the same over MQTT, the socket and HTTP.
+protocol GatewayRequest: RequestKeys, Equatable {
+  /// `device/add`, as in its topic.
+  static var verb: String { get }
+  /// Carries the request out. Unless it throws, it answers once: now or later.
+  @LoopActor func perform(_ call: RequestCall) throws(RequestError)
+}
+
+/// In the order in which they are listed to users.
+enum RequestTable {
+  static let all: [any GatewayRequest.Type] = [
+    ListDevices.self, ReportHealth.self, ReloadConfiguration.self, Scan.self, AddDevice.self,
+    RemoveDevice.self, ReconnectDevice.self, RenameDevice.self, PairDevice.self, UnpairDevice.self,
+    ChangeOptions.self, InspectDevice.self, IdentifyDevice.self, GetProperty.self, SetProperty.self,
+    RemoveValue.self, ReportAdapter.self, RunSequence.self, ResetAdapter.self, SetLogLevel.self,
+    PermitJoining.self,
+  ]
+}
+
+/// A request that is carried out, and who waits for its answer.
+@LoopActor struct RequestCall {
+  let engine: DeviceManager
+  unowned let host: any RequestHost
+  /// Called once.
+  let reply: @LoopActor (Result<JSONValue, RequestError>) -> Void
+
+  func answer(_ data: JSONValue) { reply(.success(data)) }
+
+  /// Answers when `body` has ended.
+  func later(_ body: @escaping @LoopActor () async throws(RequestError) -> JSONValue) {
+    loop.task { [reply] in
+      do throws(RequestError) {
+        reply(.success(try await body()))
+      } catch {
+        reply(.failure(error))
+      }
+    }
+  }
+
+  /// - Throws: if another gateway carries out the device's commands, or it is disabled.
+  func checkUsable(_ id: DeviceID) throws(RequestError) {
+    let device = try engine.description(of: id)
+    if let owner = host.otherOwner(of: device) {
+      throw RequestError("\(id) is owned by the gateway \(owner): send the request there")
+    }
+    try device.checkEnabled()
+  }
+}
+
+/// A request and its sender's transaction.
+struct ReceivedRequest {
+  let request: any GatewayRequest
+  /// Returned with the response.
+  let transaction: String?
+
+  /// Whether the devices that it names exist is not checked.
+  init(_ verb: String, _ payload: [UInt8]) throws(Rejection) {
+    try self.init(verb, Self.object(payload))
+  }
+
+  init(_ verb: String, _ keys: JSONObject) throws(Rejection) {
+    transaction = try Sender.transaction(keys)
+    guard let known = RequestTable.all.first(where: { $0.verb == verb }) else {
+      throw Rejection("unknown request \(Excerpt(verb)): \(Self.hint(for: verb))", transaction)
+    }
+    request = try known.init(keys, transaction)
+  }
+
+  /// No payload at all is an object without members.
+  private static func object(_ payload: [UInt8]) throws(Rejection) -> JSONObject {
+    guard payload.count <= RequestHandler.longestPayload else {
+      throw Rejection("the payload has more than \(RequestHandler.longestPayload) bytes")
+    }
+    if payload.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) { return JSONObject([]) }
+    let document: JSONValue
+    do {
+      document = try JSONParser.parse(payload)
+    } catch {
+      throw Rejection("the payload is not valid JSON: \(error)")
+    }
+    guard case .object(let object) = document else {
+      throw Rejection("the payload is \(document.kind), not an object")
+    }
+    return object
+  }
+
+  private static func hint(for verb: String) -> String {
+    let verbs = RequestTable.all.map { $0.verb }
+    if let near = nearest(to: verb, among: verbs) { return "did you mean \(near)?" }
+    return "known requests: \(verbs.joined(separator: ", "))"
+  }
+}
+
+/// The response to a request, for any transport.
+package struct RequestResponse: Sendable {
+  package let result: Result<JSONValue, RequestError>
+  /// The sender's.
+  package let transaction: String?
+
+  package init(result: Result<JSONValue, RequestError>, transaction: String?) {
+    self.result = result
+    self.transaction = transaction
+  }
+
+  init(_ rejection: Rejection) {
+    self.init(
+      result: .failure(RequestError(.invalid, rejection.reason)), transaction: rejection.transaction)
+  }
+
+  /// `{"status":"ok","data":…}` or `{"status":"error","code":…,"error":…}`, with the transaction.
+  package var json: JSONValue {
+    let transaction = transaction.map(JSONValue.string)
+    switch result {
+    case .success(let data): return ["status": .string("ok"), "data": data, "transaction": transaction]
+    case .failure(let error):
+      return [
+        "status": .string("error"), "code": .string(error.code.rawValue), "error": .string(error.reason),
+        "data": error.data, "transaction": transaction,
+      ]
+    }
+  }
+}
+
+/// Reads config.json again; the reply gets the keys that need a restart.
+package typealias ReloadHandler =
+  @LoopActor (
+    _ reply: @escaping @LoopActor (Result<[String], ConfigurationFailure>) -> Void
+  ) -> Void
+
+/// What requests need from the gateway in addition to the engine.
+@LoopActor package protocol RequestHost: AnyObject, Sendable {
+  /// An entry of the list of devices.
+  func listing(of device: DeviceDescription) -> JSONValue
+  /// The gateway that carries out the commands for a device; nil: this one.
+  func otherOwner(of device: DeviceDescription) -> GatewayID?
+  /// The id under which another gateway publishes a device; nil: that of this one, or none does.
+  func idElsewhere(of id: DeviceID) -> DeviceID?
+  /// The response to `health`.
+  var health: JSONValue { get }
+  var reload: ReloadHandler { get }
+}
