@@ -14,8 +14,10 @@ let strict: [SwiftSetting] = [
 ]
 
 /// A module of ours: its name and what it may import. Arrows point one way.
-func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: strict)
+func module(
+  _ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []
+) -> Target {
+  .target(name: name, dependencies: dependencies, resources: resources, swiftSettings: strict)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
@@ -71,7 +73,8 @@ let package = Package(
       "Control", ["EventLoop", "Sockets", "Log", "JSON", "GATT", "Configuration", "Devices", "Bridge"]),
     module(
       "Web",
-      ["EventLoop", "Sockets", "Log", "JSON", "Findings", "GATT", "Configuration", "Devices", "Bridge"]),
+      ["EventLoop", "Sockets", "Log", "JSON", "Findings", "GATT", "Configuration", "Devices", "Bridge"],
+      resources: [.embedInCode("page.html")]),
     module(
       "Gateway",
       [

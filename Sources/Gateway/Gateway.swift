@@ -3,7 +3,6 @@ import Configuration
 import Control
 import Devices
 import EventLoop
-import Glibc
 import HomeAssistant
 import Log
 import Store
@@ -48,9 +47,7 @@ import Web
     bridge.add(homeAssistant)
     bridge.configurationFile = (file.path.absolutePath, file.digest)
     control = ControlServer(bridge.requests, engine)
-    web = WebServer(
-      bridge.requests, engine, host: bridge, gateway: id,
-      dataFolders: getenv("XDG_DATA_DIRS").map { String(cString: $0) })
+    web = WebServer(bridge.requests, engine, host: bridge, gateway: id)
     bridge.report.onPublished = { [serviceManager, web] in
       serviceManager.status($0)
       web.gatewayChanged()

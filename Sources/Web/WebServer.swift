@@ -15,27 +15,20 @@ import Sockets
   private unowned let host: any PageHost
   private let gateway: GatewayID
   private let log = Logger(component: "web")
-  private let dataFolders: [String]
   private var configuration: Configuration.HTTP?
   private var opening: Task<Void, Never>?
   private(set) var site: WebSite?
   /// Called when it listens or not: its address, or why it cannot.
   package var onChange: (_ url: String?, _ problem: Finding?) -> Void = { _, _ in }
 
-  /// - Parameters:
-  ///   - host: must outlive the server.
-  ///   - dataFolders: `XDG_DATA_DIRS`: where the page is installed.
+  /// - Parameter host: must outlive the server.
   package init(
-    _ requests: RequestHandler, _ engine: DeviceManager, host: any PageHost, gateway: GatewayID,
-    dataFolders: String?
+    _ requests: RequestHandler, _ engine: DeviceManager, host: any PageHost, gateway: GatewayID
   ) {
     self.requests = requests
     self.engine = engine
     self.host = host
     self.gateway = gateway
-    let folders = dataFolders ?? ""
-    self.dataFolders = (folders.isEmpty ? "/usr/local/share:/usr/share" : folders).split(separator: ":")
-      .map(String.init)
   }
 
   /// Starts, stops or moves it; the password file is read again.
@@ -107,7 +100,7 @@ import Sockets
         let state = WebState(engine, host: host, gateway: gateway, bluetooth)
         let site = WebSite(
           descriptor, state, requests,
-          AccessRules(passwords, proxy: http.proxy.flatMap(TCPSocket.bytes), port: http.port), dataFolders)
+          AccessRules(passwords, proxy: http.proxy.flatMap(TCPSocket.bytes), port: http.port))
         self.site = site
         site.begin()
         log.notice("the page is served", ["url": http.url])

@@ -4,7 +4,6 @@ import Devices
 import EventLoop
 import Glibc
 import JSON
-import Log
 import Sockets
 
 /// The server while it listens: its clients, and which path is what.
@@ -21,8 +20,6 @@ import Sockets
   let state: WebState
   private let requests: RequestHandler
   private var rules: AccessRules
-  private let dataFolders: [String]
-  private let log = Logger(component: "web")
   private var listener: SocketListener?
   private var connections: [ObjectIdentifier: HTTPConnection] = [:]
   private var running = 0
@@ -30,13 +27,11 @@ import Sockets
 
   /// - Parameter descriptor: a listening socket, owned from now on.
   init(
-    _ descriptor: Int32, _ state: WebState, _ requests: RequestHandler, _ rules: AccessRules,
-    _ dataFolders: [String]
+    _ descriptor: Int32, _ state: WebState, _ requests: RequestHandler, _ rules: AccessRules
   ) {
     self.state = state
     self.requests = requests
     self.rules = rules
-    self.dataFolders = dataFolders
     listener = SocketListener(descriptor, mostConnections: Self.mostConnections) { [weak self] in
       if let self { serve($0) } else { close($0) }
     }
@@ -107,7 +102,7 @@ import Sockets
       return connection.respond(Self.wrongMethod("GET, HEAD"))
     }
     switch request.path {
-    case "/": page(connection)
+    case "/": connection.respond(Self.page)
     case "/api/gateway": connection.respond(.json(state.gatewayJSON(isReadOnly: rules.isReadOnly(request))))
     case "/api/devices": connection.respond(HTTPResponse(body: .source(devices)))
     case "/api/events": events(request, connection)
@@ -191,30 +186,11 @@ import Sockets
 
   // MARK: The page
 
-  private static let pageName = "microbit-gateway/page.html"
-  private nonisolated static let longestPage = 1 << 20
-
-  private func page(_ connection: HTTPConnection) {
-    let files = dataFolders.map { "\($0)/\(Self.pageName)" }
-    // Not kept: it is rarely read, and then most of the time from the kernel's cache.
-    loop.task { [log] in
-      let page = await EventLoop.blocking {
-        files.lazy.compactMap { try? FileProblem.read($0, limit: Self.longestPage) }.first
-      }
-      guard let page else {
-        log.warning("there is no \(files.joined(separator: ", nor "))")
-        return connection.respond(
-          .error(.unavailable, "the page is not installed: install the package again"))
-      }
-      connection.respond(Self.page(page))
-    }
-  }
-
   /// The script and the style of the page may run by a number that nobody can know beforehand.
-  private static func page(_ html: [UInt8]) -> HTTPResponse {
+  private static var page: HTTPResponse {
     let nonce = (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
     var response = HTTPResponse(
-      type: "text/html; charset=utf-8", body: .bytes(filled(html, Array(nonce.utf8))))
+      type: "text/html; charset=utf-8", body: .bytes(filled(PackageResources.page_html, Array(nonce.utf8))))
     response.headers = [
       (
         "Content-Security-Policy",

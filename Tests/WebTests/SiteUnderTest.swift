@@ -21,6 +21,7 @@ final class SiteUnderTest: PageHost, Sendable {
   let configuration: Configuration
   private nonisolated let parts = Mutex<(server: WebServer?, url: String?, problem: String?)>((nil, nil, nil))
   private nonisolated let faulty = Mutex(false)
+  private nonisolated let findings = Mutex<[JSONValue]>([])
 
   /// - Parameter http: more keys of `http`.
   init(http: String = "", port: ReservedPort? = nil) async throws {
@@ -37,9 +38,7 @@ final class SiteUnderTest: PageHost, Sendable {
     engine = DeviceManager(
       configuration, gateway: GatewayID(hostName: "here"), state: .inMemory())
     engine.start()
-    let server = WebServer(
-      requests, engine, host: self, gateway: GatewayID(hostName: "here"), dataFolders: folder.path
-    )
+    let server = WebServer(requests, engine, host: self, gateway: GatewayID(hostName: "here"))
     let listens = Waiter<Void>()
     try await onLoop { [self, configuration] in
       server.onChange = { [weak self] url, problem in
@@ -100,6 +99,9 @@ final class SiteUnderTest: PageHost, Sendable {
   /// The adapter is broken from now on.
   nonisolated func breakAdapter() { faulty.withLock { $0 = true } }
 
+  /// Its health has these findings from now on.
+  nonisolated func report(_ findings: [JSONValue]) { self.findings.withLock { $0 = findings } }
+
   // MARK: Host
 
   var requests: RequestHandler { RequestHandler(engine, host: self) }
@@ -116,8 +118,8 @@ final class SiteUnderTest: PageHost, Sendable {
   }
   var health: JSONValue {
     [
-      "healthy": .bool(!faulty.withLock { $0 }), "findings": [], "uptime": .integer(5),
-      "configuration": ["file": "/etc/secret-path"],
+      "healthy": .bool(!faulty.withLock { $0 }), "findings": .array(findings.withLock { $0 }),
+      "uptime": .integer(5), "configuration": ["file": "/etc/secret-path"],
     ]
   }
 }

@@ -18,8 +18,6 @@ SERVICES = "temperature,buttons,accelerometer,led,uart"
 class Classroom:
     def __init__(self, folder, programs, *options, devices=3, configuration=None, http=None):
         self.folder, self.programs = folder, programs
-        os.makedirs(os.path.join(folder, "data", "microbit-gateway"))
-        os.symlink(os.path.abspath("deploy/page.html"), os.path.join(folder, "data", "microbit-gateway", "page.html"))
         self.bus = Bus(folder)
         self.microbits = Microbits(
             os.path.join(programs, "microbit-simulator"), self.bus, folder, "--devices", str(devices), *options
@@ -69,10 +67,7 @@ class Classroom:
         program, configuration = (
             os.path.join(self.programs, "microbit-gateway"), os.path.join(self.folder, "config.json")
         )
-        environment = {
-            "DBUS_SYSTEM_BUS_ADDRESS": self.bus.address, "STATE_DIRECTORY": state,
-            "XDG_DATA_DIRS": os.path.join(self.folder, "data"),
-        }
+        environment = {"DBUS_SYSTEM_BUS_ADDRESS": self.bus.address, "STATE_DIRECTORY": state}
         self.gateway = Process("gateway", [program, "run", "--config", configuration], self.folder, environment)
         self.gateway.wait_line("the page is served")
 
