@@ -175,7 +175,7 @@ import Log
   /// Called for every notification, and with the bytes of a read.
   private func received(_ bytes: [UInt8]) {
     // Values may arrive on a link that is being ended.
-    guard device.isReceiving else { return }
+    guard device.state.isReceiving else { return }
     if frames == nil { decode(bytes) } else { assemble(bytes) }
   }
 

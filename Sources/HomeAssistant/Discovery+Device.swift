@@ -153,8 +153,7 @@ extension Discovery {
           command: options, on: enable(true), off: enable(false), states: ("True", "False"),
           category: "config", availability: [self.topics.bridgeState]),
       ]
-    // There is no link to be made again.
-    if device.profile.isHeard { return properties + own }
+    if !device.profile.hasLinks { return properties + own }
     return properties + own + [
       // Needed most while the device is offline.
       .button(
