@@ -68,7 +68,7 @@ extension DeviceDescription {
 
   /// Nil for a device that is not only heard, and until it was heard for some time.
   private var heardPerMinute: Int? {
-    guard !profile.hasLinks, isOnline, let lastConnected else { return nil }
+    guard reports > 0, isOnline, let lastConnected else { return nil }
     let seconds = (Timestamp.now.milliseconds - lastConnected.milliseconds) / 1000
     return seconds >= 10 ? reports * 60 / Int(seconds) : nil
   }

@@ -69,11 +69,6 @@ import MQTT
   // MARK: Observer
 
   package func reported(_ reading: Reading) {
-    // By the gateway that has claimed it first, not the owner alone.
-    if !device.profile.hasLinks, device.profile.properties[reading.property].kind == .event {
-      if !reading.isToldElsewhere, elsewhere == nil { properties[reading.property].publish(reading) }
-      return
-    }
     guard !isOwnedByOther, heldReadings.isEmpty else { return hold(reading) }
     properties[reading.property].publish(reading)
   }
@@ -81,6 +76,10 @@ import MQTT
   package func reported(_ reading: ValueReading) {
     guard !isOwnedByOther, heldReadings.isEmpty, let publisher = values[reading.key] else { return }
     publisher.publish(reading.reading)
+  }
+
+  package func told(_ reading: Reading, isElsewhere: Bool) {
+    if !isElsewhere, elsewhere == nil { properties[reading.property].publish(reading) }
   }
 
   package var hasPeers: Bool { bridge.admission.hasPeers }

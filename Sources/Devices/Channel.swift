@@ -235,9 +235,14 @@ import Log
   }
 
   /// A reading, whether notified, read or advertised.
-  func receive(_ value: Value, isValues: Bool = false, isToldElsewhere: Bool = false) {
+  func receive(_ value: Value, isValues: Bool = false) {
     keep(value)
-    device.received(adjusted(value), of: index, isValues: isValues, isToldElsewhere: isToldElsewhere)
+    device.received(adjusted(value), of: index, isValues: isValues)
+  }
+
+  /// An event that was heard: see ``DeviceObserver/told(_:isElsewhere:)``.
+  func tell(_ value: Value, isElsewhere: Bool) {
+    device.tell(adjusted(value), of: index, isElsewhere: isElsewhere)
   }
 
   private func keep(_ value: Value) { if property.kind == .state { self.value = value } }

@@ -226,19 +226,31 @@ import Log
   // MARK: Values
 
   /// A value was notified, or read at an interval or on request, or heard. Called for every reading.
-  func received(_ value: Value, of property: Int, isValues: Bool = false, isToldElsewhere: Bool = false) {
+  func received(_ value: Value, of property: Int, isValues: Bool = false) {
     session.readingReceived(of: property)
-    nextSequence()
-    if Logger.isEnabled(.debug) { logReading(value, channels[property]) }
-    pass(value, of: property, sequence: sequence, isValues: isValues, isToldElsewhere: isToldElsewhere)
+    pass(count(value, of: property, isValues: isValues))
   }
 
   /// A value was read back: it is not a reading.
-  func readBack(_ value: Value, of property: Int) { pass(value, of: property, sequence: nil) }
+  func readBack(_ value: Value, of property: Int) {
+    pass(Reading(property: property, value: value, time: .now, sequence: nil))
+  }
+
+  /// See ``DeviceObserver/told(_:isElsewhere:)``.
+  func tell(_ value: Value, of property: Int, isElsewhere: Bool) {
+    let reading = count(value, of: property)
+    for (observer, _) in observers { observer.told(reading, isElsewhere: isElsewhere) }
+  }
 
   private func nextSequence() {
     sequence += 1
     context.counters.readings += 1
+  }
+
+  private func count(_ value: Value, of property: Int, isValues: Bool = false) -> Reading {
+    nextSequence()
+    if Logger.isEnabled(.debug) { logReading(value, channels[property]) }
+    return Reading(property: property, value: value, time: .now, sequence: sequence, isValues: isValues)
   }
 
   private func logReading(_ value: Value, _ channel: Channel) {
@@ -251,16 +263,11 @@ import Log
   }
 
   /// Passes on a value, which may be the period of the readings that keep the link alive.
-  /// - Parameter sequence: see ``Reading/sequence``.
-  private func pass(
-    _ value: Value, of property: Int, sequence: UInt64?, isValues: Bool = false, isToldElsewhere: Bool = false
-  ) {
-    if property == description.profile.alive?.period, case .integer(let milliseconds) = value {
+  private func pass(_ reading: Reading) {
+    if reading.property == description.profile.alive?.period, case .integer(let milliseconds) = reading.value
+    {
       session.links?.setPeriod(milliseconds)
     }
-    let reading = Reading(
-      property: property, value: value, time: .now, sequence: sequence, isValues: isValues,
-      isToldElsewhere: isToldElsewhere)
     for (observer, _) in observers { observer.reported(reading) }
   }
 

@@ -212,7 +212,7 @@ import Log
       case .claim(let event): for (observer, _) in device.observers { observer.claim(event) }
       case .tell(let contents, let isElsewhere):
         for content in contents {
-          device.channels[content.property].receive(content.value, isToldElsewhere: isElsewhere)
+          device.channels[content.property].tell(content.value, isElsewhere: isElsewhere)
         }
       }
     }
