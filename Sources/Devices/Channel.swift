@@ -52,7 +52,7 @@ import Log
   /// Its offset has changed: reports the last value with the new one.
   func reportAgain() { if let value { device.readBack(adjusted(value), of: index) } }
 
-  private func adjusted(_ value: Value) -> Value { property.offset.map(value.adding) ?? value }
+  func adjusted(_ value: Value) -> Value { property.offset.map(value.adding) ?? value }
 
   // MARK: The link
 
@@ -238,11 +238,6 @@ import Log
   func receive(_ value: Value, isValues: Bool = false) {
     keep(value)
     device.received(adjusted(value), of: index, isValues: isValues)
-  }
-
-  /// An event that was heard: see ``DeviceObserver/told(_:isElsewhere:)``.
-  func tell(_ value: Value, isElsewhere: Bool) {
-    device.tell(adjusted(value), of: index, isElsewhere: isElsewhere)
   }
 
   private func keep(_ value: Value) { if property.kind == .state { self.value = value } }

@@ -199,14 +199,8 @@ import Store
       guard let device = self.device(of: peripheral) else { return }
       _ = device.session.learn(from: peripheral)
       device.found(peripheral, by: adapter)
-    case .disconnected(let id):
-      registry.byPeripheral[id]?.session.links?.disconnected(id)
-    case .linkEnded(let id, let reason):
-      registry.byPeripheral[id]?.session.links?.linkEnded(of: id, because: reason)
-    case .servicesChanged(let id, let characteristics):
-      registry.byPeripheral[id]?.session.links?.servicesChanged(of: id, characteristics)
-    case .unusable(let id, let reason):
-      registry.byPeripheral[id]?.session.links?.becameUnusable(id, reason)
+    case .disconnected(let id), .linkEnded(let id, _), .servicesChanged(let id, _), .unusable(let id, _):
+      registry.byPeripheral[id]?.session.links?.handle(event, of: id)
     case .lost(let id):
       registry.ignored[id] = nil
       guard let device = registry.byPeripheral.removeValue(forKey: id) else { return }

@@ -14,12 +14,12 @@ extension LinkSession {
     let again: @LoopActor () -> Void = { [weak self] in self?.connect() }
     switch adapters.choose(hasFreeLink: context.turns.free(for: device), orWait: again) {
     case .use(let index):
-      context.turns.occupy(self, on: index)
+      context.turns.occupy(device, on: index)
       if let before, index != before {
         context.log.info("switching to adapter \(adapter.name)", device.fields)
       }
       connectNow()
-    case .full(let adapters): context.turns.wait(self, on: adapters, isUrgent: isUrgent)
+    case .full(let adapters): context.turns.wait(device, on: adapters, isUrgent: isUrgent)
     case .wait: break
     case .none: feed { $0.connected(.failed(.gone), $1) }
     }

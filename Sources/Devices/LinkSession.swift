@@ -121,26 +121,22 @@ import Log
   /// What the choice of the adapter waits for may have come: an advertisement, or a link.
   private func chooseAgain() { if adapters.isWaiting || context.turns.isWaiting(device) { connect() } }
 
-  /// The link ended.
-  func disconnected(_ id: PeripheralID) {
+  /// Something has happened to the link of an object of the device.
+  func handle(_ event: CentralEvent, of id: PeripheralID) {
     guard id == peripheral else { return }
-    resetLink()
-    feed { $0.disconnected($1) }
+    switch event {
+    case .disconnected:
+      resetLink()
+      feed { $0.disconnected($1) }
+    case .linkEnded(_, let reason): if machine.linkEnded(because: reason) { device.handle(.session) }
+    case .unusable(_, let reason): feed { $0.becameUnusable(reason, $1) }
+    case .servicesChanged(_, let characteristics): servicesChanged(to: characteristics)
+    case .state, .recovery, .seen, .lost: break
+    }
   }
 
-  /// Why the link ended.
-  func linkEnded(of id: PeripheralID, because reason: String) {
-    if id == peripheral, machine.linkEnded(because: reason) { device.handle(.session) }
-  }
-
-  /// The peripheral has changed its services so that it must not be used.
-  func becameUnusable(_ id: PeripheralID, _ reason: String) {
-    if id == peripheral { feed { $0.becameUnusable(reason, $1) } }
-  }
-
-  /// The peripheral has changed its services: stops using removed characteristics and starts using added ones.
-  func servicesChanged(of id: PeripheralID, _ characteristics: [Characteristic]) {
-    guard id == peripheral else { return }
+  /// Stops using removed characteristics, and starts using added ones.
+  private func servicesChanged(to characteristics: [Characteristic]) {
     switch machine.state {
     case .live: servicesChanged(characteristics)
     case .subscribing: changedServices = characteristics

@@ -7,7 +7,7 @@ import Log
 @LoopActor final class SharedLinks {
   private var turns: LinkTurns
   /// Those that have a link or wait for one.
-  private var sessions: [BluetoothAddress: LinkSession] = [:]
+  private var devices: [BluetoothAddress: Device] = [:]
   private var timer = DeadlineTimer()
   private var isReviewDue = false
 
@@ -18,19 +18,17 @@ import Log
 
   // MARK: Inputs
 
-  func occupy(_ session: LinkSession, on adapter: Int) {
-    let device = session.device
-    sessions[device.address] = session
+  func occupy(_ device: Device, on adapter: Int) {
+    devices[device.address] = device
     turns.occupy(device.address, on: adapter, for: device.settings.need)
     device.setTurn(nil)
     reviewLater()
   }
 
   /// - Parameter adapters: those that receive the device, all without a free link.
-  func wait(_ session: LinkSession, on adapters: [Int], isUrgent: Bool) {
-    let device = session.device
+  func wait(_ device: Device, on adapters: [Int], isUrgent: Bool) {
     let isNew = device.context.store.records[device.address]?.id == nil
-    sessions[device.address] = session
+    devices[device.address] = device
     let isNews = turns.wait(
       device.address, for: device.settings.need, on: adapters, isUrgent: isUrgent, isNew: isNew)
     if isNews { reviewLater() }
@@ -45,7 +43,7 @@ import Log
   func tasksEnded() { reviewLater() }
 
   func leave(_ device: Device) {
-    guard sessions.removeValue(forKey: device.address) != nil else { return }
+    guard devices.removeValue(forKey: device.address) != nil else { return }
     turns.leave(device.address)
     device.setTurn(nil)
     reviewLater()
@@ -78,18 +76,18 @@ import Log
   }
 
   private func review() {
-    let actions = turns.review(at: .now) { sessions[$0]?.device.isBusy == true }
+    let actions = turns.review(at: .now) { devices[$0]?.isBusy == true }
     timer.set(turns.deadline) { [weak self] in self?.review() }
     for action in actions {
       switch action {
-      case .giveUp(let device): sessions[device]?.endTurn()
-      case .connect(let device): sessions[device]?.connect()
+      case .giveUp(let device): devices[device]?.session.links?.endTurn()
+      case .connect(let device): devices[device]?.session.links?.connect()
       }
     }
     let (now, time) = (Moment.now, Timestamp.now)
     for (index, turn) in turns.turns(at: now).enumerated() {
       let next = turn.next.map { time + now.duration(to: $0) }
-      sessions[turn.device]?.device.setTurn(LinkTurn(position: index + 1, next: next))
+      devices[turn.device]?.setTurn(LinkTurn(position: index + 1, next: next))
     }
   }
 }

@@ -212,7 +212,8 @@ import Log
       case .claim(let event): for (observer, _) in device.observers { observer.claim(event) }
       case .tell(let contents, let isElsewhere):
         for content in contents {
-          device.channels[content.property].tell(content.value, isElsewhere: isElsewhere)
+          let value = device.channels[content.property].adjusted(content.value)
+          device.tell(value, of: content.property, isElsewhere: isElsewhere)
         }
       }
     }
