@@ -149,11 +149,16 @@ func onLoop(_ body: @escaping @LoopActor () async -> Void) {
     guard let publisher = gateway.bridge.publisher(input.choice(Self.addresses)) else { return }
     var device = publisher.device
     if kind % 4 == 3 {
-      publisher.reported(Reading(property: 0, value: .integer(Int(kind)), time: .now, sequence: 1))
+      let reading = Reading(property: 0, value: .integer(Int(kind)), time: .now, sequence: 1)
+      if !device.profile.hasLinks, device.profile.properties[0].kind == .event {
+        publisher.told(reading, isElsewhere: false)
+      } else {
+        publisher.reported(reading)
+      }
       return
     }
     device.isOnline = kind % 2 == 1
-    device.session = device.profile.isHeard ? .listening : device.isOnline ? .live : .absent
+    device.session = !device.profile.hasLinks ? .listening : device.isOnline ? .live : .absent
     device.rssi = Int(Int8(bitPattern: kind))
     if device.isOnline {
       device.lastConnected = .now

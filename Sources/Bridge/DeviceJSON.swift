@@ -20,7 +20,7 @@ extension DeviceDescription {
       "identifier": .string(address.description),
       "owner": owner.map { .string($0.description) },
       "profile": .string(profile.name),
-      "heard": profile.isHeard ? .bool(true) : nil,
+      "heard": profile.hasLinks ? nil : .bool(true),
       "properties": .array((properties.map(\.name) + values.map(\.property.name)).map(JSONValue.string)),
       "values": values.isEmpty
         ? nil : .object(Dictionary(uniqueKeysWithValues: values.map { ($0.key.description, $0.json) })),
@@ -68,7 +68,7 @@ extension DeviceDescription {
 
   /// Nil for a device that is not only heard, and until it was heard for some time.
   private var heardPerMinute: Int? {
-    guard profile.isHeard, isOnline, let lastConnected else { return nil }
+    guard reports > 0, isOnline, let lastConnected else { return nil }
     let seconds = (Timestamp.now.milliseconds - lastConnected.milliseconds) / 1000
     return seconds >= 10 ? reports * 60 / Int(seconds) : nil
   }

@@ -69,11 +69,6 @@ import MQTT
   // MARK: Observer
 
   package func reported(_ reading: Reading) {
-    // By the gateway that has claimed it first, not the owner alone.
-    if device.profile.isHeard, device.profile.properties[reading.property].kind == .event {
-      if !reading.isToldElsewhere, elsewhere == nil { properties[reading.property].publish(reading) }
-      return
-    }
     guard !isOwnedByOther, heldReadings.isEmpty else { return hold(reading) }
     properties[reading.property].publish(reading)
   }
@@ -81,6 +76,10 @@ import MQTT
   package func reported(_ reading: ValueReading) {
     guard !isOwnedByOther, heldReadings.isEmpty, let publisher = values[reading.key] else { return }
     publisher.publish(reading.reading)
+  }
+
+  package func told(_ reading: Reading, isElsewhere: Bool) {
+    if !isElsewhere, elsewhere == nil { properties[reading.property].publish(reading) }
   }
 
   package var hasPeers: Bool { bridge.admission.hasPeers }
@@ -245,7 +244,7 @@ import MQTT
   private var here: OwnershipMachine.Here {
     OwnershipMachine.Here(
       onlineSince: device.isOnline ? device.lastConnected?.description : nil,
-      isOnDemand: device.isOnDemand, isHeard: device.profile.isHeard, rssi: device.rssi,
+      isOnDemand: device.isOnDemand, isExclusive: device.profile.hasLinks, rssi: device.rssi,
       lastHeard: device.lastHeard,
       isOwnerOnline: isOwnerOnline, isAdmitted: bridge.isAdmitted)
   }
@@ -259,7 +258,7 @@ import MQTT
 
   /// The device may be this gateway's now, if it is only heard, here too.
   private func hearAgain() {
-    if device.profile.isHeard, device.isOnline { perform(machine.availabilityChanged(here)) }
+    if !device.profile.hasLinks, device.isOnline { perform(machine.availabilityChanged(here)) }
   }
 
   /// The retained messages of the device arrive before this barrier; `.max`: without a connection.

@@ -52,7 +52,7 @@ import Log
   /// Its offset has changed: reports the last value with the new one.
   func reportAgain() { if let value { device.readBack(adjusted(value), of: index) } }
 
-  private func adjusted(_ value: Value) -> Value { property.offset.map(value.adding) ?? value }
+  func adjusted(_ value: Value) -> Value { property.offset.map(value.adding) ?? value }
 
   // MARK: The link
 
@@ -175,7 +175,7 @@ import Log
   /// Called for every notification, and with the bytes of a read.
   private func received(_ bytes: [UInt8]) {
     // Values may arrive on a link that is being ended.
-    guard device.isReceiving else { return }
+    guard device.state.isReceiving else { return }
     if frames == nil { decode(bytes) } else { assemble(bytes) }
   }
 
@@ -235,9 +235,9 @@ import Log
   }
 
   /// A reading, whether notified, read or advertised.
-  func receive(_ value: Value, isValues: Bool = false, isToldElsewhere: Bool = false) {
+  func receive(_ value: Value, isValues: Bool = false) {
     keep(value)
-    device.received(adjusted(value), of: index, isValues: isValues, isToldElsewhere: isToldElsewhere)
+    device.received(adjusted(value), of: index, isValues: isValues)
   }
 
   private func keep(_ value: Value) { if property.kind == .state { self.value = value } }

@@ -10,14 +10,13 @@ extension Device {
       context.sessionChanged()
     case .online(let hasInformation): becameOnline(hasInformation: hasInformation)
     case .offline:
-      heard?.forgetReadings()
       context.log.write(isAnonymous ? .debug : .notice, "offline", fields)
       description.isOnline = false
       description.offlineSince = .now
       description.adapter = nil
       report(.availability)
-    case .offered:
-      learnOffered(isNewLink: false)
+    case .offered(let offered):
+      learn(offered: offered, isNewLink: false)
       report(.description)
     case .information(let texts):
       let before = description
@@ -29,8 +28,8 @@ extension Device {
       let before = description
       describeDesired()
       if description != before { report(.description) }
-    case .commandWaits(let deadline): session.commandWaits(until: deadline)
-    case .unresponsive: session.unresponsive()
+    case .commandWaits(let deadline): session.links?.commandWaits(until: deadline)
+    case .unresponsive: session.links?.unresponsive()
     }
   }
 
@@ -43,15 +42,7 @@ extension Device {
     description.isOnline = true
     description.lastConnected = .now
     description.offlineSince = nil
-    if isHeard {
-      if owner == .unknown { owner = .this }
-      description.reports = 1
-    } else {
-      owner = .this
-      description.adapter = session.adapter.name
-      values.linkUp()
-      learnOffered(isNewLink: true)
-    }
+    session.describeOnline()
     context.store.change(address) { record in
       // Another one has topics that are still to be cleared.
       record.id = record.id ?? id
@@ -71,9 +62,9 @@ extension Device {
     report(.description)
   }
 
-  private func learnOffered(isNewLink: Bool) {
+  func learn(offered: Set<String>, isNewLink: Bool) {
     description.learn(
-      offered: session.link.offered,
+      offered: offered,
       usable: Set(channels.filter { $0.characteristic != nil }.map(\.property.name)), isNewLink: isNewLink)
     context.store.change(address) { $0.offered = description.offered }
   }

@@ -5,9 +5,7 @@ extension Device {
   func setOwner(_ new: Owner, _ handover: Handover?, isTakenOver: Bool, hasNewLink: Bool) {
     let before = owner
     owner = new
-    // The values heard so far were another gateway's.
-    if new == .this, before != .this { heard?.forgetReadings() }
-    if let handover { heard?.learn(handover.told) }
+    session.ownerChanged(isNewHere: new == .this && before != .this, told: handover?.told)
     if case .other = new, let handover { values.replace(with: handover.values) }
     let record = context.store.records[address]
     let (revision, isPending) = (description.revision, record?.isPending == true)
@@ -30,7 +28,7 @@ extension Device {
         report(.description)
       }
     }
-    if isTakenOver { session.handedOver(hasNewLink: hasNewLink) }
+    if isTakenOver { session.links?.handedOver(hasNewLink: hasNewLink) }
   }
 
   private func copy(_ handover: Handover) {

@@ -18,7 +18,7 @@ import Log
   /// One for each property, in the order of the profile's properties.
   private(set) var channels: [Channel] = []
   private(set) var observers: [(observer: any DeviceObserver, frontEnd: ObjectIdentifier)] = []
-  private(set) lazy var session = DeviceSession(
+  private(set) lazy var session = description.profile.session.init(
     of: self, DeviceAdapters(context, pinned: settings.adapter))
   /// Those that its program names itself.
   private(set) lazy var values = DeviceValues(of: self)
@@ -26,12 +26,6 @@ import Log
   private(set) var sequence: UInt64 = 0
   /// How many tasks run for the device: a link on demand or in turns lasts until they have ended.
   private var tasks = 0
-  /// Nil: it is connected to.
-  private(set) lazy var heard = isHeard ? HeardSession(of: self) : nil
-  /// Of what it advertises in BTHome.
-  lazy var objects = ObjectReader(counter: context.store.records[address]?.counter)
-  /// When its counter was stored last in this run.
-  var counterStored: Moment?
   /// Whether a request's steps are being carried out.
   var isInSequence = false
   /// Whether its LEDs show its name, or blink.
@@ -60,24 +54,20 @@ import Log
 
   var id: DeviceID { description.id }
   var address: BluetoothAddress { description.address }
-  var state: SessionState { session.machine.state.published }
-  var isLive: Bool { session.machine.state.isLive }
-  /// Whether values that arrive are readings.
-  var isReceiving: Bool { session.machine.state.isReceiving }
+  var state: SessionState { session.state }
+  var isLive: Bool { state == .live }
   /// Whether a link can be made on demand.
-  var isConnectable: Bool { session.isConnectable }
+  var isConnectable: Bool { session.links?.isConnectable == true }
   /// Calls `body` when there is a link, or with the reason why there is none.
-  func withLink(_ body: @escaping Visits.Body) { session.withLink(body) }
-  /// Whether it is only heard, and never connected to.
-  var isHeard: Bool { description.profile.isHeard }
+  func withLink(_ body: @escaping Visits.Body) {
+    if let links = session.links { links.withLink(body) } else { body(obstacle) }
+  }
   /// Anybody can send advertisements from a thousand addresses: only devices that the configuration calls by a name or an
   /// id fill the log.
   var isAnonymous: Bool {
-    isHeard && settings.source(of: \.name) == .default
+    !description.profile.hasLinks && settings.source(of: \.name) == .default
       && (settings.source(of: \.id) == .default || settings.hasSharedID)
   }
-  /// Whether it has to be found before it can be used.
-  var needsScan: Bool { state != .live && state != .idle }
 
   /// For log lines about the device.
   var fields: LogFields {
@@ -110,7 +100,7 @@ import Log
 
   func taskEnded() {
     tasks -= 1
-    if tasks == 0 { session.tasksEnded() }
+    if tasks == 0 { session.links?.tasksEnded() }
   }
 
   // MARK: Observers
@@ -133,9 +123,9 @@ import Log
 
   func report(_ change: DeviceChange) {
     description.session = state
-    description.lastError = session.machine.lastError?.text(description.profile)
+    description.lastError = session.lastError?.text(description.profile)
     description.wantsPairing =
-      settings.pairing != .never && session.machine.lastError?.wantsPairing == true
+      settings.pairing != .never && session.lastError?.wantsPairing == true
     for (observer, _) in observers { observer.changed(change, description) }
   }
 
@@ -143,12 +133,7 @@ import Log
 
   /// The peripheral was discovered, or its properties in bluetoothd have changed.
   func found(_ seen: Peripheral, by adapter: Int) {
-    let rssi = isHeard ? nil : seen.rssi
-    // Before the session reports, and afterwards, as it may have another adapter then.
-    if let rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
     session.seen(seen, by: adapter)
-    heard?.hear(seen, by: adapter)
-    if let rssi, session.adapters.isCurrent(adapter) { description.rssi = rssi }
     guard description.isPaired != session.adapters.isPaired else { return }
     description.isPaired = session.adapters.isPaired
     report(.description)
@@ -181,7 +166,7 @@ import Log
     description.isEnabled = new.isEnabled
     description.isOnDemand = new.visitInterval != nil
     for channel in channels { channel.writer?.configure(new.desired[channel.property.name]) }
-    if new.pairing != before.pairing { session.setPairing(new.pairing) }
+    if new.pairing != before.pairing { session.links?.setPairing(new.pairing) }
     var changed = DeviceOptionTable.all.filter { new[$0] != before[$0] }
     if let adapter = new.adapter, adapter != before.adapter, !context.uses(adapter: adapter) {
       context.log.notice("the pin to the adapter \(adapter) takes effect after a restart", fields)
@@ -192,8 +177,8 @@ import Log
       if before.isEnabled { session.stop() }
       if new.isEnabled {
         session.adapters.pin(new.adapter)
-        session = DeviceSession(of: self, session.adapters)
-        heard?.begin()
+        session = session.renewed()
+        session.begin()
       }
     }
     values.settingsChanged()
@@ -223,12 +208,16 @@ import Log
 
   /// Why commands cannot be carried out, not even after waiting; nil if they can.
   var obstacle: String? {
-    if state == .listening { return Self.onlyHeard }
-    guard state == .stopped else { return nil }
+    guard state == .stopped else { return session.links == nil ? Self.onlyHeard : nil }
     return context.isStopping ? "the gateway is stopping" : "the device is disabled"
   }
 
-  static let onlyHeard = "the device is only heard: it has no link"
+  private static let onlyHeard = "the device is only heard: it has no link"
+
+  func requireLinks() throws(RequestError) -> LinkSession {
+    guard let links = session.links else { throw RequestError(Self.onlyHeard) }
+    return links
+  }
 
   func abandonWrites(reason: String) {
     for channel in channels { channel.writer?.abandon(reason: reason) }
@@ -237,19 +226,31 @@ import Log
   // MARK: Values
 
   /// A value was notified, or read at an interval or on request, or heard. Called for every reading.
-  func received(_ value: Value, of property: Int, isValues: Bool = false, isToldElsewhere: Bool = false) {
+  func received(_ value: Value, of property: Int, isValues: Bool = false) {
     session.readingReceived(of: property)
-    nextSequence()
-    if Logger.isEnabled(.debug) { logReading(value, channels[property]) }
-    pass(value, of: property, sequence: sequence, isValues: isValues, isToldElsewhere: isToldElsewhere)
+    pass(count(value, of: property, isValues: isValues))
   }
 
   /// A value was read back: it is not a reading.
-  func readBack(_ value: Value, of property: Int) { pass(value, of: property, sequence: nil) }
+  func readBack(_ value: Value, of property: Int) {
+    pass(Reading(property: property, value: value, time: .now, sequence: nil))
+  }
+
+  /// See ``DeviceObserver/told(_:isElsewhere:)``.
+  func tell(_ value: Value, of property: Int, isElsewhere: Bool) {
+    let reading = count(value, of: property)
+    for (observer, _) in observers { observer.told(reading, isElsewhere: isElsewhere) }
+  }
 
   private func nextSequence() {
     sequence += 1
     context.counters.readings += 1
+  }
+
+  private func count(_ value: Value, of property: Int, isValues: Bool = false) -> Reading {
+    nextSequence()
+    if Logger.isEnabled(.debug) { logReading(value, channels[property]) }
+    return Reading(property: property, value: value, time: .now, sequence: sequence, isValues: isValues)
   }
 
   private func logReading(_ value: Value, _ channel: Channel) {
@@ -262,16 +263,11 @@ import Log
   }
 
   /// Passes on a value, which may be the period of the readings that keep the link alive.
-  /// - Parameter sequence: see ``Reading/sequence``.
-  private func pass(
-    _ value: Value, of property: Int, sequence: UInt64?, isValues: Bool = false, isToldElsewhere: Bool = false
-  ) {
-    if property == description.profile.alive?.period, case .integer(let milliseconds) = value {
-      session.setPeriod(milliseconds)
+  private func pass(_ reading: Reading) {
+    if reading.property == description.profile.alive?.period, case .integer(let milliseconds) = reading.value
+    {
+      session.links?.setPeriod(milliseconds)
     }
-    let reading = Reading(
-      property: property, value: value, time: .now, sequence: sequence, isValues: isValues,
-      isToldElsewhere: isToldElsewhere)
     for (observer, _) in observers { observer.reported(reading) }
   }
 

@@ -8,8 +8,8 @@ enum DeviceEvent {
   /// `hasInformation`: whether the link offers device information.
   case online(hasInformation: Bool)
   case offline
-  /// The peripheral has changed its services: the link offers other properties.
-  case offered
+  /// The peripheral has changed its services: the link offers these properties.
+  case offered(Set<String>)
   /// The values of the Device Information Service, by characteristic.
   case information([BluetoothUUID: String])
   /// A desired value has changed.

@@ -204,7 +204,7 @@ extension Device {
   fileprivate var wantsPairing: Bool {
     if case .other = owner { return false }
     return settings.isEnabled && settings.pairing != .never
-      && session.machine.lastError?.wantsPairing == true
+      && session.lastError?.wantsPairing == true
   }
 
   /// What is wrong with it; nil if nothing is, or if another gateway owns it.
@@ -212,7 +212,7 @@ extension Device {
     if case .other = owner { return nil }
     guard settings.isEnabled else { return nil }
     let name = id.description
-    switch session.machine.lastError {
+    switch session.lastError {
     // It may be connected again at once.
     case nil, .linkEnded: break
     case .some(let trouble): return trouble.finding(name, description.profile, settings.pairing)

@@ -149,7 +149,7 @@ extension DeviceManager {
     let used = device?.description.profile ?? entry.map { configuration.profile(of: $0.options) }
     // The whole profile, so that properties that are not in use are included.
     let known = used.map { used in [configuration.profile(named: used.name) ?? used] }
-    let candidates = (known ?? (Profile.builtIn + configuration.profiles).filter { !$0.isHeard }).map {
+    let candidates = (known ?? (Profile.builtIn + configuration.profiles).filter(\.hasLinks)).map {
       profile in
       (profile: profile, resolution: Resolution(profile, characteristics))
     }

@@ -118,7 +118,7 @@ extension DeviceManager {
     // Another adapter may have received it better.
     if registry.byAddress[peripheral.address] == nil, let ignored = registry.ignored[peripheral.id],
       ignored.holds(
-        for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoomForNew(isHeard: ignored.isHeard))
+        for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoomForNew(hasLinks: ignored.hasLinks))
     {
       return nil
     }
@@ -129,10 +129,10 @@ extension DeviceManager {
       let device = registry.byAddress[peripheral.address]
         ?? (isNear ? makeDevice(peripheral.address, advertisement) : nil)
     else {
-      let isHeard = settings(of: peripheral.address, advertisement)?.profile.isHeard == true
+      let hasLinks = settings(of: peripheral.address, advertisement)?.profile.hasLinks != false
       registry.ignored[peripheral.id] = IgnoredPeripheral(
-        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI, isHeard: isHeard,
-        isOverLimit: isNear && !hasRoomForNew(isHeard: isHeard))
+        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI, hasLinks: hasLinks,
+        isOverLimit: isNear && !hasRoomForNew(hasLinks: hasLinks))
       return nil
     }
     registry.ignored[peripheral.id] = nil
@@ -178,16 +178,17 @@ extension DeviceManager {
       return nil
     }
     guard
-      hasRoom && (registry.heard < mostHeard || !settings.profile.isHeard || isConfigured(address))
+      hasRoom && (settings.profile.hasLinks || hasRoomWithoutLinks || isConfigured(address))
         || makeRoom(for: address)
     else {
       context.counters.overLimit += 1
       if context.counters.overLimit == 1 {
-        log.warning("too many devices: further ones are ignored", ["limit": hasRoom ? mostHeard : capacity])
+        log.warning(
+          "too many devices: further ones are ignored", ["limit": hasRoom ? mostWithoutLinks : capacity])
       }
       return nil
     }
-    if !isKnownByAddress(address), !settings.profile.isHeard {
+    if !isKnownByAddress(address), settings.profile.hasLinks {
       guard neverConnected < Self.mostNeverConnected else { return nil }
       neverConnected += 1
     }
@@ -201,7 +202,7 @@ extension DeviceManager {
     for frontEnd in frontEnds { device.attach(frontEnd) }
     failLostCommands(of: device)
     if !settings.isEnabled { device.session.stop() }
-    device.heard?.begin()
+    device.session.begin()
     engineChanged()
     return device
   }
@@ -251,21 +252,22 @@ extension DeviceManager {
   private static let mostNeverConnected = 128
 
   var hasRoom: Bool { deviceCount < capacity }
-  private func hasRoomForNew(isHeard: Bool) -> Bool {
-    hasRoom && (isHeard ? registry.heard < mostHeard : neverConnected < Self.mostNeverConnected)
+  private func hasRoomForNew(hasLinks: Bool) -> Bool {
+    hasRoom && (hasLinks ? neverConnected < Self.mostNeverConnected : hasRoomWithoutLinks)
   }
 
   /// Counts the devices that were never connected; with room for many more, those that were ignored get their turn.
   func updateNeverConnected() {
     let wereMany = neverConnected >= Self.mostNeverConnected / 2
     neverConnected = registry.all.count {
-      $0.description.lastConnected == nil && !$0.isHeard && !isKnownByAddress($0.address)
+      $0.description.lastConnected == nil && $0.settings.profile.hasLinks && !isKnownByAddress($0.address)
     }
     if wereMany, neverConnected < Self.mostNeverConnected / 2 { replayPeripherals() }
   }
 
   /// Whoever invents addresses fills half of the places alone: an advertisement is all that it takes.
-  private var mostHeard: Int { capacity / 2 }
+  private var mostWithoutLinks: Int { capacity / 2 }
+  private var hasRoomWithoutLinks: Bool { registry.withoutLinks < mostWithoutLinks }
 
   /// Whether an entry has the address, or a request was about it: such a device stays until it is removed, and comes
   /// before others if there is no room for all.
@@ -361,7 +363,7 @@ extension DeviceManager {
 
   /// Its profile has changed: it is created again.
   private func replace(_ device: Device) {
-    device.heard?.claimsAreLost()
+    device.session.claimsAreLost()
     device.abandonWrites(reason: "the device's properties were changed")
     device.session.stop()
     registry.remove(device)

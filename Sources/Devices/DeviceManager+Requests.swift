@@ -122,8 +122,7 @@ extension DeviceManager {
   package func reconnect(_ id: DeviceID) throws(RequestError) -> SessionState {
     let device = try requireDevice(id)
     try device.description.checkEnabled()
-    if device.isHeard { throw RequestError(Device.onlyHeard) }
-    device.session.reconnect()
+    try device.requireLinks().reconnect()
     return device.state
   }
 
@@ -135,11 +134,11 @@ extension DeviceManager {
   {
     let device = try requireDevice(device)
     try device.description.checkEnabled()
-    if device.isHeard { throw RequestError(Device.onlyHeard) }
+    let links = try device.requireLinks()
     if device.settings.pairing == .never {
       throw RequestError(.failed, "the entry of \(device.id) in config.json has \"pair\": false")
     }
-    device.session.pair(passkey: passkey, reply: reply)
+    links.pair(passkey: passkey, reply: reply)
   }
 
   /// Deletes the bond with a device.

@@ -44,7 +44,7 @@ extension DeviceManager {
   /// - Returns: why there is no link; nil: there is one, which lasts until ``Device/taskEnded()`` is called.
   func link(to device: Device, _ limit: Deadline) async -> String? {
     let isLinked = await limit.outcome { reply in
-      device.session.withLink { obstacle in
+      device.withLink { obstacle in
         if let obstacle { return _ = reply(.failed(reason: obstacle)) }
         device.taskBegins()
         // The time is over: nothing uses the link.

@@ -191,22 +191,16 @@ import Store
       for number in scans.keys { scans[number]?.add(peripheral) }
       guard let device = device(of: peripheral) else { return }
       let hasChanged = device.merge(Advertisement(peripheral))
-      guard device.learnObjects(of: peripheral) || hasChanged else {
+      guard device.session.learn(from: peripheral) || hasChanged else {
         return device.found(peripheral, by: adapter)
       }
       advertisementChanged(of: device)
       // With the new advertisement it may belong to another entry, or have more properties.
       guard let device = self.device(of: peripheral) else { return }
-      _ = device.learnObjects(of: peripheral)
+      _ = device.session.learn(from: peripheral)
       device.found(peripheral, by: adapter)
-    case .disconnected(let id):
-      registry.byPeripheral[id]?.session.disconnected(id)
-    case .linkEnded(let id, let reason):
-      registry.byPeripheral[id]?.session.linkEnded(of: id, because: reason)
-    case .servicesChanged(let id, let characteristics):
-      registry.byPeripheral[id]?.session.servicesChanged(of: id, characteristics)
-    case .unusable(let id, let reason):
-      registry.byPeripheral[id]?.session.becameUnusable(id, reason)
+    case .disconnected(let id), .linkEnded(let id, _), .servicesChanged(let id, _), .unusable(let id, _):
+      registry.byPeripheral[id]?.session.links?.handle(event, of: id)
     case .lost(let id):
       registry.ignored[id] = nil
       guard let device = registry.byPeripheral.removeValue(forKey: id) else { return }
@@ -262,12 +256,12 @@ import Store
     updateNeverConnected()
     let isNeeded =
       !scans.isEmpty || permitJoin != nil || configuration.devices.contains { mayFindDevices(by: $0.match) }
-      || registry.all.contains { $0.settings.isEnabled && $0.needsScan }
+      || registry.all.contains { $0.settings.isEnabled && $0.session.needsScan }
     let forEach =
       configuration.devices.contains {
-        $0.profile != nil && configuration.profile(of: $0.options).isHeard
+        $0.profile != nil && configuration.profile(of: $0.options).session.needsEachAdvertisement
       }
-      || registry.all.contains { $0.isHeard && $0.settings.isEnabled }
+      || registry.all.contains { $0.settings.profile.session.needsEachAdvertisement && $0.settings.isEnabled }
     for adapter in context.adapters { adapter.central.scan(isNeeded, forEach: forEach) }
   }
 
@@ -302,11 +296,11 @@ import Store
 
   /// A claim has come from the broker: of this gateway, or of another one.
   package func claimed(_ event: HeardEvents.Event, of address: BluetoothAddress, byThis: Bool) {
-    registry.byAddress[address]?.heard?.claimed(event, byThis: byThis)
+    registry.byAddress[address]?.session.claimed(event, byThis: byThis)
   }
 
   /// Claims do not come back any more.
-  package func claimsAreLost() { for device in registry.all { device.heard?.claimsAreLost() } }
+  package func claimsAreLost() { for device in registry.all { device.session.claimsAreLost() } }
 
   // MARK: Scans
 

@@ -22,6 +22,9 @@ import JSON
   func reported(_ reading: Reading)
   /// A value that the device's program names itself.
   func reported(_ reading: ValueReading)
+  /// An event that was heard, which the gateway that has claimed it publishes, whoever owns the device.
+  /// - Parameter isElsewhere: whether that is another gateway.
+  func told(_ reading: Reading, isElsewhere: Bool)
   func changed(_ change: DeviceChange, _ device: DeviceDescription)
   /// What becomes of a command, from any front end.
   /// - Parameter outcome: nil: it begins.
@@ -42,10 +45,11 @@ import JSON
 extension DeviceObserver {
   /// For a front end that shows none of them.
   package func reported(_ reading: ValueReading) {}
+  /// For a front end of this gateway alone.
+  package func told(_ reading: Reading, isElsewhere: Bool) { reported(reading) }
   /// For a front end that does not show commands.
   package func wrote(_ value: Value, to property: Int, _ outcome: Outcome?) {}
   package func wrote(_ value: Value, toValue key: ValueKey, _ outcome: Outcome?) {}
-  /// For a front end of this gateway alone.
   package var hasPeers: Bool { false }
   package func claim(_ event: HeardEvents.Event) {}
   /// For a front end that sends no commands.

@@ -11,7 +11,7 @@ extension PeripheralSession {
       case .connected, .unsuitable: return endLink(thenWait: nil)
       case .failed, .notPaired: return change(to: .idle)
       }
-    case .absent, .waiting, .subscribing, .live, .leaving, .idle, .listening, .stopped: return []
+    case .absent, .waiting, .subscribing, .live, .leaving, .idle, .stopped: return []
     }
     switch connection {
     // Requested while it was being connected.

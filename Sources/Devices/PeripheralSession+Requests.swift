@@ -13,7 +13,7 @@ extension PeripheralSession {
     case .absent where isOnDemand, .waiting where isOnDemand: return change(to: .idle)
     case .connecting where isOnDemand: return change(to: .connecting(isWithdrawn: true))
     case .leaving where isOnDemand: return change(to: .leaving(thenWait: nil))
-    case .absent, .waiting, .connecting, .awaitingServices, .subscribing, .leaving, .idle, .listening,
+    case .absent, .waiting, .connecting, .awaitingServices, .subscribing, .leaving, .idle,
       .stopped:
       return []
     }
@@ -25,7 +25,7 @@ extension PeripheralSession {
     case .idle: return connectIfInRange(seen)
     case .leaving(thenWait: nil): return change(to: .leaving(thenWait: .zero))
     case .connecting: return change(to: .connecting(isWithdrawn: false))
-    case .absent, .waiting, .awaitingServices, .subscribing, .live, .leaving, .listening, .stopped: return []
+    case .absent, .waiting, .awaitingServices, .subscribing, .live, .leaving, .stopped: return []
     }
   }
 
@@ -54,7 +54,7 @@ extension PeripheralSession {
     // If it is not in range, it is connected to as soon as it is.
     case .idle, .waiting: return connectIfInRange(seen)
     case .connecting: return change(to: .connecting(isWithdrawn: false))
-    case .absent, .listening, .stopped: return []
+    case .absent, .stopped: return []
     }
   }
 
@@ -76,7 +76,7 @@ extension PeripheralSession {
     case .live where isOnDemand: return forget(thenWait: nil)
     case .waiting, .awaitingServices, .subscribing, .live: return forget(thenWait: backOff.next())
     // Makes an attempt to connect fail.
-    case .absent, .connecting, .leaving, .idle, .listening, .stopped:
+    case .absent, .connecting, .leaving, .idle, .stopped:
       pairing.refusedLinks = 0
       return [.unpair]
     }

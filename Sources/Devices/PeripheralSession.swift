@@ -29,14 +29,12 @@ package struct PeripheralSession: Sendable {
   ///   - interval: between two readings, as long as no other is known: a link on which none comes is ended; nil: the
   ///     link alone keeps the session alive.
   ///   - isOnDemand: whether each link is ended when there is nothing more to do.
-  ///   - isHeard: whether the peripheral is only heard, and never connected to.
   ///   - spread: the random share of each wait.
   init(
-    now: Moment, interval: Duration?, isOnDemand: Bool, isHeard: Bool = false,
-    pairing: Configuration.PairingMode,
+    now: Moment, interval: Duration?, isOnDemand: Bool, pairing: Configuration.PairingMode,
     spread: Double = 0.3
   ) {
-    state = isHeard ? .listening : .absent
+    state = .absent
     liveness = Liveness(now: now, period: isOnDemand ? nil : interval)
     self.isOnDemand = isOnDemand
     self.pairing = PairingPlan(pairing)
@@ -62,17 +60,10 @@ package struct PeripheralSession: Sendable {
       backOff.reset()
       absenceBackOff.reset()
       return wait(backOff.next(), seen)
-    case .absent, .waiting, .connecting, .awaitingServices, .subscribing, .live, .leaving, .idle, .listening,
+    case .absent, .waiting, .connecting, .awaitingServices, .subscribing, .live, .leaving, .idle,
       .stopped:
       return []
     }
-  }
-
-  /// A peripheral that is only heard has sent a value, or none that can be used, and why.
-  mutating func heard(_ trouble: Trouble?) -> [Action] {
-    if let trouble { return self.trouble(trouble) }
-    lastError = nil
-    return []
   }
 
   /// The adapter of the link, or of the last one, is absent or off.
@@ -84,7 +75,7 @@ package struct PeripheralSession: Sendable {
     if lastError == .servicesLost { lastError = nil }
     switch state {
     // An attempt in progress reports its end.
-    case .stopped, .absent, .connecting, .leaving, .idle, .listening: return []
+    case .stopped, .absent, .connecting, .leaving, .idle: return []
     case .waiting, .awaitingServices, .subscribing, .live: return change(to: .absent)
     }
   }
@@ -107,7 +98,7 @@ package struct PeripheralSession: Sendable {
   mutating func disconnected(_ seen: Snapshot) -> [Action] {
     switch state {
     // In `connecting` and `leaving` the operation in progress reports it.
-    case .absent, .waiting, .connecting, .leaving, .idle, .listening, .stopped: return []
+    case .absent, .waiting, .connecting, .leaving, .idle, .stopped: return []
     case .awaitingServices: return trouble(.unsuitable) + wait(longBackOff.next(), seen)
     case .subscribing:
       lastError = lastError ?? .linkEnded(nil)
@@ -145,7 +136,7 @@ package struct PeripheralSession: Sendable {
     switch state {
     case .awaitingServices, .subscribing, .live: break
     // The operation in progress reports it, or there is no link.
-    case .absent, .waiting, .connecting, .leaving, .idle, .listening, .stopped: return []
+    case .absent, .waiting, .connecting, .leaving, .idle, .stopped: return []
     }
     let delay = longBackOff.next()
     return trouble(.unusable(reason)) + (seen.isPaired ? forget(thenWait: delay) : endLink(thenWait: delay))
@@ -154,7 +145,7 @@ package struct PeripheralSession: Sendable {
   /// The deadline is reached.
   mutating func timer(_ seen: Snapshot) -> [Action] {
     switch state {
-    case .absent, .connecting, .subscribing, .leaving, .idle, .listening, .stopped: return []
+    case .absent, .connecting, .subscribing, .leaving, .idle, .stopped: return []
     case .waiting: return connectIfInRange(seen)
     case .awaitingServices:
       if failures.wasUnusable(), !seen.isPaired { return forget(thenWait: .zero) }

@@ -12,6 +12,4 @@ package struct Reading: Sendable {
   package let sequence: UInt64?
   /// Whether it is a message that is nothing but values of the program, which have readings of their own.
   package var isValues = false
-  /// Whether it is an event that another gateway has told.
-  package var isToldElsewhere = false
 }

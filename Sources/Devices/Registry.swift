@@ -11,19 +11,21 @@ import GATT
   /// Peripherals that no entry matches, whose signal is too weak for the one that does, or for which there is no room.
   var ignored: [PeripheralID: IgnoredPeripheral] = [:]
 
-  /// How many of them are only heard.
-  private(set) var heard = 0
+  /// How many of them are never connected to.
+  private(set) var withoutLinks = 0
 
   var all: Dictionary<BluetoothAddress, Device>.Values { byAddress.values }
 
   mutating func insert(_ device: Device) {
     byAddress[device.address] = device
     byID[device.id] = device
-    if device.isHeard { heard += 1 }
+    if !device.settings.profile.hasLinks { withoutLinks += 1 }
   }
 
   mutating func remove(_ device: Device) {
-    if byAddress.removeValue(forKey: device.address) != nil, device.isHeard { heard -= 1 }
+    if byAddress.removeValue(forKey: device.address) != nil, !device.settings.profile.hasLinks {
+      withoutLinks -= 1
+    }
     if byID[device.id] === device { byID[device.id] = nil }
     // Also an object that was just found, and that `session.adapters` does not have yet.
     byPeripheral = byPeripheral.filter { $0.value !== device }
@@ -42,8 +44,8 @@ struct IgnoredPeripheral {
   let advertisement: Advertisement
   /// The signal strength, in dBm, that the matching entry requires; nil: no entry matches, or it is strong enough.
   let minRSSI: Int?
-  /// Whether it would be a device that is only heard.
-  let isHeard: Bool
+  /// Whether it would be a device that is connected to.
+  let hasLinks: Bool
   /// Whether there was no room for another device.
   let isOverLimit: Bool
 

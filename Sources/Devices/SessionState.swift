@@ -3,10 +3,18 @@ import EventLoop
 /// The state of a session as it is published.
 package enum SessionState: String, Sendable {
   case absent, waiting, connecting, subscribing, live, leaving, idle, listening, stopped
+
+  /// Whether values that arrive are readings.
+  var isReceiving: Bool {
+    switch self {
+    case .subscribing, .live, .listening: true
+    case .absent, .waiting, .connecting, .leaving, .idle, .stopped: false
+    }
+  }
 }
 
 extension PeripheralSession {
-  /// When the adapter goes, all but `connecting`, `leaving`, `idle`, `listening` and `stopped` → absent. Every state → stopped.
+  /// When the adapter goes, all but `connecting`, `leaving`, `idle` and `stopped` → absent. Every state → stopped.
   enum State: Sendable, Equatable {
     /// Out of range, or there is no adapter → connecting when it is in range, waiting if it is bonded and not received,
     /// idle.
@@ -34,8 +42,6 @@ extension PeripheralSession {
     case leaving(thenWait: Duration?)
     /// Connected on demand, and there is no demand → connecting or absent when there is.
     case idle
-    /// It is only heard, and never connected to.
-    case listening
     /// The gateway stops, or the device is disabled or removed. Final.
     case stopped
 
@@ -48,7 +54,6 @@ extension PeripheralSession {
       case .live: .live
       case .leaving: .leaving
       case .idle: .idle
-      case .listening: .listening
       case .stopped: .stopped
       }
     }
@@ -58,25 +63,17 @@ extension PeripheralSession {
       switch self {
       case .waiting(let deadline, _), .awaitingServices(let deadline): deadline
       case .live(let checkAt): checkAt
-      case .absent, .connecting, .subscribing, .leaving, .idle, .listening, .stopped: nil
+      case .absent, .connecting, .subscribing, .leaving, .idle, .stopped: nil
       }
     }
 
     var isLive: Bool { if case .live = self { true } else { false } }
 
-    /// Whether values that arrive are readings.
-    var isReceiving: Bool {
-      switch self {
-      case .subscribing, .live, .listening: true
-      case .absent, .waiting, .connecting, .awaitingServices, .leaving, .idle, .stopped: false
-      }
-    }
-
     /// Whether there is a link, or it is being made or ended.
     var occupiesLink: Bool {
       switch self {
       case .connecting, .awaitingServices, .subscribing, .live, .leaving: true
-      case .absent, .waiting, .idle, .listening, .stopped: false
+      case .absent, .waiting, .idle, .stopped: false
       }
     }
   }

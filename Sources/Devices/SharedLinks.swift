@@ -80,8 +80,8 @@ import Log
     timer.set(turns.deadline) { [weak self] in self?.review() }
     for action in actions {
       switch action {
-      case .giveUp(let device): devices[device]?.session.endTurn()
-      case .connect(let device): devices[device]?.session.connect()
+      case .giveUp(let device): devices[device]?.session.links?.endTurn()
+      case .connect(let device): devices[device]?.session.links?.connect()
       }
     }
     let (now, time) = (Moment.now, Timestamp.now)

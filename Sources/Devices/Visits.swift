@@ -14,10 +14,10 @@ import EventLoop
   private var timer = DeadlineTimer()
   private var waiting: [(number: UInt64, timer: LoopTimer, body: Body)] = []
   private var waitCount: UInt64 = 0
-  private unowned let session: DeviceSession
+  private unowned let session: LinkSession
 
   /// - Parameter interval: nil: it is not connected on demand.
-  init(every interval: Duration?, of session: DeviceSession) {
+  init(every interval: Duration?, of session: LinkSession) {
     schedule = VisitSchedule(interval: interval)
     self.session = session
   }
@@ -31,7 +31,6 @@ import EventLoop
 
   /// The device is connected, and its values are read.
   func visited() { perform(schedule.visited(at: .now)) }
-  func heard(for limit: Duration?) { perform(schedule.heard(for: limit, at: .now)) }
   func visitedElsewhere() { perform(schedule.visitedElsewhere(at: .now)) }
   /// The device gives up its link for others, and is to get another one after `wait`.
   func turnEnds(nextAfter wait: Duration) {

@@ -64,8 +64,8 @@ public struct Profile: Sendable, Hashable {
   public let alive: Alive?
   /// Nil: there are none.
   public let values: Values?
-  /// Whether its peripherals are only heard: all properties come in advertisements, and they are never connected to.
-  public let isHeard: Bool
+  /// Whether its peripherals are connected to; else they are only heard: all properties come in advertisements.
+  public let hasLinks: Bool
   /// How long a peripheral that is only heard is online after an advertisement.
   public let offlineAfter: OfflineAfter
   /// The order is fixed: other modules refer to a property by its index. Properties are subscribed to in this order, so
@@ -99,10 +99,10 @@ public struct Profile: Sendable, Hashable {
     self.properties = properties
     isAutomatic = false
     self.growsWithObjects = growsWithObjects
-    isHeard = properties.first?.source != nil
+    hasLinks = properties.first?.source == nil
     self.offlineAfter = offlineAfter ?? .usual
     try Self.check(properties)
-    if offlineAfter != nil, !isHeard { throw .offlineAfter }
+    if offlineAfter != nil, hasLinks { throw .offlineAfter }
     self.alive = try Self.alive(alive, alivePeriod, in: properties)
     self.values = try Self.values(values, valuesSet, in: properties)
   }
@@ -117,7 +117,7 @@ public struct Profile: Sendable, Hashable {
     name = profile.name
     manufacturer = profile.manufacturer
     model = profile.model
-    isHeard = profile.isHeard
+    hasLinks = profile.hasLinks
     offlineAfter = profile.offlineAfter
     let properties =
       profile.properties.filter(isIncluded)

@@ -153,8 +153,8 @@ extension Discovery {
           command: options, on: enable(true), off: enable(false), states: ("True", "False"),
           category: "config", availability: [self.topics.bridgeState]),
       ]
-    // A device that is only heard has no link to be made again.
-    if device.profile.isHeard { return properties + own }
+    // Without links there is none to be made again.
+    if !device.profile.hasLinks { return properties + own }
     return properties + own + [
       // Needed most while the device is offline.
       .button(

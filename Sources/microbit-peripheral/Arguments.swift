@@ -100,7 +100,7 @@ struct Arguments: Sendable {
     } catch {
       throw PeripheralError("\(error)")
     }
-    if chosen.isHeard {
+    if !chosen.hasLinks {
       throw PeripheralError(
         "the profile \(chosen.name) is of devices that are only heard: there is nothing to connect to")
     }

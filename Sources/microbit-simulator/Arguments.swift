@@ -235,7 +235,7 @@ struct Arguments: Sendable {
   private mutating func add(_ text: String?, _ generators: [String]) throws(CommandLineError) {
     do {
       let profile = try text.map { try Profile.named($0, in: directory) } ?? .microbit
-      if profile.isHeard {
+      if !profile.hasLinks {
         throw CommandLineError(
           "--profile: \(profile.name) is only heard: describe what it advertises by --peripheral and its service_data"
         )

@@ -48,10 +48,10 @@ import Testing
   /// Several gateways hear it: it stays with its owner while that one hears it, and no other hears it much better.
   @Test func oneThatIsOnlyHeardStaysWithItsOwner() {
     var bench = Bench()
-    bench.here = Machine.Here(onlineSince: time(3), isHeard: true, rssi: -60, isOwnerOnline: true)
+    bench.here = Machine.Here(onlineSince: time(3), isExclusive: false, rssi: -60, isOwnerOnline: true)
     func notice(_ rssi: Int, since second: Int? = 2) -> Notice {
       var notice = Self.notice(since: second)
-      (notice.isHeard, notice.rssi) = (true, Int8(rssi))
+      (notice.isExclusive, notice.rssi) = (false, Int8(rssi))
       return notice
     }
     _ = bench.received(notice(-69))
@@ -80,12 +80,12 @@ import Testing
     }
     func notice(_ milliseconds: Int64?) -> Notice {
       var notice = Self.notice(since: 2)
-      (notice.isHeard, notice.rssi, notice.lastHeard) = (true, -60, heard(milliseconds))
+      (notice.isExclusive, notice.rssi, notice.lastHeard) = (false, -60, heard(milliseconds))
       return notice
     }
     var bench = Bench()
     bench.here = Machine.Here(
-      onlineSince: time(1), isHeard: true, rssi: -60, lastHeard: heard(0), isOwnerOnline: true)
+      onlineSince: time(1), isExclusive: false, rssi: -60, lastHeard: heard(0), isOwnerOnline: true)
     _ = bench.received(notice(0))
     #expect(bench.machine.isOwnedByOther)
     // Silence here, silence there; a press that is heard here; one whose time is not known there.
@@ -155,9 +155,9 @@ import Testing
   /// Another gateway has cleared it meanwhile, or the broker has lost it.
   @Test func infoThatOnlyTheBrokerHadIsPublishedOnTheNextConnection() {
     var bench = Bench()
-    bench.here = Machine.Here(onlineSince: time(1), isHeard: true, rssi: -60)
+    bench.here = Machine.Here(onlineSince: time(1), isExclusive: false, rssi: -60)
     var (own, other) = (Self.notice(Self.this, since: 1), Self.notice(since: 1))
-    (own.isHeard, other.isHeard, other.rssi) = (true, true, -60)
+    (own.isExclusive, other.isExclusive, other.rssi) = (false, false, -60)
     _ = bench.settle()
     _ = bench.received(other)
     bench.here.isUpToDate = true

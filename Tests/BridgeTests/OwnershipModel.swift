@@ -527,7 +527,7 @@ struct OwnershipModel {
   func here(_ g: Int, _ device: Int) -> OwnershipMachine.Here {
     OwnershipMachine.Here(
       onlineSince: gateways[g].publishers[device]?.onlineSince, isOnDemand: device == Self.onDemand,
-      isHeard: device == heard, rssi: signals[g],
+      isExclusive: device != heard, rssi: signals[g],
       isOwnerOnline: gateways[g].online.contains { owner(g, device) == .other($0) },
       isAdmitted: gateways[g].isAdmitted)
   }
@@ -601,7 +601,7 @@ struct OwnershipModel {
     let record = gateways[g].records[device]
     return OwnershipMachine.Notice(
       gateway: gateways[g].id, id: Self.deviceID(gateways[g].publishers[device]!.id),
-      liveSince: gateways[g].publishers[device]!.onlineSince, isHeard: device == heard,
+      liveSince: gateways[g].publishers[device]!.onlineSince, isExclusive: device != heard,
       rssi: Int8(signals[g]), address: BluetoothAddress(truncating: UInt64(device)),
       handover: Handover(
         desired: ["v": record.desired], isDeleted: record.isDeleted, revision: record.revision))

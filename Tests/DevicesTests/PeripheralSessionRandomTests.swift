@@ -145,7 +145,7 @@ struct SessionSimulation {
     case .leaving(let delay):
       if delay != .zero { fail("a wait of \(String(describing: delay)) after a request") }
     case .absent: if bench.seen.isInRange { fail("absent, though it is in range") }
-    case .connecting(isWithdrawn: false), .listening, .stopped: break
+    case .connecting(isWithdrawn: false), .stopped: break
     }
   }
 
@@ -279,7 +279,6 @@ struct SessionSimulation {
       case .live: hasLink && (bench.wait != nil || isOnDemand || bench.session.liveness.limit == nil)
       case .leaving: isLeaving
       case .idle: isOnDemand && !isConnecting && !isLeaving && !hasLink
-      case .listening: false
       case .stopped: true
       }
     if !isAsExpected {

@@ -26,18 +26,6 @@ import Testing
     #expect(bench.range(false) == [] && bench.state == .live)
   }
 
-  @Test func oneThatIsOnlyHeardIsNeverConnectedTo() {
-    var bench = SessionBench(isHeard: true)
-    for isInRange in [true, false, true] { #expect(bench.range(isInRange) == []) }
-    #expect(bench.session.reconnect(bench.seen) == [] && bench.session.demanded(bench.seen) == [])
-    #expect(bench.session.adapterWentAway() == [] && bench.state == .listening && bench.wait == nil)
-    // Reported once, until something can be read.
-    #expect(bench.session.heard(.unreadable(.encrypted)) == [.report(.unreadable(.encrypted))])
-    #expect(bench.session.heard(.unreadable(.encrypted)) == [])
-    #expect(bench.session.heard(nil) == [] && bench.session.lastError == nil)
-    #expect(bench.session.stop() == [] && bench.state == .stopped)
-  }
-
   @Test func failedConnectIsRetriedWithBackOff() {
     var bench = connecting
     for seconds in [1, 2, 4, 8, 16, 32, 60, 60, 60] {

@@ -13,11 +13,10 @@ struct SessionBench {
 
   init(
     _ pairing: Configuration.PairingMode = .ask, isPaired: Bool = false, interval: Duration? = .seconds(1),
-    isOnDemand: Bool = false, isHeard: Bool = false
+    isOnDemand: Bool = false
   ) {
     session = PeripheralSession(
-      now: seen.now, interval: interval, isOnDemand: isOnDemand, isHeard: isHeard, pairing: pairing,
-      spread: 0.0)
+      now: seen.now, interval: interval, isOnDemand: isOnDemand, pairing: pairing, spread: 0.0)
     seen.isPaired = isPaired
   }
 

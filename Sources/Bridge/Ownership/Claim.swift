@@ -10,7 +10,8 @@ struct Claim: Equatable, Sendable {
   let id: DeviceID
   /// Since when the device is online there, in RFC 3339, UTC with milliseconds, which sorts by time; nil: it is not.
   let since: String?
-  let isHeard: Bool
+  /// Whether that gateway connects to the device, which one alone can do at a time.
+  let isExclusive: Bool
   /// The signal strength there, in dBm.
   let rssi: Int?
   /// When it was heard there last, if its silence does not make it offline.
@@ -27,9 +28,9 @@ struct Claim: Equatable, Sendable {
   func goesBefore(_ other: Claim, isOnline: Bool, of address: BluetoothAddress) -> Bool {
     guard let since else { return other.since == nil && id != other.id && hasBetterID(than: other, address) }
     guard let otherSince = other.since else { return true }
-    if isHeard, !isOnline { return true }
-    if isHeard != other.isHeard { return other.isHeard }
-    if !isHeard { return (since, gateway.description) > (otherSince, other.gateway.description) }
+    if !isExclusive, !isOnline { return true }
+    if isExclusive != other.isExclusive { return isExclusive }
+    if isExclusive { return (since, gateway.description) > (otherSince, other.gateway.description) }
     if id != other.id { return hasBetterID(than: other, address) }
     return (rssi ?? -128) >= (other.rssi ?? -128) + Self.margin || hasHeardLater(than: other)
   }
@@ -50,7 +51,7 @@ struct Claim: Equatable, Sendable {
 extension OwnershipMachine.Notice {
   var claim: Claim {
     Claim(
-      gateway: gateway, id: id, since: liveSince, isHeard: isHeard, rssi: rssi.map { Int($0) },
+      gateway: gateway, id: id, since: liveSince, isExclusive: isExclusive, rssi: rssi.map { Int($0) },
       lastHeard: lastHeard)
   }
 }

@@ -18,8 +18,8 @@ extension OwnershipMachine {
     /// The begin of its link, or of its last visit; nil while it is offline. RFC 3339, UTC with milliseconds, which
     /// sorts by time.
     var liveSince: String?
-    /// Whether that gateway only hears it.
-    var isHeard = false
+    /// Whether that gateway connects to it; else it only hears it.
+    var isExclusive = true
     /// The signal strength there, in dBm.
     var rssi: Int8?
     /// When it was heard there last, if its silence does not make it offline.
@@ -48,7 +48,7 @@ extension OwnershipMachine.Notice {
     if object["name"] != object["bluetooth_name"] { name = Self.label(object["name"]) }
     self.profile = Self.label(object["profile"])
     area = Self.label(object["area"])
-    isHeard = object["heard"] == .bool(true)
+    isExclusive = object["heard"] != .bool(true)
     rssi = object["rssi"]?.integer.flatMap { Int8(exactly: $0) }
     lastHeard = object["last_heard"]?.text.flatMap { Timestamp($0) }
     if object["offline_since"] == nil { liveSince = Self.time(object["last_connected"]) }

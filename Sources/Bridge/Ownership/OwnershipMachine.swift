@@ -38,8 +38,9 @@ struct OwnershipMachine: Equatable, Sendable {
     /// As ``Notice/liveSince``.
     var onlineSince: String?
     var isOnDemand = false
-    /// Whether it is only heard, which several gateways may do at once: of those the one that hears it best owns it.
-    var isHeard = false
+    /// Whether it is connected to; several gateways may hear at once one that is not: of those the one that hears it best
+    /// owns it.
+    var isExclusive = true
     /// The signal strength, in dBm.
     var rssi: Int?
     /// As ``Notice/lastHeard``.
@@ -126,8 +127,10 @@ struct OwnershipMachine: Equatable, Sendable {
   mutating func availabilityChanged(_ here: Here) -> [Action] {
     guard here.onlineSince != nil else { return owner == .this ? [.publish] : [] }
     let before = isOwnedByOther ? last : nil
-    if here.isHeard, let before, !goesBefore(before, here, isOwnerOnline: here.isOwnerOnline) { return [] }
-    let mustTell = here.isHeard && owner != .this
+    if !here.isExclusive, let before, !goesBefore(before, here, isOwnerOnline: here.isOwnerOnline) {
+      return []
+    }
+    let mustTell = !here.isExclusive && owner != .this
     owner = .this
     return (before.map { [.moved($0)] } ?? []) + (mustTell ? [.setOwner(nil)] : []) + [.publish]
   }
@@ -262,7 +265,7 @@ struct OwnershipMachine: Equatable, Sendable {
 
   private func goesBefore(_ notice: Notice, _ here: Here, isOwnerOnline: Bool) -> Bool {
     Claim(
-      gateway: this, id: id, since: here.onlineSince, isHeard: here.isHeard, rssi: here.rssi,
+      gateway: this, id: id, since: here.onlineSince, isExclusive: here.isExclusive, rssi: here.rssi,
       lastHeard: here.lastHeard
     )
     .goesBefore(notice.claim, isOnline: isOwnerOnline, of: address)

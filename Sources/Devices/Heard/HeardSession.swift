@@ -3,8 +3,8 @@ import EventLoop
 import GATT
 import Log
 
-/// What is heard of a device that is only heard: its values come in its advertisements, whichever adapter receives them.
-@LoopActor final class HeardSession {
+/// The session of a device that is only heard: its values come in its advertisements, whichever adapter receives them.
+@LoopActor final class HeardSession: DeviceSession {
   /// The properties by where their values are.
   private let sources: [(source: Property.Source, channels: [Channel])]
   private var events: HeardEvents
@@ -16,18 +16,47 @@ import Log
   private var signal: Double?
   /// It sends when something happens, and is silent until then: it says so itself.
   private var isTriggerOnly: Bool
-  private unowned let device: Device
+  private var presence = VisitSchedule(interval: nil)
+  /// Of ``presence``.
+  private var presenceTimer = DeadlineTimer()
+  /// Why nothing can be read of what it sends; nil since something could.
+  private var trouble: PeripheralSession.Trouble?
+  /// Of what it advertises in BTHome.
+  var objects: ObjectReader
+  /// When its counter was stored last in this run.
+  var counterStored: Moment?
 
-  private var context: DeviceContext { device.context }
-
-  init(of device: Device) {
-    self.device = device
+  required init(of device: Device, _ adapters: DeviceAdapters) {
     let all = device.channels.compactMap(\.property.source)
     sources = all.indices.filter { all.firstIndex(of: all[$0]) == $0 }.map { index in
       (all[index], device.channels.filter { $0.property.source == all[index] })
     }
     events = HeardEvents(told: device.description.told)
     isTriggerOnly = device.description.lastHeard != nil
+    objects = ObjectReader(counter: device.context.store.records[device.address]?.counter)
+    super.init(of: device, adapters)
+  }
+
+  override class var needsEachAdvertisement: Bool { true }
+  override var lastError: PeripheralSession.Trouble? { trouble }
+
+  /// The device has sent a value, or none that can be used, and why.
+  func note(_ trouble: PeripheralSession.Trouble?) {
+    guard trouble != self.trouble else { return }
+    self.trouble = trouble
+    if let trouble { log(trouble) }
+    device.report(.session)
+  }
+
+  override func stop() {
+    super.stop()
+    perform(presence.stop())
+  }
+
+  /// This one, which knows what was heard and told.
+  override func renewed() -> DeviceSession {
+    (isStopped, trouble) = (false, nil)
+    return self
   }
 
   // MARK: Presence
@@ -38,10 +67,32 @@ import Log
   }
 
   /// A device whose silence means nothing is online from the start of the gateway, if an earlier run has heard it.
-  func begin() {
-    if limit == nil, device.description.lastHeard != nil, device.settings.isEnabled {
-      device.session.keepOnline(for: nil)
+  override func begin() {
+    if limit == nil, device.description.lastHeard != nil, device.settings.isEnabled { keepOnline() }
+  }
+
+  private func keepOnline() { perform(presence.heard(for: limit, at: .now)) }
+
+  private func perform(_ actions: [VisitSchedule.Action]) {
+    presenceTimer.set(presence.deadline) { [weak self] in
+      guard let self else { return }
+      perform(presence.timer(at: .now))
     }
+    for action in actions {
+      switch action {
+      case .connect: break
+      case .online: device.handle(.online(hasInformation: false))
+      case .offline:
+        // What is heard from now on are readings again.
+        events.forgetReadings()
+        device.handle(.offline)
+      }
+    }
+  }
+
+  override func describeOnline() {
+    if device.owner == .unknown { device.owner = .this }
+    device.description.reports = 1
   }
 
   /// Between two times that are told, in ms.
@@ -74,15 +125,16 @@ import Log
 
   // MARK: Advertisements
 
-  /// An adapter reports what it knows of the peripheral, which may be an advertisement or not.
-  func hear(_ seen: Peripheral, by adapter: Int) {
-    guard reports.updateValue(seen.lastReport, forKey: adapter) ?? 0 != seen.lastReport, device.isReceiving
+  /// - Parameter seen: which may be an advertisement or not.
+  override func seen(_ seen: Peripheral, by adapter: Int) {
+    super.seen(seen, by: adapter)
+    guard reports.updateValue(seen.lastReport, forKey: adapter) ?? 0 != seen.lastReport, !isStopped
     else { return }
     let before = (device.description.offered, device.description.rssi)
-    if let rssi = seen.rssi, device.session.adapters.isCurrent(adapter) { follow(rssi) }
+    if let rssi = seen.rssi, adapters.isCurrent(adapter) { follow(rssi) }
     var states: [(channel: Channel, value: Value)] = []
     var happened: [(source: Property.Source, contents: [HeardEvents.Content])] = []
-    let readable = device.readable(seen).advertised
+    let readable = readable(seen).advertised
     for (source, channels) in sources {
       guard let sent = seen.advertised.data(source.data), let frame = readable.data(source.data),
         source.value(in: frame, width: nil) != nil
@@ -105,8 +157,8 @@ import Log
       offered: Set(names), usable: Set(device.channels.map(\.property.name)), isNewLink: false)
     device.description.reports += 1
     if !device.description.isOnline { device.description.adapter = context.adapters[adapter].name }
-    if !states.isEmpty || !happened.isEmpty { device.session.heard(nil) }
-    device.session.keepOnline(for: limit)
+    if !states.isEmpty || !happened.isEmpty { note(nil) }
+    keepOnline()
     if noteTime(states, isEvent: happened.contains { !$0.contents.isEmpty })
       || (device.description.offered, device.description.rssi) != before
     {
@@ -122,14 +174,13 @@ import Log
     }
   }
 
+  override func learn(from seen: Peripheral) -> Bool { learnObjects(of: seen) }
+
   private func packetID(in frame: [UInt8], of source: Property.Source) -> UInt8? {
     guard source.data == .service(BTHome.service), let frame = try? BTHome.Frame(frame) else { return nil }
     isTriggerOnly = frame.isTriggerOnly
     return frame.packetID
   }
-
-  /// What is heard from now on are readings again: others have published, or nobody.
-  func forgetReadings() { events.forgetReadings() }
 
   /// Signals vary: a change is told when their mean has changed by 10 dB.
   private func follow(_ rssi: Int) {
@@ -143,17 +194,16 @@ import Log
 
   // MARK: Events
 
-  /// A claim has come from the broker: of this gateway, or of another one.
-  func claimed(_ event: HeardEvents.Event, byThis: Bool) {
+  override func claimed(_ event: HeardEvents.Event, byThis: Bool) {
     perform(events.claimed(event, byThis: byThis, at: .now, .now))
   }
 
-  /// Claims do not come back any more.
-  func claimsAreLost() { perform(events.claimsAreLost(at: .now)) }
+  override func claimsAreLost() { perform(events.claimsAreLost(at: .now)) }
 
-  /// What another gateway knows was told.
-  func learn(_ told: [HeardEvents.Event]) {
-    perform(events.learn(told, at: .now, .now))
+  override func ownerChanged(isNewHere: Bool, told: [HeardEvents.Event]?) {
+    // The values heard so far were another gateway's.
+    if isNewHere { events.forgetReadings() }
+    if let told { perform(events.learn(told, at: .now, .now)) }
   }
 
   private func perform(_ actions: [HeardEvents.Action]) {
@@ -162,7 +212,8 @@ import Log
       case .claim(let event): for (observer, _) in device.observers { observer.claim(event) }
       case .tell(let contents, let isElsewhere):
         for content in contents {
-          device.channels[content.property].receive(content.value, isToldElsewhere: isElsewhere)
+          let value = device.channels[content.property].adjusted(content.value)
+          device.tell(value, of: content.property, isElsewhere: isElsewhere)
         }
       }
     }

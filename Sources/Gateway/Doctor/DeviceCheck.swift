@@ -43,7 +43,7 @@ struct DeviceCheck {
     }
     for peripheral in found {
       switch assignment(peripheral.address, Advertisement(peripheral)) {
-      case .here(let settings) where settings.isEnabled && settings.profile.isHeard:
+      case .here(let settings) where settings.isEnabled && !settings.profile.hasLinks:
         let signal = peripheral.rssi.map { ", \($0) dBm" } ?? ""
         findings.append(.ok(.device, "\(settings.id): heard, by discovery\(signal)"))
       case .here(let settings) where settings.isEnabled:

@@ -112,6 +112,37 @@ import Testing
     await tested.end()
   }
 
+  @Test func oneThatIsOnlyHeardIsNeverConnectedTo() async throws {
+    let tested = try await Engine(try Self.configuration(), isInRange: false) {
+      $0.described = [Self.beacon(Self.named, Self.frame(17))]
+    }
+    let id = DeviceID(Self.named)
+    try await tested.frontEnd.change("heard") { $0.id == id && $0.isOnline }
+    await #expect(throws: RequestError.self) { try await tested.engine.reconnect(id) }
+    await #expect(throws: RequestError.self) {
+      try await tested.engine.pair(.id(id), passkey: nil) { _ in }
+    }
+    #expect(await tested.get(0, of: id).elements.count == 1)
+    // Out of range and back, then the same of the adapter.
+    await tested.vanish(1)
+    await tested.comeBack(1)
+    await tested.plug(0, false)
+    await tested.plug(0, true)
+    let mark = tested.frontEnd.events.elements.count
+    while tested.frontEnd.events.elements.count == mark {
+      await tested.advertise(Self.frame(16) + [UInt8.random(in: 1...255)], of: Self.service, by: 1)
+      await Task.yield()
+    }
+    #expect(await tested.engine.links.values.allSatisfy { $0 == 0 })
+    #expect(await tested.engine.device(id)?.session == .listening)
+    await tested.end()
+    #expect(await tested.engine.device(id)?.session == .stopped)
+    let states = tested.frontEnd.events.elements.compactMap {
+      if case .changed(_, let device) = $0, device.id == id { device.session } else { nil }
+    }
+    #expect(Set(states) == [.listening, .stopped])
+  }
+
   /// Every second of a thousand addresses sends nonsense. They leave half of the places to others.
   @Test func floodKeepsNoOtherDeviceOut() async throws {
     let tested = try await Engine(try Self.configuration()) {

@@ -92,6 +92,22 @@ import Testing
     await tested.end()
   }
 
+  @Test func whatCannotBeReadIsSaidOnceUntilSomethingCan() async throws {
+    let tested = try await Engine(Self.configuration()) {
+      $0.described = [Self.sensor("41a47266c95f730011223378237214")]
+    }
+    try await tested.frontEnd.change("named") { $0.id == Self.id && $0.lastError != nil }
+    await Self.advertise(tested, "41a47266c95f730111223378237215")
+    await Self.advertise(tested, "40" + "02ca09")
+    try await tested.frontEnd.change("read") { $0.id == Self.id && $0.isOnline && $0.lastError == nil }
+    let said = tested.frontEnd.events.elements.filter {
+      guard case .changed(.session, let device) = $0 else { return false }
+      return device.id == Self.id && device.session == .listening && device.lastError != nil
+    }
+    #expect(said.count == 1)
+    await tested.end()
+  }
+
   @Test func anEncryptedFrameIsRead() async throws {
     let tested = try await Engine(Self.configuration(key: Self.key)) {
       $0.described = [Self.sensor("41a47266c95f730011223378237214")]

@@ -2,7 +2,7 @@ import BlueZ
 import EventLoop
 
 /// The session's link, from the choice of the adapter to its end.
-extension DeviceSession {
+extension LinkSession {
   /// Chooses the adapter, and connects.
   func connect() {
     guard case .connecting(let isWithdrawn) = machine.state else { return adapters.stopWaiting() }
@@ -87,14 +87,14 @@ extension DeviceSession {
 
   func servicesChanged(_ characteristics: [Characteristic]) {
     guard let changed = link.changeServices(to: characteristics) else {
-      device.handle(.offered)
+      device.handle(.offered(link.offered))
       return feed { session, _ in session.servicesLost() }
     }
     expectReadings()
     device.task { [self] central in
       let isUsed = await link.use(changed, on: central) { self.machine.state.isLive }
       // Reported last, when commands for the added properties can be carried out.
-      if isUsed { device.handle(.offered) }
+      if isUsed { device.handle(.offered(link.offered)) }
     }
   }
 

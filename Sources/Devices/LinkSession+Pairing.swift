@@ -1,7 +1,7 @@
 import BlueZ
 import EventLoop
 
-extension DeviceSession {
+extension LinkSession {
   /// For a request to pair: a few attempts to connect to other peripherals may come first.
   private static let pairingLimit = Duration.seconds(120)
   /// For the peripheral to come into range. After its removal, bluetoothd may not report it before the kernel's next
@@ -41,18 +41,6 @@ extension DeviceSession {
         })
     }
     requests.pair(passkey, deadline: deadline, reply)
-  }
-
-  /// Deletes the bonds of all adapters. A request that arrives meanwhile gets the same answer.
-  func unpair(reply: @escaping UnpairingReply) {
-    if requests.isUnpairing { return requests.unpair(reply) }
-    if !context.turns.hasLink(device) { adapters.chooseBonded() }
-    guard !adapters.peripherals.isEmpty else {
-      return reply(.failure(RequestError(.notFound, "bluetoothd does not know it: it is not paired")))
-    }
-    endPairing(.failure(RequestError("cancelled by a request to unpair")))
-    requests.unpair(reply)
-    feed { session, _ in session.unpair() }
   }
 
   /// Pairs before connecting, if that is due.
@@ -96,37 +84,6 @@ extension DeviceSession {
     }
     context.log.notice("displays a passkey: it is awaited from the request device/pair", device.fields)
     requests.passkeyIsDisplayed()?(.success(.passkeyRequired))
-  }
-
-  /// Answers the request to pair, if there is one.
-  func endPairing(_ result: Result<PairingProgress, RequestError>) { requests.takePairing()?(result) }
-
-  /// Removes the peripheral from bluetoothd, with its bond and its services.
-  func forget() -> @LoopActor (Central) async -> Void {
-    resetLink()
-    let isUnpairing = requests.isUnpairing
-    let objects = adapters.objectsToRemove(isUnpairing: isUnpairing)
-    return { [self] _ in
-      var result = Result<Void, RequestError>.success(())
-      for (adapter, peripheral) in objects {
-        do throws(CentralError) {
-          // The adapter has gone, and has kept its bond.
-          guard let peripheral else { throw .unavailable }
-          try await adapter.central.unpair(peripheral)
-        } catch {
-          context.log.warning(
-            "cannot remove it from bluetoothd: \(error)",
-            ["device": device.id, "address": device.address, "adapter": adapter.name])
-          result = .failure(RequestError("\(adapter.name): \(error)"))
-        }
-      }
-      if case .failure(let error) = result, adapters.isPaired {
-        // Pairing again is pointless.
-        pairingEnded()
-        endPairing(.failure(error))
-      }
-      if isUnpairing { for reply in requests.takeUnpairing() { reply(result) } }
-    }
   }
 }
 
