@@ -17,7 +17,8 @@ import Synchronization
     enter(by: Isolated(), body)
   }
 
-  /// The requirement of the protocol is not isolated, its implementation is.
+  /// The requirement of the protocol is not isolated, its implementation is: such a call is what `assumeIsolated` is to
+  /// `MainActor`. Release builds check nothing but the thread, above.
   private nonisolated static func enter(by entrance: some Entrance, _ body: @LoopActor () -> Void) {
     entrance.call(body)
   }
@@ -77,8 +78,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
   // MARK: Running
 
-  /// Runs the loop, and `main` on it, on the calling thread, which is to be the first that uses the loop. If there is no
-  /// such thread, the first job starts one.
+  /// Runs the loop, and `main` on it, on the calling thread, which is to be the first that uses the loop; `main` ends the
+  /// process. If there is no such thread, as in tests, the first job starts one.
   public func run(_ main: @escaping @LoopActor () async -> Void) -> Never {
     let (isFirst, _) = thread.compareExchange(
       expected: 0, desired: UInt(pthread_self()), ordering: .acquiringAndReleasing)
@@ -141,8 +142,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     // Do not wake up for cancelled timers.
     timers.dropCancelled()
     guard let next = timers.next else { return -1 }
-    // Rounded up, so that the loop does not spin until the deadline.
-    return Int32(clamping: Moment.now.milliseconds(until: next))
+    // Rounded up, so that the loop does not spin until the deadline. At most a minute: deadlines count the time that the
+    // machine sleeps, which `epoll_wait` does not.
+    return Int32(min(60_000, Moment.now.milliseconds(until: next)))
   }
 
   @LoopActor private func fireTimers() {
@@ -252,7 +254,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   /// Calls `handler` once after `delay`, unless the timer is cancelled first.
   @LoopActor @discardableResult
   public func timer(after delay: Duration, _ handler: @escaping @LoopActor () -> Void) -> LoopTimer {
-    let timer = LoopTimer(deadline: Moment.now + delay, handler: handler)
+    let timer = LoopTimer(deadline: Moment.now + max(.zero, delay), handler: handler)
     timers.insert(timer)
     return timer
   }

@@ -5,8 +5,8 @@ import Testing
 @Suite struct ShippedProfileTests {
   private static let names = [
     "battery", "counter", "current_time", "cycling_speed_and_cadence", "environmental_sensing",
-    "health_thermometer", "heart_rate", "mi_flora", "nordic_uart", "scratch_microbit", "sensortag_keys", "sound_player",
-    "xiaomi_lywsd03mmc",
+    "health_thermometer", "heart_rate", "mi_flora", "nordic_uart", "scratch_microbit", "sensortag_keys",
+    "sound_player", "xiaomi_lywsd03mmc",
   ]
 
   /// A notified value of a characteristic, and the payload expected on the property's topic.
