@@ -12,7 +12,7 @@ extension AdapterChoice {
     /// When bluetoothd removed that object last.
     var lostAt: Moment?
     var isConnected = false
-    /// Kept for a while if the adapter goes.
+    /// The adapter has a bond with the device; kept for a while if the adapter goes.
     var isPaired = false
     /// bluetoothd reports a signal strength, which may be old.
     var hasRSSI = false

@@ -7,7 +7,7 @@ import EventLoop
 struct AdapterChoice: Sendable {
   enum Decision: Sendable, Equatable {
     case use(Int)
-    /// These receive the device, and have no free link.
+    /// The adapters that receive the device have no free link.
     case full([Int])
     /// An adapter that may receive the device has not yet: ask again after this time, or when one has received it.
     case wait(Duration)
@@ -15,9 +15,9 @@ struct AdapterChoice: Sendable {
     case none
   }
 
-  /// The one chosen last.
+  /// The adapter chosen last.
   private(set) var current: Int?
-  /// The one chosen last; the first one before any choice.
+  /// The adapter chosen last; the first one before any choice.
   var currentOrFirst: Int { current ?? 0 }
   /// The only adapter that may be used.
   private var pinned: Int?
@@ -28,7 +28,7 @@ struct AdapterChoice: Sendable {
   /// When another adapter was chosen last.
   private var movedAt: Moment?
 
-  /// In dB. Signals received at one place vary by a few dB.
+  /// How much stronger than the current adapter's signal another one must be, in dB: signals at one place vary by a few dB.
   static let margin = 8
   /// After a move, another one only for a better signal is made no sooner than this.
   private static let dwell = Duration.seconds(60)
@@ -42,7 +42,7 @@ struct AdapterChoice: Sendable {
   /// Each failed attempt counts as a signal weaker by this, in dB, until a link has readings, or for this long.
   private static let attemptPenalty = 10
   static let attemptLimit = Duration.seconds(300)
-  /// Of a peripheral whose signal is not known: weaker than any.
+  /// The level of a signal that is not known, in dBm: weaker than any.
   private static let unknown = -128
 
   /// - Parameters:
@@ -175,7 +175,7 @@ struct AdapterChoice: Sendable {
   /// Whether an attempt to connect may succeed.
   func isInRange(at now: Moment) -> Bool { eligible(at: now).contains { candidates[$0].isInRange } }
 
-  /// Whether its advertisements are received.
+  /// Whether the device's advertisements are received.
   func isReceived(at now: Moment) -> Bool {
     eligible(at: now).contains { candidates[$0].isReceived(at: now) }
   }

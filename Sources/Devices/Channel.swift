@@ -8,11 +8,11 @@ import Log
 @LoopActor final class Channel {
   let index: Int
   private(set) var property: Property
-  /// Nil without a link, and if the link does not offer the property.
+  /// The property's characteristic; nil without a link, or if the link does not offer it.
   private(set) var characteristic: Characteristic?
   /// The last value received or read in this run, as the device has it; always nil for an event.
   private(set) var value: Value?
-  /// Nil if the property cannot be written.
+  /// Carries out the property's writes; nil if it cannot be written.
   private(set) var writer: PropertyWriter?
   /// When a value that could not be decoded was last logged.
   private var malformedLogged: Moment?
@@ -22,11 +22,11 @@ import Log
   private var isReadNotified = false
   /// Whether a read would be received as an event, which it is not.
   var notifiesReadAsEvent: Bool { isReadNotified && property.kind == .event }
-  /// Nil unless values arrive in several notifications (``Property/frame``).
+  /// Joins values that arrive in several notifications (``Property/frame``); nil: each arrives in one.
   private var frames: FrameAssembler?
   /// Publishes an incomplete frame when no more of it has arrived in time.
   private var frameTimer: LoopTimer?
-  /// Whether its texts are messages that may have values of the program.
+  /// Whether the property's texts are messages that may have values of the program.
   private let hasLines: Bool
   private lazy var reader = PropertyReader(of: self, on: device)
   private unowned let device: Device
@@ -49,7 +49,7 @@ import Log
     return hasNewOffset
   }
 
-  /// Its offset has changed: reports the last value with the new one.
+  /// Reports the last value again, with the property's new offset.
   func reportAgain() { if let value { device.readBack(adjusted(value), of: index) } }
 
   func adjusted(_ value: Value) -> Value { property.offset.map(value.adding) ?? value }
@@ -83,7 +83,7 @@ import Log
 
   // MARK: Values
 
-  /// Then the channel reads the value on a new link; else the writer does.
+  /// Whether the channel reads the value on a new link; the value of a writable property is read by its writer.
   private var isReadOnly: Bool {
     property.kind == .state && property.isReadable && !property.isWritable
   }
@@ -148,7 +148,7 @@ import Log
     device.linkTask { [self, device] central in
       let isSubscribed = await central.pollUntilSubscribed(characteristic, every: { device.pollInterval }) {
         self.polled($0)
-        // It is called as long as the link lasts: see `listen`.
+        // The closure is called as long as the link lasts, and retains the device: see `listen`.
         withExtendedLifetime(device) {}
       }
       guard isSubscribed else { return }
@@ -224,7 +224,7 @@ import Log
     logMalformed(reason)
   }
 
-  /// At most once an hour, as a device may send many, and valid values in between.
+  /// Logs a malformed value, at most once an hour, as a device may send many, and valid values in between.
   private func logMalformed(_ reason: String) {
     let now = Moment.now
     if let malformedLogged, now < malformedLogged + .seconds(3600) { return }

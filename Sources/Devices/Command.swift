@@ -7,10 +7,10 @@ import JSON
 package struct Command: Sendable {
   let device: DeviceID
   let property: String
-  /// As the sender wrote it: see ``Property/value(ofCommand:)``.
+  /// The value as the sender wrote it: see ``Property/value(ofCommand:)``.
   let value: JSONValue
-  /// In seconds. Nil: the value of a state waits without a limit; an event fails if the device is offline, unless it is
-  /// connected on demand for it.
+  /// The time to live in seconds. Nil: the value of a state waits without a limit; an event fails if the device is offline,
+  /// unless it is connected on demand for it.
   let timeToLive: Int?
   /// Stored with a command that waits, and given to ``DeviceObserver/completed(_:for:)`` if it is completed in a later
   /// run; nil: nobody waits for that.
@@ -32,7 +32,7 @@ package struct Command: Sendable {
 package struct CommandResult: Sendable {
   /// The property's name.
   package let property: String
-  /// Nil if the device has no such property (any more).
+  /// The property's codec; nil if the device has no such property (any more).
   package let codec: Codec?
   /// The value that was to be set; nil for a read.
   package let requested: Value?
@@ -59,7 +59,7 @@ package typealias CommandReply = @LoopActor (CommandResult) -> Void
 struct EncodedCommand: Sendable {
   let value: EncodedValue
   var timeToLive: TimeToLive?
-  /// Whether it waits if there is no link, or the link is lost.
+  /// Whether the command waits if there is no link, or the link is lost.
   let waitsForLink: Bool
   /// See ``Command/sender``.
   let sender: JSONValue?
@@ -76,7 +76,7 @@ struct EncodedCommand: Sendable {
     self.reply = reply
   }
 
-  /// Whether it waits longer than the gateway runs.
+  /// Whether the command waits longer than the gateway runs.
   var outlivesRun: Bool { waitsForLink && timeToLive == nil }
 
   var expired: Outcome {

@@ -19,12 +19,12 @@ struct DesiredValue: Sendable, Equatable {
 
   var configured: Value?
   var override: Override?
-  /// Of a command without time to live that is not carried out yet: kept over a restart, as the override is.
+  /// The value of a command without time to live that is not carried out yet: kept over a restart, as the override is.
   var waiting: Waiting?
 
-  /// What is applied on every link; nil leaves the device as it is.
+  /// The value that is applied on every link; nil leaves the device as it is.
   var effective: Value? { override?.value ?? configured }
-  /// What is published.
+  /// The value that is published.
   var shown: Value? { waiting?.value ?? effective }
   /// Whether ``shown`` is the configured value.
   var isConfigured: Bool { waiting == nil && override == nil && configured != nil }
@@ -32,13 +32,13 @@ struct DesiredValue: Sendable, Equatable {
 
 /// What gateways hand over to each other by the `info` of a device: its owner publishes it, the others copy what is newer.
 package struct Handover: Sendable, Equatable {
-  /// By property; what is not named is not known there.
+  /// The desired values by property; one that is not named is not known to the gateway that hands over.
   package let desired: [String: PublishedDesired]
   /// See ``DeviceDescription/isDeleted``.
   package let isDeleted: Bool
   /// See ``DeviceDescription/revision``.
   package let revision: Int
-  /// What the device's program names itself, by the name in topics.
+  /// The values that the device's program names itself, by their names in topics.
   let values: [ValueKey: ValueTable.Entry]
   /// See ``DeviceDescription/told``.
   let told: [HeardEvents.Event]
@@ -61,7 +61,7 @@ package struct Handover: Sendable, Equatable {
     self.revision = revision
   }
 
-  /// Whether it replaces what is here. Of two that are as new, that of an owner that is online counts.
+  /// Whether the handover replaces what this gateway has. Of two that are as new, that of an owner that is online counts.
   func isNewer(than revision: Int, isTakenOver: Bool) -> Bool {
     self.revision > revision || isTakenOver && self.revision == revision
   }
@@ -69,9 +69,9 @@ package struct Handover: Sendable, Equatable {
 
 /// What another gateway, which owns the device, has published of a property's desired value.
 package enum PublishedDesired: Sendable, Equatable {
-  /// It was set there by a command or a request.
+  /// A command or a request has set this value at the other gateway.
   case override(EncodedValue)
-  /// No command or request has set it there. What is configured there does not hold here.
+  /// No command or request has set a value at the other gateway. What is configured there does not hold here.
   case noOverride
 
   var override: EncodedValue? {

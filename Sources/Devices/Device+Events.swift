@@ -44,14 +44,14 @@ extension Device {
     description.offlineSince = nil
     session.describeOnline()
     context.store.change(address) { record in
-      // Another one has topics that are still to be cleared.
+      // Another id has topics that are still to be cleared.
       record.id = record.id ?? id
       record.isPending = false
       record.advertisement = advertisement
       record.offered = description.offered
       record.lastSeen = max(record.lastSeen ?? 0, Timestamp.now.day)
     }
-    // Not awaited if an earlier link or run has read it.
+    // Device information is not awaited if an earlier link or run has read it.
     description.isInformationPending = hasInformation && !description.hasInformation
     report(.availability)
   }

@@ -20,7 +20,7 @@ extension Device {
     }
     if let handover {
       if owner == .unknown {
-        // It was removed there: it is no longer deleted in Home Assistant, and whatever its next owner has is newer.
+        // The owner has removed the device: it is no longer deleted in Home Assistant, and what its next owner has is newer.
         revise(0, isDeleted: false)
         report(.description)
       } else if isTakenOver && isPending || handover.isNewer(than: revision, isTakenOver: isTakenOver) {
@@ -38,7 +38,7 @@ extension Device {
     revise(handover.revision, isDeleted: handover.isDeleted)
   }
 
-  /// Also if nothing changes: what gateways still know of a device that is added again is older.
+  /// Makes a new revision also if nothing changes: what gateways still know of a device that is added again is older.
   func setDeleted(_ isDeleted: Bool) {
     revise(isDeleted: isDeleted)
     report(.description)

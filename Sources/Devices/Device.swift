@@ -13,14 +13,14 @@ import Log
   /// The last advertisement, to notice changes.
   private var lastAdvertisement = Advertisement()
   private(set) var settings: DeviceSettings
-  /// As the front end has decided; this gateway as soon as the device comes online here.
+  /// The owner as the front end has decided; this gateway as soon as the device comes online here.
   var owner = Owner.unknown
-  /// One for each property, in the order of the profile's properties.
+  /// The channel of each property, in the order of the profile's properties.
   private(set) var channels: [Channel] = []
   private(set) var observers: [(observer: any DeviceObserver, frontEnd: ObjectIdentifier)] = []
   private(set) lazy var session = description.profile.session.init(
     of: self, DeviceAdapters(context, pinned: settings.adapter))
-  /// Those that its program names itself.
+  /// The values that the device's program names itself.
   private(set) lazy var values = DeviceValues(of: self)
   /// The sequence number of the last reading in this run.
   private(set) var sequence: UInt64 = 0
@@ -28,7 +28,7 @@ import Log
   private var tasks = 0
   /// Whether a request's steps are being carried out.
   var isInSequence = false
-  /// Whether its LEDs show its name, or blink.
+  /// Whether the device's LEDs show its name, or blink.
   var isIdentifying = false
 
   init(
@@ -69,7 +69,7 @@ import Log
       && (settings.source(of: \.id) == .default || settings.hasSharedID)
   }
 
-  /// For log lines about the device.
+  /// The fields of log lines about the device.
   var fields: LogFields {
     ["device": id, "address": address, "name": description.bluetoothName ?? "unknown"]
   }
@@ -85,7 +85,7 @@ import Log
     }
   }
 
-  /// The same, for as long as there is a link, which does not last for it.
+  /// Runs `body` as ``task(_:)`` does, but does not keep a link on demand or in turns.
   func linkTask(_ body: @escaping @LoopActor (Central) async -> Void) {
     let central = session.adapter.central
     loop.task {

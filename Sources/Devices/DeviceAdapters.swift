@@ -45,7 +45,7 @@ import EventLoop
     if let index = context.index(ofAdapter: name) { choice.pin(index) }
   }
 
-  /// Without a link: what follows concerns an adapter that has a bond, if there is one.
+  /// Makes an adapter that has a bond the current one, if there is such an adapter. Called only without a link.
   func chooseBonded() { choice.chooseBonded(at: .now) }
 
   func dropBondsOfAbsentAdapters() { choice.dropBondsOfAbsentAdapters() }
@@ -77,7 +77,7 @@ import EventLoop
 
   /// The index of the adapter that was chosen last; nil: none yet.
   var chosen: Int? { choice.current }
-  /// That of the link, or of the last one.
+  /// The adapter of the link, or of the last one.
   var current: Adapter { context.adapters[choice.currentOrFirst] }
   /// The object that the current adapter has.
   var peripheral: PeripheralID? { objects[choice.currentOrFirst] }

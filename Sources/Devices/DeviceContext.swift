@@ -3,7 +3,7 @@ import Log
 
 /// What the devices of an engine have in common.
 @LoopActor final class DeviceContext {
-  /// In the order of the configuration; at least one.
+  /// The adapters in the order of the configuration; at least one.
   let adapters: [Adapter]
   let turns: SharedLinks
   /// How long a device waits for an adapter that has gone and has a bond with it.

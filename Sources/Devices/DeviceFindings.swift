@@ -168,7 +168,7 @@ extension Finding {
 }
 
 extension DeviceManager {
-  /// For a crowd of devices that are not in range.
+  /// The maximum number of findings about devices: many may be out of range.
   private static let mostFindings = 100
 
   /// What is wrong with the adapters and with the devices, as far as the engine knows.
@@ -213,7 +213,7 @@ extension Device {
     guard settings.isEnabled else { return nil }
     let name = id.description
     switch session.lastError {
-    // It may be connected again at once.
+    // A device whose link ended may be connected again at once.
     case nil, .linkEnded: break
     case .some(let trouble): return trouble.finding(name, description.profile, settings.pairing)
     }

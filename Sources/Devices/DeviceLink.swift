@@ -7,7 +7,7 @@ import Log
 @LoopActor final class DeviceLink {
   /// The characteristics of the Device Information Service; empty without a link, or if the link lacks them.
   private var information: [Characteristic] = []
-  /// Nil: the link is to last, or there is none.
+  /// The visit for which the link is made; nil: the link is to last, or there is none.
   private var visit: Visit?
   /// The property whose readings show that the link is alive; nil: the link alone does.
   private(set) var alive: Int?
@@ -112,7 +112,7 @@ import Log
 
   /// Starts using added characteristics.
   /// - Parameter isLive: whether the session is still live.
-  /// - Returns: the same.
+  /// - Returns: whether the session is still live afterwards.
   func use(
     _ changed: [Channel], on central: Central, while isLive: () -> Bool
   ) async -> Bool {

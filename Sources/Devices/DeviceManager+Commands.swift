@@ -111,7 +111,7 @@ package struct RequestError: Error, Sendable, Equatable {
     case invalid
     /// There is no such device or bond.
     case notFound = "not_found"
-    /// It cannot be met now: the device is not in range or disabled, the adapter is off, a limit is reached.
+    /// The request cannot be met now: the device is not in range or disabled, the adapter is off, a limit is reached.
     case unavailable
     /// The device has refused, or an operation on it has failed.
     case failed
@@ -131,7 +131,7 @@ package struct RequestError: Error, Sendable, Equatable {
   /// ``Code/unavailable``.
   package init(_ reason: String) { self.init(.unavailable, reason) }
 
-  /// The same, about this place in the request.
+  /// The error with its place in the request.
   func at(_ path: ConfigurationPath) -> RequestError { RequestError(code, path.error(reason).description) }
 }
 

@@ -3,7 +3,7 @@ import Configuration
 import EventLoop
 import GATT
 
-/// Which of several devices is it? It shows its name.
+/// Identifying a device among several: its LEDs show its name, or blink.
 extension DeviceManager {
   private static let blinks = 3
   private static let blinkTime = Duration.milliseconds(500)
@@ -96,7 +96,7 @@ extension Device {
     leds.wasRestored(to: bytes)
   }
 
-  /// On a new link: if the LEDs still show a picture of the blinking, or nothing, as after a text, they are restored.
+  /// Restores the LEDs on a new link if they still show a picture of the blinking, or nothing, as after a text.
   func restoreLEDsOfLastLink() {
     guard context.store.records[address]?.leds != nil, let leds, let pictures = leds.property.codec.pictures
     else { return }
@@ -113,7 +113,7 @@ extension Device {
     }
   }
 
-  /// Not even a slow text keeps its device for longer.
+  /// The maximum time for which a slow text keeps its device.
   private static let longestScroll = Duration.seconds(30)
 
   /// A character has six columns, with the space behind it, and leaves five LEDs.
@@ -137,7 +137,7 @@ extension Profile {
 }
 
 extension Codec {
-  /// All dots, and none; nil if it is not for pictures.
+  /// The pictures with all dots and with none; nil if the codec is not for pictures.
   fileprivate var pictures: (full: [UInt8], empty: [UInt8])? {
     guard case .scalar(let scalar) = description, scalar.type == .bits else { return nil }
     func picture(_ dot: String) -> [UInt8]? {
@@ -150,7 +150,7 @@ extension Codec {
 }
 
 extension DeviceDescription {
-  /// Whether it may be able to show which device it is.
+  /// Whether the device may be able to show which one it is.
   package var mayIdentify: Bool { profile.displays.contains { mayOffer(profile.properties[$0].name) } }
 
   /// The name that its LEDs show, whose font has the printable characters of ASCII.

@@ -7,27 +7,27 @@ import GATT
 package struct Inspection: Sendable {
   package struct Item: Sendable {
     package let characteristic: Characteristic
-    /// The property that uses it.
+    /// The property that uses the characteristic.
     package let property: Property?
-    /// Nil if it cannot be read, or was not: as an event in use, or see ``Inspection/unread``.
+    /// The characteristic's value; nil if it was not read: it cannot be, it is an event in use, or see ``Inspection/unread``.
     package fileprivate(set) var value: Result<[UInt8], CentralError>?
-    /// Without the client configuration, which bluetoothd sets.
+    /// The descriptors, without the client configuration, which bluetoothd sets.
     package fileprivate(set) var descriptors: [(uuid: BluetoothUUID, value: Result<[UInt8], CentralError>?)] =
       []
   }
 
   package let peripheral: Peripheral
-  /// Nil: it is not a device of this gateway.
+  /// The device that the peripheral is; nil: it is not one of this gateway.
   package let device: DeviceDescription?
   /// The device's profile, else the known profile that fits best; nil: none fits.
   package let profile: Profile?
-  /// Whether it offers what the profile requires.
+  /// Whether the peripheral offers what the profile requires.
   package let fits: Bool
   package fileprivate(set) var items: [Item]
   /// Why the values after the last one shown were not read; nil: all were.
   package fileprivate(set) var unread: String?
 
-  /// The properties of the profile that it lacks.
+  /// The properties of the profile that the peripheral lacks.
   package var missing: [String] {
     let offered = Set(items.compactMap { $0.property?.name })
     return profile?.properties.map(\.name).filter { !offered.contains($0) } ?? []
@@ -37,11 +37,11 @@ package struct Inspection: Sendable {
 extension DeviceManager {
   /// How long to look for a peripheral that is not in range.
   private static let searchTimeout = Duration.seconds(10)
-  /// Inspections at a time: each connects.
+  /// The maximum number of inspections at a time: each connects.
   private static let mostInspections = 4
-  /// Values read in an inspection: a micro:bit with all services has about 50.
+  /// The maximum number of values read in an inspection: a micro:bit with all services has about 50.
   private static let mostReads = 200
-  /// For reading them.
+  /// The time limit for reading the values.
   private static let readingTimeout = Duration.seconds(60)
 
   /// The address that a request names.

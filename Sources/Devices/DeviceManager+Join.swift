@@ -4,21 +4,21 @@ import EventLoop
 import GATT
 import Log
 
-/// For how long micro:bits that no entry matches are added for good.
+/// The permission for micro:bits that no entry matches to join, and so to be added for good.
 package struct PermitJoin: Sendable, Equatable {
   package let end: Timestamp
-  /// The only one; nil: all.
+  /// The only micro:bit that may join; nil: all.
   package let device: BluetoothAddress?
-  /// How many more are added: anybody can advertise such a name.
+  /// How many more may join: anybody can advertise the name of a micro:bit.
   var rest = most
-  /// Removed meanwhile: they do not join again at once.
+  /// Devices that were removed meanwhile: they do not join again at once.
   var removed: Set<BluetoothAddress> = []
 
   static let most = 64
 }
 
 extension DeviceManager {
-  /// For at most so many seconds.
+  /// The maximum time in which micro:bits may join, in seconds.
   package nonisolated static let longestPermitJoin = 3600
 
   /// Adds micro:bits that are in range meanwhile.

@@ -61,14 +61,14 @@ extension DeviceManager {
     remove(device, because: isPinnedElsewhere(device.address) ? .pinnedElsewhere : .removed)
   }
 
-  /// Another entry may match it now.
+  /// Updates the device, as another entry may match it now.
   func advertisementChanged(of device: Device) {
     update(device)
     reportOrphan(device.address)
     engineChanged()
   }
 
-  /// The name by which its entry has matched it.
+  /// The name by which the device's entry has matched it.
   private func matchedName(of address: BluetoothAddress, _ advertisement: Advertisement) -> String? {
     configuration.matchedName(of: advertisement.adding(to: store.records[address]), at: address)
   }
@@ -140,7 +140,7 @@ extension DeviceManager {
     return device
   }
 
-  /// In dBm, of a peripheral that is not known; nil: any.
+  /// The signal strength in dBm with which a peripheral that is not known becomes a device; nil: any.
   private func requiredSignal(of peripheral: Peripheral, _ advertisement: Advertisement) -> Int? {
     isKnownByAddress(peripheral.address)
       ? nil : configuration.device(matching: peripheral.address, advertisement)?.match.minRSSI
@@ -154,7 +154,7 @@ extension DeviceManager {
       $0.id != nil && settings(of: $0.address, $0.advertisement)?.id == $0.id
     }
     for record in owners + records { _ = makeDevice(record.address, record.advertisement) }
-    // Not those after a pattern: whether that matches the device first is known only from its advertisements.
+    // Entries after a pattern are left out: whether that matches the device first is known only from its advertisements.
     for entry in configuration.devices.prefix(while: \.match.isIdentifier) {
       if let address = entry.match.identifier { _ = makeDevice(address, Advertisement()) }
     }
@@ -300,7 +300,7 @@ extension DeviceManager {
     for device in registry.all { device.values.removeUnseen(today: today) }
     for device in Array(registry.all) where store.records[device.address]?.id != nil {
       let before = store.records[device.address]?.lastSeen
-      // One whose silence means nothing is online all the time.
+      // A device whose silence means nothing is online all the time.
       let isOnline = device.description.lastHeard.map { $0.day >= today } ?? device.description.isOnline
       if before == nil || isOnline || device.session.adapters.isInRange {
         // The clock of a machine without a battery may be late at first.
@@ -314,7 +314,7 @@ extension DeviceManager {
 
   /// Removes a device that becomes one again if it is seen.
   private func expire(_ device: Device) {
-    // First, as it stores what becomes of their values.
+    // The writes are abandoned first, as that stores what becomes of their values.
     device.abandonWrites(reason: "the device was removed")
     store.change(device.address) { record in
       let before = record
@@ -361,7 +361,7 @@ extension DeviceManager {
     device.detach(reason)
   }
 
-  /// Its profile has changed: it is created again.
+  /// Creates the device again, as its profile has changed.
   private func replace(_ device: Device) {
     device.session.claimsAreLost()
     device.abandonWrites(reason: "the device's properties were changed")

@@ -40,7 +40,7 @@ extension DeviceManager {
   package func remove(_ id: DeviceID) throws(RequestError) -> BluetoothAddress {
     let device = try requireDevice(id)
     let isConfigured = configuration.device(matching: device.address, device.advertisement) != nil
-    // First, as it stores what becomes of their values.
+    // The writes are abandoned first, as that stores what becomes of their values.
     device.abandonWrites(reason: "the device was removed")
     store.change(device.address) { record in
       let before = record
@@ -118,7 +118,7 @@ extension DeviceManager {
     }
   }
 
-  /// - Returns: the state of its session after it.
+  /// - Returns: the state of the device's session afterwards.
   package func reconnect(_ id: DeviceID) throws(RequestError) -> SessionState {
     let device = try requireDevice(id)
     try device.description.checkEnabled()
@@ -153,6 +153,6 @@ extension DeviceManager {
 /// How a request names a device, or another peripheral.
 package enum DeviceReference: Sendable, Equatable {
   case id(DeviceID)
-  /// Of a device, or for ``DeviceManager/inspect(_:)`` of any peripheral in range.
+  /// The address of a device, or for ``DeviceManager/inspect(_:)`` of any peripheral in range.
   case address(BluetoothAddress)
 }

@@ -56,7 +56,7 @@ extension DeviceManager {
 
   @LoopActor private struct Step {
     let channel: Channel
-    /// Nil: it is read.
+    /// The value to write; nil: the property is read.
     let value: EncodedValue?
 
     func begin(_ reply: @escaping @LoopActor (Outcome) -> Bool) {

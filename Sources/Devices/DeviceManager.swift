@@ -9,13 +9,13 @@ import Store
 
 /// The engine: which devices there are, their sessions, and what commands and requests do to them.
 ///
-/// It knows nothing of its front ends but ``FrontEnd`` and ``DeviceObserver``. Commands and requests are calls; none of
+/// The engine knows nothing of its front ends but ``FrontEnd`` and ``DeviceObserver``. Commands and requests are calls; none of
 /// them waits for a front end.
 @LoopActor package final class DeviceManager {
   /// Maximum number of devices: anybody can advertise names that match.
   package nonisolated static let capacity = 1000
 
-  /// Smaller than ``DeviceManager/capacity`` only in tests.
+  /// The maximum number of devices; smaller than ``DeviceManager/capacity`` only in tests.
   let capacity: Int
   private var expiryTimer: LoopTimer?
   let context: DeviceContext
@@ -26,10 +26,10 @@ import Store
   /// How many devices are known by an advertised name alone, and were not connected yet.
   var neverConnected = 0
   var frontEnds: [any FrontEnd] = []
-  /// Nil: nobody may join.
+  /// Which micro:bits may join, and until when; nil: none.
   package internal(set) var permitJoin: PermitJoin?
   var joinTimer: LoopTimer?
-  /// Inspections that are running.
+  /// How many inspections are running.
   var inspections = 0
   /// The scans that were requested, and are not over.
   var scans: [UInt64: ScanRequest] = [:]
@@ -73,7 +73,7 @@ import Store
 
   // MARK: Life
 
-  /// From now on `frontEnd` follows the devices, including those that there are already.
+  /// Adds a front end, which then follows all devices, including those that there are already.
   package func add(_ frontEnd: any FrontEnd) {
     frontEnds.append(frontEnd)
     for device in registry.all { device.attach(frontEnd) }
@@ -93,7 +93,7 @@ import Store
 
   private static let expiryInterval = Duration.seconds(3600)
 
-  /// The first time an hour after the start: until then the devices in range have been seen.
+  /// Expires devices every hour, the first time an hour after the start: until then the devices in range have been seen.
   private func scheduleExpiry() {
     expiryTimer = loop.timer(after: Self.expiryInterval) { [weak self] in
       self?.expireDevices(today: Timestamp.now.day)
@@ -140,12 +140,12 @@ import Store
 
   // MARK: What there is
 
-  /// In the order of their ids.
+  /// The devices in the order of their ids.
   package var devices: [DeviceDescription] {
     registry.all.map(\.description).sorted { $0.id.description < $1.id.description }
   }
 
-  /// In the order of the configuration with which the gateway was started.
+  /// The adapters in the order of the configuration with which the gateway was started.
   package var adapters: [AdapterStatus] {
     context.adapters.map { adapter in
       AdapterStatus(
@@ -177,7 +177,7 @@ import Store
       || configuration.names(address)
   }
 
-  /// Whether a request has removed it.
+  /// Whether a request has removed the device.
   package func isRemoved(_ address: BluetoothAddress) -> Bool { store.records[address]?.isRemoved == true }
 
   // MARK: The centrals' events
@@ -195,7 +195,7 @@ import Store
         return device.found(peripheral, by: adapter)
       }
       advertisementChanged(of: device)
-      // With the new advertisement it may belong to another entry, or have more properties.
+      // The new advertisement may assign the device to another entry, or give it more properties.
       guard let device = self.device(of: peripheral) else { return }
       _ = device.session.learn(from: peripheral)
       device.found(peripheral, by: adapter)
@@ -209,7 +209,7 @@ import Store
     }
   }
 
-  /// From the first adapter that is on until the others are no longer waited for.
+  /// How long the other adapters are waited for after the first one is on.
   private static let startLimit = Duration.seconds(5)
 
   private func adapterChanged(_ index: Int, to state: CentralState) {

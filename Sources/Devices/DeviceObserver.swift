@@ -29,7 +29,7 @@ import JSON
   /// What becomes of a command, from any front end.
   /// - Parameter outcome: nil: it begins.
   func wrote(_ value: Value, to property: Int, _ outcome: Outcome?)
-  /// The same of a command for a value that the device's program names itself.
+  /// What becomes of a command for a value that the device's program names itself.
   func wrote(_ value: Value, toValue key: ValueKey, _ outcome: Outcome?)
   /// A command of an earlier run has its outcome.
   /// - Parameter sender: see ``Command/sender``.
@@ -43,28 +43,28 @@ import JSON
 }
 
 extension DeviceObserver {
-  /// For a front end that shows none of them.
+  /// The default for a front end that shows no values of programs.
   package func reported(_ reading: ValueReading) {}
-  /// For a front end of this gateway alone.
+  /// The default for a front end of this gateway alone.
   package func told(_ reading: Reading, isElsewhere: Bool) { reported(reading) }
-  /// For a front end that does not show commands.
+  /// The default for a front end that does not show commands.
   package func wrote(_ value: Value, to property: Int, _ outcome: Outcome?) {}
   package func wrote(_ value: Value, toValue key: ValueKey, _ outcome: Outcome?) {}
   package var hasPeers: Bool { false }
   package func claim(_ event: HeardEvents.Event) {}
-  /// For a front end that sends no commands.
+  /// The default for a front end that sends no commands.
   package func completed(_ result: CommandResult, for sender: JSONValue) {}
 }
 
 /// What has changed about a device.
 package enum DeviceChange: Sendable, Equatable {
-  /// It is online, or no longer.
+  /// The device is online, or no longer.
   case availability
-  /// Only the state of its session.
+  /// Only the state of the device's session.
   case session
-  /// Anything else of its description.
+  /// Anything else of the device's description.
   case description
-  /// It had this id before.
+  /// The device had this id before.
   case renamed(from: DeviceID, RenameReason)
 }
 
@@ -77,13 +77,13 @@ package enum RenameReason: Sendable, Equatable {
 
 /// Why an observer ends; it decides whether retained topics are cleared.
 package enum DetachReason: Sendable, Equatable {
-  /// By a user.
+  /// A user, or the gateway itself, has removed the device.
   case removed
-  /// It is pinned to another gateway now.
+  /// The device is pinned to another gateway now.
   case pinnedElsewhere
-  /// It was never connected, and is out of range.
+  /// The device was never connected, and is out of range.
   case neverConnected
-  /// It is attached again at once, with other properties.
+  /// The device is attached again at once, with other properties.
   case replaced
 }
 

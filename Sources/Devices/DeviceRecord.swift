@@ -6,7 +6,7 @@ import Log
 /// What is kept of a device from one run of the gateway to the next.
 package struct DeviceRecord: Sendable, Equatable {
   package let address: BluetoothAddress
-  /// The id whose topics it had last: to be given back to it, or to clear them.
+  /// The id whose topics the device had last: to be given back to it, or to clear them.
   package var id: DeviceID?
   /// The Bluetooth name, as it was last received.
   package var name: String?
@@ -17,38 +17,38 @@ package struct DeviceRecord: Sendable, Equatable {
   var manufacturers: [Int] = []
   /// The properties that it has offered; nil: it was never connected.
   var offered: Set<String>?
-  /// Of the last encrypted advertisement, or of one some time before it; see ``ObjectReader``.
+  /// The counter of the last encrypted advertisement, or of one some time before it; see ``ObjectReader``.
   var counter: Int?
-  /// From the Device Information Service.
+  /// Model, firmware and serial number, from the Device Information Service; the firmware also from BTHome.
   var model: String?
   var firmware: String?
   var serial: String?
   /// What requests changed, over the configuration.
   package var changes = DeviceOptions()
-  /// By request: the device is known although no entry of the configuration matches.
+  /// The device is known by request, although no entry of the configuration matches.
   package var isAdded = false
-  /// By request: the device is ignored although an entry matches, until it is added again.
+  /// The device is ignored by request, although an entry matches, until it is added again.
   package var isRemoved = false
   /// The values set by commands and requests, by property.
   var desired: [String: Desired] = [:]
-  /// What its program names itself, by the name in topics.
+  /// The values that the device's program names itself, by their names in topics.
   var values: [ValueKey: ValueTable.Entry] = [:]
   /// The commands that wait, by property.
   var waiting: [String: Waiting] = [:]
-  /// What its LEDs showed before it was identified, until they show that again.
+  /// What the LEDs showed before the device was identified, until they show that again.
   var leds: [UInt8]?
   /// See ``DeviceDescription/isDeleted``.
   package var isDeleted = false
   /// See ``DeviceDescription/revision``.
   var revision = 0
-  /// What is handed over was changed while another gateway owned the device, or none: a command waits for it. Given up if
-  /// the owner uses the device.
+  /// What is handed over was changed here while another gateway owned the device, or none, as by a command that waits for it. If
+  /// another gateway then uses the device, what that one hands over replaces the change.
   var isPending = false
   /// See ``DeviceDescription/told``.
   var told: [HeardEvents.Event] = []
-  /// If its silence does not make it offline: when it was heard last.
+  /// When a device whose silence does not make it offline was heard last.
   var lastHeard: Timestamp?
-  /// The day on which it was last in range, counted from 1970-01-01; nil: not noted yet.
+  /// The day on which the device was last in range, counted from 1970-01-01; nil: not noted yet.
   var lastSeen: Int?
 
   /// A value as JSON: which property it fits is known with the device's profile.
@@ -76,13 +76,13 @@ package struct DeviceRecord: Sendable, Equatable {
   /// Commands alone do not count: one for a group is for every device in range as well.
   var isKnownByAddress: Bool { id != nil || isAdded || !changes.isEmpty }
 
-  /// Whether a request was about it.
+  /// Whether a request was about the device.
   var isRequested: Bool {
     isAdded || isRemoved || !changes.isEmpty
       || desired.values.contains { $0.source == .request }
   }
 
-  /// What is known of it before it is seen.
+  /// What is known of the device's advertisements before it is seen.
   package var advertisement: Advertisement {
     get {
       Advertisement(
@@ -102,7 +102,7 @@ package struct DeviceRecord: Sendable, Equatable {
 }
 
 extension Advertisement {
-  /// With what is recorded.
+  /// What is advertised, together with what is recorded.
   func adding(to record: DeviceRecord?) -> Advertisement {
     record.map { adding(to: $0.advertisement) } ?? self
   }
@@ -142,7 +142,7 @@ extension DeviceRecord {
     ConfigurationKey("last_seen", \.lastSeen, .optional(.integer(Timestamp.days))),
   ]
 
-  /// The same record is the same bytes.
+  /// The offered properties in order, so that the same record is stored as the same bytes.
   private var sortedOffered: [String]? {
     get { offered?.sorted() }
     set { offered = newValue.map { Set($0) } }

@@ -25,9 +25,9 @@ import Log
 
   // MARK: Questions
 
-  /// Whether each of its advertisements has to be reported, also one that is as the one before.
+  /// Whether each advertisement of the device has to be reported, also one that is as the one before.
   class var needsEachAdvertisement: Bool { false }
-  /// What makes its links; nil: it has none.
+  /// What makes the device's links; nil: it has none.
   var links: LinkSession? { nil }
   var state: SessionState { isStopped ? .stopped : .listening }
   /// Why there is no link, or nothing that can be used.
@@ -112,6 +112,6 @@ import Log
 }
 
 extension Profile {
-  /// The session of its devices.
+  /// The kind of session that the profile's devices have.
   var session: DeviceSession.Type { hasLinks ? LinkSession.self : HeardSession.self }
 }

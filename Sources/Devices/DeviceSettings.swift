@@ -4,7 +4,7 @@ import JSON
 
 /// Where a value comes from. Commands and requests rank above config.json; of the two the latest counts.
 package enum ValueSource: String, Sendable {
-  /// It is not set anywhere.
+  /// The value is not set anywhere.
   case `default`
   case configuration = "config.json"
   /// The message for the whole fleet.
@@ -35,20 +35,19 @@ package struct DeviceSettings: Sendable, Equatable {
   private let requested: DeviceOptions
   /// What config.json sets.
   private let configured: DeviceOptions
-  /// Its id in topics. Where ``hasSharedID``, the first device that comes gets it, and the others go by their
-  /// addresses.
+  /// The device's id in topics. Where ``hasSharedID``, the first device that comes gets it, and the others go by their addresses.
   package var id: DeviceID { requested.id ?? configured.id ?? DeviceID(address) }
   /// The id is that of an entry that several devices may match.
   package let hasSharedID: Bool
-  /// With the properties in use only.
+  /// The profile with the properties in use only.
   package let profile: Profile
-  /// The same, with what is to become of their values.
+  /// The ``profile``, with what is to become of the values of its properties.
   package var adjustedProfile: Profile { profile.adjusted(by: self.adjust) }
   /// The configured values, by property.
   package let desired: [String: Value]
-  /// Its entry is the fleet's, and not of config.json.
+  /// The device's entry is the fleet's, and not of config.json.
   package let isOfFleet: Bool
-  /// Its area is that of the gateway.
+  /// The device's area is that of the gateway.
   private let inheritsArea: Bool
 
   /// The value that holds for an option.
@@ -77,7 +76,7 @@ package struct DeviceSettings: Sendable, Equatable {
     source(of: DeviceOptionTable.table[keyPath: path])
   }
 
-  /// What is set of the values of properties.
+  /// The adjustments of properties that are set, as JSON.
   var adjustJSON: JSONValue { self[DeviceOptionTable.table.adjust] ?? [:] }
 
   /// What is added to numbers, by property; that of a value has its ``NamedValue/prefix``.
@@ -96,7 +95,7 @@ package struct DeviceSettings: Sendable, Equatable {
     return offsets
   }
 
-  /// Between two visits; nil if it is not connected on demand.
+  /// The time between two visits; nil if the device is not connected on demand.
   var visitInterval: Duration? { self.connect == .onDemand ? .seconds(self.every) : nil }
 }
 
@@ -110,11 +109,11 @@ package struct Offset: Sendable, Equatable {
 /// Which gateway serves a device, by the configuration and by requests.
 package enum Assignment: Sendable, Equatable {
   case here(DeviceSettings)
-  /// It is pinned to another gateway.
+  /// The device is pinned to another gateway.
   case elsewhere(GatewayID, DeviceSettings)
-  /// No entry of the configuration matches, and no request added it.
+  /// No entry of the configuration matches the device, and no request added it.
   case unmatched
-  /// A request removed it.
+  /// A request removed the device.
   case removed
 }
 

@@ -13,7 +13,7 @@ import Store
 
   private(set) var records: [BluetoothAddress: DeviceRecord]
   private let section: StateSection
-  /// Changed, and not passed to the database yet: answers that are due go out first.
+  /// The devices whose record is not passed to the database yet: answers that are due go out first.
   private var changed: Set<BluetoothAddress> = []
 
   init(_ section: StateSection) {

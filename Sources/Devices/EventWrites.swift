@@ -16,7 +16,7 @@ struct EventWrites: WriteMachine {
   private var isLinked = false
   private var waiting: [WaitingCommand] = []
   private var inFlight: EncodedCommand?
-  /// The last one that was begun.
+  /// The last operation that was begun.
   private var operation = WriteOperation.none
   /// The outcome of a successful write.
   private let success: Outcome

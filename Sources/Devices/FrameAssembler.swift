@@ -6,7 +6,7 @@ struct FrameAssembler: Sendable {
   /// What stands between two delimiters, without NULs at its ends; never empty.
   struct Frame: Equatable, Sendable {
     var bytes: [UInt8]
-    /// Whether its end may be missing: a V1 drops what is beyond the 20 bytes of one send, with the line end
+    /// Whether the end of the frame may be missing: a V1 drops what is beyond the 20 bytes of one send, with the line end
     /// (lancaster-university/codal-microbit-v2#105).
     var isCut = false
   }
@@ -21,9 +21,9 @@ struct FrameAssembler: Sendable {
 
   /// The maximum length; a longer frame is split.
   static let longest = 1024
-  /// Of a full notification in bytes: a longer text goes on with the next one.
+  /// The length of a full notification in bytes: a longer text goes on with the next one.
   static let full = 20
-  /// Until an incomplete frame is ended: from the first notification while it is not known whether there are delimiters,
+  /// The time until an incomplete frame is ended: from the first notification while it is not known whether there are delimiters,
   /// then from the last one.
   static let patience = Duration.milliseconds(500)
 
@@ -74,7 +74,7 @@ struct FrameAssembler: Sendable {
     return frames
   }
 
-  /// Nothing more has arrived in time.
+  /// Ends an incomplete frame: nothing more has arrived in time.
   mutating func end() -> [Frame] {
     var frames: [Frame] = []
     guard case .undecided(let ends) = mode else {

@@ -77,7 +77,7 @@ extension LinkSession {
 
   func becameOnline() { device.handle(.online(hasInformation: link.hasInformation)) }
 
-  /// Last, as nothing depends on it.
+  /// Reads the device information last, as nothing depends on it.
   private func readInformation() {
     guard link.hasInformation else { return }
     device.task { [self] central in

@@ -2,10 +2,10 @@ import BlueZ
 import EventLoop
 
 extension LinkSession {
-  /// For a request to pair: a few attempts to connect to other peripherals may come first.
+  /// The time limit of a request to pair: a few attempts to connect to other peripherals may come first.
   private static let pairingLimit = Duration.seconds(120)
-  /// For the peripheral to come into range. After its removal, bluetoothd may not report it before the kernel's next
-  /// scan: up to 10 s of the present one, and 5 s between the two (seen with 5.82).
+  /// How long the peripheral may take to come into range. After its removal, bluetoothd may not report it before the kernel's
+  /// next scan: up to 10 s of the present one, and 5 s between the two (seen with 5.82).
   private static let rangeLimit = Duration.seconds(25)
 
   /// Pairs on a new link. If the peripheral displays a passkey, another call gives it.

@@ -156,7 +156,7 @@ import Log
     guard let peripheral else { return }
     let central = adapter.central
     loop.task {
-      // Its properties may be others on the next link, and a bonded peripheral remembers what is subscribed to.
+      // The properties may be others on the next link, and a bonded peripheral remembers what is subscribed to.
       central.unsubscribe(peripheral)
       await central.disconnect(peripheral)
     }

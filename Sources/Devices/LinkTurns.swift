@@ -9,9 +9,9 @@ import Log
 struct LinkTurns: Sendable {
   /// What a device needs a link for.
   enum Need: Sendable {
-    /// It is to be connected always: it comes first, and keeps its link.
+    /// The device is to be connected always: it comes first, and keeps its link.
     case lasting
-    /// It is connected as long as there are enough links, else in turns.
+    /// The device is connected as long as there are enough links, else in turns.
     case shared
     /// A visit, which ends by itself.
     case visit
@@ -28,7 +28,7 @@ struct LinkTurns: Sendable {
   private struct Link {
     let adapter: Int
     let need: Need
-    /// Nil while it is being made.
+    /// Since when the link is in use; nil while it is being made.
     var liveSince: Moment?
     var isGivenUp = false
 
@@ -38,23 +38,23 @@ struct LinkTurns: Sendable {
   }
 
   private struct Waiting {
-    /// Those that receive the device.
+    /// The adapters that receive the device.
     var adapters: [Int]
     let need: Need
     /// A command or a request waits for the link.
     var isUrgent: Bool
     let place: Place
-    /// The adapter that has a link reserved for it.
+    /// The adapter that has a link reserved for the device.
     var reserved: Int?
 
-    /// Whether it gets a link before others have had theirs for ``LinkTurns/stay``.
+    /// Whether the device gets a link before others have had theirs for ``LinkTurns/stay``.
     var comesFirst: Bool { need == .lasting || isUrgent }
     var rank: (Int, Int, Int) {
       (need == .lasting ? 0 : isUrgent ? 1 : 2, place.number, place.isNew ? 1 : 0)
     }
   }
 
-  /// In the queue. Devices that were never connected alternate with the others, as they may be many, and unreachable.
+  /// A place in the queue. Devices that were never connected alternate with the others, as they may be many, and unreachable.
   private struct Place {
     let number: Int
     let isNew: Bool
@@ -66,7 +66,7 @@ struct LinkTurns: Sendable {
   private let stay: Duration
   private var links: [BluetoothAddress: Link] = [:]
   private var waiting: [BluetoothAddress: Waiting] = [:]
-  /// Of the devices that wait, and of those that have left the queue without a link, as they went out of range.
+  /// The places of the devices that wait, and of those that left the queue without a link, as they went out of range.
   private var places: [BluetoothAddress: Place] = [:]
   /// The number of the last place that was given to a device that was connected before, and to one that was not.
   private var lastPlace = (known: 0, new: 0)
@@ -75,9 +75,9 @@ struct LinkTurns: Sendable {
   /// When to call ``review(at:isBusy:)`` if nothing happens before.
   private(set) var deadline: Moment?
 
-  /// For a device that has to leave early, to receive what is only notified.
+  /// How long a device that has to leave early keeps its link at least, to receive what is only notified.
   private static let shortestStay = Duration.seconds(5)
-  /// From one device's turn to the next one's: the end of a link, and the begin of another one.
+  /// The time from one device's turn to the next one's: the end of a link, and the begin of another one.
   static let change = Duration.seconds(5)
 
   init(adapters: Int, links: Int, stay: Duration) {
@@ -129,7 +129,7 @@ struct LinkTurns: Sendable {
     waiting[device] = nil
   }
 
-  /// The same, and it does not come back to its place in the queue.
+  /// The device leaves, and does not come back to its place in the queue.
   mutating func forget(_ device: BluetoothAddress) {
     leave(device)
     places[device] = nil
@@ -168,7 +168,7 @@ struct LinkTurns: Sendable {
     return actions
   }
 
-  /// Of the devices that can give up a link of these adapters, the one that has had it for the longest time.
+  /// The device that has had a link of these adapters for the longest time, of those that can give one up.
   private func longest(
     on adapters: [Int], _ isBusy: (BluetoothAddress) -> Bool
   ) -> (device: BluetoothAddress, since: Moment)? {
@@ -188,7 +188,7 @@ struct LinkTurns: Sendable {
   func hasLink(_ device: BluetoothAddress) -> Bool { links[device] != nil }
   func used(on adapter: Int) -> Int { links.values.count { $0.adapter == adapter } }
 
-  /// Of each adapter, whether the device may use a link of it: one that is free, and that no other device waits for.
+  /// Whether the device may use a link of each adapter: one that is free, and that no other device waits for.
   func free(for device: BluetoothAddress) -> [Bool] {
     if let waiter = waiting[device] { return (0..<adapters).map { $0 == waiter.reserved } }
     return (0..<adapters).map { adapter in
@@ -206,7 +206,7 @@ struct LinkTurns: Sendable {
     waiting.sorted { $0.value.rank < $1.value.rank }.map(\.key)
   }
 
-  /// The same, with the time at which each of them is expected to get one; nil: none can be given up.
+  /// The devices that wait, in order, and when each is expected to get a link; nil: none can be given up.
   func turns(at now: Moment) -> [(device: BluetoothAddress, next: Moment?)] {
     var ends = links.values.filter { $0.need != .lasting }.map { link in
       (link.adapter, link.isGivenUp ? now : max(now, (link.liveSince ?? now + Self.change) + stay))
@@ -234,12 +234,12 @@ struct LinkTurns: Sendable {
 
 /// A device's place among those that wait for a link.
 package struct LinkTurn: Sendable, Equatable {
-  /// From 1 on.
+  /// The place in the queue, from 1 on.
   package let position: Int
   /// When it is expected to get a link; nil: not known.
   package let next: Timestamp?
 
-  /// Whether it says the same, apart from a few seconds.
+  /// Whether both turns say the same, apart from a few seconds.
   func isAbout(_ other: LinkTurn?) -> Bool {
     guard let next, let otherNext = other?.next else { return false }
     let difference = abs(next.milliseconds - otherNext.milliseconds)

@@ -10,7 +10,7 @@ struct Liveness: Sendable {
   private var liveSince: Moment?
   /// When the session became live, or the last reading since.
   private(set) var lastSignOfLife: Moment
-  /// Of the readings that keep it alive; nil: the link alone does.
+  /// The period of the readings that keep the link alive; nil: the link alone does.
   private var period: Duration?
   /// Whether the link offers those readings.
   private var isExpected = true
@@ -20,7 +20,7 @@ struct Liveness: Sendable {
   private static let leastLimit = Duration.seconds(30)
   /// After a link that lasted this long, the back-off starts anew.
   private static let goodLink = Duration.seconds(30)
-  /// The same, if another gateway takes the device over.
+  /// After a link that lasted this long, earlier moves to other gateways do not count.
   private static let steadyLink = Duration.seconds(600)
 
   /// - Parameter period: as long as no other is known; nil: the link alone keeps it alive.
@@ -50,7 +50,7 @@ struct Liveness: Sendable {
     lastSignOfLife = now
   }
 
-  /// On the path of every notification.
+  /// A reading has arrived. On the path of every notification.
   /// - Parameter isPeriodic: whether it is one of those that keep the link alive: they tell when a new period has begun.
   mutating func readingReceived(at now: Moment, isPeriodic: Bool) {
     lastSignOfLife = now

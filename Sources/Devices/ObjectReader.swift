@@ -9,14 +9,14 @@ import GATT
 struct ObjectReader {
   private static let lowest = 100
 
-  /// The last one that was read.
+  /// The last counter that was read.
   private(set) var counter: Int?
   private var last: (data: [UInt8], key: [UInt8]?, plain: Result<[UInt8], BTHome.Obstacle>)?
 
   /// - Parameter counter: that of an earlier run.
   init(counter: Int?) { self.counter = counter }
 
-  /// Whether it is the same as the last time.
+  /// Whether `data` and `key` are those of the last read.
   func hasRead(_ data: [UInt8], key: [UInt8]?) -> Bool { last?.data == data && last?.key == key }
 
   /// - Returns: the service data as if it were not encrypted.

@@ -28,7 +28,7 @@ package typealias UnpairingReply = @LoopActor (Result<Void, RequestError>) -> Vo
 
   var isPairing: Bool { if case .requested = pairing { true } else { false } }
   var isPasskeyDisplayed: Bool { if case .passkeyDisplayed = pairing { true } else { false } }
-  /// That of the request.
+  /// The passkey that the request to pair gives.
   var passkey: Int? { if case .requested(let passkey, _, _) = pairing { passkey } else { nil } }
 
   mutating func pair(_ passkey: Int?, deadline: LoopTimer, _ reply: @escaping PairingReply) {

@@ -8,7 +8,7 @@ extension PeripheralSession {
     var now: Moment
     /// Whether an attempt to connect may succeed.
     var isInRange = true
-    /// Whether its advertisements are received: a bonded one is in range even if they are not.
+    /// Whether the peripheral's advertisements are received: a bonded one is in range even if they are not.
     var isReceived = true
     /// Whether bluetoothd has a bond with it.
     var isPaired = false
@@ -23,24 +23,24 @@ extension PeripheralSession {
     case disconnect
     /// Delete what bluetoothd knows of it, bond and services, then call ``PeripheralSession/disconnectCompleted(_:)``.
     case forget
-    /// Delete the same, whatever else is in progress.
+    /// Delete what bluetoothd knows of the peripheral, whatever else is in progress.
     case unpair
     case online
     case offline
-    /// For the user, once for each kind of trouble in a row.
+    /// Tell the user of the trouble, once for each kind in a row.
     case report(Trouble)
   }
 
   package enum Trouble: Sendable, Equatable {
-    /// Connected, and it lacks what the profile requires.
+    /// The peripheral was connected to, and lacks what the profile requires.
     case unsuitable
     case connectFailed(String)
-    /// Connected, and it cannot be used at all.
+    /// The peripheral was connected to, and cannot be used at all.
     case unusable(String)
-    /// Its link ended, other than from this side, and perhaps why.
+    /// The link ended, other than from this side, and perhaps why.
     case linkEnded(String?)
     case subscribeFailed(String)
-    /// Its services are known, but no value can be read, on two links in a row.
+    /// The services are known, but no value can be read, on two links in a row.
     case wantsPairing
     /// The link ends as soon as a value is read, on several links in a row.
     case endsLinks
@@ -48,20 +48,20 @@ extension PeripheralSession {
     case pairingFailed(String)
     /// The peripheral has lost its bond. `pairsAgain`: whether the gateway pairs with it again.
     case bondLost(pairsAgain: Bool)
-    /// Connected, and no reading for this long.
+    /// The link had no reading for this long.
     case silent(Duration)
     /// An operation was not answered in time.
     case unresponsive
     /// The peripheral removed services that the profile requires, on a live link.
     case servicesLost
-    /// What it advertises cannot be read.
+    /// What the device advertises cannot be read.
     case unreadable(BTHome.Obstacle)
   }
 
   /// How an attempt to connect ended.
   enum Connection: Sendable {
     case connected
-    /// Its services are not those of the profile.
+    /// The peripheral's services are not those of the profile.
     case unsuitable
     case failed(CentralError)
     case notPaired(PairingError)
@@ -81,7 +81,7 @@ extension PeripheralSession {
 }
 
 extension PeripheralSession.Trouble {
-  /// Whether a request to pair may mend it.
+  /// Whether a request to pair may mend the trouble.
   var wantsPairing: Bool {
     switch self {
     case .wantsPairing, .endsLinks, .bondLost(pairsAgain: false): true

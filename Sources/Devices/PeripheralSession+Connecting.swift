@@ -14,7 +14,7 @@ extension PeripheralSession {
     case .absent, .waiting, .subscribing, .live, .leaving, .idle, .stopped: return []
     }
     switch connection {
-    // Requested while it was being connected.
+    // Pairing was requested while the peripheral was being connected.
     case .connected where pairing.isDue && !seen.isPaired, .unsuitable where pairing.isDue && !seen.isPaired:
       return endLink(thenWait: .zero)
     case .connected:
@@ -39,12 +39,12 @@ extension PeripheralSession {
   private mutating func connectFailed(_ error: CentralError, _ seen: Snapshot) -> [Action] {
     switch error {
     case .gone, .unavailable:
-      // It may have come back while the attempt failed, which is reported only once.
+      // The peripheral may have come back while the attempt failed, which is reported only once.
       return seen.isInRange ? wait(backOff.next(), seen) : change(to: .absent)
     case .keyMissing:
       if pairing.linkWasRefused() { return bondLost(seen) }
       return trouble(.connectFailed(error.description)) + wait(backOff.next(), seen)
-    // Says nothing about the bond.
+    // A transient error says nothing about the bond.
     case .transient: break
     case .busy, .unlikely, .timedOut, .disconnected, .refused, .notifyAcquired: pairing.refusedLinks = 0
     }

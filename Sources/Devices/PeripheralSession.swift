@@ -15,12 +15,12 @@ package struct PeripheralSession: Sendable {
   var failures = LinkFailures()
   let isOnDemand: Bool
   var backOff: BackOff
-  /// For a peripheral that cannot be used: it is tried less and less often.
+  /// The back-off for a peripheral that cannot be used: it is tried less and less often.
   var longBackOff: BackOff
-  /// For a bonded peripheral that is not received and is probably switched off.
+  /// The back-off for a bonded peripheral that is not received and is probably switched off.
   var absenceBackOff: BackOff
 
-  /// For services that the peripheral adds after it was connected to.
+  /// How long the peripheral may take to add services after it was connected to.
   static let servicesLimit = Duration.seconds(3)
   /// How long a bonded peripheral may take to be received before it is connected to anyway.
   private static let firstAdvertisement = Duration.seconds(10)
@@ -48,7 +48,7 @@ package struct PeripheralSession: Sendable {
 
   // MARK: Range
 
-  /// What the adapters know of it has changed.
+  /// What the adapters know of the peripheral has changed.
   mutating func seen(_ seen: Snapshot) -> [Action] {
     switch state {
     case .absent where seen.isInRange:
@@ -97,7 +97,7 @@ package struct PeripheralSession: Sendable {
   /// The link ended.
   mutating func disconnected(_ seen: Snapshot) -> [Action] {
     switch state {
-    // In `connecting` and `leaving` the operation in progress reports it.
+    // The operation in progress reports the end of the link in `connecting` and `leaving`.
     case .absent, .waiting, .connecting, .leaving, .idle, .stopped: return []
     case .awaitingServices: return trouble(.unsuitable) + wait(longBackOff.next(), seen)
     case .subscribing:
@@ -168,7 +168,7 @@ package struct PeripheralSession: Sendable {
 
   // MARK: Steps
 
-  // For the files of this type alone.
+  // Used in the other files of this type too, and so not private.
 
   mutating func change(to new: State) -> [Action] {
     let wasLive = state.isLive

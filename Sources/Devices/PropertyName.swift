@@ -6,10 +6,10 @@ package struct PropertyName: Hashable, Sendable, CustomStringConvertible {
   /// The name itself.
   package let description: String
 
-  /// In bytes.
+  /// The maximum length in bytes.
   private static let longest = 64
 
-  /// Nil for anything but a name.
+  /// Checks a name; nil if `text` is not one.
   package init?(_ text: String) {
     let isOfProfile =
       (1...Self.longest).contains(text.utf8.count)
@@ -20,10 +20,10 @@ package struct PropertyName: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Set<PropertyName> {
-  /// Of one device, as others name them: the micro:bit has 25, and its program 32 values.
+  /// The maximum number of names that others give for one device: a micro:bit has 25 properties, and its program 32 values.
   package static let most = 64
 
-  /// Those of the texts that are names.
+  /// The names among `texts`, at most `most`.
   package init(names texts: some Sequence<String>, most: Int = .max) {
     self.init()
     for text in texts where count < most { if let name = PropertyName(text) { insert(name) } }

@@ -6,7 +6,7 @@ import EventLoop
 /// requested.
 @LoopActor final class PropertyReader {
   private var waiting: [@LoopActor (Outcome) -> Void] = []
-  /// Further reads fail.
+  /// The maximum number of waiting reads; further ones fail.
   private static let most = 64
   private var isReading = false
   private unowned let channel: Channel

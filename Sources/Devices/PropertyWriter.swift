@@ -68,7 +68,7 @@ import Log
 
   // MARK: Desired state
 
-  /// What is to be held.
+  /// The desired value as bytes.
   var encodedDesired: EncodedValue? { desired.effective.flatMap { try? property.encode($0) } }
 
   /// Sets the configured value; nil: none.
@@ -200,7 +200,7 @@ import Log
 
   // MARK: The characteristic
 
-  /// Between two pieces of a value: a micro:bit buffers 60 bytes, and loses what its program does not read in time.
+  /// The time between two pieces of a value: a micro:bit buffers 60 bytes, and loses what its program does not read in time.
   private static let pieceInterval = Duration.milliseconds(30)
 
   /// Writes the desired value before the properties are read.

@@ -10,6 +10,6 @@ package struct Reading: Sendable {
   /// Counts the device's readings of this run, whatever their property; nil for a value read back, after a write or on a
   /// new link: only the property's value, not a reading.
   package let sequence: UInt64?
-  /// Whether it is a message that is nothing but values of the program, which have readings of their own.
+  /// Whether the value is a message that is nothing but values of the program, which have readings of their own.
   package var isValues = false
 }

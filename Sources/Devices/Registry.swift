@@ -11,7 +11,7 @@ import GATT
   /// Peripherals that no entry matches, whose signal is too weak for the one that does, or for which there is no room.
   var ignored: [PeripheralID: IgnoredPeripheral] = [:]
 
-  /// How many of them are never connected to.
+  /// How many devices are never connected to.
   private(set) var withoutLinks = 0
 
   var all: Dictionary<BluetoothAddress, Device>.Values { byAddress.values }
@@ -27,11 +27,11 @@ import GATT
       withoutLinks -= 1
     }
     if byID[device.id] === device { byID[device.id] = nil }
-    // Also an object that was just found, and that `session.adapters` does not have yet.
+    // An object that was just found is removed too, although `session.adapters` does not have it yet.
     byPeripheral = byPeripheral.filter { $0.value !== device }
   }
 
-  /// To be called before the device itself has the new id.
+  /// Registers the device under another id; called before the device itself has that.
   mutating func rename(_ device: Device, to id: DeviceID) {
     byID[device.id] = nil
     byID[id] = device
@@ -40,11 +40,11 @@ import GATT
 
 /// A peripheral that is not a device, and what would have to change for it to become one.
 struct IgnoredPeripheral {
-  /// What it had advertised when it was ignored.
+  /// What the peripheral had advertised when it was ignored.
   let advertisement: Advertisement
   /// The signal strength, in dBm, that the matching entry requires; nil: no entry matches, or it is strong enough.
   let minRSSI: Int?
-  /// Whether it would be a device that is connected to.
+  /// Whether the peripheral would be a device that is connected to.
   let hasLinks: Bool
   /// Whether there was no room for another device.
   let isOverLimit: Bool

@@ -3,7 +3,7 @@ import GATT
 
 /// The characteristics of a link that a profile uses.
 struct Resolution: Sendable {
-  /// One for each property, in the order of the profile's properties; nil: the link does not offer it.
+  /// The characteristic of each property, in the order of the profile's properties; nil: the link does not offer it.
   let characteristics: [Characteristic?]
   /// The characteristics of the Device Information Service that are read.
   let information: [Characteristic]

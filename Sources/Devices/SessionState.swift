@@ -23,8 +23,8 @@ extension PeripheralSession {
     ///
     /// `wakesOnAdvertisement`: it is tried sooner if it is received.
     case waiting(until: Moment, wakesOnAdvertisement: Bool)
-    /// In the queue for the adapter, or being connected and resolved → subscribing, awaitingServices, waiting, leaving,
-    /// absent, idle.
+    /// The device is in the queue for the adapter, or being connected and resolved → subscribing, awaitingServices, waiting,
+    /// leaving, absent, idle.
     ///
     /// `isWithdrawn`: on demand, and another gateway has visited it meanwhile; the link is ended as soon as it is made.
     case connecting(isWithdrawn: Bool)

@@ -6,7 +6,7 @@ import Log
 /// The links of the adapters, which the devices share. Runs ``LinkTurns``.
 @LoopActor final class SharedLinks {
   private var turns: LinkTurns
-  /// Those that have a link or wait for one.
+  /// The devices that have a link or wait for one.
   private var devices: [BluetoothAddress: Device] = [:]
   private var timer = DeadlineTimer()
   private var isReviewDue = false
@@ -65,7 +65,7 @@ import Log
 
   // MARK: The machine
 
-  /// Once for all changes of a loop iteration.
+  /// Reviews the turns once for all changes of a loop iteration.
   private func reviewLater() {
     guard turns.hasWaiting, !isReviewDue else { return }
     isReviewDue = true

@@ -24,9 +24,9 @@ struct StateWrites: WriteMachine {
     var isPendingReported = false
     /// A request has set another desired value while this command was in flight.
     var isSuperseded = false
-    /// Another gateway may have received it too.
+    /// Another gateway may have received the command too.
     var isShared = false
-    /// Of an earlier run: other gateways know only its value.
+    /// The command is one of an earlier run: other gateways know only its value.
     var isRestored = false
   }
 
@@ -43,7 +43,7 @@ struct StateWrites: WriteMachine {
 
   private var state = State.absent
   private var waiting: TrackedCommand?
-  /// The last one that was begun.
+  /// The last operation that was begun.
   private var operation = WriteOperation.none
   /// Whether ``toApply`` is still to be applied on this link.
   private var mustApply = false
@@ -212,7 +212,7 @@ struct StateWrites: WriteMachine {
       waiting = nil
       purpose = .command(tracked)
     } else if mustApply, let toApply {
-      // Once per link, as a device that rounds the value would be written to for ever.
+      // The value is applied once per link, as a device that rounds it would be written to for ever.
       mustApply = false
       purpose = .apply(toApply)
     } else {
@@ -230,7 +230,7 @@ struct StateWrites: WriteMachine {
     case .apply: return []
     case .command(let tracked):
       if tracked.isSuperseded { return [.completed(tracked.command, outcome)] }
-      // Not written again if the device has adjusted it, as it would adjust it again.
+      // A value that the device has adjusted is not written again, as it would be adjusted again.
       toApply = tracked.command.value
       mustApply = false
       return [.completed(tracked.command, outcome, isDesired: true)]
@@ -265,7 +265,7 @@ struct StateWrites: WriteMachine {
     }
     var actions: [WriteAction] = []
     switch purpose {
-    // Not reported if the value is no longer the desired one.
+    // The failure is not reported if the value is no longer the desired one.
     case .apply(let value): if value == toApply { actions = [.applyFailed(value, failure)] }
     case .command(let tracked): actions = [.completed(tracked.command, outcome)]
     }

@@ -12,10 +12,10 @@ struct VisitSchedule: Sendable {
     case offline
   }
 
-  /// From one visit to the next; nil: it is not connected on demand.
+  /// The time from one visit to the next; nil: the device is not connected on demand.
   private let interval: Duration?
   private(set) var isOnline = false
-  /// By this gateway, or by the one that owns the device; nil: none yet.
+  /// The last visit, by this gateway or by the one that owns the device; nil: none yet.
   private var lastVisit: Moment?
   /// When to call ``timer(at:)``. Without an interval: when its next turn is overdue; nil while it has a link.
   private(set) var deadline: Moment?

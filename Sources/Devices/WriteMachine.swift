@@ -52,9 +52,9 @@ extension Property.WriteMode {
 struct WriteOperation: Sendable, Hashable {
   let number: UInt64
 
-  /// Before the first operation.
+  /// The number before the first operation.
   static let none = WriteOperation(number: 0)
-  /// The one after this.
+  /// The operation after this one.
   var next: WriteOperation { WriteOperation(number: number + 1) }
 }
 

@@ -1,7 +1,7 @@
 import JSON
 import Log
 
-/// As it is stored, in `info`, and in a claim: `{"packet":17,"time":"…"}`, without a packet id `{"frame":"…","time":"…"}`.
+/// A stored event, as in `info` and in claims: `{"packet":17,"time":"…"}`, without a packet id `{"frame":"…","time":"…"}`.
 extension HeardEvents.Event {
   package var json: JSONValue {
     let key: JSONValue =
@@ -12,7 +12,7 @@ extension HeardEvents.Event {
     return key.merging(["time": .string(time.description)])
   }
 
-  /// Nil if it cannot be read.
+  /// Reads an event; nil if `json` is not one.
   package init?(_ json: JSONValue) {
     guard let time = json["time"]?.text.flatMap({ Timestamp($0) }) else { return nil }
     if let id = json["packet"]?.integer.flatMap({ UInt8(exactly: $0) }) {

@@ -11,7 +11,7 @@ import Log
 package struct HeardEvents: Sendable {
   /// What identifies an event of a device.
   package struct Event: Sendable, Hashable {
-    /// What all repetitions of it have in common.
+    /// What all repetitions of an event have in common.
     package enum Key: Sendable, Hashable {
       /// The packet id of its frame.
       case packet(UInt8)
@@ -44,9 +44,9 @@ package struct HeardEvents: Sendable {
 
   /// What a frame is, compared with the one before it.
   struct Novelty: Sendable, Equatable {
-    /// Whether its values are readings: it differs, or is heard again after a silence.
+    /// Whether the frame's values are readings: it differs, or is heard again after a silence.
     var hasReadings: Bool
-    /// Whether its events may be new.
+    /// Whether the frame's events may be new.
     var hasEvents: Bool
   }
 
@@ -54,13 +54,13 @@ package struct HeardEvents: Sendable {
     var bytes: [UInt8]
     let key: Event.Key
     var heard: Moment
-    /// Whether none was heard before in this run.
+    /// Whether no frame of the source was heard before in this run.
     let isFirst: Bool
   }
 
   private struct Told {
     let event: Event
-    /// When this gateway learnt of it; nil: in an earlier run, or by another gateway's `info`.
+    /// When this gateway learnt of the event; nil: in an earlier run, or by another gateway's `info`.
     let learnt: Moment?
     /// Another gateway has told it, and it was not heard here yet.
     var isUnheard: Bool
@@ -75,7 +75,7 @@ package struct HeardEvents: Sendable {
   /// bluetoothd reports a frame that goes on about every 10 s, and none while it connects to another device for 20 s: a
   /// frame that is heard again later is another one with the same bytes.
   static let silence = Duration.seconds(30)
-  /// For the way of a claim to the broker and back; then the event is told in any case.
+  /// How long a claim may take to the broker and back; after that the event is told in any case.
   private static let claimLimit = Duration.seconds(3)
   /// The number of events that are remembered.
   package static let mostTold = 8
@@ -136,7 +136,7 @@ package struct HeardEvents: Sendable {
       known[index].isUnheard = false
       return [.tell(contents, isElsewhere: true)]
     }
-    // Of a packet id that comes again.
+    // A packet may be heard again while the claim for its event is under way.
     if case .packet = frame.key, pending.contains(where: { $0.event.key == frame.key }) { return [] }
     let event = Event(key: frame.key, time: time)
     guard hasPeers else {
@@ -172,7 +172,7 @@ package struct HeardEvents: Sendable {
       return [.tell(pending.remove(at: index).contents, isElsewhere: false)]
     }
     if let actions = endPending(event, at: now) { return actions }
-    // It was told before, or claimed by one that was later.
+    // The event is known if it was told before, or if another claim for it came earlier.
     let isKnown = known.contains {
       $0.event.key == event.key && age(of: $0, at: now, time) < event.key.window
     }
@@ -232,7 +232,7 @@ package struct HeardEvents: Sendable {
 }
 
 extension Property.Source {
-  /// Distinguishes it from another one.
+  /// The bytes that distinguish the source from others.
   fileprivate var name: [UInt8] {
     switch data {
     case .service(let uuid): Array(uuid.description.utf8) + prefix
@@ -245,7 +245,7 @@ extension HeardEvents.Event.Key {
   /// How long the same key is the same event, if nothing else tells.
   fileprivate var window: Duration {
     switch self {
-    // It comes again after 255 others. Gateways hear a frame up to some seconds apart.
+    // A packet id comes again after 255 others. Gateways hear a frame up to some seconds apart.
     case .packet: .seconds(60)
     // Equal frames may follow each other soon.
     case .frame: .seconds(10)

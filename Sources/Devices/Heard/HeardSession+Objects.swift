@@ -36,7 +36,7 @@ extension HeardSession {
     return false
   }
 
-  /// What it has sent, decrypted, and without what cannot be read, which is told.
+  /// What the device has sent, decrypted, and without what cannot be read, which is told.
   func readable(_ seen: Peripheral) -> Peripheral {
     guard mayHaveObjects else { return seen }
     guard let data = seen.advertised.serviceData[BTHome.service] else {

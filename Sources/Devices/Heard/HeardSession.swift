@@ -8,22 +8,22 @@ import Log
   /// The properties by where their values are.
   private let sources: [(source: Property.Source, channels: [Channel])]
   private var events: HeardEvents
-  /// Of ``events``.
+  /// The timer for the deadline of ``events``.
   private var timer = DeadlineTimer()
   /// The last report of its advertisements by each adapter.
   private var reports: [Int: Int] = [:]
   /// The mean of the last signal strengths, in dBm; ``DeviceDescription/rssi`` follows it.
   private var signal: Double?
-  /// It sends when something happens, and is silent until then: it says so itself.
+  /// Whether the device sends only when something happens, and is silent until then, as it says itself.
   private var isTriggerOnly: Bool
   private var presence = VisitSchedule(interval: nil)
-  /// Of ``presence``.
+  /// The timer for the deadline of ``presence``.
   private var presenceTimer = DeadlineTimer()
-  /// Why nothing can be read of what it sends; nil since something could.
+  /// Why nothing can be read of what the device sends; nil since something could.
   private var trouble: PeripheralSession.Trouble?
-  /// Of what it advertises in BTHome.
+  /// Reads and decrypts what the device advertises in BTHome.
   var objects: ObjectReader
-  /// When its counter was stored last in this run.
+  /// When the counter of encrypted frames was stored last in this run.
   var counterStored: Moment?
 
   required init(of device: Device, _ adapters: DeviceAdapters) {
@@ -53,7 +53,7 @@ import Log
     perform(presence.stop())
   }
 
-  /// This one, which knows what was heard and told.
+  /// The same session goes on, as it knows what was heard and told.
   override func renewed() -> DeviceSession {
     (isStopped, trouble) = (false, nil)
     return self
@@ -95,7 +95,7 @@ import Log
     device.description.reports = 1
   }
 
-  /// Between two times that are told, in ms.
+  /// The least time between two reports of ``DeviceDescription/lastHeard``, in ms.
   private static let lastHeardInterval: Int64 = 10_000
   private static let ownerLimit = Duration.seconds(3)
 

@@ -10,13 +10,13 @@ import Log
   private static let echoTimeout = Duration.seconds(2)
 
   private var table: ValueTable
-  /// What the configuration and requests say about them; nil: they are off.
+  /// What the configuration and requests say about the values; nil: values are off.
   private var settings: [ValueKey: ValueDescription]? {
     didSet { columns = Self.columns(settings ?? [:]) }
   }
   private var columns = ProgramValue.Columns()
   private var echoes: [Echo] = []
-  /// When each was last logged.
+  /// When each kind of trouble was last logged.
   private var troubles: [Trouble: Moment] = [:]
   private unowned let device: Device
 
@@ -46,7 +46,7 @@ import Log
 
   private var profile: Profile { device.description.profile }
 
-  /// What is published; nothing if the entry switches values off, or the profile has none.
+  /// The values that are published; none if the entry switches values off, or the profile has none.
   var described: [NamedValue] {
     guard let line = profile.values.map({ profile.properties[$0.received] }), let settings else {
       return []
@@ -111,7 +111,7 @@ import Log
       "a message may be cut, as a micro:bit V1 drops what is beyond 20 characters: send shorter ones, as lines"
   }
 
-  /// One line of the log an hour for each kind.
+  /// Counts a trouble, and logs one line an hour for each kind.
   private func count(_ trouble: Trouble, _ text: String) {
     device.context.counters.malformed += 1
     let now = Moment.now
@@ -140,7 +140,7 @@ import Log
     if table != before { changed() }
   }
 
-  /// Those that the device has at the gateway which owns it.
+  /// Takes over the values that the device has at the gateway which owns it.
   func replace(with entries: [ValueKey: ValueTable.Entry]) {
     guard entries != table.entries else { return }
     table.replace(with: entries)

@@ -7,17 +7,17 @@ package struct NamedValue: Sendable, Equatable {
   package let key: ValueKey
   /// The name as the program writes it.
   package let written: String
-  /// For the front ends, as if it were a property: its name is `values/moisture`.
+  /// The value as a property, for the front ends: its name is `values/moisture`.
   package let property: Property
   package let isNumber: Bool
-  /// Whether it was received twice, or the configuration describes it: it is no mistake.
+  /// Whether the value was received twice, or the configuration describes it: its name is no mistake.
   package let isConfirmed: Bool
 
-  /// Before the name in topics.
+  /// What stands before the name in topics.
   package static let prefix = "values/"
-  /// As that of a property: `values/moisture`.
+  /// The value's name as a property: `values/moisture`.
   package static func name(_ key: ValueKey) -> String { "\(prefix)\(key)" }
-  /// Nil if `name` is not that of a value.
+  /// The name in topics, without ``prefix``; nil if `name` is not that of a value.
   package static func key(of name: String) -> ValueKey? {
     name.hasPrefix(prefix) ? ValueKey(name.dropFirst(prefix.count)) : nil
   }
@@ -44,6 +44,6 @@ package struct NamedValue: Sendable, Equatable {
 package struct ValueReading: Sendable {
   /// See ``NamedValue/key``.
   package let key: ValueKey
-  /// As if it were of the property that received the line.
+  /// The reading as if it were of the property that received the line.
   package let reading: Reading
 }

@@ -7,31 +7,31 @@ struct ProgramValue: Equatable, Sendable {
   let name: ValueName
   /// A number, a text, true or false.
   let value: Value
-  /// Behind the number, as Home Assistant writes it.
+  /// The unit behind the number, as Home Assistant writes it.
   var unit: String?
 
   var isNumber: Bool { value.doubleValue != nil }
 
-  /// In bytes: a longer text is not a value. Home Assistant shows no longer one.
+  /// The maximum length of a text that is a value, in bytes. Home Assistant shows no longer one.
   private static let longestText = 255
 
   /// What a message consists of.
   struct Message: Equatable, Sendable {
     var values: [ProgramValue] = []
-    /// Whether nothing of it was left out.
+    /// Whether nothing of the message was left out.
     var isWhole = true
-    /// Whether it has more or fewer numbers than the configuration names.
+    /// Whether the message has more or fewer numbers than the configuration names.
     var hasOtherColumns = false
 
-    /// Whether it is nothing but ``values``.
+    /// Whether the message is nothing but ``values``.
     var isValues: Bool { isWhole && !values.isEmpty }
   }
 
   /// The names of numbers that have none, by the configuration; nil stands for one that is left out.
   struct Columns: Sendable {
-    /// Those of a message.
+    /// The names of the numbers in a message.
     var ofMessage: [ValueName?]?
-    /// Those behind a name.
+    /// The names of the numbers behind a name.
     var ofName: [ValueKey: [ValueName?]] = [:]
   }
 
@@ -39,7 +39,7 @@ struct ProgramValue: Equatable, Sendable {
   static func values(in message: [UInt8], _ columns: Columns = Columns()) -> Message {
     var text = trimmed(message[...])
     if let last = text.last, ends.contains(last) { text = trimmed(text.dropLast()) }
-    // An object may stand between two of them.
+    // A JSON object may stand between two such characters.
     if let first = text.first, ends.contains(first), text.dropFirst().first == UInt8(ascii: "{") {
       text = text.dropFirst()
     }
@@ -74,7 +74,7 @@ struct ProgramValue: Equatable, Sendable {
     }
   }
 
-  /// Nil unless each part that has a name is a number.
+  /// The parts as values; nil unless each part that has a name is a number.
   private static func numbers(
     _ parts: [ArraySlice<UInt8>], _ names: [ValueName?], behind prefix: String?
   ) -> [ProgramValue]? {
@@ -100,7 +100,7 @@ struct ProgramValue: Equatable, Sendable {
 
   private static func isSpace(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") }
 
-  /// Nil unless there are several parts, and each is a name and a number.
+  /// The values in a list; nil unless there are several parts, and each is a name and a number.
   private static func list(_ text: ArraySlice<UInt8>, _ isBetween: (UInt8) -> Bool) -> [ProgramValue]? {
     guard text.contains(where: isBetween) else { return nil }
     var values: [ProgramValue] = []

@@ -3,13 +3,13 @@ import Configuration
 /// What the name of a value and the unit behind its numbers say about it. What is not sure is left out: MakeCode's levels
 /// of light and sound are 0 to 255, not lux or decibels.
 struct ValueMeaning: Equatable, Sendable {
-  /// For people: `Soil moisture`.
+  /// The name for people: `Soil moisture`.
   let name: String
   let unit: String?
-  /// Home Assistant's.
+  /// The device class of Home Assistant.
   let deviceClass: String?
 
-  /// By names in topics.
+  /// The units of values that are known by their names in topics.
   private static let units = ["temperature": "°C", "humidity": "%"]
 
   /// - Parameters:

@@ -8,21 +8,21 @@ package struct ValueTable: Equatable, Sendable {
   struct Entry: Equatable, Sendable {
     /// The name as the program writes it.
     var written: String
-    /// Whether its first two values were numbers, or two later ones in a row.
+    /// Whether the first two values of the name were numbers, or two later ones in a row.
     var isNumber: Bool
-    /// Whether it was received twice.
+    /// Whether the name was received twice.
     var isConfirmed: Bool
-    /// Of the first number on a link that has one behind it.
+    /// The unit of the first number on a link that has one behind it.
     var unit: String?
-    /// The day on which it was last received, counted from 1970-01-01.
+    /// The day on which the name was last received, counted from 1970-01-01.
     var lastSeen: Int
 
     /// Grows with each new name in this run.
     fileprivate var order = 0
-    /// When it was last received in this run.
+    /// When the name was last received in this run.
     fileprivate var seen: Moment?
     fileprivate var isSeenOnLink = false
-    /// Its last values that were numbers; of more than two it does not matter.
+    /// How many of the last values were numbers, in a row; counted up to two.
     fileprivate var numbers = 0
 
     init(written: String, isNumber: Bool, isConfirmed: Bool, unit: String? = nil, lastSeen: Int) {
@@ -33,7 +33,7 @@ package struct ValueTable: Equatable, Sendable {
       self.lastSeen = lastSeen
     }
 
-    /// As it is stored.
+    /// Compares what is stored of two entries.
     static func == (a: Entry, b: Entry) -> Bool {
       a.written == b.written && a.unit == b.unit
         && (a.isNumber, a.isConfirmed, a.lastSeen) == (b.isNumber, b.isConfirmed, b.lastSeen)
@@ -49,7 +49,7 @@ package struct ValueTable: Equatable, Sendable {
       (seen, isSeenOnLink) = (now, true)
     }
 
-    /// Whether it was not received for a day.
+    /// Whether the name was not received for a day.
     fileprivate func isOld(at now: Moment, today: Int) -> Bool {
       today - lastSeen > 1 || seen.map { now >= $0 + .seconds(86_400) } ?? false
     }
@@ -59,14 +59,14 @@ package struct ValueTable: Equatable, Sendable {
     case accepted
     /// Two names of the program are the same in topics: the first one counts on this link.
     case sameKey(as: String)
-    /// Not a number, as its other values are.
+    /// The value is not a number, although the values of its name are numbers.
     case noNumber
     case tooMany
   }
 
-  /// Names of a device, and new names in a minute.
+  /// The maximum number of names of a device, and of new names in a minute.
   package static let capacity = 32
-  /// In bytes, as the program writes it.
+  /// The maximum length of a name as the program writes it, in bytes.
   package static let longestName = 256
   /// After so many days without being received a value is removed.
   static let mostDaysUnseen = 30
@@ -131,7 +131,7 @@ package struct ValueTable: Equatable, Sendable {
     entries = entries.filter { today - $0.value.lastSeen <= Self.mostDaysUnseen }
   }
 
-  /// Another gateway, which has the device, knows these.
+  /// Takes over what another gateway, which has the device, knows.
   mutating func replace(with other: [ValueKey: Entry]) {
     entries = [:]
     for (key, entry) in other.sorted(by: { $0.key < $1.key }).prefix(Self.capacity) { entries[key] = entry }
