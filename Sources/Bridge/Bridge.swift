@@ -32,11 +32,11 @@ import Store
   package var configurationFile: (path: String, digest: String)?
   /// Gets the messages for the whole fleet, empty ones too.
   package var onFleetConfiguration: (_ payload: [UInt8]) -> Void = { _ in }
-  /// Whether they are subscribed to.
+  /// Whether the messages for the whole fleet are subscribed to.
   private var takesFleetConfiguration: Bool
   /// Where the page for a browser is served; nil: it is not.
   package var page: String?
-  /// Why it is not served, though it should be.
+  /// Why the page is not served, though it should be.
   package var pageFinding: Finding?
   private let caution: Caution
 
@@ -275,12 +275,12 @@ import Store
   }
 
   private func receive(request verb: String, _ message: MQTTReceived) {
-    // It was carried out when it was published; the broker sends it again on every connection.
+    // A retained request was carried out when it was published; the broker sends it again on every connection.
     guard !message.retain else {
       return context.log.notice(
         "retained request ignored: publish requests without the retain flag", ["topic": message.topic])
     }
-    // Without the passkey.
+    // The passkey of a pairing request is not logged.
     let payload = verb == PairDevice.verb ? "" : Excerpt.beginning(of: message.payload)
     context.log.debug("received", ["topic": message.topic, "payload": payload])
     let sender = Sender(of: message)
@@ -311,8 +311,8 @@ import Store
   func detached(_ address: BluetoothAddress)
   /// Something that is published of a device of this gateway has changed.
   func deviceChanged(_ publisher: DevicePublisher)
-  /// It was removed: one of this run or of an earlier one.
+  /// A device of this run or of an earlier one was removed.
   func deviceRemoved(_ address: BluetoothAddress)
-  /// Another gateway owns it now.
+  /// Another gateway owns the device now.
   func ownedElsewhere(_ address: BluetoothAddress)
 }

@@ -17,7 +17,7 @@ import MQTT
   let begin = Moment.now
   package let log = Logger(component: "gateway")
   let isMQTT5: Bool
-  /// Of the device topics.
+  /// The QoS of the device topics.
   package internal(set) var qos: QoS
   /// Whether every reading is sent to `…/readings`.
   var sendsReadings: Bool
@@ -61,8 +61,8 @@ extension Configuration.MQTT {
 
 extension MQTTOptions {
   init(_ configuration: Configuration, id: GatewayID, run: RunID, topics: TopicMap) {
-    // With the run: a broker disconnects the older of two clients with the same id, and two gateways with one id would
-    // disconnect each other for ever.
+    // The client id contains the run: a broker disconnects the older of two clients with the same id, and two gateways with
+    // one id would disconnect each other for ever.
     self.init(
       configuration.mqtt, clientID: "microbit-gateway-\(id)-\(run)",
       will: MQTTMessage(

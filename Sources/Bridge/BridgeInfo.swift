@@ -8,11 +8,11 @@ import MQTT
 struct BridgeInfo: Sendable {
   /// The connection to the broker.
   struct Broker: Sendable, Equatable {
-    /// That is used, or was tried last.
+    /// The address that is used, or was tried last.
     var address: MQTTBroker
     /// `5` or `3.1.1`.
     let protocolVersion: String
-    /// Nil while there is no connection.
+    /// When the connection was made; nil: there is none.
     var connectedSince: Timestamp?
     /// Connections so far in this run.
     var connects: UInt64 = 0
@@ -26,9 +26,9 @@ struct BridgeInfo: Sendable {
   var broker: Broker
   /// How many devices there are.
   var known = 0
-  /// How many of them have a link, and readings.
+  /// How many devices have a link, and readings.
   var online = 0
-  /// Nil: no micro:bit may join.
+  /// Which micro:bits may join, and until when; nil: none.
   var permitJoin: PermitJoin?
   /// The command that pairs with a device that wants it.
   var pairing: String?
@@ -76,9 +76,9 @@ struct BridgeInfo: Sendable {
 
 /// What became of the last message for the whole fleet.
 package struct FleetStatus: Sendable, Equatable {
-  /// Nil: it could not be read.
+  /// The version of the message; nil: it could not be read.
   package let version: Int?
-  /// Why it was rejected; nil: it is applied.
+  /// Why the message was rejected; nil: it is applied.
   package let reason: String?
 
   package init(version: Int?, reason: String? = nil) { (self.version, self.reason) = (version, reason) }
@@ -111,7 +111,7 @@ extension AdapterStatus {
 }
 
 extension CentralState {
-  /// In one word.
+  /// The adapter's state in one word.
   fileprivate var word: String {
     switch self {
     case .noBus, .noBluetoothd, .adapterAbsent: "absent"
@@ -124,7 +124,7 @@ extension CentralState {
     }
   }
 
-  /// Of the adapter, once it is on.
+  /// The address of the adapter; nil unless it is on.
   fileprivate var address: String? {
     if case .on(_, let address) = self { address } else { nil }
   }

@@ -7,9 +7,9 @@ import MQTT
 
 /// Publishes the gateway's `info` and the list of its devices.
 @LoopActor package final class BridgeReport {
-  /// From the first change to the publication, as changes come in bursts.
+  /// The time from the first change to the publication: changes come in bursts.
   private static let delay = Duration.milliseconds(250)
-  /// For the counters, which always change.
+  /// The time between publications of the counters, which always change.
   private static let interval = Duration.seconds(60)
 
   private unowned let bridge: Bridge
@@ -17,7 +17,7 @@ import MQTT
   private var area: String?
   private var broker: BridgeInfo.Broker
   private var commands: UInt64 = 0
-  /// Nil: there is no message, or none is taken.
+  /// What became of the last message for the whole fleet; nil: there is no message, or none is taken.
   package var fleet: FleetStatus? { didSet { if fleet != oldValue { changed() } } }
   private var infoTimer: LoopTimer?
   private var devicesTimer: LoopTimer?

@@ -9,7 +9,7 @@ import Store
 
 /// Turns messages on `…/set` and `…/get` topics into commands, and their outcomes into results.
 @LoopActor final class CommandHandler {
-  /// Before groups are subscribed to again: once for devices that become known together.
+  /// The wait before groups are subscribed to again: once for devices that become known together.
   private static let groupDelay = Duration.milliseconds(250)
 
   private let context: BridgeContext
@@ -165,11 +165,11 @@ import Store
 
 /// The payload of a message on a `…/set` or `…/get` topic, parsed once for all devices that it is for.
 struct CommandPayload {
-  /// In bytes.
+  /// The longest payload of a command, in bytes.
   static let longest = 4096
 
   let bytes: [UInt8]
-  /// Nil: it is too long, or not JSON.
+  /// The payload as JSON; nil: it is too long, or not JSON.
   let json: JSONValue?
 
   init(_ bytes: [UInt8]) {
@@ -184,10 +184,10 @@ struct CommandPayload {
 }
 
 extension Command {
-  /// From a second to a day.
+  /// The allowed values of `ttl`, in seconds: up to a day.
   static let ttls = 1...86_400
 
-  /// From a message on a `…/set` topic: `2000`, `Hello`, or `{"value":2000,"ttl":60,"transaction":"a1"}`.
+  /// Parses a message on a `…/set` topic: `2000`, `Hello`, or `{"value":2000,"ttl":60,"transaction":"a1"}`.
   /// - Parameters:
   ///   - codec: the property's; nil: the device has no such property.
   ///   - sender: the transaction is added.

@@ -66,7 +66,7 @@ extension DeviceDescription {
   /// The state of its session, in one word.
   package var sessionWord: String { isEnabled ? session.rawValue : "disabled" }
 
-  /// Nil for a device that is not only heard, and until it was heard for some time.
+  /// Advertisements per minute since the device came online; nil for a device with links, and in the first 10 s.
   private var heardPerMinute: Int? {
     guard reports > 0, isOnline, let lastConnected else { return nil }
     let seconds = (Timestamp.now.milliseconds - lastConnected.milliseconds) / 1000

@@ -17,16 +17,16 @@ import MQTT
   /// Arrives after the retained messages of the device.
   private var barrier = UInt64.max
   private var properties: [PropertyPublisher]
-  /// Of what its program names itself, by name.
+  /// The values that the device's program names itself, by name.
   private var values: [ValueKey: PropertyPublisher] = [:]
   /// Readings of a new link while `info` still names another gateway, to be published when the device is online here.
   private var heldReadings: [Reading] = []
-  /// Beyond it, the oldest are dropped.
+  /// The number of held readings beyond which the oldest are dropped.
   private static let mostHeldReadings = 1000
   private var publishedInfo: [UInt8] = []
   /// The last move to this gateway.
   private(set) var moved: Move?
-  /// Whether it was logged that another gateway uses its id for another device, and neither can be renamed.
+  /// Whether it was logged that another gateway uses this device's id for another device, and neither can be renamed.
   private var isIDConflictLogged = false
   /// The names of properties whose values may be retained: of an earlier program, run or gateway, or of another device
   /// that had the id. Those that are not published any more are cleared when this gateway owns the device.
@@ -154,9 +154,9 @@ import MQTT
 
   package func detach(_ reason: DetachReason) {
     bridge.remove(self)
-    // It stays another gateway's: this one hears it at once, and would publish it.
+    // The owner of a replaced device is kept: this gateway hears the device again at once, and would publish it.
     if reason == .replaced, isOwnedByOther { bridge.replaced = (device.id, device.address, machine) }
-    // It is new if it is seen again.
+    // If the device is seen again, it is a new one.
     if [.removed, .neverConnected].contains(reason) { bridge.commands.forget(device) }
     switch reason {
     case .removed:
@@ -204,10 +204,10 @@ import MQTT
 
   // MARK: Publishing
 
-  /// Info and availability.
+  /// Publishes `info` and the availability.
   private func publishPresence() {
     clearOrphanedValues()
-    // First, so that it is there when the device comes online.
+    // `info` goes first, so that it is there when the device comes online.
     publishInfo()
     publishAvailability()
   }
@@ -276,7 +276,7 @@ import MQTT
     clearOrphanedValues()
   }
 
-  /// Whether it is the last `info` of this gateway.
+  /// Whether the payload is the last `info` that this gateway has published as the owner.
   func isPublished(info payload: [UInt8]) -> Bool { owner == .this && payload == publishedInfo }
 
   /// Whether the `info` of this id says who owns the device.
@@ -379,7 +379,7 @@ import MQTT
     disagreements.finding(of: device, elsewhere: machine.elsewhere, context.topics)
   }
 
-  /// Once, until another disagreement.
+  /// Logs a disagreement once, until there is another one.
   private func reportDisagreement() {
     guard let finding = disagreement, finding != reported else { return }
     reported = finding
@@ -468,7 +468,7 @@ import MQTT
   /// The device has another id now.
   func move(to topics: DeviceTopics.Topics) { self.topics = topics }
 
-  /// Nothing is kept that could be published later.
+  /// Forgets the value, so that nothing is published later.
   func forget() {
     payload = nil
     intervalEnd?.cancel()

@@ -39,7 +39,7 @@ package enum Payload {
 
 /// Writes the readings of one property as JSON, for `…/readings` and the topic of an event.
 ///
-/// On the path of every reading: constant parts are made once.
+/// The constant parts are made once, as every reading is encoded here.
 struct ReadingEncoder: Sendable {
   private let codec: Codec
   /// What precedes the value and the time.
@@ -64,9 +64,9 @@ struct ReadingEncoder: Sendable {
   }
 
   enum Form {
-    /// For `…/readings`.
+    /// The form for `…/readings`.
     case reading
-    /// For the topic of an event.
+    /// The form for the topic of an event.
     case event
   }
 
@@ -78,7 +78,7 @@ struct ReadingEncoder: Sendable {
     if case .integer(let number) = reading.value {
       bytes.append(decimal: number)
     } else if form == .event, hasFields {
-      // Its fields are those of the event: the word is `event_type`.
+      // The fields of the value become members of the event: the word is `event_type`.
       bytes += codec.json(reading.value).bytes.dropFirst().dropLast()
     } else {
       bytes += codec.json(reading.value).bytes

@@ -20,7 +20,7 @@ extension Peripheral {
     return identity(device).merging(own)
   }
 
-  /// Its address and names, and the id of the device that it is.
+  /// The address and names of the peripheral, and the id of the device that it is.
   func identity(_ device: DeviceDescription?) -> JSONValue {
     [
       "identifier": .string(address.description),
@@ -50,7 +50,7 @@ extension Inspection {
     return peripheral.identity(device).merging(own)
   }
 
-  /// In the order of bluetoothd, each once.
+  /// The services in the order of bluetoothd, each once.
   private var services: [JSONValue] {
     var order: [BluetoothUUID] = []
     var characteristics: [BluetoothUUID: [JSONValue]] = [:]

@@ -12,9 +12,9 @@ struct Sender: Sendable, Equatable {
   private(set) var responseTopic: TopicName?
   private(set) var correlationData: [UInt8]?
 
-  /// In bytes, of a response topic and of correlation data: they are stored with a command that waits.
+  /// The most bytes of a response topic and of correlation data: they are stored with a command that waits.
   private static let longest = 1024
-  /// In bytes.
+  /// The most bytes of a transaction.
   static let longestTransaction = 256
 
   init(of message: MQTTReceived, transaction: String? = nil) {
@@ -26,7 +26,7 @@ struct Sender: Sendable, Equatable {
     correlationData = message.correlationData
   }
 
-  /// As it is stored.
+  /// The sender as it is stored.
   var json: JSONValue {
     [
       "transaction": transaction.map(JSONValue.string),

@@ -19,7 +19,7 @@ struct RetainedCommands {
   private struct Entry {
     let topic: String
     let digest: Int
-    /// Whether its first outcome is known.
+    /// Whether the first outcome of the command is known.
     var isHandled: Bool
   }
 
@@ -53,7 +53,7 @@ struct RetainedCommands {
       remove(message.topic, for: address)
       return .ignore
     }
-    // It cannot be set, and is refused like any other command.
+    // A property that cannot be set: the command is refused like any other.
     guard let property, property.isWritable else { return isNew ? .execute : .ignore }
     if !isMQTT5 || property.kind == .event {
       guard rejected[address, default: []].count < Self.capacity,

@@ -73,9 +73,9 @@ package struct TopicMap: Sendable {
 
   // MARK: Inbound
 
-  /// In bytes, of all but the following.
+  /// The most bytes of a payload, except of Home Assistant's documents and the fleet's configuration.
   package static let longestPayload = 64 << 10
-  /// Of Home Assistant's documents.
+  /// The most bytes of a document of Home Assistant.
   private static let longestDocument = 256 << 10
 
   /// A longer payload is cut behind one more byte, and then refused.
@@ -124,7 +124,7 @@ package struct TopicMap: Sendable {
     }
   }
 
-  /// In bytes: result topics contain the name of a property, and stored commands that of an area.
+  /// The most bytes of a name: result topics contain the name of a property, and stored commands that of an area.
   private static let longestName = 256
 
   private func isName(_ text: String) -> Bool { text.utf8.count <= Self.longestName }
@@ -154,12 +154,12 @@ package struct DeviceTopics: Sendable, Equatable {
 
   /// The commands for the device.
   let commands: [TopicFilter]
-  /// Which gateway owns it.
+  /// The topics that tell which gateway owns the device.
   var presence: [TopicFilter] { [TopicFilter(info), TopicFilter(availability)] }
   package let availability: TopicName
   package let readings: TopicName
   package let info: TopicName
-  /// In the order of the profile's properties.
+  /// The topics of the profile's properties, in their order.
   package let properties: [Topics]
   private let prefix: String
 

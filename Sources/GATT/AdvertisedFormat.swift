@@ -22,13 +22,13 @@ public enum AdvertisedFormat: Sendable, Hashable {
   /// The words of an event; empty for everything else.
   var words: [Int: String] { content?.words ?? [:] }
 
-  /// Whether its values are true and false.
+  /// Whether the values of the format are true and false.
   package var isBool: Bool { content == .bool }
 
-  /// Whether its values are single numbers.
+  /// Whether the values of the format are single numbers.
   var isNumber: Bool { if case .number? = content { true } else { false } }
 
-  /// Whether its values are texts or words.
+  /// Whether the values of the format are texts or words.
   package var isText: Bool {
     switch content {
     case .text, .raw, .timestamp, .button: true
@@ -94,13 +94,13 @@ extension AdvertisedFormat: RawRepresentable, CaseIterable {
     }
   }
 
-  /// Nil for another word.
+  /// The format of this name; nil: there is none.
   public init?(rawValue: String) {
     guard let format = Self.allCases.first(where: { $0.rawValue == rawValue }) else { return nil }
     self = format
   }
 
-  /// In the order in which a message names them.
+  /// All formats, in the order in which a message names them.
   public static let allCases: [AdvertisedFormat] =
     [.eddystoneUID, .eddystoneURL] + BTHome.quantities.map(\.name).sorted().map(AdvertisedFormat.bthome)
 }

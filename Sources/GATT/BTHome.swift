@@ -3,13 +3,13 @@
 public enum BTHome {
   /// The service whose data holds the objects.
   public static let service = BluetoothUUID(short: 0xFCD2)
-  /// Those of version 1, unencrypted and encrypted.
+  /// The services of version 1, unencrypted and encrypted.
   public static let oldServices = [BluetoothUUID(short: 0x181C), BluetoothUUID(short: 0x181E)]
 
   /// What an object measures or reports. Several ids may be the same quantity, in another size or resolution.
   struct Quantity: Sendable {
     let name: String
-    /// As people read it.
+    /// The name for people.
     let label: String
     let unit: String?
     let entity: HomeAssistantEntity.Kind
@@ -22,7 +22,7 @@ public enum BTHome {
     /// A battery is the device's own, and not what it measures.
     var category: HomeAssistantEntity.Category? { name == "battery" ? .diagnostic : nil }
 
-    /// The same for all its ids, but for size and resolution.
+    /// The content of an object of the quantity; all ids have the same, but for size and resolution.
     var content: Content? { contents.first?.value }
   }
 
@@ -43,7 +43,7 @@ public enum BTHome {
     /// About the frame or the device: no property has it.
     case information(bytes: Int)
 
-    /// Of an event.
+    /// The words of an event by their numbers.
     var words: [Int: String] {
       switch self {
       case .button:
@@ -187,7 +187,7 @@ public enum BTHome {
     0xF2: .information(bytes: 3),
   ]
 
-  /// By their ids; without a quantity where no property has it.
+  /// The objects by their ids; without a quantity where no property has it.
   static let objects: [UInt8: (content: Content, quantity: Quantity?)] = {
     var objects: [UInt8: (content: Content, quantity: Quantity?)] = information.mapValues { ($0, nil) }
     for quantity in quantities {

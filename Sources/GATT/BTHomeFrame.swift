@@ -1,31 +1,31 @@
 extension BTHome {
   /// Why an advertisement cannot be read.
   public enum Obstacle: Error, Sendable, Hashable {
-    /// It is encrypted, and there is no key.
+    /// The advertisement is encrypted, and there is no key.
     case encrypted
-    /// It is not encrypted, although there is a key: anybody may have sent it.
+    /// The advertisement is not encrypted, although there is a key: anybody may have sent it.
     case notEncrypted
-    /// The key is another one, or it is damaged.
+    /// The key is another one, or the advertisement is damaged.
     case wrongKey
-    /// It was sent before: somebody may have recorded it.
+    /// The advertisement was sent before: somebody may have recorded it.
     case repeated
-    /// It is of another version.
+    /// The advertisement is of another version of BTHome.
     case version(Int)
   }
 
   /// What one advertisement says. Parsed once, for all properties.
   public struct Frame: Sendable {
-    /// Its objects cannot be read: there are none, and no packet id.
+    /// Whether the objects are encrypted, and so cannot be read: there are none, and no packet id.
     public let isEncrypted: Bool
     /// The device sends only when something happens, and is silent until then.
     public let isTriggerOnly: Bool
-    /// The same in all repetitions of a frame; nil: the device does not count its frames.
+    /// The number of the frame, equal in all its repetitions; nil: the device does not count its frames.
     public private(set) var packetID: UInt8?
     /// The version of the device's program; nil: not in this frame.
     public private(set) var firmware: String?
     /// The first id that is not known: its length is not either, so what follows it is lost.
     public private(set) var unknownObject: UInt8?
-    /// Those that a property can have, in their order; all of them but one that is cut.
+    /// The objects that a property can have, in their order, without one that is cut.
     private var objects: [Object] = []
     /// Why a value may be missing.
     private var end = CodecError.absent
@@ -67,7 +67,7 @@ extension BTHome {
       }
     }
 
-    /// Whether it tells of something that has happened.
+    /// Whether the frame tells of something that has happened.
     public var hasEvents: Bool { objects.contains { $0.quantity.entity == .event } }
 
     /// The names of the properties for its objects, in their order: `temperature`, `temperature_2` …
@@ -171,7 +171,7 @@ extension BTHome.Content {
   ) throws(CodecError) -> Value {
     let (bits, sign) = (bits(bytes), 1 << (8 * count - 1))
     let raw = isSigned && bits >= sign ? bits - 2 * sign : bits
-    // Only the division rounds.
+    // The product of integers is exact: only the division rounds.
     let number = millionths.map { Double(raw * $0) / 1_000_000 }
     if let valid, !valid.contains(number ?? Double(raw)) {
       guard raw == (isSigned ? -sign : 2 * sign - 1) else {
@@ -182,7 +182,7 @@ extension BTHome.Content {
     return number.map(Value.number) ?? .integer(raw)
   }
 
-  /// Of an event. Shelly's programs before 1.0.20 send 0xFE for what is 0x80 in the format.
+  /// The word of an event. Shelly's programs before 1.0.20 send 0xFE for what is 0x80 in the format.
   private func word(_ bytes: ArraySlice<UInt8>) throws(CodecError) -> String {
     guard let byte = bytes.first, let word = words[self == .button && byte == 0xFE ? 0x80 : Int(byte)] else {
       throw .absent

@@ -30,7 +30,7 @@ extension BTHome {
       isAutomatic: true, homeAssistant: [entity])
   }
 
-  /// In UTC, as RFC 3339 has it.
+  /// The time in UTC, as in RFC 3339.
   static func time(_ seconds: Int) -> String {
     var (seconds, date) = (time_t(seconds), tm())
     gmtime_r(&seconds, &date)
@@ -53,6 +53,6 @@ extension Profile {
     }
   }()
 
-  /// Those that every configuration has.
+  /// The profiles that every configuration has.
   public static let builtIn = [microbit, bthome]
 }

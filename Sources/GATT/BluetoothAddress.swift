@@ -1,6 +1,6 @@
 /// A Bluetooth device address: six bytes, written with the most significant first.
 ///
-/// It identifies a micro:bit. The name does not: there are few names, and a paired micro:bit does not advertise one.
+/// The address identifies a micro:bit. The name does not: there are few names, and a paired micro:bit advertises none.
 public struct BluetoothAddress: Hashable, Sendable {
   /// The six bytes in the lower 48 bits.
   public let value: UInt64

@@ -43,7 +43,7 @@ public struct Codec: Sendable {
     }
   }
 
-  /// For the constant descriptions of this module, which are valid.
+  /// Makes a codec of a constant description of this module, which is valid.
   init(builtIn description: Description) {
     do {
       try self.init(description)
@@ -109,7 +109,7 @@ public struct Codec: Sendable {
     }
   }
 
-  /// Whether its values are single numbers.
+  /// Whether the values of the codec are single numbers.
   public var isNumber: Bool {
     if case .advertised(let format, _) = description { format.isNumber } else { range != nil }
   }

@@ -46,11 +46,11 @@ extension Codec {
   public struct Scalar: Sendable, Hashable {
     /// The encoding.
     public let type: ScalarType
-    /// Not 0; nil: 1.
+    /// The factor, which is not 0; nil: 1.
     public let scale: Double?
-    /// Nil: 0.
+    /// The number that is added; nil: 0.
     public let offset: Double?
-    /// Has no effect on single bytes, text and bytes.
+    /// The byte order; it has no effect on single bytes, text and bytes.
     public let endian: Endian
     /// The words of an enumeration by their numbers; empty for everything else.
     public let values: [Int: String]
@@ -58,7 +58,7 @@ extension Codec {
     public let unknown: [Int]
     /// The numbers that can be received; others are refused as malformed. Nil: all.
     public let valid: ClosedRange<Double>?
-    /// Only for ``Codec/ScalarType/bits``, else 0.
+    /// The rows of a picture (``Codec/ScalarType/bits``), else 0.
     public let rows: Int
     /// The picture uses this many of the lowest bits of each row; the highest of them is at the left.
     public let columns: Int
@@ -118,8 +118,8 @@ extension Codec {
     public let name: String
     /// The encoding and meaning of its bytes.
     public let scalar: Scalar
-    /// Not part of the value: flags or reserved bytes. Flags are encoded according to the fields that are present, all
-    /// other bits as zero.
+    /// Whether the field is no part of the value: flags or reserved bytes. Flags are encoded according to the fields that are
+    /// present, all other bits as zero.
     public let isHidden: Bool
     /// Repeated to the end of the characteristic's value; the field's value is a list.
     public let isRepeated: Bool

@@ -4,11 +4,11 @@ public enum CodecDescriptionError: Error, Sendable, Hashable {
   indirect case field(index: Int, name: String, CodecDescriptionError)
   /// A record without a visible field.
   case noVisibleFields
-  /// Not `[a-z][a-z0-9_]*`.
+  /// The field's name is not `[a-z][a-z0-9_]*`.
   case fieldName(String)
   /// A field of this name may be present together with an earlier one.
   case duplicateField(String)
-  /// It follows a field that takes all remaining bytes.
+  /// The field follows one that takes all remaining bytes.
   case unreachable(after: String)
   /// No earlier field has this name.
   case unknownFlags(Codec.Flag)
@@ -24,9 +24,9 @@ public enum CodecDescriptionError: Error, Sendable, Hashable {
   case notRepeatable
   /// More bytes than a characteristic holds.
   case tooLong(Int)
-  /// Not a finite number, 0, or so large that values become infinite.
+  /// The scale is not a finite number, 0, or so large that values become infinite.
   case scale(Double)
-  /// Not a finite number, or so large that values become infinite.
+  /// The offset is not a finite number, or so large that values become infinite.
   case offset(Double)
   /// Scale, offset or words need an integer type.
   case notAnInteger(key: String, type: Codec.ScalarType)

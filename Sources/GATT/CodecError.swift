@@ -30,7 +30,7 @@ public enum CodecError: Error, Sendable, Hashable {
 }
 
 extension CodecError: CustomStringConvertible {
-  /// For the log and the sender of a command. Bytes are shown in hexadecimal, as they are untrusted.
+  /// The text for the log and the sender of a command. Bytes are shown in hexadecimal, as they are untrusted.
   public var description: String {
     switch self {
     case .length(let expected, let bytes):

@@ -36,7 +36,7 @@ struct DecimalFloat: Sendable {
     var nearest: UInt64?
     for exponent in exponents.reversed() {
       let scaled = (number / Self.number(1, exponent)).rounded()
-      // Only at the exponent 0 have the mantissas beyond `largest` other meanings.
+      // The mantissas beyond `largest` have other meanings only at the exponent 0.
       let limits = exponent == 0 ? -largest...largest : -largest - 3...largest + 2
       guard (Double(limits.lowerBound)...Double(limits.upperBound)).contains(scaled) else { break }
       let mantissa = Int(scaled)

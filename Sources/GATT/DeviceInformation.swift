@@ -5,9 +5,10 @@ public enum DeviceInformation {
   public static let service = BluetoothUUID(short: 0x180A)
   /// `BBC micro:bit V2` on a V2.
   public static let modelNumber = BluetoothUUID(short: 0x2A24)
-  /// On a micro:bit: digits derived from its chip's DEVICEID (`MicroBit::getSerial` of its runtime).
+  /// The serial number: on a micro:bit, digits derived from its chip's DEVICEID (`MicroBit::getSerial` of its runtime).
   public static let serialNumber = BluetoothUUID(short: 0x2A25)
-  /// On a micro:bit: the version of its runtime (MicroBitBLEManager.cpp of microbit-dal and codal-microbit-v2).
+  /// The firmware's version: on a micro:bit, that of its runtime (MicroBitBLEManager.cpp of microbit-dal and
+  /// codal-microbit-v2).
   public static let firmwareRevision = BluetoothUUID(short: 0x2A26)
 
   /// The characteristics that the gateway reads.

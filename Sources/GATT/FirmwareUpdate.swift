@@ -7,7 +7,7 @@ public enum FirmwareUpdate {
     BluetoothUUID(short: 0xFE59), BluetoothUUID(high: 0x0000_1530_1212_EFDE, low: 0x1523_785F_EABC_D123),
   ]
 
-  /// The same by their characteristics, in whatever service they are.
+  /// The characteristics of ``services``, in whatever service they are.
   public static let characteristics: Set<BluetoothUUID> = [
     .microbit(0x93B1), .microbit(0x93B2),
     BluetoothUUID(high: 0xE97D_3B10_251D_470A, low: 0xA062_FA19_22DF_A9A8),

@@ -26,9 +26,9 @@ public struct HomeAssistantEntity: Sendable, Hashable {
 
   /// A value of a ``Kind/select(_:)``.
   public struct Choice: Sendable, Hashable {
-    /// As it is displayed: `5 s`.
+    /// The displayed text: `5 s`.
     public let label: String
-    /// What is written: 5000.
+    /// The value that is written: 5000.
     public let value: Value
 
     /// - Parameter value: one that the property can encode.
@@ -70,9 +70,9 @@ public struct HomeAssistantEntity: Sendable, Hashable {
   public let name: String
   /// `temperature`, `duration` …; the unit must be one of the class's units.
   public let deviceClass: String?
-  /// In Home Assistant's spelling; nil: ``Property/unit``.
+  /// The unit in Home Assistant's spelling; nil: ``Property/unit``.
   public let unit: String?
-  /// Nil for a main function of the device.
+  /// The category in Home Assistant; nil for a main function of the device.
   public let category: Category?
   /// False for what changes all the time, and would fill Home Assistant's database: a user enables it.
   public let isEnabled: Bool
@@ -101,14 +101,14 @@ extension HomeAssistantEntity {
     public let name: String
     /// The member of the property's JSON object that it shows (`{{ value_json.x }}`); nil: the whole payload.
     public let field: String?
-    /// Of which it is a part.
+    /// The entity that this is a part of.
     public let entity: HomeAssistantEntity
 
     /// The key of the device trigger for the event type with this number.
     public func triggerKey(_ number: Int) -> String { "\(key)_type_\(number)" }
   }
 
-  /// One for each visible field of a record that is displayed, else one.
+  /// The parts of an entity: one for each visible field of a record that is displayed, else one.
   fileprivate func parts(of property: Property) -> [Part] {
     let key = key.map { "\(property.name)_\($0)" } ?? property.name
     guard case .sensor = kind, let fields = property.codec.fields else {

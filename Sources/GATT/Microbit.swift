@@ -43,9 +43,9 @@ extension Profile {
 
   /// The BBC micro:bit, V1 and V2.
   ///
-  /// Its services depend on the program that runs on it. The temperature service is required only if the configuration
-  /// names the temperature or its period: see ``limited(to:isAutomatic:)``. The first properties cost least on the air and
-  /// in the micro:bit, and the acceleration, 50 values a second, most.
+  /// A micro:bit's services depend on the program that runs on it. The temperature service is required only if the
+  /// configuration names the temperature or its period: see ``limited(to:isAutomatic:)``. The first properties cost least on
+  /// the air and in the micro:bit, and the acceleration, 50 values a second, most.
   public static let microbit: Profile = {
     do {
       return try Profile(

@@ -1,7 +1,7 @@
 extension Property {
   /// The temperature of the micro:bit's chip, a few degrees above that of the room, in whole °C: int8.
   ///
-  /// Notified at every sample, changed or not, so that it also shows that the link is alive.
+  /// The micro:bit notifies every sample, changed or not, so that it also shows that the link is alive.
   public static let microbitTemperature = Property(
     name: "temperature", service: .microbitTemperatureService, characteristic: .microbit(0x9250),
     access: [.read, .notify], codec: .int8, unit: "°C", isAutomatic: true,
@@ -44,7 +44,7 @@ extension Property {
 
   /// The acceleration along three axes in thousandths of g: three int16, little-endian.
   ///
-  /// Notified at every sample: 50 times a second, unless ``microbitAccelerometerPeriod`` was set.
+  /// The micro:bit notifies every sample: 50 times a second, unless ``microbitAccelerometerPeriod`` was set.
   public static let microbitAccelerometer = Property(
     name: "accelerometer", service: .microbitAccelerometerService, characteristic: .microbit(0xCA4B),
     access: [.read, .notify],
@@ -214,7 +214,7 @@ extension Property {
   ])
 
   /// Events of the micro:bit that ``microbitEventFilter`` names: their source and value, each uint16, little-endian.
-  /// Their numbers differ between V1 and V2 (docs/microbit.md).
+  /// The numbers of events differ between V1 and V2 (docs/microbit.md).
   public static let microbitEvent = Property(
     name: "event", service: .microbitEventService, characteristic: .microbit(0x9775), kind: .event,
     access: .notify, codec: Codec(builtIn: .list(of: event)))

@@ -7,7 +7,7 @@ package struct PresentationFormat: Sendable, Equatable {
   package let exponent: Int8
   package let unit: UInt16
 
-  /// Nil if the length is wrong.
+  /// Parses the value of the descriptor; nil: its length is wrong.
   package init?(_ bytes: [UInt8]) {
     guard bytes.count == 7 else { return nil }
     format = bytes[0]
@@ -27,7 +27,7 @@ package struct PresentationFormat: Sendable, Equatable {
 
   private static let unitless: UInt16 = 0x2700
 
-  /// By number (Assigned Numbers, 2.4.1).
+  /// The names of the formats, by number (Assigned Numbers, 2.4.1).
   private static let formats = [
     "reserved", "boolean", "uint2", "uint4", "uint8", "uint12", "uint16", "uint24", "uint32", "uint48",
     "uint64",

@@ -21,13 +21,13 @@ public struct Profile: Sendable, Hashable {
   /// How long a peripheral that is only heard is online after it was heard.
   public enum OfflineAfter: Sendable, Hashable {
     case seconds(Int)
-    /// Its silence means nothing: it sends when something happens.
+    /// The peripheral stays online: it sends only when something happens, and its silence means nothing.
     case never
 
     /// While it scans, bluetoothd reports each peripheral about every 10 s; a connect pauses that for seconds.
     public static let usual = OfflineAfter.seconds(60)
 
-    /// Nil: without a limit.
+    /// The longest silence of a peripheral that is online; nil: there is no limit.
     public var limit: Duration? {
       switch self {
       case .seconds(let seconds): .seconds(seconds)
@@ -38,7 +38,7 @@ public struct Profile: Sendable, Hashable {
 
   /// The likely cause of a missing service, and what the user can do.
   public struct MissingHint: Sendable, Hashable {
-    /// Why it is probably missing.
+    /// Why the service is probably missing.
     public let problem: String
     /// What helps.
     public let remedy: String
@@ -52,19 +52,19 @@ public struct Profile: Sendable, Hashable {
 
   /// The name as `info` shows it: `microbit`.
   public let name: String
-  /// For display; may be empty.
+  /// The manufacturer for display; may be empty.
   public let manufacturer: String
-  /// For display, unless the peripheral reports its model itself.
+  /// The model for display, unless the peripheral reports its model itself.
   public let model: String?
   /// The services that a peripheral of this kind must have; may be empty.
   public let requires: [BluetoothUUID]
-  /// Why one of those is probably absent; nil: nothing is known.
+  /// Why a required service is probably absent; nil: nothing is known.
   public let missingHint: MissingHint?
-  /// Nil: a link without values is not ended.
+  /// The property that shows that a link is alive, and its interval; nil: a link without values is not ended.
   public let alive: Alive?
-  /// Nil: there are none.
+  /// The properties for values that a program names itself; nil: there are none.
   public let values: Values?
-  /// Whether its peripherals are connected to; else they are only heard: all properties come in advertisements.
+  /// Whether peripherals of this kind are connected to; else they are only heard: all properties come in advertisements.
   public let hasLinks: Bool
   /// How long a peripheral that is only heard is online after an advertisement.
   public let offlineAfter: OfflineAfter
@@ -149,7 +149,7 @@ public struct Profile: Sendable, Hashable {
     }
   }
 
-  /// With these properties, each in the place of the one with its name.
+  /// The profile with these properties, each in the place of the one with its name.
   public func with(_ properties: [Property]) -> Profile {
     var profile = self
     profile.properties = properties

@@ -207,7 +207,7 @@ extension HomeAssistantEntity {
 
 extension Codec {
   fileprivate var isText: Bool { isScalar(.utf8) }
-  /// Whether its values are pictures, one bit for each dot.
+  /// Whether the values of the codec are pictures, one bit for each dot.
   public var isPicture: Bool { isScalar(.bits) }
   fileprivate var isBool: Bool {
     if case .advertised(let format, _) = description { format.isBool } else { isScalar(.bool) }

@@ -2,15 +2,15 @@
 public enum ProfileError: Error, Sendable, Hashable {
   /// An error in the property of this name.
   case property(String, PropertyError)
-  /// It has no properties.
+  /// The profile has no properties.
   case noProperties
   /// Two properties have this name.
   case duplicateProperty(String)
   /// Both properties read or notify the same characteristic, or both write it.
   case sameCharacteristic(String, String)
-  /// One of them comes in advertisements, the other one needs a link.
+  /// One of the two properties comes in advertisements, the other one needs a link.
   case mixedSources(String, String)
-  /// Only a peripheral that is only heard is offline after a time.
+  /// The profile has links; only a peripheral that is only heard is offline after a time.
   case offlineAfter
   /// Two Home Assistant entities have this key, the second one of the property `of`: see
   /// ``Property/homeAssistantParts``.
@@ -27,7 +27,7 @@ public enum ProfileError: Error, Sendable, Hashable {
 
 /// Why a property is refused.
 public enum PropertyError: Error, Sendable, Hashable {
-  /// Not `[a-z][a-z0-9_]*`.
+  /// The name is not `[a-z][a-z0-9_]*`.
   case name
   /// The name is used by other topics, or by Home Assistant entities of every device.
   case reservedName
@@ -39,9 +39,9 @@ public enum PropertyError: Error, Sendable, Hashable {
   case needs(access: String, key: String)
   /// `confirm` needs a state that can be read.
   case unconfirmable
-  /// Only a value that is read back can settle.
+  /// `settle` needs a value that is read back.
   case settle
-  /// Not a range of numbers that the codec can encode.
+  /// The range is not one of numbers that the codec can encode.
   case range(ClosedRange<Double>, codec: ClosedRange<Double>?)
   case maxLength(Int)
   case frame

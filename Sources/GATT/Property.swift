@@ -10,11 +10,11 @@ public struct Property: Sendable, Hashable {
 
   /// How a value is written.
   public enum WriteMode: String, Sendable, Hashable, CaseIterable {
-    /// With response; then the value is read back and compared.
+    /// A write with response; then the value is read back and compared.
     case confirm
-    /// With response.
+    /// A write with response.
     case request
-    /// Without response: it is not known whether the value arrived.
+    /// A write without response: it is not known whether the value arrived.
     case command
   }
 
@@ -22,14 +22,14 @@ public struct Property: Sendable, Hashable {
   public struct Access: OptionSet, Sendable, Hashable {
     /// A bit for each name below; not the bits of the specification.
     public let rawValue: UInt8
-    /// For `OptionSet`: bits without a name are ignored.
+    /// The initializer that `OptionSet` requires; bits without a name are ignored.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// Its value can be read.
+    /// The value can be read.
     public static let read = Access(rawValue: 1 << 0)
     /// The peripheral sends its values, by notification or indication.
     public static let notify = Access(rawValue: 1 << 1)
-    /// It can be written: see ``WriteMode``.
+    /// The value can be written: see ``WriteMode``.
     public static let write = Access(rawValue: 1 << 2)
   }
 
@@ -61,7 +61,7 @@ public struct Property: Sendable, Hashable {
     public let data: Data
     /// The data has the value only if it begins with these bytes, which are not part of it.
     public let prefix: [UInt8]
-    /// Only data of this many bytes has the value; nil: of any number.
+    /// How many bytes the data must have to have the value; nil: any number.
     public let length: Int?
     /// Where the value begins, counted from the begin of the data; then it may end before the data does. Nil: it is what
     /// follows the prefix.
@@ -87,8 +87,8 @@ public struct Property: Sendable, Hashable {
 
   /// The name, as used in topics: `[a-z][a-z0-9_]*`.
   public let name: String
-  /// Where its values are, if they come in advertisements: then it has no characteristic, and what follows about one does
-  /// not hold.
+  /// Where the values are, if they come in advertisements: the property then has no characteristic, and what follows about
+  /// one does not hold.
   public let source: Source?
   /// The service that the characteristic belongs to.
   public let service: BluetoothUUID
@@ -102,7 +102,7 @@ public struct Property: Sendable, Hashable {
   public let kind: Kind
   /// The characteristic must support all of these operations.
   public let access: Access
-  /// Only used with ``Access/write``.
+  /// How the value is written; without ``Access/write``, not used.
   public let writeMode: WriteMode
   /// The wait between a write and its read-back, in which the peripheral adjusts the value; nil: none.
   public let settle: Duration?
@@ -123,18 +123,18 @@ public struct Property: Sendable, Hashable {
   public let chunk: Int?
   /// The interval at which the value is read, instead of being notified; nil: it is notified, or not read repeatedly.
   public let poll: Duration?
-  /// Nil: every value is published.
+  /// The limit on how often the retained value is published; nil: every value is published.
   public private(set) var report: Report?
   /// The value that is written on every link unless another one is desired.
   public let initial: Value?
-  /// Whether that value is written on every link before any property is read.
+  /// Whether the initial value is written on every link before any property is read.
   public let isBeforeReading: Bool
-  /// Whether it is used if the peripheral has it, unless the configuration selects others.
+  /// Whether the property is used if the peripheral has it, unless the configuration selects others.
   public let isAutomatic: Bool
   /// How Home Assistant shows the property.
   public private(set) var homeAssistant: [HomeAssistantEntity]
 
-  /// Not validated: that is done when a ``Profile`` is made of it.
+  /// Does not validate: that is done when a ``Profile`` is made of the property.
   ///
   /// - Parameter writeMode: nil: `confirm` for a state that can be read, else `request`.
   public init(
@@ -191,14 +191,15 @@ public struct Property: Sendable, Hashable {
     self.homeAssistant = homeAssistant
   }
 
-  /// Whether its value can be read.
+  /// Whether the value can be read.
   public var isReadable: Bool { access.contains(.read) }
   /// Whether the peripheral can send its values.
   public var isNotifying: Bool { access.contains(.notify) }
   /// Whether commands may set it.
   public var isWritable: Bool { access.contains(.write) }
 
-  /// With an offset, and with what is not nil. With another unit, the device class of an entity does not fit any more.
+  /// The property with an offset, and with what is not nil. With another unit, the device class of an entity does not fit
+  /// any more.
   public func adjusted(offset: Double?, unit: String?, report: Report?) -> Property {
     var property = self
     property.offset = offset
@@ -214,7 +215,7 @@ public struct Property: Sendable, Hashable {
   /// Encodes a value that the property is to be set to. Unlike ``Codec/encode(_:)``, adds the delimiter of a ``frame`` if
   /// the value does not end with it, and checks ``range`` and ``maxLength``.
   public func encode(_ value: Value) throws(CodecError) -> EncodedValue {
-    // Here, as the codec would round a number just outside to the nearest one that it can encode.
+    // The range is checked before encoding, as the codec rounds a number just outside to the nearest one that it can encode.
     if let range = range ?? codec.range, let number = value.doubleValue, !range.contains(number) {
       throw .range(value: number, allowed: range)
     }
@@ -233,7 +234,7 @@ public struct EncodedValue: Sendable, Equatable {
   /// The value of the characteristic.
   public let bytes: [UInt8]
 
-  /// Not validated: for a value that was decoded from these bytes. ``Property/encode(_:)`` validates.
+  /// Does not validate, for a value that was decoded from these bytes; ``Property/encode(_:)`` validates.
   public init(_ value: Value, _ bytes: [UInt8]) {
     self.value = value
     self.bytes = bytes

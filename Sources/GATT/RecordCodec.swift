@@ -3,11 +3,11 @@ struct RecordCodec: Sendable {
   struct Field: Sendable {
     let name: String
     let scalar: ScalarCodec
-    /// Its index in the record's value; nil: hidden.
+    /// The field's index in the record's value; nil: hidden.
     let slot: Int?
     let isRepeated: Bool
     let condition: Condition?
-    /// Its offset from the beginning of the record; nil: it varies, or the field may be absent.
+    /// The field's offset from the beginning of the record; nil: it varies, or the field may be absent.
     let offset: Int?
 
     var takesTheRest: Bool { isRepeated || scalar.width == 0 }
@@ -30,9 +30,9 @@ struct RecordCodec: Sendable {
   }
 
   let fields: [Field]
-  /// Of the visible fields, each once.
+  /// The names of the visible fields, each once.
   let names: [String]
-  /// For each of the names, the fields that have it.
+  /// The fields that have each of the names.
   let alternatives: [[Int]]
 
   /// Whether the record's fields determine its length.
@@ -134,7 +134,7 @@ struct RecordCodec: Sendable {
             fields[index].isRepeated
             ? try fields[index].scalar.decodeList(bytes, from: position)
             : try fields[index].scalar.decode(bytes, from: position, to: end)
-          // As if it were absent: the other fields are known.
+          // An unknown value counts as an absent field: the other fields are known.
           if values[slot] == .unknown { values[slot] = nil }
         } catch {
           throw .field(fields[index].name, error)

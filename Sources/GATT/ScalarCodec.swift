@@ -7,12 +7,12 @@ struct ScalarCodec: Sendable {
   }
 
   private let form: Form
-  /// In bytes; 0: all remaining bytes.
+  /// The width in bytes; 0: all remaining bytes.
   let width: Int
   private let isBigEndian: Bool
   /// The range of the integer type; 0 for other types.
   private let integers: ClosedRange<Int>
-  /// Whether its bits can be flags.
+  /// Whether the bits of the scalar can be flags.
   let isInteger: Bool
   private let scaling: Scaling?
   let words: [Int: String]
@@ -123,8 +123,8 @@ struct ScalarCodec: Sendable {
       return try value(Int(Int64(bitPattern: bits(bytes, at: start) << above) >> above))
     case .float32:
       let number = Float(bitPattern: UInt32(truncatingIfNeeded: bits(bytes, at: start)))
-      // By way of its text, so that 21.3 does not become 21.299999237060547. The text is short enough not to be
-      // allocated.
+      // The number is converted by way of its text, so that 21.3 does not become 21.299999237060547. The text is short enough
+      // not to be allocated.
       return try valid(
         .number(number.isFinite ? Double(number.description) ?? Double(number) : Double(number)))
     case .float64:

@@ -40,7 +40,7 @@ extension Value {
     return .number(abs(sum) < 1e9 ? (sum * 1e6).rounded() / 1e6 : sum)
   }
 
-  /// For error messages: `a number`, `text` …
+  /// The kind in words, for error messages: `a number`, `text` …
   var kind: String {
     switch self {
     case .integer, .number: "a number"
@@ -55,7 +55,7 @@ extension Value {
 }
 
 extension Value: CustomStringConvertible {
-  /// For logs and error messages; a record without the names of its fields.
+  /// The text for logs and error messages; a record without the names of its fields.
   public var description: String {
     switch self {
     case .integer(let number): "\(number)"

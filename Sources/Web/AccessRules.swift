@@ -14,7 +14,7 @@ struct AccessRules: Sendable {
   private(set) var passwords: Passwords
   /// The address of the only peer that may ask.
   private let proxy: [UInt8]?
-  /// On which the gateway listens.
+  /// The port on which the gateway listens.
   private let port: Int
   private var guesses = PasswordGuesses()
 
@@ -80,7 +80,7 @@ struct AccessRules: Sendable {
     return !host[..<colon].contains(".") || TCPSocket.bytes(String(host[..<colon])) != nil
   }
 
-  /// Whether it names this machine to itself.
+  /// Whether `host` is `localhost` or a loopback address, with or without a port.
   static func isLocal(_ host: String) -> Bool {
     let parts = host.hasPrefix("[") ? host.split(separator: "]") : host.split(separator: ":")
     guard let name = parts.first, parts.count <= 2 else { return false }
@@ -125,7 +125,7 @@ struct AccessRules: Sendable {
     return Array(text[(colon + 1)...])
   }
 
-  /// In a time that does not depend on where they differ.
+  /// Compares two passwords in a time that does not depend on where they differ.
   static func isEqual(_ given: [UInt8], _ password: [UInt8]) -> Bool {
     var difference = given.count ^ password.count
     for index in given.indices { difference |= Int(given[index] ^ password[index % password.count]) }
@@ -174,7 +174,7 @@ enum Base64 {
   private static let alphabet = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-  /// Nil if the text is not in Base64 (RFC 4648, 4).
+  /// The bytes of a text in Base64 (RFC 4648, 4); nil: it is none.
   static func bytes(_ text: Substring) -> [UInt8]? {
     guard text.utf8.count % 4 == 0 else { return nil }
     let digits = text.utf8.reversed().drop { $0 == UInt8(ascii: "=") }.reversed()

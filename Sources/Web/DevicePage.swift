@@ -5,7 +5,7 @@ import JSON
 
 /// A device as JSON: see docs/http.md.
 extension WebDevice {
-  /// Of the list of devices, these are told otherwise, or are for other gateways.
+  /// The members of a device in the list of devices that the page gets in another form, or that are for other gateways.
   private static let omitted: Set = [
     "properties", "values", "desired", "configured", "revision", "moved", "home_assistant",
   ]
@@ -26,7 +26,7 @@ extension WebDevice {
       own)
   }
 
-  /// Those of the profile that it may have.
+  /// The indices of the profile's properties that the device may have.
   private var indices: [Int] {
     let profile = device.profile
     return profile.properties.indices.filter {

@@ -6,14 +6,14 @@ import Log
 /// What one client of `/api/events` gets: first everything, then what changes. It keeps what is still to be told, not
 /// the events: a client that reads slowly gets the newest values.
 @LoopActor final class EventStream: BodySource {
-  /// Of the values of events.
+  /// The most values of events that wait for the client.
   static let mostHappened = 64
   private static let mostRemoved = 256
-  /// Of an event with values, and of what is made at a time; in bytes.
+  /// The most bytes of an event with values, and of what is made at a time.
   private static let size = 16 << 10
   private static let heartbeat = Duration.seconds(15)
 
-  /// Its own among ``WebState/streamSet``.
+  /// The stream's own bit in ``WebState/streamSet``.
   let bit: StreamSet
   private unowned let state: WebState
   private let isReadOnly: Bool

@@ -6,7 +6,7 @@ import Sockets
 @LoopActor final class HTTPConnection {
   typealias Respond = @LoopActor (HTTPResponse) -> Void
 
-  /// From the begin of a request to its end; and what a client may take to read something.
+  /// The most time from the begin of a request to its end; ``sendLimit`` is what a client may take to read something.
   static let requestLimit = Duration.seconds(10)
   static let idleLimit = Duration.seconds(30)
   static let sendLimit = Duration.seconds(60)
@@ -21,7 +21,7 @@ import Sockets
     case handling(HTTPRequest)
     /// The rest of a body is sent; nil: all of it is with the socket.
     case sending(HTTPRequest?, (any BodySource)?, closes: Bool)
-    /// Nothing more is answered.
+    /// The last answer is sent, and nothing more is answered.
     case lingering
   }
 

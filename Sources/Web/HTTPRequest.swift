@@ -1,7 +1,7 @@
 /// A request of HTTP/1.0 or 1.1.
 struct HTTPRequest: Sendable, Equatable {
   let method: String
-  /// As it was sent: nothing is decoded.
+  /// The path as it was sent: nothing is decoded.
   let path: String
   /// What follows `?`.
   let query: String?
@@ -43,7 +43,7 @@ struct HTTPRequest: Sendable, Equatable {
 /// Parses requests from the bytes of a connection (RFC 9112), strictly: what two programs might read in two ways is
 /// refused.
 struct HTTPParser: Sendable {
-  /// In bytes, with the request line.
+  /// The most bytes of the header, with the request line.
   static let longestHeader = 8 << 10
   static let longestBody = 64 << 10
 
@@ -179,14 +179,14 @@ struct HTTPParser: Sendable {
     guard lengths.count == 1, !first.isEmpty, first.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
       throw .badRequest
     }
-    // Too many digits for an integer are too large as well.
+    // A number with too many digits for an integer is too large as well.
     guard let length = Int(first), length <= longestBody else { throw .contentTooLarge }
     return length
   }
 }
 
 extension UInt8 {
-  /// Whether it may be in a method or the name of a header (RFC 9110, 5.6.2).
+  /// Whether the byte may be in a method or the name of a header (RFC 9110, 5.6.2).
   fileprivate var isToken: Bool {
     switch self {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

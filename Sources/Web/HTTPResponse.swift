@@ -21,7 +21,7 @@ enum HTTPStatus: Int, Error, Sendable {
   case unavailable = 503
   case versionNotSupported = 505
 
-  /// Of an error, for people.
+  /// The text of an error, for people.
   var text: String {
     switch self {
     case .ok: "OK"
@@ -43,7 +43,7 @@ enum HTTPStatus: Int, Error, Sendable {
     }
   }
 
-  /// That of a request's error.
+  /// The HTTP status for the error of a request.
   init(_ code: RequestError.Code) {
     switch code {
     case .invalid: self = .badRequest
@@ -69,7 +69,7 @@ enum HTTPStatus: Int, Error, Sendable {
 struct HTTPResponse: Sendable {
   enum Body: Sendable {
     case bytes([UInt8])
-    /// Of unknown length, made as fast as the client reads it.
+    /// A body of unknown length, made as fast as the client reads it.
     case source(any BodySource)
   }
 
@@ -83,7 +83,7 @@ struct HTTPResponse: Sendable {
     HTTPResponse(status: status, body: .bytes(value.bytes))
   }
 
-  /// As the error of a request.
+  /// A response with an error in the form of a request's error.
   static func error(
     _ status: HTTPStatus, _ text: String? = nil, _ headers: [(String, String)] = []
   ) -> HTTPResponse {
@@ -116,7 +116,7 @@ struct HTTPResponse: Sendable {
 
 /// Makes a body piece by piece.
 @LoopActor protocol BodySource: AnyObject, Sendable {
-  /// Nil: the body is complete; empty: nothing at the moment.
+  /// The next piece; nil: the body is complete; empty: nothing at the moment.
   func next() -> [UInt8]?
   /// The client is gone.
   func end()

@@ -3,11 +3,11 @@ import Log
 
 /// The last 24 hours of each number: at most one point a minute, and all of them in a fixed amount of memory.
 ///
-/// Its times go on evenly from when it began, whatever the host's clock is set to meanwhile; ``shift(at:_:)`` makes times of
-/// that clock of them.
+/// The times of the history go on evenly from its begin, even if the host's clock is set; ``shift(at:_:)`` converts them to
+/// times of that clock.
 struct History: Sendable {
   static let minutes = 24 * 60
-  /// With more values, each point is for more minutes. In bytes.
+  /// The most bytes of all points; with more values, each point is for more minutes.
   static let mostBytes = 2 << 20
   private static let mostPoints = mostBytes / MemoryLayout<Float>.size
 
@@ -64,7 +64,7 @@ struct History: Sendable {
 
   private func number(of time: Timestamp) -> Int { max(0, Int(time.milliseconds / 60_000) / step) }
 
-  /// Forgets what is older than a day: its places are used again.
+  /// Forgets what is older than a day, and uses its places again.
   private mutating func advance(to point: Int) {
     let passed = min(length, point - newest)
     for index in series.indices where !series[index].isEmpty {
@@ -95,7 +95,7 @@ struct History: Sendable {
     return (max(0, last - count + 1)...last).map { Timestamp(milliseconds: Int64($0 * step) * 60_000) }
   }
 
-  /// Nil: there is no value at that time.
+  /// The value at a time; nil: there is none.
   func value(_ index: Int, at time: Timestamp) -> Float? {
     let point = number(of: time)
     guard point <= newest, point > newest - length else { return nil }

@@ -135,7 +135,7 @@ import Log
     let seconds = Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     add("cpu_seconds_total", .counter, "Time on the CPU", seconds)
     if let folder = opendir("/proc/self/fd") {
-      // Without `.`, `..` and that of the folder.
+      // `.`, `..` and the descriptor of the folder are not counted.
       var count = -3
       while readdir(folder) != nil { count += 1 }
       closedir(folder)

@@ -17,7 +17,7 @@ enum PercentEncoding {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// All of it is encoded.
+  /// Encodes every byte of the text.
   static func encode(_ text: String) -> String {
     text.utf8.map { "%" + Hexadecimal.text([$0]) }.joined()
   }

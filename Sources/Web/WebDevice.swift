@@ -13,40 +13,40 @@ struct PropertyState: Sendable {
   /// The last command for it.
   struct Write: Sendable {
     let requested: Value
-    /// Nil: it is under way.
+    /// The outcome of the command; nil: it is under way.
     let outcome: Outcome?
     let time: Timestamp
   }
 
   var value: Value?
-  /// Nil: the value was there before the page was served.
+  /// When the value was reported; nil: before the page was served.
   var time: Timestamp?
   /// How many readings there were.
   var count: UInt64 = 0
   var write: Write?
-  /// In the history: one for a number, one for each field of a record; -1 for what is not a number.
+  /// The value's series in the history: one for a number, one for each field of a record; -1 for what is not a number.
   var series: [Int] = []
-  /// Those that do not have the value yet.
+  /// Event streams that have not been sent this value.
   var waiting: StreamSet = 0
-  /// Those that do not have the write yet.
+  /// Event streams that have not been sent this write.
   var waitingForWrite: StreamSet = 0
 }
 
 /// A device as the page shows it.
 @LoopActor final class WebDevice: DeviceObserver {
   private(set) var device: DeviceDescription
-  /// In the order of the profile's properties.
+  /// The states of the profile's properties, in their order.
   private(set) var properties: [PropertyState]
-  /// Those that its program names itself, by their keys.
+  /// The states of the values that the device's program names itself, by their keys.
   private(set) var values: [ValueKey: PropertyState] = [:]
-  /// Attempts to connect since it was connected last.
+  /// Attempts to connect since the device was connected last.
   private(set) var attempts = 0
   private(set) var connects = 0
   private(set) var disconnects = 0
   /// Commands that have ended, by the word of their outcome.
   private(set) var writes: [String: Int] = [:]
   private(set) var lastReading: Timestamp?
-  /// Streams that do not have its description yet.
+  /// Streams that have not been sent the device's description.
   var waiting: StreamSet = 0
   /// Streams that lack a value or a write.
   private(set) var waitingForValues: StreamSet = 0
@@ -85,7 +85,7 @@ struct PropertyState: Sendable {
   // MARK: Observer
 
   func reported(_ reading: Reading) {
-    // Its values are shown.
+    // The values of such a reading are reported, and shown, one by one.
     if reading.isValues {
       properties[reading.property].count += 1
       lastReading = reading.time
@@ -140,7 +140,7 @@ struct PropertyState: Sendable {
   }
 
   func wrote(_ value: Value, toValue key: ValueKey, _ outcome: Outcome?) {
-    // One that its program has never sent is not shown.
+    // A value that the device's program has never sent is not shown.
     guard device.values.contains(where: { $0.key == key }) else { return }
     wrote(value, outcome, &values[key, default: PropertyState()])
   }
@@ -200,7 +200,7 @@ struct PropertyState: Sendable {
     clear(stream)
   }
 
-  /// Its description was sent, which includes the values.
+  /// The description of the device, which includes the values, was sent.
   func clear(_ stream: StreamSet) {
     guard waitingForValues & stream != 0 else { return }
     waitingForValues &= ~stream
@@ -257,6 +257,6 @@ struct PropertyState: Sendable {
 }
 
 extension Value {
-  /// As a point of a chart.
+  /// The value as a point of a chart.
   var historyNumber: Double? { if case .bool(let bool) = self { bool ? 1 : 0 } else { doubleValue } }
 }

@@ -18,7 +18,7 @@ import Sockets
   private var configuration: Configuration.HTTP?
   private var opening: Task<Void, Never>?
   private(set) var site: WebSite?
-  /// Called when it listens or not: its address, or why it cannot.
+  /// Called when the server listens or not: its address, or why it cannot.
   package var onChange: (_ url: String?, _ problem: Finding?) -> Void = { _, _ in }
 
   /// - Parameter host: must outlive the server.

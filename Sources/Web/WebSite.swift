@@ -10,11 +10,11 @@ import Sockets
 @LoopActor final class WebSite {
   /// Further clients wait.
   nonisolated static let mostConnections = 64
-  /// Of one address; further ones are closed.
+  /// The most connections of one address; further ones are closed.
   nonisolated static let mostOfPeer = 32
   /// Requests of the gateway that run at a time.
   static let mostRequests = 8
-  /// Of all clients, in bytes: while they have not read more, nothing is answered.
+  /// The most bytes that all clients together have not read; beyond that, nothing is answered.
   static let mostUnsent = 4 << 20
 
   let state: WebState
@@ -71,7 +71,7 @@ import Sockets
     if timer == nil { tick() }
   }
 
-  /// Once a second while there are clients.
+  /// Runs once a second while there are clients.
   private func tick() {
     timer = nil
     let now = Moment.now
@@ -147,7 +147,7 @@ import Sockets
 
   private var health: HTTPResponse {
     let health = state.host.health
-    // Its file is nobody's business.
+    // Clients do not get the path of the configuration file.
     return .json(
       health.setting("configuration", to: nil), health["healthy"] == .bool(true) ? .ok : .unavailable)
   }
@@ -203,7 +203,7 @@ import Sockets
 
   private static let placeholder = Array("{{nonce}}".utf8)
 
-  /// In each place of it, the nonce stands instead.
+  /// The page with the nonce in each place of the placeholder.
   private static func filled(_ html: [UInt8], _ nonce: [UInt8]) -> [UInt8] {
     var (page, rest) = ([UInt8](), html[...])
     while let brace = rest.firstIndex(of: placeholder[0]) {

@@ -16,7 +16,7 @@ extension Bridge: PageHost {}
 
 /// What the page shows: the devices, the gateway, and what has happened. Exists only while the page is served.
 @LoopActor final class WebState: FrontEnd {
-  /// Between two events with values for a client.
+  /// The least time between two events with values for a client.
   static let interval = Duration.milliseconds(50)
   private static let mostEvents = 50
 
@@ -26,7 +26,7 @@ extension Bridge: PageHost {}
   /// How many links each adapter can have.
   private let links: Int
   private(set) var devices: [BluetoothAddress: WebDevice] = [:]
-  /// Those that are about to be attached again.
+  /// The devices that were detached to be attached again at once.
   private var replaced: [BluetoothAddress: WebDevice] = [:]
   var history = History()
   private var events: [JSONValue] = []
@@ -65,7 +65,7 @@ extension Bridge: PageHost {}
     for stream in streams { stream.close() }
   }
 
-  /// In the order of their ids.
+  /// The devices in the order of their ids.
   var sorted: [WebDevice] {
     devices.values.sorted { $0.device.id.description < $1.device.id.description }
   }
@@ -190,7 +190,7 @@ extension Bridge: PageHost {}
 
   // MARK: Streams
 
-  /// Nil if there are as many as possible.
+  /// A new stream; nil if there are as many as possible.
   /// - Parameter isReadOnly: its client may change nothing.
   func addStream(isReadOnly: Bool = false) -> EventStream? {
     guard let bit = (0..<StreamSet.bitWidth).map({ StreamSet(1) << $0 }).first(where: { streamSet & $0 == 0 })
@@ -218,9 +218,9 @@ extension Bridge: PageHost {}
     }
   }
 
-  /// Once a second.
+  /// Called once a second.
   func tick() {
-    // They would have been attached again at once: there was no id or no room for them.
+    // Replaced devices are attached again at once: those that are left had no id or no room.
     for device in replaced.values { gone(device) }
     replaced = [:]
     guard streamSet != 0 else { return }

@@ -14,7 +14,7 @@ struct Claim: Equatable, Sendable {
   let isExclusive: Bool
   /// The signal strength there, in dBm.
   let rssi: Int?
-  /// When it was heard there last, if its silence does not make it offline.
+  /// When the device was heard there last, if its silence does not make it offline.
   let lastHeard: Timestamp?
 
   /// How much better a gateway must hear a device than its owner, in dB, to own it: signals vary.

@@ -84,7 +84,7 @@ struct DuplicateIDGuard {
       return []
     case .admitted:
       if run == self.run { return [] }
-      // Of two that were admitted at the same time the older one stays.
+      // If two gateways were admitted at the same time, the older one stays.
       return (started, run) < (self.started, self.run) ? refuse() : [.republishInfo]
     case .disconnected, .asking, .refused:
       return []

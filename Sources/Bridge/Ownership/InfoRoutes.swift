@@ -8,16 +8,16 @@ struct InfoRoutes {
   /// by others in its name.
   struct Lost {
     let address: BluetoothAddress?
-    /// Without those of the built-in profile, which are cleared in any case.
+    /// The properties that were published, without those of the built-in profile, which are cleared in any case.
     let properties: Set<PropertyName>
   }
 
   private let this: GatewayID
-  /// Nil: they are reported.
+  /// The lost devices by their ids; nil once they are reported.
   private var lost: [DeviceID: Lost]? = [:]
-  /// How many properties they have.
+  /// How many properties the lost devices have.
   private var names = 0
-  /// The topics of further ones stay.
+  /// The most properties of lost devices; the topics of further ones stay.
   private static let mostNames = 8192
   /// The devices that other gateways publish and this one does not know, by the ids there; beyond
   /// ``DeviceManager/capacity``, further ones are left out.
@@ -39,7 +39,7 @@ struct InfoRoutes {
     if let address = notice.address, address != named {
       switch owner(address) {
       case nil: if !isOwn { note(notice.id, address) }
-      // This gateway has published it under another id before.
+      // This gateway has published the device under another id before.
       case .other where isOwn: break
       case .unknown, .this, .other: if !isOwn || named == nil { devices.append(address) }
       }

@@ -9,20 +9,20 @@ extension OwnershipMachine {
   /// checked here.
   struct Notice: Equatable, Sendable {
     let gateway: GatewayID
-    /// The id under which it is published.
+    /// The id under which the device is published.
     let id: DeviceID
-    /// The name and the profile that it has there by its entry, or by a request.
+    /// The name and the profile that the device has there by its entry, or by a request.
     var name: String?
     var profile: String?
     var area: String?
-    /// The begin of its link, or of its last visit; nil while it is offline. RFC 3339, UTC with milliseconds, which
-    /// sorts by time.
+    /// The begin of the device's link, or of its last visit; nil while it is offline. RFC 3339, UTC with milliseconds,
+    /// which sorts by time.
     var liveSince: String?
-    /// Whether that gateway connects to it; else it only hears it.
+    /// Whether that gateway connects to the device; else it only hears it.
     var isExclusive = true
     /// The signal strength there, in dBm.
     var rssi: Int8?
-    /// When it was heard there last, if its silence does not make it offline.
+    /// When the device was heard there last, if its silence does not make it offline.
     var lastHeard: Timestamp?
     /// The properties that are used there.
     var properties: Set<PropertyName> = []
@@ -33,9 +33,9 @@ extension OwnershipMachine {
 }
 
 extension OwnershipMachine.Notice {
-  /// In bytes, of what people read.
+  /// The most bytes of a name, profile or area.
   private static let longestLabel = 256
-  /// Beyond it are numbers that the next change cannot exceed.
+  /// The revisions that are taken; beyond them, the next change might have no greater number.
   private static let revisions = 0...(1 << 53)
 
   /// Reads a device's `info`; nil when it cannot be read.

@@ -99,7 +99,7 @@ import MQTT
     reportRemoved(address)
   }
 
-  /// It is removed from Home Assistant, unless this gateway still has it, under another id.
+  /// The device is removed from Home Assistant, unless this gateway still has it, under another id.
   private func reportRemoved(_ address: BluetoothAddress) {
     if bridge.publisher(address) == nil { bridge.discovery?.deviceRemoved(address) }
   }
@@ -109,10 +109,10 @@ import MQTT
     context.storeID(of: orphan.address)
   }
 
-  /// No gateway owns it. When the cleared `info` returns from the broker, all its topics are cleared.
+  /// No gateway owns the orphan. When the cleared `info` returns from the broker, all its topics are cleared.
   private func clear(_ orphan: Orphans.Orphan) {
     if context.engine.isPinnedElsewhere(orphan.address) {
-      // That gateway has not found it yet.
+      // The gateway that the device is pinned to has not found it yet.
       publishOffline(topics(of: orphan.id))
       _ = orphans.remove(orphan.id)
       ended(orphan)
@@ -132,6 +132,6 @@ import MQTT
     return topics.states(of: others) + topics.states
   }
 
-  /// With every property of the built-in profile, besides those that the device is known to have offered.
+  /// The topics of every property of the built-in profile, besides those that the device is known to have offered.
   private func topics(of id: DeviceID) -> DeviceTopics { context.topics.topics(of: id, .microbit) }
 }

@@ -4,8 +4,8 @@ import GATT
 
 /// The topics of devices under ids that they no longer have at this gateway. Pure.
 ///
-/// They are cleared unless another gateway owns them. As a message of before may be on its way, an orphan ends when its
-/// `info` has come back empty, and then a further barrier.
+/// The topics are cleared unless another gateway owns them. As an earlier message may still be on its way, an orphan ends
+/// when its `info` has come back empty, and then a further barrier.
 struct Orphans {
   struct Orphan: Equatable, Sendable {
     let id: DeviceID

@@ -10,22 +10,23 @@ import Log
 /// A pure machine. It follows the other gateways by the retained `info`; the last one that the broker has counts.
 struct OwnershipMachine: Equatable, Sendable {
   enum Action: Equatable, Sendable {
-    /// Tell the engine who owns it, and what was handed over. If it is taken over, another gateway uses it; `hasNewLink`:
-    /// by a link, or a visit, that was not known yet.
+    /// Tell the engine who owns the device, and what was handed over. `isTakenOver`: another gateway uses it; `hasNewLink`:
+    /// that gateway has begun a link, or a visit, that was not known yet.
     case setOwner(Handover?, isTakenOver: Bool = false, hasNewLink: Bool = false)
-    /// This gateway has taken it over from the one of this `info`.
+    /// This gateway has taken the device over from the gateway of this `info`.
     case moved(Notice)
     /// Publish `info`, availability, and what follows.
     case publish
-    /// Its `info` is as it should be; the availability, and what follows, may be of another gateway, or cleared.
+    /// The `info` at the broker is up to date; publish the availability, and what follows, which may be of another gateway,
+    /// or cleared.
     case publishAvailability
-    /// No gateway is known to own it: publish that it is offline.
+    /// No gateway is known to own the device: publish that it is offline.
     case publishOffline
-    /// Another gateway owns it: publish nothing about it any more.
+    /// Another gateway owns the device: publish nothing about it any more.
     case release
-    /// The `info` of the owner is cleared; this one, under another id, is still valid: it counts as if it had just arrived.
+    /// The `info` of the owner is cleared. Handle this other gateway's `info`, under another id, as if it had just arrived.
     case receive(Notice)
-    /// Its id is another gateway's: get another one.
+    /// The device's id is in use by another gateway: get another one.
     case yieldID(to: GatewayID)
     /// Another gateway owns the device, under another id: settle it again when all that is on its way has arrived.
     case confirm
@@ -35,21 +36,21 @@ struct OwnershipMachine: Equatable, Sendable {
 
   /// What is the case at this gateway.
   struct Here: Equatable, Sendable {
-    /// As ``Notice/liveSince``.
+    /// The begin of the link, or of the last visit, in the form of ``Notice/liveSince``; nil while the device is offline.
     var onlineSince: String?
     var isOnDemand = false
-    /// Whether it is connected to; several gateways may hear at once one that is not: of those the one that hears it best
+    /// Whether the device is connected to. Several gateways may hear one that only advertises: the one that hears it best
     /// owns it.
     var isExclusive = true
     /// The signal strength, in dBm.
     var rssi: Int?
-    /// As ``Notice/lastHeard``.
+    /// When the device was heard last, if its silence does not make it offline: see ``Notice/lastHeard``.
     var lastHeard: Timestamp?
-    /// Whether the gateway that owns it, as far as is known, is online.
+    /// Whether the gateway that owns the device, as far as is known, is online.
     var isOwnerOnline = false
     /// Whether the `info` that has arrived is as this gateway publishes it now.
     var isUpToDate = false
-    /// Whether it may publish, on this connection to the broker.
+    /// Whether this gateway may publish, on this connection to the broker.
     var isAdmitted = true
   }
 
@@ -68,15 +69,15 @@ struct OwnershipMachine: Equatable, Sendable {
   /// The clearing of what this gateway has published under the id, as another gateway owns the device under another one.
   private var clearing: Clearing?
   private enum Clearing {
-    /// When all that is on its way has arrived: another gateway may use the id, too.
+    /// The clearing begins when all that is on its way has arrived: another gateway may use the id, too.
     case due
-    /// By messages that must not be released.
+    /// The clearing has begun; its messages must not be released.
     case begun
   }
   private let this: GatewayID
   private var id: DeviceID
   private let address: BluetoothAddress
-  /// The last one of another gateway.
+  /// The last `info` of another gateway.
   private var last: Notice?
   /// The `info` of another gateway under another id than that of `last`, as long as the broker retains it.
   private var second: Notice?
@@ -109,7 +110,7 @@ struct OwnershipMachine: Equatable, Sendable {
     id == self.id || isOwnedByOther && id == last?.id || id == second?.id
   }
 
-  /// Whether its topics may be cleared: no other gateway has them.
+  /// Whether the device's topics may be cleared: no other gateway has them.
   var mayClear: Bool { isSettled && !isOwnedByOther }
 
   // MARK: Inputs
@@ -148,7 +149,7 @@ struct OwnershipMachine: Equatable, Sendable {
     switch owner {
     case .other:
       if isConfirmed { return [] }
-      // It was removed there while this gateway had no connection, or the broker has lost it.
+      // The device was removed at its owner while this gateway had no connection, or the broker has lost the `info`.
       owner = .unknown
       return [.setOwner(nil)]
     case .this:
@@ -177,7 +178,7 @@ struct OwnershipMachine: Equatable, Sendable {
     }
     let hasNewLink =
       notice.liveSince != nil && (notice.gateway != last?.gateway || notice.liveSince != last?.liveSince)
-    // One that visits the device keeps it, though this gateway has visited it, later, before it was admitted.
+    // A gateway that visits the device keeps it, even if this one has visited it later, before it was admitted.
     let keepsOwner = here.isOnDemand && hasNewLink && isOwnerOnline && !here.isAdmitted
     // A gateway whose `info` replaces this one's is online, whether that is known or not.
     if !keepsOwner, here.onlineSince != nil || owner == .this,
@@ -214,7 +215,7 @@ struct OwnershipMachine: Equatable, Sendable {
       if mayBeLate { (hasTopics, mayBeLate) = (true, false) }
     }
     switch owner {
-    // By another gateway that did not know of this one.
+    // The `info` was cleared by another gateway that did not know of this one.
     case .this: return cleared == id ? [.publish] : []
     case .unknown: return []
     case .other:
@@ -234,13 +235,13 @@ struct OwnershipMachine: Equatable, Sendable {
 
   private func isSameDevice(_ notice: Notice) -> Bool { notice.address ?? address == address }
 
-  /// This gateway's own: of an earlier run, an older one of this run, or one that was on its way to the broker when
-  /// another gateway took the device over. Also of an id that the device had in an earlier run.
+  /// Handles an `info` of this gateway: of an earlier run, an older one of this run, or one that was on its way to the broker
+  /// when another gateway took the device over. It may have an id that the device had in an earlier run.
   private mutating func receivedOwn(_ notice: Notice, _ here: Here) -> [Action] {
     let isOfThis = isSameDevice(notice)
     if !isOfThis, isOwnedByOther { return [] }
     if let elsewhere = ofOtherTopic(notice), !goesBefore(elsewhere, here, isOwnerOnline: here.isOwnerOnline) {
-      // Its values may be newer than what is stored.
+      // The values in this `info` may be newer than what is stored.
       let copied = Action.setOwner(notice.handover)
       guard notice.id == id else { return [copied] }
       clearing = .due

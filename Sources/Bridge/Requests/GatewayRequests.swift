@@ -28,7 +28,7 @@ struct ReloadConfiguration: GatewayRequest {
 struct Scan: GatewayRequest {
   static let verb = "scan"
   static let own: [ConfigurationKey<Self>] = [ConfigurationKey("timeout", \.timeout, .integer(1...60))]
-  /// In seconds.
+  /// How long to scan, in seconds.
   var timeout = 5
 
   func perform(_ call: RequestCall) {
@@ -44,7 +44,7 @@ struct PermitJoining: GatewayRequest {
     ConfigurationKey("time", \.time, .integer(0...DeviceManager.longestPermitJoin)),
     ConfigurationKey("device", \.device, .optional(.address)),
   ]
-  /// In seconds.
+  /// How long devices may join, in seconds.
   var time = 254
   var device: BluetoothAddress?
 
@@ -72,7 +72,7 @@ struct SetLogLevel: GatewayRequest {
 struct ReportAdapter: GatewayRequest {
   static let verb = "adapter/state"
   static let own: [ConfigurationKey<Self>] = [ConfigurationKey("adapter", \.adapter, .optional(.adapter))]
-  /// Nil: the only one.
+  /// The name of the adapter; nil: the only one.
   var adapter: String?
 
   func perform(_ call: RequestCall) throws(RequestError) {
@@ -84,7 +84,7 @@ struct ReportAdapter: GatewayRequest {
 struct ResetAdapter: GatewayRequest {
   static let verb = "adapter/reset"
   static let own: [ConfigurationKey<Self>] = [ConfigurationKey("adapter", \.adapter, .optional(.adapter))]
-  /// Nil: the only one.
+  /// The name of the adapter; nil: the only one.
   var adapter: String?
 
   func perform(_ call: RequestCall) throws(RequestError) {

@@ -34,9 +34,9 @@ struct SetProperty: GatewayRequest {
   ]
   @Required var id: DeviceID
   @Required var property: String
-  /// As on `…/set`: a string is the payload itself.
+  /// The value, as on `…/set`: a string is the payload itself.
   @Required var value: JSONValue
-  /// In seconds. Nil: `pending` is the answer for a device that is offline.
+  /// How long the command waits for a device that is offline, in seconds; nil: the answer is `pending`.
   var ttl: Int?
 
   func perform(_ call: RequestCall) throws(RequestError) {
@@ -93,7 +93,7 @@ struct RunSequence: GatewayRequest {
   ]
   @Required var id: DeviceID
   var steps: [Step] = []
-  /// In seconds.
+  /// The most time for all steps, in seconds.
   var timeout = 60
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {

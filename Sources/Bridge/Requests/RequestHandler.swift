@@ -6,7 +6,7 @@ import Log
 
 /// Parses, carries out and answers requests to the gateway, from any transport.
 @LoopActor package final class RequestHandler {
-  /// In bytes.
+  /// The most bytes of a request.
   package nonisolated static let longestPayload = 64 << 10
 
   private let engine: DeviceManager
@@ -86,7 +86,7 @@ protocol GatewayRequest: RequestKeys, Equatable {
   @LoopActor func perform(_ call: RequestCall) throws(RequestError)
 }
 
-/// In the order in which they are listed to users.
+/// All requests, in the order in which they are listed to users.
 enum RequestTable {
   static let all: [any GatewayRequest.Type] = [
     ListDevices.self, ReportHealth.self, ReloadConfiguration.self, Scan.self, AddDevice.self,

@@ -38,7 +38,7 @@ extension RequestKeys {
 }
 
 extension ConfigurationRule<String> {
-  /// Its value was read before, so that errors can be answered with it.
+  /// The value of `transaction` was read before, so that errors can be answered with it.
   fileprivate static var transaction: Self {
     ConfigurationRule(
       shape: .text(0...Sender.longestTransaction), parse: \.text, write: JSONValue.string)

@@ -7,9 +7,9 @@ import Store
 /// Keeps the readings that the broker has not acknowledged, through outages and restarts, and publishes them later.
 @LoopActor final class Spool {
   private static let log = Logger(component: "spool")
-  /// From the first message to the transaction, to write few of them.
+  /// The time from the first message to the transaction, so that there are few transactions.
   private static let gather = Duration.seconds(1)
-  /// Between the messages sent together, unless acknowledgements make room for more.
+  /// The time between the messages sent together, unless acknowledgements make room for more.
   private static let tick = Duration.milliseconds(20)
   /// While more waits for the socket, the broker is slow already.
   private static let mostQueued = 1000

@@ -17,28 +17,28 @@ struct SpoolQueue {
   /// How many may be sent and not acknowledged; nil without a connection.
   private var window: Int?
 
-  /// In the file.
+  /// What the file holds.
   private var content = SpoolFile.Content()
   /// What the file is asked for; nil: nothing.
   private var work: SpoolFile.Work?
   /// The file was asked once; what is in it comes first. True without a file.
   private var isAsked: Bool
-  /// Until ``retry()``, as something has failed.
+  /// Whether the file is not used until ``retry()``, as something has failed.
   private var isPaused = false
   private var backOff = BackOff(first: .seconds(1), longest: .seconds(60), spread: 0)
 
-  /// Not in the file; their numbers say nothing.
+  /// The messages that are not in the file; their numbers say nothing.
   private var memory: ArraySlice<Entry> = []
   private var memoryBytes: Int64 = 0
   private var isWriteDue = false
-  /// Read from the file, to be sent.
+  /// Messages read from the file, to be sent.
   private var batch: ArraySlice<Entry> = []
   private var lastRead: Int64 = 0
-  /// In the order in which they were sent: those of the file in that of their numbers.
+  /// The messages sent, in the order of sending; those of the file are in the order of their numbers.
   private var sent: [Sent] = []
-  /// Those sent from memory have numbers below zero.
+  /// The lowest number of a message sent from memory: these have numbers below zero.
   private var lowestNumber: Int64 = 0
-  /// All of the file up to these numbers are acknowledged, and removed from it.
+  /// All messages of the file up to these numbers are acknowledged, and removed from it.
   private var (deliveredThrough, removedThrough): (Int64, Int64) = (0, 0)
 
   private var lostInMemory: UInt64 = 0
@@ -49,7 +49,7 @@ struct SpoolQueue {
     var isAcknowledged = false
 
     var isInFile: Bool { entry.number > 0 }
-    /// Whether it is nowhere else.
+    /// Whether the message is held nowhere else.
     var isOnlyHere: Bool { !isInFile && !isAcknowledged }
   }
 
@@ -185,7 +185,7 @@ struct SpoolQueue {
       next.readAfter = lastRead
       isNeeded = true
     }
-    // Together with something else, as each change of the file wears out a memory card.
+    // A removal waits for other work on the file, as each change of the file wears out a memory card.
     if deliveredThrough > removedThrough, content.messages > 0, isNeeded || batch.isEmpty && sent.isEmpty {
       next.deliveredThrough = deliveredThrough
       isNeeded = true
