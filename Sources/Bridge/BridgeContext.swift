@@ -36,16 +36,10 @@ import MQTT
       options: MQTTOptions(configuration, id: gateway, run: run, topics: topics))
   }
 
-  /// The device has no topics under another id than its own.
-  func storeID(of address: BluetoothAddress) { engine.storeID(of: address) }
-
   // MARK: Sending
 
   /// Publishes retained state with the configured QoS.
   func publishState(_ topic: TopicName, _ payload: [UInt8]) { mqtt.setState(topic, payload, qos: qos) }
-
-  /// Removes what the broker retains on `topic`.
-  package func clearState(_ topic: TopicName) { mqtt.clearState(topic) }
 }
 
 extension QoS {

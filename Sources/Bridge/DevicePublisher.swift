@@ -165,7 +165,7 @@ import MQTT
     case .replaced where !isOwnedByOther:
       // The new properties may be others.
       for topic in topics.properties.flatMap(\.states) + valueTopics {
-        if machine.mayClear { context.clearState(topic) } else { context.mqtt.releaseState(topic) }
+        if machine.mayClear { context.mqtt.clearState(topic) } else { context.mqtt.releaseState(topic) }
       }
     case .replaced, .pinnedElsewhere, .neverConnected:
       release()
@@ -174,7 +174,7 @@ import MQTT
     bridge.report.changed()
   }
 
-  private func storeID() { context.storeID(of: device.address) }
+  private func storeID() { context.engine.storeID(of: device.address) }
 
   private func renamed(from before: DeviceID, _ reason: RenameReason) {
     let (isOwn, isSettled) = (owner == .this, machine.mayClear)
@@ -231,7 +231,7 @@ import MQTT
   private func clearOrphanedValues() {
     guard machine.mayClear, owner == .this, !orphanedValues.isEmpty else { return }
     for topic in topics.states(of: orphanedValues.subtracting(Set(names: device.propertyNames))) {
-      context.clearState(topic)
+      context.mqtt.clearState(topic)
     }
     orphanedValues = []
   }
@@ -343,7 +343,9 @@ import MQTT
 
   /// Another gateway publishes the device under another id.
   private func clear() {
-    for topic in topics.states(of: orphanedValues) + valueTopics + topics.states { context.clearState(topic) }
+    for topic in topics.states(of: orphanedValues) + valueTopics + topics.states {
+      context.mqtt.clearState(topic)
+    }
     orphanedValues = []
   }
 

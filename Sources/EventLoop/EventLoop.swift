@@ -255,7 +255,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   @LoopActor @discardableResult
   public func timer(after delay: Duration, _ handler: @escaping @LoopActor () -> Void) -> LoopTimer {
     let timer = LoopTimer(deadline: Moment.now + max(.zero, delay), handler: handler)
-    timers.insert(timer)
+    insert(timer)
     return timer
   }
 

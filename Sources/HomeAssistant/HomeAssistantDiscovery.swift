@@ -202,7 +202,7 @@ import Store
       bridge.publisher(address)?.device.isDeleted == true
     {
       // The document was on its way when a user deleted the device.
-      return context.clearState(document.topic)
+      return context.mqtt.clearState(document.topic)
     }
     let any = Discovery(prefix: configuration.homeAssistant.prefix, qos: context.qos, topics: context.topics)
     guard let other = any.otherGateway(document.payload) else { return }
@@ -346,7 +346,7 @@ import Store
       context.mqtt.publish(MQTTMessage(topic: document.topic, payload: document.payload))
     case .remove:
       discardRemoval(removal.topic.string)
-      context.clearState(removal.topic)
+      context.mqtt.clearState(removal.topic)
       if case .device(let address) = discovery?.subject(of: removal.topic.string) { cleared(address) }
     }
   }
@@ -368,7 +368,7 @@ import Store
 
   private func remove(_ subject: Discovery.Subject, _ announced: Announced) {
     let discovery = Discovery(prefix: announced.prefix, qos: context.qos, topics: context.topics)
-    context.clearState(discovery.topic(of: subject))
+    context.mqtt.clearState(discovery.topic(of: subject))
     let removal = Removal(object: discovery.object(of: subject), announced)
     store.add(removal)
     subscribe(removal)

@@ -19,6 +19,8 @@ struct InfoRoutes {
   private var names = 0
   /// The most properties of lost devices; the topics of further ones stay.
   private static let mostNames = 8192
+  /// The properties of the built-in profile, whose topics are cleared in any case.
+  static let builtIn = Set(names: Profile.microbit.properties.map(\.name))
   /// The devices that other gateways publish and this one does not know, by the ids there; beyond
   /// ``DeviceManager/capacity``, further ones are left out.
   private var unknown: [DeviceID: BluetoothAddress] = [:]
@@ -74,12 +76,14 @@ struct InfoRoutes {
   }
 
   private mutating func noteLost(_ notice: OwnershipMachine.Notice) {
-    guard lost != nil else { return }
-    names -= lost?.removeValue(forKey: notice.id)?.properties.count ?? 0
-    guard lost!.count < DeviceManager.capacity else { return }
-    var properties = notice.properties.subtracting(Set(names: Profile.microbit.properties.map(\.name)))
+    // Taken out, so that it is changed in place.
+    guard var devices = lost.take() else { return }
+    defer { lost = devices }
+    names -= devices.removeValue(forKey: notice.id)?.properties.count ?? 0
+    guard devices.count < DeviceManager.capacity else { return }
+    var properties = notice.properties.subtracting(Self.builtIn)
     if names + properties.count > Self.mostNames { properties = [] }
     names += properties.count
-    lost![notice.id] = Lost(address: notice.address, properties: properties)
+    devices[notice.id] = Lost(address: notice.address, properties: properties)
   }
 }

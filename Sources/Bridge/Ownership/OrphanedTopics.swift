@@ -58,7 +58,7 @@ import MQTT
   ) {
     guard !orphans.contains(id) else { return }
     if let publisher = bridge.publisher(id) {
-      context.storeID(of: address)
+      context.engine.storeID(of: address)
       return idPassed(from: address, offered: offered, to: publisher)
     }
     context.mqtt.subscribe([TopicFilter(topics(of: id).info)])
@@ -106,7 +106,7 @@ import MQTT
 
   private func ended(_ orphan: Orphans.Orphan) {
     context.mqtt.unsubscribe([TopicFilter(topics(of: orphan.id).info)])
-    context.storeID(of: orphan.address)
+    context.engine.storeID(of: orphan.address)
   }
 
   /// No gateway owns the orphan. When the cleared `info` returns from the broker, all its topics are cleared.
@@ -117,7 +117,7 @@ import MQTT
       _ = orphans.remove(orphan.id)
       ended(orphan)
     } else {
-      for topic in states(of: orphan) { context.clearState(topic) }
+      for topic in states(of: orphan) { context.mqtt.clearState(topic) }
       reportRemoved(orphan.address)
     }
   }
@@ -128,7 +128,7 @@ import MQTT
 
   private func states(of orphan: Orphans.Orphan) -> [TopicName] {
     let topics = topics(of: orphan.id)
-    let others = orphan.offered.subtracting(Set(names: Profile.microbit.properties.map(\.name)))
+    let others = orphan.offered.subtracting(InfoRoutes.builtIn)
     return topics.states(of: others) + topics.states
   }
 
