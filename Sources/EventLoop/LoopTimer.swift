@@ -30,6 +30,11 @@
 
   var count: Int { timers.count }
 
+  /// How many timers that are not cancelled have a deadline after `moment`.
+  func pending(after moment: Moment) -> Int {
+    timers.count { !$0.isCancelled && $0.deadline > moment }
+  }
+
   var next: Moment? { timers.last?.deadline }
 
   /// Removes cancelled timers at the end of the array.

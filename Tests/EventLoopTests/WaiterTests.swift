@@ -62,18 +62,18 @@ import Testing
   }
 
   @Test func aCancelledSleepEndsAtOnceAndLeavesNothingBehind() async throws {
-    let sleeps = (0..<200).map { _ in Task { try await loop.sleep(for: .seconds(3600)) } }
-    // They are asleep, all of them.
-    try await deadline(patience, "200 sleepers") {
-      while await loop.perform({ loop.timers.count }) < 200 { await Task.yield() }
-    }
+    // Other tests have timers of the same loop: none of them is due as late as these sleeps.
+    let late = Moment.now + .seconds(100_000)
+    let pending = { @Sendable in await loop.perform { loop.timers.pending(after: late) } }
+    let sleeps = (0..<200).map { _ in Task { try await loop.sleep(for: .seconds(200_000)) } }
+    try await wait(until: "200 sleepers") { await pending() == 200 }
     for sleep in sleeps { sleep.cancel() }
     try await deadline(patience, "the end of cancelled sleeps") {
       for sleep in sleeps {
         await #expect(throws: CancellationError.self) { try await sleep.value }
       }
-      while await loop.perform({ loop.timers.count }) > 0 { await Task.yield() }
     }
+    try await wait(until: "the end of their timers") { await pending() == 0 }
   }
 
   @Test func resultInTimeIsReturnedOrThrown() async throws {

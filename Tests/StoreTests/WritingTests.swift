@@ -107,8 +107,8 @@ import Testing
     for round in 0..<3 {
       // Whether or not the writer of the previous round has ended, there is one for this round.
       store.put("key", bytes("\(round)"))
-      try await deadline(patience, "round \(round) in the file") { [path] in
-        while try StateStore.records(path: path).texts["key"] != "\(round)" { await Task.yield() }
+      try await wait(until: "round \(round) in the file") { [path] in
+        try StateStore.records(path: path).texts["key"] == "\(round)"
       }
     }
     #expect(try connection.text("SELECT value FROM record") == "2")
