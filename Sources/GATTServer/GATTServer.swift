@@ -20,7 +20,7 @@ package enum GATTServerEvent: Sendable, Equatable {
   private let handler: @LoopActor (GATTServerEvent) -> Void
   private let registration: Registration
   private var objects: ServedObjects
-  private var timer = NextEventTimer()
+  private var timer = DeadlineTimer()
 
   private var bus: DBusConnection?
   /// Resumed when the registration has to be checked; fails when the connection to the bus has ended.
@@ -71,7 +71,7 @@ package enum GATTServerEvent: Sendable, Equatable {
       await withdraw()
       do { try await loop.sleep(for: backOff.next()) } catch { break }
     }
-    timer.cancel()
+    timer.set(nil) {}
   }
 
   /// Sets a value, and notifies it.
@@ -206,11 +206,10 @@ package enum GATTServerEvent: Sendable, Equatable {
   }
 
   private func schedule() {
-    timer.set(objects.next) { [weak self] in self?.wake() }
+    timer.set(objects.next.map { Moment($0) }) { [weak self] in self?.wake() }
   }
 
   private func wake() {
-    timer.fired()
     emit(objects.advance(to: .now))
   }
 }

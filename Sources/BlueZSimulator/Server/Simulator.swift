@@ -18,7 +18,7 @@ public enum SimulatorError: Error, Sendable, Equatable {
   private var calls: [CallID: DBusCall] = [:]
   private var lastCall: UInt64 = 0
   private var sockets: [ChannelID: NotifySocket] = [:]
-  private var timer = NextEventTimer()
+  private var timer = DeadlineTimer()
   /// The signals of sent notifications: values recur, at thousands per second.
   private var notifications: [Notification: PreparedSignal] = [:]
   private var crashes = 0
@@ -184,11 +184,10 @@ public enum SimulatorError: Error, Sendable, Equatable {
   }
 
   private func schedule() {
-    timer.set(model.nextEvent) { [weak self] in self?.wake() }
+    timer.set(model.nextEvent.map { Moment($0) }) { [weak self] in self?.wake() }
   }
 
   private func wake() {
-    timer.fired()
     perform(model.advance(to: .now))
   }
 

@@ -1,17 +1,19 @@
-import EventLoop
-
 /// A mutual exclusion lock whose waiters are suspended: first come, first served within each of two groups, which
 /// alternate.
-@LoopActor final class AsyncMutex {
-  private(set) var isLocked = false
+@LoopActor public final class AsyncMutex {
+  /// Whether somebody has the lock.
+  public private(set) var isLocked = false
   private var preferred: [CheckedContinuation<Void, Never>] = []
   private var others: [CheckedContinuation<Void, Never>] = []
   private var wasPreferred = false
 
+  /// Creates a mutex that is free.
+  public nonisolated init() {}
+
   /// Waits for the lock. Every call must be paired with ``unlock()``.
   ///
   /// - Parameter isPreferred: preferred waiters alternate with the others, so that neither group starves.
-  func lock(isPreferred: Bool = false) async {
+  public func lock(isPreferred: Bool = false) async {
     // `isLocked` is checked inside the closure: another job may run between this call and the closure.
     await withCheckedContinuation { continuation in
       if !isLocked {
@@ -25,7 +27,8 @@ import EventLoop
     }
   }
 
-  func unlock() {
+  /// Passes the lock on to the next waiter.
+  public func unlock() {
     if preferred.isEmpty, others.isEmpty {
       isLocked = false
     } else if others.isEmpty || !wasPreferred && !preferred.isEmpty {

@@ -1,7 +1,6 @@
-import EventLoop
 import Testing
 
-@testable import BlueZ
+@testable import EventLoop
 
 @LoopActor @Suite struct AsyncMutexTests {
   @LoopActor fileprivate final class Workers {
