@@ -42,22 +42,22 @@ package enum Payload {
 /// The constant parts are made once, as every reading is encoded here.
 struct ReadingEncoder: Sendable {
   private let codec: Codec
-  /// What precedes the value and the time.
-  private let readingParts: (value: [UInt8], time: [UInt8])
+  /// What precedes the value.
+  private let beforeReading: [UInt8]
+  private let beforeEvent: [UInt8]
+  /// The member with the unit, which a reading has behind its value; empty without one.
+  private let unit: [UInt8]
   private let hasFields: Bool
-  private let eventParts: (value: [UInt8], time: [UInt8])
   private let afterSequence: [UInt8]
 
   init(property: Property, gateway: GatewayID, run: RunID) {
     func quoted(_ text: String) -> [UInt8] { JSONValue.string(text).bytes }
     codec = property.codec
-    readingParts = (
-      Array(#"{"property":"#.utf8) + quoted(property.name) + Array(#","value":"#.utf8),
-      property.unit.map { Array(#","unit":"#.utf8) + quoted($0) } ?? []
-    )
+    beforeReading = Array(#"{"property":"#.utf8) + quoted(property.name) + Array(#","value":"#.utf8)
+    unit = property.unit.map { Array(#","unit":"#.utf8) + quoted($0) } ?? []
     hasFields = !codec.words.isEmpty && codec.fields != nil
-    let beforeEvent = hasFields ? "{" : codec.words.isEmpty ? #"{"value":"# : #"{"event_type":"#
-    eventParts = (Array(beforeEvent.utf8), [])
+    let begin = hasFields ? "{" : codec.words.isEmpty ? #"{"value":"# : #"{"event_type":"#
+    beforeEvent = Array(begin.utf8)
     afterSequence =
       Array(#","run":"#.utf8) + quoted(run.description) + Array(#","gateway":"#.utf8)
       + quoted(gateway.description) + Array("}".utf8)
@@ -71,10 +71,10 @@ struct ReadingEncoder: Sendable {
   }
 
   func encode(_ reading: Reading, as form: Form = .reading, sequence: UInt64) -> [UInt8] {
-    let before = form == .reading ? readingParts : eventParts
+    let before = form == .reading ? beforeReading : beforeEvent
     var bytes: [UInt8] = []
-    bytes.reserveCapacity(before.value.count + before.time.count + afterSequence.count + 96)
-    bytes += before.value
+    bytes.reserveCapacity(before.count + unit.count + afterSequence.count + 96)
+    bytes += before
     if case .integer(let number) = reading.value {
       bytes.append(decimal: number)
     } else if form == .event, hasFields {
@@ -83,7 +83,7 @@ struct ReadingEncoder: Sendable {
     } else {
       bytes += codec.json(reading.value).bytes
     }
-    bytes += before.time
+    if form == .reading { bytes += unit }
     bytes += #","time":""#.utf8
     reading.time.append(to: &bytes)
     bytes += #"","sequence":"#.utf8
