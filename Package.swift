@@ -139,8 +139,8 @@ let package = Package(
     tests(
       "WebTests",
       [
-        "Web", "Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Log", "Store",
-        "TestSupport",
+        "Web", "BlueZ", "Bridge", "Devices", "Configuration", "EventLoop", "Findings", "GATT", "JSON", "Log",
+        "MQTT", "Store", "TestSupport",
       ]),
     tests(
       "HomeAssistantTests",

@@ -294,7 +294,7 @@ import Store
     switch target {
     case .device(let id): byID[id].map { [$0] } ?? []
     case .all: Array(byAddress.values)
-    case .area(let area): byAddress.values.filter { $0.device.area.flatMap(AreaName.init) == area }
+    case .area(let area): byAddress.values.filter { $0.device.settings.area.flatMap(AreaName.init) == area }
     }
   }
 }

@@ -5,6 +5,49 @@ import Findings
 import JSON
 import Log
 
+/// The state of the gateway itself: the answer to the request `health`.
+package struct GatewayHealth: Sendable {
+  package let findings: [Finding]
+  var run: RunID?
+  /// The file that the configuration was read from, and the digest of its content.
+  package var configuration: (path: String, digest: String)?
+  /// In seconds.
+  package var uptime = 0
+  var adapters: [AdapterStatus] = []
+  var devices = (known: 0, online: 0)
+  /// Where the page for a browser is served; nil: it is not.
+  var page: String?
+
+  /// The faults. That of a device is not the gateway's.
+  package var problems: [String] {
+    findings.filter { $0.level == .fault && $0.check != .device }.map(\.text)
+  }
+  package var isHealthy: Bool { problems.isEmpty }
+
+  package var json: JSONValue {
+    [
+      "healthy": .bool(isHealthy),
+      "problems": .array(problems.map(JSONValue.string)),
+      "findings": .array(findings.map(\.json)),
+      "run": run.map { .string($0.description) },
+      "version": .string(Version.current),
+      "configuration": configuration.map {
+        ["file": .string($0.path), "digest": .string($0.digest)]
+      },
+      "uptime": .integer(uptime),
+      "resident_kib": ResidentMemory.kibibytes.map(JSONValue.integer),
+      "adapters": .array(adapters.map(\.json)),
+      "devices": ["known": .integer(devices.known), "online": .integer(devices.online)],
+      "page": page.map(JSONValue.string),
+    ]
+  }
+}
+
+extension GatewayHealth {
+  /// That of a gateway without a broker.
+  package init() { self.init(findings: []) }
+}
+
 extension Bridge: RequestHost {
   package func otherOwner(of device: DeviceDescription) -> GatewayID? {
     guard let publisher = publisher(device.address), !isResponsible(for: publisher),
@@ -16,31 +59,17 @@ extension Bridge: RequestHost {
   package func idElsewhere(of id: DeviceID) -> DeviceID? { publisher(id)?.elsewhere?.id }
 
   /// What the gateway publishes of itself.
-  package var info: JSONValue { report.info.json }
+  package var info: BridgeInfo { report.info }
 
-  package var health: JSONValue {
+  package var health: GatewayHealth {
     let engine = context.engine
-    let findings =
-      engine.findings + disagreements + (state.trouble.map { [Finding.stateNotWritable($0)] } ?? [])
-      + fleetFindings
-      + brokerFindings + [cautionFinding, pageFinding].compactMap { $0 }
-    // A device's fault is not the gateway's.
-    let problems = findings.filter { $0.level == .fault && $0.check != .device }.map(\.text)
-    return [
-      "healthy": .bool(problems.isEmpty),
-      "problems": .array(problems.map(JSONValue.string)),
-      "findings": .array(findings.map(\.json)),
-      "run": .string(context.run.description),
-      "version": .string(Version.current),
-      "configuration": configurationFile.map {
-        ["file": .string($0.path), "digest": .string($0.digest)]
-      },
-      "uptime": .integer(Int(context.begin.duration(to: .now).components.seconds)),
-      "resident_kib": ResidentMemory.kibibytes.map(JSONValue.integer),
-      "adapters": .array(engine.adapters.map(\.json)),
-      "devices": ["known": .integer(engine.deviceCount), "online": .integer(engine.onlineCount)],
-      "page": page.map(JSONValue.string),
-    ]
+    let trouble = state.trouble.map { [Finding.stateNotWritable($0)] } ?? []
+    return GatewayHealth(
+      findings: engine.findings + disagreements + trouble + fleetFindings + brokerFindings
+        + [cautionFinding, pageFinding].compactMap { $0 },
+      run: context.run, configuration: configurationFile,
+      uptime: Int(context.begin.duration(to: .now).components.seconds), adapters: engine.adapters,
+      devices: (engine.deviceCount, engine.onlineCount), page: page)
   }
 
   /// What other gateways know of the same devices in another way.

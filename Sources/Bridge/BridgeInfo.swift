@@ -5,25 +5,25 @@ import Log
 import MQTT
 
 /// The payload of `{base}/bridge/{gateway}/info`.
-struct BridgeInfo: Sendable {
+package struct BridgeInfo: Sendable {
   /// The connection to the broker.
-  struct Broker: Sendable, Equatable {
+  package struct Broker: Sendable, Equatable {
     /// The address that is used, or was tried last.
     var address: MQTTBroker
     /// `5` or `3.1.1`.
     let protocolVersion: String
     /// When the connection was made; nil: there is none.
-    var connectedSince: Timestamp?
+    package var connectedSince: Timestamp?
     /// Connections so far in this run.
     var connects: UInt64 = 0
   }
 
-  let version: String
+  package let version: String
   let started: Timestamp
   let run: RunID
   var area: String?
-  var adapters: [AdapterStatus] = []
-  var broker: Broker
+  package var adapters: [AdapterStatus] = []
+  package var broker: Broker
   /// How many devices there are.
   var known = 0
   /// How many devices have a link, and readings.
@@ -32,10 +32,28 @@ struct BridgeInfo: Sendable {
   var permitJoin: PermitJoin?
   /// The command that pairs with a device that wants it.
   var pairing: String?
-  /// The events of this run, in order.
-  var counters: [(name: String, count: UInt64)] = []
-  let spool: SpoolStatus
+  package var counters = Counters()
+  package let spool: SpoolStatus
   var fleet: FleetStatus?
+
+  /// The events of this run.
+  package struct Counters: Sendable {
+    package var devices = DeviceCounters()
+    package var commands: UInt64 = 0
+    package var mqtt = MQTTStatistics()
+
+    package init() {}
+
+    /// The counters with their names, in the order of `info`.
+    package var list: [(name: String, count: UInt64)] {
+      [
+        ("readings", devices.readings), ("malformed", devices.malformed), ("commands", commands),
+        ("over_limit", devices.overLimit), ("sent", UInt64(clamping: mqtt.sent)),
+        ("queued", UInt64(clamping: mqtt.queued)), ("lost", UInt64(clamping: mqtt.lost)),
+        ("rejected_by_broker", UInt64(clamping: mqtt.rejected)),
+      ]
+    }
+  }
 
   /// The run that published a payload, and its start.
   static func origin(in payload: [UInt8]) -> (run: String, started: String)? {
@@ -48,7 +66,7 @@ struct BridgeInfo: Sendable {
 
   var payload: [UInt8] { json.bytes }
 
-  var json: JSONValue {
+  package var json: JSONValue {
     [
       "version": .string(version),
       "started": .string(started.description),
@@ -64,7 +82,7 @@ struct BridgeInfo: Sendable {
       "permit_join_device": permitJoin?.device.map { .string($0.description) },
       "counters": .object(
         JSONObject(
-          counters.map { JSONObject.Member(name: $0.name, value: .integer(Int(clamping: $0.count))) })),
+          counters.list.map { JSONObject.Member(name: $0.name, value: .integer(Int(clamping: $0.count))) })),
       "spool": [
         "messages": .integer(spool.messages), "bytes": .integer(Int(spool.bytes)),
         "oldest": spool.oldest.map { .string($0.description) }, "lost": .integer(Int(clamping: spool.lost)),
@@ -92,7 +110,7 @@ package struct FleetStatus: Sendable, Equatable {
 }
 
 extension AdapterStatus {
-  var json: JSONValue { (["name": .string(name)] as JSONValue).merging(stateJSON) }
+  package var json: JSONValue { (["name": .string(name)] as JSONValue).merging(stateJSON) }
 
   /// `state` is `on`, `off`, `blocked`, `in_use`, `absent`, `unauthorized` or `unsupported`.
   var stateJSON: JSONValue {
@@ -112,7 +130,7 @@ extension AdapterStatus {
 
 extension CentralState {
   /// The adapter's state in one word.
-  fileprivate var word: String {
+  package var word: String {
     switch self {
     case .noBus, .noBluetoothd, .adapterAbsent: "absent"
     case .adapterInUse: "in_use"

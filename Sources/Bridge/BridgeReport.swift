@@ -124,20 +124,10 @@ import MQTT
     info.fleet = fleet
     info.adapters = engine.adapters
     (info.known, info.online, info.pairing) = (engine.deviceCount, engine.onlineCount, engine.pairingCommand)
-    info.counters = Self.list(engine.counters, commands: commands, statistics)
+    (info.counters.devices, info.counters.commands, info.counters.mqtt) = (
+      engine.counters, commands, statistics
+    )
     return info
-  }
-
-  /// The counters in the order of `info`.
-  package nonisolated static func list(
-    _ devices: DeviceCounters, commands: UInt64, _ mqtt: MQTTStatistics
-  ) -> [(name: String, count: UInt64)] {
-    [
-      ("readings", devices.readings), ("malformed", devices.malformed), ("commands", commands),
-      ("over_limit", devices.overLimit), ("sent", UInt64(clamping: mqtt.sent)),
-      ("queued", UInt64(clamping: mqtt.queued)), ("lost", UInt64(clamping: mqtt.lost)),
-      ("rejected_by_broker", UInt64(clamping: mqtt.rejected)),
-    ]
   }
 }
 

@@ -7,16 +7,18 @@ import Log
 extension DeviceDescription {
   /// The payload of `{base}/{device}/info`, without what is unknown.
   func infoJSON(owner: GatewayID?, moved: Move?) -> JSONValue {
-    var desired: [String: JSONValue] = [:]
-    // What commands and requests have set is always shown: another gateway takes what is missing for withdrawn.
-    for (name, value) in self.desired where mayOffer(name) || !self.configured.contains(name) {
-      desired[name] = profile.property(named: name)?.codec.json(value)
+    var (desired, configured) = ([String: JSONValue](), [String]())
+    for property in profile.properties {
+      let value = self.desired(property)
+      // What commands and requests have set is always shown: another gateway takes what is missing for withdrawn.
+      guard let shown = value.shown, !value.isConfigured || mayOffer(property.name) else { continue }
+      desired[property.name] = property.codec.json(shown)
+      if value.isConfigured { configured.append(property.name) }
     }
-    let configured = self.configured.filter(mayOffer).sorted()
     return [
       "name": name.map(JSONValue.string),
       "bluetooth_name": bluetoothName.map(JSONValue.string),
-      "area": area.map(JSONValue.string),
+      "area": settings.area.map(JSONValue.string),
       "identifier": .string(address.description),
       "owner": owner.map { .string($0.description) },
       "profile": .string(profile.name),
@@ -24,24 +26,24 @@ extension DeviceDescription {
       "properties": .array((properties.map(\.name) + values.map(\.property.name)).map(JSONValue.string)),
       "values": values.isEmpty
         ? nil : .object(Dictionary(uniqueKeysWithValues: values.map { ($0.key.description, $0.json) })),
-      "adjust": adjust == [:] ? nil : adjust,
-      "enabled": .bool(isEnabled),
+      "adjust": settings.adjust.isEmpty ? nil : settings.adjustJSON,
+      "enabled": .bool(settings.isEnabled),
       "rssi": rssi.map(JSONValue.integer),
       "last_connected": lastConnected.map { .string($0.description) },
-      "connected_since": session == .live && !isOnDemand
+      "connected_since": session == .live && !settings.isOnDemand
         ? lastConnected.map { .string($0.description) } : nil,
       "turn": turn?.json,
-      "last_heard": lastHeard.map { .string($0.description) },
-      "told": told.isEmpty ? nil : .array(told.map(\.json)),
+      "last_heard": record.lastHeard.map { .string($0.description) },
+      "told": record.told.isEmpty ? nil : .array(record.told.map(\.json)),
       "offline_since": offlineSince.map { .string($0.description) },
       "desired": desired.isEmpty ? nil : .object(desired),
-      "configured": configured.isEmpty ? nil : .array(configured.map(JSONValue.string)),
-      "revision": revision == 0 ? nil : .integer(revision),
+      "configured": configured.isEmpty ? nil : .array(configured.sorted().map(JSONValue.string)),
+      "revision": record.revision == 0 ? nil : .integer(record.revision),
       "moved": moved?.json,
-      "home_assistant": isDeleted ? "deleted" : nil,
-      "model": model.map(JSONValue.string),
-      "firmware": firmware.map(JSONValue.string),
-      "serial": serial.map(JSONValue.string),
+      "home_assistant": record.isDeleted ? "deleted" : nil,
+      "model": record.model.map(JSONValue.string),
+      "firmware": record.firmware.map(JSONValue.string),
+      "serial": record.serial.map(JSONValue.string),
     ]
   }
 }
@@ -64,7 +66,7 @@ extension LinkTurn {
 
 extension DeviceDescription {
   /// The state of its session, in one word.
-  package var sessionWord: String { isEnabled ? session.rawValue : "disabled" }
+  package var sessionWord: String { settings.isEnabled ? session.rawValue : "disabled" }
 
   /// Advertisements per minute since the device came online; nil for a device with links, and in the first 10 s.
   private var heardPerMinute: Int? {
@@ -81,7 +83,7 @@ extension DeviceDescription {
       "adapter": adapter.map(JSONValue.string),
       "heard_per_minute": heardPerMinute.map(JSONValue.integer),
       "paired": .bool(isPaired),
-      "fleet": isOfFleet ? .bool(true) : nil,
+      "fleet": settings.isOfFleet ? .bool(true) : nil,
       "last_error": lastError.map(JSONValue.string),
       "unknown_objects": unknownObjects.isEmpty
         ? nil : .array(unknownObjects.sorted().map { .string("0x" + Hexadecimal.text($0, bytes: 1)) }),

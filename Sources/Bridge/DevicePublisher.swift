@@ -50,7 +50,7 @@ import MQTT
     self.bridge = bridge
     self.device = device
     topics = context.topics.topics(of: device.id, device.profile)
-    orphanedValues = Set(names: device.offered ?? [])
+    orphanedValues = Set(names: device.record.offered ?? [])
     let hadID = context.engine.storedID(of: device.address)
     machine =
       before ?? OwnershipMachine(context.gateway, device.id, device.address, hasTopics: hadID == device.id)
@@ -108,7 +108,7 @@ import MQTT
     for (key, publisher) in before where values[key] !== publisher { publisher.forget() }
   }
 
-  package func completed(_ result: CommandResult, for sender: JSONValue) {
+  package func answer(_ result: CommandResult, to sender: JSONValue) {
     publish(result, for: Sender(sender))
   }
 
@@ -128,7 +128,7 @@ import MQTT
     let before = self.device
     self.device = device
     // Before its first link it may offer everything, and has published nothing.
-    let gone = before.offered == nil ? [] : before.propertyNames.subtracting(device.propertyNames)
+    let gone = before.record.offered == nil ? [] : before.propertyNames.subtracting(device.propertyNames)
     if device.profile != before.profile { updateProperties() }
     if device.values != before.values { updateValues() }
     if !gone.isEmpty { withdraw(gone) }
@@ -137,7 +137,7 @@ import MQTT
     case .availability:
       perform(machine.availabilityChanged(here))
       if owner == .this { publishHeldReadings() }
-    case .description:
+    case .description, .handover:
       if owner == .this { publishInfo() } else { hearAgain() }
     case .renamed(let before, let reason): renamed(from: before, reason)
     case .session: break
@@ -189,7 +189,7 @@ import MQTT
     guard isOwn else { return }
     // First, so that other gateways that know the device by the id of before take it for owned all the time.
     publishPresence()
-    for property in properties + values.values { property.republish() }
+    republish()
     switch reason {
     case .requested: leaveOrphan(before, isSettled: isSettled)
     case .conflict: storeID()
@@ -198,7 +198,7 @@ import MQTT
 
   private func leaveOrphan(_ id: DeviceID, isSettled: Bool) {
     bridge.admission.orphaned.found(
-      id, of: device.address, offered: Set(names: (device.offered ?? []).union(device.propertyNames)),
+      id, of: device.address, offered: Set(names: (device.record.offered ?? []).union(device.propertyNames)),
       isSettled: isSettled)
   }
 
@@ -220,6 +220,15 @@ import MQTT
     publishedInfo = info
     context.publishState(topics.info, publishedInfo)
     bridge.ownedDeviceChanged(self)
+  }
+
+  /// Publishes the last values again.
+  private func republish() {
+    for (property, last) in zip(properties, context.engine.lastValues(of: device.address))
+    where device.mayOffer(property.property.name) {
+      property.republish(last)
+    }
+    for (key, last) in context.engine.lastNamedValues(of: device.address) { values[key]?.republish(last) }
   }
 
   private var info: [UInt8] { device.infoJSON(owner: context.gateway, moved: moved).bytes }
@@ -244,8 +253,8 @@ import MQTT
   private var here: OwnershipMachine.Here {
     OwnershipMachine.Here(
       onlineSince: device.isOnline ? device.lastConnected?.description : nil,
-      isOnDemand: device.isOnDemand, isExclusive: device.profile.hasLinks, rssi: device.rssi,
-      lastHeard: device.lastHeard,
+      isOnDemand: device.settings.isOnDemand, isExclusive: device.profile.hasLinks, rssi: device.rssi,
+      lastHeard: device.record.lastHeard,
       isOwnerOnline: isOwnerOnline, isAdmitted: bridge.isAdmitted)
   }
 
@@ -307,7 +316,7 @@ import MQTT
   /// The `info` of an id is cleared, with all other topics: by its owner, or by a gateway that did not know who owns it.
   func cleared(_ id: DeviceID) {
     perform(machine.cleared(id))
-    if owner == .this, id == device.id { for property in properties + values.values { property.republish() } }
+    if owner == .this, id == device.id { republish() }
     reportDisagreement()
   }
 
@@ -407,8 +416,6 @@ import MQTT
   private(set) var topics: DeviceTopics.Topics
   private let encoder: ReadingEncoder
   private let context: BridgeContext
-  /// The payload of the last value; nil of an event, and before the first.
-  private(set) var payload: [UInt8]?
   private var limiter: ReportLimiter?
   private var intervalEnd: LoopTimer?
 
@@ -441,9 +448,7 @@ import MQTT
   }
 
   private func publishState(_ value: Value) {
-    // NaN, infinities and what is unknown have no payload.
-    if case .number(let number) = value, !number.isFinite { return }
-    if case .unknown = value { return }
+    guard Self.hasPayload(value) else { return }
     switch limiter?.update(value, at: .now) {
     case nil, .publish: publish(value)
     case .wait(let delay):
@@ -455,31 +460,32 @@ import MQTT
     }
   }
 
-  private func publish(_ value: Value) {
-    let payload = Payload.value(value, property.codec)
-    self.payload = payload
-    context.mqtt.setState(topics.value, payload, qos: context.qos, isUrgent: true)
-    publishImage()
+  /// NaN, infinities and what is unknown have no payload.
+  private static func hasPayload(_ value: Value) -> Bool {
+    switch value {
+    case .number(let number): number.isFinite
+    case .unknown: false
+    case .integer, .bool, .text, .bytes, .record, .list: true
+    }
   }
 
-  private func publishImage() {
-    guard let image = topics.image, let payload else { return }
-    context.publishState(image, Payload.image(payload))
+  private func publish(_ value: Value, isUrgent: Bool = true) {
+    let payload = Payload.value(value, property.codec)
+    context.mqtt.setState(topics.value, payload, qos: context.qos, isUrgent: isUrgent)
+    if let image = topics.image { context.publishState(image, Payload.image(payload)) }
   }
 
   /// The device has another id now.
   func move(to topics: DeviceTopics.Topics) { self.topics = topics }
 
-  /// Forgets the value, so that nothing is published later.
+  /// Publishes nothing later of what has come so far.
   func forget() {
-    payload = nil
     intervalEnd?.cancel()
     limiter = property.report.map(ReportLimiter.init)
   }
 
-  func republish() {
-    guard let payload else { return }
-    context.publishState(topics.value, payload)
-    publishImage()
+  func republish(_ last: LastValue) {
+    guard property.kind == .state, let value = last.published(property) else { return }
+    if Self.hasPayload(value) { publish(value, isUrgent: false) }
   }
 }

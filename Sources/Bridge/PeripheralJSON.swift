@@ -24,7 +24,7 @@ extension Peripheral {
   func identity(_ device: DeviceDescription?) -> JSONValue {
     [
       "identifier": .string(address.description),
-      "name": (device?.configuredName ?? name).map(JSONValue.string),
+      "name": (device?.settings.name ?? name).map(JSONValue.string),
       "bluetooth_name": name.map(JSONValue.string), "device": device.map { .string($0.id.description) },
     ]
   }

@@ -107,7 +107,7 @@ import JSON
     self.device = device
     switch change {
     case .availability, .session, .renamed: describe()
-    case .description: break
+    case .description, .handover: break
     }
   }
 

@@ -10,8 +10,8 @@ import Log
   private(set) var property: Property
   /// The property's characteristic; nil without a link, or if the link does not offer it.
   private(set) var characteristic: Characteristic?
-  /// The last value received or read in this run, as the device has it; always nil for an event.
-  private(set) var value: Value?
+  /// The last value that was received or read in this run.
+  private(set) var last = LastValue()
   /// Carries out the property's writes; nil if it cannot be written.
   private(set) var writer: PropertyWriter?
   /// When a value that could not be decoded was last logged.
@@ -33,13 +33,13 @@ import Log
 
   private var context: DeviceContext { device.context }
 
-  init(index: Int, of device: Device, desired: DesiredValue) {
+  init(index: Int, of device: Device) {
     self.index = index
     property = device.description.profile.properties[index]
     self.device = device
     hasLines = device.description.profile.values?.received == index
     frames = property.frame.map { FrameAssembler(delimiter: $0) }
-    if property.isWritable { writer = PropertyWriter(for: self, of: device, desired: desired) }
+    if property.isWritable { writer = PropertyWriter(for: self, of: device) }
   }
 
   /// - Returns: whether the offset has changed.
@@ -49,8 +49,14 @@ import Log
     return hasNewOffset
   }
 
-  /// Reports the last value again, with the property's new offset.
-  func reportAgain() { if let value { device.readBack(adjusted(value), of: index) } }
+  /// Reports the last value of a state again, with the property's new offset.
+  func reportAgain() {
+    guard let value = last.value, property.kind == .state else { return }
+    device.readBack(adjusted(value), of: index, at: .now)
+  }
+
+  /// Continues for the same property of the device, which has other properties now.
+  func adopt(_ old: Channel) { if old.property.codec == property.codec { last = old.last } }
 
   func adjusted(_ value: Value) -> Value { property.offset.map(value.adding) ?? value }
 
@@ -235,12 +241,19 @@ import Log
   }
 
   /// A reading, whether notified, read or advertised.
+  /// - Parameter isValues: see ``Reading/isValues``.
   func receive(_ value: Value, isValues: Bool = false) {
-    keep(value)
-    device.received(adjusted(value), of: index, isValues: isValues)
+    let time = Timestamp.now
+    if isValues { last.reportedValues() } else { last.reported(value, at: time) }
+    device.received(adjusted(value), of: index, at: time, isValues: isValues)
   }
 
-  private func keep(_ value: Value) { if property.kind == .state { self.value = value } }
+  /// An event that was heard, and that a gateway tells: see ``DeviceObserver/told(_:isElsewhere:)``.
+  func tell(_ value: Value, isElsewhere: Bool) {
+    let time = Timestamp.now
+    last.reported(value, at: time)
+    device.tell(adjusted(value), of: index, at: time, isElsewhere: isElsewhere)
+  }
 
   /// The value in a frame that was heard; nil: it has none, or it is malformed, and counted.
   func value(in frame: [UInt8]) -> Value? {
@@ -303,12 +316,13 @@ import Log
   /// The value that was read after a write or on a new link. Published without a sequence number, unless bluetoothd
   /// notifies it as well: then it is a reading already.
   func readBack(_ value: Value) {
-    keep(value)
-    if !isReadNotified { device.readBack(value, of: index) }
+    let time = Timestamp.now
+    last.readBack(value, at: time)
+    if !isReadNotified { device.readBack(value, of: index, at: time) }
   }
 
   /// The characteristic holds these bytes again.
   func wasRestored(to bytes: [UInt8]) {
-    if let held = try? property.codec.decode(bytes), held != value { readBack(held) }
+    if let held = try? property.codec.decode(bytes), held != last.value { readBack(held) }
   }
 }

@@ -12,7 +12,7 @@ package struct Command: Sendable {
   /// The time to live in seconds. Nil: the value of a state waits without a limit; an event fails if the device is offline,
   /// unless it is connected on demand for it.
   let timeToLive: Int?
-  /// Stored with a command that waits, and given to ``DeviceObserver/completed(_:for:)`` if it is completed in a later
+  /// Stored with a command that waits, and given to ``DeviceObserver/answer(_:to:)`` if it ends in a later
   /// run; nil: nobody waits for that.
   package let sender: JSONValue?
 

@@ -3,44 +3,58 @@ import GATT
 import JSON
 import Log
 
-/// The desired value of a device's property, and its source.
-struct DesiredValue: Sendable, Equatable {
+/// The desired value of a device's property, and its source. Its owner is ``StateWrites``; what is kept of it over a restart is
+/// in the ``DeviceRecord``.
+package struct DesiredValue: Sendable, Equatable {
   /// A value set by a command or a request. It ranks above the configured one, and survives restarts.
   struct Override: Sendable, Equatable {
-    let value: Value
+    let value: EncodedValue
     let source: ValueSource
   }
 
   /// The value of a command that waits, and who gets its outcome if that is in a later run.
   struct Waiting: Sendable, Equatable {
-    let value: Value
+    let value: EncodedValue
     let sender: JSONValue?
   }
 
-  var configured: Value?
+  var configured: EncodedValue?
   var override: Override?
   /// The value of a command without time to live that is not carried out yet: kept over a restart, as the override is.
   var waiting: Waiting?
 
   /// The value that is applied on every link; nil leaves the device as it is.
-  var effective: Value? { override?.value ?? configured }
+  var effective: EncodedValue? { override?.value ?? configured }
+  /// What a command or a request has set last, be it carried out or waiting: other gateways copy it.
+  var newest: Override? { waiting.map { Override(value: $0.value, source: .command) } ?? override }
   /// The value that is published.
-  var shown: Value? { waiting?.value ?? effective }
+  package var shown: Value? { (newest?.value ?? configured)?.value }
   /// Whether ``shown`` is the configured value.
-  var isConfigured: Bool { waiting == nil && override == nil && configured != nil }
+  package var isConfigured: Bool { newest == nil && configured != nil }
+}
+
+/// A change of a desired value that no command makes.
+enum DesiredChange: Sendable {
+  /// The configuration has this value, or none. Commands go on.
+  case configured(EncodedValue?)
+  /// A request sets the override; nil: the configured value counts again. Of commands and requests the latest wins: a command
+  /// that waits is superseded, and one in flight is answered and then undone.
+  case requested(EncodedValue?)
+  /// The override is that of another gateway, or of an earlier run. Commands go on.
+  case copied(PublishedDesired)
 }
 
 /// What gateways hand over to each other by the `info` of a device: its owner publishes it, the others copy what is newer.
 package struct Handover: Sendable, Equatable {
   /// The desired values by property; one that is not named is not known to the gateway that hands over.
   package let desired: [String: PublishedDesired]
-  /// See ``DeviceDescription/isDeleted``.
+  /// See ``DeviceRecord/isDeleted``.
   package let isDeleted: Bool
-  /// See ``DeviceDescription/revision``.
+  /// See ``DeviceRecord/revision``.
   package let revision: Int
   /// The values that the device's program names itself, by their names in topics.
   let values: [ValueKey: ValueTable.Entry]
-  /// See ``DeviceDescription/told``.
+  /// See ``DeviceRecord/told``.
   let told: [HeardEvents.Event]
 
   package init(
@@ -79,16 +93,5 @@ package enum PublishedDesired: Sendable, Equatable {
     case .override(let value): value
     case .noOverride: nil
     }
-  }
-}
-
-extension DeviceSettings {
-  /// The command for the property that was waiting when the last run ended; nil also if its value does not fit the
-  /// property (any more).
-  func waiting(_ name: String, _ record: DeviceRecord?) -> DesiredValue.Waiting? {
-    guard let stored = record?.waiting[name], let property = profile.property(named: name),
-      let encoded = try? property.value(of: stored.value)
-    else { return nil }
-    return DesiredValue.Waiting(value: encoded.value, sender: stored.sender)
   }
 }

@@ -1,4 +1,5 @@
 import GATT
+import JSON
 import Log
 
 /// What the session and the properties report.
@@ -20,13 +21,8 @@ extension Device {
       report(.description)
     case .information(let texts):
       let before = description
-      description.learn(information: texts)
-      guard description != before else { return }
-      context.store.change(address) { $0.learn(description) }
-      report(.description)
-    case .desired:
-      let before = description
-      describeDesired()
+      description.isInformationPending = false
+      context.store.change(address) { $0.learn(texts) }
       if description != before { report(.description) }
     case .commandWaits(let deadline): session.links?.commandWaits(until: deadline)
     case .unresponsive: session.links?.unresponsive()
@@ -48,11 +44,10 @@ extension Device {
       record.id = record.id ?? id
       record.isPending = false
       record.advertisement = advertisement
-      record.offered = description.offered
       record.lastSeen = max(record.lastSeen ?? 0, Timestamp.now.day)
     }
     // Device information is not awaited if an earlier link or run has read it.
-    description.isInformationPending = hasInformation && !description.hasInformation
+    description.isInformationPending = hasInformation && !record.hasInformation
     report(.availability)
   }
 
@@ -62,20 +57,27 @@ extension Device {
     report(.description)
   }
 
-  func learn(offered: Set<String>, isNewLink: Bool) {
-    description.learn(
-      offered: offered,
-      usable: Set(channels.filter { $0.characteristic != nil }.map(\.property.name)), isNewLink: isNewLink)
-    context.store.change(address) { $0.offered = description.offered }
+  /// - Parameter usable: nil: the properties that have a characteristic.
+  func learn(offered: Set<String>, usable: Set<String>? = nil, isNewLink: Bool) {
+    let usable = usable ?? Set(channels.filter { $0.characteristic != nil }.map(\.property.name))
+    let before = record.offered
+    description.learn(offered: offered, usable: usable, isNewLink: isNewLink)
+    if let offered = record.offered, offered != before {
+      context.store.change(address) { $0.offered = offered }
+    }
   }
 
-  func describeDesired() {
-    description.desired = [:]
-    description.configured = []
-    for channel in channels {
-      guard let desired = channel.writer?.desired, let shown = desired.shown else { continue }
-      description.desired[channel.property.name] = shown
-      if desired.isConfigured { description.configured.insert(channel.property.name) }
-    }
+  /// Stores and reports a desired value.
+  func desiredChanged(_ property: Property, to desired: DesiredValue) {
+    let before = description.desired(property)
+    context.store.change(address) { $0.setDesired(desired, of: property) }
+    let isNewest = before.newest != desired.newest
+    if isNewest { revise() }
+    if isNewest || before.shown != desired.shown { report(.handover) }
+  }
+
+  /// A command of an earlier run has ended.
+  func answer(_ result: CommandResult, to sender: JSONValue) {
+    for (observer, _) in observers { observer.answer(result, to: sender) }
   }
 }

@@ -7,8 +7,7 @@ extension Device {
     owner = new
     session.ownerChanged(isNewHere: new == .this && before != .this, told: handover?.told)
     if case .other = new, let handover { values.replace(with: handover.values) }
-    let record = context.store.records[address]
-    let (revision, isPending) = (description.revision, record?.isPending == true)
+    let (revision, isPending) = (record.revision, record.isPending)
     if isTakenOver {
       // Commands for a device that this gateway owned came to it alone; an owner that was offline received only
       // retained ones.
@@ -48,11 +47,10 @@ extension Device {
   /// - Parameter revision: nil: it was changed here.
   func revise(_ revision: Int? = nil, isDeleted: Bool? = nil) {
     let isPending = revision == nil && owner != .this
-    let revision = revision ?? max(Int(Timestamp.now.milliseconds), description.revision &+ 1)
-    let isDeleted = isDeleted ?? description.isDeleted
-    (description.revision, description.isDeleted) = (revision, isDeleted)
+    let revision = revision ?? max(Int(Timestamp.now.milliseconds), record.revision &+ 1)
     context.store.change(address) { record in
-      (record.revision, record.isDeleted, record.isPending) = (revision, isDeleted, isPending)
+      (record.revision, record.isPending) = (revision, isPending)
+      record.isDeleted = isDeleted ?? record.isDeleted
     }
   }
 }

@@ -12,7 +12,6 @@ import Log
   private(set) var advertisement: Advertisement
   /// The last advertisement, to notice changes.
   private var lastAdvertisement = Advertisement()
-  private(set) var settings: DeviceSettings
   /// The owner as the front end has decided; this gateway as soon as the device comes online here.
   var owner = Owner.unknown
   /// The channel of each property, in the order of the profile's properties.
@@ -22,8 +21,9 @@ import Log
     of: self, DeviceAdapters(context, pinned: settings.adapter))
   /// The values that the device's program names itself.
   private(set) lazy var values = DeviceValues(of: self)
-  /// The sequence number of the last reading in this run.
+  /// The sequence number of the last reading in this run, and its time.
   private(set) var sequence: UInt64 = 0
+  private(set) var lastReading: Timestamp?
   /// How many tasks run for the device: a link on demand or in turns lasts until they have ended.
   private var tasks = 0
   /// Whether a request's steps are being carried out.
@@ -31,29 +31,19 @@ import Log
   /// Whether the device's LEDs show its name, or blink.
   var isIdentifying = false
 
-  init(
-    _ description: DeviceDescription, _ advertisement: Advertisement, settings: DeviceSettings,
-    context: DeviceContext
-  ) {
+  init(_ description: DeviceDescription, _ advertisement: Advertisement, context: DeviceContext) {
     self.context = context
     self.description = description
     self.advertisement = advertisement
-    self.settings = settings
-    channels = description.profile.properties.indices.map { index in
-      let name = description.profile.properties[index].name
-      return Channel(
-        index: index, of: self,
-        desired: DesiredValue(
-          configured: settings.desired[name],
-          override: settings.override(name, context.store.records[description.address]),
-          waiting: settings.waiting(name, context.store.records[description.address])))
-    }
-    describeDesired()
+    channels = description.profile.properties.indices.map { Channel(index: $0, of: self) }
     self.description.values = values.described
   }
 
   var id: DeviceID { description.id }
   var address: BluetoothAddress { description.address }
+  var settings: DeviceSettings { description.settings }
+  /// What is kept over a restart; changed by ``DeviceStore/change(_:_:)``.
+  var record: DeviceRecord { description.record }
   var state: SessionState { session.state }
   var isLive: Bool { state == .live }
   /// Whether a link can be made on demand.
@@ -159,12 +149,7 @@ import Log
   /// Applies settings from the configuration and requests, except the id: see ``rename(to:_:)``.
   func apply(_ new: DeviceSettings) {
     let before = settings
-    settings = new
-    description.configuredName = new.name
-    description.area = new.area
-    description.isOfFleet = new.isOfFleet
-    description.isEnabled = new.isEnabled
-    description.isOnDemand = new.visitInterval != nil
+    description.settings = new
     for channel in channels { channel.writer?.configure(new.desired[channel.property.name]) }
     if new.pairing != before.pairing { session.links?.setPairing(new.pairing) }
     var changed = DeviceOptionTable.all.filter { new[$0] != before[$0] }
@@ -183,19 +168,12 @@ import Log
     }
     values.settingsChanged()
     description.values = values.described
-    let readjusted = adjust(to: new)
+    let readjusted =
+      new.adjustedProfile == before.adjustedProfile
+      ? [] : channels.filter { $0.adjust(to: new.adjustedProfile.properties[$0.index]) }
     report(.description)
     for channel in readjusted { channel.reportAgain() }
     context.log.info("settings changed", fields)
-  }
-
-  /// - Returns: the channels with another offset.
-  private func adjust(to settings: DeviceSettings) -> [Channel] {
-    (description.adjust, description.offsets) = (settings.adjustJSON, settings.offsets)
-    let profile = settings.adjustedProfile
-    guard profile != description.profile else { return [] }
-    description.profile = profile
-    return channels.filter { $0.adjust(to: profile.properties[$0.index]) }
   }
 
   func rename(to id: DeviceID, _ reason: RenameReason) {
@@ -226,31 +204,34 @@ import Log
   // MARK: Values
 
   /// A value was notified, or read at an interval or on request, or heard. Called for every reading.
-  func received(_ value: Value, of property: Int, isValues: Bool = false) {
+  func received(_ value: Value, of property: Int, at time: Timestamp, isValues: Bool) {
     session.readingReceived(of: property)
-    pass(count(value, of: property, isValues: isValues))
+    pass(count(value, of: property, at: time, isValues: isValues))
   }
 
   /// A value was read back: it is not a reading.
-  func readBack(_ value: Value, of property: Int) {
-    pass(Reading(property: property, value: value, time: .now, sequence: nil))
+  func readBack(_ value: Value, of property: Int, at time: Timestamp) {
+    pass(Reading(property: property, value: value, time: time, sequence: nil))
   }
 
   /// See ``DeviceObserver/told(_:isElsewhere:)``.
-  func tell(_ value: Value, of property: Int, isElsewhere: Bool) {
-    let reading = count(value, of: property)
+  func tell(_ value: Value, of property: Int, at time: Timestamp, isElsewhere: Bool) {
+    let reading = count(value, of: property, at: time)
     for (observer, _) in observers { observer.told(reading, isElsewhere: isElsewhere) }
   }
 
-  private func nextSequence() {
+  private func nextSequence(at time: Timestamp) {
     sequence += 1
+    lastReading = time
     context.counters.readings += 1
   }
 
-  private func count(_ value: Value, of property: Int, isValues: Bool = false) -> Reading {
-    nextSequence()
+  private func count(
+    _ value: Value, of property: Int, at time: Timestamp, isValues: Bool = false
+  ) -> Reading {
+    nextSequence(at: time)
     if Logger.isEnabled(.debug) { logReading(value, channels[property]) }
-    return Reading(property: property, value: value, time: .now, sequence: sequence, isValues: isValues)
+    return Reading(property: property, value: value, time: time, sequence: sequence, isValues: isValues)
   }
 
   private func logReading(_ value: Value, _ channel: Channel) {
@@ -264,7 +245,8 @@ import Log
 
   /// Passes on a value, which may be the period of the readings that keep the link alive.
   private func pass(_ reading: Reading) {
-    if reading.property == description.profile.alive?.period, case .integer(let milliseconds) = reading.value
+    if case .integer(let milliseconds) = reading.value,
+      reading.property == description.settings.adjustedProfile.alive?.period
     {
       session.links?.setPeriod(milliseconds)
     }
@@ -272,13 +254,24 @@ import Log
   }
 
   /// Passes on a value that the program names itself.
-  func pass(_ key: ValueKey, _ value: Value) {
-    nextSequence()
+  func pass(_ key: ValueKey, _ value: Value, at time: Timestamp) {
+    nextSequence(at: time)
     let reading = ValueReading(
       key: key,
       reading: Reading(
-        property: description.profile.values?.received ?? 0, value: value, time: .now, sequence: sequence))
+        property: description.profile.values?.received ?? 0, value: value, time: time, sequence: sequence))
     for (observer, _) in observers { observer.reported(reading) }
+  }
+
+  /// Continues for the same device with other properties.
+  func adopt(_ old: Device) {
+    for channel in channels {
+      if let before = old.channels.first(where: { $0.property.name == channel.property.name }) {
+        channel.adopt(before)
+      }
+    }
+    values.adopt(old.values)
+    lastReading = old.lastReading
   }
 
   func describeValues() {
@@ -291,7 +284,7 @@ import Log
   /// The interval for polling while another program has acquired the notifications: the period, but at least 1 s.
   var pollInterval: Duration {
     guard let index = description.profile.alive?.period,
-      case .integer(let milliseconds) = channels[index].value
+      case .integer(let milliseconds) = channels[index].last.value
     else { return .seconds(1) }
     return .milliseconds(max(1000, milliseconds))
   }

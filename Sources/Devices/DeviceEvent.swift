@@ -12,8 +12,6 @@ enum DeviceEvent {
   case offered(Set<String>)
   /// The values of the Device Information Service, by characteristic.
   case information([BluetoothUUID: String])
-  /// A desired value has changed.
-  case desired
   /// A command waits for a link, until the end of its time to live.
   case commandWaits(until: Moment?)
   /// An operation on the link was not answered in time.

@@ -91,14 +91,11 @@ extension DeviceManager {
 
   /// Answers commands of an earlier run for properties that the device no longer has.
   func failLostCommands(of device: Device) {
-    guard let record = store.records[device.address] else { return }
-    for (name, waiting) in record.waiting where device.settings.waiting(name, record) == nil {
+    for (name, waiting) in device.record.waiting
+    where device.settings.desired(named: name, device.record).waiting == nil {
       store.change(device.address) { $0.waiting[name] = nil }
-      guard let sender = waiting.sender else { continue }
       let outcome = Outcome.failed(reason: "the value is no longer valid for the device's properties")
-      for (observer, _) in device.observers {
-        observer.completed(CommandResult(name, nil, outcome), for: sender)
-      }
+      if let sender = waiting.sender { device.answer(CommandResult(name, nil, outcome), to: sender) }
     }
   }
 }
@@ -138,7 +135,7 @@ package struct RequestError: Error, Sendable, Equatable {
 extension DeviceDescription {
   /// - Throws: if the device is disabled.
   package func checkEnabled() throws(RequestError) {
-    guard isEnabled else { throw RequestError("\(id) is disabled: enable it with device/options") }
+    guard settings.isEnabled else { throw RequestError("\(id) is disabled: enable it with device/options") }
   }
 }
 

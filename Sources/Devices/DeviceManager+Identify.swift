@@ -30,8 +30,8 @@ extension DeviceManager {
     else { throw RequestError(.failed, "\(id) cannot show anything: its program has no LED service") }
     let property = channel.property
     // Commands for the property wait meanwhile.
-    let turn = await channel.writer?.takeTurn()
-    defer { turn?.resume(.success(())) }
+    await channel.writer?.turn.lock()
+    defer { channel.writer?.turn.unlock() }
     do throws(CentralError) {
       if let pictures = property.codec.pictures {
         try await blink(pictures, characteristic, of: device)
@@ -68,8 +68,8 @@ extension DeviceManager {
     try await central.send(Array(text.utf8), to: characteristic, withResponse: true)
     guard let leds else { return }
     try? await loop.sleep(for: device.scrollTime(of: text))
-    let turn = await leds.writer?.takeTurn()
-    defer { turn?.resume(.success(())) }
+    await leds.writer?.turn.lock()
+    defer { leds.writer?.turn.unlock() }
     try await device.restoreLEDs(on: central)
   }
 }
@@ -88,9 +88,9 @@ extension Device {
   /// Shows what is desired, or else what was noted.
   fileprivate func restoreLEDs(on central: Central) async throws(CentralError) {
     guard let leds, let characteristic = leds.characteristic,
-      let before = context.store.records[address]?.leds
+      let before = record.leds
     else { return }
-    let bytes = leds.writer?.encodedDesired?.bytes ?? before
+    let bytes = leds.writer?.desired?.bytes ?? before
     try await central.send(bytes, to: characteristic, withResponse: true)
     context.store.change(address) { $0.leds = nil }
     leds.wasRestored(to: bytes)
@@ -98,10 +98,11 @@ extension Device {
 
   /// Restores the LEDs on a new link if they still show a picture of the blinking, or nothing, as after a text.
   func restoreLEDsOfLastLink() {
-    guard context.store.records[address]?.leds != nil, let leds, let pictures = leds.property.codec.pictures
+    guard record.leds != nil, let leds, let pictures = leds.property.codec.pictures
     else { return }
     task { [self] central in
-      let turn = await leds.writer?.takeTurn()
+      await leds.writer?.turn.lock()
+      defer { leds.writer?.turn.unlock() }
       if let characteristic = leds.characteristic, let shown = try? await central.read(characteristic) {
         if shown == pictures.full || shown == pictures.empty {
           try? await restoreLEDs(on: central)
@@ -109,7 +110,6 @@ extension Device {
           context.store.change(address) { $0.leds = nil }
         }
       }
-      turn?.resume(.success(()))
     }
   }
 
@@ -118,7 +118,7 @@ extension Device {
 
   /// A character has six columns, with the space behind it, and leaves five LEDs.
   fileprivate func scrollTime(of text: String) -> Duration {
-    let delay = channels.first { $0.property.name == Property.microbitScrollDelay.name }?.value
+    let delay = channels.first { $0.property.name == Property.microbitScrollDelay.name }?.last.value
     guard case .integer(let milliseconds) = delay ?? .integer(120) else { return .zero }
     return min(.milliseconds(milliseconds * (6 * text.count + 5)), Self.longestScroll)
   }
@@ -157,7 +157,7 @@ extension DeviceDescription {
   func shownName(longest: Int) -> String {
     let letters = bluetoothName.flatMap(Profile.microbitLetters)
     let names = [
-      configuredName ?? letters, configuredName.flatMap(TopicWord.similar), id.description, letters,
+      settings.name ?? letters, settings.name.flatMap(TopicWord.similar), id.description, letters,
     ]
     let shown = names.compactMap(\.self).first { $0.utf8.allSatisfy { (0x20...0x7E).contains($0) } }
     return String((shown ?? address.compact).prefix(longest))

@@ -194,9 +194,9 @@ extension DeviceManager {
     }
     guard let id = availableID(settings.id, for: address) else { return nil }
     checkRecord(against: settings)
-    let device = Device(
-      description(id, name: advertisement.name, settings), advertisement, settings: settings, context: context
-    )
+    let description = DeviceDescription(
+      id: id, settings: settings, record: store.record(address), bluetoothName: advertisement.name)
+    let device = Device(description, advertisement, context: context)
     device.matched(by: matchedName(of: address, advertisement))
     registry.insert(device)
     for frontEnd in frontEnds { device.attach(frontEnd) }
@@ -216,7 +216,9 @@ extension DeviceManager {
         ["device": settings.id, "address": settings.address, "profile": Excerpt(name)])
     }
     for (name, desired) in record.desired
-    where settings.profile.property(named: name) != nil && settings.override(name, record) == nil {
+    where settings.profile.property(named: name) != nil
+      && settings.desired(named: name, record).override == nil
+    {
       log.warning(
         "dropping a stored value that is no longer valid for its property",
         [
@@ -225,21 +227,6 @@ extension DeviceManager {
         ])
       store.change(settings.address) { $0.desired[name] = nil }
     }
-  }
-
-  private func description(
-    _ id: DeviceID, name: String?, _ settings: DeviceSettings
-  ) -> DeviceDescription {
-    let record = store.records[settings.address]
-    return DeviceDescription(
-      id: id, address: settings.address, profile: settings.adjustedProfile, adjust: settings.adjustJSON,
-      offsets: settings.offsets, bluetoothName: name, configuredName: settings.name, area: settings.area,
-      isOfFleet: settings.isOfFleet,
-      isEnabled: settings.isEnabled,
-      isOnDemand: settings.visitInterval != nil, lastHeard: record?.lastHeard, told: record?.told ?? [],
-      offered: record?.offered,
-      isDeleted: record?.isDeleted ?? false, revision: record?.revision ?? 0, model: record?.model,
-      firmware: record?.firmware, serial: record?.serial)
   }
 
   // MARK: Expiry
@@ -291,17 +278,17 @@ extension DeviceManager {
     return true
   }
 
-  private func lastSeen(_ device: Device) -> Int { store.records[device.address]?.lastSeen ?? 0 }
+  private func lastSeen(_ device: Device) -> Int { device.record.lastSeen ?? 0 }
 
   /// Notes which devices are in range, once a day, and removes those that nobody has configured and that were not in
   /// range for 30 days. To be called every hour.
   /// - Parameter today: counted from 1970-01-01.
   func expireDevices(today: Int) {
     for device in registry.all { device.values.removeUnseen(today: today) }
-    for device in Array(registry.all) where store.records[device.address]?.id != nil {
-      let before = store.records[device.address]?.lastSeen
+    for device in Array(registry.all) where device.record.id != nil {
+      let before = device.record.lastSeen
       // A device whose silence means nothing is online all the time.
-      let isOnline = device.description.lastHeard.map { $0.day >= today } ?? device.description.isOnline
+      let isOnline = device.record.lastHeard.map { $0.day >= today } ?? device.description.isOnline
       if before == nil || isOnline || device.session.adapters.isInRange {
         // The clock of a machine without a battery may be late at first.
         store.change(device.address) { $0.lastSeen = max(before ?? today, today) }
@@ -368,7 +355,7 @@ extension DeviceManager {
     device.session.stop()
     registry.remove(device)
     device.detach(.replaced)
-    _ = makeDevice(device.address, device.advertisement)
+    makeDevice(device.address, device.advertisement)?.adopt(device)
   }
 
   /// The id whose topics the device had last.

@@ -20,7 +20,7 @@ extension DeviceManager {
     _ address: BluetoothAddress, _ options: DeviceOptionsPatch
   ) throws(RequestError) -> DeviceDescription {
     if let id = options.set.id { try checkFree(id, for: address) }
-    let before = store.records[address] ?? DeviceRecord(address: address)
+    let before = store.record(address)
     var record = before
     record.isAdded = true
     record.isRemoved = false
@@ -75,7 +75,7 @@ extension DeviceManager {
     if !options.desired.isEmpty, case .other(let gateway) = device.owner {
       throw RequestError("\(id) is owned by the gateway \(gateway): its desired values are set there")
     }
-    var record = store.records[device.address] ?? DeviceRecord(address: device.address)
+    var record = device.record
     try apply(options, to: &record, at: .root.key("options"))
     store.change(device.address) { $0 = record }
     reconcile(device.address)

@@ -65,6 +65,7 @@ import Store
       store: DeviceStore(state))
     receiver.manager = self
     context.sessionChanged = { [weak self] in self?.sessionChanged() }
+    store.onChange = { [weak self] in self?.registry.byAddress[$0]?.description.record = $1 }
   }
 
   @LoopActor private final class EventReceiver {
@@ -165,9 +166,17 @@ import Store
 
   package func device(_ id: DeviceID) -> DeviceDescription? { registry.byID[id]?.description }
 
-  /// The values of the device's properties in this run, in the order of its profile.
-  package func lastValues(of address: BluetoothAddress) -> [Value?] {
-    registry.byAddress[address]?.channels.map(\.value) ?? []
+  /// The last values of the device's properties in this run, in the order of its profile.
+  package func lastValues(of address: BluetoothAddress) -> [LastValue] {
+    registry.byAddress[address]?.channels.map(\.last) ?? []
+  }
+  /// The last values in this run that the device's program names itself, with what is added to them.
+  package func lastNamedValues(of address: BluetoothAddress) -> [ValueKey: LastValue] {
+    registry.byAddress[address]?.values.last ?? [:]
+  }
+  /// When the device's last reading of this run came.
+  package func lastReading(of address: BluetoothAddress) -> Timestamp? {
+    registry.byAddress[address]?.lastReading
   }
 
   /// Whether the device is known by more than an advertised name: an entry has its address, or it was

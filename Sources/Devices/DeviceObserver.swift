@@ -15,8 +15,10 @@ import JSON
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>)
 }
 
-/// Follows one device. Called synchronously when the engine's own state is complete; it must not call back
-/// synchronously, except ``DeviceManager/storeID(of:)``.
+/// Follows one device. Called synchronously when the engine's own state is complete. What it may call of the engine before it
+/// returns is what the engine does last for its caller: ``DeviceManager/storeID(of:)``,
+/// ``DeviceManager/setOwner(_:of:_:isTakenOver:hasNewLink:)``, and ``DeviceManager/yieldID(_:)``, which may each lead to further
+/// calls of the observers.
 @LoopActor package protocol DeviceObserver: AnyObject, Sendable {
   /// A reading, or a value read back. On the path of every reading.
   func reported(_ reading: Reading)
@@ -31,9 +33,9 @@ import JSON
   func wrote(_ value: Value, to property: Int, _ outcome: Outcome?)
   /// What becomes of a command for a value that the device's program names itself.
   func wrote(_ value: Value, toValue key: ValueKey, _ outcome: Outcome?)
-  /// A command of an earlier run has its outcome.
+  /// A command of an earlier run has ended, whose sender is still to be answered.
   /// - Parameter sender: see ``Command/sender``.
-  func completed(_ result: CommandResult, for sender: JSONValue)
+  func answer(_ result: CommandResult, to sender: JSONValue)
   /// Whether other gateways may hear the device, and tell its events: these are claimed first.
   var hasPeers: Bool { get }
   /// Sends the claim to all gateways, this one included: ``DeviceManager/claimed(_:of:byThis:)`` follows.
@@ -53,7 +55,7 @@ extension DeviceObserver {
   package var hasPeers: Bool { false }
   package func claim(_ event: HeardEvents.Event) {}
   /// The default for a front end that sends no commands.
-  package func completed(_ result: CommandResult, for sender: JSONValue) {}
+  package func answer(_ result: CommandResult, to sender: JSONValue) {}
 }
 
 /// What has changed about a device.
@@ -62,6 +64,8 @@ package enum DeviceChange: Sendable, Equatable {
   case availability
   /// Only the state of the device's session.
   case session
+  /// Only what gateways hand over to each other: desired values, or the events that were told.
+  case handover
   /// Anything else of the device's description.
   case description
   /// The device had this id before.

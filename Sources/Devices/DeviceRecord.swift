@@ -15,14 +15,15 @@ package struct DeviceRecord: Sendable, Equatable {
   /// The services and manufacturers that it has advertised; see ``advertisement``.
   var services: [BluetoothUUID] = []
   var manufacturers: [Int] = []
-  /// The properties that it has offered; nil: it was never connected.
-  var offered: Set<String>?
+  /// The properties that it has offered: if its profile is automatic, on the last link or later on it, else on any link;
+  /// nil: it was never connected.
+  package internal(set) var offered: Set<String>?
   /// The counter of the last encrypted advertisement, or of one some time before it; see ``ObjectReader``.
   var counter: Int?
   /// Model, firmware and serial number, from the Device Information Service; the firmware also from BTHome.
-  var model: String?
-  var firmware: String?
-  var serial: String?
+  package internal(set) var model: String?
+  package internal(set) var firmware: String?
+  package internal(set) var serial: String?
   /// What requests changed, over the configuration.
   package var changes = DeviceOptions()
   /// The device is known by request, although no entry of the configuration matches.
@@ -33,43 +34,35 @@ package struct DeviceRecord: Sendable, Equatable {
   var desired: [String: Desired] = [:]
   /// The values that the device's program names itself, by their names in topics.
   var values: [ValueKey: ValueTable.Entry] = [:]
-  /// The commands that wait, by property.
-  var waiting: [String: Waiting] = [:]
+  /// The values of commands that wait, by property.
+  var waiting: [String: Desired] = [:]
   /// What the LEDs showed before the device was identified, until they show that again.
   var leds: [UInt8]?
-  /// See ``DeviceDescription/isDeleted``.
+  /// A user has deleted it where front ends announce it (Home Assistant): it is not announced until it is added again.
   package var isDeleted = false
-  /// See ``DeviceDescription/revision``.
-  var revision = 0
+  /// Grows with each change of what gateways hand over, the overrides and ``isDeleted``: of two copies, the one with the
+  /// larger number is newer. The time of the change in milliseconds, unless a change before has a later one.
+  package internal(set) var revision = 0
   /// What is handed over was changed here while another gateway owned the device, or none, as by a command that waits for it. If
   /// another gateway then uses the device, what that one hands over replaces the change.
   var isPending = false
-  /// See ``DeviceDescription/told``.
-  var told: [HeardEvents.Event] = []
-  /// When a device whose silence does not make it offline was heard last.
-  var lastHeard: Timestamp?
+  /// The last events that were told, by any gateway, the newest last; only if it is only heard.
+  package internal(set) var told: [HeardEvents.Event] = []
+  /// When a device whose silence does not make it offline was heard last. Renewed with each event, otherwise at most every 10 s.
+  package internal(set) var lastHeard: Timestamp?
   /// The day on which the device was last in range, counted from 1970-01-01; nil: not noted yet.
   var lastSeen: Int?
 
   /// A value as JSON: which property it fits is known with the device's profile.
   struct Desired: Sendable, Equatable {
-    let value: JSONValue
-    let source: ValueSource
-  }
-
-  struct Waiting: Sendable, Equatable {
-    let value: JSONValue
-    /// See ``Command/sender``.
-    let sender: JSONValue?
+    var value: JSONValue
+    var source = ValueSource.command
+    /// That of a command that waits: see ``Command/sender``.
+    var sender: JSONValue?
   }
 
   package init(address: BluetoothAddress) {
     self.address = address
-  }
-
-  /// What a command or a request has set last, be it carried out or waiting.
-  func newest(_ property: String) -> Desired? {
-    waiting[property].map { Desired(value: $0.value, source: .command) } ?? desired[property]
   }
 
   /// Whether this gateway has been connected to it or has published that it is offline, or a request was about it.
@@ -94,10 +87,23 @@ package struct DeviceRecord: Sendable, Equatable {
     }
   }
 
-  mutating func learn(_ description: DeviceDescription) {
-    model = description.model
-    firmware = description.firmware
-    serial = description.serial
+  var hasInformation: Bool { model != nil || firmware != nil || serial != nil }
+
+  /// - Parameter texts: the values of the Device Information Service, by characteristic.
+  mutating func learn(_ texts: [BluetoothUUID: String]) {
+    model = texts[DeviceInformation.modelNumber] ?? model
+    firmware = texts[DeviceInformation.firmwareRevision] ?? firmware
+    serial = texts[DeviceInformation.serialNumber] ?? serial
+  }
+
+  /// Keeps what commands and requests have set.
+  mutating func setDesired(_ desired: DesiredValue, of property: Property) {
+    self.desired[property.name] = desired.override.map {
+      Desired(value: property.codec.json($0.value.value), source: $0.source)
+    }
+    waiting[property.name] = desired.waiting.map {
+      Desired(value: property.codec.json($0.value.value), sender: $0.sender)
+    }
   }
 }
 
@@ -126,8 +132,8 @@ extension DeviceRecord {
     ConfigurationKey("changes", \.changes, .stored(DeviceOptions.init, \.json)),
     ConfigurationKey("added", \.isAdded, .bool),
     ConfigurationKey("removed", \.isRemoved, .bool),
-    ConfigurationKey("desired", \.desired, .byProperty(Desired.init, \.json)),
-    ConfigurationKey("waiting", \.waiting, .byProperty(Waiting.init, \.json)),
+    ConfigurationKey("desired", \.desired, .byProperty),
+    ConfigurationKey("waiting", \.waiting, .byProperty),
     ConfigurationKey("values", \.values, .byValueKey),
     ConfigurationKey(
       "leds", \.leds,
@@ -177,17 +183,19 @@ extension ConfigurationRule {
   ) -> Self {
     ConfigurationRule(shape: .any, parse: read, write: write)
   }
+}
 
-  fileprivate static func byProperty<Element>(
-    _ read: @escaping @Sendable (JSONValue) -> Element?, _ write: @escaping @Sendable (Element) -> JSONValue
-  ) -> Self where Value == [String: Element] {
+extension ConfigurationRule<[String: DeviceRecord.Desired]> {
+  fileprivate static var byProperty: Self {
     .stored(
       { json in
         guard case .object(let object) = json else { return nil }
-        let values = object.members.compactMap { member in read(member.value).map { (member.name, $0) } }
+        let values = object.members.compactMap { member in
+          DeviceRecord.Desired(member.value).map { (member.name, $0) }
+        }
         return values.count == object.members.count ? Dictionary(values) { $1 } : nil
       },
-      { .object($0.mapValues(write)) })
+      { .object($0.mapValues(\.json)) })
   }
 }
 
@@ -220,21 +228,13 @@ extension ConfigurationRule<Int> {
 
 extension DeviceRecord.Desired {
   var json: JSONValue {
-    ["value": value, "source": source == .request ? "request" : nil]
+    ["value": value, "source": source == .request ? "request" : nil, "sender": sender]
   }
 
   init?(_ json: JSONValue) {
     guard let value = json["value"] else { return nil }
-    self.init(value: value, source: json["source"] == nil ? .command : .request)
-  }
-}
-
-extension DeviceRecord.Waiting {
-  var json: JSONValue { ["value": value, "sender": sender] }
-
-  init?(_ json: JSONValue) {
-    guard let value = json["value"] else { return nil }
-    self.init(value: value, sender: json["sender"])
+    self.init(
+      value: value, source: json["source"] == nil ? .command : .request, sender: json["sender"])
   }
 }
 

@@ -15,17 +15,6 @@ package enum ValueSource: String, Sendable {
   case request
 }
 
-/// The value that a property is to hold, if any, and where it comes from.
-package struct SourcedValue: Sendable, Equatable {
-  package let value: Value?
-  package let source: ValueSource
-
-  init(_ value: Value?, _ source: ValueSource) {
-    self.value = value
-    self.source = source
-  }
-}
-
 /// What holds for a device: its entry in the configuration, and over it what requests and commands changed. Each option
 /// of the ``DeviceOptionTable`` is a property.
 @dynamicMemberLookup
@@ -42,7 +31,7 @@ package struct DeviceSettings: Sendable, Equatable {
   /// The profile with the properties in use only.
   package let profile: Profile
   /// The ``profile``, with what is to become of the values of its properties.
-  package var adjustedProfile: Profile { profile.adjusted(by: self.adjust) }
+  package internal(set) var adjustedProfile: Profile
   /// The configured values, by property.
   package let desired: [String: Value]
   /// The device's entry is the fleet's, and not of config.json.
@@ -77,10 +66,10 @@ package struct DeviceSettings: Sendable, Equatable {
   }
 
   /// The adjustments of properties that are set, as JSON.
-  var adjustJSON: JSONValue { self[DeviceOptionTable.table.adjust] ?? [:] }
+  package var adjustJSON: JSONValue { self[DeviceOptionTable.table.adjust] ?? [:] }
 
   /// What is added to numbers, by property; that of a value has its ``NamedValue/prefix``.
-  var offsets: [String: Offset] {
+  package var offsets: [String: Offset] {
     let configured = Self.offsets(configured.adjust, configured.values)
     return Self.offsets(self.adjust, self.values).reduce(into: [:]) { offsets, offset in
       offsets[offset.key] = Offset(
@@ -95,8 +84,10 @@ package struct DeviceSettings: Sendable, Equatable {
     return offsets
   }
 
+  /// Whether the device is connected on demand, without a permanent link.
+  package var isOnDemand: Bool { self.connect == .onDemand }
   /// The time between two visits; nil if the device is not connected on demand.
-  var visitInterval: Duration? { self.connect == .onDemand ? .seconds(self.every) : nil }
+  var visitInterval: Duration? { isOnDemand ? .seconds(self.every) : nil }
 }
 
 /// What is added to each number of a property.
@@ -153,21 +144,33 @@ extension DeviceSettings {
     let used = configuration.options(configured, changedBy: requested)
     profile = configuration.profile(of: used, sent: record?.offered ?? [])
     desired = profile.initialValues.merging(configuration.desired(of: used)) { $1 }
+    adjustedProfile = profile
+    adjustedProfile = profile.adjusted(by: self.adjust)
   }
 
-  /// The value that the property is to hold, by the configuration and what commands and requests set.
-  package func desired(_ property: String, _ record: DeviceRecord?) -> SourcedValue {
-    if let waiting = waiting(property, record) { return SourcedValue(waiting.value, .command) }
-    if let value = override(property, record) { return SourcedValue(value.value, value.source) }
-    let configured = desired[property]
-    return SourcedValue(configured, configured == nil ? .default : isOfFleet ? .fleet : .configuration)
+  /// The value that a property is to hold: by the configuration, and by what commands and requests have set, in this run or an
+  /// earlier one. What does not fit the property (any more) is left out.
+  package func desired(_ property: Property, _ record: DeviceRecord?) -> DesiredValue {
+    guard property.isWritable, property.kind == .state else { return DesiredValue() }
+    func value(_ stored: JSONValue) -> EncodedValue? { try? property.value(of: stored) }
+    return DesiredValue(
+      configured: desired[property.name].flatMap { try? property.encode($0) },
+      override: record?.desired[property.name].flatMap { stored in
+        value(stored.value).map { DesiredValue.Override(value: $0, source: stored.source) }
+      },
+      waiting: record?.waiting[property.name].flatMap { stored in
+        value(stored.value).map { DesiredValue.Waiting(value: $0, sender: stored.sender) }
+      })
   }
 
-  /// What a command or a request set, in this run or an earlier one; nil where it does not fit the property (any more).
-  func override(_ name: String, _ record: DeviceRecord?) -> DesiredValue.Override? {
-    guard let stored = record?.desired[name], let property = profile.property(named: name),
-      let encoded = try? property.value(of: stored.value)
-    else { return nil }
-    return DesiredValue.Override(value: encoded.value, source: stored.source)
+  /// Where a desired value comes from.
+  package func source(of desired: DesiredValue) -> ValueSource {
+    desired.newest?.source
+      ?? (desired.configured == nil ? .default : isOfFleet ? .fleet : .configuration)
+  }
+
+  /// What is desired of the property with this name; nothing if there is none.
+  func desired(named name: String, _ record: DeviceRecord?) -> DesiredValue {
+    profile.property(named: name).map { desired($0, record) } ?? DesiredValue()
   }
 }

@@ -12,6 +12,8 @@ import Store
   private static let delay = Duration.milliseconds(10)
 
   private(set) var records: [BluetoothAddress: DeviceRecord]
+  /// Called after each change.
+  var onChange: (BluetoothAddress, DeviceRecord) -> Void = { _, _ in }
   private let section: StateSection
   /// The devices whose record is not passed to the database yet: answers that are due go out first.
   private var changed: Set<BluetoothAddress> = []
@@ -35,14 +37,20 @@ import Store
     return records
   }
 
+  /// The record of the device at `address`; an empty one if there is none.
+  func record(_ address: BluetoothAddress) -> DeviceRecord {
+    records[address] ?? DeviceRecord(address: address)
+  }
+
   /// Changes the record of the device at `address`; an empty one is deleted.
   func change(_ address: BluetoothAddress, _ body: (inout DeviceRecord) -> Void) {
     let new = DeviceRecord(address: address)
-    let before = records[address] ?? new
+    let before = record(address)
     var record = before
     body(&record)
     guard record != before else { return }
     records[address] = record == new ? nil : record
+    onChange(address, record)
     if changed.isEmpty { loop.timer(after: Self.delay) { [weak self] in self?.flush() } }
     changed.insert(address)
   }

@@ -38,17 +38,17 @@ struct EventWrites: WriteMachine {
     var actions: [WriteAction] = []
     if let inFlight {
       actions.append(
-        .completed(inFlight, .timeout(reason: "the link was lost during the write: it may have taken effect"))
+        .outcome(inFlight, .timeout(reason: "the link was lost during the write: it may have taken effect"))
       )
     }
     inFlight = nil
     for index in waiting.indices {
       let command = waiting[index].command
       if command.timeToLive == nil {
-        actions.append(.completed(command, .failed(reason: "the device went offline")))
+        actions.append(.outcome(command, .failed(reason: "the device went offline")))
       } else if !waiting[index].isPendingReported {
         waiting[index].isPendingReported = true
-        actions.append(.completed(command, .pending))
+        actions.append(.outcome(command, .pending))
       }
     }
     waiting.removeAll { $0.timeToLive == nil }
@@ -57,24 +57,26 @@ struct EventWrites: WriteMachine {
 
   mutating func command(_ command: EncodedCommand) -> [WriteAction] {
     guard waiting.count < Self.capacity else {
-      return [.completed(command, .rejected(reason: "\(Self.capacity) writes are waiting already"))]
+      return [.outcome(command, .rejected(reason: "\(Self.capacity) writes are waiting already"))]
     }
     if !isLinked, command.timeToLive == nil {
       return [
-        .completed(
+        .outcome(
           command,
           .failed(reason: "the device is offline; with a time limit (ttl, in seconds) the command would wait")
         )
       ]
     }
     waiting.append(WaitingCommand(command: command, isPendingReported: !isLinked))
-    return isLinked ? startNext() : [.completed(command, .pending)]
+    return isLinked ? startNext() : [.outcome(command, .pending)]
   }
 
   /// An event has no desired value.
-  mutating func apply(_ value: EncodedValue?, supersedesCommands: Bool) -> [WriteAction] { [] }
+  var desired: DesiredValue { DesiredValue() }
 
-  mutating func handOver(desired: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction] {
+  mutating func change(_ change: DesiredChange) -> [WriteAction] { [] }
+
+  mutating func handOver(_ published: PublishedDesired?, mayHaveCommands: Bool) -> [WriteAction] {
     abandon(reason: Outcome.takenOver().reason ?? "", defers: false)
   }
 
@@ -82,7 +84,7 @@ struct EventWrites: WriteMachine {
     var actions: [WriteAction] = []
     waiting.removeAll { waiting in
       guard let timeToLive = waiting.timeToLive, timeToLive.deadline <= now else { return false }
-      actions.append(.completed(waiting.command, waiting.command.expired))
+      actions.append(.outcome(waiting.command, waiting.command.expired))
       return true
     }
     return actions
@@ -95,16 +97,16 @@ struct EventWrites: WriteMachine {
     switch result {
     case .holds, .notConfirmed, .notReadBack:
       inFlight = nil
-      return [.completed(command, success)] + startNext()
+      return [.outcome(command, success)] + startNext()
     case .notWritten(.linkLost):
       return linkDown()
     case .notWritten(.timeout):
       inFlight = nil
-      return [.completed(command, .timeout(reason: "the write was not answered in time")), .unresponsive]
+      return [.outcome(command, .timeout(reason: "the write was not answered in time")), .unresponsive]
         + linkDown()
     case .notWritten(.failed(let reason)):
       inFlight = nil
-      return [.completed(command, .failed(reason: "the write failed: \(reason)"))] + startNext()
+      return [.outcome(command, .failed(reason: "the write failed: \(reason)"))] + startNext()
     }
   }
 
@@ -118,8 +120,8 @@ struct EventWrites: WriteMachine {
   /// None is deferred: an event is not carried out later.
   mutating func abandon(reason: String, defers: Bool) -> [WriteAction] {
     let actions =
-      (inFlight.map { [.completed($0, .timeout(reason: "\(reason): the write may have taken effect"))] } ?? [])
-      + waiting.map { WriteAction.completed($0.command, .failed(reason: reason)) }
+      (inFlight.map { [.outcome($0, .timeout(reason: "\(reason): the write may have taken effect"))] } ?? [])
+      + waiting.map { WriteAction.outcome($0.command, .failed(reason: reason)) }
     inFlight = nil
     waiting = []
     isLinked = false

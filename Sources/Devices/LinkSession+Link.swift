@@ -28,7 +28,7 @@ extension LinkSession {
   private func connectNow() {
     guard let peripheral else { return feed { $0.connected(.failed(.gone), $1) } }
     context.log.debug("connecting", ["device": device.id, "adapter": adapter.name])
-    let isPreferred = context.store.records[device.address]?.id != nil && adapters.isReceived
+    let isPreferred = device.record.id != nil && adapters.isReceived
     let isWanted: @LoopActor () -> Bool = { [self] in machine.state.published == .connecting }
     device.task { [self] central in
       let connection: PeripheralSession.Connection

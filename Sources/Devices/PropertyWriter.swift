@@ -4,12 +4,12 @@ import EventLoop
 import GATT
 import Log
 
-/// Carries out the commands for one property of a device, and keeps its desired value. Runs a ``WriteMachine``.
+/// Carries out the commands for one property of a device. Runs a ``WriteMachine``.
 @LoopActor final class PropertyWriter {
-  private(set) var desired: DesiredValue
   private var machine: any WriteMachine
   private var timer = DeadlineTimer()
-  private var lastTurn: Waiter<Void>?
+  /// Locked while something is written to the characteristic.
+  let turn = AsyncMutex()
   /// What was written before reading on this link.
   private var written: EncodedValue?
   private unowned let channel: Channel
@@ -18,31 +18,20 @@ import Log
   private var property: Property { channel.property }
   private var context: DeviceContext { device.context }
 
-  init(for channel: Channel, of device: Device, desired: DesiredValue) {
+  init(for channel: Channel, of device: Device) {
     self.channel = channel
     self.device = device
-    self.desired = desired
     let property = channel.property
+    let desired = device.description.desired(property)
     switch property.kind {
     case .state:
-      machine = StateWrites(
-        toApply: desired.effective.flatMap { try? property.encode($0) },
-        waiting: Self.restored(desired.waiting, property, device), mode: property.writeMode,
-        isReadable: property.isReadable)
+      machine = StateWrites(desired, mode: property.writeMode, isReadable: property.isReadable) {
+        [weak device] outcome in
+        guard let waiting = desired.waiting, let sender = waiting.sender else { return }
+        device?.answer(CommandResult(property, requested: waiting.value.value, outcome), to: sender)
+      }
     case .event:
       machine = EventWrites(mode: property.writeMode)
-    }
-  }
-
-  /// The command of an earlier run, of which the front ends know.
-  private static func restored(
-    _ waiting: DesiredValue.Waiting?, _ property: Property, _ device: Device
-  ) -> EncodedCommand? {
-    guard let waiting, let value = try? property.encode(waiting.value) else { return nil }
-    return EncodedCommand(value, sender: waiting.sender) { [weak device] outcome in
-      guard let device, let sender = waiting.sender else { return }
-      let result = CommandResult(property, requested: waiting.value, outcome)
-      for (observer, _) in device.observers { observer.completed(result, for: sender) }
     }
   }
 
@@ -68,64 +57,28 @@ import Log
 
   // MARK: Desired state
 
-  /// The desired value as bytes.
-  var encodedDesired: EncodedValue? { desired.effective.flatMap { try? property.encode($0) } }
+  /// The value that is applied on every link; nil: none.
+  var desired: EncodedValue? { machine.desired.effective }
 
   /// Sets the configured value; nil: none.
   func configure(_ value: Value?) {
-    guard value != desired.configured else { return }
-    let before = desired.effective
-    desired.configured = value
-    if desired.effective != before { applyDesired() }
-    device.handle(.desired)
+    let value = value.flatMap { try? property.encode($0) }
+    feed { $0.change(.configured(value)) }
   }
 
   /// Sets the override by a request; nil restores the configured value.
   func override(_ value: Value?) {
-    desired.override = value.map { DesiredValue.Override(value: $0, source: .request) }
-    desired.waiting = nil
-    persistDesired()
-    applyDesired(supersedesCommands: true)
+    let value = value.flatMap { try? property.encode($0) }
+    feed { $0.change(.requested(value)) }
   }
 
-  private func applyDesired(supersedesCommands: Bool = false) {
-    let value = encodedDesired
-    feed { $0.apply(value, supersedesCommands: supersedesCommands) }
-  }
-
-  /// Another gateway serves the device now: commands here are ended, or left to it.
-  ///
-  /// - Parameters:
-  ///   - published: the desired value there; nil: not known.
-  ///   - mayHaveCommands: whether the other gateway may have received the waiting commands too.
+  /// Another gateway serves the device now: see ``WriteMachine/handOver(_:mayHaveCommands:)``.
   func handOver(_ published: PublishedDesired?, mayHaveCommands: Bool) {
-    feed { $0.handOver(desired: published?.override, mayHaveCommands: mayHaveCommands) }
-    desired.waiting = nil
-    persistDesired()
+    feed { $0.handOver(published, mayHaveCommands: mayHaveCommands) }
   }
 
   /// Copies the override at another gateway, or in an earlier run.
-  func copy(_ published: PublishedDesired) {
-    let value = published.override?.value
-    guard value != desired.override?.value else { return }
-    desired.override = value.map { DesiredValue.Override(value: $0, source: .command) }
-    applyDesired()
-    persistDesired()
-  }
-
-  private func persistDesired() {
-    let override = desired.override.map {
-      DeviceRecord.Desired(value: property.codec.json($0.value), source: $0.source)
-    }
-    let waiting = desired.waiting.map {
-      DeviceRecord.Waiting(value: property.codec.json($0.value), sender: $0.sender)
-    }
-    let (name, store) = (property.name, context.store)
-    let before = store.records[device.address]?.newest(name)
-    store.change(device.address) { ($0.desired[name], $0.waiting[name]) = (override, waiting) }
-    if store.records[device.address]?.newest(name) != before { device.revise() }
-    device.handle(.desired)
-  }
+  func copy(_ published: PublishedDesired) { feed { $0.change(.copied(published)) } }
 
   // MARK: The machine
 
@@ -139,13 +92,12 @@ import Log
     switch action {
     case .write(let value, let operation):
       device.task { [self] central in
-        let turn = await takeTurn()
+        await turn.lock()
+        defer { turn.unlock() }
         // The link that it was for may have ended meanwhile.
-        if machine.awaits(operation) {
-          let result = await write(value, on: central)
-          feed { $0.wrote(operation, result) }
-        }
-        turn.resume(.success(()))
+        guard machine.awaits(operation) else { return }
+        let result = await write(value, on: central)
+        feed { $0.wrote(operation, result) }
       }
     case .read(let operation):
       device.task { [self] central in
@@ -154,9 +106,9 @@ import Log
       }
     case .readBack(let value):
       channel.readBack(value.value)
-    case .completed(let command, let outcome, let isDesired):
+    case .desired(let desired): device.desiredChanged(property, to: desired)
+    case .outcome(let command, let outcome):
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
-      if property.kind == .state { updateDesired(command, outcome, isDesired) }
       command.reply(outcome)
       report(command.value.value, outcome)
       if outcome == .pending { device.handle(.commandWaits(until: command.timeToLive?.deadline)) }
@@ -171,33 +123,6 @@ import Log
     for (observer, _) in device.observers { observer.wrote(value, to: channel.index, outcome) }
   }
 
-  private func updateDesired(_ command: EncodedCommand, _ outcome: Outcome, _ isDesired: Bool) {
-    let value = command.value.value
-    switch outcome {
-    case .pending, .deferred:
-      desired.waiting =
-        command.outlivesRun ? DesiredValue.Waiting(value: value, sender: command.sender) : nil
-    case .failed, .timeout, .superseded: desired.waiting = nil
-    case .applied, .adjusted, .accepted, .sent:
-      guard isDesired else { return }
-      desired.override = DesiredValue.Override(value: value, source: .command)
-      desired.waiting = nil
-    case .read, .rejected: return
-    }
-    persistDesired()
-  }
-
-  // MARK: Turns
-
-  /// Waits until nothing else is written to the characteristic.
-  /// - Returns: to be resumed when the next one may write.
-  func takeTurn() async -> Waiter<Void> {
-    let (before, turn) = (lastTurn, Waiter<Void>())
-    lastTurn = turn
-    _ = try? await before?.value()
-    return turn
-  }
-
   // MARK: The characteristic
 
   /// The time between two pieces of a value: a micro:bit buffers 60 bytes, and loses what its program does not read in time.
@@ -205,7 +130,7 @@ import Log
 
   /// Writes the desired value before the properties are read.
   func writeBeforeReading(on central: Central) async throws(CentralError) {
-    guard property.isBeforeReading, let characteristic = channel.characteristic, let value = encodedDesired
+    guard property.isBeforeReading, let characteristic = channel.characteristic, let value = desired
     else { return }
     try await central.send(value.bytes, to: characteristic, withResponse: property.writeMode != .command)
     written = value

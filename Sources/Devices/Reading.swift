@@ -13,3 +13,30 @@ package struct Reading: Sendable {
   /// Whether the value is a message that is nothing but values of the program, which have readings of their own.
   package var isValues = false
 }
+
+/// The last value in this run of a property, or of one that the device's program names itself.
+package struct LastValue: Sendable {
+  /// As the device has it: without an offset. Nil: none yet.
+  package private(set) var value: Value?
+  package private(set) var time: Timestamp?
+  /// How many readings there were.
+  package private(set) var count: UInt64 = 0
+
+  package init() {}
+
+  mutating func reported(_ value: Value, at time: Timestamp) {
+    (self.value, self.time) = (value, time)
+    count += 1
+  }
+
+  /// A value was read back: it is not a reading.
+  mutating func readBack(_ value: Value, at time: Timestamp) { (self.value, self.time) = (value, time) }
+
+  /// A reading that is nothing but values of the program, which have their own.
+  mutating func reportedValues() { count += 1 }
+
+  /// The value as it is published, with what is added to a number.
+  package func published(_ property: Property) -> Value? {
+    value.map { value in property.offset.map(value.adding) ?? value }
+  }
+}

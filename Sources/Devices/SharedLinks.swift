@@ -27,7 +27,7 @@ import Log
 
   /// - Parameter adapters: those that receive the device, all without a free link.
   func wait(_ device: Device, on adapters: [Int], isUrgent: Bool) {
-    let isNew = device.context.store.records[device.address]?.id == nil
+    let isNew = device.record.id == nil
     devices[device.address] = device
     let isNews = turns.wait(
       device.address, for: device.settings.need, on: adapters, isUrgent: isUrgent, isNew: isNew)

@@ -1,13 +1,14 @@
 import EventLoop
 import GATT
 
-/// The writes of a state property. A command is written and, in the mode `confirm`, read back; a newer command replaces
-/// a waiting one. The desired value is applied on every link.
+/// The writes of a state property, and its desired value. A command is written and, in the mode `confirm`, read back; a
+/// newer command replaces a waiting one. The desired value is applied on every link. Where an input changes it,
+/// ``WriteAction/desired(_:)`` comes before all other actions that follow from the change.
 struct StateWrites: WriteMachine {
   /// What a write is for.
   private enum Purpose {
     case command(TrackedCommand)
-    /// Applies ``toApply``, on a new link or after it has changed.
+    /// Applies the desired value, on a new link or after it has changed.
     case apply(EncodedValue)
 
     var value: EncodedValue {
@@ -45,25 +46,27 @@ struct StateWrites: WriteMachine {
   private var waiting: TrackedCommand?
   /// The last operation that was begun.
   private var operation = WriteOperation.none
-  /// Whether ``toApply`` is still to be applied on this link.
+  /// Whether ``DesiredValue/effective`` is still to be applied on this link.
   private var mustApply = false
-
-  /// ``DesiredValue/effective`` as bytes, applied on every link; nil leaves the device as it is.
-  private(set) var toApply: EncodedValue?
+  private(set) var desired: DesiredValue
   /// The outcome of a write that was not read back.
   private let unconfirmed: Outcome
   private let isReadable: Bool
 
   /// - Parameters:
-  ///   - toApply: its value at first.
-  ///   - waiting: a command of an earlier run.
+  ///   - desired: as it was when the last run ended, with the command that waited then.
   ///   - isReadable: whether the value can be read.
+  ///   - reply: gets the outcome of the command of the last run.
   init(
-    toApply: EncodedValue? = nil, waiting: EncodedCommand? = nil, mode: Property.WriteMode = .confirm,
-    isReadable: Bool = true
+    _ desired: DesiredValue = DesiredValue(), mode: Property.WriteMode = .confirm, isReadable: Bool = true,
+    reply: @escaping @LoopActor (Outcome) -> Void = { _ in }
   ) {
-    self.toApply = toApply
-    self.waiting = waiting.map { TrackedCommand(command: $0, isPendingReported: true, isRestored: true) }
+    self.desired = desired
+    waiting = desired.waiting.map { waiting in
+      TrackedCommand(
+        command: EncodedCommand(waiting.value, sender: waiting.sender, reply: reply),
+        isPendingReported: true, isRestored: true)
+    }
     self.isReadable = isReadable
     unconfirmed = mode.unconfirmed
   }
@@ -74,7 +77,7 @@ struct StateWrites: WriteMachine {
 
   mutating func linkUp(_ written: EncodedValue? = nil) -> [WriteAction] {
     guard case .absent = state else { return [] }
-    mustApply = toApply != nil && toApply != written
+    mustApply = desired.effective != nil && desired.effective != written
     guard isReadable else { return startNext() }
     state = .reading
     operation = operation.next
@@ -88,7 +91,7 @@ struct StateWrites: WriteMachine {
     case .absent: return []
     case .idle, .reading, .writing(.apply): return waitForLink()
     case .writing(.command(let tracked)):
-      if isSuperseded(tracked) { return [.completed(tracked.command, .superseded)] + waitForLink() }
+      if isSuperseded(tracked) { return end(tracked.command, .superseded) + waitForLink() }
       waiting = tracked
       return waitForLink()
     }
@@ -96,7 +99,7 @@ struct StateWrites: WriteMachine {
 
   mutating func command(_ command: EncodedCommand) -> [WriteAction] {
     var actions: [WriteAction] = []
-    if let superseded = waiting { actions.append(.completed(superseded.command, .superseded)) }
+    if let waiting { actions = end(waiting.command, .superseded) }
     waiting = TrackedCommand(command: command)
     switch state {
     case .absent: return actions + waitForLink()
@@ -109,19 +112,29 @@ struct StateWrites: WriteMachine {
   mutating func expire(at now: Moment) -> [WriteAction] {
     guard let command = waiting?.command, let deadline, deadline <= now else { return [] }
     waiting = nil
-    return [.completed(command, command.expired)]
+    return end(command, command.expired)
   }
 
-  mutating func apply(_ value: EncodedValue?, supersedesCommands: Bool) -> [WriteAction] {
-    var actions: [WriteAction] = []
-    if supersedesCommands {
-      if let superseded = waiting { actions.append(.completed(superseded.command, .superseded)) }
-      waiting = nil
+  mutating func change(_ change: DesiredChange) -> [WriteAction] {
+    var new = desired
+    var superseded: TrackedCommand?
+    switch change {
+    case .configured(let value):
+      new.configured = value
+      if new.effective == desired.effective { return set(new) }
+    case .requested(let value):
+      new.override = value.map { DesiredValue.Override(value: $0, source: .request) }
+      new.waiting = nil
+      (superseded, waiting) = (waiting, nil)
       supersedeCommandInFlight()
+    case .copied(let published):
+      guard published.override != desired.override?.value else { return [] }
+      new.override = published.override.map { DesiredValue.Override(value: $0, source: .command) }
     }
-    toApply = value
+    var actions = set(new)
+    if let superseded { actions.append(.outcome(superseded.command, .superseded)) }
     // Even if the last read returned this value: an unanswered write may have changed it since.
-    mustApply = value != nil
+    mustApply = new.effective != nil
     switch state {
     case .absent, .reading, .writing: return actions
     case .idle: return actions + startNext()
@@ -131,7 +144,8 @@ struct StateWrites: WriteMachine {
   /// A waiting command that the other gateway received too (`isShared`) is left to that one if its value is desired
   /// there. If it is not, a command with a time to live keeps waiting, as its value is published only when it has been
   /// applied; one without fails. All other commands fail.
-  mutating func handOver(desired value: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction] {
+  mutating func handOver(_ published: PublishedDesired?, mayHaveCommands: Bool) -> [WriteAction] {
+    let value = published?.override
     var failed: [EncodedCommand] = []
     if case .writing(.command(let tracked)) = state { failed.append(tracked.command) }
     state = .absent
@@ -145,7 +159,9 @@ struct StateWrites: WriteMachine {
         waiting = nil
       }
     }
-    return failed.map { .completed($0, .takenOver(isDesiredThere: $0.value == value)) }
+    var new = desired
+    new.waiting = nil
+    return set(new) + failed.map { .outcome($0, .takenOver(isDesiredThere: $0.value == value)) }
   }
 
   func awaits(_ operation: WriteOperation) -> Bool {
@@ -166,7 +182,7 @@ struct StateWrites: WriteMachine {
       return fail(purpose, failure, while: "the write")
     case .notReadBack(let failure):
       // The command fails, but the device may hold its value: the desired value is written again.
-      if case .command = purpose { mustApply = toApply != nil }
+      if case .command = purpose { mustApply = desired.effective != nil }
       return fail(purpose, failure, while: "the read-back")
     }
   }
@@ -195,9 +211,9 @@ struct StateWrites: WriteMachine {
     }
     var actions: [WriteAction] = []
     if case .writing(.command(let tracked)) = state {
-      actions = [.completed(tracked.command, isSuperseded(tracked) ? .superseded : outcome(tracked.command))]
+      actions = end(tracked.command, isSuperseded(tracked) ? .superseded : outcome(tracked.command))
     }
-    if let waiting { actions.append(.completed(waiting.command, outcome(waiting.command))) }
+    if let waiting { actions += end(waiting.command, outcome(waiting.command)) }
     waiting = nil
     state = .absent
     return actions
@@ -211,10 +227,10 @@ struct StateWrites: WriteMachine {
     if let tracked = waiting {
       waiting = nil
       purpose = .command(tracked)
-    } else if mustApply, let toApply {
+    } else if mustApply, let value = desired.effective {
       // The value is applied once per link, as a device that rounds it would be written to for ever.
       mustApply = false
-      purpose = .apply(toApply)
+      purpose = .apply(value)
     } else {
       state = .idle
       return []
@@ -224,22 +240,44 @@ struct StateWrites: WriteMachine {
     return [.write(purpose.value, operation)]
   }
 
+  /// Changes the desired value.
+  private mutating func set(_ new: DesiredValue) -> [WriteAction] {
+    guard new != desired else { return [] }
+    desired = new
+    return [.desired(new)]
+  }
+
+  /// The command is pending, or has ended.
+  /// - Parameter isDesired: whether its value is the desired one now.
+  private mutating func end(
+    _ command: EncodedCommand, _ outcome: Outcome, isDesired: Bool = false
+  ) -> [WriteAction] {
+    var new = desired
+    switch outcome {
+    case .pending, .deferred:
+      new.waiting =
+        command.outlivesRun ? DesiredValue.Waiting(value: command.value, sender: command.sender) : nil
+    case .failed, .timeout, .superseded: new.waiting = nil
+    case .applied, .adjusted, .accepted, .sent, .read, .rejected:
+      if isDesired {
+        new.override = DesiredValue.Override(value: command.value, source: .command)
+        new.waiting = nil
+      }
+    }
+    return set(new) + [.outcome(command, outcome)]
+  }
+
   /// The value was written: answers its command, and makes its value the desired one.
   private mutating func succeed(_ purpose: Purpose, _ outcome: Outcome) -> [WriteAction] {
-    switch purpose {
-    case .apply: return []
-    case .command(let tracked):
-      if tracked.isSuperseded { return [.completed(tracked.command, outcome)] }
-      // A value that the device has adjusted is not written again, as it would be adjusted again.
-      toApply = tracked.command.value
-      mustApply = false
-      return [.completed(tracked.command, outcome, isDesired: true)]
-    }
+    guard case .command(let tracked) = purpose else { return [] }
+    // A value that the device has adjusted is not written again, as it would be adjusted again.
+    if !tracked.isSuperseded { mustApply = false }
+    return end(tracked.command, outcome, isDesired: !tracked.isSuperseded)
   }
 
   /// The device holds `value`: if that is the desired value, it need not be written.
   private mutating func valueIsKnown(_ value: EncodedValue) {
-    if value == toApply { mustApply = false }
+    if value == desired.effective { mustApply = false }
   }
 
   /// Whether a newer command or request replaces the value of the command in flight.
@@ -266,8 +304,8 @@ struct StateWrites: WriteMachine {
     var actions: [WriteAction] = []
     switch purpose {
     // The failure is not reported if the value is no longer the desired one.
-    case .apply(let value): if value == toApply { actions = [.applyFailed(value, failure)] }
-    case .command(let tracked): actions = [.completed(tracked.command, outcome)]
+    case .apply(let value): if value == desired.effective { actions = [.applyFailed(value, failure)] }
+    case .command(let tracked): actions = end(tracked.command, outcome)
     }
     return actions + (failure == .timeout ? abandonLink() : startNext())
   }
@@ -281,10 +319,10 @@ struct StateWrites: WriteMachine {
   private mutating func waitForLink() -> [WriteAction] {
     if let command = waiting?.command, !command.waitsForLink {
       waiting = nil
-      return [.completed(command, .failed(reason: "the link was lost"))]
+      return end(command, .failed(reason: "the link was lost"))
     }
     guard let tracked = waiting, !tracked.isPendingReported else { return [] }
     waiting?.isPendingReported = true
-    return [.completed(tracked.command, .pending)]
+    return end(tracked.command, .pending)
   }
 }

@@ -7,10 +7,12 @@ import GATT
 /// Pure: each input returns the actions to run, in order. At most one operation is in flight. Its result is passed back
 /// with the ``WriteOperation`` it was started with, so that a late result of an earlier link is ignored. Every command
 /// gets exactly one final outcome, and before it at most one `pending`. The exception: see
-/// ``StateWrites/handOver(desired:mayHaveCommands:)``.
+/// ``StateWrites/handOver(_:mayHaveCommands:)``.
 protocol WriteMachine: Sendable {
   /// When to call ``expire(at:)``; nil: not at all. May change with every input.
   var deadline: Moment? { get }
+  /// The desired value; the owner follows it by ``WriteAction/desired(_:)``.
+  var desired: DesiredValue { get }
 
   /// The device is connected and the property can be used.
   /// - Parameter written: what was written on this link already; nil: nothing.
@@ -18,15 +20,13 @@ protocol WriteMachine: Sendable {
   /// The link has ended, or no longer offers the property. Has no effect when repeated.
   mutating func linkDown() -> [WriteAction]
   mutating func command(_ command: EncodedCommand) -> [WriteAction]
-  /// Sets the value that is applied on every link, at once if there is one; nil: leave the device as it is.
-  /// - Parameter supersedesCommands: of commands and requests the latest wins: a command that waits is superseded, and
-  ///   one in flight is answered and then undone. Otherwise unfinished commands go on.
-  mutating func apply(_ value: EncodedValue?, supersedesCommands: Bool) -> [WriteAction]
-  /// Another gateway owns the device now.
+  /// Changes the desired value, and applies it at once if there is a link.
+  mutating func change(_ change: DesiredChange) -> [WriteAction]
+  /// Another gateway owns the device now: commands here are ended, or left to it.
   /// - Parameters:
-  ///   - desired: the value that a command or a request has set there, or that waits there; nil: none.
+  ///   - published: the desired value there; nil: not known.
   ///   - mayHaveCommands: whether the other gateway may have received the waiting commands too.
-  mutating func handOver(desired: EncodedValue?, mayHaveCommands: Bool) -> [WriteAction]
+  mutating func handOver(_ published: PublishedDesired?, mayHaveCommands: Bool) -> [WriteAction]
   /// Ends waiting commands whose time to live is over. Has no effect before the ``deadline``.
   mutating func expire(at now: Moment) -> [WriteAction]
   /// Whether this write is still to be carried out.
@@ -64,8 +64,10 @@ enum WriteAction: Sendable {
   case write(EncodedValue, WriteOperation)
   /// Read the property, then call ``WriteMachine/read(_:_:)``.
   case read(WriteOperation)
-  /// A command has this outcome; `isDesired`: its value is the desired one now.
-  case completed(EncodedCommand, Outcome, isDesired: Bool = false)
+  /// The desired value has changed.
+  case desired(DesiredValue)
+  /// The command is pending, or has ended.
+  case outcome(EncodedCommand, Outcome)
   /// The value was read, after a write or on a new link.
   case readBack(EncodedValue)
   /// Log that the desired value could not be applied. It is tried again on the next link.

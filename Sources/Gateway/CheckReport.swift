@@ -166,12 +166,12 @@ struct CheckReport: CustomStringConvertible {
   /// The desired value of each state that can be set.
   private static func desired(_ device: DeviceSettings, _ record: DeviceRecord?) -> [Row] {
     device.profile.properties.filter { $0.isWritable && $0.kind == .state }.map { property in
-      let desired = device.desired(property.name, record)
-      let value = desired.value.map { value in
+      let desired = device.desired(property, record)
+      let value = desired.shown.map { value in
         let text = String(decoding: property.codec.json(value).bytes, as: UTF8.self)
         return property.unit.map { "\(text) \($0)" } ?? text
       }
-      return Row(property.name, value, desired.source)
+      return Row(property.name, value, device.source(of: desired))
     }
   }
 

@@ -30,13 +30,13 @@ extension Discovery {
     func text(_ text: String?) -> JSONValue? { text.flatMap(DisplayName.clean).map(JSONValue.string) }
     let profile = device.profile
     return [
-      "name": text(device.configuredName) ?? text(device.bluetoothName) ?? .string(device.id.description),
+      "name": text(device.settings.name) ?? text(device.bluetoothName) ?? .string(device.id.description),
       "mf": .string(profile.manufacturer),
-      "mdl": text(device.model) ?? profile.model.map(JSONValue.string),
-      "sw": text(device.firmware),
-      "sn": text(device.serial),
+      "mdl": text(device.record.model) ?? profile.model.map(JSONValue.string),
+      "sw": text(device.record.firmware),
+      "sn": text(device.record.serial),
       "cu": page.map(JSONValue.string),
-      "sa": text(device.area),
+      "sa": text(device.settings.area),
       // The address as Home Assistant's own Bluetooth integrations give it, which then show the same device.
       "cns": [["bluetooth", .string(device.address.description)]],
       "via_device": hasGateway ? .string(object(of: .gateway)) : nil,

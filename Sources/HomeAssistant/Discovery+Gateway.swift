@@ -76,7 +76,7 @@ extension Discovery {
 
   /// The sensors of the counters in `info`.
   private var countersOfGateway: [DiscoveryComponent] {
-    BridgeReport.list(DeviceCounters(), commands: 0, MQTTStatistics()).map { name, _ in
+    BridgeInfo.Counters().list.map { name, _ in
       let words = name.split(separator: "_").joined(separator: " ")
       return .sensor(
         name, name: words.prefix(1).uppercased() + words.dropFirst(), topic: topics.bridgeInfo,

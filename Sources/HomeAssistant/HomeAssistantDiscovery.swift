@@ -171,7 +171,7 @@ import Store
     guard let publisher = bridge.publisher(address), let owner = bridge.owner(of: address), owner != .unknown,
       bridge.isResponsible(for: publisher)
     else { return }
-    if publisher.device.isDeleted || owner == .this && store[address] == nil { return }
+    if publisher.device.record.isDeleted || owner == .this && store[address] == nil { return }
     context.log.notice(
       "deleted in Home Assistant: announced again when it is added with device/add", publisher.fields)
     if owner != .this { store[address] = nil }
@@ -199,7 +199,7 @@ import Store
   private func received(document: MQTTReceived) {
     let topic = document.topic.string
     if case .device(let address) = discovery?.subject(of: topic), bridge.owner(of: address) == .this,
-      bridge.publisher(address)?.device.isDeleted == true
+      bridge.publisher(address)?.device.record.isDeleted == true
     {
       // The document was on its way when a user deleted the device.
       return context.mqtt.clearState(document.topic)
@@ -266,12 +266,12 @@ import Store
     let device = publisher.device
     let address = device.address
     // What the device offers, and its model, are known after its first link.
-    guard let discovery, bridge.owner(of: address) == .this, device.offered != nil,
+    guard let discovery, bridge.owner(of: address) == .this, device.record.offered != nil,
       !device.isInformationPending
     else { return }
     // The device was deleted, perhaps at another gateway: it is announced when it is added, even if the document is the
     // same.
-    guard !device.isDeleted else { return ownedElsewhere(address) }
+    guard !device.record.isDeleted else { return ownedElsewhere(address) }
     guard !isTooEarly(.device(address, stage), after: published[address]) else { return }
     let before =
       store[address]

@@ -15,12 +15,17 @@ extension WebDevice {
   ///   - owner: another gateway that uses it.
   func json(_ listing: JSONValue, owner: GatewayID?) -> JSONValue {
     guard case .object(let object) = listing else { return listing }
+    let (last, named) = (last, lastNamed)
     let own: JSONValue = [
       "state": .string(stateText(owner: owner)), "attempt": attempts > 1 ? .integer(attempts) : nil,
-      "online": .bool(device.isOnline), "on_demand": .bool(device.isOnDemand),
+      "online": .bool(device.isOnline), "on_demand": .bool(device.settings.isOnDemand),
       "wants_pairing": device.wantsPairing ? .bool(true) : nil,
-      "battery": property(named: "battery"),
-      "properties": .array(indices.map { json(at: $0) } + device.values.map(json)),
+      "battery": device.profile.index(ofPropertyNamed: "battery").flatMap { index in
+        let battery = device.profile.properties[index]
+        return last[index].published(battery).map(battery.codec.json)
+      },
+      "properties": .array(
+        indices.map { json(at: $0, last[$0]) } + device.values.map { json($0, named[$0.key] ?? LastValue()) }),
     ]
     return JSONValue.object(JSONObject(object.members.filter { !Self.omitted.contains($0.name) })).merging(
       own)
@@ -34,16 +39,10 @@ extension WebDevice {
     }
   }
 
-  private func property(named name: String) -> JSONValue? {
-    device.profile.index(ofPropertyNamed: name).flatMap { index in
-      properties[index].value.map(device.profile.properties[index].codec.json)
-    }
-  }
-
   /// The state of its session, for people.
   func stateText(owner: GatewayID?) -> String {
     if let owner { return "used by the gateway \(owner)" }
-    guard device.isEnabled else { return "disconnected" }
+    guard device.settings.isEnabled else { return "disconnected" }
     let attempt = attempts > 1 ? ", attempt \(attempts)" : ""
     if let turn = device.turn { return "waiting for a connection, place \(turn.position)" }
     switch device.session {
@@ -59,18 +58,19 @@ extension WebDevice {
     }
   }
 
-  private func json(at index: Int) -> JSONValue {
+  private func json(at index: Int, _ last: LastValue) -> JSONValue {
     let (property, state) = (device.profile.properties[index], properties[index])
+    let desired = device.desired(property)
     let own: JSONValue = [
       "available": .bool(
         device.isOnline && device.mayOffer(property.name) && !device.missing.contains(property.name)),
-      "desired": device.desired[property.name].map(property.codec.json),
-      "configured": device.configured.contains(property.name) ? .bool(true) : nil,
+      "desired": desired.shown.map(property.codec.json),
+      "configured": desired.isConfigured ? .bool(true) : nil,
     ]
-    return property.pageJSON.merging(json(of: property, state)).merging(own)
+    return property.pageJSON.merging(json(of: property, state, last)).merging(own)
   }
 
-  private func json(_ value: NamedValue) -> JSONValue {
+  private func json(_ value: NamedValue, _ last: LastValue) -> JSONValue {
     let state = values[value.key] ?? PropertyState()
     let own: JSONValue = [
       "named": .bool(true), "readable": .bool(false), "notifies": .bool(true),
@@ -82,14 +82,15 @@ extension WebDevice {
       "name": .string(property.name), "title": .string(property.title), "kind": "state",
       "type": value.isNumber ? "number" : "text", "unit": property.unit.map(JSONValue.string),
     ]
-    return description.merging(own).merging(json(of: property, state))
+    return description.merging(own).merging(json(of: property, state, last))
   }
 
-  private func json(of property: Property, _ state: PropertyState) -> JSONValue {
-    let offset = device.offsets[property.name]
+  private func json(of property: Property, _ state: PropertyState, _ last: LastValue) -> JSONValue {
+    let offset = device.settings.offsets[property.name]
     return [
-      "value": state.value.map(property.codec.json), "time": state.time.map { .string($0.description) },
-      "count": .integer(Int(clamping: state.count)),
+      "value": last.published(property).map(property.codec.json),
+      "time": last.time.map { .string($0.description) },
+      "count": .integer(Int(clamping: last.count)),
       "offset": (offset?.value).map(JSONValue.init(number:)),
       "offset_configured": offset?.isConfigured == true ? .bool(true) : nil,
       "write": state.write?.json(property.codec),

@@ -1,6 +1,8 @@
+import Bridge
 import Configuration
 import Devices
 import EventLoop
+import GATT
 import Glibc
 import JSON
 import Log
@@ -19,16 +21,15 @@ import Log
   /// Family by family, as each has to be in one piece.
   var body: Parts {
     let devices = state.sorted
-    let (info, health) = (state.host.info, state.host.health)
     return Parts([
-      { gateway(info, health) }, { process() },
+      { gateway(state.host.info, isHealthy: state.host.health.isHealthy) }, { process() },
       {
         family("device_info", .gauge, "A device: its name, area and Bluetooth address", devices) { device in
           let description = device.device
           return [
             (
               [
-                ("name", description.name ?? ""), ("area", description.area ?? ""),
+                ("name", description.name ?? ""), ("area", description.settings.area ?? ""),
                 ("identifier", description.address.description),
               ], 1
             )
@@ -47,7 +48,9 @@ import Log
       },
       {
         family("readings_total", .counter, "Readings by property", devices) { device in
-          device.known.filter { $0.state.count > 0 }.map { ([("property", $0.name)], Double($0.state.count)) }
+          device.known.filter { $0.last.count > 0 }.map { property, last in
+            ([("property", property.name)], Double(last.count))
+          }
         }
       },
       {
@@ -59,7 +62,7 @@ import Log
       },
       {
         family("last_reading_timestamp_seconds", .gauge, "When the last reading arrived", devices) {
-          $0.lastReading.map { [([], Double($0.milliseconds) / 1000)] } ?? []
+          state.engine.lastReading(of: $0.device.address).map { [([], Double($0.milliseconds) / 1000)] } ?? []
         }
       },
       {
@@ -82,41 +85,38 @@ import Log
 
   // MARK: Families
 
-  private func gateway(_ info: JSONValue, _ health: JSONValue) -> [UInt8] {
-    func number(_ value: JSONValue?) -> Double { Double(value?.integer ?? 0) }
-    func truth(_ value: JSONValue?) -> Double { value == .bool(true) ? 1 : 0 }
-    let counters = info["counters"]
-    let adapters = info["adapters"]?.elements ?? []
-    let name = { (adapter: JSONValue) in ("adapter", adapter["name"]?.text ?? "") }
-    let results = [("sent", "sent"), ("lost", "lost"), ("rejected", "rejected_by_broker")]
+  private func gateway(_ info: BridgeInfo, isHealthy: Bool) -> [UInt8] {
+    let mqtt = info.counters.mqtt
     var bytes: [UInt8] = []
     func add(_ name: String, _ kind: Kind, _ help: String, _ samples: [Sample]) {
       append("microbit_gateway_\(name)", kind, help, samples, to: &bytes)
     }
-    add("info", .gauge, "The gateway's version", [([("version", info["version"]?.text ?? "")], 1)])
-    add("healthy", .gauge, "Whether the gateway itself has no fault", [([], truth(health["healthy"]))])
+    add("info", .gauge, "The gateway's version", [([("version", info.version)], 1)])
+    add("healthy", .gauge, "Whether the gateway itself has no fault", [([], isHealthy ? 1 : 0)])
     add(
       "adapter_on", .gauge, "Whether the adapter can be used",
-      adapters.map { ([name($0)], $0["state"] == "on" ? 1 : 0) })
+      info.adapters.map { ([("adapter", $0.name)], $0.state.isOn ? 1 : 0) })
     add(
       "mqtt_connected", .gauge, "Whether there is a connection to the broker",
-      [([], truth(info["broker"]?["connected"]))])
+      [([], info.broker.connectedSince == nil ? 0 : 1)])
     add(
       "mqtt_messages_total", .counter, "Messages to the broker",
-      results.map { ([("result", $0.0)], number(counters?[$0.1])) })
-    add(
-      "mqtt_queued_messages", .gauge, "Messages that wait for the broker", [([], number(counters?["queued"]))]
-    )
-    add("spool_messages", .gauge, "Readings in the spool", [([], number(info["spool"]?["messages"]))])
-    add(
-      "spool_dropped_total", .counter, "Readings that the spool lost", [([], number(info["spool"]?["lost"]))])
+      [("sent", mqtt.sent), ("lost", mqtt.lost), ("rejected", mqtt.rejected)].map {
+        ([("result", $0)], Double($1))
+      })
+    add("mqtt_queued_messages", .gauge, "Messages that wait for the broker", [([], Double(mqtt.queued))])
+    add("spool_messages", .gauge, "Readings in the spool", [([], Double(info.spool.messages))])
+    add("spool_dropped_total", .counter, "Readings that the spool lost", [([], Double(info.spool.lost))])
     add(
       "recovery_steps_total", .counter, "Steps to mend an adapter",
-      adapters.compactMap { adapter in
-        adapter["recovery"].map { ([name(adapter), ("step", $0["step"]?.text ?? "")], number($0["count"])) }
+      info.adapters.compactMap { adapter in
+        adapter.recovery.map {
+          ([("adapter", adapter.name), ("step", $0.step.rawValue)], Double($0.count))
+        }
       })
     add(
-      "malformed_total", .counter, "Values that could not be decoded", [([], number(counters?["malformed"]))])
+      "malformed_total", .counter, "Values that could not be decoded",
+      [([], Double(info.counters.devices.malformed))])
     add("http_connections", .gauge, "Clients of this server", [([], Double(connections))])
     add("http_streams", .gauge, "Clients that get events", [([], Double(state.streams.count))])
     return bytes
@@ -178,21 +178,19 @@ import Log
 }
 
 extension WebDevice {
-  /// The properties and values, with their names.
-  fileprivate var known: [(name: String, state: PropertyState)] {
-    zip(device.profile.properties, properties).map { ($0.name, $1) }
-      + device.values.compactMap { value in values[value.key].map { (value.property.name, $0) } }
+  /// The properties and values, with their last values.
+  fileprivate var known: [(property: Property, last: LastValue)] {
+    let named = lastNamed
+    return zip(device.profile.properties, last).map { ($0, $1) }
+      + device.values.compactMap { value in named[value.key].map { (value.property, $0) } }
   }
 
   /// The last numbers.
   fileprivate var numbers: [(property: String, field: String, unit: String, number: Double)] {
-    let all =
-      zip(device.profile.properties, properties).map { ($0, $1) }
-      + device.values.compactMap { value in values[value.key].map { (value.property, $0) } }
-    return all.filter { $0.0.kind == .state }.flatMap { property, state in
-      let unit = property.unit ?? ""
-      guard case .record(let fields) = state.value else {
-        return state.value?.historyNumber.map { [(property.name, "", unit, $0)] } ?? []
+    known.filter { $0.property.kind == .state }.flatMap { property, last in
+      let (unit, value) = (property.unit ?? "", last.published(property))
+      guard case .record(let fields) = value else {
+        return value?.historyNumber.map { [(property.name, "", unit, $0)] } ?? []
       }
       return zip(property.codec.fields ?? [], fields).compactMap { name, value in
         value?.historyNumber.map { (property.name, name, unit, $0) }

@@ -8,7 +8,7 @@ import Log
 /// The event streams that something is still to be sent to, a bit for each.
 typealias StreamSet = UInt32
 
-/// What is known of a property beyond its description.
+/// What the page has of a property beyond its description and its last value, which is the engine's.
 struct PropertyState: Sendable {
   /// The last command for it.
   struct Write: Sendable {
@@ -18,11 +18,6 @@ struct PropertyState: Sendable {
     let time: Timestamp
   }
 
-  var value: Value?
-  /// When the value was reported; nil: before the page was served.
-  var time: Timestamp?
-  /// How many readings there were.
-  var count: UInt64 = 0
   var write: Write?
   /// The value's series in the history: one for a number, one for each field of a record; -1 for what is not a number.
   var series: [Int] = []
@@ -45,7 +40,6 @@ struct PropertyState: Sendable {
   private(set) var disconnects = 0
   /// Commands that have ended, by the word of their outcome.
   private(set) var writes: [String: Int] = [:]
-  private(set) var lastReading: Timestamp?
   /// Streams that have not been sent the device's description.
   var waiting: StreamSet = 0
   /// Streams that lack a value or a write.
@@ -73,25 +67,22 @@ struct PropertyState: Sendable {
     }
     values = old.values
     (attempts, connects, disconnects) = (old.attempts, old.connects, old.disconnects)
-    (writes, lastReading) = (old.writes, old.lastReading)
+    writes = old.writes
   }
 
-  func setValues(_ known: [Value?]) {
-    for (index, value) in known.enumerated() where properties.indices.contains(index) {
-      properties[index].value = properties[index].value ?? value
-    }
-  }
+  // MARK: Last values
+
+  /// The last values of the profile's properties, in their order.
+  var last: [LastValue] { state.engine.lastValues(of: device.address) }
+  /// The last values that the device's program names itself.
+  var lastNamed: [ValueKey: LastValue] { state.engine.lastNamedValues(of: device.address) }
 
   // MARK: Observer
 
   func reported(_ reading: Reading) {
     // The values of such a reading are reported, and shown, one by one.
-    if reading.isValues {
-      properties[reading.property].count += 1
-      lastReading = reading.time
-      return
-    }
-    let property = device.profile.properties[reading.property]
+    if reading.isValues { return }
+    let property = device.settings.adjustedProfile.properties[reading.property]
     receive(reading, &properties[reading.property], isRecorded: property.kind == .state)
     if property.kind == .event { state.happened(device.id, property, reading) }
   }
@@ -101,12 +92,6 @@ struct PropertyState: Sendable {
   }
 
   private func receive(_ reading: Reading, _ known: inout PropertyState, isRecorded: Bool) {
-    known.value = reading.value
-    known.time = reading.time
-    if reading.sequence != nil {
-      known.count += 1
-      lastReading = reading.time
-    }
     if isRecorded { record(reading, &known) }
     let streams = state.streamSet
     guard streams != 0 else { return }
@@ -155,7 +140,7 @@ struct PropertyState: Sendable {
   func changed(_ change: DeviceChange, _ new: DeviceDescription) {
     let old = device
     device = new
-    if case .description = change, new.isSame(butForDesiredAsIn: old) { return desiredChanged(from: old) }
+    if change == .handover { return desiredChanged(from: old) }
     waiting = state.streamSet
     if new.session != old.session, new.session == .connecting { attempts += 1 }
     if new.session == .live { attempts = 0 }
@@ -175,7 +160,7 @@ struct PropertyState: Sendable {
 
   private func desiredChanged(from old: DeviceDescription) {
     for (index, property) in device.profile.properties.enumerated()
-    where device.desired[property.name] != old.desired[property.name] {
+    where device.desired(property).shown != old.desired(property).shown {
       properties[index].waitingForWrite = state.streamSet
       waitingForValues = state.streamSet
     }
@@ -217,22 +202,21 @@ struct PropertyState: Sendable {
   /// What the stream lacks, as members of an object: `"temperature":[21,48]`.
   func takeValues(for stream: StreamSet) -> [UInt8] {
     var bytes: [UInt8] = []
-    func append(_ name: String, _ codec: Codec, _ state: PropertyState) {
+    func append(_ property: Property, _ last: LastValue) {
       if !bytes.isEmpty { bytes.append(UInt8(ascii: ",")) }
-      JSONValue.append(name, to: &bytes)
+      JSONValue.append(property.name, to: &bytes)
       bytes += ":[".utf8
-      bytes += (state.value.map(codec.json) ?? .null).bytes
-      bytes += ",\(state.count)]".utf8
+      bytes += (last.published(property).map(property.codec.json) ?? .null).bytes
+      bytes += ",\(last.count)]".utf8
     }
-    for index in properties.indices where properties[index].waiting & stream != 0 {
+    for (index, last) in last.enumerated() where properties[index].waiting & stream != 0 {
       properties[index].waiting &= ~stream
-      let property = device.profile.properties[index]
-      append(property.name, property.codec, properties[index])
+      append(device.profile.properties[index], last)
     }
-    for value in device.values {
-      guard let known = values[value.key], known.waiting & stream != 0 else { continue }
+    let named = lastNamed
+    for value in device.values where (values[value.key]?.waiting ?? 0) & stream != 0 {
       values[value.key]?.waiting &= ~stream
-      append(value.property.name, value.property.codec, known)
+      if let last = named[value.key] { append(value.property, last) }
     }
     waitingForValues &= ~stream
     return bytes
@@ -246,7 +230,7 @@ struct PropertyState: Sendable {
       known.waitingForWrite &= ~stream
       writes.append([
         "device": .string(device.id.description), "property": .string(property.name),
-        "desired": device.desired[property.name].map(property.codec.json),
+        "desired": device.desired(property).shown.map(property.codec.json),
         "write": known.write?.json(property.codec),
       ])
     }

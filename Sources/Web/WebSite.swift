@@ -146,10 +146,10 @@ import Sockets
   }
 
   private var health: HTTPResponse {
-    let health = state.host.health
+    var health = state.host.health
     // Clients do not get the path of the configuration file.
-    return .json(
-      health.setting("configuration", to: nil), health["healthy"] == .bool(true) ? .ok : .unavailable)
+    health.configuration = nil
+    return .json(health.json, health.isHealthy ? .ok : .unavailable)
   }
 
   private func history(_ request: HTTPRequest) -> HTTPResponse {

@@ -9,7 +9,7 @@ import Log
 /// What the page needs from the gateway in addition to the engine and requests.
 @LoopActor package protocol PageHost: RequestHost {
   /// What the gateway publishes of itself.
-  var info: JSONValue { get }
+  var info: BridgeInfo { get }
 }
 
 extension Bridge: PageHost {}
@@ -48,14 +48,12 @@ extension Bridge: PageHost {}
     self.host = host
     self.gateway = gateway
     links = bluetooth.links
-    let uptime = host.health["uptime"]?.integer ?? 0
-    started = Timestamp(milliseconds: Timestamp.now.milliseconds - Int64(uptime) * 1000)
+    started = Timestamp(milliseconds: Timestamp.now.milliseconds - Int64(host.health.uptime) * 1000)
   }
 
   func begin() {
     noteGateway()
     engine.add(self)
-    for device in devices.values { device.setValues(engine.lastValues(of: device.device.address)) }
     hasBegun = true
   }
 
@@ -122,15 +120,15 @@ extension Bridge: PageHost {}
   /// The broker, or an adapter, may have another state.
   func noteGateway() {
     let info = host.info
-    let isConnected = info["broker"]?["connected"] == .bool(true)
+    let isConnected = info.broker.connectedSince != nil
     if let wasConnected, wasConnected != isConnected {
       add(isConnected ? "connected to the broker" : "no connection to the broker")
     }
     wasConnected = isConnected
-    for adapter in info["adapters"]?.elements ?? [] {
-      guard let name = adapter["name"]?.text, let state = adapter["state"]?.text else { continue }
-      if let before = adapterStates.updateValue(state, forKey: name), before != state {
-        add("adapter \(name): \(String(state.map { $0 == "_" ? " " : $0 }))")
+    for adapter in info.adapters {
+      let state = adapter.state.word
+      if let before = adapterStates.updateValue(state, forKey: adapter.name), before != state {
+        add("adapter \(adapter.name): \(String(state.map { $0 == "_" ? " " : $0 }))")
       }
     }
   }
@@ -166,25 +164,21 @@ extension Bridge: PageHost {}
     // What is shown is noted, however short it was.
     noteGateway()
     let (info, health) = (host.info, host.health)
-    return [
-      "id": .string(gateway.description), "version": info["version"], "started": info["started"],
-      "uptime": health["uptime"], "area": info["area"], "healthy": health["healthy"],
-      "problems": health["problems"], "findings": health["findings"], "adapters": adapters(info),
-      "broker": info["broker"], "spool": info["spool"], "devices": info["devices"],
-      "counters": info["counters"],
-      "permit_join": info["permit_join"], "permit_join_end": info["permit_join_end"],
-      "permit_join_device": info["permit_join_device"], "fleet": info["fleet"],
+    let own: JSONValue = [
+      "id": .string(gateway.description), "uptime": .integer(health.uptime),
+      "healthy": .bool(health.isHealthy), "problems": .array(health.problems.map(JSONValue.string)),
+      "findings": .array(health.findings.map(\.json)),
       "read_only": isReadOnly ? .bool(true) : nil, "events": .array(events),
     ]
+    return info.json.setting("run", to: nil).setting("adapters", to: adapters(info)).merging(own)
   }
 
-  private func adapters(_ info: JSONValue) -> JSONValue? {
-    guard case .array(let adapters) = info["adapters"] else { return nil }
+  private func adapters(_ info: BridgeInfo) -> JSONValue {
     let used = engine.links
     return .array(
-      adapters.map { adapter in
-        let used = adapter["name"]?.text.flatMap { used[$0] } ?? 0
-        return adapter.setting("links", to: ["used": .integer(used), "most": .integer(links)])
+      info.adapters.map { adapter in
+        adapter.json.setting(
+          "links", to: ["used": .integer(used[adapter.name] ?? 0), "most": .integer(links)])
       })
   }
 

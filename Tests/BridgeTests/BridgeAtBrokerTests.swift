@@ -412,7 +412,7 @@ import Testing
     var record = DeviceRecord(address: BridgeUnderTest.address)
     (record.id, record.offered) = (try DeviceID("pulse"), ["heart_rate", "+", "a/#", "a\0", ""])
     for name in ["+", "a/#", "a\0", ""] {
-      record.waiting[name] = DeviceRecord.Waiting(value: .integer(1), sender: ["transaction": "t"])
+      record.waiting[name] = DeviceRecord.Desired(value: .integer(1), sender: ["transaction": "t"])
     }
     let tested = try await BridgeUnderTest(
       broker, state: await Self.state(in: folder, record), retained: [("pulse/info", Self.info("here"))])
@@ -674,12 +674,12 @@ import Testing
     // A link that ends before the device is online: what it read is not published later.
     for (value, next) in [(20, SessionState.waiting), (21, .live)] {
       try await tested.session(.subscribing)
-      try await tested.receive(0, .integer(value), sequence: UInt64(value))
-      try await tested.receive(1, 500, sequence: nil)
+      try await tested.receive(0, .integer(value))
+      try await tested.receive(1, 500, isReading: false)
       #expect(try await tested.payloads("kitchen/temperature") == [])
       if next == .live { try await tested.comeOnline() } else { try await tested.session(next) }
     }
-    try await tested.message("kitchen/readings", #""sequence":21"#)
+    try await tested.message("kitchen/readings", #""value":21"#)
     #expect(try await tested.payloads("kitchen/readings").count == 1)
     #expect(try await tested.payloads("kitchen/temperature") == ["21"])
     #expect(try await tested.payloads("kitchen/period") == ["500"])
@@ -709,12 +709,12 @@ import Testing
   @Test func aStateIsRetainedAndAnEventIsNot() async throws {
     let tested = try await BridgeUnderTest(broker)
     try await tested.comeOnline()
-    try await tested.receive(0, 21, sequence: 7)
-    try await tested.receive(2, .text("press_start"), sequence: 8)
+    try await tested.receive(0, 21)
+    try await tested.receive(2, .text("press_start"))
     // Read by the engine itself: not a reading.
-    try await tested.receive(1, 500, sequence: nil)
+    try await tested.receive(1, 500, isReading: false)
     let event = try await tested.message("kitchen/button_a", #"{"event_type":"press_start","time":""#)
-    #expect(String(decoding: event.payload, as: UTF8.self).contains(#""sequence":8"#))
+    #expect(String(decoding: event.payload, as: UTF8.self).contains(#""sequence":2,"#))
     try await tested.message("kitchen/period", "500")
     let readings = try await tested.payloads("kitchen/readings")
     #expect(readings.count == 2)
@@ -748,8 +748,7 @@ import Testing
     try await tested.comeOnline()
     let bridge = tested.bridge
     try await tested.device { publisher in
-      let hall = DeviceDescription(
-        id: DeviceID(Self.hall), address: Self.hall, profile: publisher.device.profile)
+      let hall = DeviceDescription(DeviceID(Self.hall), Self.hall, publisher.device.profile)
       for observer in [publisher, bridge.attach(hall)].compactMap({ $0 }) {
         for value in [still, .record([100, 0, 0])] {
           observer.reported(Reading(property: 3, value: value, time: .now, sequence: 1))

@@ -229,21 +229,29 @@ final class BridgeUnderTest: Sendable {
 
   /// A value of a property.
   func receive(_ name: String, _ value: Value) async throws {
-    try await device {
-      guard let index = $0.device.profile.index(ofPropertyNamed: name) else { return }
-      $0.reported(Reading(property: index, value: value, time: .now, sequence: 1))
+    try await device { publisher in
+      guard let index = publisher.device.profile.index(ofPropertyNamed: name) else { return }
+      publisher.context.engine.deliver(value, of: index, to: publisher.device.address)
     }
   }
 
   /// A value of a property, by its place in ``kitchen``.
-  func receive(_ property: Int, _ value: Value, sequence: UInt64? = 1) async throws {
+  /// - Parameter isReading: otherwise it is read back.
+  func receive(_ property: Int, _ value: Value, isReading: Bool = true) async throws {
     try await device {
-      $0.reported(Reading(property: property, value: value, time: .now, sequence: sequence))
+      $0.context.engine.deliver(value, of: property, to: $0.device.address, isReading: isReading)
     }
   }
 }
 
 extension DeviceManager {
+  fileprivate func deliver(
+    _ value: Value, of property: Int, to address: BluetoothAddress, isReading: Bool = true
+  ) {
+    guard let channel = registry.byAddress[address]?.channels[property] else { return }
+    if isReading { channel.receive(value) } else { channel.readBack(value) }
+  }
+
   fileprivate func perform<Result: Sendable>(_ body: @LoopActor () throws -> Result) rethrows -> Result {
     try body()
   }

@@ -154,11 +154,11 @@ import Testing
         == #"{"identifier":"C5:A1:B2:C3:D4:E5","owner":"attic","profile":"microbit","#
         + #""properties":["temperature","period"],"enabled":true}"#)
     device.bluetoothName = "BBC micro:bit [zugev]"
-    device.configuredName = "Kitchen"
+    device.configure { $0.name = "Kitchen" }
     device.rssi = -61
     device.lastConnected = time
-    device.model = "BBC micro:bit V2"
-    device.desired = ["period": 5000]
+    device.record.model = "BBC micro:bit V2"
+    device.record.desired["period"] = DeviceRecord.Desired(value: .integer(5000), source: .command)
     let moved = Move(from: GatewayID(hostName: "cellar"), area: "Cellar", time: time)
     #expect(
       text(device.infoJSON(owner: attic, moved: moved).bytes)
@@ -166,16 +166,18 @@ import Testing
         + #""profile":"microbit","properties":["temperature","period"],"enabled":true,"rssi":-61,"last_connected":"2025-11-20T18:01:02.345Z","desired":{"period":5000},"#
         + #""moved":{"from":"cellar","area":"Cellar","time":"2025-11-20T18:01:02.345Z"},"model":"BBC micro:bit V2"}"#
     )
-    device.configured = ["period"]
+    let override = device.record.desired
+    device.record.desired = [:]
+    device.configure { $0.period = 5000 }
     #expect(
       text(device.infoJSON(owner: attic, moved: nil).bytes)
         .contains(#""desired":{"period":5000},"configured":["period"],"model""#))
     // Desired values of properties that the device does not offer are left out.
-    device.offered = ["temperature"]
+    device.record.offered = ["temperature"]
     #expect(!text(device.infoJSON(owner: attic, moved: nil).bytes).contains("desired"))
     #expect(!text(device.infoJSON(owner: attic, moved: nil).bytes).contains("configured"))
     // Except overrides: another gateway would take a missing one for withdrawn.
-    device.configured = []
+    device.record.desired = override
     #expect(text(device.infoJSON(owner: attic, moved: nil).bytes).contains(#""desired":{"period":5000}"#))
   }
 
@@ -211,7 +213,8 @@ import Testing
       AdapterStatus(name: "hci1", state: .adapterAbsent),
     ]
     (info.known, info.online) = (3, 2)
-    info.counters = [("readings", 17), ("readings_lost", 0)]
+    info.counters.commands = 17
+    info.counters.mqtt.rejected = 1
     info.broker.connectedSince = time
     info.broker.connects = 2
     #expect(
@@ -220,7 +223,8 @@ import Testing
         + #""state":"on","address":"00:00:00:00:00:01","recovery":{"step":"reset_adapter","#
         + #""reason":"InProgress","since":"2025-11-20T18:01:02.345Z","count":4},"monitors":true},{"name":"hci1","state":"absent"}],"broker":{"host":"localhost","#
         + #""port":1883,"protocol":"5","connected":true,"connected_since":"2025-11-20T18:01:02.345Z","connects":2},"#
-        + #""devices":{"known":3,"online":2},"permit_join":false,"counters":{"readings":17,"readings_lost":0},"spool":{"messages":2,"bytes":300,"#
+        + #""devices":{"known":3,"online":2},"permit_join":false,"counters":{"readings":0,"malformed":0,"commands":17,"over_limit":0,"#
+        + #""sent":0,"queued":0,"lost":0,"rejected_by_broker":1},"spool":{"messages":2,"bytes":300,"#
         + #""oldest":"2025-11-20T18:01:02.345Z","lost":1}}"#)
   }
 }

@@ -6,6 +6,9 @@ import Testing
 @testable import Control
 
 @Suite struct ControlServerTests {
+  /// The begin of the answer to `health`.
+  private static let healthy = #"{"status":"ok","data":{"healthy":true,"#
+
   private static let refused: [(String, String, String)] = [
     ("", "the line is not valid JSON", "invalid"),
     ("nonsense", "the line is not valid JSON", "invalid"),
@@ -41,16 +44,15 @@ import Testing
     #expect(
       answer.hasPrefix(#"{"status":"error","code":"\#(code)","error":""#) && answer.contains(reason),
       "\(answer)")
-    #expect(try await client.request(#"{"request":"health"}"#) == #"{"status":"ok","data":{"healthy":true}}"#)
+    #expect(try await client.request(#"{"request":"health"}"#)?.hasPrefix(Self.healthy) == true)
   }
 
   @Test("A transaction is returned, also with an error")
   func transactions() async throws {
     let server = try await ServerUnderTest()
     let client = try LineClient(server.path)
-    #expect(
-      try await client.request(#"{"request":"health","transaction":"a"}"#)
-        == #"{"status":"ok","data":{"healthy":true},"transaction":"a"}"#)
+    let answer = try await client.request(#"{"request":"health","transaction":"a"}"#)
+    #expect(answer?.hasPrefix(Self.healthy) == true && answer?.hasSuffix(#"},"transaction":"a"}"#) == true)
     let refusal = try await client.request(#"{"request":"fly","transaction":"b"}"#)
     #expect(refusal?.hasSuffix(#","transaction":"b"}"#) == true, "\(refusal ?? "")")
   }
@@ -75,7 +77,7 @@ import Testing
     let other = try LineClient(server.path)
     _ = try await other.request(#"{"request":"health"}"#)
     client.send(#""health"}"# + "\n")
-    #expect(try await client.line() == #"{"status":"ok","data":{"healthy":true}}"#)
+    #expect(try await client.line()?.hasPrefix(Self.healthy) == true)
   }
 
   @Test("A line that is too long disconnects its client only")
@@ -97,7 +99,7 @@ import Testing
     let answer = try await client.request(#"{"request":"device/remove","id":"\#(text)"}"#)
     #expect(
       answer == #"{"status":"error","code":"invalid","error":"the payload has more than 65536 bytes"}"#)
-    #expect(try await client.request(#"{"request":"health"}"#) == #"{"status":"ok","data":{"healthy":true}}"#)
+    #expect(try await client.request(#"{"request":"health"}"#)?.hasPrefix(Self.healthy) == true)
   }
 
   @Test("A client that stops sending gets its answers, and is then disconnected")

@@ -58,7 +58,7 @@ final class ServerUnderTest: RequestHost, Sendable {
   }
   func otherOwner(of device: DeviceDescription) -> GatewayID? { nil }
   func idElsewhere(of id: DeviceID) -> DeviceID? { nil }
-  var health: JSONValue { ["healthy": .bool(true)] }
+  var health: GatewayHealth { GatewayHealth() }
   var reload: ReloadHandler { { _ in } }
 }
 
@@ -67,7 +67,7 @@ extension DeviceManager {
 
   fileprivate func deliver(_ values: [Int], to address: BluetoothAddress) {
     guard let device = registry.byAddress[address] else { return }
-    for value in values { device.received(.integer(value), of: 0) }
+    for value in values { device.channels[0].receive(.integer(value)) }
   }
 
   fileprivate func observers(of address: BluetoothAddress) -> Int {

@@ -13,14 +13,14 @@ import Testing
 
   @Test func configuredValueIsApplied() {
     let desired = DesiredValue(configured: 5)
-    #expect(desired.effective == 5 && desired.shown == 5)
+    #expect(desired.effective == 5 && desired.shown == .integer(5))
     #expect(desired.isConfigured)
   }
 
   @Test(arguments: [ValueSource.command, .request])
   func anOverrideRanksAboveTheConfiguration(source: ValueSource) {
     var desired = DesiredValue(configured: 5, override: Override(value: 6, source: source))
-    #expect(desired.effective == 6 && desired.shown == 6)
+    #expect(desired.effective == 6 && desired.shown == .integer(6))
     #expect(!desired.isConfigured)
     desired.configured = nil
     #expect(desired.effective == 6)

@@ -37,7 +37,7 @@ import Testing
       "text": DeviceRecord.Desired(value: "off\u{1B}", source: .command),
     ]
     record.waiting = [
-      "period": DeviceRecord.Waiting(value: 700, sender: ["transaction": "t"])
+      "period": DeviceRecord.Desired(value: 700, sender: ["transaction": "t"])
     ]
     (record.isDeleted, record.revision, record.isPending) = (true, 7, true)
     return record

@@ -28,8 +28,16 @@ import Testing
     return record
   }
 
+  struct SourcedValue: Equatable {
+    let value: Value?
+    let source: ValueSource
+
+    init(_ value: Value?, _ source: ValueSource) { (self.value, self.source) = (value, source) }
+  }
+
   func period(_ device: DeviceSettings, _ record: DeviceRecord? = nil) -> SourcedValue {
-    device.desired("period", record)
+    let desired = device.desired(named: "period", record)
+    return SourcedValue(desired.shown, device.source(of: desired))
   }
 
   @Test func emptyEntryHasDefaults() throws {
@@ -146,19 +154,19 @@ import Testing
   @Test func commandsAndRequestsOverrideTheConfiguration() {
     func period(_ desired: [String: DeviceRecord.Desired]) -> SourcedValue? {
       let record = record { $0.desired = desired }
-      let device = configuration([entry { $0.period = 7 }])
+      let device = configuration([entry { $0.period = 70 }])
         .settings(address, name: nil, record: record, in: here)
       return device.map { self.period($0, record) }
     }
     func set(_ value: JSONValue, _ source: ValueSource) -> DeviceRecord.Desired {
       DeviceRecord.Desired(value: value, source: source)
     }
-    #expect(period([:]) == SourcedValue(7, .configuration))
+    #expect(period([:]) == SourcedValue(70, .configuration))
     #expect(period(["period": set(90, .command)]) == SourcedValue(90, .command))
-    #expect(period(["another": set(90, .command)]) == SourcedValue(7, .configuration))
+    #expect(period(["another": set(90, .command)]) == SourcedValue(70, .configuration))
     #expect(period(["period": set(80, .request)]) == SourcedValue(80, .request))
-    #expect(period(["period": set(.number(90.5), .command)]) == SourcedValue(7, .configuration))
-    #expect(period(["period": set("90", .command)]) == SourcedValue(7, .configuration))
+    #expect(period(["period": set(.number(90.5), .command)]) == SourcedValue(70, .configuration))
+    #expect(period(["period": set("90", .command)]) == SourcedValue(70, .configuration))
   }
 
   /// A profile may have changed.
@@ -168,7 +176,7 @@ import Testing
       $0.desired = ["period": DeviceRecord.Desired(value: .integer(period), source: .command)]
     }
     let device = try #require(configuration([entry()]).settings(address, name: nil, record: record, in: here))
-    #expect(device.override("period", record) == nil)
+    #expect(device.desired(named: "period", record).override == nil)
     #expect(self.period(device, record) == SourcedValue(nil, .default))
   }
 

@@ -24,11 +24,11 @@ import Testing
       case .write(let value, let operation):
         operations.append(operation)
         return "write \(value.value) as \(operation.number)"
-      case .completed(let command, let outcome, _):
+      case .outcome(let command, let outcome):
         command.reply(outcome)
         return "\(answered.elements.last!): \(outcome.word)" + (outcome.reason.map { " \($0)" } ?? "")
       case .unresponsive: return "unresponsive"
-      case .read, .readBack, .applyFailed: return "\(action)"
+      case .read, .readBack, .applyFailed, .desired: return "\(action)"
       }
     }
   }

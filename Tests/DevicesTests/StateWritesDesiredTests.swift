@@ -1,4 +1,5 @@
 import EventLoop
+import GATT
 import Testing
 
 @testable import Devices
@@ -29,7 +30,7 @@ import Testing
     #expect(bench.holds(1000) == ["publish 1000", "write 5"])
     #expect(bench.machine.deadline == nil, "it no longer waits")
     #expect(bench.expire(at: start + .seconds(61)) == [])
-    #expect(bench.holds(5) == ["a: applied 5", "desired 5", "publish 5"])
+    #expect(bench.holds(5) == ["desired 5", "a: applied 5", "publish 5"])
   }
 
   @Test func deadlineIsThatOfTheWaitingCommand() {
@@ -55,7 +56,7 @@ import Testing
     _ = bench.command("a", 5, ttl: 1, at: start)
     _ = bench.command("b", 6, ttl: 1, at: start)
     #expect(bench.expire(at: start + .seconds(1)) == ["b: timeout not applied within 1 s"])
-    #expect(bench.holds(5) == ["a: applied 5", "desired 5", "publish 5"])
+    #expect(bench.holds(5) == ["desired 5", "a: applied 5", "publish 5"])
   }
 
   @Test func expiredCommandKeepsTheDesiredValue() {
@@ -72,7 +73,7 @@ import Testing
   func desiredValueIsAppliedAtOnceOnALink(supersedesCommands: Bool) {
     var bench = Bench.idle()
     #expect(bench.apply(5, supersedesCommands: supersedesCommands) == ["write 5"])
-    #expect(bench.machine.toApply == 5)
+    #expect(bench.machine.desired.effective == 5)
     #expect(bench.holds(5) == ["publish 5"])
     _ = bench.linkDown()
     _ = bench.linkUp()
@@ -91,7 +92,7 @@ import Testing
   func withoutADesiredValueTheDeviceKeepsItsOwn(supersedesCommands: Bool) {
     var bench = Bench.idle(actual: 5, desired: 5)
     #expect(bench.apply(nil, supersedesCommands: supersedesCommands) == [])
-    #expect(bench.machine.toApply == nil)
+    #expect(bench.machine.desired.effective == nil)
     _ = bench.linkDown()
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000"])
@@ -132,8 +133,8 @@ import Testing
     #expect(bench.apply(6, supersedesCommands: false) == [])
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000", "write 5"])
-    #expect(bench.holds(5) == ["a: applied 5", "desired 5", "publish 5"])
-    #expect(bench.machine.toApply == 5)
+    #expect(bench.holds(5) == ["desired 5", "a: applied 5", "publish 5"])
+    #expect(bench.machine.desired.effective == 5)
   }
 
   @Test func requestOverridesTheCommandInFlight() {
@@ -141,7 +142,7 @@ import Testing
     _ = bench.command("a", 5)
     #expect(bench.apply(6) == [])
     #expect(bench.holds(5) == ["a: applied 5", "publish 5", "write 6"])
-    #expect(bench.machine.toApply == 6)
+    #expect(bench.machine.desired.effective == 6)
     #expect(bench.holds(6) == ["publish 6"])
   }
 
@@ -158,7 +159,7 @@ import Testing
     var bench = Bench.idle()
     _ = bench.command("a", 5)
     #expect(bench.apply(6, supersedesCommands: false) == [])
-    #expect(bench.holds(5) == ["a: applied 5", "desired 5", "publish 5"])
+    #expect(bench.holds(5) == ["desired 5", "a: applied 5", "publish 5"])
     _ = bench.command("b", 7)
     #expect(bench.apply(6, supersedesCommands: false) == [])
     #expect(bench.notWritten(.failed(reason: "no")) == ["b: failed the write failed: no", "write 6"])
@@ -169,7 +170,41 @@ import Testing
     _ = bench.apply(6)
     #expect(bench.command("a", 5) == [])
     #expect(bench.holds(6) == ["publish 6", "write 5"])
-    #expect(bench.holds(5) == ["a: applied 5", "desired 5", "publish 5"])
+    #expect(bench.holds(5) == ["desired 5", "a: applied 5", "publish 5"])
+  }
+
+  @Test func configuredValueRanksBelowAnOverride() {
+    var bench = Bench.idle()
+    #expect(bench.run(bench.machine.change(.configured(6))) == ["write 6"])
+    #expect(bench.holds(6) == ["publish 6"])
+    #expect(bench.run(bench.machine.change(.configured(6))) == [], "nothing has changed")
+    _ = bench.command("a", 5)
+    _ = bench.holds(5)
+    #expect(bench.run(bench.machine.change(.configured(7))) == [])
+    #expect(bench.machine.desired.effective == 5)
+    #expect(bench.apply(nil) == ["write 7"], "the request takes the override back")
+    #expect(bench.machine.desired.isConfigured)
+  }
+
+  @Test func commandThatOutlivesTheRunIsKeptUntilItEnds() {
+    func waiting(_ bench: Bench) -> EncodedValue? { bench.machine.desired.waiting?.value }
+    var bench = Bench(desired: 5)
+    _ = bench.command("a", 6, ttl: 60, at: start)
+    #expect(waiting(bench) == nil, "it has a time to live")
+    _ = bench.command("b", 7)
+    #expect(waiting(bench) == 7 && bench.machine.desired.effective == 5)
+    _ = bench.linkUp()
+    _ = bench.holds(5)
+    #expect(waiting(bench) == 7, "in flight")
+    _ = bench.notWritten(.failed(reason: "no"))
+    #expect(waiting(bench) == nil && bench.machine.desired.effective == 5)
+    _ = bench.linkDown()
+    _ = bench.command("c", 8)
+    #expect(bench.apply(9) == ["c: superseded"])
+    #expect(bench.machine.desired.newest == DesiredValue.Override(value: 9, source: .request))
+    _ = bench.command("d", 8)
+    _ = bench.run(bench.machine.abandon(reason: "stopped", defers: true))
+    #expect(waiting(bench) == 8, "the next run carries it out")
   }
 
   // MARK: Other gateways
@@ -178,7 +213,7 @@ import Testing
     var bench = Bench(desired: 5)
     _ = bench.command("a", 6)
     #expect(bench.handOver(desired: 6) == [], "its value is desired there")
-    #expect(bench.machine.toApply == 6)
+    #expect(bench.machine.desired.effective == 6)
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000", "write 6"])
     #expect(bench.holds(6) == ["publish 6"])
@@ -189,7 +224,7 @@ import Testing
       var bench = Bench(desired: 5)
       #expect(bench.command("a", 6, ttl: 60, at: start) == ["a: pending"])
       #expect(bench.handOver(desired: 7) == [])
-      #expect(bench.machine.toApply == 7)
+      #expect(bench.machine.desired.effective == 7)
       return bench
     }
     var bench = handedOver()
@@ -229,7 +264,7 @@ import Testing
   @Test func desiredValueStaysIfTheOtherGatewayPublishesNone() {
     var bench = Bench(desired: 5)
     #expect(bench.handOver() == [])
-    #expect(bench.machine.toApply == 5)
+    #expect(bench.machine.desired.effective == 5)
   }
 
   @Test func handoverFailsTheCommandInFlight() throws {
@@ -243,7 +278,7 @@ import Testing
       ])
     #expect(bench.handOver(desired: 7) == [])
     #expect(bench.holds(6) == [], "a result of the previous link")
-    #expect(bench.machine.toApply == 7)
+    #expect(bench.machine.desired.effective == 7)
     #expect(bench.linkDown() == [])
     #expect(bench.linkUp() == ["read"])
   }

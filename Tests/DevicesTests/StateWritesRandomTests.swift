@@ -51,8 +51,10 @@ import Testing
   let start = Moment.now
   /// Seconds since the start.
   var now = 0
-  /// The expected desired value, by the actions and the requests so far.
+  /// The expected desired value, by the outcomes and the requests so far.
   var desired: EncodedValue?
+  /// What the machine has reported last.
+  var reported = DesiredValue()
   /// A request has superseded the commands with lower tags than this.
   var supersededBelow = 0
   var lastRead: EncodedValue?
@@ -64,7 +66,9 @@ import Testing
   init(seed: UInt64) {
     random = SplitMix64(state: seed)
     desired = Bool.random(using: &random) ? EncodedValue(Int.random(in: 1...9, using: &random)) : nil
-    machine = StateWrites(toApply: desired)
+    machine = StateWrites(
+      DesiredValue(override: desired.map { DesiredValue.Override(value: $0, source: .request) }))
+    reported = machine.desired
   }
 
   mutating func step() {
@@ -78,7 +82,10 @@ import Testing
     case 7, 8: pass()
     default: finish(fault: Int.random(in: 0..<8, using: &random))
     }
-    if machine.toApply != desired { violations.append("the desired value is not the requested one") }
+    if machine.desired.effective != desired {
+      violations.append("the desired value is not the requested one")
+    }
+    if machine.desired != reported { violations.append("a desired value was not reported") }
     let waits = commands.values.contains { $0.final == nil && !$0.isDropped && $0.deadline != nil }
     if machine.deadline != nil, !waits { violations.append("a deadline without a waiting command") }
     if isUp, inFlight == nil, !hasRestoreFailed { checkHeld() }
@@ -99,7 +106,7 @@ import Testing
   }
 
   private mutating func checkHeld() {
-    if let desired = machine.toApply, held != Self.rounded(desired) {
+    if let desired = machine.desired.effective, held != Self.rounded(desired) {
       violations.append("\(desired.value) is desired, the device holds \(held.value)")
     }
   }
@@ -147,7 +154,11 @@ import Testing
     let supersedesCommands = Bool.random(using: &random)
     desired = value
     if supersedesCommands { supersededBelow = nextTag }
-    run(machine.apply(value, supersedesCommands: supersedesCommands))
+    run(machine.change(supersedesCommands ? .requested(value) : .copied(Self.published(value))))
+  }
+
+  private static func published(_ value: EncodedValue?) -> PublishedDesired {
+    value.map { .override($0) } ?? .noOverride
   }
 
   private mutating func handOver() {
@@ -157,8 +168,8 @@ import Testing
     inFlight = nil
     isUp = false
     let mayHaveCommands = Bool.random(using: &random)
-    run(machine.handOver(desired: value, mayHaveCommands: mayHaveCommands))
-    if let value { run(machine.apply(value, supersedesCommands: false)) }
+    run(machine.handOver(value.map { .override($0) }, mayHaveCommands: mayHaveCommands))
+    if let value { run(machine.change(.copied(.override(value)))) }
     // A command with a ttl keeps waiting.
     let open = commands.filter {
       $0.value.final == nil && !$0.value.isDropped && ($0.value.deadline == nil || $0.value.value == value)
@@ -225,9 +236,10 @@ import Testing
         if value != lastRead { violations.append("published \(value.value), which was not read") }
       case .applyFailed(let value, _):
         hasRestoreFailed = true
-        if value != machine.toApply { violations.append("restored a value that is not desired") }
+        if value != machine.desired.effective { violations.append("restored a value that is not desired") }
       case .unresponsive: linkDown()
-      case .completed(let command, let outcome, let isDesired): answer(command, outcome, isDesired)
+      case .desired(let desired): reported = desired
+      case .outcome(let command, let outcome): answer(command, outcome)
       }
     }
   }
@@ -238,19 +250,16 @@ import Testing
     inFlight = operation
   }
 
-  private mutating func answer(_ command: EncodedCommand, _ outcome: Outcome, _ isDesired: Bool) {
+  private mutating func answer(_ command: EncodedCommand, _ outcome: Outcome) {
     command.reply(outcome)
     guard let tag = answered.elements.last, let state = commands[tag], state.value == command.value else {
       return violations.append("an answer without a command")
     }
     if state.isDropped { violations.append("command \(tag) is answered after its handover") }
     if state.final != nil { violations.append("command \(tag) is answered after its end") }
-    if isDesired != (outcome.actual != nil && tag >= supersededBelow) {
-      violations.append("command \(tag) is \(outcome.word), and \(isDesired ? "" : "not ")desired")
-    }
-    if isDesired {
+    if outcome.actual != nil, tag >= supersededBelow {
       desired = command.value
-      if machine.toApply != desired { violations.append("the machine has another desired value") }
+      if reported.override?.value != desired { violations.append("it was not reported first") }
     }
     switch outcome {
     case .pending:

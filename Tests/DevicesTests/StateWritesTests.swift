@@ -13,6 +13,7 @@ import Testing
     case read(WriteOperation)
   }
   private(set) var started: [Started] = []
+  private var override: DesiredValue.Override?
   /// The words of the commands that were answered.
   private let answered: Record<String>
 
@@ -21,15 +22,16 @@ import Testing
     desired: Int? = nil, waiting: Int? = nil, mode: Property.WriteMode = .confirm, isReadable: Bool = true
   ) {
     let answered = Record<String>()
-    let waiting = waiting.map { value in
-      EncodedCommand(EncodedValue(value)) { _ in answered.append("w") }
-    }
     self.answered = answered
     machine = StateWrites(
-      toApply: desired.map { EncodedValue($0) }, waiting: waiting, mode: mode, isReadable: isReadable)
+      DesiredValue(
+        override: desired.map { DesiredValue.Override(value: EncodedValue($0), source: .request) },
+        waiting: waiting.map { DesiredValue.Waiting(value: EncodedValue($0), sender: nil) }),
+      mode: mode, isReadable: isReadable
+    ) { _ in answered.append("w") }
   }
 
-  /// The actions in short: `read`, `write 5`, `a: applied 5`, `publish 5`.
+  /// The actions in short: `read`, `write 5`, `desired 5` if a command has set that, `a: applied 5`, `publish 5`.
   mutating func run(_ actions: [WriteAction]) -> [String] {
     actions.flatMap { action -> [String] in
       switch action {
@@ -39,11 +41,14 @@ import Testing
       case .read(let operation):
         started.append(.read(operation))
         return ["read"]
-      case .completed(let command, let outcome, let isDesired):
+      case .desired(let desired):
+        defer { override = desired.override }
+        guard let new = desired.override, new != override, new.source == .command else { return [] }
+        return ["desired \(new.value.value)"]
+      case .outcome(let command, let outcome):
         let detail = outcome.actual.map { " \($0)" } ?? outcome.reason.map { " \($0)" } ?? ""
         command.reply(outcome)
         return ["\(answered.elements.last!): \(outcome.word)\(detail)"]
-          + (isDesired ? ["desired \(command.value.value)"] : [])
       case .readBack(let value): return ["publish \(value.value)"]
       case .applyFailed(let value, let failure): return ["not restored \(value.value) \(failure)"]
       case .unresponsive: return ["unresponsive"]
@@ -72,18 +77,21 @@ import Testing
           EncodedValue(value), timeToLive: timeToLive, waitsForLink: waitsForLink, reply: reply)))
   }
   mutating func expire(at now: Moment) -> [String] { run(machine.expire(at: now)) }
+  /// A request sets the value, or another gateway has set it, whose value does not supersede commands.
   mutating func apply(_ value: Int?, supersedesCommands: Bool = true) -> [String] {
-    run(machine.apply(value.map { EncodedValue($0) }, supersedesCommands: supersedesCommands))
+    let value = value.map { EncodedValue($0) }
+    let change: DesiredChange =
+      supersedesCommands ? .requested(value) : .copied(value.map { .override($0) } ?? .noOverride)
+    return run(machine.change(change)).filter { !$0.hasPrefix("desired") }
   }
   mutating func abandon(reason: String) -> [String] {
     run(machine.abandon(reason: reason, defers: false))
   }
   /// Another gateway takes the device over, and publishes a desired value or none.
   mutating func handOver(desired: Int? = nil, mayHaveCommands: Bool = true) -> [String] {
-    let value = desired.map { EncodedValue($0) }
-    var log = run(machine.handOver(desired: value, mayHaveCommands: mayHaveCommands))
-    if let value { log += run(machine.apply(value, supersedesCommands: false)) }
-    return log
+    let published = desired.map { PublishedDesired.override(EncodedValue($0)) }
+    let log = run(machine.handOver(published, mayHaveCommands: mayHaveCommands))
+    return log + (desired.map { apply($0, supersedesCommands: false) } ?? [])
   }
   /// The device answers the read, or accepts the write, and holds this value.
   mutating func holds(_ value: Int) -> [String] { answer(started.last!, value) }
@@ -124,15 +132,15 @@ import Testing
   @Test func commandIsWrittenReadBackAndAnswered() {
     var bench = Bench.idle()
     #expect(bench.command("a", 2000) == ["write 2000"])
-    #expect(bench.holds(2000) == ["a: applied 2000", "desired 2000", "publish 2000"])
-    #expect(bench.machine.toApply == 2000)
+    #expect(bench.holds(2000) == ["desired 2000", "a: applied 2000", "publish 2000"])
+    #expect(bench.machine.desired.effective == 2000)
   }
 
   @Test func differentReadBackIsReportedAsAdjusted() {
     var bench = Bench.idle()
     _ = bench.command("a", 2000)
-    #expect(bench.holds(2048) == ["a: adjusted 2048", "desired 2000", "publish 2048"])
-    #expect(bench.machine.toApply == 2000)
+    #expect(bench.holds(2048) == ["desired 2000", "a: adjusted 2048", "publish 2048"])
+    #expect(bench.machine.desired.effective == 2000)
   }
 
   @Test(arguments: [(Property.WriteMode.request, "accepted"), (.command, "sent")])
@@ -142,10 +150,10 @@ import Testing
     #expect(bench.accepted() == [])
     #expect(bench.command("a", 2000) == ["write 2000"])
     #expect(bench.command("b", 3000) == [])
-    #expect(bench.accepted() == ["a: \(word)", "desired 2000", "write 3000"])
+    #expect(bench.accepted() == ["desired 2000", "a: \(word)", "write 3000"])
     #expect(bench.linkDown() == ["b: pending"], "a state is written again on the next link")
     #expect(bench.linkUp() == ["write 3000"])
-    #expect(bench.accepted() == ["b: \(word)", "desired 3000"])
+    #expect(bench.accepted() == ["desired 3000", "b: \(word)"])
     #expect(bench.linkDown() == [])
     #expect(bench.linkUp() == ["write 3000"])
   }
@@ -162,8 +170,8 @@ import Testing
     #expect(bench.command("b", 2) == [])
     #expect(bench.command("c", 3) == ["b: superseded"])
     #expect(bench.command("d", 4) == ["c: superseded"])
-    #expect(bench.holds(1) == ["a: applied 1", "desired 1", "publish 1", "write 4"])
-    #expect(bench.holds(4) == ["d: applied 4", "desired 4", "publish 4"])
+    #expect(bench.holds(1) == ["desired 1", "a: applied 1", "publish 1", "write 4"])
+    #expect(bench.holds(4) == ["desired 4", "d: applied 4", "publish 4"])
     #expect(bench.command("e", 5) == ["write 5"])
   }
 
@@ -171,7 +179,7 @@ import Testing
     var bench = Bench.idle()
     _ = bench.command("a", 5)
     #expect(bench.notWritten(.failed(reason: "no")) == ["a: failed the write failed: no"])
-    #expect(bench.machine.toApply == nil)
+    #expect(bench.machine.desired.effective == nil)
     #expect(bench.command("b", 6) == ["write 6"])
   }
 
@@ -180,7 +188,7 @@ import Testing
     _ = bench.command("a", 5)
     _ = bench.command("b", 6)
     #expect(bench.readFailed(.failed(reason: "gone")) == ["a: failed the read-back failed: gone", "write 6"])
-    #expect(bench.machine.toApply == 1000)
+    #expect(bench.machine.desired.effective == 1000)
   }
 
   /// A device that does not answer is not called again on this link; waiting commands wait for the next link.
@@ -213,7 +221,7 @@ import Testing
     _ = bench.holds(5)
     _ = bench.command("b", 6)
     _ = bench.notWritten(.timeout)
-    #expect(bench.machine.toApply == 5)
+    #expect(bench.machine.desired.effective == 5)
     _ = bench.linkDown()
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000", "write 5"])
@@ -259,7 +267,7 @@ import Testing
     _ = bench.linkUp()
     _ = bench.holds(1000)
     #expect(bench.notWritten(.timeout) == ["not restored 5000 no answer in time", "unresponsive"])
-    #expect(bench.machine.toApply == 5000)
+    #expect(bench.machine.desired.effective == 5000)
     _ = bench.linkDown()
     _ = bench.linkUp()
     #expect(bench.holds(1000) == ["publish 1000", "write 5000"])
@@ -279,7 +287,7 @@ import Testing
     _ = bench.command("a", 7)
     _ = bench.linkUp()
     _ = bench.holds(1000)
-    #expect(bench.holds(7) == ["a: applied 7", "desired 7", "publish 7"])
+    #expect(bench.holds(7) == ["desired 7", "a: applied 7", "publish 7"])
   }
 
   // MARK: Absence
@@ -290,7 +298,7 @@ import Testing
     #expect(bench.command("b", 2) == ["a: superseded", "b: pending"])
     #expect(bench.linkUp() == ["read"])
     #expect(bench.holds(1000) == ["publish 1000", "write 2"])
-    #expect(bench.holds(2) == ["b: applied 2", "desired 2", "publish 2"])
+    #expect(bench.holds(2) == ["desired 2", "b: applied 2", "publish 2"])
   }
 
   @Test func keptCommandIsWrittenEvenIfTheDeviceHoldsItsValue() {
@@ -325,7 +333,7 @@ import Testing
     #expect(bench.linkDown() == [], "already reported")
     _ = bench.linkUp()
     _ = bench.holds(1000)
-    #expect(bench.holds(1) == ["a: applied 1", "desired 1", "publish 1"])
+    #expect(bench.holds(1) == ["desired 1", "a: applied 1", "publish 1"])
   }
 
   @Test func linkLossInFlightKeepsTheNewerWaitingCommand() {
@@ -427,7 +435,7 @@ import Testing
     #expect(bench.linkDown() == [], "it is pending already")
     #expect(bench.linkUp() == ["read"])
     #expect(bench.holds(1000) == ["publish 1000", "write 6"])
-    #expect(bench.holds(6) == ["w: applied 6", "desired 6", "publish 6"])
+    #expect(bench.holds(6) == ["desired 6", "w: applied 6", "publish 6"])
   }
 
   @Test func failedCommandOfAnEarlierRunLeavesTheDesiredValue() {
@@ -435,7 +443,7 @@ import Testing
     _ = bench.linkUp()
     _ = bench.holds(5)
     #expect(bench.notWritten(.failed(reason: "x")) == ["w: failed the write failed: x"])
-    #expect(bench.machine.toApply == 5)
+    #expect(bench.machine.desired.effective == 5)
   }
 
   /// Other gateways know its value at most.

@@ -2,6 +2,8 @@ import Configuration
 import GATT
 import JSON
 
+@testable import Devices
+
 // Whole numbers as values, so that tests can write them as they are.
 
 extension Value: ExpressibleByIntegerLiteral {
@@ -38,4 +40,19 @@ extension DeviceOptionsPatch: ExpressibleByDictionaryLiteral {
 extension ValueKey: ExpressibleByStringLiteral {
   /// This key.
   public init(stringLiteral text: String) { self.init(text)! }
+}
+
+extension DeviceDescription {
+  /// The desired values by property, as they are published.
+  var desired: [String: Value] {
+    let known = profile.properties.compactMap { property in
+      desired(property).shown.map { (property.name, $0) }
+    }
+    return Dictionary(uniqueKeysWithValues: known)
+  }
+
+  /// The properties in ``desired`` whose value the configuration sets.
+  var configured: Set<String> {
+    Set(profile.properties.filter { desired($0).isConfigured }.map(\.name))
+  }
 }

@@ -67,7 +67,7 @@ import Testing
 
   private var automatic: DeviceDescription {
     let profile = Profile.microbit.limited(to: Set(Profile.microbit.automaticProperties), isAutomatic: true)
-    return DeviceDescription(id: device.id, address: device.address, profile: profile)
+    return DeviceDescription(device.id, device.address, profile)
   }
 
   @Test func automaticPropertiesAreThoseOfTheLastProgram() throws {
@@ -167,11 +167,10 @@ import Testing
 
   @Test func documentDescribesTheWholeDevice() throws {
     var device = device
-    device.configuredName = "Kitchen"
-    device.area = "Ground floor"
-    device.model = "BBC micro:bit V2"
-    device.firmware = "MICROBIT2"
-    device.serial = "8817"
+    device.configure { ($0.name, $0.area) = ("Kitchen", "Ground floor") }
+    device.record.model = "BBC micro:bit V2"
+    device.record.firmware = "MICROBIT2"
+    device.record.serial = "8817"
     let document = document(device)
     #expect(document.topic.string == "homeassistant/device/ble_c5a1b2c3d4e5/config")
     try expect(
@@ -304,7 +303,7 @@ import Testing
           HomeAssistantEntity(.number(.box), name: "Gain")),
       ])
     let map = TopicMap(base: "b", gateway: GatewayID(hostName: "g"))
-    let thing = DeviceDescription(id: device.id, address: device.address, profile: profile)
+    let thing = DeviceDescription(device.id, device.address, profile)
     let document = Discovery(prefix: "ha", qos: .atMostOnce, topics: map)
       .document(of: thing, topics: map.topics(of: thing.id, profile))
     let components = try object(document, "cmps")
@@ -339,7 +338,7 @@ import Testing
   private func components(with properties: [Property]) throws -> JSONObject {
     let profile = try Profile(name: "thing", properties: properties)
     let map = TopicMap(base: "b", gateway: GatewayID(hostName: "g"))
-    let thing = DeviceDescription(id: device.id, address: device.address, profile: profile)
+    let thing = DeviceDescription(device.id, device.address, profile)
     return try object(
       Discovery(prefix: "ha", qos: .atMostOnce, topics: map)
         .document(of: thing, topics: map.topics(of: thing.id, profile)), "cmps")
@@ -487,10 +486,10 @@ import Testing
   func namesAffectNothingElse(name: String) throws {
     var named = device
     named.bluetoothName = name
-    named.area = name
-    named.model = name
-    named.firmware = name
-    named.serial = name
+    named.configure { $0.area = name }
+    named.record.model = name
+    named.record.firmware = name
+    named.record.serial = name
     let document = document(named)
     #expect(try object(document, "cmps") == object(self.document(device), "cmps"))
     let allowed = ["ids", "name", "mf", "mdl", "sw", "sn", "sa", "cns", "via_device"]
@@ -503,7 +502,7 @@ import Testing
     var device = device
     device.bluetoothName = "\u{1}\u{200B} "
     #expect(try object(document(device), "dev")["name"] == .string("kitchen"))
-    device.configuredName = "\t"
+    device.configure { $0.name = "\t" }
     #expect(try object(document(device), "dev")["name"] == .string("kitchen"))
   }
 
@@ -515,7 +514,7 @@ import Testing
   ])
   func nameOfTheDeviceIsNotRepeated(name: String, temperature: JSONValue, offset: JSONValue) throws {
     var device = device
-    device.configuredName = name
+    device.configure { $0.name = name }
     let components = try components(device)
     #expect(components["temperature"]?["name"] == temperature)
     #expect(components["offset-temperature"]?["name"] == offset)

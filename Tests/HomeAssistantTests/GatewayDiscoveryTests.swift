@@ -131,7 +131,7 @@ import Testing
   @Test func everyCounterHasAnEntity() throws {
     let document = discovery.document(ofGatewayIn: nil, adapters: ["hci0"])
     let components = try object(document, "cmps")
-    for (name, _) in BridgeReport.list(DeviceCounters(), commands: 0, MQTTStatistics()) {
+    for (name, _) in BridgeInfo.Counters().list {
       guard case .object(let component) = components[name] else {
         Issue.record("\(name) is missing")
         continue

@@ -1,13 +1,16 @@
-import Bridge
+import BlueZ
 import Configuration
 import EventLoop
+import Findings
 import GATT
 import JSON
 import Log
+import MQTT
 import Store
 import Synchronization
 import TestSupport
 
+@testable import Bridge
 @testable import Devices
 @testable import Web
 
@@ -21,7 +24,7 @@ final class SiteUnderTest: PageHost, Sendable {
   let configuration: Configuration
   private nonisolated let parts = Mutex<(server: WebServer?, url: String?, problem: String?)>((nil, nil, nil))
   private nonisolated let faulty = Mutex(false)
-  private nonisolated let findings = Mutex<[JSONValue]>([])
+  private nonisolated let findings = Mutex<[Finding]>([])
 
   /// - Parameter http: more keys of `http`.
   init(http: String = "", port: ReservedPort? = nil) async throws {
@@ -100,7 +103,7 @@ final class SiteUnderTest: PageHost, Sendable {
   nonisolated func breakAdapter() { faulty.withLock { $0 = true } }
 
   /// Its health has these findings from now on.
-  nonisolated func report(_ findings: [JSONValue]) { self.findings.withLock { $0 = findings } }
+  nonisolated func report(_ findings: [Finding]) { self.findings.withLock { $0 = findings } }
 
   // MARK: Host
 
@@ -109,18 +112,23 @@ final class SiteUnderTest: PageHost, Sendable {
   func otherOwner(of device: DeviceDescription) -> GatewayID? { nil }
   func idElsewhere(of id: DeviceID) -> DeviceID? { nil }
   var reload: ReloadHandler { { _ in } }
-  var info: JSONValue {
-    [
-      "version": "1.2.3", "broker": ["connected": .bool(true)],
-      "adapters": [["name": "hci0", "state": faulty.withLock { $0 } ? "off" : "on"]],
-      "counters": ["sent": .integer(7)], "spool": ["messages": .integer(3)],
-    ]
+  var info: BridgeInfo {
+    let broker = BridgeInfo.Broker(
+      address: MQTTBroker(host: "localhost"), protocolVersion: "5", connectedSince: .now)
+    var info = BridgeInfo(
+      version: "1.2.3", started: .now, run: RunID(), broker: broker,
+      spool: SpoolStatus(messages: 3, bytes: 0, oldest: nil, lost: 0))
+    let state: CentralState = faulty.withLock { $0 } ? .adapterOff : .on(adapter: "hci0", address: "")
+    info.adapters = [AdapterStatus(name: "hci0", state: state)]
+    info.counters.mqtt.sent = 7
+    return info
   }
-  var health: JSONValue {
-    [
-      "healthy": .bool(!faulty.withLock { $0 }), "findings": .array(findings.withLock { $0 }),
-      "uptime": .integer(5), "configuration": ["file": "/etc/secret-path"],
-    ]
+  var health: GatewayHealth {
+    let fault = Finding.fault(.adapter, "the adapter is off", remedy: "none")
+    var health = GatewayHealth(
+      findings: findings.withLock { $0 } + (faulty.withLock { $0 } ? [fault] : []))
+    (health.uptime, health.configuration) = (5, ("/etc/secret-path", ""))
+    return health
   }
 }
 
@@ -131,7 +139,7 @@ extension DeviceManager {
     guard let device = registry.byAddress[address],
       let property = device.description.profile.index(ofPropertyNamed: name)
     else { return }
-    for value in values { device.received(value, of: property) }
+    for value in values { device.channels[property].receive(value) }
   }
 
   fileprivate func deliver(_ lines: [String], to address: BluetoothAddress) {

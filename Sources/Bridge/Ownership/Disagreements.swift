@@ -13,7 +13,7 @@ struct Disagreements {
   mutating func received(_ notice: OwnershipMachine.Notice, of device: DeviceDescription) {
     announcer = nil
     guard notice.id == device.id else { return }
-    let name = device.configuredName == device.bluetoothName ? nil : device.configuredName
+    let name = device.settings.name == device.bluetoothName ? nil : device.settings.name
     let what = [
       notice.name == name ? nil : "name", notice.profile == device.profile.name ? nil : "profile",
     ].compactMap { $0 }

@@ -10,7 +10,7 @@ import Log
 struct ReportHealth: GatewayRequest {
   static let verb = "health"
 
-  func perform(_ call: RequestCall) { call.answer(call.host.health) }
+  func perform(_ call: RequestCall) { call.answer(call.host.health.json) }
 }
 
 struct ReloadConfiguration: GatewayRequest {

@@ -215,7 +215,6 @@ package typealias ReloadHandler =
   func otherOwner(of device: DeviceDescription) -> GatewayID?
   /// The id under which another gateway publishes a device; nil: that of this one, or none does.
   func idElsewhere(of id: DeviceID) -> DeviceID?
-  /// The response to `health`.
-  var health: JSONValue { get }
+  var health: GatewayHealth { get }
   var reload: ReloadHandler { get }
 }

@@ -194,10 +194,10 @@ import Store
 }
 
 /// What waits for the broker.
-struct SpoolStatus: Sendable, Equatable {
-  let messages: Int
+package struct SpoolStatus: Sendable, Equatable {
+  package let messages: Int
   let bytes: Int64
   /// When the first one was added.
   let oldest: Timestamp?
-  let lost: UInt64
+  package let lost: UInt64
 }

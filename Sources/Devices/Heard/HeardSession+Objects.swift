@@ -24,11 +24,10 @@ extension HeardSession {
       let frame = try? BTHome.Frame(objects.read(data, key: device.settings.key, from: device.address))
     else { return false }
     if device.description.profile.growsWithObjects {
-      let known = context.store.records[device.address]?.offered ?? []
+      let known = device.record.offered ?? []
       let new = frame.names.filter { !known.contains($0) }.prefix(max(0, Self.mostObjects - known.count))
       if !new.isEmpty {
-        device.description.offered = known.union(new)
-        context.store.change(device.address) { [device] in $0.offered = device.description.offered }
+        context.store.change(device.address) { $0.offered = known.union(new) }
         return true
       }
     }
@@ -68,16 +67,14 @@ extension HeardSession {
         ])
       device.report(.description)
     }
-    if let firmware = frame.firmware, firmware != device.description.firmware {
-      device.description.firmware = firmware
+    if let firmware = frame.firmware, firmware != device.record.firmware {
       context.store.change(device.address) { $0.firmware = firmware }
       device.report(.description)
     }
   }
 
   private func storeCounter(isUrgent: Bool) {
-    guard let counter = objects.counter, counter != context.store.records[device.address]?.counter
-    else { return }
+    guard let counter = objects.counter, counter != device.record.counter else { return }
     if !isUrgent, let stored = counterStored, Moment.now < stored + Self.counterInterval { return }
     counterStored = .now
     context.store.change(device.address) { $0.counter = counter }

@@ -31,9 +31,9 @@ import Log
     sources = all.indices.filter { all.firstIndex(of: all[$0]) == $0 }.map { index in
       (all[index], device.channels.filter { $0.property.source == all[index] })
     }
-    events = HeardEvents(told: device.description.told)
-    isTriggerOnly = device.description.lastHeard != nil
-    objects = ObjectReader(counter: device.context.store.records[device.address]?.counter)
+    events = HeardEvents(told: device.record.told)
+    isTriggerOnly = device.record.lastHeard != nil
+    objects = ObjectReader(counter: device.record.counter)
     super.init(of: device, adapters)
   }
 
@@ -68,7 +68,7 @@ import Log
 
   /// A device whose silence means nothing is online from the start of the gateway, if an earlier run has heard it.
   override func begin() {
-    if limit == nil, device.description.lastHeard != nil, device.settings.isEnabled { keepOnline() }
+    if limit == nil, device.record.lastHeard != nil, device.settings.isEnabled { keepOnline() }
   }
 
   private func keepOnline() { perform(presence.heard(for: limit, at: .now)) }
@@ -95,32 +95,36 @@ import Log
     device.description.reports = 1
   }
 
-  /// The least time between two reports of ``DeviceDescription/lastHeard``, in ms.
+  /// The least time between two changes of ``DeviceRecord/lastHeard``, in ms.
   private static let lastHeardInterval: Int64 = 10_000
   private static let ownerLimit = Duration.seconds(3)
 
   /// - Returns: whether the time is to be told.
   private func noteTime(_ states: [(channel: Channel, value: Value)], isEvent: Bool) -> Bool {
-    let before = device.description.lastHeard
+    let before = device.record.lastHeard
     guard limit == nil else {
-      device.description.lastHeard = nil
+      if before != nil { noteHeard(at: nil) }
       return before != nil
     }
     let now = Timestamp.now
     let age = before.map { abs(now.milliseconds - $0.milliseconds) } ?? .max
     if age < Self.lastHeardInterval, !isEvent { return false }
     guard case .other = device.owner else {
-      device.description.lastHeard = now
+      noteHeard(at: now)
       return true
     }
     // The owner's `info` comes first, if that has heard it, too; else this gateway takes it over.
     loop.timer(after: Self.ownerLimit) { [weak self] in
       guard let self else { return }
-      device.description.lastHeard = now
+      noteHeard(at: now)
       device.report(.description)
       if device.owner == .this { for (channel, value) in states { channel.receive(value) } }
     }
     return false
+  }
+
+  private func noteHeard(at time: Timestamp?) {
+    context.store.change(device.address) { $0.lastHeard = time }
   }
 
   // MARK: Advertisements
@@ -130,7 +134,7 @@ import Log
     super.seen(seen, by: adapter)
     guard reports.updateValue(seen.lastReport, forKey: adapter) ?? 0 != seen.lastReport, !isStopped
     else { return }
-    let before = (device.description.offered, device.description.rssi)
+    let before = (device.record.offered, device.description.rssi)
     if let rssi = seen.rssi, adapters.isCurrent(adapter) { follow(rssi) }
     var states: [(channel: Channel, value: Value)] = []
     var happened: [(source: Property.Source, contents: [HeardEvents.Content])] = []
@@ -153,18 +157,14 @@ import Log
       + happened.flatMap(\.contents).map { device.channels[$0.property].property.name }
     // Something else may share its advertisements with it.
     guard device.description.isOnline || !states.isEmpty || !happened.isEmpty else { return }
-    device.description.learn(
-      offered: Set(names), usable: Set(device.channels.map(\.property.name)), isNewLink: false)
+    device.learn(offered: Set(names), usable: Set(device.channels.map(\.property.name)), isNewLink: false)
     device.description.reports += 1
     if !device.description.isOnline { device.description.adapter = context.adapters[adapter].name }
     if !states.isEmpty || !happened.isEmpty { note(nil) }
     keepOnline()
     if noteTime(states, isEvent: happened.contains { !$0.contents.isEmpty })
-      || (device.description.offered, device.description.rssi) != before
+      || (device.record.offered, device.description.rssi) != before
     {
-      context.store.change(device.address) { [device] record in
-        (record.offered, record.lastHeard) = (device.description.offered, device.description.lastHeard)
-      }
       device.report(.description)
     }
     for (channel, value) in states { channel.receive(value) }
@@ -212,8 +212,7 @@ import Log
       case .claim(let event): for (observer, _) in device.observers { observer.claim(event) }
       case .tell(let contents, let isElsewhere):
         for content in contents {
-          let value = device.channels[content.property].adjusted(content.value)
-          device.tell(value, of: content.property, isElsewhere: isElsewhere)
+          device.channels[content.property].tell(content.value, isElsewhere: isElsewhere)
         }
       }
     }
@@ -225,10 +224,9 @@ import Log
   }
 
   private func noteTold() {
-    guard events.told != device.description.told else { return }
-    device.description.told = events.told
+    guard events.told != device.record.told else { return }
     context.store.change(device.address) { [events] in $0.told = events.told }
-    device.report(.description)
+    device.report(.handover)
   }
 }
 

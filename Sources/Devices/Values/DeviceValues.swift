@@ -10,6 +10,8 @@ import Log
   private static let echoTimeout = Duration.seconds(2)
 
   private var table: ValueTable
+  /// The last values in this run, with what is added to them.
+  private(set) var last: [ValueKey: LastValue] = [:]
   /// What the configuration and requests say about the values; nil: values are off.
   private var settings: [ValueKey: ValueDescription]? {
     didSet { columns = Self.columns(settings ?? [:]) }
@@ -32,9 +34,12 @@ import Log
 
   init(of device: Device) {
     self.device = device
-    table = ValueTable(device.context.store.records[device.address]?.values ?? [:])
+    table = ValueTable(device.record.values)
     settingsChanged()
   }
+
+  /// Continues for the same device with other properties.
+  func adopt(_ old: DeviceValues) { last = old.last }
 
   func settingsChanged() { settings = device.settings.values.on }
 
@@ -91,8 +96,10 @@ import Log
   func pass(_ message: ProgramValue.Message) {
     guard let settings else { return }
     for value in message.values {
-      let offset = settings[value.name.key]?.adjustment.offset
-      device.pass(value.name.key, offset.map(value.value.adding) ?? value.value)
+      let (key, time) = (value.name.key, Timestamp.now)
+      let published = settings[key]?.adjustment.offset.map(value.value.adding) ?? value.value
+      last[key, default: LastValue()].reported(published, at: time)
+      device.pass(key, published, at: time)
       for echo in echoes where echo.value.matches(value) && !echo.isReceived {
         echo.isReceived = true
         echo.end?(.applied(actual: echo.value.value))
@@ -121,6 +128,7 @@ import Log
   }
 
   private func changed() {
+    last = last.filter { table.entries[$0.key] != nil }
     device.context.store.change(device.address) { $0.values = table.entries }
     device.describeValues()
   }

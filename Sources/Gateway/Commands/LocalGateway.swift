@@ -177,6 +177,6 @@ import Store
   func listing(of device: DeviceDescription) -> JSONValue { device.listing(owner: nil) }
   func otherOwner(of device: DeviceDescription) -> GatewayID? { nil }
   func idElsewhere(of id: DeviceID) -> DeviceID? { nil }
-  var health: JSONValue { [:] }
+  var health: GatewayHealth { GatewayHealth() }
   var reload: ReloadHandler { { reply in reply(.success([])) } }
 }

@@ -65,7 +65,7 @@ import Testing
         #expect(error.code == .invalid && error.reason.hasPrefix(reason))
       }
     }
-    #expect(await tested.engine.device(Engine.id)?.adjust == [:])
+    #expect(await tested.engine.device(Engine.id)?.settings.adjustJSON == [:])
     await tested.end()
   }
 }

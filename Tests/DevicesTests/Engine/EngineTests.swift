@@ -37,12 +37,12 @@ import Testing
     let events = tested.frontEnd.events.elements
     guard case .attached(let attached) = events.first else { throw Failure("not attached first") }
     #expect(attached.id == Engine.id && attached.address == Engine.address)
-    #expect(attached.session == .absent && attached.offered == nil)
+    #expect(attached.session == .absent && attached.record.offered == nil)
     #expect(attached.profile.isAutomatic)
     #expect(events.filter { if case .attached = $0 { true } else { false } }.count == 1)
 
     #expect(online.lastConnected != nil && online.session == .live)
-    #expect(online.offered == ["temperature", "period"] && online.missing.isEmpty)
+    #expect(online.record.offered == ["temperature", "period"] && online.missing.isEmpty)
     let states = events.compactMap { event -> SessionState? in
       if case .changed(.session, let device) = event { device.session } else { nil }
     }
@@ -70,7 +70,7 @@ import Testing
     guard case .attached(let device) = tested.frontEnd.events.elements.first else {
       throw Failure("not attached")
     }
-    #expect(device.id == hall && device.configuredName == "Hall" && device.desired == ["period": 500])
+    #expect(device.id == hall && device.settings.name == "Hall" && device.desired == ["period": 500])
     #expect(await tested.engine.device(hall) == device)
     #expect(await tested.engine.devices == [device])
     await tested.comeBack()
@@ -130,7 +130,7 @@ import Testing
     guard case .attached(let device) = next.frontEnd.events.elements.first else {
       throw Failure("not attached")
     }
-    #expect(device.desired == ["period": 500] && device.offered == ["temperature", "period"])
+    #expect(device.desired == ["period": 500] && device.record.offered == ["temperature", "period"])
     try await next.frontEnd.reading(Engine.period, 500, sequence: .some(nil))
     await next.end()
   }
@@ -185,7 +185,7 @@ import Testing
     #expect(waits.elements == [.pending, .deferred])
     let next = try await Engine(configuration(), state: path)
     try await next.frontEnd.reading(Engine.period, 500, sequence: .some(nil))
-    let result = RecordingFrontEnd.Event.completed(
+    let result = RecordingFrontEnd.Event.answer(
       "period", .applied(actual: 500), sender: ["transaction": "t"])
     #expect(next.frontEnd.events.elements.count { $0 == result } == 1)
     await next.end()
@@ -197,14 +197,14 @@ import Testing
     let path = folder.path + "/state.db"
     var record = DeviceRecord(address: Engine.address)
     record.waiting = [
-      "wings": DeviceRecord.Waiting(value: 1, sender: "a"),
-      "period": DeviceRecord.Waiting(value: 1, sender: "b"),
+      "wings": DeviceRecord.Desired(value: 1, sender: "a"),
+      "period": DeviceRecord.Desired(value: 1, sender: "b"),
     ]
     await Engine.store(record, in: path)
     let tested = try await Engine(configuration(), state: path, isInRange: false)
     for (property, sender) in [("wings", "a"), ("period", "b")] as [(String, JSONValue)] {
       try await tested.frontEnd.event("\(property) failed") {
-        if case .completed(property, .failed, sender) = $0 { true } else { false }
+        if case .answer(property, .failed, sender) = $0 { true } else { false }
       }
     }
     await tested.end()
@@ -300,7 +300,7 @@ import Testing
     let tested = try await Engine(configuration { $0.period = 700 }, state: folder.path + "/state.db")
     try await tested.frontEnd.availability(true)
     let changed = try await tested.engine.change(Engine.id, ["period": 600, "name": "Kitchen"])
-    #expect(changed?.desired == ["period": 600] && changed?.configuredName == "Kitchen")
+    #expect(changed?.desired == ["period": 600] && changed?.settings.name == "Kitchen")
     try await tested.frontEnd.reading(Engine.period, 600, sequence: .some(nil))
     await tested.end()
     let stored = try Engine.stored(in: folder.path + "/state.db").first
@@ -357,7 +357,7 @@ import Testing
       await refusal("properties", ["temperature", "x"])?.hasPrefix("options.properties[1]: ")
         == true)
     #expect(await refusal("properties", [])?.hasPrefix("options.properties: must not") == true)
-    #expect(await tested.engine.device(Engine.id)?.configuredName == nil)
+    #expect(await tested.engine.device(Engine.id)?.settings.name == nil)
     await tested.end()
   }
 
@@ -467,7 +467,7 @@ import Testing
     let before = tested.frontEnd.events.count
     await tested.engine.configure(configuration { $0.isEnabled = false })
     let offline = try await tested.frontEnd.availability(false, from: before)
-    #expect(offline.session == .stopped && !offline.isEnabled)
+    #expect(offline.session == .stopped && !offline.settings.isEnabled)
     #expect(await tested.command(500).elements == [.failed(reason: "the device is disabled")])
     await #expect(throws: RequestError.self) { try await tested.engine.reconnect(Engine.id) }
     await tested.engine.configure(configuration())
@@ -620,7 +620,7 @@ import Testing
     #expect(device.profile.properties.map(\.name) == everything)
     #expect(device.id == Engine.id && device.desired == ["period": 500], "the override is kept")
     let online = try await tested.frontEnd.availability(true, from: detached)
-    #expect(online.offered == Set(everything))
+    #expect(online.record.offered == Set(everything))
     await tested.end()
   }
 
@@ -991,7 +991,7 @@ import Testing
     let tested = try await Engine(configuration(), isInRange: false)
     func isDeleted(_ owner: Owner, _ handover: Handover) async -> Bool? {
       await tested.engine.setOwner(owner, of: Engine.id, handover)
-      return await tested.engine.device(Engine.id)?.isDeleted
+      return await tested.engine.device(Engine.id)?.record.isDeleted
     }
     #expect(await isDeleted(.other(attic), Handover(isDeleted: true, revision: 5)) == true)
     #expect(await isDeleted(.other(attic), Handover(revision: 6)) == false, "added again while this was off")
@@ -1011,12 +1011,13 @@ import Testing
     var tested = try await Engine(configuration(), state: path, isInRange: false)
     await tested.engine.setOwner(.other(attic), of: Engine.id, Handover(desired: desired))
     #expect(await tested.command(500).elements == [.pending])
-    let revision = await tested.engine.device(Engine.id)?.revision
+    let revision = await tested.engine.device(Engine.id)?.record.revision
     await tested.end()
     tested = try await Engine(configuration(), state: path, isInRange: false)
     await tested.engine.setOwner(.other(attic), of: Engine.id)
-    #expect(await tested.engine.device(Engine.id)?.revision == revision, "it is newer than the owner's")
-    #expect(await tested.engine.device(Engine.id)?.desired == ["period": 500])
+    let device = await tested.engine.device(Engine.id)
+    #expect(device?.record.revision == revision, "it is newer than the owner's")
+    #expect(device?.desired == ["period": 500])
     await tested.comeBack()
     try await tested.frontEnd.reading(Engine.period, 500, sequence: .some(nil))
     await tested.end()

@@ -228,7 +228,7 @@ final class EngineUnderTest: Sendable {
     case value(String, Value)
     case changed(DeviceChange, DeviceDescription)
     /// A command of an earlier run.
-    case completed(String, Outcome, sender: JSONValue)
+    case answer(String, Outcome, sender: JSONValue)
     case detached(DetachReason)
     case orphan(DeviceID, BluetoothAddress, offered: Set<String>)
   }
@@ -270,8 +270,8 @@ final class EngineUnderTest: Sendable {
     func changed(_ change: DeviceChange, _ device: DeviceDescription) {
       events.append(.changed(change, device))
     }
-    func completed(_ result: CommandResult, for sender: JSONValue) {
-      events.append(.completed(result.property, result.outcome, sender: sender))
+    func answer(_ result: CommandResult, to sender: JSONValue) {
+      events.append(.answer(result.property, result.outcome, sender: sender))
     }
     /// This front end has published nothing under the device's id.
     func detach(_ reason: DetachReason) {

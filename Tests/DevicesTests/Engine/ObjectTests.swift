@@ -52,7 +52,7 @@ import Testing
     #expect(
       await tested.engine.device(Self.id)?.profile.properties.map(\.name)
         == ["temperature", "button", "temperature_2"])
-    #expect(await tested.engine.device(Self.id)?.firmware == "1.4.3.2")
+    #expect(await tested.engine.device(Self.id)?.record.firmware == "1.4.3.2")
     // The offset of the second one is added.
     try await tested.frontEnd.event("the second temperature") {
       if case .reading(2, .number(26.11), _) = $0 { true } else { false }

@@ -17,7 +17,7 @@ import Testing
     }
     try await tested.frontEnd.availability(true)
     // Read last on a new link.
-    try await tested.frontEnd.change("its device information") { $0.serial != nil }
+    try await tested.frontEnd.change("its device information") { $0.record.serial != nil }
     return tested
   }
 
