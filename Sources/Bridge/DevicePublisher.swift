@@ -224,11 +224,12 @@ import MQTT
 
   /// Publishes the last values again.
   private func republish() {
-    for (property, last) in zip(properties, context.engine.lastValues(of: device.address))
-    where device.mayOffer(property.property.name) {
+    let publishers = properties + device.values.compactMap { values[$0.key] }
+    let names = device.propertyNames
+    for (property, last) in zip(publishers, context.engine.lastValues(of: device.address))
+    where names.contains(property.property.name) {
       property.republish(last)
     }
-    for (key, last) in context.engine.lastNamedValues(of: device.address) { values[key]?.republish(last) }
   }
 
   private var info: [UInt8] { device.infoJSON(owner: context.gateway, moved: moved).bytes }

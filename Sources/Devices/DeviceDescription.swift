@@ -58,6 +58,9 @@ package struct DeviceDescription: Sendable, Equatable {
     profile.isAutomatic ? profile.properties.filter { mayOffer($0.name) } : profile.properties
   }
 
+  /// The properties of the profile, and the values that the device's program names itself.
+  package var allProperties: [Property] { profile.properties + values.map(\.property) }
+
   /// The names of the properties and values that are published.
   package var propertyNames: Set<String> { Set(properties.map(\.name) + values.map(\.property.name)) }
 

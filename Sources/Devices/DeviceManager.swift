@@ -166,13 +166,11 @@ import Store
 
   package func device(_ id: DeviceID) -> DeviceDescription? { registry.byID[id]?.description }
 
-  /// The last values of the device's properties in this run, in the order of its profile.
+  /// The last values in this run of ``DeviceDescription/allProperties``; empty if there is no such device.
   package func lastValues(of address: BluetoothAddress) -> [LastValue] {
-    registry.byAddress[address]?.channels.map(\.last) ?? []
-  }
-  /// The last values in this run that the device's program names itself, with what is added to them.
-  package func lastNamedValues(of address: BluetoothAddress) -> [ValueKey: LastValue] {
-    registry.byAddress[address]?.values.last ?? [:]
+    guard let device = registry.byAddress[address] else { return [] }
+    return device.channels.map(\.last)
+      + device.description.values.map { device.values.last[$0.key] ?? LastValue() }
   }
   /// When the device's last reading of this run came.
   package func lastReading(of address: BluetoothAddress) -> Timestamp? {

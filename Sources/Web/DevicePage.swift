@@ -15,7 +15,7 @@ extension WebDevice {
   ///   - owner: another gateway that uses it.
   func json(_ listing: JSONValue, owner: GatewayID?) -> JSONValue {
     guard case .object(let object) = listing else { return listing }
-    let (last, named) = (last, lastNamed)
+    let (last, count) = (last, device.profile.properties.count)
     let own: JSONValue = [
       "state": .string(stateText(owner: owner)), "attempt": attempts > 1 ? .integer(attempts) : nil,
       "online": .bool(device.isOnline), "on_demand": .bool(device.settings.isOnDemand),
@@ -25,7 +25,8 @@ extension WebDevice {
         return last[index].published(battery).map(battery.codec.json)
       },
       "properties": .array(
-        indices.map { json(at: $0, last[$0]) } + device.values.map { json($0, named[$0.key] ?? LastValue()) }),
+        indices.map { json(at: $0, last[$0]) }
+          + device.values.enumerated().map { json($1, properties[count + $0], last[count + $0]) }),
     ]
     return JSONValue.object(JSONObject(object.members.filter { !Self.omitted.contains($0.name) })).merging(
       own)
@@ -70,8 +71,7 @@ extension WebDevice {
     return property.pageJSON.merging(json(of: property, state, last)).merging(own)
   }
 
-  private func json(_ value: NamedValue, _ last: LastValue) -> JSONValue {
-    let state = values[value.key] ?? PropertyState()
+  private func json(_ value: NamedValue, _ state: PropertyState, _ last: LastValue) -> JSONValue {
     let own: JSONValue = [
       "named": .bool(true), "readable": .bool(false), "notifies": .bool(true),
       "writable": .bool(device.valueSetter != nil),
@@ -99,12 +99,9 @@ extension WebDevice {
 
   /// The numbers that it has a history of, with the names of their columns.
   var columns: [(name: String, series: Int)] {
-    let all =
-      device.profile.properties.enumerated().map { ($1, properties[$0].series) }
-      + device.values.map { ($0.property, values[$0.key]?.series ?? []) }
-    return all.flatMap { property, series in
+    zip(device.allProperties, properties).flatMap { property, state in
       let unit = property.unit.map { " (\($0))" } ?? ""
-      return series.enumerated().filter { $1 >= 0 }.map { index, number in
+      return state.series.enumerated().filter { $1 >= 0 }.map { index, number in
         let field = property.codec.fields.map { ".\($0[index])" } ?? ""
         return (property.name + field + unit, number)
       }

@@ -48,7 +48,7 @@ import Log
       },
       {
         family("readings_total", .counter, "Readings by property", devices) { device in
-          device.known.filter { $0.last.count > 0 }.map { property, last in
+          zip(device.device.allProperties, device.last).filter { $1.count > 0 }.map { property, last in
             ([("property", property.name)], Double(last.count))
           }
         }
@@ -178,16 +178,9 @@ import Log
 }
 
 extension WebDevice {
-  /// The properties and values, with their last values.
-  fileprivate var known: [(property: Property, last: LastValue)] {
-    let named = lastNamed
-    return zip(device.profile.properties, last).map { ($0, $1) }
-      + device.values.compactMap { value in named[value.key].map { (value.property, $0) } }
-  }
-
   /// The last numbers.
   fileprivate var numbers: [(property: String, field: String, unit: String, number: Double)] {
-    known.filter { $0.property.kind == .state }.flatMap { property, last in
+    zip(device.allProperties, last).filter { $0.0.kind == .state }.flatMap { property, last in
       let (unit, value) = (property.unit ?? "", last.published(property))
       guard case .record(let fields) = value else {
         return value?.historyNumber.map { [(property.name, "", unit, $0)] } ?? []

@@ -30,10 +30,10 @@ struct PropertyState: Sendable {
 /// A device as the page shows it.
 @LoopActor final class WebDevice: DeviceObserver {
   private(set) var device: DeviceDescription
-  /// The states of the profile's properties, in their order.
-  private(set) var properties: [PropertyState]
-  /// The states of the values that the device's program names itself, by their keys.
-  private(set) var values: [ValueKey: PropertyState] = [:]
+  /// The states of ``DeviceDescription/allProperties``, in their order.
+  private(set) var properties: [PropertyState] = []
+  /// The places in ``properties`` of the values that the device's program names itself.
+  private var places: [ValueKey: Int] = [:]
   /// Attempts to connect since the device was connected last.
   private(set) var attempts = 0
   private(set) var connects = 0
@@ -49,33 +49,40 @@ struct PropertyState: Sendable {
   init(_ device: DeviceDescription, _ state: WebState) {
     self.device = device
     self.state = state
-    properties = device.profile.properties.map { _ in PropertyState() }
     connects = device.isOnline ? 1 : 0
     waiting = state.streamSet
+    setProperties()
   }
 
   /// Continues for the same device with other properties.
   func adopt(_ old: WebDevice) {
-    for (index, property) in old.device.profile.properties.enumerated() {
-      if let new = device.profile.index(ofPropertyNamed: property.name),
-        device.profile.properties[new].codec == property.codec
-      {
-        properties[new] = old.properties[index]
-      } else {
-        state.forget(old.properties[index])
-      }
-    }
-    values = old.values
+    setProperties(from: old.properties, of: old.device)
     (attempts, connects, disconnects) = (old.attempts, old.connects, old.disconnects)
     writes = old.writes
   }
 
-  // MARK: Last values
+  /// Keeps the states of the properties that are the same as before.
+  private func setProperties(from states: [PropertyState] = [], of before: DeviceDescription? = nil) {
+    let all = device.allProperties
+    properties = all.map { _ in PropertyState() }
+    for (property, known) in zip(before?.allProperties ?? [], states) {
+      if let index = all.firstIndex(where: { $0.name == property.name && $0.codec == property.codec }) {
+        properties[index] = known
+      } else {
+        state.forget(known)
+      }
+    }
+    let count = device.profile.properties.count
+    places = Dictionary(
+      uniqueKeysWithValues: device.values.enumerated().map { ($0.element.key, count + $0.offset) })
+  }
 
-  /// The last values of the profile's properties, in their order.
-  var last: [LastValue] { state.engine.lastValues(of: device.address) }
-  /// The last values that the device's program names itself.
-  var lastNamed: [ValueKey: LastValue] { state.engine.lastNamedValues(of: device.address) }
+  /// The last values of ``DeviceDescription/allProperties``; nothing is known any more of a device that has gone.
+  var last: [LastValue] {
+    let last = state.engine.lastValues(of: device.address)
+    let isCurrent = state.devices[device.address] === self && last.count == properties.count
+    return isCurrent ? last : properties.map { _ in LastValue() }
+  }
 
   // MARK: Observer
 
@@ -88,7 +95,7 @@ struct PropertyState: Sendable {
   }
 
   func reported(_ reading: ValueReading) {
-    receive(reading.reading, &values[reading.key, default: PropertyState()], isRecorded: true)
+    if let place = places[reading.key] { receive(reading.reading, &properties[place], isRecorded: true) }
   }
 
   private func receive(_ reading: Reading, _ known: inout PropertyState, isRecorded: Bool) {
@@ -126,8 +133,7 @@ struct PropertyState: Sendable {
 
   func wrote(_ value: Value, toValue key: ValueKey, _ outcome: Outcome?) {
     // A value that the device's program has never sent is not shown.
-    guard device.values.contains(where: { $0.key == key }) else { return }
-    wrote(value, outcome, &values[key, default: PropertyState()])
+    if let place = places[key] { wrote(value, outcome, &properties[place]) }
   }
 
   private func wrote(_ value: Value, _ outcome: Outcome?, _ known: inout PropertyState) {
@@ -140,6 +146,7 @@ struct PropertyState: Sendable {
   func changed(_ change: DeviceChange, _ new: DeviceDescription) {
     let old = device
     device = new
+    if new.values != old.values { setProperties(from: properties, of: old) }
     if change == .handover { return desiredChanged(from: old) }
     waiting = state.streamSet
     if new.session != old.session, new.session == .connecting { attempts += 1 }
@@ -151,10 +158,6 @@ struct PropertyState: Sendable {
       state.add(trouble, new.id)
     }
     if case .renamed(let before, _) = change { state.renamed(new.id, from: before) }
-    for (key, value) in values where !new.values.contains(where: { $0.key == key }) {
-      state.forget(value)
-      values[key] = nil
-    }
     state.changed()
   }
 
@@ -193,30 +196,19 @@ struct PropertyState: Sendable {
       properties[index].waiting &= ~stream
       properties[index].waitingForWrite &= ~stream
     }
-    for key in values.keys {
-      values[key]?.waiting &= ~stream
-      values[key]?.waitingForWrite &= ~stream
-    }
   }
 
   /// What the stream lacks, as members of an object: `"temperature":[21,48]`.
   func takeValues(for stream: StreamSet) -> [UInt8] {
     var bytes: [UInt8] = []
-    func append(_ property: Property, _ last: LastValue) {
+    for (index, (property, last)) in zip(device.allProperties, last).enumerated()
+    where properties[index].waiting & stream != 0 {
+      properties[index].waiting &= ~stream
       if !bytes.isEmpty { bytes.append(UInt8(ascii: ",")) }
       JSONValue.append(property.name, to: &bytes)
       bytes += ":[".utf8
       bytes += (last.published(property).map(property.codec.json) ?? .null).bytes
       bytes += ",\(last.count)]".utf8
-    }
-    for (index, last) in last.enumerated() where properties[index].waiting & stream != 0 {
-      properties[index].waiting &= ~stream
-      append(device.profile.properties[index], last)
-    }
-    let named = lastNamed
-    for value in device.values where (values[value.key]?.waiting ?? 0) & stream != 0 {
-      values[value.key]?.waiting &= ~stream
-      if let last = named[value.key] { append(value.property, last) }
     }
     waitingForValues &= ~stream
     return bytes
@@ -225,17 +217,15 @@ struct PropertyState: Sendable {
   /// The writes that the stream lacks, as data of events.
   func takeWrites(for stream: StreamSet) -> [JSONValue] {
     var writes: [JSONValue] = []
-    func take(_ property: Property, _ known: inout PropertyState) {
-      guard known.waitingForWrite & stream != 0 else { return }
-      known.waitingForWrite &= ~stream
+    for (index, property) in device.allProperties.enumerated()
+    where properties[index].waitingForWrite & stream != 0 {
+      properties[index].waitingForWrite &= ~stream
       writes.append([
         "device": .string(device.id.description), "property": .string(property.name),
         "desired": device.desired(property).shown.map(property.codec.json),
-        "write": known.write?.json(property.codec),
+        "write": properties[index].write?.json(property.codec),
       ])
     }
-    for index in properties.indices { take(device.profile.properties[index], &properties[index]) }
-    for value in device.values { take(value.property, &values[value.key, default: PropertyState()]) }
     return writes
   }
 }

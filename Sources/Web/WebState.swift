@@ -93,7 +93,7 @@ extension Bridge: PageHost {}
   }
 
   private func gone(_ device: WebDevice) {
-    for state in device.properties + Array(device.values.values) { forget(state) }
+    for state in device.properties { forget(state) }
     removed(device.device.id)
     add("removed", device.device.id)
     changed()

@@ -47,6 +47,21 @@ import Testing
     #expect(!reply.headers.contains { $0.hasPrefix("Server") } && !reply.body.contains("secret-path"))
   }
 
+  /// A client may still be reading a list of devices when one of them goes.
+  @Test func aDeviceThatHasGoneHasNoValues() async throws {
+    let site = try await SiteUnderTest()
+    await site.receive([.integer(21)])
+    #expect(try await site.get("/api/devices").body.contains(#""value":21"#))
+    let json = try await site.onLoop { [site] in
+      let device = try #require(site.state?.device("kitchen"))
+      _ = try site.engine.remove(device.device.id)
+      return site.state?.json(device)
+    }
+    #expect(json?["id"] == "kitchen")
+    #expect(json?["properties"]?.elements.isEmpty == false)
+    #expect(json?["properties"]?.elements.allSatisfy { $0["value"] == nil } == true)
+  }
+
   @Test func theGatewayIsUnhealthy() async throws {
     let site = try await SiteUnderTest()
     site.breakAdapter()
