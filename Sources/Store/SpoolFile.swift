@@ -6,24 +6,10 @@ import EventLoop
 package final class SpoolFile: @unchecked Sendable {
   // @unchecked: its owner starts the next ``perform(_:)`` when the one before has returned.
 
-  /// What may be in the file; beyond it, the oldest are removed.
-  package struct Limits: Sendable, Equatable {
-    /// The time since a message was written, in seconds while a gateway runs: the clock of a host without a battery
-    /// jumps.
-    var age: Int64
-    /// The size of topics and payloads.
-    var bytes: Int64
-
-    package init(age: Int64, bytes: Int64) {
-      self.age = age
-      self.bytes = bytes
-    }
-  }
-
   /// A message.
   package struct Entry: Sendable, Equatable {
     /// A number from 1 on, greater than all before, given by the file.
-    package let number: Int64
+    package var number: Int64
     /// The time in milliseconds since 1970.
     package let time: Int64
     package let topic: [UInt8]
@@ -45,12 +31,12 @@ package final class SpoolFile: @unchecked Sendable {
     /// The size of topics and payloads.
     package var bytes: Int64 = 0
     /// The number of the last message; also if it has been removed since the file was opened.
-    package var last: Int64 = 0
+    package var last: Int64
     /// ``Entry/time`` of the first message.
     package var oldest: Int64?
 
     /// Empty.
-    package init() {}
+    package init(last: Int64 = 0) { self.last = last }
   }
 
   /// What to do in one go.
@@ -67,17 +53,17 @@ package final class SpoolFile: @unchecked Sendable {
   }
 
   package struct Outcome: Sendable {
-    package var content = Content()
+    package var content: Content
     package var isAdded = false
     package var read: [Entry] = []
-    /// Messages removed by the ``Limits``, or in a damaged file.
+    /// Messages that were too old, too many, or in a damaged file.
     package var lost: Int64 = 0
     package var setAside: SetAside?
     /// Why a part could not be done; the rest was.
     package var failure: String?
 
     /// Nothing was done.
-    package init() {}
+    package init(content: Content = Content()) { self.content = content }
   }
 
   private static let schema = Schema(
@@ -89,28 +75,29 @@ package final class SpoolFile: @unchecked Sendable {
       """)
 
   private let path: String
-  private let limits: Limits
+  private let (maxAge, maxBytes): (Int64, Int64)
   private let clock: @Sendable () -> Moment
   private var database: Database?
   private var outcome = Outcome()
   /// When the file was opened, and the second of its last message at that time.
   private var start: (moment: Moment, second: Int64)
 
-  /// - Parameter clock: for tests.
+  /// - Parameters:
+  ///   - maxAge: for how long messages are kept, in seconds while a gateway runs: the clock of a host without a battery
+  ///     jumps.
+  ///   - maxBytes: the size of topics and payloads that is kept. Of older and more messages, the oldest are removed.
+  ///   - clock: for tests.
   package init(
-    path: String, _ limits: Limits,
-    clock: @escaping @Sendable () -> Moment = { .now }
+    path: String, maxAge: Int64, maxBytes: Int64, clock: @escaping @Sendable () -> Moment = { .now }
   ) {
     self.path = path
-    self.limits = limits
+    (self.maxAge, self.maxBytes) = (maxAge, maxBytes)
     self.clock = clock
     start = (clock(), 0)
   }
 
   package func perform(_ work: Work) -> Outcome {
-    let content = outcome.content
-    outcome = Outcome()
-    outcome.content = content
+    outcome = Outcome(content: outcome.content)
     guard attempt({ _ in }) != nil else { return outcome }
     // Needs no space on the disk.
     if let number = work.readAfter {
@@ -123,6 +110,7 @@ package final class SpoolFile: @unchecked Sendable {
     if !work.added.isEmpty {
       outcome.isAdded = attempt { db throws(StoreError) in try self.add(work.added, to: db) } != nil
     }
+    attempt { db throws(StoreError) in try self.readOldest(from: db) }
     return outcome
   }
 
@@ -151,9 +139,7 @@ package final class SpoolFile: @unchecked Sendable {
   private func setAside(_ setAside: SetAside) {
     outcome.setAside = setAside
     outcome.lost += outcome.content.messages
-    let last = outcome.content.last
-    outcome.content = Content()
-    outcome.content.last = last
+    outcome.content = Content(last: outcome.content.last)
   }
 
   private func open() throws(StoreError) -> Database {
@@ -162,9 +148,9 @@ package final class SpoolFile: @unchecked Sendable {
       database throws(StoreError) in try Self.content(of: database)
     }
     if let aside = opened.setAside { setAside(aside) }
-    let (last, second) = (outcome.content.last, opened.content.second)
-    outcome.content = opened.content.content
-    outcome.content.last = max(last, outcome.content.last)
+    let (content, second) = opened.content
+    outcome.content = Content(last: max(outcome.content.last, content.last))
+    (outcome.content.messages, outcome.content.bytes) = (content.messages, content.bytes)
     start = (clock(), second)
     database = opened.database
     return opened.database
@@ -178,24 +164,20 @@ package final class SpoolFile: @unchecked Sendable {
       ifnull(max(second), 0) FROM message
       """, "read")
     _ = try row.next()
-    var content = Content()
-    (content.messages, content.bytes, content.last) = (row.integer(0), row.integer(1), row.integer(2))
-    let second = row.integer(3)
+    var content = Content(last: row.integer(2))
+    (content.messages, content.bytes) = (row.integer(0), row.integer(1))
     defer { database.releaseMemory() }
-    return (try withOldest(content, database), second)
+    return (content, row.integer(3))
   }
 
-  private static func withOldest(
-    _ content: Content, _ database: Database
-  ) throws(StoreError) -> Content {
-    var content = content
-    content.oldest = nil
+  private func readOldest(from database: Database) throws(StoreError) {
+    outcome.content.oldest = nil
+    guard outcome.content.messages > 0 else { return }
     try database.statement("SELECT time FROM message ORDER BY number LIMIT 1", "read").rows {
       row throws(StoreError) in
-      content.oldest = row.integer(0)
+      outcome.content.oldest = row.integer(0)
       return false
     }
-    return content
   }
 
   private func read(after number: Int64, from database: Database) throws(StoreError) -> [Entry] {
@@ -214,9 +196,8 @@ package final class SpoolFile: @unchecked Sendable {
   private func add(_ entries: [Entry], to database: Database) throws(StoreError) {
     try database.makeTable()
     let second = start.second + start.moment.duration(to: clock()).components.seconds
-    var content = outcome.content
-    var lost: Int64 = 0
-    try database.transaction { () throws(StoreError) in
+    let all = outcome.content.messages + Int64(entries.count)
+    try change(database) { content throws(StoreError) in
       let insert = try database.statement(
         "INSERT INTO message (number, second, time, topic, payload) VALUES (?, ?, ?, ?, ?)")
       for entry in entries {
@@ -227,62 +208,51 @@ package final class SpoolFile: @unchecked Sendable {
         content.messages += 1
         content.bytes += entry.bytes
       }
-      let before = content.messages
-      if let last = try self.lastBeyondLimits(content, second, database) {
-        content = try Self.remove(through: last, from: database, content)
+      try Self.remove(from: database, &content) { row, bytes in
+        bytes > self.maxBytes || second - row.integer(1) > self.maxAge
       }
-      lost = before - content.messages
-      content = try Self.withOldest(content, database)
     }
-    outcome.content = content
-    outcome.lost += lost
-  }
-
-  /// The last of the messages that are too old, or too many; nil: there are none.
-  private func lastBeyondLimits(
-    _ content: Content, _ second: Int64, _ database: Database
-  ) throws(StoreError) -> Int64? {
-    var bytes = content.bytes
-    var last: Int64?
-    try database.statement(
-      "SELECT number, second, length(topic) + length(payload) FROM message ORDER BY number", "read"
-    ).rows { row throws(StoreError) in
-      guard bytes > limits.bytes || second - row.integer(1) > limits.age else { return false }
-      last = row.integer(0)
-      bytes -= row.integer(2)
-      return true
-    }
-    return last
+    outcome.lost += all - outcome.content.messages
   }
 
   private func remove(through number: Int64, from database: Database) throws(StoreError) {
     guard !database.isEmpty else { return }
-    var content = outcome.content
-    try database.transaction { () throws(StoreError) in
-      content = try Self.remove(through: number, from: database, content)
-      content = try Self.withOldest(content, database)
+    try change(database) { content throws(StoreError) in
+      try Self.remove(from: database, &content) { row, _ in row.integer(0) <= number }
     }
-    outcome.content = content
     // A long outage leaves a large file. If VACUUM fails, the pages are used again.
-    if content.messages == 0, try database.number("PRAGMA page_count") > 256 {
+    if outcome.content.messages == 0, try database.number("PRAGMA page_count") > 256 {
       try? database.execute("VACUUM", "write to")
     }
   }
 
-  /// Must be called in a transaction.
+  /// Runs `body` in a transaction; if that fails, the content is as before.
+  private func change(
+    _ database: Database, _ body: (inout Content) throws(StoreError) -> Void
+  ) throws(StoreError) {
+    var content = outcome.content
+    try database.transaction { () throws(StoreError) in try body(&content) }
+    outcome.content = content
+  }
+
+  /// Removes the first messages, up to one for which `isRemoved` does not hold: it gets a message's number and second, and the
+  /// bytes of this and all later ones. Must be called in a transaction.
   private static func remove(
-    through number: Int64, from database: Database, _ content: Content
-  ) throws(StoreError) -> Content {
-    var content = content
+    from database: Database, _ content: inout Content,
+    while isRemoved: (_ row: Statement, _ bytes: Int64) -> Bool
+  ) throws(StoreError) {
+    var (rest, last) = (content, Int64?.none)
     try database.statement(
-      "SELECT count(*), ifnull(sum(length(topic) + length(payload)), 0) FROM message WHERE number <= ?",
-      "read"
-    ).rows(.integer(number)) { row throws(StoreError) in
-      content.messages -= row.integer(0)
-      content.bytes -= row.integer(1)
-      return false
+      "SELECT number, second, length(topic) + length(payload) FROM message ORDER BY number", "read"
+    ).rows { row throws(StoreError) in
+      guard isRemoved(row, rest.bytes) else { return false }
+      last = row.integer(0)
+      rest.messages -= 1
+      rest.bytes -= row.integer(2)
+      return true
     }
-    try database.statement("DELETE FROM message WHERE number <= ?").run(.integer(number))
-    return content
+    guard let last else { return }
+    try database.statement("DELETE FROM message WHERE number <= ?").run(.integer(last))
+    content = rest
   }
 }

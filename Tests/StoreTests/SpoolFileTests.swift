@@ -12,7 +12,7 @@ import Testing
 
   init() throws { folder = try TemporaryFolder() }
 
-  private static let unlimited = SpoolFile.Limits(age: 1000, bytes: 1 << 30)
+  private func unlimited() -> SpoolFile { SpoolFile(path: path, maxAge: 1000, maxBytes: 1 << 30) }
 
   private func entries(_ numbers: ClosedRange<Int64>) -> [SpoolFile.Entry] {
     numbers.map {
@@ -29,13 +29,13 @@ import Testing
   }
 
   @Test func messagesAreReadInOrderAlsoByTheNextRun() {
-    let file = SpoolFile(path: path, Self.unlimited)
+    let file = unlimited()
     #expect(file.perform(work(after: 0)).read.isEmpty)
     let written = file.perform(work(add: entries(1...700)))
     #expect(written.isAdded && written.failure == nil)
     file.close()
 
-    let next = SpoolFile(path: path, Self.unlimited)
+    let next = unlimited()
     let first = next.perform(work(after: 0))
     #expect(first.read == entries(1...500))
     #expect(first.content.messages == 700 && first.content.last == 700 && first.content.oldest == 10)
@@ -50,7 +50,7 @@ import Testing
 
   @Test func beyondItsSizeTheOldestAreRemoved() {
     // A message has 4 bytes.
-    let file = SpoolFile(path: path, SpoolFile.Limits(age: 1000, bytes: 20))
+    let file = SpoolFile(path: path, maxAge: 1000, maxBytes: 20)
     _ = file.perform(work(add: entries(1...4)))
     let full = file.perform(work(add: entries(5...8)))
     #expect(full.lost == 3 && full.content.messages == 5 && full.content.bytes == 20)
@@ -62,7 +62,7 @@ import Testing
     let start = Moment.now
     let offset = Mutex(0)
     func file() -> SpoolFile {
-      SpoolFile(path: path, SpoolFile.Limits(age: 100, bytes: 1 << 20)) {
+      SpoolFile(path: path, maxAge: 100, maxBytes: 1 << 20) {
         start + .seconds(offset.withLock { $0 })
       }
     }
@@ -82,7 +82,7 @@ import Testing
   }
 
   @Test func longOutageLeavesASmallFile() throws {
-    let file = SpoolFile(path: path, Self.unlimited)
+    let file = unlimited()
     _ = file.perform(work(add: entries(1...100_000)))
     func size() throws -> Int {
       var status = stat()
@@ -96,7 +96,7 @@ import Testing
 
   @Test(arguments: [0.02, 0.5])
   func damagedFileIsSetAside(_ place: Double) throws {
-    let file = SpoolFile(path: path, Self.unlimited)
+    let file = unlimited()
     _ = file.perform(work(add: entries(1...5000)))
     file.close()
     var bytes = try contents(path)
@@ -104,7 +104,7 @@ import Testing
     for index in begin..<(begin + 8192) { bytes[index] = UInt8(truncatingIfNeeded: index &* 31 + 7) }
     try folder.write(bytes, to: "here.spool")
 
-    let next = SpoolFile(path: path, Self.unlimited)
+    let next = unlimited()
     let outcome = next.perform(work(add: entries(1...3), after: 0))
     let aside = try #require(outcome.setAside)
     #expect(aside.path.contains("here.spool.corrupt-") && outcome.failure == nil && outcome.isAdded)
@@ -114,18 +114,18 @@ import Testing
 
   /// The end of the file is missing, as after a power cut of a card that reported too much.
   @Test func truncatedFileIsSetAside() throws {
-    let file = SpoolFile(path: path, Self.unlimited)
+    let file = unlimited()
     _ = file.perform(work(add: entries(1...5000)))
     file.close()
     let bytes = try contents(path)
     try folder.write(Array(bytes.prefix(bytes.count / 2 + 100)), to: "here.spool")
-    let next = SpoolFile(path: path, Self.unlimited)
+    let next = unlimited()
     #expect(next.perform(work(add: entries(1...1))).setAside != nil)
     #expect(next.perform(work(after: 0)).read == entries(1...1))
   }
 
   @Test func fileDamagedWhileItIsUsedIsSetAsideAndCounted() throws {
-    let file = SpoolFile(path: path, Self.unlimited)
+    let file = unlimited()
     _ = file.perform(work(add: entries(1...30_000)))
     let garbage = [UInt8](repeating: 0xA5, count: try contents(path).count - 4096)
     let descriptor = open(path, O_WRONLY)
@@ -138,9 +138,9 @@ import Testing
   }
 
   @Test func fileOfAnotherProcessIsNotTouched() {
-    let file = SpoolFile(path: path, Self.unlimited)
+    let file = unlimited()
     _ = file.perform(work(add: entries(1...1)))
-    let second = SpoolFile(path: path, Self.unlimited)
+    let second = unlimited()
     let outcome = second.perform(work(add: entries(1...1)))
     #expect(!outcome.isAdded && outcome.failure?.contains("in use by another process") == true)
     file.close()

@@ -50,7 +50,7 @@ func wait(for end: sigset_t) {
 
 func spool(_ path: String) {
   let end = blockEnd()
-  let file = SpoolFile(path: path, SpoolFile.Limits(age: 1000, bytes: 1 << 30))
+  let file = SpoolFile(path: path, maxAge: 1000, maxBytes: 1 << 30)
   func add(_ numbers: ClosedRange<Int64>) -> SpoolFile.Outcome {
     var work = SpoolFile.Work()
     work.added = numbers.map {

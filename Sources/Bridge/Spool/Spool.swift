@@ -36,7 +36,7 @@ import Store
     self.context = context
     self.onChange = onChange
     file = path.map {
-      SpoolFile(path: $0, SpoolFile.Limits(age: Int64(options.maxAge), bytes: Int64(options.maxSize)))
+      SpoolFile(path: $0, maxAge: Int64(options.maxAge), maxBytes: Int64(options.maxSize))
     }
     queue = SpoolQueue(hasFile: file != nil, rate: options.rate)
   }
@@ -153,10 +153,12 @@ import Store
   }
 
   private func finish() async {
-    queue.close()
+    guard let file else { return }
+    queue.disconnected()
+    queue.retry()
     work()
     while queue.isWorking { await working?.value }
-    if let file { await EventLoop.blocking { file.close() } }
+    await EventLoop.blocking { file.close() }
   }
 
   // MARK: Log
