@@ -15,10 +15,10 @@ import JSON
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>)
 }
 
-/// Follows one device. Called synchronously when the engine's own state is complete. What it may call of the engine before it
-/// returns is what the engine does last for its caller: ``DeviceManager/storeID(of:)``,
-/// ``DeviceManager/setOwner(_:of:_:isTakenOver:hasNewLink:)``, and ``DeviceManager/yieldID(_:)``, which may each lead to further
-/// calls of the observers.
+/// Follows one device. Called synchronously when the engine's own state is complete. Before it returns, it may call back what is
+/// about the owner and the id: ``DeviceManager/storeID(of:)``, ``DeviceManager/setOwner(_:of:_:isTakenOver:hasNewLink:)`` and
+/// ``DeviceManager/yieldID(_:)``. The calls of observers that follow from that come in between; the rest of the first ones then
+/// get the description as it is by then.
 @LoopActor package protocol DeviceObserver: AnyObject, Sendable {
   /// A reading, or a value read back. On the path of every reading.
   func reported(_ reading: Reading)

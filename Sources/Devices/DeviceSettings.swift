@@ -68,20 +68,19 @@ package struct DeviceSettings: Sendable, Equatable {
   /// The adjustments of properties that are set, as JSON.
   package var adjustJSON: JSONValue { self[DeviceOptionTable.table.adjust] ?? [:] }
 
-  /// What is added to numbers, by property; that of a value has its ``NamedValue/prefix``.
-  package var offsets: [String: Offset] {
-    let configured = Self.offsets(configured.adjust, configured.values)
-    return Self.offsets(self.adjust, self.values).reduce(into: [:]) { offsets, offset in
-      offsets[offset.key] = Offset(
-        value: offset.value, isConfigured: configured[offset.key] == offset.value)
+  /// What is added to each number of a property, or of a value that the device's program names itself; nil: nothing.
+  package func offset(_ name: String) -> Offset? {
+    let configured = Self.offset(name, configured.adjust, configured.values)
+    return Self.offset(name, self.adjust, self.values).map {
+      Offset(value: $0, isConfigured: configured == $0)
     }
   }
 
-  private static func offsets(_ adjust: [Named<Adjustment>]?, _ values: ValueSettings?) -> [String: Double] {
-    var offsets: [String: Double] = [:]
-    for property in adjust ?? [] { offsets[property.name] = property.value.offset }
-    for (key, value) in values?.on ?? [:] { offsets[NamedValue.name(key)] = value.adjustment.offset }
-    return offsets
+  private static func offset(
+    _ name: String, _ adjust: [Named<Adjustment>]?, _ values: ValueSettings?
+  ) -> Double? {
+    if let key = NamedValue.key(of: name) { return values?.on?[key]?.adjustment.offset }
+    return adjust?.last { $0.name == name }?.value.offset
   }
 
   /// Whether the device is connected on demand, without a permanent link.

@@ -86,7 +86,7 @@ extension WebDevice {
   }
 
   private func json(of property: Property, _ state: PropertyState, _ last: LastValue) -> JSONValue {
-    let offset = device.settings.offsets[property.name]
+    let offset = device.settings.offset(property.name)
     return [
       "value": last.published(property).map(property.codec.json),
       "time": last.time.map { .string($0.description) },

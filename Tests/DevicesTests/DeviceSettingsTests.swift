@@ -114,13 +114,11 @@ import Testing
         ?? $0.changes
     }
     let settings = DeviceSettings(address, entry, record, in: configuration([entry]))
-    #expect(
-      settings.offsets == [
-        "temperature": Offset(value: 5, isConfigured: false),
-        "bearing": Offset(value: 2, isConfigured: true),
-        "values/soil": Offset(value: 6, isConfigured: false),
-        "values/light": Offset(value: 4, isConfigured: true),
-      ])
+    #expect(settings.offset("temperature") == Offset(value: 5, isConfigured: false))
+    #expect(settings.offset("bearing") == Offset(value: 2, isConfigured: true))
+    #expect(settings.offset("values/soil") == Offset(value: 6, isConfigured: false))
+    #expect(settings.offset("values/light") == Offset(value: 4, isConfigured: true))
+    #expect(settings.offset("period") == nil && settings.offset("values/rain") == nil)
     #expect(settings.values.on?["soil"]?.adjustment.unit == "%")
   }
 
