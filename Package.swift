@@ -28,6 +28,16 @@ func library(_ name: String, pkgConfig: String, apt: String) -> Target {
   .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
+/// The files of the page; `PageFiles` says which of them make the script.
+let pageScripts = [
+  "language", "elements", "model", "values", "view", "tile", "compact", "chart", "device", "dialogs",
+  "gateway",
+  "page",
+]
+let pageFiles =
+  ["page.html", "page.css"] + pageScripts.map { "\($0).js" }
+  + ["en", "de", "fr", "es", "it", "nl", "pt", "ja", "zh"].map { "texts/\($0).json" }
+
 let package = Package(
   name: "microbit-gateway",
   products: [
@@ -74,7 +84,7 @@ let package = Package(
     module(
       "Web",
       ["EventLoop", "Sockets", "Log", "JSON", "Findings", "GATT", "Configuration", "Devices", "Bridge"],
-      resources: [.embedInCode("page.html")]),
+      resources: pageFiles.map { .embedInCode("Page/\($0)") }),
     module(
       "Gateway",
       [

@@ -98,7 +98,7 @@ extension Bridge: RequestHost {
           .gateway,
           "another gateway at this broker has the id \(context.gateway): this one publishes nothing",
           remedy: "give each its own gateway.id in config.json, then: sudo systemctl restart microbit-gateway"
-        )
+        ).coded("same_gateway_id", [:])
       ]
     }
     return report.isConnected
@@ -108,7 +108,8 @@ extension Bridge: RequestHost {
           .broker,
           "the running gateway is not connected to the broker" + (report.failure.map { ": \($0)" } ?? ""),
           remedy: (report.hint.map { "\($0); " } ?? "")
-            + "if mqtt in config.json was changed: sudo systemctl restart microbit-gateway")
+            + "if mqtt in config.json was changed: sudo systemctl restart microbit-gateway"
+        ).coded("no_broker", ["reason": report.failure.map { "\($0)" }])
       ]
   }
 }
@@ -120,6 +121,7 @@ extension Finding {
       .state, "changes will be lost on restart: \(reason)",
       remedy:
         "sudo chown -R microbit-gateway: /var/lib/microbit-gateway; sudo systemctl restart microbit-gateway"
-        + " (that is the folder of the service); if its disk is full, free some space: df -h /var/lib")
+        + " (that is the folder of the service); if its disk is full, free some space: df -h /var/lib"
+    ).coded("state_not_writable", ["reason": reason])
   }
 }

@@ -7,6 +7,25 @@ import Glibc
 extension CentralState {
   /// Whether Bluetooth can be used; the adapter's name is the configured one.
   package func finding(adapter: String) -> Finding {
+    described(adapter).coded(code, ["adapter": adapter])
+  }
+
+  /// For translations; nil if nothing is wrong.
+  private var code: String? {
+    switch self {
+    case .noBus: "no_bus"
+    case .noBluetoothd: "no_bluetoothd"
+    case .adapterInUse: "adapter_in_use"
+    case .unauthorized: "unauthorized"
+    case .adapterUnsupported: "adapter_unsupported"
+    case .adapterAbsent: "adapter_absent"
+    case .adapterOff: "adapter_off"
+    case .adapterBlocked: "adapter_blocked"
+    case .on: nil
+    }
+  }
+
+  private func described(_ adapter: String) -> Finding {
     switch self {
     case .noBus(let reason):
       .fault(.bus, "no D-Bus (\(reason))", remedy: "sudo apt install dbus; sudo systemctl start dbus")
@@ -105,6 +124,44 @@ extension PeripheralSession.Trouble {
   package func finding(
     _ device: String, _ profile: Profile, _ pairing: Configuration.PairingMode
   ) -> Finding {
+    described(device, profile, pairing).coded(code, ["device": device, "reason": reason])
+  }
+
+  /// For translations.
+  private var code: String {
+    switch self {
+    case .unsuitable: "unsuitable"
+    case .connectFailed: "connect_failed"
+    case .unusable: "unusable"
+    case .linkEnded: "link_ended"
+    case .subscribeFailed: "subscribe_failed"
+    case .wantsPairing: "wants_pairing"
+    case .endsLinks: "ends_links"
+    case .pairingFailed: "pairing_failed"
+    case .bondLost: "bond_lost"
+    case .silent: "silent"
+    case .unresponsive: "unresponsive"
+    case .servicesLost: "services_lost"
+    case .unreadable: "unreadable"
+    }
+  }
+
+  /// What bluetoothd says, or what else differs from case to case.
+  private var reason: String? {
+    switch self {
+    case .connectFailed(let reason), .unusable(let reason), .subscribeFailed(let reason),
+      .pairingFailed(let reason):
+      reason
+    case .linkEnded(let reason): reason
+    case .silent(let limit): "\(limit)"
+    case .unreadable(let obstacle): "\(CodecError.unreadable(obstacle))"
+    case .unsuitable, .wantsPairing, .endsLinks, .bondLost, .unresponsive, .servicesLost: nil
+    }
+  }
+
+  private func described(
+    _ device: String, _ profile: Profile, _ pairing: Configuration.PairingMode
+  ) -> Finding {
     let text = "\(device): \(self.text(profile))"
     let remedy =
       self.remedy(device, profile, pairing)
@@ -149,13 +206,15 @@ extension Finding {
     .fault(
       .adapter, "\(adapter) cannot scan: \(problem)",
       remedy:
-        "sudo systemctl restart bluetooth; if that does not help, unplug the adapter, or restart the machine")
+        "sudo systemctl restart bluetooth; if that does not help, unplug the adapter, or restart the machine"
+    ).coded("cannot_scan", ["adapter": adapter, "reason": problem])
   }
 
   package static func notHeard(_ device: String) -> Finding {
     .warning(
       .device, "\(device): not heard",
-      remedy: "move it closer, check its power, and see whether microbit-gateway scan finds it")
+      remedy: "move it closer, check its power, and see whether microbit-gateway scan finds it"
+    ).coded("not_heard", ["device": device])
   }
 
   package static func notInRange(_ device: String) -> Finding {
@@ -163,7 +222,8 @@ extension Finding {
       .device, "\(device): not in range",
       remedy:
         "move it closer, check its power, and see whether microbit-gateway scan finds it: one that is paired can be "
-        + "found only by the computer that it is paired with, and one that is connected by none")
+        + "found only by the computer that it is paired with, and one that is connected by none"
+    ).coded("not_in_range", ["device": device])
   }
 }
 

@@ -33,6 +33,18 @@ package struct Finding: Sendable, Equatable {
   package let text: String
   /// What the user can do: a command or a change; nil if there is nothing to do.
   package let remedy: String?
+  /// By what a page in another language finds its own text; nil: it shows this one.
+  package private(set) var code: String?
+  /// The words of others in the text, by name: `device`, `adapter`, `reason`.
+  package private(set) var about: [String: String] = [:]
+
+  /// The finding with a code for translations.
+  package func coded(_ code: String?, _ about: [String: String?]) -> Finding {
+    var finding = self
+    finding.code = code
+    finding.about = about.compactMapValues { $0 }
+    return finding
+  }
 
   /// The text with the remedy in brackets: for messages of one line.
   package var line: String { text + (remedy.map { " (\($0))" } ?? "") }
@@ -53,7 +65,9 @@ package struct Finding: Sendable, Equatable {
   package var json: JSONValue {
     [
       "check": .string(check.rawValue), "level": .string(level.rawValue), "text": .string(text),
-      "remedy": remedy.map(JSONValue.string),
+      "remedy": remedy.map(JSONValue.string), "code": code.map(JSONValue.string),
+      "device": about["device"].map(JSONValue.string), "adapter": about["adapter"].map(JSONValue.string),
+      "reason": about["reason"].map(JSONValue.string),
     ]
   }
 
@@ -63,6 +77,8 @@ package struct Finding: Sendable, Equatable {
       let level = json["level"]?.text.flatMap(Level.init)
     else { return nil }
     self.init(check: check, level: level, text: text, remedy: json["remedy"]?.text)
+    code = json["code"]?.text
+    for name in ["device", "adapter", "reason"] { about[name] = json[name]?.text }
   }
 
   private init(check: Check, level: Level, text: String, remedy: String?) {

@@ -97,12 +97,15 @@ import Sockets
       return carryOut(String(request.path.dropFirst(Self.requestPath.count)), request.body, connection)
     }
     let isHistory = request.path.hasPrefix(Self.historyPath) && request.path.hasSuffix(".csv")
-    guard isHistory || Self.paths.contains(request.path) else { return connection.respond(.error(.notFound)) }
+    let file = PageFiles.response(request)
+    guard file != nil || isHistory || Self.paths.contains(request.path) else {
+      return connection.respond(.error(.notFound))
+    }
     guard ["GET", "HEAD"].contains(request.method) else {
       return connection.respond(Self.wrongMethod("GET, HEAD"))
     }
+    if let file { return connection.respond(file) }
     switch request.path {
-    case "/": connection.respond(Self.page)
     case "/api/gateway": connection.respond(.json(state.gatewayJSON(isReadOnly: rules.isReadOnly(request))))
     case "/api/devices": connection.respond(HTTPResponse(body: .source(devices)))
     case "/api/events": events(request, connection)
@@ -116,9 +119,7 @@ import Sockets
 
   private static let requestPath = "/api/request/"
   private static let historyPath = "/api/history/"
-  private static let paths: Set = [
-    "/", "/api/gateway", "/api/devices", "/api/events", "/metrics", "/health",
-  ]
+  private static let paths: Set = ["/api/gateway", "/api/devices", "/api/events", "/metrics", "/health"]
 
   private static func wrongMethod(_ allowed: String) -> HTTPResponse {
     .error(.methodNotAllowed, nil, [("Allow", allowed)])
@@ -182,37 +183,5 @@ import Sockets
     response.headers = [("X-Accel-Buffering", "no")]
     response.cacheControl = "no-store, no-transform"
     connection.respond(response)
-  }
-
-  // MARK: The page
-
-  /// The script and the style of the page may run by a number that nobody can know beforehand.
-  private static var page: HTTPResponse {
-    let nonce = (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
-    var response = HTTPResponse(
-      type: "text/html; charset=utf-8", body: .bytes(filled(PackageResources.page_html, Array(nonce.utf8))))
-    response.headers = [
-      (
-        "Content-Security-Policy",
-        "default-src 'none'; script-src 'nonce-\(nonce)'; style-src 'nonce-\(nonce)'; img-src 'self' data:; "
-          + "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
-      )
-    ]
-    return response
-  }
-
-  private static let placeholder = Array("{{nonce}}".utf8)
-
-  /// The page with the nonce in each place of the placeholder.
-  private static func filled(_ html: [UInt8], _ nonce: [UInt8]) -> [UInt8] {
-    var (page, rest) = ([UInt8](), html[...])
-    while let brace = rest.firstIndex(of: placeholder[0]) {
-      page += rest[..<brace]
-      rest = rest[brace...]
-      let isPlace = rest.starts(with: placeholder)
-      page += isPlace ? nonce : [placeholder[0]]
-      rest = rest.dropFirst(isPlace ? placeholder.count : 1)
-    }
-    return page + rest
   }
 }

@@ -1,15 +1,19 @@
 """What the page has to do. A scenario is a function with a classroom."""
 
 import functools
+import gzip
 import json
 import os
+import re
 import shutil
 import signal
 import statistics
 import subprocess
+import urllib.request
 
 from classroom import SERVICES, Classroom
-from journal import expect
+from journal import Failed, expect
+from processes import START
 
 all = {}
 figures = []
@@ -52,7 +56,6 @@ def online(page, *names):
 
 @scenario()
 def shows_values(room):
-    expect(os.path.getsize("deploy/page.html") <= 60_000, "the page is larger than 60 kB")
     page = room.page()
     online(page)
     expect(page.run("value('Window')").endswith("°C"), "the value has no unit")
@@ -168,7 +171,7 @@ def password_for_reading(room):
             names = page.run(visible)
             expect(any(name.startswith(control) for name in names) == changes, f"{password}: {fragment}: {names}")
             if not changes:
-                names = [name for name in names if not name.startswith(("Show", "Full screen", "Search"))]
+                names = [name for name in names if not name.startswith(("Show", "Full screen", "Search", "Language", "View", "Area"))]
                 expect(not names, f"it can be changed: {names}")
         page.close()
 
@@ -192,7 +195,7 @@ def gateway_page(room):
     page = room.page("#gateway")
     page.until("card('Broker').innerText.includes('connected to 127.0.0.1')")
     page.until("card('Bluetooth adapters').innerText.includes('3 of 100 connections in use')", CONNECT)
-    page.until("/3 of 3 connected/.test(card('Gateway').innerText)", CONNECT)
+    page.until("/3 of 3 online/.test(card('Gateway').innerText)", CONNECT)
     page.until("card('Recent events').innerText.includes('Window')")
 
 
@@ -246,7 +249,7 @@ def connect_cancel_disconnect(room):
     room.microbits.ask("return", 0)
     page.click("named('Connect', tile('Window'))")
     online(page, "Window")
-    page.until("$('.bar p').textContent === '3 of 3 connected'")
+    page.until("$('.bar p').textContent === '3 of 3 online'")
 
 
 @scenario()
@@ -361,7 +364,7 @@ def micro_bits_join(room):
     page.click("named('Let new micro:bits join', $('dialog'))")
     page.until("/join by themselves: [34]:\\d\\d left/.test(document.body.innerText)")
     page.click("named('Close', $('dialog'))")
-    page.until("$('.bar p').textContent === '3 of 3 connected'", CONNECT)
+    page.until("$('.bar p').textContent === '3 of 3 online'", CONNECT)
     page.click("named('Stop')")
     page.until("!document.body.innerText.includes('join by themselves')")
 
@@ -459,6 +462,7 @@ def sleeps_for_an_hour(room):
 
 
 FAST = ("--generate", "temperature=ramp:0:100:1@100", "--period", "100", "--connect-ms", "20", "--scan-ms", "200")
+CLASS = ("--connect-ms", "20", "--scan-ms", "200")
 EVERY = [{"match": {"name_prefix": "BBC micro:bit"}}]
 
 
@@ -466,7 +470,7 @@ EVERY = [{"match": {"name_prefix": "BBC micro:bit"}}]
 def sleeps_until_it_is_cut_off(room):
     """The server ends a connection from which nothing was read for 60 s."""
     page = room.page()
-    page.until("$('.bar p')?.textContent === '100 of 100 connected'", 180)
+    page.until("$('.bar p')?.textContent === '100 of 100 online'", 180)
     watcher = room.page("#gateway", window=False)
     page.until("document.hidden")
     # Else the page's alone would be taken for the watcher's, and nothing would be waited for.
@@ -481,6 +485,7 @@ def sleeps_until_it_is_cut_off(room):
     page.ask("Page.bringToFront")
     page.until("$('[role=status]').textContent === 'Connected to the gateway.' && $('.strip.bad').hidden")
     page.until("$$('.tile').length === 99")
+    choose(page, "View", "tiles")
     page.until("named('every 5 s', tile('Awake')).getAttribute('aria-pressed') === 'true'", CONNECT)
     page.until(STREAMS.format(1))
 
@@ -491,7 +496,7 @@ def sleeps_until_it_is_cut_off(room):
 @scenario("--services", "temperature", *FAST, devices=100, configuration=EVERY)
 def hundred_at_ten_hertz(room):
     page = room.page()
-    page.until("$('.bar p')?.textContent === '100 of 100 connected'", 180)
+    page.until("$('.bar p')?.textContent === '100 of 100 online'", 180)
     page.run("(() => { window.frames = 0; (function f() { window.frames += 1; requestAnimationFrame(f); })(); })()")
     before = metrics(page)
     lags = []
@@ -523,6 +528,10 @@ PICTURES = {
 }
 
 
+def all_match(pattern, names):
+    return not [name for name in names if not re.fullmatch(pattern, name)]
+
+
 def metrics(page):
     page.ask("Performance.enable")
     return {metric["name"]: metric["value"] for metric in page.ask("Performance.getMetrics")["metrics"]}
@@ -533,6 +542,181 @@ def metrics(page):
 PAGES = ("", "#m/window", "#gateway")
 
 
+def choose(page, label, value):
+    """Chooses from a list, as a person does who opens it."""
+    page.run(
+        f"""((list) => {{ list.value = '{value}'; list.dispatchEvent(new Event('change')); }})(
+          $(`select[aria-label="{label}"]`))"""
+    )
+
+
+def after_reload(page, expression):
+    """The answer to a question that the old page was asked is lost with it."""
+    for _ in range(3):
+        try:
+            return page.until(expression, CONNECT)
+        except (Failed, KeyError) as lost:
+            if "navigated" not in str(lost) and "context" not in str(lost):
+                raise
+    raise Failed(f"the page is loaded again and again: {expression}")
+
+
+def texts(folder="Sources/Web/Page/texts"):
+    """The texts of each language, by key."""
+
+    def flat(value, key=""):
+        if isinstance(value, dict):
+            return {k: text for name, part in value.items() for k, text in flat(part, f"{key}.{name}").items()}
+        return {f"{key}[{i}]": text for i, text in enumerate(value)} if isinstance(value, list) else {key: value}
+
+    all = {}
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            all[name.removesuffix(".json")] = flat(json.load(file))
+    return all
+
+
+@scenario()
+def files_of_the_page(room):
+    """They are small, and the same when they are compressed."""
+    plain = sent = 0
+    for path in ("", "page.css", "language.js", "page.js", *(f"texts/{name}.json" for name in sorted(texts()))):
+        body = room.get(path).encode()
+        request = urllib.request.Request(room.address + path, headers={"Accept-Encoding": "gzip"})
+        with urllib.request.urlopen(request, timeout=START) as answer:
+            expect(answer.headers["Content-Encoding"] == "gzip", f"{path} is not compressed")
+            zipped = answer.read()
+        expect(gzip.decompress(zipped) == body, f"{path} is not the same when it is compressed")
+        if path.startswith("texts/") and path != "texts/ja.json":
+            continue
+        plain, sent = plain + len(body), sent + len(zipped)
+    figures.append(f"the page has {plain / 1000:.0f} kB, {sent / 1000:.0f} kB are sent")
+    expect(plain <= 120_000 and sent <= 40_000, "the page is too large")
+
+
+@scenario()
+def languages(room):
+    """No text is missing, and none is cut on a phone."""
+    all = texts()
+    for name, its in all.items():
+        wrong = [key for key in all["en"] if not its.get(key) and not key.endswith(".one")]
+        wrong += [key for key in its if key not in all["en"]]
+        wrong += [
+            key for key, text in its.items()
+            if not key.endswith(".one") and sorted(re.findall(r"{\w+}", text)) != sorted(re.findall(r"{\w+}", all["en"].get(key, "")))
+        ]  # fmt: skip
+        expect(not wrong, f"{name}: {wrong}")
+    page = room.page(width=360, height=780)
+    online(page)
+    expect(page.run("Object.keys(LANGUAGES).sort().join()") == ",".join(sorted(all)), "a language cannot be chosen")
+    # A text is cut if it is wider than its element, or its element than the screen.
+    cut = """$$('body *').filter((el) => el.checkVisibility() && el.textContent.trim() && !el.closest('.unseen, svg, .wide, select'))
+      .filter((el) => el.getBoundingClientRect().right > innerWidth + 1
+        || getComputedStyle(el).overflowX === 'hidden' && el.scrollWidth > el.clientWidth + 1).map((el) => el.outerHTML.slice(0, 160))"""
+    told = "Language"
+    for name in all:
+        choose(page, told, name)
+        after_reload(page, f"document.documentElement.lang === '{name}' && connected && tiles.size === 3")
+        told = all[name][".language"]
+        for view in ("tiles", "compact", "table"):
+            choose(page, all[name][".view"], view)
+            page.until("Boolean($('.wide')) === " + ("true" if view == "table" else "false"))
+            found = page.run(cut)
+            expect(not found, f"{name}, {view}: {found}")
+            if view == "compact":
+                page.picture(os.path.join(room.folder, f"{name}-360.png"))
+        for fragment in PAGES[1:]:
+            page.go(fragment)
+            page.until("$('.cards .card')")
+            found = page.run(cut)
+            expect(not found, f"{name}, {fragment}: {found}")
+            for width, height in ((390, 844), (1280, 800), (1920, 1080)):
+                page.resize(width, height)
+                page.picture(os.path.join(room.folder, f"{name}-{fragment[1:2]}-{width}.png"))
+            page.resize(360, 780)
+        page.go("")
+        page.until("page.kind === 'all'")
+    page.run("document.documentElement.dir = 'rtl'")
+    expect(page.run("document.documentElement.scrollWidth") <= 360, "it is too wide from right to left")
+
+
+@scenario("--services", "temperature,buttons,accelerometer,led,uart", *CLASS, devices=30, configuration=EVERY)
+def a_class(room):
+    """Thirty on a screen, each with its five letters; a table."""
+    page = room.page(height=800)
+    page.until("$('.bar p')?.textContent === '30 of 30 online'", 120)
+    page.until("$$('.mini').length === 30")
+    low = page.run("Math.max(...$$('.mini').map((el) => el.getBoundingClientRect().bottom))")
+    expect(low <= 800 and page.run("document.documentElement.scrollHeight") <= 800, f"the last one ends at {low}")
+    names = page.run("$$('.mini h2').map((el) => el.textContent)")
+    expect(all_match(r"[a-z]{5}", names), f"{names} are not five letters each")
+    page.until("$$('.mini .hero .value').every((el) => /\\d/.test(el.textContent))", CONNECT)
+    heights = "$$('.mini').map((el) => el.offsetHeight).join()"
+    before = page.run(heights)
+    room.microbits.ask("temp", 0, v=-10)
+    page.until("$$('.mini .value').some((el) => el.textContent === '−10°C')")
+    expect(page.run(heights) == before, "a value moves what is below it")
+    for width, height in ((1280, 800), (390, 844), (1920, 1080)):
+        page.resize(width, height)
+        page.picture(os.path.join(room.folder, f"class-{width}.png"))
+    page.resize(1280, 800)
+    choose(page, "View", "table")
+    page.until("$$('tbody tr').length === 30")
+    page.click("named('Value', $('thead'))")
+    page.until("$('[aria-sort=ascending]').textContent === 'Value'")
+    rows = "$$('tbody .value').map((el) => parseFloat(el.textContent.replace('−', '-')))"
+    page.until(f"{rows}[0] === -10")
+    page.click("named('Value', $('thead'))")
+    page.until(f"{rows}.at(-1) === -10 && $('[aria-sort=descending]')")
+    page.click("$('tbody a')")
+    page.until("named('Disconnect') && $('.head h2')")
+    page.run("history.back()")
+    page.until("$('table')")
+    page.run("location.reload()")
+    after_reload(page, "$$('tbody tr').length === 30")
+
+
+@scenario()
+def areas(room):
+    page = room.page()
+    online(page)
+    choose(page, "Area", "Outside")
+    page.until("!tile('Window').checkVisibility() && tile('Garden').checkVisibility()")
+    choose(page, "Area", "*")
+    page.until("tile('Window').checkVisibility()")
+
+
+@scenario("--services", "temperature", "--period", "500")
+def values_grow_old(room):
+    page = room.page()
+    online(page)
+    expect(page.run("!$('.age', tile('Door')).textContent"), "a live value has an age")
+    room.microbits.ask("vanish", 1)
+    page.until("tile('Door').classList.contains('off') && $('.age', tile('Door')).textContent.endsWith('ago')", CONNECT)
+    expect(not page.run("$('.age', tile('Window')).textContent"), "a live value has an age")
+    room.microbits.ask("return", 1)
+    online(page, "Door")
+    page.until("!$('.age', tile('Door')).textContent")
+    page.until("$('.spark path', tile('Door')).getAttribute('d').split('M').length === 3")
+
+
+@scenario()
+def bluetooth_is_off(room):
+    """It is said as that, with a command to copy."""
+    page = room.page()
+    online(page)
+    room.microbits.ask("power", on=False)
+    page.until("state('Window') === 'Bluetooth is off' && !$('.signal', tile('Window')).checkVisibility()", CONNECT)
+    page.until("$('.badge')?.textContent === '1' && $('nav').textContent.includes('1 problem')", CONNECT)
+    page.picture(os.path.join(room.folder, "off.png"))
+    page.go("#gateway")
+    page.until("$('.finding').innerText.includes('Bluetooth is off (adapter hci0).')")
+    page.until("$('.finding code').textContent === 'bluetoothctl power on'")
+    page.click("named('Copy: bluetoothctl')")
+    page.until("$('.toast').innerText.includes('Copied.')")
+    page.picture(os.path.join(room.folder, "remedy.png"))
+
+
 @scenario()
 def accessible(room):
     with open(os.path.join(os.environ["AXE"], "axe.min.js")) as file:
@@ -541,11 +725,15 @@ def accessible(room):
     online(page)
     for dark in (False, True):
         page.prefer(dark)
-        for fragment in (*PAGES, "dialog", "period"):
+        for fragment in (*PAGES, "compact", "table", "dialog", "period"):
             if fragment == "dialog":
-                page.go("")
+                choose(page, "View", "tiles")
                 page.click("named('Add a micro:bit')")
                 page.until("$('dialog').innerText.includes('3 micro:bits found')")
+            elif fragment in ("compact", "table"):
+                page.go("")
+                choose(page, "View", fragment)
+                page.until("$('.mini, .wide')")
             elif fragment == "period":
                 page.key("Escape")
                 page.until("!$('dialog')")

@@ -1,0 +1,74 @@
+class Detail extends View {
+  build() {
+    const { bit, hero } = this.begin(), id = bit.id, all = propsOf(bit);
+    charts = [];
+    const { head, state, note, actions } = this.top(h('h2', { tabindex: -1 })), missing = [];
+    this.add('', { update: (_, { d }) => {
+      for (const [el, p] of missing) el.hidden = !d.online || bit.props.get(p.name).d.available !== false;
+    } });
+    const rank = (p) => (isNumber(p) && !isSetting(p) ? 0 : isSetting(p) ? 3 : isEvent(p) ? 2 : 1);
+    const value = (p) => {
+      const { d } = p, shown = view(p, bit), lacks = quiet(T.missing), kids = [];
+      missing.push([lacks, p]);
+      if (d.readable || d.notifies) kids.push(h('div.reading', this.add(p.name, shown), this.age(p)));
+      if (d.writable) kids.push(shown.tools, this.add(p.name, shown.tools ? writeNote() : choices(p) ? chooser(p, bit) : editor(p, bit)));
+      if (!isEvent(p) && !isSetting(p) && (isNumber(p) || ['record', 'boolean'].includes(d.type))) {
+        const chart = new Chart(p);
+        charts.push(chart);
+        kids.push(this.add(p.name, chart));
+      }
+      if (isEvent(p) && d.notifies) kids.push(this.log(p));
+      if (isNumber(p) && (!d.writable || d.named) && !gateway.read_only) kids.push(this.offset(p));
+      return card(d.title, ...kids, lacks);
+    };
+    swap(this.el, h('div.head', h('a.back', { href: '#' }, T.back), head, state, actions, h('a.button set', { href: historyOf(bit), download: `${id}.csv` }, T.csv), note),
+      hero ? value(hero) : '', h('div.cards', all.filter((p) => p !== hero).sort((a, b) => rank(a) - rank(b)).map(value), gateway.read_only ? '' : this.settings(), this.more()));
+    this.update(ALL);
+    loadCharts();
+  }
+
+  log(p) {
+    const list = h('ul.log', { label: `${T.events}: ${p.d.title}`, tabindex: 0 });
+    return this.add(p.name, { el: list, update: (p) => fill(list, p.log, () => p.log.map(({ value, time }) => h('li', h('time', at(time)), show(value, p.d)))) });
+  }
+
+  offset(p) {
+    const [input, label] = field(T.offset, { type: 'number', step: 'any', required: true }), from = quiet(T.configured), { id } = this.bit, [, key] = p.name.split('/');
+    this.add(p.name, { update: ({ d }) => { keep(input, String(d.offset ?? 0)); from.hidden = !d.offset_configured; } });
+    return h('details.set', h('summary', T.correct), form(() =>
+      act('device/options', { id, options: { [key ? 'values' : 'adjust']: { [key ?? p.name]: { offset: Number(input.value) } } } }, T.saved), label, h('button', T.set)), from);
+  }
+
+  settings() {
+    const { bit } = this, all = ['name', 'area', 'id'].map((key) => [key, ...field(T[key], { name: key, required: key === 'id' })]);
+    this.add('', { update: (_, { d }) => { for (const [key, input] of all) keep(input, d[key] ?? ''); } });
+    const save = async () => {
+      const changed = all.filter(([, input]) => input.value !== input.defaultValue), options = Object.fromEntries(changed.map(([key, input]) => [key, input.value.trim() || null])), { id: to } = options;
+      delete options.id;
+      if (Object.keys(options).length && !await act('device/options', { id: bit.id, options }, T.saved)) return;
+      if (to && await act('device/rename', { id: bit.id, to }, T.saved)) location.hash = `#m/${encodeURIComponent(to)}`;
+    };
+    return card(T.settings, form(save, all.map(([, , label]) => label), h('button', T.save)), h('div', button(T.remove, () => {
+      const name = nameOf(bit);
+      confirmDialog(t(T.removeTitle, { name }), T.removeHelp, T.remove, async () => { if (await act('device/remove', { id: bit.id }, t(T.removed, { name }))) location.hash = '#'; });
+    })));
+  }
+
+  more() {
+    const list = h('dl');
+    this.add('', { update: (_, { d }) => fill(list, d, () => pairs([[T.address, d.identifier], [T.bluetoothName, d.bluetooth_name], [T.profile, d.profile], [T.adapter, d.adapter],
+      d.online ? [T.connectedSince, when(d.connected_since)] : [T.lastConnected, when(d.last_connected)]])) });
+    return card(T.details, list, h('dl', h('dt', T.readings), this.total = h('dd')));
+  }
+}
+// A field that follows its value, unless somebody has changed it.
+const keep = (input, value) => {
+  if (input.value === input.defaultValue) input.value = value;
+  input.defaultValue = value;
+};
+const swap = (el, ...kids) => el.replaceChildren(...kids);
+const fill = (el, data, make) => {
+  const key = JSON.stringify(data);
+  if (el.key !== key) { el.key = key; swap(el, ...make()); }
+};
+const pairs = (all) => all.filter(([, value]) => value || value === 0).flatMap(([key, value]) => [h('dt', key), h('dd', String(value))]);

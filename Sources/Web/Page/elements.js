@@ -1,0 +1,55 @@
+'use strict';
+// A text with its values; one that counts has a form for each kind of number.
+const plurals = new Intl.PluralRules(lang);
+const t = (text, values) => (typeof text === 'string' ? text : text[plurals.select(values.n)] ?? text.other).replace(/\{(\w+)\}/g, (_, key) => values[key] ?? '');
+const make = (space) => (tag, ...kids) => {
+  const [name, style] = tag.split('.'), el = document.createElementNS(`http://www.w3.org/${space}`, name);
+  const { label, ...props } = kids[0]?.constructor === Object ? kids.shift() : {};
+  attr(el, 'class', style);
+  attr(el, 'aria-label', label);
+  for (const key in props) if (typeof props[key] === 'function') el.addEventListener(key, props[key]); else attr(el, key, props[key]);
+  el.append(...kids.flat(2).filter(Boolean));
+  return el;
+};
+const h = make('1999/xhtml'), svg = make('2000/svg');
+const button = (label, click, props) => h('button', { type: 'button', click, ...props }, label);
+const form = (submit, ...kids) => h('form', { submit: (event) => { event.preventDefault(); submit(); } }, ...kids);
+const field = (label, props) => { const input = h('input', { type: 'text', autocomplete: 'off', ...props }); return [input, h('label', label, input)]; };
+const card = (title, ...kids) => h('section.card', { label: title }, h('h2', title), ...kids);
+const text = (el, value) => { if (el.shown !== value) el.textContent = el.shown = value; };
+const attr = (el, name, value) => {
+  if (value == null || value === false) el.removeAttribute(name);
+  else if (el.getAttribute(name) !== String(value)) el.setAttribute(name, value);
+};
+const quiet = (...kids) => h('p.quiet', ...kids);
+const joined = (...words) => words.filter(Boolean).join(' · ');
+const flag = (el, name, on) => el.classList.toggle(name, Boolean(on));
+// Dates and numbers as in the reader's country, if its language is that of the page.
+const locale = navigator.languages.find((name) => name.split('-')[0] === lang) ?? lang;
+const format = (options) => { const f = new Intl.DateTimeFormat(locale, { hourCycle: 'h23', ...options }); return (time) => (time ? f.format(new Date(time)) : ''); };
+const at = format({ timeStyle: 'medium' }), minute = format({ timeStyle: 'short' }), when = format({ dateStyle: 'medium', timeStyle: 'short' });
+const decimal = new Intl.NumberFormat(locale, { maximumFractionDigits: 3, useGrouping: false });
+const number = (v) => (v && (abs(v) >= 1e16 || abs(v) < 5e-4) ? v.toExponential(2) : decimal.format(v)).replaceAll('-', '−');
+// Near enough for sums and differences to be numbers.
+const near = (v) => max(-1e300, min(1e300, v || 0));
+const span = (unit, n) => new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay: 'short' }).format(n);
+const relative = new Intl.RelativeTimeFormat(locale, { style: 'short', numeric: 'auto' });
+const ago = (seconds) => (seconds < 60 ? relative.format(-floor(seconds), 'second') : seconds < 3600 ? relative.format(-floor(seconds / 60), 'minute')
+  : seconds < 86400 ? relative.format(-floor(seconds / 3600), 'hour') : relative.format(-floor(seconds / 86400), 'day'));
+const chosen = (id, name) => kept(`large ${id}`, name);
+const { abs, ceil, floor, max, min } = Math, still = matchMedia('(prefers-reduced-motion: reduce)');
+
+// A group of buttons is one stop of the Tab key; the arrow keys move in it.
+const roving = (el) => {
+  const all = [...el.querySelectorAll('button')], columns = Number(el.dataset.columns) || 1;
+  el.addEventListener('keydown', (event) => {
+    const i = all.indexOf(event.target), step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[event.key];
+    if (i < 0 || step === undefined) return;
+    event.preventDefault();
+    all[i + step]?.focus();
+  });
+  const stop = (at) => all.forEach((b) => { b.tabIndex = b === at ? 0 : -1; });
+  el.addEventListener('focusin', (event) => { if (all.includes(event.target)) stop(event.target); });
+  stop(all[0]);
+  return el;
+};

@@ -1,0 +1,40 @@
+// What to do: the page's own words, or the gateway's, and its commands to be copied.
+const COMMAND = /(?:^|[:;] )((?:sudo|bluetoothctl|busctl|microbit-gateway) [^;,(]+)/g;
+const copy = async (command) => {
+  try { await navigator.clipboard.writeText(command); } catch {
+    // Without HTTPS there is no clipboard but for what is selected.
+    const area = h('textarea', { label: T.copy });
+    area.value = command;
+    document.body.append(area);
+    area.select();
+    document.execCommand('copy');
+    area.remove();
+  }
+  say(T.copied);
+};
+const CLOSER = ['connect_failed', 'link_ended', 'pairing_failed', 'silent', 'unresponsive', 'subscribe_failed'];
+const remedy = ({ code, remedy: own = '' }) => {
+  const commands = [...own.matchAll(COMMAND)].map(([, command]) => command.trim()), known = T.remedies[CLOSER.includes(code) ? 'closer' : code];
+  const words = known ?? (commands.join('; ') === own ? '' : own);
+  return [words && h('p', words), !(known && own.includes('scan')) && commands.map((command) => h('p.command', h('code', command), button(T.copy, () => copy(command), { label: `${T.copy}: ${command}` })))];
+};
+
+class GatewayPage {
+  constructor() {
+    Object.assign(this, { wrong: h('ul'), adapters: h('ul.others'), broker: h('dl'), about: h('dl'), events: h('ul.log', { tabindex: 0, label: T.events }) });
+    this.el = h('div', card(T.wrong, this.wrong), h('div.cards', card(T.adapters, this.adapters, h('div', joinButton())), card(T.broker, this.broker), card(T.gateway, this.about), card(T.events, this.events)));
+    this.update();
+  }
+
+  update() {
+    const g = gateway, { broker = {}, spool = {}, counters = {}, findings = [], adapters = [], events = [] } = g;
+    fill(this.wrong, findings, () => (findings.length ? findings.map((f) => h(`li.finding ${f.level}`, h('strong', findingText(f)), remedy(f))) : [h('li', T.well)]));
+    fill(this.adapters, adapters, () => adapters.map((a) => h('li', h('span', h('strong', a.name), ` ${T.adapterStates[a.state] ?? a.state}`, a.recovery && h('p.fault', t(T.recovery, { ...a.recovery, time: at(a.recovery.since) }))), h('span.quiet', joined(a.state === 'on' && t(T.links, { n: a.links.used, most: a.links.most }), a.address)))));
+    const host = `${broker.host}:${broker.port}`;
+    fill(this.broker, [broker, spool], () => pairs([[T.broker, t(broker.connected ? T.brokerOn : T.brokerOff, { host })], [T.connectedSince, broker.connected && when(broker.connected_since)], [T.connects, broker.connects],
+      [T.spool, spool.messages ? t(T.spoolOf, { n: spool.messages, size: number(ceil(spool.bytes / 1024)) }) : T.spoolNone], [T.spoolOldest, spool.messages > 0 && when(spool.oldest)], [T.spoolLost, spool.lost]]));
+    fill(this.about, [g.devices, counters], () => pairs([[T.name, g.id], [T.area, g.area], [T.title, t(T.online, { on: g.devices?.online, n: g.devices?.known })], [T.version, g.version], [T.started, when(g.started)],
+      [T.readings, counters.readings], [T.malformed, counters.malformed], [T.lostMessages, counters.lost]]));
+    fill(this.events, events, () => (events.length ? events.toReversed().map((e) => h('li', h('time', at(e.time)), e.device && h('strong', `${devices.has(e.device) ? nameOf(devices.get(e.device)) : e.device} `), e.text)) : [h('li', T.noEvents)]));
+  }
+}

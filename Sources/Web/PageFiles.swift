@@ -1,0 +1,67 @@
+import EventLoop
+
+/// The files of the page as browsers get them: the scripts are one, and each language is a file of its own.
+@LoopActor enum PageFiles {
+  static func response(_ request: HTTPRequest) -> HTTPResponse? {
+    guard let file = files[request.path] else { return nil }
+    // Home Assistant's ingress passes the body on without `Content-Encoding`.
+    let isZipped = request.list("accept-encoding").contains("gzip") && request.header("x-ingress-path") == nil
+    var response = HTTPResponse(
+      type: file.type, body: .bytes(isZipped ? zipped(request.path, file) : file.bytes))
+    response.headers = [
+      ("Content-Security-Policy", policy), ("Vary", "Accept-Encoding"),
+    ]
+    if isZipped { response.headers.append(("Content-Encoding", "gzip")) }
+    return response
+  }
+
+  /// Only scripts and styles of the gateway itself run, and only in files of their own.
+  private static let policy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    + "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+
+  private struct File {
+    let type: String
+    let bytes: [UInt8]
+  }
+
+  private static let script = "text/javascript; charset=utf-8"
+
+  private static let files: [String: File] = {
+    var files = [
+      "/": File(type: "text/html; charset=utf-8", bytes: PackageResources.page_html),
+      "/page.css": File(type: "text/css; charset=utf-8", bytes: PackageResources.page_css),
+      "/language.js": File(type: script, bytes: PackageResources.language_js),
+      "/page.js": File(type: script, bytes: parts.flatMap { $0 }),
+    ]
+    for (language, texts) in languages {
+      files["/texts/\(language).json"] = File(type: "application/json", bytes: texts)
+    }
+    return files
+  }()
+
+  /// What the script consists of, in this order.
+  private static let parts = [
+    PackageResources.elements_js, PackageResources.model_js, PackageResources.values_js,
+    PackageResources.view_js, PackageResources.tile_js, PackageResources.compact_js,
+    PackageResources.chart_js,
+    PackageResources.device_js, PackageResources.dialogs_js, PackageResources.gateway_js,
+    PackageResources.page_js,
+  ]
+
+  private static let languages = [
+    "en": PackageResources.en_json, "de": PackageResources.de_json, "fr": PackageResources.fr_json,
+    "es": PackageResources.es_json, "it": PackageResources.it_json, "nl": PackageResources.nl_json,
+    "pt": PackageResources.pt_json, "ja": PackageResources.ja_json, "zh": PackageResources.zh_json,
+  ]
+
+  /// What has been asked for, compressed once.
+  private static var zipped: [String: [UInt8]] = [:]
+
+  private static func zipped(_ path: String, _ file: File) -> [UInt8] {
+    if let known = zipped[path] { return known }
+    let bytes = Gzip.compress(file.bytes)
+    zipped[path] = bytes
+    return bytes
+  }
+}
