@@ -23,8 +23,9 @@ class Row extends View {
       text(signalCell, d.rssi === undefined || isOff(bit) || d.session === 'absent' ? '' : `${number(d.rssi)} dBm`);
       this.showState(word);
     } });
-    swap(this.el, h('th', { scope: 'row' }, h('span.state', this.mark, link)), area, h('td', h('span.state', h('span.dot'), word)),
-      h('td.number', hero ? this.add(hero.name, view(hero, bit)) : ''), h('td', hero ? h('span.quiet', hero.d.title) : ''), h('td', hero ? this.age(hero) : ''), signalCell);
+    swap(this.el, h('th', { scope: 'row' }, h('span.state', this.mark, link)),
+      h('td.number', hero ? this.add(hero.name, view(hero, bit)) : ''), h('td', hero ? h('span.quiet', hero.d.title) : ''), h('td', hero ? this.age(hero) : ''),
+      h('td', h('span.state', h('span.dot'), word)), area, signalCell);
     this.update(ALL);
   }
 }
@@ -32,8 +33,8 @@ class Row extends View {
 // The table's columns: their titles, and what they are sorted by.
 const heroValue = (bit) => { const value = heroOf(bit)?.d.value; return typeof value === 'number' ? value : -Infinity; };
 const COLUMNS = [
-  ['name', T.name, nameOf], ['area', T.area, ({ d }) => d.area ?? ''], ['state', T.state, (bit) => Number(bit.d.online) * -2 + Number(!isFaulty(bit))],
-  ['value', T.value, heroValue], ['what', T.newest, (bit) => heroOf(bit)?.d.title ?? ''], ['age', T.age, (bit) => Date.parse(heroOf(bit)?.d.time ?? 0)], ['signal', T.signalTitle, ({ d }) => -(d.rssi ?? -200)],
+  ['name', T.name, nameOf], ['value', T.value, heroValue], ['what', T.what, (bit) => heroOf(bit)?.d.title ?? ''], ['age', T.age, (bit) => Date.parse(heroOf(bit)?.d.time ?? 0)],
+  ['state', T.state, (bit) => Number(bit.d.online) * -2 + Number(!isFaulty(bit))], ['area', T.area, ({ d }) => d.area ?? ''], ['signal', T.signalTitle, ({ d }) => -(d.rssi ?? -200)],
 ];
 class Table {
   constructor(onSort) {

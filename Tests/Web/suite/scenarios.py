@@ -544,6 +544,7 @@ PAGES = ("", "#m/window", "#gateway")
 
 def choose(page, label, value):
     """Chooses from a list, as a person does who opens it."""
+    page.until(f"""$(`select[aria-label="{label}"]`)""")
     page.run(
         f"""((list) => {{ list.value = '{value}'; list.dispatchEvent(new Event('change')); }})(
           $(`select[aria-label="{label}"]`))"""
@@ -608,6 +609,10 @@ def languages(room):
         expect(not wrong, f"{name}: {wrong}")
     page = room.page(width=360, height=780)
     online(page)
+    script = room.get("page.js")
+    used = json.dumps(sorted(set(re.findall(r"\bT[.](\w+)", script))))
+    unknown = page.run(f"{used}.filter((key) => !(key in T))")
+    expect(not unknown, f"there is no text for {unknown}")
     expect(page.run("Object.keys(LANGUAGES).sort().join()") == ",".join(sorted(all)), "a language cannot be chosen")
     # A text is cut if it is wider than its element, or its element than the screen.
     cut = """$$('body *').filter((el) => el.checkVisibility() && el.textContent.trim() && !el.closest('.unseen, svg, .wide, select'))
