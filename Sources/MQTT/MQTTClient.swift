@@ -11,7 +11,8 @@ import Log
   private var diallings: [Dialling]
   /// The broker of the current or last attempt to connect.
   public private(set) var broker: MQTTBroker
-  private var probe: BrokerProbe?
+  /// A connection to the first of several brokers, while another is used, and whether that one is well, once it is known.
+  private var probe: BrokerSession<Bool?>?
   private let log: MQTTLog
   var handler: (@LoopActor (MQTTEvent) -> Void)?
 
@@ -323,15 +324,40 @@ import Log
 
   private func startProbe() {
     guard probe == nil else { return }
-    let new = BrokerProbe(options)
+    var options = options
+    options.brokers = [options.brokers[0]]
+    // The probe ends at once: that must not look like the end of this client.
+    options.will = nil
+    options.clientID += "-probe"
+    let message = options.probe
+    let new = BrokerSession<Bool?>(options, nil) { isWell, event in
+      switch event {
+      case .connected: if message == nil { isWell = true }
+      case .connectFailed: isWell = false
+      case .disconnected, .undelivered, .completed, .message, .subscriptionRefused, .publicationRefused:
+        break
+      }
+    }
+    if let message { new.client.publish(message) }
     probe = new
-    loop.task {
-      let actions = self.link.probed(isWell: await new.result(), at: .now)
+    new.start()
+    loop.task { [limit = options.connectTimeout] in
+      _ = await new.wait(limit) { $0 != nil }
+      let actions = self.link.probed(isWell: new.state == true, at: .now)
       self.probe = nil
-      await new.end()
-      if !actions.isEmpty { self.log(.notice, "going back to \(new.broker)") }
+      await new.stop()
+      if !actions.isEmpty { self.log(.notice, "going back to \(new.client.broker)") }
       self.perform(actions)
     }
+  }
+
+  /// Whether a message is the probe's, which thereby has arrived by the connection to the broker that is used.
+  private func isOfProbe(_ received: MQTTReceived) -> Bool {
+    guard let probe, let message = options.probe, message.topic == received.topic,
+      message.payload == received.payload
+    else { return false }
+    probe.state = true
+    return true
   }
 
   private func dialled(_ handle: MosquittoHandle) {
@@ -418,7 +444,7 @@ import Log
       for (filter, reason) in subscriptions.acknowledged(packet, reasons) { acknowledged(filter, reason) }
     }
     reportOutcomes()
-    for message in events.messages where probe?.arrived(message) != true { handler?(.message(message)) }
+    for message in events.messages where !isOfProbe(message) { handler?(.message(message)) }
   }
 
   private func acknowledged(_ filter: TopicFilter, _ reason: Int32) {

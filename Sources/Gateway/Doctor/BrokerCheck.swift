@@ -30,7 +30,7 @@ struct BrokerCheck {
 
   /// If the broker cannot be used, the only finding says why. Takes at most about 20 s.
   @LoopActor func run() async -> [Finding] {
-    let probes = BrokerProbes(configuration, gateway: gateway)
+    let probes = TopicProbes(configuration, gateway: gateway)
     // An empty retained message: removes the one that the check leaves if it is interrupted.
     let will = MQTTMessage(topic: probes.retained, payload: [], retain: true)
     var options = MQTTOptions(configuration.mqtt, clientID: "microbit-gateway-\(probes.name)", will: will)
@@ -45,7 +45,7 @@ struct BrokerCheck {
   }
 
   @LoopActor private func check(
-    _ session: BrokerSession<BrokerReplies>, _ probes: BrokerProbes
+    _ session: BrokerSession<BrokerReplies>, _ probes: TopicProbes
   ) async -> [Finding] {
     guard await session.wait(Self.connectLimit * 3, until: { $0.isDecided }),
       session.state.isConnected
@@ -83,7 +83,7 @@ struct BrokerCheck {
   /// Whether a message that is retained reaches a later subscription with a wildcard, and before what is published after
   /// the subscription: on that order ``Admission`` relies.
   @LoopActor private func checkRetained(
-    _ session: BrokerSession<BrokerReplies>, _ probes: BrokerProbes
+    _ session: BrokerSession<BrokerReplies>, _ probes: TopicProbes
   ) async -> Finding? {
     // If the topic is not allowed, that has been found already.
     guard session.state.has(probes.retained) else { return nil }

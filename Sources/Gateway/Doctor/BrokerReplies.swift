@@ -39,8 +39,8 @@ struct BrokerReplies {
     return first?.topic == topic
   }
 
-  func outcome(of probe: BrokerProbe) -> BrokerProbe.Outcome {
-    BrokerProbe.Outcome(
+  func outcome(of probe: TopicProbe) -> TopicProbe.Outcome {
+    TopicProbe.Outcome(
       hasArrived: has(probe.topic), isPublishRefused: refusedPublications.contains(probe.topic),
       isSubscribeRefused: refusedSubscriptions.contains(probe.filter), need: probe.need)
   }
@@ -64,7 +64,7 @@ struct BrokerReplies {
   private mutating func add(_ message: MQTTReceived) {
     if message.topic == status {
       isHomeAssistantOnline = message.payload.elementsEqual("online".utf8)
-    } else if messages.count < Self.mostMessages, message.topic.string.hasOccurrence(of: BrokerProbes.marker)
+    } else if messages.count < Self.mostMessages, message.topic.string.hasOccurrence(of: TopicProbes.marker)
     {
       messages.append(message)
     }

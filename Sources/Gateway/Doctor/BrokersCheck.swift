@@ -57,7 +57,7 @@ struct BrokersCheck {
 
   /// Whether a message that is published at one broker arrives at the other.
   @LoopActor private func isReached(_ other: MQTTBroker, from first: MQTTBroker) async -> Bool {
-    let probes = BrokerProbes(configuration, gateway: gateway)
+    let probes = TopicProbes(configuration, gateway: gateway)
     let (sender, receiver) = (session(at: first, probes, "-sender"), session(at: other, probes, "-receiver"))
     sender.start([])
     receiver.start([TopicFilter(probes.barrier)])
@@ -72,7 +72,7 @@ struct BrokersCheck {
   }
 
   @LoopActor private func session(
-    at broker: MQTTBroker, _ probes: BrokerProbes, _ role: String
+    at broker: MQTTBroker, _ probes: TopicProbes, _ role: String
   ) -> BrokerSession<BrokerReplies> {
     var options = MQTTOptions(
       configuration.mqtt, clientID: "microbit-gateway-\(probes.name)\(role)", will: nil)

@@ -1,36 +1,42 @@
 import EventLoop
-import MQTT
 
-/// A connection to the broker for one command, and what that has learned from it.
-@LoopActor final class BrokerSession<State> {
-  let client: MQTTClient
-  var state: State
+/// A connection for one purpose, such as a check of a broker, and what that has learned by it.
+@LoopActor package final class BrokerSession<State> {
+  package let client: MQTTClient
+  /// What was learned; also changed by what the owner learns elsewhere.
+  package var state: State {
+    didSet { if let waiter, condition(state) { waiter.resume(.success(true)) } }
+  }
   private let add: (inout State, MQTTEvent) -> Void
   private var running: Task<Void, Never>?
   private var condition: (State) -> Bool = { _ in false }
   private var waiter: Waiter<Bool>?
 
   /// - Parameter add: changes the state by an event.
-  init(_ options: MQTTOptions, _ state: State, _ add: @escaping (inout State, MQTTEvent) -> Void) {
+  package init(_ options: MQTTOptions, _ state: State, _ add: @escaping (inout State, MQTTEvent) -> Void) {
     self.state = state
     self.add = add
     client = MQTTClient(options: options) { _, _ in }
   }
 
-  func start(_ filters: [TopicFilter]) {
-    client.setHandler { [weak self] in self?.receive($0) }
+  /// Connects, and subscribes to `filters`.
+  package func start(_ filters: [TopicFilter] = []) {
+    client.setHandler { [weak self] event in
+      guard let self else { return }
+      add(&state, event)
+    }
     client.subscribe(filters)
     running = loop.task { [client] in _ = try? await client.run() }
   }
 
   /// Returns when what was published is acknowledged.
-  func stop() async {
+  package func stop() async {
     await client.stop(deadline: .seconds(2))
     running?.cancel()
   }
 
   /// Whether `condition` holds before `limit` is over.
-  func wait(_ limit: Duration, until condition: @escaping (State) -> Bool) async -> Bool {
+  package func wait(_ limit: Duration, until condition: @escaping (State) -> Bool) async -> Bool {
     if condition(state) { return true }
     let waiter = Waiter<Bool>()
     (self.condition, self.waiter) = (condition, waiter)
@@ -39,10 +45,5 @@ import MQTT
     timer.cancel()
     self.waiter = nil
     return holds
-  }
-
-  private func receive(_ event: MQTTEvent) {
-    add(&state, event)
-    if let waiter, condition(state) { waiter.resume(.success(true)) }
   }
 }

@@ -5,7 +5,7 @@ import GATT
 import MQTT
 
 /// A topic of a kind that the gateway needs, with a name that no gateway uses.
-struct BrokerProbe: Sendable {
+struct TopicProbe: Sendable {
   enum Need: Sendable {
     case publish
     case receive
@@ -59,14 +59,14 @@ struct BrokerProbe: Sendable {
 }
 
 /// The topics that the gateway needs, with names that no gateway uses, and the findings about them.
-struct BrokerProbes: Sendable {
+struct TopicProbes: Sendable {
   /// A part of every topic of a probe.
   static let marker = "doctor-"
 
   /// The name of a device and a gateway that do not exist.
   let name: String
   let isMQTT5: Bool
-  let list: [BrokerProbe]
+  let list: [TopicProbe]
   /// The topic for a retained message, and a filter with a wildcard for it that no probe has.
   let retained: TopicName
   let retainedFilter: TopicFilter
@@ -97,15 +97,15 @@ struct BrokerProbes: Sendable {
 
   private static func list(
     _ base: String, _ own: TopicMap, _ device: DeviceTopics, _ name: String, state: TopicName
-  ) -> [BrokerProbe] {
+  ) -> [TopicProbe] {
     let value = device.properties[0]
     // The word is none that gateways accept as a request or have as a property: those that receive it ignore it.
     let word = "\(name).test"
     func probe(
-      _ topic: TopicName, by filter: String? = nil, _ need: BrokerProbe.Need, _ shown: String,
+      _ topic: TopicName, by filter: String? = nil, _ need: TopicProbe.Need, _ shown: String,
       _ payload: String = "", retain: Bool = false
-    ) -> BrokerProbe {
-      BrokerProbe(
+    ) -> TopicProbe {
+      TopicProbe(
         topic: topic, filter: filter.map(topicFilter) ?? TopicFilter(topic), need: need, shown: shown,
         payload: Array(payload.utf8), isRetained: retain)
     }
@@ -130,9 +130,9 @@ struct BrokerProbes: Sendable {
 
   /// What Home Assistant knows of a device. The gateway also receives it: that a user has deleted the device, and that
   /// another gateway has announced it.
-  private static func announcement(_ prefix: String, _ name: String) -> BrokerProbe {
+  private static func announcement(_ prefix: String, _ name: String) -> TopicProbe {
     let topic = topicName("\(prefix)/device/\(name)/config")
-    return BrokerProbe(
+    return TopicProbe(
       topic: topic, filter: TopicFilter(topic), need: .both, shown: "\(prefix)/device/+/config",
       isRetained: true)
   }
@@ -153,20 +153,20 @@ struct BrokerProbes: Sendable {
     }
   }
 
-  func findings(_ outcomes: [(probe: BrokerProbe, outcome: BrokerProbe.Outcome)]) -> [Finding] {
+  func findings(_ outcomes: [(probe: TopicProbe, outcome: TopicProbe.Outcome)]) -> [Finding] {
     let problems = outcomes.compactMap { probe, outcome in
       outcome.problem(isMQTT5).map { (probe: probe, problem: $0) }
     }
     if problems.isEmpty {
       return [.ok(.topics, "the gateway may publish and receive all that it needs")]
     }
-    return BrokerProbe.Problem.allCases.compactMap { kind in
+    return TopicProbe.Problem.allCases.compactMap { kind in
       let probes = problems.filter { $0.problem == kind }.map(\.probe)
       return probes.isEmpty ? nil : finding(kind, probes)
     }
   }
 
-  private func finding(_ problem: BrokerProbe.Problem, _ probes: [BrokerProbe]) -> Finding {
+  private func finding(_ problem: TopicProbe.Problem, _ probes: [TopicProbe]) -> Finding {
     let topics = probes.map(\.shown).joined(separator: ", ")
     let remedy = aclRemedy(for: probes)
     switch problem {
@@ -184,7 +184,7 @@ struct BrokerProbes: Sendable {
   }
 
   /// The lines of mosquitto's ACL file that allow the topics.
-  func aclRemedy(for probes: [BrokerProbe]) -> String {
+  func aclRemedy(for probes: [TopicProbe]) -> String {
     let isOwn = probes.contains { $0.shown.hasPrefix("\(base)/") }
     let lines =
       (isOwn ? ["topic readwrite \(base)/#"] : [])
