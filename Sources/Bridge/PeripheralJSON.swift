@@ -39,7 +39,7 @@ extension Peripheral {
 
 extension Inspection {
   /// The response to `device/inspect`.
-  var json: JSONValue {
+  package var json: JSONValue {
     let missing = missing.map(JSONValue.string)
     let own: JSONValue = [
       "rssi": peripheral.rssi.map(JSONValue.integer), "paired": .bool(peripheral.isPaired),

@@ -19,8 +19,6 @@ public enum GatewayCommand: Sendable, Equatable {
   case scan(Scan)
   /// Something about one device.
   case device(DeviceCommand)
-  /// Lists the bonded peripherals.
-  case bonds
   /// Prints the profile of this name as JSON; nil: lists the profiles.
   case profiles(name: String?, configuration: String?)
   /// Checks a file of profiles.
@@ -67,7 +65,6 @@ public enum GatewayCommand: Sendable, Equatable {
       case .doctor(let doctor): return await doctor.run()
       case .scan(let scan): return try await scan.run()
       case .device(let command): return try await command.run()
-      case .bonds: try await Bonds().run()
       case .profiles(let name, let path): return try Self.profiles(name, path)
       case .checkProfiles(let file): return Self.checkProfiles(file)
       case .forget(let forget): try await forget.run()

@@ -107,14 +107,14 @@ struct CommandDeclaration {
       },
       device(
         "watch", "[ID [PROPERTY]]", "show readings as they arrive, until Ctrl-C",
-        [json, (.csv, "print a spreadsheet: time, device, property, value, unit"), wait]
+        [json, (.csv, "print a spreadsheet: time, device, property, value, unit")]
       ) { .watch(property: $0.word(1), csv: $0.has(.csv)) },
       device(
-        "pair", "ID", "pair with a peripheral", [(.passkey, "the passkey that the micro:bit displays"), wait]
+        "pair", "ID", "pair with a peripheral", [(.passkey, "the passkey that the micro:bit displays")]
       ) { .pair(passkey: $0.passkey) },
-      device("unpair", "ID", "remove its pairing", [wait]) { _ in .unpair },
-      device("identify", "ID", "show the name of a micro:bit on its LEDs", [wait]) { _ in .identify },
-      CommandDeclaration("bonds", "", "list the paired peripherals") { _ in .bonds },
+      device("unpair", "ID", "remove its pairing") { _ in .unpair },
+      device("identify", "ID", "show the name of a micro:bit on its LEDs") { _ in .identify },
+      device("bonds", "", "list the devices that are paired") { _ in .bonds },
       CommandDeclaration("profiles", "[NAME]", "list the profiles, or print one as JSON", [config]) {
         .profiles(name: $0.word(0), configuration: $0[.config])
       },
@@ -157,8 +157,8 @@ struct CommandDeclaration {
 
     microbit-gateway COMMAND --help shows the options of a command.
 
-    ID is an address, a device's id, or part of its name, if unique. Commands with an ID, and watch, ask the running
-    gateway; if none is running, inspect, read, write, watch, pair, unpair and identify use Bluetooth themselves.
+    ID is an address, a device's id, or part of its name, if unique. Commands with an ID, devices, permit-join, watch and
+    bonds ask the running gateway; init, doctor, scan, and inspect if none is running, use Bluetooth themselves.
 
     Exit status: 0 success; 1 the peripheral refused, or doctor found faults; 64 wrong command line; 66 run cannot
     read the configuration; 69 no Bluetooth, no gateway, or the device is not in range; 78 wrong configuration.

@@ -36,8 +36,8 @@ import Testing
     #expect(status == 0 && text.hasPrefix("Usage: microbit-gateway \(command)"))
     #expect(text.contains("--log-level") && text.contains("--log-format") == (command == "run"))
     #expect(text.contains("--yes") == ["init", "forget"].contains(command))
-    #expect(text.contains("--config") == !["bonds", "profile", "version"].contains(command))
-    #expect(text.contains("--gateway ID") == Self.commands[5...16].contains(command))
+    #expect(text.contains("--config") == !["profile", "version"].contains(command))
+    #expect(text.contains("--gateway ID") == Self.commands[5...17].contains(command))
   }
 
   @Test("The version is printed", arguments: [["version"], ["--version"]])

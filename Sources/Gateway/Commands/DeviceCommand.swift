@@ -4,7 +4,7 @@ import GATT
 import Glibc
 import JSON
 
-/// A command for a device, carried out by a running gateway or by Bluetooth directly.
+/// A command that asks the running gateway; `inspect` works without one too.
 public struct DeviceCommand: Sendable, Equatable {
   /// What is done.
   public enum Action: Sendable, Equatable {
@@ -26,14 +26,8 @@ public struct DeviceCommand: Sendable, Equatable {
     case remove
     /// Adds micro:bits in range, for so many seconds; nil: the gateway's default.
     case permitJoin(seconds: Int?)
-
-    /// Whether the command changes or shows what only a running gateway has.
-    var needsGateway: Bool {
-      switch self {
-      case .list, .add, .rename, .remove, .permitJoin: true
-      case .inspect, .read, .write, .watch, .pair, .unpair, .identify: false
-      }
-    }
+    /// Lists the devices that are paired.
+    case bonds
   }
 
   let action: Action
@@ -60,21 +54,13 @@ public struct DeviceCommand: Sendable, Equatable {
 
   @LoopActor func run() async throws(CommandFailure) -> GatewayCommand.ExitStatus {
     let interruption = Interruption()
-    let access = try await GatewayAccess.open(self)
-    interruption.action = { signal in
-      loop.task {
-        await access.close()
-        exit(128 + signal)
-      }
+    guard let access = try GatewayAccess.open(self) else {
+      guard action == .inspect else { throw GatewayAccess.noneRuns(configuration: configuration) }
+      show(inspection: try await Inspector.inspect(name ?? "", configuration, timeout, interruption))
+      return .done
     }
-    do throws(CommandFailure) {
-      let status = try await perform(with: access, interruption)
-      await access.close()
-      return status
-    } catch {
-      await access.close()
-      throw error
-    }
+    defer { access.close() }
+    return try await perform(with: access, interruption)
   }
 
   @LoopActor private func perform(
@@ -84,15 +70,15 @@ public struct DeviceCommand: Sendable, Equatable {
     case .inspect:
       let target = try await access.find(name ?? "", orInRange: true)
       let data = try await access.request("device/inspect", target.selector, within: .seconds(120))
-      if json { print(data.text()) } else { print(InspectionText(data)) }
+      show(inspection: data)
       return .done
     case .read(let property):
-      let target = try await access.device(name ?? "", using: property)
+      let target = try await access.device(name ?? "")
       if access.isOffline(target) { throw CommandFailure(.unavailable, try await access.offline(target)) }
       return try report(
         try await request("property/get", ["property": .string(property)], target, access), property)
     case .write(let property, let value):
-      let target = try await access.device(name ?? "", using: property)
+      let target = try await access.device(name ?? "")
       let seconds = Int(timeout.components.seconds)
       if access.isOffline(target) {
         printError("\(try await access.offline(target)); waiting up to \(seconds) s …")
@@ -106,19 +92,26 @@ public struct DeviceCommand: Sendable, Equatable {
       let watching = Watching(access, property: property, format: csv ? .csv : json ? .json : .text)
       return try await watching.run(name, interruption)
     case .pair(let passkey):
-      try await Pairing(access).pair(try await access.known(name ?? "", orInRange: true), passkey: passkey)
+      try await Pairing(access).pair(try await access.find(name ?? "", orInRange: true), passkey: passkey)
       return .done
     case .unpair:
-      let target = try await access.known(name ?? "", orInRange: false)
+      let target = try await access.find(name ?? "", orInRange: false)
       _ = try await access.request("device/unpair", target.selector, within: .seconds(30))
       print("\(target.label) \(target.isPaired ? "is no longer" : "was not") paired")
       return .done
     case .identify:
-      print(try await identify(access))
+      let target = try await access.device(name ?? "")
+      let data = try await request("device/identify", [:], target, access)
+      print("\(target.label) " + (data["value"].map { "shows \($0.shown)" } ?? "blinks"))
       return .done
     case .list:
       let devices = try await access.request("devices")
       if json { print(devices.text()) } else { list(devices, of: access.gateway) }
+      return .done
+    case .bonds:
+      let paired = try await access.request("devices").elements.compactMap { Target($0) }.filter(\.isPaired)
+      if paired.isEmpty { printError("no device is paired") }
+      for target in paired { print(target.candidate) }
       return .done
     case .add(let label, let area):
       try await add(label, area, access)
@@ -143,23 +136,8 @@ public struct DeviceCommand: Sendable, Equatable {
     }
   }
 
-  /// - Returns: what the device shows.
-  @LoopActor func identify() async throws(CommandFailure) -> String {
-    let access = try await GatewayAccess.open(self)
-    let result: Result<String, CommandFailure>
-    do throws(CommandFailure) {
-      result = .success(try await identify(access))
-    } catch {
-      result = .failure(error)
-    }
-    await access.close()
-    return try result.get()
-  }
-
-  @LoopActor private func identify(_ access: GatewayAccess) async throws(CommandFailure) -> String {
-    let target = try await access.connected(name ?? "")
-    let data = try await request("device/identify", [:], target, access)
-    return "\(target.label) " + (data["value"].map { "shows \($0.shown)" } ?? "blinks")
+  private func show(inspection data: JSONValue) {
+    if json { print(data.text()) } else { print(InspectionText(data)) }
   }
 
   private func list(_ devices: JSONValue, of gateway: String) {
@@ -236,37 +214,6 @@ public struct DeviceCommand: Sendable, Equatable {
       }
     }
     return .done
-  }
-}
-
-/// What Ctrl-C and closing the terminal do: end the process, unless another action is set.
-@LoopActor final class Interruption {
-  var action: (Int32) -> Void = { exit(128 + $0) }
-
-  init(_ signals: [Int32] = [SIGTERM, SIGINT, SIGHUP]) {
-    loop.signals(signals) { [self] in action($0) }
-  }
-}
-
-/// Waits that Ctrl-C ends.
-@LoopActor final class Pause {
-  private var waiter: Waiter<Void>?
-  private(set) var isInterrupted = false
-
-  init(_ interruption: Interruption) {
-    interruption.action = { [weak self] _ in
-      self?.isInterrupted = true
-      self?.waiter?.resume(.success(()))
-    }
-  }
-
-  func wait(_ duration: Duration) async {
-    let waiter = Waiter<Void>()
-    self.waiter = waiter
-    if isInterrupted { return }
-    let timer = loop.timer(after: duration) { waiter.resume(.success(())) }
-    try? await waiter.value()
-    timer.cancel()
   }
 }
 

@@ -27,7 +27,7 @@ public struct Forget: Sendable, Equatable {
       throw CommandFailure(
         .usage, "forget asks before it clears anything: run it at a terminal, or add --yes")
     }
-    if let (_, socket) = try GatewayAccess.running(id.description, isRequired: false) {
+    if let (_, socket) = try GatewayAccess.running(id.description) {
       close(socket)
       throw Self.running(id)
     }

@@ -37,10 +37,7 @@ import JSON
   {
     var keys: JSONValue = ["property": property.map(JSONValue.string)]
     if let name {
-      let target = try await access.device(name, using: property)
-      keys = keys.merging(["id": target.id.map(JSONValue.string)])
-    } else {
-      access.serveAll(using: property)
+      keys = keys.merging(["id": try await access.device(name).id.map(JSONValue.string)])
     }
     access.client.onLine = { [weak self] in self?.receive($0) }
     access.client.onEnd = { [ended] in

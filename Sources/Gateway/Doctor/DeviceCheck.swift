@@ -1,6 +1,5 @@
 import BlueZ
 import Configuration
-import Control
 import Devices
 import EventLoop
 import Findings
@@ -80,11 +79,9 @@ struct DeviceCheck {
   }
 
   /// Connects to a device, and reads what it offers.
-  /// - Parameter client: of a gateway in this process.
-  @LoopActor static func inspect(_ candidate: Candidate, by client: ControlClient) async -> [Finding] {
-    let keys: JSONValue = ["identifier": .string(candidate.peripheral.address.description)]
-    do throws(ControlError) {
-      let inspection = try await client.request("device/inspect", keys, within: .seconds(90))
+  @LoopActor static func inspect(_ candidate: Candidate, by inspector: Inspector) async -> [Finding] {
+    do throws(RequestError) {
+      let inspection = try await inspector.inspect(candidate.peripheral.address)
       return findings(inspection, candidate.name, candidate.settings.profile, candidate.settings.pairing)
     } catch {
       let trouble = PeripheralSession.Trouble.connectFailed(error.reason)

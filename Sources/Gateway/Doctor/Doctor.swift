@@ -220,24 +220,24 @@ public struct Doctor: Sendable, Equatable {
   }
 
   private func inspect(_ candidates: [DeviceCheck.Candidate], _ configuration: Configuration) async {
-    let local: LocalGateway
+    let inspector: Inspector
     do throws(CommandFailure) {
-      local = try await LocalGateway.start(configuration, timeout: Self.inspectionLimit)
+      inspector = try await Inspector.start(configuration, timeout: Self.inspectionLimit)
     } catch {
       return report([.fault(.device, error.text, remedy: "sudo systemctl restart bluetooth")])
     }
     interruption.action = { [loop] signal in
       loop.task {
-        await local.stop()
+        await inspector.stop()
         exit(128 + signal)
       }
     }
     for candidate in candidates.prefix(Self.mostInspections) {
       let findings = await within(Self.inspectionLimit, .device) {
-        await DeviceCheck.inspect(candidate, by: local.client)
+        await DeviceCheck.inspect(candidate, by: inspector)
       }
       report(findings ?? [])
     }
-    await local.stop()
+    await inspector.stop()
   }
 }

@@ -120,7 +120,7 @@ private struct SetupRun {
       triesBroker: !setup.has("--no-test"), backup: backup,
       reply: { [console] in await console.ask($0.text, isSecret: $0.isSecret) }, isBlocked: isBlocked,
       unblock: unblock, scan: scan,
-      show: show, tryBroker: trouble)
+      tryBroker: trouble)
     if !setup.isUnattended { await console.show(introduction) }
     guard let plan = try await interview.plan() else { return await console.show(["Nothing was changed."]) }
     try await write(plan)
@@ -208,20 +208,6 @@ private struct SetupRun {
     }
     let microbits = found.filter { $0.isConfigured || $0.name?.hasPrefix(Profile.microbitNamePrefix) == true }
     return (microbits, problem)
-  }
-
-  /// Lets a micro:bit show which one it is, by a running gateway or by a connection of its own.
-  /// - Returns: what it shows, or why it does not.
-  @LoopActor private func show(_ device: SetupDevice) async -> String {
-    await console.show(["Connecting to \(device.address) …"])
-    let command = DeviceCommand(
-      .identify, name: device.address.description, json: false, timeout: .seconds(20), configuration: nil,
-      gateway: nil)
-    do throws(CommandFailure) {
-      return try await command.identify()
-    } catch {
-      return error.text
-    }
   }
 
   @LoopActor private func trouble(with configuration: Configuration) async -> [String] {

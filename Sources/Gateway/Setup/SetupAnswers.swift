@@ -11,9 +11,6 @@ struct SetupAnswers {
   var isChosen = false
   /// The micro:bits that were found, by name; nil: to be looked for.
   var candidates: [SetupDevice]?
-  /// The micro:bit that is to show which one it is, and what came of it.
-  var toShow: SetupDevice?
-  var shown: String?
   /// Why micro:bits cannot be looked for.
   var scanProblem: String?
   /// The micro:bits that are used.
@@ -54,14 +51,9 @@ struct SetupAnswers {
     }
   }
 
-  /// `1,3-4`, `all`, `none`, `every`, `again` or `show 2`.
+  /// `1,3-4`, `all`, `none`, `every` or `again`.
   mutating func choose(_ text: String) throws(SetupRefusal) {
     let found = candidates ?? []
-    let words = text.lowercased().split(separator: " ")
-    if words.count == 2, words[0] == "show" {
-      guard let number = Int(words[1]), found.indices.contains(number - 1) else { throw refusal(found.count) }
-      return toShow = found[number - 1]
-    }
     switch text.lowercased() {
     case "again": candidates = nil
     case "every": (devices, servesLater) = (found, true)
@@ -76,16 +68,14 @@ struct SetupAnswers {
         else { return [0] }
         return Array(ends[0]...ends[ends.count - 1])
       }
-      guard !numbers.isEmpty, !numbers.contains(0) else { throw refusal(found.count) }
+      guard !numbers.isEmpty, !numbers.contains(0) else {
+        throw SetupRefusal("The list has the numbers 1 to \(found.count): answer for example 1,3 or all.")
+      }
       // The devices are taken once each, in the order of the answer.
       devices = numbers.indices.filter { numbers.firstIndex(of: numbers[$0]) == $0 }.map {
         found[numbers[$0] - 1]
       }
     }
-  }
-
-  private func refusal(_ count: Int) -> SetupRefusal {
-    SetupRefusal("The list has the numbers 1 to \(count): answer for example 1,3 or all.")
   }
 
   /// The id in topics follows from the name.

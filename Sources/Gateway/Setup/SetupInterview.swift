@@ -18,8 +18,6 @@ struct SetupInterview {
   let unblock: @LoopActor () async -> Void
   /// Looks for micro:bits: those that were found, and why none can be.
   let scan: @LoopActor (SetupAnswers) async -> (found: [SetupDevice], problem: String?)
-  /// Lets a micro:bit show which one it is; the result is what to tell the user.
-  let show: @LoopActor (SetupDevice) async -> String
   /// Why the broker cannot be used; empty if it can.
   let tryBroker: @LoopActor (Configuration) async -> [String]
 
@@ -34,11 +32,8 @@ struct SetupInterview {
         let (found, problem) = await scan(answers)
         answers.setFound(found, problem)
       }
-      answers.shown = nil
-      if let device = answers.toShow { answers.shown = await show(device) }
-      answers.toShow = nil
       try await ask([SetupQuestion.devices])
-    } while answers.candidates == nil || answers.toShow != nil
+    } while answers.candidates == nil
     try await ask(SetupQuestion.microbits(answers.devices.count))
     try await ask(SetupQuestion.broker)
     let configuration = try answers.configuration()

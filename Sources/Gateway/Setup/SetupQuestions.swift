@@ -31,16 +31,14 @@ extension SetupQuestion {
       "`every` uses every micro:bit that comes into range, those of the class next door",
       "too. Others can join at any time: microbit-gateway permit-join", "",
     ]
-    let rows =
-      aligned(found.enumerated().map { ["  \($0 + 1)"] + $1.row })
-      + ["", "`show 1` shows the name of 1 on its LEDs."]
+    let rows = aligned(found.enumerated().map { ["  \($0 + 1)"] + $1.row }) + [""]
     let known = found.indices.filter { found[$0].isConfigured }.map { "\($0 + 1)" }.joined(separator: ",")
     let other = answers.present.hasOwnEntries ? "none" : found.isEmpty ? nil : "all"
     return SetupQuestion(
       prompt: found.isEmpty
         ? "What now? (again / every / none)"
-        : "Which micro:bits? (1,3 / all / every / none / again / show 1)",
-      lines: answers.shown.map { [$0] } ?? [""] + (found.isEmpty ? [reason] : rows) + others,
+        : "Which micro:bits? (1,3 / all / every / none / again)",
+      lines: [""] + (found.isEmpty ? [reason] : rows) + others,
       preset: !known.isEmpty ? known : answers.scanProblem == nil || !found.isEmpty ? other : nil,
       failure: """
         \(answers.scanProblem ?? "no micro:bit was found")

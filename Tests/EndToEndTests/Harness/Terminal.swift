@@ -12,7 +12,7 @@ extension Fixture {
   }
 
   func start(_ arguments: [String], prefix: [String] = []) throws -> ChildProcess {
-    let configuration = arguments.first == "bonds" ? [] : ["--config", folder.path + "/config.json"]
+    let configuration = ["--config", folder.path + "/config.json"]
     let words = prefix + [try program("microbit-gateway")] + arguments + configuration
     return try ChildProcess(words[0], Array(words.dropFirst()), environment: environment)
   }

@@ -19,7 +19,6 @@ import Testing
     var tried: [Configuration] = []
     var scans = 0
     var unblocked = 0
-    var shown: [BluetoothAddress] = []
     /// Nil: nothing is to be written.
     var plan: SetupPlan?
     var failure: CommandFailure?
@@ -70,10 +69,6 @@ import Testing
               BluetoothAddress(truncating: $0.address), name: $0.name, signal: $0.signal, in: present)
           }, problem
         )
-      },
-      show: { device in
-        outcome.shown.append(device.address)
-        return "\(device.address) shows \(device.letters ?? "")"
       },
       tryBroker: { configuration in
         outcome.tried.append(configuration)
@@ -188,9 +183,7 @@ import Testing
     ("Which", "3", "numbers 1 to 2"), ("Which", "0", "numbers 1 to 2"),
     ("Which", "the first", "numbers 1 to 2"),
     ("Which", "2-1", "numbers 1 to 2"), ("Which", "1-", "numbers 1 to 2"), ("Which", ",", "numbers 1 to 2"),
-    ("Which", "99999999999999999999", "numbers 1 to 2"), ("Which", "show 3", "numbers 1 to 2"),
-    ("Which", "show 0", "numbers 1 to 2"), ("Which", "show it", "numbers 1 to 2"),
-    ("Which", "show", "numbers 1 to 2"),
+    ("Which", "99999999999999999999", "numbers 1 to 2"),
     ("Name", "a\u{7}b", "control character"), ("Area", "a\u{1B}b", "control character"),
     ("Broker", "mqtt://broker", "is not a host name"),
     ("Broker", "broker:1883", "the host alone; the port is asked for later."),
@@ -252,13 +245,6 @@ import Testing
     let outcome = try await dialogue(found: [[Self.zutip, (0xE7A0_0000_0001, nil, nil), Self.zugev]])
     let list = try #require(outcome.asked.first).lines.filter { $0.contains("  ") }
     #expect(zip(list, ["E7:A0", "zugev", "zutip"]).allSatisfy { $0.contains($1) } && list.count == 3)
-  }
-
-  @Test func foundOneShowsWhichItIs() async throws {
-    let outcome = try await dialogue(answering: ["Which": "show 2", "Which": "2"])
-    #expect(outcome.shown == [BluetoothAddress(truncating: 0xD05A_0000_C0DE)] && outcome.scans == 1)
-    #expect(outcome.asked[1].lines == ["D0:5A:00:00:C0:DE shows zutip"])
-    #expect(try outcome.entries().map { $0["id"] } == ["zutip"])
   }
 
   @Test func namesAndAreasAreAskedForAndThenTheBroker() async throws {

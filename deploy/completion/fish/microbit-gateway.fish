@@ -2,7 +2,7 @@
 
 set -l commands init run doctor check scan devices add rename remove permit-join inspect read write watch pair unpair identify bonds profiles profile forget version
 set -l device inspect read write watch pair unpair identify
-set -l running devices add rename remove permit-join
+set -l running devices add rename remove permit-join bonds
 set -l seen __fish_seen_subcommand_from
 
 complete -c microbit-gateway -f
@@ -23,7 +23,7 @@ complete -c microbit-gateway -n "not $seen $commands" -a watch -d 'show readings
 complete -c microbit-gateway -n "not $seen $commands" -a pair -d 'pair with a peripheral'
 complete -c microbit-gateway -n "not $seen $commands" -a unpair -d 'remove the pairing of a peripheral'
 complete -c microbit-gateway -n "not $seen $commands" -a identify -d 'show the name of a micro:bit on its LEDs'
-complete -c microbit-gateway -n "not $seen $commands" -a bonds -d 'list the paired peripherals'
+complete -c microbit-gateway -n "not $seen $commands" -a bonds -d 'list the paired devices'
 complete -c microbit-gateway -n "not $seen $commands" -a profiles -d 'list the profiles, or print one as JSON'
 complete -c microbit-gateway -n "not $seen $commands" -a profile -d 'check a file of profiles'
 complete -c microbit-gateway -n "not $seen $commands" -a forget -d 'clear what the broker retains'
@@ -36,7 +36,7 @@ complete -c microbit-gateway -n "$seen profile; and $seen check" -F
 complete -c microbit-gateway -n "$seen run init doctor check scan profiles forget $running $device" -l config -rF -d 'the configuration file'
 complete -c microbit-gateway -l log-level -xa 'debug info notice warning error' -d 'how much is logged'
 complete -c microbit-gateway -n "$seen run" -l log-format -xa 'text json' -d 'form of the log'
-complete -c microbit-gateway -n "$seen init scan $device" -l timeout -x -d 'seconds to scan, or to wait for the device'
+complete -c microbit-gateway -n "$seen init scan inspect read write" -l timeout -x -d 'seconds to scan, or to wait for the device'
 complete -c microbit-gateway -n "$seen doctor scan devices inspect read write watch" -l json -d 'print JSON'
 complete -c microbit-gateway -n "$seen scan" -l live -d 'a table that is kept up to date'
 complete -c microbit-gateway -n "$seen watch" -l csv -d 'print a spreadsheet'
