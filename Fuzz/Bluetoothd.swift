@@ -44,7 +44,7 @@ private func apply(_ event: BlueZEvent, to tree: inout ObjectTree) {
       _ = tree.descriptors(of: characteristic)
     }
     expect(Set(characteristics.map(\.path)).count == characteristics.count, "two at one path")
-    expect(characteristics.count <= ObjectTree.mostAttributes, "too many characteristics")
+    expect(characteristics.count <= ServiceTable.mostAttributes, "too many characteristics")
   }
 }
 

@@ -23,7 +23,7 @@ enum AdapterLock {
       do throws(DBusError) {
         if try await bus.requestName(name) { return .acquired }
       } catch {
-        guard error.name == BlueZName.Failure.accessDenied else { throw error }
+        guard error.name == DBusName.Failure.accessDenied else { throw error }
         isDenied = true
       }
       if let owner = try await owner(of: adapter, on: bus) { return .taken(by: owner > 0 ? owner : nil) }
@@ -38,8 +38,8 @@ enum AdapterLock {
       return Int32(clamping: reply.first?.integer ?? 0)
     } catch {
       switch error.name {
-      case BlueZName.Failure.nameHasNoOwner: return nil
-      case BlueZName.Failure.processUnknown: return 0
+      case DBusName.Failure.nameHasNoOwner: return nil
+      case DBusName.Failure.processUnknown: return 0
       default: throw error
       }
     }

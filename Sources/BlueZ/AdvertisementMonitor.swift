@@ -62,12 +62,6 @@ struct AdvertisementMonitor {
       // Position, type (3D Information Data, of BR/EDR), content.
       "Patterns": .array(of: "(yyay)", [.structure([.byte(0), .byte(0x3D), .bytes([0xFF])])]),
     ])
-    return .dictionary(
-      key: "o", value: "a{sa{sv}}",
-      [
-        .init(
-          .objectPath(path),
-          .dictionary(key: "s", value: "a{sv}", [.init(.string(BlueZName.monitor), monitor)]))
-      ])
+    return .objects([(path, .interfaces([(BlueZName.monitor, monitor)]))])
   }
 }

@@ -16,13 +16,9 @@ enum BlueZEvent: Sendable, Equatable {
 
   /// - Parameter owner: bluetoothd's unique name; signals from other senders are ignored.
   init?(_ signal: DBusSignal, owner: String?) {
-    if signal.interface == DBusName.bus, signal.member == "NameOwnerChanged",
-      signal.sender == DBusName.bus
-    {
-      guard signal.arguments.count == 3, signal.arguments[0].text == BlueZName.busName,
-        let new = signal.arguments[2].text
-      else { return nil }
-      self = .owner(new.isEmpty ? nil : new)
+    if let change = signal.ownerChange {
+      guard change.name == BlueZName.busName else { return nil }
+      self = .owner(change.owner)
       return
     }
     guard let owner, signal.sender == owner else { return nil }

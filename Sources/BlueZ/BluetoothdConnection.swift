@@ -90,33 +90,30 @@ enum BluetoothdEvent: Sendable {
   /// - Parameter adapterPath: only changes of this adapter and of its devices are received.
   func watch(adapterPath: String) async throws(DBusError) {
     guard let bus else { throw .disconnected }
-    for rule in Self.rules(adapterPath) { try await bus.addMatch(rule) }
+    for interface in [BlueZName.adapter, BlueZName.device, BlueZName.characteristic] {
+      try await bus.addMatch([
+        "sender": BlueZName.busName, "interface": DBusName.properties, "path_namespace": adapterPath,
+        "arg0": interface,
+      ])
+    }
+    try await bus.addMatch([
+      "sender": BlueZName.busName, "interface": BlueZName.device, "path_namespace": adapterPath,
+    ])
+    try await bus.addMatch(["sender": BlueZName.busName, "interface": DBusName.objectManager])
+    // The last: the objects are listed as soon as the owner is known, and every later change of theirs must be received.
+    try await bus.addMatch([
+      "sender": DBusName.bus, "member": "NameOwnerChanged", "arg0": BlueZName.busName,
+    ])
     let owner = try await currentOwner(on: bus)
     // A signal is at least as new as the reply.
     if !hasOwnerSignal { ownerChanged(to: owner) }
-  }
-
-  /// The match rules. That for the owner is the last: the objects are listed as soon as the owner is known, and every
-  /// later change of theirs must be received.
-  private static func rules(_ adapterPath: String) -> [String] {
-    let properties = [BlueZName.adapter, BlueZName.device, BlueZName.characteristic].map { interface in
-      "type='signal',sender='\(BlueZName.busName)',interface='\(DBusName.properties)',"
-        + "path_namespace='\(adapterPath)',arg0='\(interface)'"
-    }
-    let ends =
-      "type='signal',sender='\(BlueZName.busName)',interface='\(BlueZName.device)',"
-      + "path_namespace='\(adapterPath)'"
-    let objects = "type='signal',sender='\(BlueZName.busName)',interface='\(DBusName.objectManager)'"
-    let owner =
-      "type='signal',sender='\(DBusName.bus)',member='NameOwnerChanged',arg0='\(BlueZName.busName)'"
-    return properties + [ends, objects, owner]
   }
 
   private func currentOwner(on bus: DBusConnection) async throws(DBusError) -> String? {
     do throws(DBusError) {
       return try await bus.callBus("GetNameOwner", .string(BlueZName.busName)).first?.text
     } catch {
-      guard error.name == BlueZName.Failure.nameHasNoOwner else { throw error }
+      guard error.name == DBusName.Failure.nameHasNoOwner else { throw error }
       return nil
     }
   }
@@ -136,7 +133,7 @@ enum BluetoothdEvent: Sendable {
     case .call(let call) where call.sender == owner:
       handler(.call(call))
     case .call(let call):
-      try? bus?.reply(to: call, error: DBusName.unknownMethod, "no such method")
+      try? bus?.reply(to: call, error: DBusName.Failure.unknownMethod, "no such method")
     case .disconnected(let error):
       ended.resume(.failure(error))
       handler(.disconnected)
@@ -152,8 +149,7 @@ enum BluetoothdEvent: Sendable {
   }
 
   private func listObjects(of owner: String) async {
-    let get = DBusCall(
-      "GetManagedObjects", on: DBusName.objectManager, of: "/", at: BlueZName.busName)
+    let get = DBusCall.managedObjects(of: BlueZName.busName)
     var hasFailed = false
     while self.owner == owner {
       do throws(DBusError) {
@@ -167,7 +163,7 @@ enum BluetoothdEvent: Sendable {
       } catch {
         if !hasFailed { log.warning("cannot list bluetoothd's objects", ["error": error]) }
         hasFailed = true
-        if error.name == BlueZName.Failure.accessDenied, self.owner == owner { handler(.denied) }
+        if error.name == DBusName.Failure.accessDenied, self.owner == owner { handler(.denied) }
         // The next reply includes them.
         backlog = []
         try? await loop.sleep(for: limits.retry)

@@ -6,7 +6,7 @@ extension Central {
     var failure: CentralError?
     do throws(CentralError) {
       try await power(false)
-      _ = await wait(limits.treeUpdate) { !$0.state.isOn }
+      _ = await wait(limits.treeUpdate) { !self.state.isOn }
     } catch {
       failure = error
     }
@@ -18,7 +18,7 @@ extension Central {
       throw error
     }
     if let failure { throw failure }
-    guard await wait(limits.local, until: { $0.state.isOn }) else {
+    guard await wait(limits.local, until: { self.state.isOn }) else {
       throw .timedOut("the adapter did not come back in time")
     }
   }
@@ -31,7 +31,7 @@ extension Central {
       guard state == .adapterOff, !queue.isClosed else { return }
       log.notice("powering the adapter on", ["adapter": adapterName])
       try? await power(true)
-      _ = await wait(limits.treeUpdate) { $0.state.isOn }
+      _ = await wait(limits.treeUpdate) { self.state.isOn }
     }
   }
 
@@ -50,7 +50,7 @@ extension Central {
 
   private func setPower(_ isOn: Bool) async throws(CentralError) {
     _ = try await call(
-      "Set", on: DBusName.properties, of: adapterPath,
-      [.string(BlueZName.adapter), .string("Powered"), .variant(.boolean(isOn))], timeout: limits.local)
+      .set("Powered", to: .boolean(isOn), on: BlueZName.adapter, of: adapterPath, at: BlueZName.busName),
+      timeout: limits.local)
   }
 }

@@ -37,7 +37,7 @@ extension Central {
   /// Answers a call of bluetoothd to the agent.
   func answer(_ call: DBusCall) {
     guard call.path == Self.agentPath else {
-      return reply(to: call, error: DBusName.unknownMethod, "no such method")
+      return reply(to: call, error: DBusName.Failure.unknownMethod, "no such method")
     }
     switch call.member {
     case "Release":

@@ -19,12 +19,26 @@ extension Central {
   func call(
     _ member: String, on interface: String, of path: String, _ arguments: [DBusValue] = [], timeout: Duration
   ) async throws(CentralError) -> [DBusValue] {
-    let answer: DBusAnswer = await withCheckedContinuation { continuation in
-      call(member, on: interface, of: path, arguments, timeout: timeout) {
-        continuation.resume(returning: $0)
-      }
+    try await call(
+      DBusCall(member, on: interface, of: path, at: BlueZName.busName, arguments), timeout: timeout)
+  }
+
+  /// Calls bluetoothd and waits for the answer.
+  func call(_ call: DBusCall, timeout: Duration) async throws(CentralError) -> [DBusValue] {
+    do throws(DBusError) {
+      guard let bus else { throw .disconnected }
+      return try await bus.call(call, timeout: timeout)
+    } catch {
+      throw CentralError(error, during: call.member)
     }
-    return try answer.mapError { CentralError($0, during: member) }.get()
+  }
+
+  /// The value of a property of an object of bluetoothd.
+  func get(_ property: String, on interface: String, of path: String) async throws(CentralError) -> DBusValue?
+  {
+    try await call(
+      .get(property, on: interface, of: path, at: BlueZName.busName), timeout: limits.local
+    ).first
   }
 
   /// Replies to a call of bluetoothd.

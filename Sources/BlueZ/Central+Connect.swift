@@ -60,7 +60,7 @@ extension Central {
     _ id: PeripheralID, isPreferred: Bool
   ) async throws(CentralError) -> [Characteristic] {
     // A Connect during a Disconnect succeeds, and the link then ends all the same.
-    _ = await wait(limits.disconnect) { !$0.links.isEnding(id) }
+    _ = await wait(limits.disconnect) { !self.links.isEnding(id) }
     try check(id)
     guard !isRefused(id) else { throw .inputDevice }
     if !isConnected(id) {
@@ -74,21 +74,21 @@ extension Central {
     }
     let link = links.use(id)
     let isDone = await wait(limits.resolve) {
-      link.hasEnded || $0.isResolved(id) || $0.isRefused(id)
+      link.hasEnded || self.isResolved(id) || self.isRefused(id)
     }
     guard isDone else { throw .timedOut("the services were not resolved in time") }
     // An input device is refused before bluetoothd uses its services.
     guard !isRefused(id) else { throw .inputDevice }
     // The objects may be exported a little after `ServicesResolved`, one by one.
     if tree.characteristics(of: id).isEmpty,
-      await wait(limits.export, until: { link.hasEnded || !$0.tree.characteristics(of: id).isEmpty })
+      await wait(limits.export, until: { link.hasEnded || !self.tree.characteristics(of: id).isEmpty })
     {
-      _ = await wait(limits.exportRest) { _ in link.hasEnded }
+      _ = await wait(limits.exportRest) { link.hasEnded }
     }
     guard !link.hasEnded else { throw .disconnected }
-    guard !tree.isTooLarge(id) else {
+    guard tree.devices[id.path]?.services.isTooLarge != true else {
       throw .refused(
-        "it has more than \(ObjectTree.mostAttributes) services, characteristics and descriptors")
+        "it has more than \(ServiceTable.mostAttributes) services, characteristics and descriptors")
     }
     guard !isRefused(id) else { throw .inputDevice }
     return tree.characteristics(of: id)
@@ -112,14 +112,12 @@ extension Central {
   private func confirmConnected(_ id: PeripheralID) async throws(CentralError) {
     if isConnected(id) { return }
     let linkChanges = tree.devices[id.path]?.linkChanges
-    let reply = try await call(
-      "Get", on: DBusName.properties, of: id.path, [.string(BlueZName.device), .string("Connected")],
-      timeout: limits.local)
+    let connected = try await get("Connected", on: BlueZName.device, of: id.path)
     // A signal received meanwhile is newer than the reply.
-    if reply.first?.bool == true, tree.devices[id.path]?.linkChanges == linkChanges {
+    if connected?.bool == true, tree.devices[id.path]?.linkChanges == linkChanges {
       update(["Connected": .boolean(true)], of: id)
     } else {
-      _ = await wait(limits.treeUpdate) { $0.isConnected(id) }
+      _ = await wait(limits.treeUpdate) { self.isConnected(id) }
     }
   }
 
@@ -145,7 +143,7 @@ extension Central {
     } catch {
       log.debug("Disconnect", ["error": error])
     }
-    _ = await wait(limits.treeUpdate) { !$0.isConnected(id) }
+    _ = await wait(limits.treeUpdate) { !self.isConnected(id) }
     if let link, link.hasUnanswered { await removeUnlessAnswered(id, link) }
     links.finishEnding(id)
     checkConditions()
@@ -196,7 +194,7 @@ extension Central {
     }
     handler(.seen(peripheral.removed))
     loop.task {
-      let isBack = await self.wait(self.limits.rediscovery) { $0.tree.devices[id.path] != nil }
+      let isBack = await self.wait(self.limits.rediscovery) { self.tree.devices[id.path] != nil }
       self.expectRemoval(of: id, false)
       if !isBack { self.handler(.lost(id)) }
     }
@@ -205,10 +203,8 @@ extension Central {
   /// Whether bluetoothd reports that a program has acquired notifications of the peripheral (`AcquireNotify`).
   func isNotifyAcquired(_ id: PeripheralID) async -> Bool {
     for characteristic in tree.characteristics(of: id) where characteristic.flags.contains(.notify) {
-      let reply = try? await call(
-        "Get", on: DBusName.properties, of: characteristic.path,
-        [.string(BlueZName.characteristic), .string("NotifyAcquired")], timeout: limits.local)
-      if reply?.first?.bool == true { return true }
+      let isAcquired = try? await get("NotifyAcquired", on: BlueZName.characteristic, of: characteristic.path)
+      if isAcquired?.bool == true { return true }
     }
     return false
   }

@@ -88,7 +88,7 @@ extension Central {
   public func unsubscribeAll(within limit: Duration) async {
     let used = links.peripherals.compactMap { links[$0] }
     for id in links.peripherals { unsubscribe(id) }
-    _ = await wait(limit) { _ in used.allSatisfy { $0.hasEnded || $0.unsubscribing == 0 } }
+    _ = await wait(limit) { used.allSatisfy { $0.hasEnded || $0.unsubscribing == 0 } }
   }
 
   /// Reads the value repeatedly, for a characteristic whose notifications another program has acquired. Tries to
@@ -131,7 +131,7 @@ extension Central {
   ) async -> Result<[UInt8], CentralError>? {
     guard let link = links[characteristic.peripheral] else { return nil }
     // Ends with the link: the pause may be days long.
-    if await wait(pause, until: { link.hasEnded || !$0.tree.contains(characteristic) }) { return nil }
+    if await wait(pause, until: { link.hasEnded || !self.tree.contains(characteristic) }) { return nil }
     let result = await readResult(of: characteristic)
     return link.hasEnded ? nil : result
   }
@@ -172,7 +172,7 @@ extension Central {
       exchange = await exchangeOnce(operations, on: characteristic, over: link)
     }
     link.mutex.unlock()
-    if exchange.hasUnlikelyError, await wait(limits.linkLoss, until: { _ in link.hasEnded }) {
+    if exchange.hasUnlikelyError, await wait(limits.linkLoss, until: { link.hasEnded }) {
       exchange.linkHasEnded()
     }
     return exchange

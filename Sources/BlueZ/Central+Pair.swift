@@ -1,3 +1,4 @@
+import DBus
 import EventLoop
 
 extension Central {
@@ -65,7 +66,7 @@ extension Central {
     // Removal would crash bluetoothd before 5.84.
     guard await !isNotifyAcquired(id) else { throw .notifyAcquired }
     try await remove(id)
-    guard await wait(limits.treeUpdate, until: { $0.tree.devices[id.path]?.isPaired != true }) else {
+    guard await wait(limits.treeUpdate, until: { self.tree.devices[id.path]?.isPaired != true }) else {
       throw .timedOut("bluetoothd did not remove it in time")
     }
   }
@@ -73,7 +74,7 @@ extension Central {
   private func pairNow(
     _ id: PeripheralID, _ pairing: Pairing, while isNeeded: @LoopActor () -> Bool
   ) async throws(PairingError) {
-    _ = await wait(limits.disconnect) { !$0.links.isEnding(id) }
+    _ = await wait(limits.disconnect) { !self.links.isEnding(id) }
     guard isAvailable else { throw .failed(.unavailable) }
     guard let device = tree.devices[id.path] else { throw .notInRange }
     guard !isRefused(id) else { throw .failed(.inputDevice) }
@@ -109,14 +110,14 @@ extension Central {
       self?.checkConditions()
     }
     // bluetoothd waits for a peripheral that is out of range without a limit.
-    let isLinked = await wait(limits.connect) { pairing.isAnswered || $0.isConnected(id) }
-    if isLinked, await wait(limits.pair, until: { pairing.isAnswered || $0.isRefused(id) }) {
+    let isLinked = await wait(limits.connect) { pairing.isAnswered || self.isConnected(id) }
+    if isLinked, await wait(limits.pair, until: { pairing.isAnswered || self.isRefused(id) }) {
       // A keyboard is refused before the reply to Pair: by then bluetoothd would use it.
       if isRefused(id) { return .failure(.failed(.inputDevice)) }
       if let result = pairing.result { return result }
     }
     await cancelPairing(id)
-    if await wait(limits.treeUpdate, until: { _ in pairing.isAnswered }), case .success = pairing.result {
+    if await wait(limits.treeUpdate, until: { pairing.isAnswered }), case .success = pairing.result {
       return .success(())
     }
     return .failure(isLinked ? .timedOut : .notInRange)

@@ -24,8 +24,8 @@ extension Central {
 
   /// Reports the peripheral at `address` as ``CentralEvent/seen(_:)`` again, if it is known.
   public func replayPeripheral(at address: BluetoothAddress) {
-    let name = String(address.description.map { $0 == ":" ? "_" : $0 })
-    if let peripheral = tree.peripheral(at: "\(adapterPath)/dev_\(name)") { handler(.seen(peripheral)) }
+    let path = BlueZName.devicePath(address.description, of: adapterPath)
+    if let peripheral = tree.peripheral(at: path) { handler(.seen(peripheral)) }
   }
 
   /// Starts or stops discovery as requested, one call at a time.
@@ -179,6 +179,6 @@ extension Central {
   func pauseScan() async {
     scanner.pause()
     reconcileScan()
-    _ = await wait(limits.scanStop) { $0.scanner.isIdle }
+    _ = await wait(limits.scanStop) { self.scanner.isIdle }
   }
 }

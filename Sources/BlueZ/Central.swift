@@ -18,7 +18,7 @@ import Log
   let queue = ConnectionQueue()
   let links = Links()
   var monitor = AdvertisementMonitor()
-  private let conditions = Conditions()
+  var waits: [Wait] = []
   /// The peripherals that have become keyboards or mice of this machine while they were used: their bonds are deleted.
   private(set) var unwantedBonds: Set<PeripheralID> = []
 
@@ -38,7 +38,7 @@ import Log
     handler: @escaping @LoopActor (CentralEvent) -> Void
   ) {
     options = Options(adapter: adapter, bus: bus, isExclusive: isExclusive, limits: limits)
-    tree = ObjectTree(adapter: "/org/bluez/" + adapter)
+    tree = ObjectTree(adapter: "\(BlueZName.root)/\(adapter)")
     scanner = Scanner(
       resetBackOff: limits.scanReset, silenceBackOff: limits.scanCheck, fullScan: limits.briefScan)
     self.handler = handler
@@ -199,14 +199,6 @@ import Log
     reconcileScan()
   }
 
-  /// Waits until `condition` holds, for at most `limit`; returns whether it does. What changes the state that it reads must
-  /// call ``checkConditions()``.
-  func wait(_ limit: Duration, until condition: @escaping Conditions.Condition) async -> Bool {
-    await conditions.wait(limit, on: self, until: condition)
-  }
-
-  func checkConditions() { conditions.check(on: self) }
-
   /// Whether the link to a peripheral is being ended by ``disconnect(_:)``.
   public func isEnding(_ id: PeripheralID) -> Bool { links.isEnding(id) }
 
@@ -230,8 +222,8 @@ import Log
     let ends = links.peripherals.union(queue.current.map { [$0.peripheral] } ?? [])
     // Links that bluetoothd does not end in time are left to it.
     for id in ends { loop.task { await self.disconnect(id) } }
-    _ = await wait(limit) { central in
-      central.scanner.isIdle && !central.status.isResetting && ends.allSatisfy { !central.isLinked($0) }
+    _ = await wait(limit) {
+      self.scanner.isIdle && !self.status.isResetting && ends.allSatisfy { !self.isLinked($0) }
     }
   }
 }

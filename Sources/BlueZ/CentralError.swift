@@ -35,7 +35,7 @@ public enum CentralError: Error, Sendable, Equatable {
       let short = name.split(separator: ".").last.map(String.init) ?? name
       let text = message.isEmpty ? short : "\(short): \(message)"
       switch name {
-      case DBusName.unknownObject, BlueZName.Failure.doesNotExist: self = .gone
+      case DBusName.Failure.unknownObject, BlueZName.Failure.doesNotExist: self = .gone
       case BlueZName.Failure.notReady: self = .unavailable
       case BlueZName.Failure.notConnected: self = .disconnected
       case BlueZName.Failure.failed where message == "Not connected": self = .disconnected
@@ -43,14 +43,14 @@ public enum CentralError: Error, Sendable, Equatable {
       case BlueZName.Failure.notPermitted where message == "Notify acquired": self = .notifyAcquired
       case BlueZName.Failure.inProgress: self = .busy(text)
       case BlueZName.Failure.notPermitted, BlueZName.Failure.notAuthorized,
-        BlueZName.Failure.notSupported, BlueZName.Failure.invalidArguments, DBusName.unknownMethod:
+        BlueZName.Failure.notSupported, BlueZName.Failure.invalidArguments, DBusName.Failure.unknownMethod:
         self = .refused(text)
-      case BlueZName.Failure.serviceUnknown, BlueZName.Failure.nameHasNoOwner, BlueZName.Failure.noReply,
-        DBusName.limitsExceeded:
+      case DBusName.Failure.serviceUnknown, DBusName.Failure.nameHasNoOwner, DBusName.Failure.noReply,
+        DBusName.Failure.limitsExceeded:
         // Reported by the bus when bluetoothd ended during the call, or when too many calls are pending.
         self = .unavailable
       // The bus could not start bluetoothd.
-      case _ where name.hasPrefix(BlueZName.Failure.spawn): self = .unavailable
+      case _ where name.hasPrefix(DBusName.Failure.spawn): self = .unavailable
       default: self = .transient(text)
       }
     }

@@ -52,10 +52,10 @@ package struct HostReport: Sendable, Equatable {
       try await report.read(bus)
     } catch {
       switch error.name {
-      case BlueZName.Failure.nameHasNoOwner: break
+      case DBusName.Failure.nameHasNoOwner: break
       default:
         report.refusal = "\(error)"
-        report.isDenied = error.name == BlueZName.Failure.accessDenied
+        report.isDenied = error.name == DBusName.Failure.accessDenied
       }
     }
     await bus.close()
@@ -66,8 +66,7 @@ package struct HostReport: Sendable, Equatable {
     let process = try await bus.callBus("GetConnectionUnixProcessID", .string(BlueZName.busName))
     bluetoothd = Int32(clamping: process.first?.integer ?? 0)
     let reply = try await bus.call(
-      DBusCall("GetManagedObjects", on: DBusName.objectManager, of: "/", at: BlueZName.busName),
-      timeout: .seconds(5))
+      .managedObjects(of: BlueZName.busName), timeout: .seconds(5))
     add(reply.first?.map ?? [:])
     for index in adapters.indices {
       adapters[index].gateway = try await AdapterLock.owner(of: adapters[index].name, on: bus)

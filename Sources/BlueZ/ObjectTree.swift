@@ -35,45 +35,17 @@ struct ObjectTree: Sendable {
     /// The keys of `ManufacturerData`, in ascending order.
     var manufacturers: [Int] = []
     var advertised = AdvertisedData()
-    fileprivate var services: [Service] = []
-    /// How many services, characteristics and descriptors the device has; above ``mostAttributes`` they are not kept.
-    fileprivate var attributes = 0
-    /// Whether the device had more attributes.
-    fileprivate var isTooLarge = false
+    fileprivate(set) var services = ServiceTable()
 
     /// Whether the device offers HID over GATT.
     var offersInput: Bool {
-      uuids.contains(Self.inputService) || services.contains { $0.uuid == Self.inputService }
+      uuids.contains(Self.inputService) || services.offers(Self.inputService)
     }
 
     /// Whether bluetoothd makes the device a keyboard or mouse of this machine.
     var isInputDevice: Bool { isPaired && offersInput }
 
     private static let inputService = BluetoothUUID(short: 0x1812)
-  }
-
-  /// The most attributes of a device: a micro:bit with all services has about 100. Every object costs time on the loop.
-  static let mostAttributes = 1000
-
-  /// Services and characteristics are identified by the last component of their path (`service0015`, `char0019`), as
-  /// each device has dozens of them.
-  fileprivate struct Service: Sendable, Equatable {
-    let name: String
-    let uuid: BluetoothUUID
-    var characteristics: [GATTCharacteristic] = []
-  }
-
-  fileprivate struct GATTCharacteristic: Sendable, Equatable {
-    let name: String
-    let uuid: BluetoothUUID
-    let flags: Characteristic.Flags
-    let generation: Int
-    var descriptors: [GATTDescriptor] = []
-  }
-
-  fileprivate struct GATTDescriptor: Sendable, Equatable {
-    let name: String
-    let uuid: BluetoothUUID
   }
 
   enum Change: Sendable, Equatable {
@@ -125,34 +97,17 @@ struct ObjectTree: Sendable {
 
   /// The characteristics of a device in the order of their handles.
   func characteristics(of id: PeripheralID) -> [Characteristic] {
-    let services = (devices[id.path]?.services ?? []).sorted { $0.name < $1.name }
-    return services.flatMap { service in
-      service.characteristics.sorted { $0.name < $1.name }.map { characteristic in
-        Characteristic(
-          uuid: characteristic.uuid, service: service.uuid, flags: characteristic.flags,
-          path: "\(id.path)/\(service.name)/\(characteristic.name)",
-          generation: characteristic.generation, peripheral: id)
-      }
-    }
+    devices[id.path]?.services.characteristics(of: id) ?? []
   }
-
-  /// Whether the device has more than ``mostAttributes``.
-  func isTooLarge(_ id: PeripheralID) -> Bool { devices[id.path]?.isTooLarge == true }
 
   /// The descriptors of a characteristic in the order of their handles.
   func descriptors(of characteristic: Characteristic) -> [Descriptor] {
-    let services = devices[characteristic.peripheral.path]?.services ?? []
-    let found = services.lazy.flatMap(\.characteristics).first { $0.generation == characteristic.generation }
-    return (found?.descriptors ?? []).sorted { $0.name < $1.name }.map {
-      Descriptor(uuid: $0.uuid, path: "\(characteristic.path)/\($0.name)")
-    }
+    devices[characteristic.peripheral.path]?.services.descriptors(of: characteristic) ?? []
   }
 
   /// Whether the device still has the characteristic.
   func contains(_ characteristic: Characteristic) -> Bool {
-    devices[characteristic.peripheral.path]?.services.contains { service in
-      service.characteristics.contains { $0.generation == characteristic.generation }
-    } ?? false
+    devices[characteristic.peripheral.path]?.services.contains(characteristic) == true
   }
 
   // MARK: Events
@@ -205,45 +160,29 @@ struct ObjectTree: Sendable {
       offersMonitors = true
       return [.adapter]
     case BlueZName.gattService:
-      guard let uuid = properties["UUID"]?.text.flatMap({ BluetoothUUID($0) }),
-        let place = ServicePath(path), devices[place.device] != nil
-      else { return [] }
+      guard let uuid = Self.uuid(of: properties), let place = AttributePath(path, depth: 1) else { return [] }
       let wasInputDevice = devices[place.device]?.isInputDevice == true
-      if devices[place.device]?.index(of: place) == nil {
-        guard devices[place.device]?.takeAttribute() == true else { return [] }
-        devices[place.device]?.services.append(Service(name: place.service, uuid: uuid))
-      }
+      guard devices[place.device]?.services.add(service: place.service, uuid) == true else { return [] }
       return inputDevice(place.device, before: wasInputDevice) + [.device(place.device)]
     case BlueZName.characteristic:
-      guard let uuid = properties["UUID"]?.text.flatMap({ BluetoothUUID($0) }),
-        let place = CharacteristicPath(path), devices[place.on.device]?.isTooLarge == false,
-        let index = devices[place.on.device]?.index(of: place.on)
-      else { return [] }
-      devices[place.on.device]?.remove(place.characteristic, of: index)
-      guard devices[place.on.device]?.takeAttribute() == true else { return [] }
       let flags = Characteristic.Flags(names: properties["Flags"]?.textArray ?? [])
-      generation += 1
-      devices[place.on.device]?.services[index].characteristics.append(
-        GATTCharacteristic(name: place.characteristic, uuid: uuid, flags: flags, generation: generation))
-      return characteristicsChanged(of: place.on.device)
-    case BlueZName.descriptor:
-      guard let uuid = properties["UUID"]?.text.flatMap({ BluetoothUUID($0) }),
-        let place = DescriptorPath(path), let device = devices[place.on.on.device], !device.isTooLarge,
-        let service = device.index(of: place.on.on),
-        let index = device.services[service].characteristics.firstIndex(where: {
-          $0.name == place.on.characteristic
-        }),
-        // An object may be reported twice.
-        !device.services[service].characteristics[index].descriptors.contains(where: {
-          $0.name == place.descriptor
-        }), devices[place.on.on.device]?.takeAttribute() == true
+      guard let uuid = Self.uuid(of: properties), let place = AttributePath(path, depth: 2),
+        devices[place.device]?.services.add(place, uuid, flags, generation: generation + 1) == true
       else { return [] }
-      devices[place.on.on.device]?.services[service].characteristics[index].descriptors.append(
-        GATTDescriptor(name: place.descriptor, uuid: uuid))
+      generation += 1
+      return characteristicsChanged(of: place.device)
+    case BlueZName.descriptor:
+      if let uuid = Self.uuid(of: properties), let place = AttributePath(path, depth: 3) {
+        devices[place.device]?.services.add(Descriptor(uuid: uuid, path: path), place)
+      }
       return []
     default:
       return []
     }
+  }
+
+  private static func uuid(of properties: BlueZEvent.Properties) -> BluetoothUUID? {
+    properties["UUID"]?.text.flatMap { BluetoothUUID($0) }
   }
 
   private mutating func remove(_ path: String, _ interface: String) -> [Change] {
@@ -259,14 +198,13 @@ struct ObjectTree: Sendable {
       let isExpected = expectedRemovals.remove(path) != nil
       return (device.isConnected ? [.disconnected(path)] : []) + (isExpected ? [] : [.deviceRemoved(path)])
     case BlueZName.gattService:
-      guard let place = ServicePath(path) else { return [] }
-      devices[place.device]?.remove(place)
+      guard let place = AttributePath(path, depth: 1) else { return [] }
+      devices[place.device]?.services.remove(service: place.service)
       return characteristicsChanged(of: place.device)
     case BlueZName.characteristic:
-      guard let place = CharacteristicPath(path), let index = devices[place.on.device]?.index(of: place.on)
+      guard let place = AttributePath(path, depth: 2), devices[place.device]?.services.remove(place) == true
       else { return [] }
-      devices[place.on.device]?.remove(place.characteristic, of: index)
-      return characteristicsChanged(of: place.on.device)
+      return characteristicsChanged(of: place.device)
     default:
       return []
     }
@@ -328,74 +266,6 @@ struct ObjectTree: Sendable {
 
   private func inputDevice(_ path: String, before: Bool) -> [Change] {
     !before && devices[path]?.isInputDevice == true ? [.inputDevice(path)] : []
-  }
-}
-
-/// The path of a service: `/org/bluez/hci0/dev_…/service0015`.
-private struct ServicePath {
-  let device: String
-  let service: String
-
-  init?(_ path: some StringProtocol) {
-    guard let slash = path.lastIndex(of: "/") else { return nil }
-    device = String(path[..<slash])
-    service = String(path[path.index(after: slash)...])
-  }
-}
-
-/// The path of a characteristic: `/org/bluez/hci0/dev_…/service0015/char0019`.
-private struct CharacteristicPath {
-  let on: ServicePath
-  let characteristic: String
-
-  init?(_ path: String) {
-    guard let slash = path.lastIndex(of: "/"), let on = ServicePath(path[..<slash]) else { return nil }
-    self.on = on
-    characteristic = String(path[path.index(after: slash)...])
-  }
-}
-
-/// The path of a descriptor: `/org/bluez/hci0/dev_…/service0015/char0019/desc001b`.
-private struct DescriptorPath {
-  let on: CharacteristicPath
-  let descriptor: String
-
-  init?(_ path: String) {
-    guard let slash = path.lastIndex(of: "/"), let on = CharacteristicPath(String(path[..<slash])) else {
-      return nil
-    }
-    self.on = on
-    descriptor = String(path[path.index(after: slash)...])
-  }
-}
-
-extension ObjectTree.Device {
-  fileprivate func index(of place: ServicePath) -> Int? {
-    services.firstIndex { $0.name == place.service }
-  }
-
-  /// Counts one more.
-  /// - Returns: whether it is to be kept.
-  fileprivate mutating func takeAttribute() -> Bool {
-    attributes += 1
-    if attributes > ObjectTree.mostAttributes { isTooLarge = true }
-    return !isTooLarge
-  }
-
-  /// A table that was too large stays so until it is gone: parts of it were not kept.
-  fileprivate mutating func remove(_ place: ServicePath) {
-    guard let index = index(of: place) else { return }
-    for characteristic in services[index].characteristics { remove(characteristic.name, of: index) }
-    services.remove(at: index)
-    attributes -= 1
-    if services.isEmpty { (attributes, isTooLarge) = (0, false) }
-  }
-
-  fileprivate mutating func remove(_ characteristic: String, of service: Int) {
-    guard let index = services[service].characteristics.firstIndex(where: { $0.name == characteristic })
-    else { return }
-    let removed = services[service].characteristics.remove(at: index)
-    attributes -= 1 + removed.descriptors.count
   }
 }
 

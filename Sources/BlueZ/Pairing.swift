@@ -112,7 +112,8 @@ extension PairingError: CustomStringConvertible {
     case BlueZName.Failure.authenticationTimeout: return .failure(.timedOut)
     case BlueZName.Failure.authenticationCanceled:
       return .failure(wasRequested && !isEntered ? .passkeyMissing : .linkLost)
-    case BlueZName.Failure.connectionAttemptFailed, BlueZName.Failure.doesNotExist, DBusName.unknownObject:
+    case BlueZName.Failure.connectionAttemptFailed, BlueZName.Failure.doesNotExist,
+      DBusName.Failure.unknownObject:
       return .failure(.notInRange)
     default: return .failure(.failed(CentralError(error, during: "Pair")))
     }

@@ -118,8 +118,10 @@ import EventLoop
       timeout: .seconds(10))
   }
 
-  /// Subscribes to the signals that match `rule`; returns when the bus has confirmed it.
-  public func addMatch(_ rule: String) async throws(DBusError) {
+  /// Subscribes to the signals that meet the conditions (D-Bus specification, "Match Rules"); returns when the bus has
+  /// confirmed it.
+  public func addMatch(_ conditions: KeyValuePairs<String, String>) async throws(DBusError) {
+    let rule = "type='signal'" + conditions.map { ",\($0.key)='\($0.value)'" }.joined()
     _ = try await callBus("AddMatch", .string(rule))
   }
 
@@ -169,7 +171,7 @@ import EventLoop
       end(
         message.answeredSerial, .failure(.remote(name: name, message: message.arguments.first?.text ?? "")))
       // The bus counts the calls that were never answered; for a new connection it starts at zero.
-      if name == DBusName.limitsExceeded { lost(.tooManyCalls) }
+      if name == DBusName.Failure.limitsExceeded { lost(.tooManyCalls) }
     case DBUS_MESSAGE_TYPE_METHOD_CALL:
       handler(.call(DBusCall(message)))
     case DBUS_MESSAGE_TYPE_SIGNAL:
@@ -189,26 +191,4 @@ import EventLoop
     close()
     handler(.disconnected(error))
   }
-}
-
-/// Names defined by the D-Bus specification and libdbus.
-public enum DBusName {
-  /// The bus as a destination, as a sender, and as the interface of its own methods and signals.
-  public static let bus = "org.freedesktop.DBus"
-  /// The interface of signals that libdbus itself generates about the connection.
-  static let local = "org.freedesktop.DBus.Local"
-  /// The object of the bus's own methods.
-  public static let busPath = "/org/freedesktop/DBus"
-  /// The interface of Get, Set, GetAll and PropertiesChanged.
-  public static let properties = "org.freedesktop.DBus.Properties"
-  /// The interface of GetManagedObjects, InterfacesAdded and InterfacesRemoved.
-  public static let objectManager = "org.freedesktop.DBus.ObjectManager"
-  /// The interface of Introspect, which describes an object in XML.
-  public static let introspectable = "org.freedesktop.DBus.Introspectable"
-  /// The error of a call to a path without an object.
-  public static let unknownObject = "org.freedesktop.DBus.Error.UnknownObject"
-  /// The error of a call to a method that the interface does not have.
-  public static let unknownMethod = "org.freedesktop.DBus.Error.UnknownMethod"
-  /// The error of a call beyond the maximum that the bus allows to wait for replies.
-  public static let limitsExceeded = "org.freedesktop.DBus.Error.LimitsExceeded"
 }

@@ -56,26 +56,21 @@ struct GATTApplication: Sendable {
 
   /// The reply to GetManagedObjects.
   var managedObjects: DBusValue {
-    .dictionary(
-      key: "o", value: "a{sa{sv}}",
+    .objects(
       (services.map(\.path) + order).map { path in
-        .init(
-          .objectPath(path),
-          .dictionary(
-            key: "s", value: "a{sv}",
-            interfaces(of: path).map { .init(.string($0.name), Self.dictionary($0.properties)) }))
+        (path, .interfaces(interfaces(of: path).map { ($0.name, .properties($0.properties)) }))
       })
   }
 
   /// The interfaces of an object with their properties; none for an unknown path.
   func interfaces(of path: String) -> [(name: String, properties: [(String, DBusValue)])] {
     if let service = services.first(where: { $0.path == path }) {
-      return [(BlueZServerName.gattService, [("UUID", .string(service.uuid)), ("Primary", .boolean(true))])]
+      return [(BlueZName.gattService, [("UUID", .string(service.uuid)), ("Primary", .boolean(true))])]
     }
     guard let characteristic = characteristics[path] else { return [] }
     return [
       (
-        BlueZServerName.characteristic,
+        BlueZName.characteristic,
         [
           ("UUID", .string(characteristic.content.uuid.description)),
           ("Service", .objectPath(characteristic.service)),
@@ -83,10 +78,6 @@ struct GATTApplication: Sendable {
         ]
       )
     ]
-  }
-
-  static func dictionary(_ properties: [(String, DBusValue)]) -> DBusValue {
-    .dictionary(key: "s", value: "v", properties.map { .init(.string($0.0), .variant($0.1)) })
   }
 }
 

@@ -86,10 +86,17 @@ package enum GATTServerEvent: Sendable, Equatable {
       self?.receive(event)
     }
     self.bus = bus
-    for rule in Self.rules { try await bus.addMatch(rule) }
+    try await bus.addMatch([
+      "sender": DBusName.bus, "member": "NameOwnerChanged", "arg0": BlueZName.busName,
+    ])
+    try await bus.addMatch(["sender": BlueZName.busName, "interface": DBusName.objectManager])
+    try await bus.addMatch([
+      "sender": BlueZName.busName, "interface": DBusName.properties, "arg0": BlueZName.adapter,
+    ])
     while true {
       do {
-        let address = try await register(on: bus)
+        state = .registering
+        let address = try await registration.register(on: bus)
         backOff.reset()
         report(serving: address)
         try await changed.value()
@@ -107,12 +114,6 @@ package enum GATTServerEvent: Sendable, Equatable {
     }
   }
 
-  private static let rules = [
-    "type='signal',sender='\(DBusName.bus)',member='NameOwnerChanged',arg0='\(BlueZServerName.busName)'",
-    "type='signal',sender='\(BlueZServerName.busName)',interface='\(DBusName.objectManager)'",
-    "type='signal',sender='\(BlueZServerName.busName)',interface='\(DBusName.properties)',arg0='\(BlueZServerName.adapter)'",
-  ]
-
   private func report(serving address: String) {
     state = .serving
     problem = nil
@@ -126,19 +127,12 @@ package enum GATTServerEvent: Sendable, Equatable {
     handler(.waiting(reason))
   }
 
-  /// Registers the application and the advertisement, unless they are registered.
-  /// - Returns: the address of the adapter.
-  private func register(on bus: DBusConnection) async throws -> String {
-    state = .registering
-    return try await registration.register(on: bus, for: self)
-  }
-
   /// Ends the registration and the connection to the bus.
   private func withdraw() async {
     guard let bus else { return }
     let isRegistered = state == .serving
     state = .waiting
-    await registration.withdraw(isRegistered: isRegistered, on: bus, for: self)
+    await registration.withdraw(isRegistered: isRegistered, on: bus)
     bus.close()
     self.bus = nil
     objects.endSubscriptions()
@@ -158,17 +152,14 @@ package enum GATTServerEvent: Sendable, Equatable {
   }
 
   private func receive(_ signal: DBusSignal) {
-    switch signal.member {
-    case "NameOwnerChanged" where signal.sender == DBusName.bus:
+    if let change = signal.ownerChange {
       objects.endSubscriptions()
-      if signal.arguments.last?.text == "" {
-        report(waiting: "bluetoothd has ended")
-      } else {
-        changed.resume(.success(()))
-      }
+      return change.owner == nil ? report(waiting: "bluetoothd has ended") : recheck()
+    }
+    switch signal.member {
     case "InterfacesAdded" where signal.arguments.first?.text == registration.adapterPath:
       // Otherwise the adapter was found by itself, before this signal.
-      if state == .waiting { changed.resume(.success(())) }
+      if state == .waiting { recheck() }
     case "InterfacesRemoved" where signal.arguments.first?.text == registration.adapterPath:
       objects.endSubscriptions()
       registration.powerChanged(to: false)
@@ -177,14 +168,12 @@ package enum GATTServerEvent: Sendable, Equatable {
       guard signal.arguments.count > 1, let isOn = signal.arguments[1].map?["Powered"]?.bool,
         registration.powerChanged(to: isOn)
       else { return }
-      if isOn {
-        changed.resume(.success(()))
-      } else {
-        report(waiting: "the adapter \(registration.adapter) is off")
-      }
+      if isOn { recheck() } else { report(waiting: "the adapter \(registration.adapter) is off") }
     default: break
     }
   }
+
+  private func recheck() { changed.resume(.success(())) }
 
   private func answer(_ call: DBusCall) {
     let outcome = objects.answer(call, at: .now)
@@ -194,7 +183,7 @@ package enum GATTServerEvent: Sendable, Equatable {
     case .error(let name, let text): try? bus?.reply(to: call, error: name, text)
     }
     if let (property, bytes) = outcome.written { handler(.written(property, bytes)) }
-    if outcome.hasReleased, state == .serving { changed.resume(.success(())) }
+    if outcome.hasReleased, state == .serving { recheck() }
     emit(outcome.signal.map { [$0] } ?? [])
   }
 

@@ -22,49 +22,46 @@ import EventLoop
     self.advertisedName = advertisedName
   }
 
-  var adapterPath: String { "/org/bluez/\(adapter)" }
+  var adapterPath: String { "\(BlueZName.root)/\(adapter)" }
 
   /// Registers the application and the advertisement, unless they are registered.
   /// - Returns: the address of the adapter.
-  func register(on bus: DBusConnection, for server: GATTServer) async throws -> String {
-    let properties = try await adapterProperties(on: bus, for: server)
+  func register(on bus: DBusConnection) async throws -> String {
+    let properties = try await adapterProperties(on: bus)
     isPowered = true
-    if properties["Powered"]?.bool != true { try await power(on: bus, for: server) }
-    try await rename(from: properties, on: bus, for: server)
+    if properties["Powered"]?.bool != true { try await power(on: bus) }
+    try await rename(from: properties, on: bus)
     do {
       try await register(
-        "RegisterApplication", BlueZServerName.gattManager, GATTApplication.path, on: bus, for: server)
-    } catch let error as DBusError where error.name == BlueZServerName.alreadyExists {
+        "RegisterApplication", BlueZName.gattManager, GATTApplication.path, on: bus)
+    } catch let error as DBusError where error.name == BlueZName.Failure.alreadyExists {
       // The application is still registered from before the adapter was powered off.
     }
     do {
       try await register(
-        "RegisterAdvertisement", BlueZServerName.advertisingManager, Advertisement.path, on: bus, for: server)
-    } catch let error as DBusError where error.name == BlueZServerName.alreadyExists {
+        "RegisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus)
+    } catch let error as DBusError where error.name == BlueZName.Failure.alreadyExists {
       // The advertisement may have ended when the adapter was powered off.
       try await unregister(
-        "UnregisterAdvertisement", BlueZServerName.advertisingManager, Advertisement.path, on: bus,
-        for: server)
+        "UnregisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus)
       try await register(
-        "RegisterAdvertisement", BlueZServerName.advertisingManager, Advertisement.path, on: bus, for: server)
+        "RegisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus)
     }
     return properties["Address"]?.text ?? ""
   }
 
   private func set(
-    _ name: String, _ value: DBusValue, on bus: DBusConnection, for server: GATTServer
+    _ name: String, _ value: DBusValue, on bus: DBusConnection
   ) async throws(DBusError) {
     _ = try await bus.call(
-      DBusCall(
-        "Set", on: DBusName.properties, of: adapterPath, at: BlueZServerName.busName,
-        [.string(BlueZServerName.adapter), .string(name), .variant(value)]),
+      .set(name, to: value, on: BlueZName.adapter, of: adapterPath, at: BlueZName.busName),
       timeout: Self.answer)
   }
 
   /// Sets the adapter's alias to the peripheral's name. It is the value of bluetoothd's Device Name
   /// characteristic, from which a central takes the name once connected.
   private func rename(
-    from properties: [String: DBusValue], on bus: DBusConnection, for server: GATTServer
+    from properties: [String: DBusValue], on bus: DBusConnection
   ) async throws(DBusError) {
     let alias = properties["Alias"]?.text ?? ""
     // Stored by a run that was killed, or by this one.
@@ -75,12 +72,12 @@ import EventLoop
     originalAlias = original
     guard alias != advertisedName else { return }
     aliasFile.store(original, replacedBy: advertisedName)
-    try await set("Alias", .string(advertisedName), on: bus, for: server)
+    try await set("Alias", .string(advertisedName), on: bus)
   }
 
-  private func power(on bus: DBusConnection, for server: GATTServer) async throws {
+  private func power(on bus: DBusConnection) async throws {
     do throws(DBusError) {
-      try await set("Powered", .boolean(true), on: bus, for: server)
+      try await set("Powered", .boolean(true), on: bus)
     } catch {
       isPowered = false
       throw RegistrationError(
@@ -88,46 +85,42 @@ import EventLoop
     }
   }
 
-  private func adapterProperties(on bus: DBusConnection, for server: GATTServer) async throws
+  private func adapterProperties(on bus: DBusConnection) async throws
     -> [String: DBusValue]
   {
     let reply: [DBusValue]
     do throws(DBusError) {
-      reply = try await bus.call(
-        DBusCall("GetManagedObjects", on: DBusName.objectManager, of: "/", at: BlueZServerName.busName),
-        timeout: Self.answer)
+      reply = try await bus.call(.managedObjects(of: BlueZName.busName), timeout: Self.answer)
     } catch {
       guard let name = error.name else { throw error }
-      let isAbsent = name.hasSuffix("ServiceUnknown") || name.hasSuffix("NameHasNoOwner")
+      let isAbsent = name == DBusName.Failure.serviceUnknown || name == DBusName.Failure.nameHasNoOwner
       throw RegistrationError(
         isAbsent ? "bluetoothd does not run (start it: systemctl start bluetooth)" : "\(error)")
     }
     let objects = reply.first?.map ?? [:]
     guard let interfaces = objects[adapterPath]?.map else {
-      let names = objects.filter { $0.value.map?[BlueZServerName.adapter] != nil }.keys.sorted()
+      let names = objects.filter { $0.value.map?[BlueZName.adapter] != nil }.keys.sorted()
         .map { $0.split(separator: "/").last ?? "" }
       throw RegistrationError(
         "there is no adapter \(adapter) "
           + (names.isEmpty ? "(plug one in)" : "(there is \(names.joined(separator: ", ")): use --adapter)"))
     }
-    for manager in [BlueZServerName.gattManager, BlueZServerName.advertisingManager]
+    for manager in [BlueZName.gattManager, BlueZName.advertisingManager]
     where interfaces[manager] == nil {
       throw RegistrationError("\(adapter) cannot be a peripheral: bluetoothd has no \(manager) for it")
     }
-    return interfaces[BlueZServerName.adapter]?.map ?? [:]
+    return interfaces[BlueZName.adapter]?.map ?? [:]
   }
 
   /// bluetoothd calls the exported objects before it answers; the server replies meanwhile.
   private func register(
-    _ method: String, _ manager: String, _ path: String, on bus: DBusConnection,
-    for server: GATTServer
+    _ method: String, _ manager: String, _ path: String, on bus: DBusConnection
   ) async throws {
     do throws(DBusError) {
       try await call(
-        method, manager, [.objectPath(path), .properties([:])], timeout: Self.registration, on: bus,
-        for: server)
+        method, manager, [.objectPath(path), .properties([:])], timeout: Self.registration, on: bus)
     } catch {
-      guard error.name != BlueZServerName.alreadyExists, error != .disconnected else { throw error }
+      guard error.name != BlueZName.Failure.alreadyExists, error != .disconnected else { throw error }
       let hint =
         method == "RegisterAdvertisement"
         ? " (Linux 6.12.93 and 6.18.34 refuse every advertisement; if uname -r shows one of them: "
@@ -137,11 +130,10 @@ import EventLoop
   }
 
   private func unregister(
-    _ method: String, _ manager: String, _ path: String, on bus: DBusConnection,
-    for server: GATTServer
+    _ method: String, _ manager: String, _ path: String, on bus: DBusConnection
   ) async throws {
     do throws(DBusError) {
-      try await call(method, manager, [.objectPath(path)], timeout: Self.answer, on: bus, for: server)
+      try await call(method, manager, [.objectPath(path)], timeout: Self.answer, on: bus)
     } catch {
       // An error from bluetoothd means that it was no longer registered.
       if error.name == nil { throw error }
@@ -151,10 +143,10 @@ import EventLoop
   /// Calls a method of one of the adapter's managers.
   private func call(
     _ method: String, _ manager: String, _ arguments: [DBusValue], timeout: Duration,
-    on bus: DBusConnection, for server: GATTServer
+    on bus: DBusConnection
   ) async throws(DBusError) {
     _ = try await bus.call(
-      DBusCall(method, on: manager, of: adapterPath, at: BlueZServerName.busName, arguments), timeout: timeout
+      DBusCall(method, on: manager, of: adapterPath, at: BlueZName.busName, arguments), timeout: timeout
     )
   }
 
@@ -167,17 +159,16 @@ import EventLoop
   }
 
   /// Withdraws the application and the advertisement, if they are registered, and restores the adapter's alias.
-  func withdraw(isRegistered: Bool, on bus: DBusConnection, for server: GATTServer) async {
+  func withdraw(isRegistered: Bool, on bus: DBusConnection) async {
     if isRegistered {
       try? await unregister(
-        "UnregisterAdvertisement", BlueZServerName.advertisingManager, Advertisement.path, on: bus,
-        for: server)
+        "UnregisterAdvertisement", BlueZName.advertisingManager, Advertisement.path, on: bus)
       try? await unregister(
-        "UnregisterApplication", BlueZServerName.gattManager, GATTApplication.path, on: bus, for: server)
+        "UnregisterApplication", BlueZName.gattManager, GATTApplication.path, on: bus)
     }
     guard let originalAlias else { return }
     do throws(DBusError) {
-      try await set("Alias", .string(originalAlias), on: bus, for: server)
+      try await set("Alias", .string(originalAlias), on: bus)
       aliasFile.remove()
     } catch {
       // The next run restores it.

@@ -2,6 +2,16 @@ import DBus
 import GATT
 import Peripherals
 
+/// An error that bluetoothd passes on to the central as an ATT error (`dbus_to_att_error` in `src/gatt-database.c`).
+enum AttributeError: String, Error {
+  /// 0x07.
+  case invalidOffset = "org.bluez.Error.InvalidOffset"
+  /// 0x0D.
+  case invalidValueLength = "org.bluez.Error.InvalidValueLength"
+  /// 0x02 for a read, 0x03 for a write.
+  case notPermitted = "org.bluez.Error.NotPermitted"
+}
+
 /// The objects that bluetoothd sees: answers the calls to them, and notifies the values of the peripheral.
 ///
 /// A pure state machine: its inputs return what to send.
@@ -42,19 +52,19 @@ struct ServedObjects: Sendable {
     case (DBusName.objectManager, "GetManagedObjects") where call.path == GATTApplication.path:
       return .reply(application.managedObjects)
     case (DBusName.properties, "GetAll"):
-      return .reply(GATTApplication.dictionary(properties(call.path, call.arguments.first?.text)))
+      return .reply(.properties(properties(call.path, call.arguments.first?.text)))
     case (DBusName.properties, "Get"):
       let name = call.arguments.count > 1 ? call.arguments[1].text : nil
       let properties = properties(call.path, call.arguments.first?.text)
       guard let value = properties.first(where: { $0.0 == name })?.1 else {
-        return .error("org.freedesktop.DBus.Error.InvalidArgs", "No such property")
+        return .error(DBusName.Failure.invalidArguments, "No such property")
       }
       return .reply(.variant(value))
-    case (BlueZServerName.advertisement, "Release") where call.path == Advertisement.path:
+    case (BlueZName.advertisement, "Release") where call.path == Advertisement.path:
       return Outcome(answer: .reply([]), hasReleased: true)
-    case (BlueZServerName.characteristic, _):
+    case (BlueZName.characteristic, _):
       guard let characteristic = application.characteristics[call.path] else {
-        return .error(DBusName.unknownObject, "No such characteristic")
+        return .error(DBusName.Failure.unknownObject, "No such characteristic")
       }
       do throws(AttributeError) {
         return try answer(call, characteristic.content, at: now)
@@ -62,13 +72,13 @@ struct ServedObjects: Sendable {
         return .error(error.rawValue, "\(error)")
       }
     default:
-      return .error(DBusName.unknownMethod, "No such method")
+      return .error(DBusName.Failure.unknownMethod, "No such method")
     }
   }
 
   private func properties(_ path: String, _ interface: String?) -> [(String, DBusValue)] {
     if path == Advertisement.path {
-      return interface == BlueZServerName.advertisement ? advertisement.properties : []
+      return interface == BlueZName.advertisement ? advertisement.properties : []
     }
     return application.interfaces(of: path).first { $0.name == interface }?.properties ?? []
   }
@@ -99,7 +109,7 @@ struct ServedObjects: Sendable {
       let bytes = indications[handle]?.confirm(at: now)
       return Outcome(answer: .reply([]), signal: bytes.flatMap { signal($0, of: handle) })
     default:
-      return .error(DBusName.unknownMethod, "No such method")
+      return .error(DBusName.Failure.unknownMethod, "No such method")
     }
   }
 
@@ -141,9 +151,7 @@ struct ServedObjects: Sendable {
 
   private func signal(_ bytes: [UInt8], of handle: UInt16) -> DBusSignal? {
     application.path(of: handle).map { path in
-      DBusSignal(
-        "PropertiesChanged", on: DBusName.properties, of: path,
-        [.string(BlueZServerName.characteristic), .properties(["Value": .bytes(bytes)]), .strings([])])
+      .propertiesChanged(path, BlueZName.characteristic, .properties(["Value": .bytes(bytes)]))
     }
   }
 }

@@ -14,9 +14,9 @@ final class BusClient: Sendable {
     connection = try await DBusConnection.open(.at(bus.address)) { event in
       if case .signal(let signal) = event { log.append(signal) }
     }
-    try await connection.addMatch("type='signal',sender='org.bluez'")
+    try await connection.addMatch(["sender": "org.bluez"])
     try await connection.addMatch(
-      "type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg0='org.bluez'")
+      ["sender": DBusName.bus, "member": "NameOwnerChanged", "arg0": "org.bluez"])
   }
 
   func call(_ path: String, _ interface: String, _ member: String, _ arguments: [DBusValue] = [])

@@ -1,3 +1,4 @@
+import DBus
 import Testing
 
 @testable import BlueZSimulator
@@ -47,7 +48,7 @@ import Testing
 
   @Test func connectsAreServedOneAfterTheOther() {
     let fixture = Self.discovered { $0.devices = 3 }
-    let paths = (0..<3).map { BluetoothdName.devicePath(Identity.address(ofMicroBit: $0), of: Self.adapter) }
+    let paths = (0..<3).map { BlueZName.devicePath(Identity.address(ofMicroBit: $0), of: Self.adapter) }
     for path in paths { fixture.call("A", path, .connect) }
     var order: [String] = []
     var connects: [ContinuousClock.Instant] = []

@@ -38,7 +38,7 @@ import Testing
   }
 
   private func property(_ name: String, in fixture: Fixture) -> DBusValue? {
-    fixture.model.tree.value(LinkTests.temperature, BluetoothdName.characteristic, name)
+    fixture.model.tree.value(LinkTests.temperature, BlueZName.characteristic, name)
   }
 
   @Test(arguments: faults, [.zero, .milliseconds(20)] as [Duration])

@@ -23,7 +23,7 @@ import Testing
       }
     }
     for interface in [DBusName.properties, Self.interface] {
-      try await client.addMatch("type='signal',interface='\(interface)'")
+      try await client.addMatch(["interface": interface])
     }
     #expect(try await server.requestName("org.example.Sensor"))
     let reply = try await client.call(

@@ -107,7 +107,7 @@ import Testing
         collector.add(signal.arguments[0].integer ?? -1)
       }
     }
-    try await client.addMatch("type='signal',interface='org.example.Clock'")
+    try await client.addMatch(["interface": "org.example.Clock"])
     for number in 0..<1000 {
       try await server.emit(
         DBusSignal("Tick", on: "org.example.Clock", of: "/", [.int32(Int32(number))]))

@@ -35,8 +35,8 @@ import TestSupport
     let fake = FakeBluetoothd(alias)
     let bus = try await DBusConnection.open(.at(address)) { event in fake.receive(event) }
     fake.bus = bus
-    try await bus.addMatch("type='signal',interface='\(DBusName.properties)'")
-    guard try await bus.requestName(BlueZServerName.busName) else { throw Failure("org.bluez is taken") }
+    try await bus.addMatch(["interface": DBusName.properties])
+    guard try await bus.requestName(BlueZName.busName) else { throw Failure("org.bluez is taken") }
     return fake
   }
 
@@ -68,7 +68,7 @@ import TestSupport
   func call(_ method: String, _ path: String, _ arguments: [DBusValue] = []) async throws -> [DBusValue] {
     guard let bus else { throw Failure("not connected to the bus") }
     return try await bus.call(
-      DBusCall(method, on: BlueZServerName.characteristic, of: path, at: client, arguments), timeout: patience
+      DBusCall(method, on: BlueZName.characteristic, of: path, at: client, arguments), timeout: patience
     )
   }
 
@@ -107,13 +107,13 @@ import TestSupport
         return refuse(call, "org.bluez.Error.DoesNotExist")
       }
       reply(call)
-    default: refuse(call, DBusName.unknownMethod)
+    default: refuse(call, DBusName.Failure.unknownMethod)
     }
   }
 
   private func register(_ call: DBusCall) {
     guard let path = call.arguments[0].text, let bus, let client = call.sender else { return }
-    guard !registered.contains(path) else { return refuse(call, BlueZServerName.alreadyExists) }
+    guard !registered.contains(path) else { return refuse(call, BlueZName.Failure.alreadyExists) }
     if refusesAdvertisements, call.member == "RegisterAdvertisement" {
       return refuse(call, "org.bluez.Error.Failed")
     }
@@ -122,7 +122,7 @@ import TestSupport
       call.member == "RegisterApplication"
       ? DBusCall("GetManagedObjects", on: DBusName.objectManager, of: path, at: client)
       : DBusCall(
-        "GetAll", on: DBusName.properties, of: path, at: client, [.string(BlueZServerName.advertisement)])
+        "GetAll", on: DBusName.properties, of: path, at: client, [.string(BlueZName.advertisement)])
     bus.call(request, timeout: .seconds(10)) { result in
       guard case .success(let arguments) = result, let value = arguments.first?.map else {
         return self.refuse(call, "org.bluez.Error.Failed")
@@ -145,9 +145,9 @@ import TestSupport
     let interfaces: DBusValue = .dictionary(
       key: "s", value: "a{sv}",
       [
-        .init(.string(BlueZServerName.adapter), adapter),
-        .init(.string(BlueZServerName.gattManager), .properties([:])),
-        .init(.string(BlueZServerName.advertisingManager), .properties([:])),
+        .init(.string(BlueZName.adapter), adapter),
+        .init(.string(BlueZName.gattManager), .properties([:])),
+        .init(.string(BlueZName.advertisingManager), .properties([:])),
       ])
     return .dictionary(key: "o", value: "a{sa{sv}}", [.init(.objectPath(Self.adapter), interfaces)])
   }
@@ -156,7 +156,7 @@ import TestSupport
     isPowered = isOn
     let signal = DBusSignal(
       "PropertiesChanged", on: DBusName.properties, of: Self.adapter,
-      [.string(BlueZServerName.adapter), .properties(["Powered": .boolean(isOn)]), .strings([])])
+      [.string(BlueZName.adapter), .properties(["Powered": .boolean(isOn)]), .strings([])])
     try? bus?.emit(signal)
   }
 

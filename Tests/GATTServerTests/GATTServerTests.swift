@@ -160,8 +160,8 @@ import Testing
       )
       #expect(
         await Self.errorName { _ = try await fake.call("AcquireNotify", temperature) }
-          == DBusName.unknownMethod)
-      #expect(await Self.errorName { _ = try await fake.read("/nothing") } == DBusName.unknownObject)
+          == DBusName.Failure.unknownMethod)
+      #expect(await Self.errorName { _ = try await fake.read("/nothing") } == DBusName.Failure.unknownObject)
       #expect(
         await Self.errorName { _ = try await fake.call("WriteValue", period) }
           == "org.bluez.Error.InvalidOffset")

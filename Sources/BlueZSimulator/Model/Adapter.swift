@@ -1,3 +1,5 @@
+import DBus
+
 /// One of bluetoothd's adapters.
 struct Adapter: Sendable {
   enum Power: Sendable {
@@ -32,7 +34,7 @@ struct Adapter: Sendable {
   /// The device to which a link is being established.
   var linking: DeviceKey?
 
-  var path: String { "\(BluetoothdName.managerPath)/hci\(number)" }
+  var path: String { "\(BlueZName.root)/hci\(number)" }
   var isDiscovering: Bool { discoverers.values.contains { $0.active } }
 }
 

@@ -71,14 +71,14 @@ extension Bluetoothd {
   private mutating func addAdapter(_ number: Int, _ interfaces: [ObjectTree.Interface]) {
     emit(
       .signal(
-        tree.add(adapters[number].path, .adapter(number), under: BluetoothdName.managerPath, interfaces)))
+        tree.add(adapters[number].path, .adapter(number), under: BlueZName.root, interfaces)))
   }
 
   // MARK: bluetoothd
 
   /// Creates the initial objects.
   mutating func export() {
-    emit(.signal(tree.add(BluetoothdName.managerPath, .manager, under: "/", Describe.manager)))
+    emit(.signal(tree.add(BlueZName.root, .manager, under: "/", Describe.manager)))
     for adapter in adapters where adapter.power != .absent {
       addAdapter(adapter.number, Describe.adapter(adapter, powered: true) + [Describe.advertising])
     }
@@ -93,14 +93,14 @@ extension Bluetoothd {
         endLinks(of: adapter.number, at: now)
         change(adapter: adapter.number, [("Powered", .boolean(false)), ("Discovering", .boolean(false))])
       }
-      emit(.signal(tree.strip(adapter.path, of: [BluetoothdName.media])))
+      emit(.signal(tree.strip(adapter.path, of: [BlueZName.media])))
     }
-    emit(.signal(tree.strip(BluetoothdName.managerPath, of: [BluetoothdName.healthManager])))
+    emit(.signal(tree.strip(BlueZName.root, of: [BlueZName.healthManager])))
     emit(
       .signal(
         tree.strip(
-          BluetoothdName.managerPath,
-          of: [DBusName.introspectable, BluetoothdName.agentManager, BluetoothdName.profileManager])))
+          BlueZName.root,
+          of: [DBusName.introspectable, BlueZName.agentManager, BlueZName.profileManager])))
     for index in devices.keys.sorted() { removeObject(of: index) }
     for adapter in present { emit(tree.remove(adapter.path)) }
     return takeEffects()

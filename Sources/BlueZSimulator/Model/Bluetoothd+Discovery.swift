@@ -142,9 +142,9 @@ extension Bluetoothd {
       let filters = adapters[of: key].discoverers.values.compactMap { $0.active ? $0.filter : nil }
       let reportsAll = filters.contains(where: \.hasDuplicates)
       let step = filters.contains(where: \.hasStrength) ? 1 : strengthStep
-      let known = tree.value(device.path, BluetoothdName.device, "RSSI")?.integer
+      let known = tree.value(device.path, BlueZName.device, "RSSI")?.integer
       func isNew(_ name: String, _ value: DBusValue) -> Bool {
-        tree.value(device.path, BluetoothdName.device, name) != value
+        tree.value(device.path, BlueZName.device, name) != value
       }
       let hasMoved = known.map { abs(Int($0) - Int(rssi)) >= step } ?? true
       var changes: [(String, DBusValue?)] = hasMoved ? [("RSSI", .int16(rssi))] : []
@@ -167,7 +167,7 @@ extension Bluetoothd {
     let peripheral = peripherals[index]
     let known = storage.devices.contains(index)
     var device = Device(
-      path: BluetoothdName.devicePath(peripheral.address, of: adapters[of: index].path), lastFound: now,
+      path: BlueZName.devicePath(peripheral.address, of: adapters[of: index].path), lastFound: now,
       expiry: now)
     device.temporary = !known
     device.discovered = known

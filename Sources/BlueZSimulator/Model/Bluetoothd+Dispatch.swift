@@ -20,13 +20,13 @@ extension Bluetoothd {
     }
     let known: Bool
     switch (role, request.interface) {
-    case (.adapter(let number), BluetoothdName.adapter): known = try adapterCall(request, number, at: now)
-    case (.device(let index), BluetoothdName.device): known = try deviceCall(request, index, at: now)
-    case (.characteristic(let index, let handle), BluetoothdName.characteristic):
+    case (.adapter(let number), BlueZName.adapter): known = try adapterCall(request, number, at: now)
+    case (.device(let index), BlueZName.device): known = try deviceCall(request, index, at: now)
+    case (.characteristic(let index, let handle), BlueZName.characteristic):
       known = try characteristicCall(request, index, handle, at: now)
-    case (.descriptor(let index, let handle), BluetoothdName.descriptor):
+    case (.descriptor(let index, let handle), BlueZName.descriptor):
       known = try descriptorCall(request, index, handle)
-    case (.manager, BluetoothdName.agentManager): known = try agentCall(request)
+    case (.manager, BlueZName.agentManager): known = try agentCall(request)
     default: known = false
     }
     guard known else { throw .unknownMethod(unknown(request)) }
@@ -89,7 +89,7 @@ extension Bluetoothd {
       guard devices[index]?.isUsable == true else { throw .notConnected }
       // The client configuration is constant: whether there are subscriptions is not simulated.
       let value = DBusValue.bytes(peripherals[index].database.descriptor(handle)?.value ?? [0, 0])
-      emit(.signal(tree.set(request.path, BluetoothdName.descriptor, [("Value", value)])))
+      emit(.signal(tree.set(request.path, BlueZName.descriptor, [("Value", value)])))
       emit(.reply(request.id, [value]))
     case ("WriteValue", "aya{sv}"):
       guard devices[index]?.isUsable == true else { throw .notConnected }

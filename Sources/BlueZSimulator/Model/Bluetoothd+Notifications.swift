@@ -60,7 +60,7 @@ extension Bluetoothd {
       socket: .asked(by: request.sender))
     // The property can be read from now on, but is signalled only when there is a socket.
     if let path = path(of: characteristic.handle, in: index) {
-      _ = tree.set(path, BluetoothdName.characteristic, [("NotifyAcquired", .boolean(true))])
+      _ = tree.set(path, BlueZName.characteristic, [("NotifyAcquired", .boolean(true))])
     }
     perform(.acquire(characteristic.handle, request.id), index, at: now)
   }
@@ -74,7 +74,7 @@ extension Bluetoothd {
     guard let path = path(of: handle, in: index), let subscription = devices[index]?.subscriptions[handle]
     else { return subscribers.compactMap(\.call).forEach { emit(.abandon($0)) } }
     devices[index]?.subscriptions[handle]?.isConfigured = true
-    if tree.value(path, BluetoothdName.characteristic, "Notifying") != .boolean(true) {
+    if tree.value(path, BlueZName.characteristic, "Notifying") != .boolean(true) {
       change(characteristic: handle, of: index, "Notifying", .boolean(true))
     }
     for subscriber in subscribers {
@@ -151,7 +151,7 @@ extension Bluetoothd {
     guard devices[index]?.subscriptions[handle]?.isActive == false else { return }
     devices[index]?.subscriptions[handle] = nil
     guard let path = path(of: handle, in: index),
-      tree.value(path, BluetoothdName.characteristic, "Notifying") == .boolean(true)
+      tree.value(path, BlueZName.characteristic, "Notifying") == .boolean(true)
     else { return }
     change(characteristic: handle, of: index, "Notifying", .boolean(false))
   }
@@ -208,7 +208,7 @@ extension Bluetoothd {
     if let channel = subscription.channel {
       emit(.packet(channel, bytes))
     } else if let path = path(of: handle, in: index) {
-      let signal = tree.set(path, BluetoothdName.characteristic, [("Value", .bytes(bytes))])
+      let signal = tree.set(path, BlueZName.characteristic, [("Value", .bytes(bytes))])
       let source = Source(adapter: index.adapter, peripheral: index.peripheral, handle: handle)
       emit(.notification(signal, bytes, from: source))
     }

@@ -27,11 +27,11 @@ extension Bluetoothd {
 
   /// The writable properties besides the adapter's Powered.
   private static let writable: Set<[String]> = [
-    [BluetoothdName.adapter, "Alias"], [BluetoothdName.adapter, "Discoverable"],
-    [BluetoothdName.adapter, "DiscoverableTimeout"], [BluetoothdName.adapter, "Pairable"],
-    [BluetoothdName.adapter, "PairableTimeout"], [BluetoothdName.device, "Alias"],
-    [BluetoothdName.device, "Trusted"],
-    [BluetoothdName.device, "Blocked"],
+    [BlueZName.adapter, "Alias"], [BlueZName.adapter, "Discoverable"],
+    [BlueZName.adapter, "DiscoverableTimeout"], [BlueZName.adapter, "Pairable"],
+    [BlueZName.adapter, "PairableTimeout"], [BlueZName.device, "Alias"],
+    [BlueZName.device, "Trusted"],
+    [BlueZName.device, "Blocked"],
   ]
 
   private mutating func set(
@@ -40,7 +40,7 @@ extension Bluetoothd {
   ) throws(BluetoothdError) {
     guard let list = tree.properties(request.path, interface) else { throw .noSuchInterface(interface) }
     guard let property = list.first(where: { $0.name == name }) else { throw .unknownProperty(name) }
-    let powers = interface == BluetoothdName.adapter && name == "Powered"
+    let powers = interface == BlueZName.adapter && name == "Powered"
     guard powers || Self.writable.contains([interface, name]) else { throw .readOnly(name) }
     guard property.value?.signature == value.signature else { throw .invalidSignature(name) }
     if powers, let on = value.bool, case .adapter(let number) = tree.role(of: request.path) {

@@ -157,18 +157,18 @@ struct Bluetoothd: Sendable {
   }
 
   mutating func change(adapter number: Int, _ changes: [(String, DBusValue?)]) {
-    emit(.signal(tree.set(adapters[number].path, BluetoothdName.adapter, changes)))
+    emit(.signal(tree.set(adapters[number].path, BlueZName.adapter, changes)))
   }
 
   mutating func change(device index: DeviceKey, _ changes: [(String, DBusValue?)]) {
     guard let device = devices[index] else { return }
-    emit(.signal(tree.set(device.path, BluetoothdName.device, changes)))
+    emit(.signal(tree.set(device.path, BlueZName.device, changes)))
   }
 
   mutating func change(characteristic handle: UInt16, of index: DeviceKey, _ name: String, _ value: DBusValue)
   {
     guard let path = path(of: handle, in: index) else { return }
-    emit(.signal(tree.set(path, BluetoothdName.characteristic, [(name, value)])))
+    emit(.signal(tree.set(path, BlueZName.characteristic, [(name, value)])))
   }
 
   /// The object path of a characteristic.

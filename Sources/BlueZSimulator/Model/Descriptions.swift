@@ -10,8 +10,8 @@ enum Describe {
   private static let properties = Interface(DBusName.properties)
 
   static let manager = [
-    introspectable, Interface(BluetoothdName.agentManager), Interface(BluetoothdName.profileManager),
-    Interface(BluetoothdName.healthManager),
+    introspectable, Interface(BlueZName.agentManager), Interface(BlueZName.profileManager),
+    Interface(BlueZName.healthManager),
   ]
 
   static let adapterUUIDs = DBusValue.strings(
@@ -22,7 +22,7 @@ enum Describe {
     [
       introspectable,
       Interface(
-        BluetoothdName.adapter,
+        BlueZName.adapter,
         [
           Property("Address", .string("02:00:5E:00:53:0\(adapter.number + 1)")),
           Property("AddressType", .string("public")),
@@ -40,20 +40,20 @@ enum Describe {
           Property("Roles", .strings(adapter.hasLE ? ["central", "peripheral"] : [])),
         ]),
       properties,
-      Interface(BluetoothdName.gattManager),
+      Interface(BlueZName.gattManager),
       Interface(
-        BluetoothdName.media,
+        BlueZName.media,
         [
           Property(
             "SupportedUUIDs",
             .strings(["0000110a-0000-1000-8000-00805f9b34fb", "0000110b-0000-1000-8000-00805f9b34fb"]))
         ]),
-      Interface(BluetoothdName.network),
+      Interface(BlueZName.network),
     ]
   }
 
   static let advertising = Interface(
-    BluetoothdName.advertising,
+    BlueZName.advertisingManager,
     [
       Property("ActiveInstances", .byte(0)), Property("SupportedInstances", .byte(5)),
       Property("SupportedIncludes", .strings(["tx-power", "appearance", "local-name"])),
@@ -65,7 +65,7 @@ enum Describe {
     [
       introspectable,
       Interface(
-        BluetoothdName.device,
+        BlueZName.device,
         [
           Property("Address", .string(peripheral.address)),
           Property("AddressType", .string("random")),
@@ -112,7 +112,7 @@ enum Describe {
     [
       introspectable,
       Interface(
-        BluetoothdName.gattService,
+        BlueZName.gattService,
         [
           Property("UUID", .string(service.uuid.description)),
           Property("Device", .objectPath(device)),
@@ -139,14 +139,14 @@ enum Describe {
     if characteristic.takesCommands { list.append(Property("WriteAcquired", .boolean(false))) }
     if characteristic.notifies { list.append(Property("NotifyAcquired", .boolean(false))) }
     list.append(Property("MTU", .uint16(Bluetoothd.mtu)))
-    return [introspectable, Interface(BluetoothdName.characteristic, list), properties]
+    return [introspectable, Interface(BlueZName.characteristic, list), properties]
   }
 
   static func descriptor(_ uuid: String, of characteristic: String) -> [Interface] {
     [
       introspectable,
       Interface(
-        BluetoothdName.descriptor,
+        BlueZName.descriptor,
         [
           Property("UUID", .string(uuid)),
           Property("Characteristic", .objectPath(characteristic)),

@@ -40,20 +40,20 @@ extension ObjectTree {
     DBusName.properties: [
       ("Get", ["s", "s"], ["v"]), ("Set", ["s", "s", "v"], []), ("GetAll", ["s"], ["a{sv}"]),
     ],
-    BluetoothdName.adapter: [
+    BlueZName.adapter: [
       ("StartDiscovery", [], []), ("StopDiscovery", [], []), ("SetDiscoveryFilter", ["a{sv}"], []),
       ("GetDiscoveryFilters", [], ["as"]), ("RemoveDevice", ["o"], []),
     ],
-    BluetoothdName.device: [
+    BlueZName.device: [
       ("Connect", [], []), ("Disconnect", [], []), ("Pair", [], []), ("CancelPairing", [], []),
     ],
-    BluetoothdName.characteristic: [
+    BlueZName.characteristic: [
       ("ReadValue", ["a{sv}"], ["ay"]), ("WriteValue", ["ay", "a{sv}"], []), ("StartNotify", [], []),
       ("StopNotify", [], []), ("AcquireNotify", ["a{sv}"], ["h", "q"]),
       ("AcquireWrite", ["a{sv}"], ["h", "q"]),
     ],
-    BluetoothdName.descriptor: [("ReadValue", ["a{sv}"], ["ay"]), ("WriteValue", ["ay", "a{sv}"], [])],
-    BluetoothdName.agentManager: [
+    BlueZName.descriptor: [("ReadValue", ["a{sv}"], ["ay"]), ("WriteValue", ["ay", "a{sv}"], [])],
+    BlueZName.agentManager: [
       ("RegisterAgent", ["o", "s"], []), ("UnregisterAgent", ["o"], []), ("RequestDefaultAgent", ["o"], []),
     ],
   ]

@@ -104,8 +104,8 @@ struct ObjectTree: Sendable {
   /// When an object is removed, the standard interfaces come first.
   private static func removalOrder(_ names: [String]) -> [String] {
     let order = [
-      DBusName.properties, DBusName.introspectable, BluetoothdName.adapter, BluetoothdName.advertising,
-      BluetoothdName.gattManager, BluetoothdName.network, BluetoothdName.media,
+      DBusName.properties, DBusName.introspectable, BlueZName.adapter, BlueZName.advertisingManager,
+      BlueZName.gattManager, BlueZName.network, BlueZName.media,
     ]
     return order.filter(names.contains) + names.filter { !order.contains($0) }
   }
@@ -121,18 +121,9 @@ struct ObjectTree: Sendable {
         if let property { nodes[path]?.interfaces[at].properties[property].value = value }
       }
     }
-    var changed: [DBusValue.Entry] = []
-    var invalidated: [String] = []
-    for (name, value) in changes {
-      if let value {
-        changed.append(DBusValue.Entry(.string(name), .variant(value)))
-      } else {
-        invalidated.append(name)
-      }
-    }
-    return DBusSignal(
-      "PropertiesChanged", on: DBusName.properties, of: path,
-      [.string(interface), .dictionary(key: "s", value: "v", changed), .strings(invalidated)])
+    let changed = changes.compactMap { name, value in value.map { (name, $0) } }
+    let invalidated = changes.compactMap { name, value in value == nil ? name : nil }
+    return .propertiesChanged(path, interface, .properties(changed), invalidated: invalidated)
   }
 
   /// The properties of an interface; nil if the object does not have it.
@@ -148,29 +139,21 @@ struct ObjectTree: Sendable {
 
   /// The reply to GetManagedObjects: parents first, the newest of siblings first, as bluetoothd orders them.
   func managedObjects() -> DBusValue {
-    var entries: [DBusValue.Entry] = []
+    var objects: [(String, DBusValue)] = []
     func visit(_ path: String) {
       guard let node = nodes[path] else { return }
-      if node.role != .root {
-        entries.append(DBusValue.Entry(.objectPath(path), Self.dictionary(of: node.interfaces)))
-      }
+      if node.role != .root { objects.append((path, Self.dictionary(of: node.interfaces))) }
       for child in node.children.reversed() { visit(child) }
     }
     visit("/")
-    return .dictionary(key: "o", value: "a{sa{sv}}", entries)
+    return .objects(objects)
   }
 
   static func dictionary(of properties: [Property]) -> DBusValue {
-    .dictionary(
-      key: "s", value: "v",
-      properties.compactMap { property in
-        property.value.map { DBusValue.Entry(.string(property.name), .variant($0)) }
-      })
+    .properties(properties.compactMap { property in property.value.map { (property.name, $0) } })
   }
 
   private static func dictionary(of interfaces: [Interface]) -> DBusValue {
-    .dictionary(
-      key: "s", value: "a{sv}",
-      interfaces.map { DBusValue.Entry(.string($0.name), dictionary(of: $0.properties)) })
+    .interfaces(interfaces.map { ($0.name, dictionary(of: $0.properties)) })
   }
 }

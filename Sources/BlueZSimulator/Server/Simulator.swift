@@ -60,10 +60,8 @@ public enum SimulatorError: Error, Sendable, Equatable {
       }
       self.connection = connection
       // Discovery and notifications of a client end when it leaves the bus.
-      try await connection.addMatch(
-        "type='signal',sender='\(DBusName.bus)',path='\(DBusName.busPath)',interface='\(DBusName.bus)',"
-          + "member='NameOwnerChanged',arg2=''")
-      guard try await connection.requestName(BluetoothdName.busName) else {
+      try await connection.addMatch(["sender": DBusName.bus, "member": "NameOwnerChanged", "arg2": ""])
+      guard try await connection.requestName(BlueZName.busName) else {
         connection.close()
         throw SimulatorError.nameTaken
       }
@@ -92,10 +90,8 @@ public enum SimulatorError: Error, Sendable, Equatable {
             id: id, sender: call.sender ?? "", path: call.path, interface: call.interface ?? "",
             member: call.member, arguments: call.arguments), at: .now))
     case .signal(let signal):
-      guard signal.member == "NameOwnerChanged", signal.sender == DBusName.bus,
-        let name = signal.arguments.first?.text, signal.arguments.last?.text == ""
-      else { return }
-      perform(model.clientLeft(name))
+      guard let change = signal.ownerChange, change.owner == nil else { return }
+      perform(model.clientLeft(change.name))
     case .disconnected:
       connection = nil
       ended.resume(.failure(SimulatorError.noBus("the bus has ended")))
@@ -165,7 +161,7 @@ public enum SimulatorError: Error, Sendable, Equatable {
     }
     guard let (socket, other) = NotifySocket.pair(onClose: closed) else {
       // Out of descriptors.
-      try? connection?.reply(to: call, error: "org.bluez.Error.Failed", "Resource temporarily unavailable")
+      try? connection?.reply(to: call, error: BlueZName.Failure.failed, "Resource temporarily unavailable")
       return perform(model.channelClosed(channel))
     }
     sockets[channel] = socket
@@ -174,7 +170,7 @@ public enum SimulatorError: Error, Sendable, Equatable {
 
   private func ask(_ agent: String, of client: String, about device: String, for id: CallID) {
     let call = DBusCall(
-      "RequestPasskey", on: BluetoothdName.agent, of: agent, at: client, [.objectPath(device)])
+      "RequestPasskey", on: BlueZName.agent, of: agent, at: client, [.objectPath(device)])
     let answered: @LoopActor (DBusAnswer) -> Void = { [weak self] answer in
       let passkey = (try? answer.get())?.first?.integer
       guard let self else { return }

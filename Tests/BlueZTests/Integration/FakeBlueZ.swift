@@ -28,7 +28,7 @@ import TestSupport
       guard case .call(let call) = event else { return }
       fake.calls.append(call.member)
       guard let answer = fake.answers[call.member] else {
-        return fake.refuse(call, DBusName.unknownMethod, "Method \"\(call.member)\" doesn't exist")
+        return fake.refuse(call, DBusName.Failure.unknownMethod, "Method \"\(call.member)\" doesn't exist")
       }
       answer(fake, call)
     }

@@ -32,3 +32,10 @@ final class Faults: Sendable {
         invalidated: []))
   }
 }
+
+extension Central {
+  /// Waits until `condition` holds of the central; returns whether it does.
+  func wait(_ limit: Duration, until condition: @escaping @LoopActor (Central) -> Bool) async -> Bool {
+    await wait(limit) { condition(self) }
+  }
+}

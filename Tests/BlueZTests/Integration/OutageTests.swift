@@ -149,7 +149,7 @@ import Testing
         do throws(DBusError) {
           _ = try await probe.call(ping, timeout: patience)
         } catch {
-          if error.name == BlueZName.Failure.accessDenied { return }
+          if error.name == DBusName.Failure.accessDenied { return }
         }
       }
     }

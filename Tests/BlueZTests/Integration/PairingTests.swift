@@ -298,7 +298,8 @@ import Testing
       DBusCall(member, on: "org.bluez.Agent1", of: "/microbit_gateway/agent", at: client, [device])
     }
     let stranger = try await DBusConnection.open(.at(faults.bus.address)) { _ in }
-    #expect(await errorName(of: ask("RequestPasskey", device), on: stranger) == DBusName.unknownMethod)
+    #expect(
+      await errorName(of: ask("RequestPasskey", device), on: stranger) == DBusName.Failure.unknownMethod)
     await stranger.close()
     let bluetoothd = try #require(await faults.fake.connection)
     #expect(

@@ -143,12 +143,12 @@ import Testing
     for event in added { _ = tree.apply(event) }
     // Without a limit the time grows with the square of the number: minutes.
     #expect(start.duration(to: .now) < .seconds(10))
-    #expect(tree.isTooLarge(Recorded.id))
+    #expect(tree.devices[Recorded.device]?.services.isTooLarge == true)
     #expect(tree.characteristics(of: Recorded.id).count < 1000)
     // It has another table now.
     _ = tree.apply(Recorded.removed(Recorded.service, "org.bluez.GattService1"))
     for event in Recorded.servicesAdded { _ = tree.apply(event) }
-    #expect(!tree.isTooLarge(Recorded.id))
+    #expect(tree.devices[Recorded.device]?.services.isTooLarge == false)
     #expect(tree.characteristics(of: Recorded.id).count == 2)
   }
 

@@ -55,7 +55,7 @@ final class EngineUnderTest: Sendable {
       guard case .signal(let signal) = event, signal.arguments.count > 1 else { return }
       for (name, value) in signal.arguments[1].map ?? [:] where value.bool == true { becameTrue.append(name) }
     }
-    try await listener.addMatch("type='signal',member='PropertiesChanged'")
+    try await listener.addMatch(["member": "PropertiesChanged"])
     simulator = try await Simulator.start(options, address: bus.address)
     if !isInRange { _ = await simulator.control(ControlRequest(op: .vanish, i: 0)) }
     if let absentAdapter {

@@ -1,29 +1,5 @@
 import GATT
 
-/// Names of the BlueZ D-Bus API (BlueZ sources, `doc/*-api.txt`).
-enum BluetoothdName {
-  static let busName = "org.bluez"
-  static let managerPath = "/org/bluez"
-
-  static let adapter = "org.bluez.Adapter1"
-  static let device = "org.bluez.Device1"
-  static let gattService = "org.bluez.GattService1"
-  static let characteristic = "org.bluez.GattCharacteristic1"
-  static let descriptor = "org.bluez.GattDescriptor1"
-  static let agentManager = "org.bluez.AgentManager1"
-  static let agent = "org.bluez.Agent1"
-  static let profileManager = "org.bluez.ProfileManager1"
-  static let healthManager = "org.bluez.HealthManager1"
-  static let gattManager = "org.bluez.GattManager1"
-  static let media = "org.bluez.Media1"
-  static let network = "org.bluez.NetworkServer1"
-  static let advertising = "org.bluez.LEAdvertisingManager1"
-
-  static func devicePath(_ address: String, of adapter: String) -> String {
-    "\(adapter)/dev_" + String(address.map { $0 == ":" ? "_" : $0 })
-  }
-}
-
 /// An error reply: its D-Bus name and text, as recorded.
 struct BluetoothdError: Error, Sendable, Equatable {
   let name: String
