@@ -95,7 +95,7 @@ let package = Package(
       name: "microbit-gateway", dependencies: ["Gateway", "Configuration", "EventLoop", "Log", "CLinux"],
       swiftSettings: strict),
 
-    module("Peripherals", ["JSON", "GATT", "Configuration"]),
+    module("Peripherals", ["EventLoop", "JSON", "GATT", "Configuration"]),
     module(
       "BlueZSimulator", ["EventLoop", "Sockets", "DBus", "JSON", "GATT", "Configuration", "Peripherals"]),
     .executableTarget(
@@ -120,7 +120,7 @@ let package = Package(
     tests("CryptographyTests", ["Cryptography"]),
     tests(
       "BlueZTests",
-      ["BlueZ", "BlueZSimulator", "DBus", "EventLoop", "GATT", "Peripherals", "TestSupport"]),
+      ["BlueZ", "BlueZSimulator", "DBus", "EventLoop", "GATT", "JSON", "Peripherals", "TestSupport"]),
     tests("MQTTTests", ["MQTT", "EventLoop", "Log", "TestSupport"]),
     .executableTarget(
       name: "store-writer", dependencies: ["Store", "EventLoop"], path: "Tests/StoreWriter",
@@ -165,7 +165,7 @@ let package = Package(
         "Gateway", "Bridge", "Devices", "Configuration", "BlueZ", "EventLoop", "Findings", "GATT", "JSON",
         "MQTT", "Store", "TestSupport",
       ]),
-    tests("PeripheralsTests", ["Peripherals", "GATT", "TestSupport"]),
+    tests("PeripheralsTests", ["Peripherals", "EventLoop", "GATT", "TestSupport"]),
     tests(
       "GATTServerTests",
       [
@@ -173,7 +173,7 @@ let package = Package(
       ]),
     tests(
       "BlueZSimulatorTests",
-      ["BlueZSimulator", "Configuration", "Peripherals", "DBus", "EventLoop", "GATT", "TestSupport"],
+      ["BlueZSimulator", "Configuration", "Peripherals", "DBus", "EventLoop", "GATT", "JSON", "TestSupport"],
       exclude: ["bleak", "recordings"]),
     tests(
       "EndToEndTests",

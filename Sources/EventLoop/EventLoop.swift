@@ -88,14 +88,15 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     run()
   }
 
-  private func startThread() {
+  private func runOnNewThread() {
     let (isFirst, _) = thread.compareExchange(
       expected: 0, desired: Self.starting, ordering: .acquiringAndReleasing)
     guard isFirst else { return }
-    detach {
+    let hasStarted = startThread {
       self.thread.store(UInt(pthread_self()), ordering: .releasing)
       self.run()
     }
+    precondition(hasStarted, "no thread for the event loop")
   }
 
   private func run() -> Never {
@@ -133,7 +134,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     fireTimers()
     guard !endHandlers.isEmpty else { return }
     swap(&endHandlers, &spareEndHandlers)
-    while let handler = spareEndHandlers.popLast() { handler.iterationEnds() }
+    for handler in spareEndHandlers { handler.iterationEnds() }
+    spareEndHandlers.removeAll(keepingCapacity: true)
   }
 
   /// `epoll_wait`'s time-out in ms: 0 if something is ready, -1 if there is no timer.
@@ -187,7 +189,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         return jobs.count == 1
       }
       if first { eventfd_write(wakeUp, 1) }
-      if thread.load(ordering: .acquiring) == 0 { startThread() }
+      if thread.load(ordering: .acquiring) == 0 { runOnNewThread() }
     }
   }
 
@@ -214,33 +216,40 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     if isCurrent { LoopActor.enter(body) } else { task(body) }
   }
 
-  /// Runs blocking work on a new thread.
+  /// Runs blocking work on a new thread, or, if there can be none, at once: a delay of the loop is better than no answer.
   ///
   /// Meant for rare work (one name resolution per connection attempt), so there is no thread pool.
   @LoopActor public static func blocking<T: Sendable>(_ body: @escaping @Sendable () -> T) async -> T {
     await withCheckedContinuation { continuation in
-      detach { continuation.resume(returning: body()) }
+      let work: @Sendable () -> Void = { continuation.resume(returning: body()) }
+      if !startThread(work) { work() }
     }
   }
 
   // MARK: Descriptors
 
   /// Calls `handler` whenever `fd` is ready for `interest`, until the watch is cancelled. Level-triggered: `handler` is
-  /// called again while data is left unread.
+  /// called again while data is left unread. A descriptor that cannot be watched is reported once, as closed.
   @LoopActor public func watch(
     _ fd: Int32, for interest: Readiness, _ handler: @escaping @LoopActor (Readiness) -> Void
   ) -> Watch {
     let watch = Watch(fd: fd, token: watches.makeToken(fd), interest: interest, handler: handler)
     watches.insert(watch)
-    control(EPOLL_CTL_ADD, watch)
+    if !control(EPOLL_CTL_ADD, watch) {
+      timer(after: .zero) { [weak watch] in
+        if let watch, self.watches[watch.token] === watch { watch.handler(.closed) }
+      }
+    }
     return watch
   }
 
-  @LoopActor func control(_ operation: Int32, _ watch: Watch) {
+  /// - Returns: whether the kernel has accepted it.
+  @LoopActor @discardableResult
+  func control(_ operation: Int32, _ watch: Watch) -> Bool {
     var event = epoll_event()
     event.events = watch.interest.rawValue
     event.data.u64 = watch.token
-    epoll_ctl(epoll, operation, watch.fd, &event)
+    return epoll_ctl(epoll, operation, watch.fd, &event) == 0
   }
 
   @LoopActor func remove(_ watch: Watch) {

@@ -8,16 +8,6 @@ public struct Moment: Comparable, Sendable {
   /// The time since an arbitrary moment in the past.
   private let nanoseconds: Int64
 
-  /// One point in time by both clocks.
-  private static let origin = (instant: ContinuousClock.now, moment: Moment.now)
-
-  private init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
-
-  /// The point in time that a machine independent of the loop has named; equal instants give equal moments.
-  public init(_ instant: ContinuousClock.Instant) {
-    self = Self.origin.moment + Self.origin.instant.duration(to: instant)
-  }
-
   /// CLOCK_BOOTTIME (clock_gettime(2)); callable on any thread.
   public static var now: Moment {
     var time = timespec()

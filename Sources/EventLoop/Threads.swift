@@ -1,11 +1,5 @@
 import Glibc
 
-/// Runs `body` on a new thread.
-public func detach(_ body: @escaping @Sendable () -> Void) {
-  // No thread available: better to block the caller than not to run `body`.
-  if !startThread(body) { body() }
-}
-
 /// Runs `body` on a new thread; false if no thread could be created, and `body` has not run.
 public func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
   final class Box: Sendable {

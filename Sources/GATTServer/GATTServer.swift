@@ -195,10 +195,9 @@ package enum GATTServerEvent: Sendable, Equatable {
   }
 
   private func schedule() {
-    timer.set(objects.next.map { Moment($0) }) { [weak self] in self?.wake() }
-  }
-
-  private func wake() {
-    emit(objects.advance(to: .now))
+    timer.set(objects.next) { [weak self] in
+      guard let self else { return }
+      emit(objects.advance(to: .now))
+    }
   }
 }

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// The indications of a characteristic: each is handed to bluetoothd when the one before has been confirmed.
 ///
 /// bluetoothd 5.66 sends indications that it has to queue in reverse order.
@@ -9,19 +11,19 @@ struct IndicationQueue: Sendable {
 
   private var waiting: [[UInt8]] = []
   /// When the unconfirmed indication was sent.
-  private var sent: ContinuousClock.Instant?
+  private var sent: Moment?
 
   /// - Returns: what is to be sent now.
-  mutating func add(_ bytes: [UInt8], at now: ContinuousClock.Instant) -> [UInt8]? {
+  mutating func add(_ bytes: [UInt8], at now: Moment) -> [UInt8]? {
     if waiting.count < Self.longest { waiting.append(bytes) }
     if let sent, now < sent + Self.timeout { return nil }
     return next(at: now)
   }
 
   /// - Returns: what is to be sent now.
-  mutating func confirm(at now: ContinuousClock.Instant) -> [UInt8]? { next(at: now) }
+  mutating func confirm(at now: Moment) -> [UInt8]? { next(at: now) }
 
-  private mutating func next(at now: ContinuousClock.Instant) -> [UInt8]? {
+  private mutating func next(at now: Moment) -> [UInt8]? {
     sent = waiting.isEmpty ? nil : now
     return waiting.isEmpty ? nil : waiting.removeFirst()
   }

@@ -50,9 +50,7 @@ import EventLoop
     return properties["Address"]?.text ?? ""
   }
 
-  private func set(
-    _ name: String, _ value: DBusValue, on bus: DBusConnection
-  ) async throws(DBusError) {
+  private func set(_ name: String, _ value: DBusValue, on bus: DBusConnection) async throws(DBusError) {
     _ = try await bus.call(
       .set(name, to: value, on: BlueZName.adapter, of: adapterPath, at: BlueZName.busName),
       timeout: Self.answer)
@@ -60,9 +58,7 @@ import EventLoop
 
   /// Sets the adapter's alias to the peripheral's name. It is the value of bluetoothd's Device Name
   /// characteristic, from which a central takes the name once connected.
-  private func rename(
-    from properties: [String: DBusValue], on bus: DBusConnection
-  ) async throws(DBusError) {
+  private func rename(from properties: [String: DBusValue], on bus: DBusConnection) async throws(DBusError) {
     let alias = properties["Alias"]?.text ?? ""
     // Stored by a run that was killed, or by this one.
     let stored = aliasFile.original(ifNow: alias)

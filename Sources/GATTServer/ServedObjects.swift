@@ -1,3 +1,4 @@
+import EventLoop
 import DBus
 import GATT
 import Peripherals
@@ -47,7 +48,7 @@ struct ServedObjects: Sendable {
 
   // MARK: Calls
 
-  mutating func answer(_ call: DBusCall, at now: ContinuousClock.Instant) -> Outcome {
+  mutating func answer(_ call: DBusCall, at now: Moment) -> Outcome {
     switch (call.interface, call.member) {
     case (DBusName.objectManager, "GetManagedObjects") where call.path == GATTApplication.path:
       return .reply(application.managedObjects)
@@ -84,7 +85,7 @@ struct ServedObjects: Sendable {
   }
 
   private mutating func answer(
-    _ call: DBusCall, _ characteristic: GATTDatabase.Characteristic, at now: ContinuousClock.Instant
+    _ call: DBusCall, _ characteristic: GATTDatabase.Characteristic, at now: Moment
   ) throws(AttributeError) -> Outcome {
     let handle = characteristic.handle
     switch call.member {
@@ -119,16 +120,16 @@ struct ServedObjects: Sendable {
   // MARK: Values
 
   /// When ``advance(to:)`` is to be called next; nil: only after another input.
-  var next: ContinuousClock.Instant? { peripheral.next }
+  var next: Moment? { peripheral.next }
 
   /// - Returns: the notifications to send.
-  mutating func advance(to now: ContinuousClock.Instant) -> [DBusSignal] {
+  mutating func advance(to now: Moment) -> [DBusSignal] {
     signals(peripheral.advance(to: now), at: now)
   }
 
   /// - Returns: the notifications to send.
   mutating func set(
-    _ property: Property, to value: Value, at now: ContinuousClock.Instant
+    _ property: Property, to value: Value, at now: Moment
   ) throws(PeripheralError) -> [DBusSignal] {
     signals(try peripheral.set(property, to: value, at: now), at: now)
   }
@@ -140,7 +141,7 @@ struct ServedObjects: Sendable {
   }
 
   private mutating func signals(
-    _ notifications: [ServedPeripheral.Notification], at now: ContinuousClock.Instant
+    _ notifications: [ServedPeripheral.Notification], at now: Moment
   ) -> [DBusSignal] {
     notifications.compactMap { notification in
       let handle = notification.handle

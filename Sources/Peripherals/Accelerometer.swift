@@ -1,3 +1,5 @@
+import EventLoop
+
 /// The accelerometer of a micro:bit V2: the timing of its samples.
 package struct Accelerometer: Sendable {
   /// The chip's periods in µs (LSM303 in codal-core; `CodalUtil` selects the shortest that is not too short).
@@ -9,7 +11,7 @@ package struct Accelerometer: Sendable {
   /// The samples taken, in place of the acceleration along x; nil for the acceleration.
   private var count: UInt8?
 
-  package init(counts: Bool = false, at now: ContinuousClock.Instant) {
+  package init(counts: Bool = false, at now: Moment) {
     count = counts ? 0 : nil
     let interval = Duration.microseconds(Self.defaultPeriod)
     sampler = Sampler(interval: interval, next: now + interval)
@@ -35,10 +37,10 @@ package struct Accelerometer: Sendable {
   package var periodBytes: [UInt8] { [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)] }
 
   /// When the next sample is taken.
-  package var nextSample: ContinuousClock.Instant { sampler.next }
+  package var nextSample: Moment { sampler.next }
 
-  package mutating func skip(to now: ContinuousClock.Instant) { sampler.skip(to: now) }
-  package mutating func sample(at now: ContinuousClock.Instant) {
+  package mutating func skip(to now: Moment) { sampler.skip(to: now) }
+  package mutating func sample(at now: Moment) {
     sampler.sample(at: now)
     samples = (samples + 1) % 17
     if let count { self.count = count &+ 1 }
@@ -46,7 +48,7 @@ package struct Accelerometer: Sendable {
 
   /// A write to the period characteristic, effective at once; ignored unless it has two bytes.
   /// - Returns: whether the length was valid.
-  package mutating func writePeriod(_ bytes: [UInt8], at now: ContinuousClock.Instant) -> Bool {
+  package mutating func writePeriod(_ bytes: [UInt8], at now: Moment) -> Bool {
     guard bytes.count == 2 else { return false }
     let requested = (Int(bytes[0]) | Int(bytes[1]) << 8) * 1000
     setPeriod(Self.periods.first { $0 >= requested } ?? 1_000_000, at: now)
@@ -54,9 +56,9 @@ package struct Accelerometer: Sendable {
   }
 
   /// The reset button: the period is reset, and sampling starts again.
-  package mutating func reset(at now: ContinuousClock.Instant) { setPeriod(Self.defaultPeriod, at: now) }
+  package mutating func reset(at now: Moment) { setPeriod(Self.defaultPeriod, at: now) }
 
-  private mutating func setPeriod(_ period: Int, at now: ContinuousClock.Instant) {
+  private mutating func setPeriod(_ period: Int, at now: Moment) {
     microseconds = period
     let interval = Duration.microseconds(period)
     sampler = Sampler(interval: interval, next: now + interval)

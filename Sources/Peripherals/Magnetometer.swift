@@ -1,3 +1,5 @@
+import EventLoop
+
 /// The magnetometer of a micro:bit V2. The period is returned as written until the chip is configured
 /// (`samplePeriodUpdateNeeded` in codal-microbit-v2's `MicroBitMagnetometerService.cpp`).
 struct Magnetometer: Sendable {
@@ -10,24 +12,24 @@ struct Magnetometer: Sendable {
   private static let done: UInt8 = 2
 
   private var written: UInt16 = 100
-  private var configured: ContinuousClock.Instant?
+  private var configured: Moment?
   /// When the next sample is taken; nil: nobody is subscribed.
-  private(set) var nextSample: ContinuousClock.Instant?
+  private(set) var nextSample: Moment?
   /// The end of the calibration that runs, and its result.
-  private var result: (value: UInt8, at: ContinuousClock.Instant)?
+  private var result: (value: UInt8, at: Moment)?
 
-  private func period(at now: ContinuousClock.Instant) -> UInt16 {
+  private func period(at now: Moment) -> UInt16 {
     let isConfigured = configured.map { $0 <= now } ?? true
     return isConfigured ? Self.periods.first { $0 >= written } ?? 100 : written
   }
 
-  func bytes(at now: ContinuousClock.Instant) -> [UInt8] {
+  func bytes(at now: Moment) -> [UInt8] {
     let period = period(at: now)
     return [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)]
   }
 
   /// - Returns: whether the length was valid.
-  mutating func write(_ bytes: [UInt8], at now: ContinuousClock.Instant) -> Bool {
+  mutating func write(_ bytes: [UInt8], at now: Moment) -> Bool {
     guard bytes.count == 2 else { return false }
     written = UInt16(bytes[0]) | UInt16(bytes[1]) << 8
     configured = now + Self.configuration
@@ -35,20 +37,20 @@ struct Magnetometer: Sendable {
   }
 
   /// Schedules the next sample.
-  mutating func sample(at now: ContinuousClock.Instant) {
+  mutating func sample(at now: Moment) {
     nextSample = now + .milliseconds(max(10, Int(period(at: now))))
   }
 
   // MARK: Calibration
 
-  var calibrationEnds: ContinuousClock.Instant? { result?.at }
+  var calibrationEnds: Moment? { result?.at }
 
   /// A write to its characteristic: 1 requests a calibration.
-  mutating func calibrate(_ request: UInt8, at now: ContinuousClock.Instant) {
+  mutating func calibrate(_ request: UInt8, at now: Moment) {
     if request == 1 { result = (Self.done, now + Self.calibration) }
   }
 
-  mutating func endCalibration(with value: UInt8, at now: ContinuousClock.Instant) { result = (value, now) }
+  mutating func endCalibration(with value: UInt8, at now: Moment) { result = (value, now) }
 
   /// What is notified, once.
   mutating func takeResult() -> [UInt8]? {

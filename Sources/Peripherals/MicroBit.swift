@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 
 /// The temperature service of a micro:bit as implemented by its firmware (codal-microbit-v2,
@@ -15,13 +16,13 @@ package struct MicroBit: Sendable {
   /// The number of samples, reported instead of a temperature; nil: the temperature is reported.
   private var count: UInt8?
 
-  private let start: ContinuousClock.Instant
+  private let start: Moment
   private let base: Double
   private let phase: Double
 
   package init(
     index: Int, period: UInt16, minimumPeriod: UInt16 = 0, counts: Bool = false,
-    at now: ContinuousClock.Instant, random: inout SplitMix
+    at now: Moment, random: inout SplitMix
   ) {
     self.period = period
     self.minimumPeriod = minimumPeriod
@@ -39,25 +40,25 @@ package struct MicroBit: Sendable {
   // MARK: Samples
 
   /// The time of the next sample. A new period becomes effective after it.
-  package var nextSample: ContinuousClock.Instant { sampler.next }
+  package var nextSample: Moment { sampler.next }
 
   /// Skips the samples up to now.
-  package mutating func skip(to now: ContinuousClock.Instant) { sampler.skip(to: now) }
+  package mutating func skip(to now: Moment) { sampler.skip(to: now) }
 
   /// Takes the sample that is due, and schedules the next one.
-  package mutating func sample(at now: ContinuousClock.Instant) -> [UInt8] {
+  package mutating func sample(at now: Moment) -> [UInt8] {
     sampler.sample(at: now)
     if let count { self.count = count &+ 1 }
     return value(at: now)
   }
 
   /// The value of the temperature characteristic.
-  package func value(at now: ContinuousClock.Instant) -> [UInt8] {
+  package func value(at now: Moment) -> [UInt8] {
     raw ?? [UInt8(bitPattern: temperature(at: now))]
   }
 
   /// The temperature in °C: oscillates by ±2.5 °C within ten minutes.
-  package func temperature(at now: ContinuousClock.Instant) -> Int8 {
+  package func temperature(at now: Moment) -> Int8 {
     if let count { return Int8(bitPattern: count) }
     if let fixedTemperature { return fixedTemperature }
     let turns = start.duration(to: now) / .seconds(600)
@@ -70,7 +71,7 @@ package struct MicroBit: Sendable {
 
   /// A write to the period characteristic; ignored unless it has two bytes.
   /// - Returns: whether the length was valid.
-  package mutating func writePeriod(_ bytes: [UInt8], at now: ContinuousClock.Instant) -> Bool {
+  package mutating func writePeriod(_ bytes: [UInt8], at now: Moment) -> Bool {
     guard bytes.count == 2 else { return false }
     skip(to: now)
     period = max(minimumPeriod, UInt16(bytes[0]) | UInt16(bytes[1]) << 8)
@@ -79,7 +80,7 @@ package struct MicroBit: Sendable {
   }
 
   /// The reset button: RAM is cleared, and sampling starts again.
-  package mutating func reset(at now: ContinuousClock.Instant) {
+  package mutating func reset(at now: Moment) {
     period = 1000
     let interval = Self.interval(period)
     sampler = Sampler(interval: interval, next: now + interval)

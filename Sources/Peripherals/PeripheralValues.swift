@@ -1,3 +1,4 @@
+import EventLoop
 import GATT
 
 /// The values of a peripheral's characteristics: what reads return, what writes change, and what its sensors measure.
@@ -23,7 +24,7 @@ package struct PeripheralValues: Sendable {
   }
 
   /// The value of a characteristic.
-  package func value(of characteristic: GATTDatabase.Characteristic, at now: ContinuousClock.Instant)
+  package func value(of characteristic: GATTDatabase.Characteristic, at now: Moment)
     -> [UInt8]
   {
     switch characteristic.content {
@@ -44,7 +45,7 @@ package struct PeripheralValues: Sendable {
   /// Applies a write that the flags allow.
   /// - Returns: whether the length was valid; otherwise nothing changes.
   package mutating func write(
-    _ bytes: [UInt8], to characteristic: GATTDatabase.Characteristic, at now: ContinuousClock.Instant
+    _ bytes: [UInt8], to characteristic: GATTDatabase.Characteristic, at now: Moment
   ) -> Bool {
     switch characteristic.content {
     case .fixed, .fixedAndCached: break
@@ -81,7 +82,7 @@ package struct PeripheralValues: Sendable {
   /// Sets a value by a control command, whatever the flags.
   /// - Returns: whether that is possible: a period must have two bytes.
   package mutating func set(
-    _ characteristic: GATTDatabase.Characteristic, to bytes: [UInt8], at now: ContinuousClock.Instant
+    _ characteristic: GATTDatabase.Characteristic, to bytes: [UInt8], at now: Moment
   ) -> Bool {
     switch characteristic.content {
     case .temperature: microBit?.raw = bytes
@@ -97,7 +98,7 @@ package struct PeripheralValues: Sendable {
     return true
   }
 
-  private func inputPins(at now: ContinuousClock.Instant) -> [UInt8] {
+  private func inputPins(at now: Moment) -> [UInt8] {
     database.characteristic(.microbit(0xB9FE)).map { value(of: $0, at: now) } ?? []
   }
 
@@ -134,7 +135,7 @@ package struct PeripheralValues: Sendable {
   }
 
   /// The time of a sensor's next sample; nil if there is no such sensor.
-  package func nextSample(of sensor: Sensor) -> ContinuousClock.Instant? {
+  package func nextSample(of sensor: Sensor) -> Moment? {
     switch sensor {
     case .temperature: microBit?.nextSample
     case .acceleration: accelerometer?.nextSample
@@ -144,7 +145,7 @@ package struct PeripheralValues: Sendable {
   }
 
   /// Skips the samples up to now.
-  package mutating func skip(_ sensor: Sensor, to now: ContinuousClock.Instant) {
+  package mutating func skip(_ sensor: Sensor, to now: Moment) {
     switch sensor {
     case .temperature: microBit?.skip(to: now)
     case .acceleration: accelerometer?.skip(to: now)
@@ -154,7 +155,7 @@ package struct PeripheralValues: Sendable {
   }
 
   /// Takes the sample that is due, and schedules the next one.
-  package mutating func sample(_ sensor: Sensor, at now: ContinuousClock.Instant) -> [UInt8]? {
+  package mutating func sample(_ sensor: Sensor, at now: Moment) -> [UInt8]? {
     switch sensor {
     case .temperature: return microBit?.sample(at: now)
     case .acceleration:
@@ -166,7 +167,7 @@ package struct PeripheralValues: Sendable {
   }
 
   /// The reset button: RAM is cleared.
-  package mutating func reset(at start: ContinuousClock.Instant) {
+  package mutating func reset(at start: Moment) {
     microBit?.reset(at: start)
     accelerometer?.reset(at: start)
     (magnetometer, pins, messageBus) = (Magnetometer(), Pins(), MessageBus())

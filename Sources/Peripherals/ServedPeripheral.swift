@@ -1,3 +1,4 @@
+import EventLoop
 import GATT
 
 /// A peripheral that a program serves: its values by the names of a profile's properties, its subscribers and
@@ -16,11 +17,11 @@ package struct ServedPeripheral: Sendable {
   /// The properties by the handles of their characteristics.
   private let properties: [UInt16: Property]
   private var values: PeripheralValues
-  private var generators: [(generator: Generator, next: ContinuousClock.Instant)]
+  private var generators: [(generator: Generator, next: Moment)]
   private var subscribed: Set<UInt16> = []
 
   /// A micro:bit with all its services, or a peripheral with the characteristics of `profile`.
-  package init(_ profile: Profile, generators: [Generator] = [], at now: ContinuousClock.Instant) {
+  package init(_ profile: Profile, generators: [Generator] = [], at now: Moment) {
     self.profile = profile
     if profile.name == Profile.microbit.name {
       var random = SplitMix(seed: 1)
@@ -48,7 +49,7 @@ package struct ServedPeripheral: Sendable {
   package func property(of handle: UInt16) -> Property? { properties[handle] }
 
   /// The value of a characteristic.
-  package func value(of characteristic: GATTDatabase.Characteristic, at now: ContinuousClock.Instant)
+  package func value(of characteristic: GATTDatabase.Characteristic, at now: Moment)
     -> [UInt8]
   {
     values.value(of: characteristic, at: now)
@@ -57,7 +58,7 @@ package struct ServedPeripheral: Sendable {
   /// A central writes.
   /// - Returns: whether the length was valid; otherwise nothing changes.
   package mutating func write(
-    _ bytes: [UInt8], to characteristic: GATTDatabase.Characteristic, at now: ContinuousClock.Instant
+    _ bytes: [UInt8], to characteristic: GATTDatabase.Characteristic, at now: Moment
   ) -> Bool {
     guard values.write(bytes, to: characteristic, at: now) else { return false }
     for index in generators.indices { generators[index].generator.received(bytes, by: characteristic.uuid) }
@@ -65,7 +66,7 @@ package struct ServedPeripheral: Sendable {
   }
 
   /// The first central subscribes to a characteristic, or the last one ends its subscription.
-  package mutating func subscribe(_ handle: UInt16, _ isOn: Bool, at now: ContinuousClock.Instant) {
+  package mutating func subscribe(_ handle: UInt16, _ isOn: Bool, at now: Moment) {
     if isOn { subscribed.insert(handle) } else { subscribed.remove(handle) }
     if let sensor = database.sensor(of: handle) { values.skip(sensor, to: now) }
   }
@@ -78,13 +79,13 @@ package struct ServedPeripheral: Sendable {
 
   /// Sets a value: a sensor's is notified with its next sample, others at once.
   package mutating func set(
-    _ property: Property, to value: Value, at now: ContinuousClock.Instant
+    _ property: Property, to value: Value, at now: Moment
   ) throws(PeripheralError) -> [Notification] {
     try set(property, to: try property.packets(of: value), at: now)
   }
 
   private mutating func set(
-    _ property: Property, to packets: [[UInt8]], at now: ContinuousClock.Instant
+    _ property: Property, to packets: [[UInt8]], at now: Moment
   ) throws(PeripheralError) -> [Notification] {
     guard let characteristic = database.characteristic(of: property) else { return [] }
     var notifications: [Notification] = []
@@ -101,13 +102,13 @@ package struct ServedPeripheral: Sendable {
   // MARK: Time
 
   /// When ``advance(to:)`` is to be called next.
-  package var next: ContinuousClock.Instant? {
+  package var next: Moment? {
     let samples = subscribedSensors.compactMap { values.nextSample(of: $0.sensor) }
     return (samples + generators.map(\.next)).min()
   }
 
   /// Takes the samples and generates the values that are due.
-  package mutating func advance(to now: ContinuousClock.Instant) -> [Notification] {
+  package mutating func advance(to now: Moment) -> [Notification] {
     var notifications: [Notification] = []
     for index in generators.indices where generators[index].next <= now {
       let (packets, wait) = generators[index].generator.next()

@@ -1,3 +1,4 @@
+import EventLoop
 import DBus
 import GATT
 import Peripherals
@@ -10,7 +11,7 @@ import Testing
 /// The lines are those of the recordings (recordings/normalise.py says how they are made).
 final class Fixture {
   var model: Bluetoothd
-  private(set) var now: ContinuousClock.Instant
+  private(set) var now: Moment
   /// What the model did and no test has looked at yet.
   private(set) var lines: [String] = []
   private var calls: [CallID: (client: String, member: String)] = [:]

@@ -1,3 +1,4 @@
+import EventLoop
 import Peripherals
 import Testing
 
@@ -44,7 +45,7 @@ import Testing
   @Test func eventsComeByTimeAndThenByTheirMaking() {
     var random = SplitMix(seed: 3)
     var schedule = Schedule<Int>()
-    let start = ContinuousClock.now
+    let start = Moment.now
     var expected: [(Int, Int)] = []
     for number in 0..<1000 {
       let delay = Int.random(in: 0..<50, using: &random)
@@ -60,7 +61,7 @@ import Testing
 
   @Test func nothingComesBeforeItsTime() {
     var schedule = Schedule<Int>()
-    let start = ContinuousClock.now
+    let start = Moment.now
     schedule.add(1, at: start + .seconds(1))
     let early = schedule.pop(by: start)
     #expect(early == nil)

@@ -1,3 +1,4 @@
+import EventLoop
 import DBus
 import Testing
 
@@ -51,7 +52,7 @@ import Testing
     let paths = (0..<3).map { BlueZName.devicePath(Identity.address(ofMicroBit: $0), of: Self.adapter) }
     for path in paths { fixture.call("A", path, .connect) }
     var order: [String] = []
-    var connects: [ContinuousClock.Instant] = []
+    var connects: [Moment] = []
     while connects.count < 3, fixture.advanceToNextEvent(within: .seconds(2)) {
       for line in fixture.takeLines() where line.contains("{Connected=b:true}") {
         order.append(String(line.split(separator: "\t")[1]))

@@ -1,4 +1,5 @@
 import DBus
+import JSON
 import TestSupport
 import Testing
 
@@ -218,7 +219,7 @@ import Testing
 
   private func carryOut(_ line: String, by simulator: Simulator) async throws -> String {
     let request = try ControlRequest.parse(Array(line.utf8)).get()
-    return String(decoding: await simulator.control(request).line, as: UTF8.self)
+    return String(decoding: await simulator.control(request).bytes, as: UTF8.self)
   }
 
   @Test func faultsAreArmedForOneAndForAll() async throws {

@@ -29,6 +29,18 @@ import Testing
     var watches: [Watch] = []
   }
 
+  /// epoll watches no regular file.
+  @Test func whatCannotBeWatchedIsReportedAsClosed() async throws {
+    let file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC)
+    let reported = Waiter<Readiness>()
+    let watch = await loop.perform {
+      loop.watch(file, for: .readable) { reported.resume(.success($0)) }
+    }
+    #expect(try await reported.value() == .closed)
+    await watch.cancel()
+    close(file)
+  }
+
   @Test func handlerIsCalledAgainForUnreadBytes() async throws {
     let pair = Pair()
     let calls = Record<Readiness>()

@@ -116,7 +116,7 @@ import Testing
 
   @Test func queueOfUnconfirmedIndicationsIsBounded() {
     var queue = IndicationQueue()
-    let start = ContinuousClock.now
+    let start = Moment.now
     #expect(queue.add([0], at: start) == [0])
     for index in 1...100 { #expect(queue.add([UInt8(index)], at: start) == nil) }
     for index in 1...64 { #expect(queue.confirm(at: start) == [UInt8(index)]) }

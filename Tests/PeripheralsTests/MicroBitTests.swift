@@ -1,9 +1,10 @@
+import EventLoop
 import Peripherals
 import Testing
 
 /// The firmware's behaviour: valid periods, when a new period takes effect, and the state after a reset.
 @Suite struct MicroBitTests {
-  private static let start = ContinuousClock.now
+  private static let start = Moment.now
 
   private func microBit(period: UInt16 = 1000, seed: UInt64 = 1) -> MicroBit {
     var random = SplitMix(seed: seed)

@@ -1,10 +1,11 @@
+import EventLoop
 import GATT
 import Testing
 
 @testable import Peripherals
 
 @Suite struct ServedPeripheralTests {
-  private static let start = ContinuousClock.now
+  private static let start = Moment.now
 
   private static func microBit(_ generators: [Generator] = []) -> ServedPeripheral {
     ServedPeripheral(.microbit, generators: generators, at: start)

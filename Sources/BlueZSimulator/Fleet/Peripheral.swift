@@ -1,3 +1,4 @@
+import EventLoop
 import Peripherals
 
 /// A peripheral, independent of bluetoothd.
@@ -42,7 +43,7 @@ struct Peripheral: Sendable {
   /// Applies a write that the flags allow.
   /// - Returns: whether the length was valid; otherwise nothing changes.
   mutating func write(
-    _ bytes: [UInt8], to characteristic: GATTDatabase.Characteristic, at now: ContinuousClock.Instant
+    _ bytes: [UInt8], to characteristic: GATTDatabase.Characteristic, at now: Moment
   ) -> Bool {
     guard values.write(bytes, to: characteristic, at: now) else { return false }
     writes[characteristic.handle, default: Writes()].append(bytes)
@@ -106,7 +107,7 @@ struct SubscriptionFault: Sendable {
 
 extension SimulatorOptions {
   /// The simulated peripherals: first the micro:bits.
-  func peripherals(at now: ContinuousClock.Instant, random: inout SplitMix) -> [Peripheral] {
+  func peripherals(at now: Moment, random: inout SplitMix) -> [Peripheral] {
     var peripherals: [Peripheral] = []
     func everywhere(_ strength: Int) -> Radio {
       Radio(strengths: Array(repeating: strength, count: adapters))

@@ -1,9 +1,11 @@
+import EventLoop
+
 /// A peripheral's radio: which adapters receive it, the one that it is connected to, and what it sends.
 struct Radio: Sendable {
   /// Mean signal strength in dBm, by adapter; nil: out of its range.
   private var strengths: [Int?]
   /// Since when the radio has been out of range of all adapters; nil if it is in range.
-  private(set) var goneSince: ContinuousClock.Instant?
+  private(set) var goneSince: Moment?
   /// Advertises while it is not connected.
   var advertises = true
   /// The number of the adapter that it is connected to.
@@ -25,7 +27,7 @@ struct Radio: Sendable {
   mutating func setStrength(_ strength: Int?, at adapter: Int) { strengths[adapter] = strength }
 
   /// Goes out of range of all adapters.
-  mutating func vanish(at now: ContinuousClock.Instant) {
+  mutating func vanish(at now: Moment) {
     if inRange { goneSince = now }
   }
 

@@ -1,3 +1,4 @@
+import EventLoop
 import DBus
 
 /// The adapter's power and presence, and bluetoothd's end and start.
@@ -5,7 +6,7 @@ extension Bluetoothd {
   // MARK: Power
 
   /// Powers an adapter on or off, by a Set of Powered or by a control command.
-  mutating func setPowered(_ number: Int, _ on: Bool, for call: CallID?, at now: ContinuousClock.Instant) {
+  mutating func setPowered(_ number: Int, _ on: Bool, for call: CallID?, at now: Moment) {
     switch (adapters[number].power, on) {
     case (.absent, _), (.on, true), (.off, false):
       if let call { emit(.reply(call, [])) }
@@ -27,7 +28,7 @@ extension Bluetoothd {
   private func keys(of number: Int) -> [DeviceKey] { devices.keys.filter { $0.adapter == number }.sorted() }
 
   /// Ends discovery, and all links and connection attempts.
-  private mutating func endLinks(of number: Int, at now: ContinuousClock.Instant) {
+  private mutating func endLinks(of number: Int, at now: Moment) {
     adapters[number].discoverers.removeAll()
     adapters[number].scan += 1
     for key in keys(of: number) {
@@ -38,7 +39,7 @@ extension Bluetoothd {
 
   // MARK: Presence
 
-  mutating func unplug(_ number: Int, at now: ContinuousClock.Instant) {
+  mutating func unplug(_ number: Int, at now: Moment) {
     guard adapters[number].power != .absent else { return }
     adapters[number].power = .off
     // Calls that wait for a peripheral are never answered.
@@ -53,7 +54,7 @@ extension Bluetoothd {
     adapters[number].power = .absent
   }
 
-  mutating func replug(_ number: Int, at now: ContinuousClock.Instant) {
+  mutating func replug(_ number: Int, at now: Moment) {
     guard adapters[number].power == .absent else { return }
     adapters[number].power = .on
     addAdapter(number, Describe.adapter(adapters[number], powered: false))
@@ -61,7 +62,7 @@ extension Bluetoothd {
     // The adapter's services register one by one, each with a signal.
     let uuids: [(String, DBusValue?)] = [("UUIDs", Describe.adapterUUIDs)]
     for _ in 0..<2 { change(adapter: number, uuids) }
-    emit(.signal(tree.extend(adapters[number].path, with: [Describe.advertising])))
+    emit(tree.extend(adapters[number].path, with: [Describe.advertising]))
     change(adapter: number, uuids)
     change(adapter: number, [("Powered", .boolean(true))])
     for _ in 0..<3 { change(adapter: number, uuids) }
@@ -70,22 +71,21 @@ extension Bluetoothd {
 
   private mutating func addAdapter(_ number: Int, _ interfaces: [ObjectTree.Interface]) {
     emit(
-      .signal(
-        tree.add(adapters[number].path, .adapter(number), under: BlueZName.root, interfaces)))
+      tree.add(adapters[number].path, .adapter(number), under: BlueZName.root, interfaces))
   }
 
   // MARK: bluetoothd
 
   /// Creates the initial objects.
   mutating func export() {
-    emit(.signal(tree.add(BlueZName.root, .manager, under: "/", Describe.manager)))
+    emit(tree.add(BlueZName.root, .manager, under: "/", Describe.manager))
     for adapter in adapters where adapter.power != .absent {
       addAdapter(adapter.number, Describe.adapter(adapter, powered: true) + [Describe.advertising])
     }
   }
 
   /// bluetoothd ends as by `systemctl stop`, and removes its objects.
-  mutating func terminate(at now: ContinuousClock.Instant) -> [Effect] {
+  mutating func terminate(at now: Moment) -> [Effect] {
     let present = adapters.filter { $0.power != .absent }
     for adapter in present {
       if adapter.power == .on {
@@ -93,14 +93,13 @@ extension Bluetoothd {
         endLinks(of: adapter.number, at: now)
         change(adapter: adapter.number, [("Powered", .boolean(false)), ("Discovering", .boolean(false))])
       }
-      emit(.signal(tree.strip(adapter.path, of: [BlueZName.media])))
+      emit(tree.strip(adapter.path, of: [BlueZName.media]))
     }
-    emit(.signal(tree.strip(BlueZName.root, of: [BlueZName.healthManager])))
+    emit(tree.strip(BlueZName.root, of: [BlueZName.healthManager]))
     emit(
-      .signal(
-        tree.strip(
-          BlueZName.root,
-          of: [DBusName.introspectable, BlueZName.agentManager, BlueZName.profileManager])))
+      tree.strip(
+        BlueZName.root,
+        of: [DBusName.introspectable, BlueZName.agentManager, BlueZName.profileManager]))
     for index in devices.keys.sorted() { removeObject(of: index) }
     for adapter in present { emit(tree.remove(adapter.path)) }
     return takeEffects()
@@ -123,7 +122,7 @@ extension Bluetoothd {
   }
 
   /// bluetoothd starts with its stored devices.
-  mutating func restart(at now: ContinuousClock.Instant) -> [Effect] {
+  mutating func restart(at now: Moment) -> [Effect] {
     for number in adapters.indices where adapters[number].power != .absent { adapters[number].power = .on }
     export()
     for adapter in adapters where adapter.power != .absent { addStoredDevices(of: adapter.number, at: now) }

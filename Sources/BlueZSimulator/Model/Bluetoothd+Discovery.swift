@@ -1,3 +1,4 @@
+import EventLoop
 import DBus
 
 /// Discovery and the removal of old devices.
@@ -11,9 +12,7 @@ extension Bluetoothd {
     emit(.reply(request.id, []))
   }
 
-  mutating func startDiscovery(
-    _ request: Request, _ number: Int, at now: ContinuousClock.Instant
-  ) throws(BluetoothdError) {
+  mutating func startDiscovery(_ request: Request, _ number: Int, at now: Moment) throws(BluetoothdError) {
     guard adapters[number].power == .on else { throw .notReady }
     guard !adapters[number].refusesScans, adapters[number].hasLE,
       adapters[number].discoverers[request.sender]?.active != true
@@ -28,9 +27,7 @@ extension Bluetoothd {
     beginScan(of: number, at: now)
   }
 
-  mutating func stopDiscovery(
-    _ request: Request, _ number: Int, at now: ContinuousClock.Instant
-  ) throws(BluetoothdError) {
+  mutating func stopDiscovery(_ request: Request, _ number: Int, at now: Moment) throws(BluetoothdError) {
     guard adapters[number].power == .on else { throw .notReady }
     guard adapters[number].discoverers[request.sender]?.active == true else {
       throw .failed("No discovery started")
@@ -69,7 +66,7 @@ extension Bluetoothd {
 
   // MARK: Scans
 
-  private mutating func beginScan(of number: Int, at now: ContinuousClock.Instant) {
+  private mutating func beginScan(of number: Int, at now: Moment) {
     adapters[number].scan += 1
     adapters[number].foundInScan.removeAll(keepingCapacity: true)
     schedule.add(.scanEnds(adapter: number, adapters[number].scan), at: now + timing.scan)
@@ -79,16 +76,14 @@ extension Bluetoothd {
   }
 
   /// Schedules the next advertisement of a peripheral for all adapters.
-  mutating func expectAdvertisement(of peripheral: Int, at now: ContinuousClock.Instant) {
+  mutating func expectAdvertisement(of peripheral: Int, at now: Moment) {
     for number in adapters.indices {
       expectAdvertisement(of: DeviceKey(adapter: number, peripheral: peripheral), at: now)
     }
   }
 
   /// Replaces the service data of a peripheral: it is another advertisement, which the controller does not filter.
-  mutating func advertise(
-    _ index: Int, _ service: String, _ bytes: [UInt8]?, at now: ContinuousClock.Instant
-  ) -> [Effect] {
+  mutating func advertise(_ index: Int, _ service: String, _ bytes: [UInt8]?, at now: Moment) -> [Effect] {
     peripherals[index].serviceData[service] = bytes
     for number in adapters.indices {
       adapters[number].foundInScan.remove(DeviceKey(adapter: number, peripheral: index))
@@ -109,7 +104,7 @@ extension Bluetoothd {
   }
 
   /// Schedules the next advertisement that an adapter receives. Once per scan: the controller filters duplicates.
-  private mutating func expectAdvertisement(of key: DeviceKey, at now: ContinuousClock.Instant) {
+  private mutating func expectAdvertisement(of key: DeviceKey, at now: Moment) {
     guard adapters[of: key].isDiscovering, !adapters[of: key].foundInScan.contains(key), isReachable(key)
     else { return }
     let delay = timing.advertising * Double.random(in: 0..<1, using: &random)
@@ -121,13 +116,13 @@ extension Bluetoothd {
     peripherals[key].radio.strength(at: key.adapter) != nil
   }
 
-  mutating func endScan(of number: Int, _ scan: UInt64, at now: ContinuousClock.Instant) {
+  mutating func endScan(of number: Int, _ scan: UInt64, at now: Moment) {
     guard scan == adapters[number].scan else { return }
     startConnects(of: number, at: now, betweenScans: true)
     beginScan(of: number, at: now)
   }
 
-  mutating func find(_ key: DeviceKey, _ scan: UInt64, at now: ContinuousClock.Instant) {
+  mutating func find(_ key: DeviceKey, _ scan: UInt64, at now: Moment) {
     guard scan == adapters[of: key].scan, let mean = peripherals[key].radio.strength(at: key.adapter),
       adapters[of: key].foundInScan.insert(key).inserted
     else { return }
@@ -163,7 +158,7 @@ extension Bluetoothd {
 
   // MARK: Devices
 
-  private mutating func addDevice(_ index: DeviceKey, rssi: Int16?, at now: ContinuousClock.Instant) {
+  private mutating func addDevice(_ index: DeviceKey, rssi: Int16?, at now: Moment) {
     let peripheral = peripherals[index]
     let known = storage.devices.contains(index)
     var device = Device(
@@ -176,29 +171,27 @@ extension Bluetoothd {
       peripheral, of: adapters[of: index].path, rssi: rssi,
       connected: peripheral.radio.linked == index.adapter,
       bonded: storage.hasBond(index), uuids: known ? peripheral.uuids : peripheral.advertised)
-    emit(.signal(tree.add(device.path, .device(index), under: adapters[of: index].path, interfaces)))
+    emit(tree.add(device.path, .device(index), under: adapters[of: index].path, interfaces))
   }
 
   /// Adds the stored devices.
-  mutating func addStoredDevices(of number: Int, at now: ContinuousClock.Instant) {
+  mutating func addStoredDevices(of number: Int, at now: Moment) {
     for index in storage.devices.sorted() where index.adapter == number {
       addDevice(index, rssi: nil, at: now)
       guard peripherals[index].radio.linked == number else { continue }
       // A link that has survived a killed bluetoothd is ended by the next one after its start.
       devices[index]?.link = .disconnecting(Device.Disconnecting(resolved: false))
-      let attempt = beginAttempt(index)
-      schedule.add(.disconnects(peripheral: index, attempt: attempt), at: now + .milliseconds(15))
+      beginAttempt(index)
+      expect(.disconnects, of: index, at: now + .milliseconds(15))
     }
   }
 
-  private mutating func awaitExpiry(_ index: DeviceKey, at deadline: ContinuousClock.Instant) {
+  private mutating func awaitExpiry(_ index: DeviceKey, at deadline: Moment) {
     devices[index]?.expiry = deadline
     schedule.add(.expires(peripheral: index), at: deadline)
   }
 
-  mutating func expire(
-    _ index: DeviceKey, _ deadline: ContinuousClock.Instant, at now: ContinuousClock.Instant
-  ) {
+  mutating func expire(_ index: DeviceKey, _ deadline: Moment, at now: Moment) {
     guard let device = devices[index], device.temporary, device.expiry == deadline else { return }
     let end = device.lastFound + timing.temporary
     guard case .none = device.link, end <= now else {
@@ -219,7 +212,7 @@ extension Bluetoothd {
     emit(tree.remove(device.path))
   }
 
-  mutating func removeDevice(_ request: Request, at now: ContinuousClock.Instant) throws(BluetoothdError) {
+  mutating func removeDevice(_ request: Request, at now: Moment) throws(BluetoothdError) {
     guard let path = request.arguments.first?.text, case .device(let index)? = tree.role(of: path) else {
       throw .doesNotExist
     }

@@ -1,8 +1,9 @@
+import EventLoop
 import DBus
 
 /// The dispatch of method calls.
 extension Bluetoothd {
-  mutating func dispatch(_ request: Request, at now: ContinuousClock.Instant) throws(BluetoothdError) {
+  mutating func dispatch(_ request: Request, at now: Moment) throws(BluetoothdError) {
     if request.interface == DBusName.introspectable, request.member == "Introspect", request.signature == "",
       let document = tree.introspection(of: request.path)
     {
@@ -32,13 +33,13 @@ extension Bluetoothd {
     guard known else { throw .unknownMethod(unknown(request)) }
   }
 
-  private func unknown(_ request: Request) -> String {
+  func unknown(_ request: Request) -> String {
     "Method \"\(request.member)\" with signature \"\(request.signature)\" on interface "
       + "\"\(request.interface)\" doesn't exist\n"
   }
 
   private mutating func adapterCall(
-    _ request: Request, _ number: Int, at now: ContinuousClock.Instant
+    _ request: Request, _ number: Int, at now: Moment
   ) throws(BluetoothdError) -> Bool {
     switch (request.member, request.signature) {
     case ("SetDiscoveryFilter", "a{sv}"): try setDiscoveryFilter(request, number)
@@ -52,7 +53,7 @@ extension Bluetoothd {
   }
 
   private mutating func deviceCall(
-    _ request: Request, _ index: DeviceKey, at now: ContinuousClock.Instant
+    _ request: Request, _ index: DeviceKey, at now: Moment
   ) throws(BluetoothdError) -> Bool {
     switch (request.member, request.signature) {
     case ("Connect", ""): try connect(request, index, at: now)
@@ -65,7 +66,7 @@ extension Bluetoothd {
   }
 
   private mutating func characteristicCall(
-    _ request: Request, _ index: DeviceKey, _ handle: UInt16, at now: ContinuousClock.Instant
+    _ request: Request, _ index: DeviceKey, _ handle: UInt16, at now: Moment
   ) throws(BluetoothdError) -> Bool {
     guard let characteristic = peripherals[index].database.characteristic(handle) else { return false }
     switch (request.member, request.signature) {
@@ -89,7 +90,7 @@ extension Bluetoothd {
       guard devices[index]?.isUsable == true else { throw .notConnected }
       // The client configuration is constant: whether there are subscriptions is not simulated.
       let value = DBusValue.bytes(peripherals[index].database.descriptor(handle)?.value ?? [0, 0])
-      emit(.signal(tree.set(request.path, BlueZName.descriptor, [("Value", value)])))
+      emit(tree.set(request.path, BlueZName.descriptor, [("Value", value)]))
       emit(.reply(request.id, [value]))
     case ("WriteValue", "aya{sv}"):
       guard devices[index]?.isUsable == true else { throw .notConnected }

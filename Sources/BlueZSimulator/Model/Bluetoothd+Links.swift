@@ -1,12 +1,11 @@
+import EventLoop
 import DBus
 
 /// Connect, Disconnect and lost links.
 extension Bluetoothd {
   // MARK: Connect
 
-  mutating func connect(
-    _ request: Request, _ index: DeviceKey, at now: ContinuousClock.Instant
-  ) throws(BluetoothdError) {
+  mutating func connect(_ request: Request, _ index: DeviceKey, at now: Moment) throws(BluetoothdError) {
     guard adapters[of: index].power == .on else { throw .failed("Input/output error") }
     guard let device = devices[index] else { return }
     switch device.link {
@@ -15,46 +14,36 @@ extension Bluetoothd {
     case .resolving, .up, .disconnecting: return emit(.reply(request.id, []))
     case .none: break
     }
-    let attempt = beginAttempt(index)
+    beginAttempt(index)
     devices[index]?.link = .waiting(request.id)
     adapters[of: index].connecting.append(index)
-    schedule.add(.connectTimesOut(peripheral: index, attempt: attempt), at: now + timing.connectTimeout)
+    expect(.connectTimesOut, of: index, at: now + timing.connectTimeout)
     startConnects(of: index.adapter, at: now)
   }
 
   /// Invalidates the events scheduled for the device's link.
-  @discardableResult
-  mutating func beginAttempt(_ index: DeviceKey) -> UInt64 {
+  mutating func beginAttempt(_ index: DeviceKey) {
     let attempt = makeNumber()
     devices[index]?.attempt = attempt
-    return attempt
   }
 
   /// Connects to the first waiting peripheral that advertises. The radio makes one link at a time.
-  mutating func startConnects(
-    of number: Int, at now: ContinuousClock.Instant, betweenScans: Bool = false
-  ) {
+  mutating func startConnects(of number: Int, at now: Moment, betweenScans: Bool = false) {
     while adapters[number].linking == nil, !adapters[number].isDiscovering || betweenScans {
       let next = adapters[number].connecting.first { key in
         if case .waiting = devices[key]?.link { isReachable(key) } else { false }
       }
-      guard let next, let device = devices[next], case .waiting(let call) = device.link else { return }
+      guard let next, case .waiting(let call) = devices[next]?.link else { return }
       devices[next]?.link = .linking(call)
       adapters[number].linking = next
       // The exchange of features, after Connected is true, is the last eighth.
       let delay = timing.connect * 7 / 8
-      if delay > .zero {
-        schedule.add(.linked(peripheral: next, attempt: device.attempt), at: now + delay)
-      } else {
-        linked(next, device.attempt, at: now)
-      }
+      if delay > .zero { expect(.linked, of: next, at: now + delay) } else { linked(next, at: now) }
     }
   }
 
-  mutating func linked(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
-    guard let device = devices[index], device.attempt == attempt, case .linking(let call) = device.link else {
-      return
-    }
+  mutating func linked(_ index: DeviceKey, at now: Moment) {
+    guard case .linking(let call) = devices[index]?.link else { return }
     adapters[of: index].linking = nil
     guard isReachable(index) else {
       // The peripheral has gone out of range: wait again.
@@ -68,17 +57,15 @@ extension Bluetoothd {
     storage.add(index)
     change(device: index, [("Connected", .boolean(true))])
     if timing.connect > .zero {
-      schedule.add(.featured(peripheral: index, attempt: attempt), at: now + timing.connect / 8)
+      expect(.featured, of: index, at: now + timing.connect / 8)
       startConnects(of: index.adapter, at: now)
     } else {
-      featured(index, attempt, at: now)
+      featured(index, at: now)
     }
   }
 
-  mutating func featured(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
-    guard let device = devices[index], device.attempt == attempt, case .linked(let call) = device.link else {
-      return
-    }
+  mutating func featured(_ index: DeviceKey, at now: Moment) {
+    guard let device = devices[index], case .linked(let call) = device.link else { return }
     devices[index]?.link = .resolving
     let isPairing = device.pairing?.call == call
     if lacksKey(index) { lose(index, at: now) }
@@ -87,16 +74,14 @@ extension Bluetoothd {
     beginPairing(index, at: now)
     // A caller of the real bluetoothd, too, does not find the services immediately after the reply.
     if timing.connect > .zero {
-      schedule.add(.resolved(peripheral: index, attempt: attempt), at: now + timing.connect / 100)
+      expect(.resolved, of: index, at: now + timing.connect / 100)
     } else {
-      resolved(index, attempt, at: now)
+      resolved(index, at: now)
     }
   }
 
-  mutating func resolved(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
-    guard let device = devices[index], device.attempt == attempt, case .resolving = device.link else {
-      return
-    }
+  mutating func resolved(_ index: DeviceKey, at now: Moment) {
+    guard let device = devices[index], case .resolving = device.link else { return }
     devices[index]?.link = .up
     withdrawServices(of: index)
     exportServices(of: index)
@@ -111,13 +96,8 @@ extension Bluetoothd {
     if storage.hasBond(index) { endPairing(index, .success(())) }
   }
 
-  mutating func connectTimesOut(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
-    guard let device = devices[index], device.attempt == attempt else { return }
-    cancelConnect(index, .abortByLocal, at: now)
-  }
-
   /// Ends a Connect without a link.
-  mutating func cancelConnect(_ index: DeviceKey, _ error: BluetoothdError, at now: ContinuousClock.Instant) {
+  mutating func cancelConnect(_ index: DeviceKey, _ error: BluetoothdError, at now: Moment) {
     guard let device = devices[index] else { return }
     switch device.link {
     case .waiting(let call), .linking(let call):
@@ -133,7 +113,7 @@ extension Bluetoothd {
 
   // MARK: Disconnect
 
-  mutating func disconnect(_ request: Request, _ index: DeviceKey, at now: ContinuousClock.Instant) {
+  mutating func disconnect(_ request: Request, _ index: DeviceKey, at now: Moment) {
     guard let device = devices[index] else { return }
     switch device.link {
     case .none: emit(.reply(request.id, []))
@@ -146,13 +126,13 @@ extension Bluetoothd {
   }
 
   /// RemoveDevice of a connected device: first the link, then the device.
-  mutating func remove(connected index: DeviceKey, for call: CallID, at now: ContinuousClock.Instant) {
+  mutating func remove(connected index: DeviceKey, for call: CallID, at now: Moment) {
     beginDisconnecting(index, at: now) { $0.removal = call }
   }
 
   /// Begins to disconnect, or joins a Disconnect in progress.
   private mutating func beginDisconnecting(
-    _ index: DeviceKey, at now: ContinuousClock.Instant, _ update: (inout Device.Disconnecting) -> Void
+    _ index: DeviceKey, at now: Moment, _ update: (inout Device.Disconnecting) -> Void
   ) {
     guard let device = devices[index] else { return }
     var disconnecting: Device.Disconnecting
@@ -173,15 +153,13 @@ extension Bluetoothd {
     }
     update(&disconnecting)
     devices[index]?.link = .disconnecting(disconnecting)
-    schedule.add(.disconnects(peripheral: index, attempt: device.attempt), at: now + timing.disconnect)
-    if timing.disconnect == .zero { finishDisconnecting(index, device.attempt, at: now) }
+    expect(.disconnects, of: index, at: now + timing.disconnect)
+    if timing.disconnect == .zero { finishDisconnecting(index, at: now) }
   }
 
   /// The delay of a Disconnect is over.
-  mutating func finishDisconnecting(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
-    guard let device = devices[index], device.attempt == attempt,
-      case .disconnecting(let disconnecting) = device.link
-    else { return }
+  mutating func finishDisconnecting(_ index: DeviceKey, at now: Moment) {
+    guard case .disconnecting(let disconnecting) = devices[index]?.link else { return }
     unlink(index, at: now)
     if disconnecting.resolved { change(device: index, [("ServicesResolved", .boolean(false))]) }
     hangUpChannels(of: index)
@@ -200,7 +178,7 @@ extension Bluetoothd {
   // MARK: Loss
 
   /// The link is ended by the peripheral, the radio, or the adapter's power.
-  mutating func lose(_ index: DeviceKey, at now: ContinuousClock.Instant) {
+  mutating func lose(_ index: DeviceKey, at now: Moment) {
     guard let device = devices[index], device.isConnected else { return }
     unlink(index, at: now)
     switch device.link {
@@ -225,7 +203,7 @@ extension Bluetoothd {
     hangUpChannels(of: index)
   }
 
-  private mutating func unlink(_ index: DeviceKey, at now: ContinuousClock.Instant) {
+  private mutating func unlink(_ index: DeviceKey, at now: Moment) {
     devices[index]?.link = .none
     for handle in devices[index]?.subscriptions.keys.sorted() ?? [] {
       devices[index]?.subscriptions[handle]?.isConfigured = false
@@ -251,27 +229,23 @@ extension Bluetoothd {
   }
 
   /// A peripheral that does not answer ends the link.
-  mutating func hangUp(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
-    guard devices[index]?.attempt == attempt else { return }
+  mutating func hangUp(_ index: DeviceKey, at now: Moment) {
     lose(index, at: now)
     startConnects(of: index.adapter, at: now)
   }
 
   /// Pairing was not confirmed: link and device end, signalled by the removal of the objects only.
-  mutating func endPairing(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
-    guard devices[index]?.attempt == attempt else { return }
+  mutating func endPairing(_ index: DeviceKey, at now: Moment) {
     storage.remove(index)
     unlink(index, at: now)
     removeObject(of: index)
     startConnects(of: index.adapter, at: now)
   }
 
-  mutating func superviseLink(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
-    guard let device = devices[index], device.attempt == attempt,
-      // The peripheral may have returned and gone again.
-      let since = peripherals[index].radio.goneSince, since + timing.supervision <= now
-    else { return }
-    lose(index, at: now)
-    startConnects(of: index.adapter, at: now)
+  mutating func superviseLink(_ index: DeviceKey, at now: Moment) {
+    // The peripheral may have returned and gone again.
+    if let since = peripherals[index].radio.goneSince, since + timing.supervision <= now {
+      hangUp(index, at: now)
+    }
   }
 }

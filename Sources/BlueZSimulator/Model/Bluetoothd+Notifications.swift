@@ -1,3 +1,4 @@
+import EventLoop
 import DBus
 import Peripherals
 
@@ -7,7 +8,7 @@ extension Bluetoothd {
 
   mutating func startNotify(
     _ request: Request, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
-    at now: ContinuousClock.Instant
+    at now: Moment
   ) throws(BluetoothdError) {
     guard let device = devices[index] else { return }
     var subscription = device.subscriptions[characteristic.handle, default: Device.Subscription()]
@@ -49,7 +50,7 @@ extension Bluetoothd {
 
   mutating func acquireNotify(
     _ request: Request, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
-    at now: ContinuousClock.Instant
+    at now: Moment
   ) throws(BluetoothdError) {
     guard let device = devices[index], device.isUsable else { throw .notConnected }
     let present = device.subscriptions[characteristic.handle]
@@ -69,7 +70,7 @@ extension Bluetoothd {
 
   /// The client configuration has been written: replies to callers of StartNotify.
   mutating func subscribed(
-    _ subscribers: [Device.Subscriber], _ index: DeviceKey, _ handle: UInt16, at now: ContinuousClock.Instant
+    _ subscribers: [Device.Subscriber], _ index: DeviceKey, _ handle: UInt16, at now: Moment
   ) {
     guard let path = path(of: handle, in: index), let subscription = devices[index]?.subscriptions[handle]
     else { return subscribers.compactMap(\.call).forEach { emit(.abandon($0)) } }
@@ -98,9 +99,7 @@ extension Bluetoothd {
   }
 
   /// The client configuration has been written: replies to AcquireNotify with a socket.
-  mutating func acquired(
-    _ call: CallID, _ index: DeviceKey, _ handle: UInt16, at now: ContinuousClock.Instant
-  ) {
+  mutating func acquired(_ call: CallID, _ index: DeviceKey, _ handle: UInt16, at now: Moment) {
     guard case .asked = devices[index]?.subscriptions[handle]?.socket else { return emit(.abandon(call)) }
     let channel = ChannelID(number: makeNumber())
     devices[index]?.subscriptions[handle] = Device.Subscription(socket: .open(channel), isConfigured: true)
@@ -121,7 +120,7 @@ extension Bluetoothd {
   }
 
   /// bluetoothd subscribes again on a new link.
-  mutating func resubscribe(_ index: DeviceKey, at now: ContinuousClock.Instant) {
+  mutating func resubscribe(_ index: DeviceKey, at now: Moment) {
     for (handle, subscription) in devices[index]?.subscriptions ?? [:] where !subscription.clients.isEmpty {
       let subscribers = subscription.clients.map { Device.Subscriber(client: $0, call: nil) }
       perform(.subscribe(handle, subscribers), index, at: now)
@@ -159,7 +158,7 @@ extension Bluetoothd {
   // MARK: Samples
 
   /// Starts the sample events, if the characteristic belongs to a sensor.
-  private mutating func startSampling(_ index: DeviceKey, _ handle: UInt16, at now: ContinuousClock.Instant) {
+  private mutating func startSampling(_ index: DeviceKey, _ handle: UInt16, at now: Moment) {
     guard let sensor = peripherals[index].database.sensor(of: handle) else { return }
     peripherals[index].values.skip(sensor, to: now)
     reschedule(index, sensor)
@@ -173,8 +172,7 @@ extension Bluetoothd {
       .sample(peripheral: index, sensor, chain: chains[index.peripheral][sensor.rawValue]), at: next)
   }
 
-  mutating func sample(_ index: DeviceKey, _ sensor: Sensor, _ chain: UInt64, at now: ContinuousClock.Instant)
-  {
+  mutating func sample(_ index: DeviceKey, _ sensor: Sensor, _ chain: UInt64, at now: Moment) {
     guard chains[index.peripheral][sensor.rawValue] == chain,
       let handle = peripherals[index].database.handle(of: sensor),
       let subscription = configuredSubscription(index, handle),

@@ -1,3 +1,4 @@
+import EventLoop
 import DBus
 
 /// Pair, CancelPairing and agents, as recorded (Tests/RealBlueZ/recordings/pairing-debian12.tsv). Without an agent of
@@ -21,9 +22,7 @@ extension Bluetoothd {
     return true
   }
 
-  mutating func pair(
-    _ request: Request, _ index: DeviceKey, at now: ContinuousClock.Instant
-  ) throws(BluetoothdError) {
+  mutating func pair(_ request: Request, _ index: DeviceKey, at now: Moment) throws(BluetoothdError) {
     guard adapters[of: index].power == .on else { throw .notReady }
     guard let device = devices[index] else { return }
     guard device.pairing == nil else { throw .inProgress }
@@ -44,12 +43,11 @@ extension Bluetoothd {
   }
 
   mutating func cancelPairing(
-    _ request: Request, _ index: DeviceKey, at now: ContinuousClock.Instant
+    _ request: Request, _ index: DeviceKey, at now: Moment
   ) throws(BluetoothdError) {
     guard let device = devices[index], device.pairing != nil else { throw .doesNotExist }
     if device.isConnected {
-      lose(index, at: now)
-      startConnects(of: index.adapter, at: now)
+      hangUp(index, at: now)
     } else {
       cancelConnect(index, .authenticationCanceled, at: now)
       endPairing(index, .failure(.authenticationCanceled))
@@ -58,7 +56,7 @@ extension Bluetoothd {
   }
 
   /// The link is up: asks the peripheral to pair.
-  mutating func beginPairing(_ index: DeviceKey, at now: ContinuousClock.Instant) {
+  mutating func beginPairing(_ index: DeviceKey, at now: Moment) {
     guard let device = devices[index], let pairing = device.pairing, !storage.hasBond(index) else { return }
     guard let agent = agents[pairing.client] else {
       return endPairing(index, .failure(.authenticationFailed))
@@ -66,10 +64,8 @@ extension Bluetoothd {
     let fault = peripherals[index].security.fault
     peripherals[index].security.fault = nil
     switch fault {
-    case .drop: return hangUp(index, device.attempt, at: now)
-    case .silence:
-      schedule.add(.hangsUp(peripheral: index, attempt: device.attempt), at: now + Self.timeout)
-      return
+    case .drop: return hangUp(index, at: now)
+    case .silence: return expect(.hangsUp, of: index, at: now + Self.timeout)
     case nil: break
     }
     guard peripherals[index].security.pairs else { return refusePairing(index, at: now) }
@@ -79,9 +75,7 @@ extension Bluetoothd {
   }
 
   /// The agent's answer; nil: it refuses.
-  mutating func passkeyEntered(
-    _ passkey: Int?, for call: CallID, at now: ContinuousClock.Instant
-  ) -> [Effect] {
+  mutating func passkeyEntered(_ passkey: Int?, for call: CallID, at now: Moment) -> [Effect] {
     guard let index = devices.first(where: { $0.value.pairing?.call == call })?.key else { return [] }
     switch passkey {
     case nil: endPairing(index, .failure(.authenticationFailed))
@@ -91,15 +85,13 @@ extension Bluetoothd {
     return takeEffects()
   }
 
-  mutating func endPasskey(_ index: DeviceKey, _ call: CallID, at now: ContinuousClock.Instant) {
-    guard let device = devices[index], device.pairing?.call == call, !storage.hasBond(index) else { return }
-    hangUp(index, device.attempt, at: now)
+  mutating func endPasskey(_ index: DeviceKey, _ call: CallID, at now: Moment) {
+    if devices[index]?.pairing?.call == call, !storage.hasBond(index) { hangUp(index, at: now) }
   }
 
-  private mutating func refusePairing(_ index: DeviceKey, at now: ContinuousClock.Instant) {
-    guard let device = devices[index] else { return }
+  private mutating func refusePairing(_ index: DeviceKey, at now: Moment) {
     endPairing(index, .failure(.authenticationFailed))
-    hangUp(index, device.attempt, at: now)
+    hangUp(index, at: now)
   }
 
   private mutating func completePairing(_ index: DeviceKey) {

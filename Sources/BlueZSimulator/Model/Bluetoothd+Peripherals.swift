@@ -1,3 +1,4 @@
+import EventLoop
 import Peripherals
 
 /// Control commands for peripherals and adapters.
@@ -8,22 +9,21 @@ extension Bluetoothd {
   }
 
   /// A peripheral advertises again, or the link of one has ended.
-  private mutating func startConnects(at now: ContinuousClock.Instant) {
+  private mutating func startConnects(at now: Moment) {
     for number in adapters.indices { startConnects(of: number, at: now) }
   }
 
   /// Goes out of range: a link ends by supervision time-out.
-  mutating func vanish(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
+  mutating func vanish(_ index: Int, at now: Moment) -> [Effect] {
     peripherals[index].radio.vanish(at: now)
-    let key = key(ofPeripheral: index)
-    if peripherals[index].radio.linked != nil, let device = devices[key] {
-      schedule.add(.linkLost(peripheral: key, attempt: device.attempt), at: now + timing.supervision)
+    if peripherals[index].radio.linked != nil {
+      expect(.supervisionEnds, of: key(ofPeripheral: index), at: now + timing.supervision)
     }
     return takeEffects()
   }
 
   /// Comes back into range.
-  mutating func comeBack(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
+  mutating func comeBack(_ index: Int, at now: Moment) -> [Effect] {
     peripherals[index].radio.comeBack()
     expectAdvertisement(of: index, at: now)
     startConnects(at: now)
@@ -31,14 +31,14 @@ extension Bluetoothd {
   }
 
   /// The peripheral ends its link.
-  mutating func hangUp(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
+  mutating func hangUp(_ index: Int, at now: Moment) -> [Effect] {
     lose(key(ofPeripheral: index), at: now)
     startConnects(at: now)
     return takeEffects()
   }
 
   /// The reset button: the link ends, RAM is cleared, and it advertises again after 0.3 s.
-  mutating func reset(_ index: Int, at now: ContinuousClock.Instant) -> [Effect] {
+  mutating func reset(_ index: Int, at now: Moment) -> [Effect] {
     let start = now + .milliseconds(300)
     lose(key(ofPeripheral: index), at: now)
     peripherals[index].values.reset(at: start)
@@ -51,7 +51,7 @@ extension Bluetoothd {
   }
 
   /// Sets the period, as another program would.
-  mutating func setPeriod(_ index: Int, _ period: UInt16, at now: ContinuousClock.Instant) {
+  mutating func setPeriod(_ index: Int, _ period: UInt16, at now: Moment) {
     let bytes = [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)]
     _ = peripherals[index].values.microBit?.writePeriod(bytes, at: now)
   }
@@ -60,12 +60,12 @@ extension Bluetoothd {
   /// - Returns: nil if the value is not possible.
   mutating func setValue(
     _ index: Int, _ characteristic: GATTDatabase.Characteristic, _ bytes: [UInt8],
-    at now: ContinuousClock.Instant
+    at now: Moment
   ) -> [Effect]? { put(bytes, index, characteristic, at: now) ? takeEffects() : nil }
 
   private mutating func put(
     _ bytes: [UInt8], _ index: Int, _ characteristic: GATTDatabase.Characteristic,
-    at now: ContinuousClock.Instant
+    at now: Moment
   ) -> Bool {
     guard peripherals[index].values.set(characteristic, to: bytes, at: now) else { return false }
     let (values, key) = (peripherals[index].values, key(ofPeripheral: index))
@@ -75,9 +75,7 @@ extension Bluetoothd {
   }
 
   /// Sets the next value of a generator.
-  mutating func generate(
-    _ index: Int, _ generator: Int, _ deadline: ContinuousClock.Instant, at now: ContinuousClock.Instant
-  ) {
+  mutating func generate(_ index: Int, _ generator: Int, _ deadline: Moment, at now: Moment) {
     let property = peripherals[index].generators[generator].property
     let (packets, wait) = peripherals[index].generators[generator].next()
     if let characteristic = peripherals[index].database.characteristic(of: property) {
@@ -88,16 +86,14 @@ extension Bluetoothd {
     schedule.add(.generates(peripheral: index, generator: generator), at: next > now ? next : now + wait)
   }
 
-  mutating func start(_ index: Int, at now: ContinuousClock.Instant) {
+  mutating func start(_ index: Int, at now: Moment) {
     peripherals[index].radio.advertises = true
     expectAdvertisement(of: index, at: now)
     startConnects(at: now)
   }
 
   /// How well an adapter receives the peripheral; nil: it is out of its range.
-  mutating func setStrength(
-    _ index: Int, _ strength: Int?, of adapter: Int, at now: ContinuousClock.Instant
-  ) -> [Effect] {
+  mutating func setStrength(_ index: Int, _ strength: Int?, of adapter: Int, at now: Moment) -> [Effect] {
     peripherals[index].radio.setStrength(strength, at: adapter)
     expectAdvertisement(of: index, at: now)
     startConnects(at: now)
@@ -105,13 +101,13 @@ extension Bluetoothd {
   }
 
   /// Powers an adapter, as another program would by rfkill or a Set of Powered.
-  mutating func power(_ adapter: Int, _ on: Bool, at now: ContinuousClock.Instant) -> [Effect] {
+  mutating func power(_ adapter: Int, _ on: Bool, at now: Moment) -> [Effect] {
     setPowered(adapter, on, for: nil, at: now)
     return takeEffects()
   }
 
   /// Removes or adds an adapter.
-  mutating func plug(_ adapter: Int, _ present: Bool, at now: ContinuousClock.Instant) -> [Effect] {
+  mutating func plug(_ adapter: Int, _ present: Bool, at now: Moment) -> [Effect] {
     if present { replug(adapter, at: now) } else { unplug(adapter, at: now) }
     return takeEffects()
   }

@@ -1,9 +1,10 @@
+import EventLoop
 import DBus
 
 /// org.freedesktop.DBus.Properties.
 extension Bluetoothd {
   mutating func property(
-    _ request: Request, _ role: ObjectTree.Role, at now: ContinuousClock.Instant
+    _ request: Request, _ role: ObjectTree.Role, at now: Moment
   ) throws(BluetoothdError) {
     let names = request.arguments.prefix(2).compactMap(\.text)
     switch (request.member, request.signature) {
@@ -19,9 +20,7 @@ extension Bluetoothd {
     case ("Set", "ssv"):
       try set(request, interface: names[0], name: names[1], to: request.arguments[2].unwrapped, at: now)
     default:
-      throw .unknownMethod(
-        "Method \"\(request.member)\" with signature \"\(request.signature)\" on interface "
-          + "\"\(request.interface)\" doesn't exist\n")
+      throw .unknownMethod(unknown(request))
     }
   }
 
@@ -36,7 +35,7 @@ extension Bluetoothd {
 
   private mutating func set(
     _ request: Request, interface: String, name: String, to value: DBusValue,
-    at now: ContinuousClock.Instant
+    at now: Moment
   ) throws(BluetoothdError) {
     guard let list = tree.properties(request.path, interface) else { throw .noSuchInterface(interface) }
     guard let property = list.first(where: { $0.name == name }) else { throw .unknownProperty(name) }
@@ -47,6 +46,6 @@ extension Bluetoothd {
       return setPowered(number, on, for: request.id, at: now)
     }
     emit(.reply(request.id, []))
-    if property.value != value { emit(.signal(tree.set(request.path, interface, [(name, value)]))) }
+    if property.value != value { emit(tree.set(request.path, interface, [(name, value)])) }
   }
 }

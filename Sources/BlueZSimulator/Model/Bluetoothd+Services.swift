@@ -31,16 +31,14 @@ extension Bluetoothd {
       devices[index]?.exported.insert(service.handle)
       let servicePath = Self.servicePath(device.path, service.handle)
       emit(
-        .signal(
-          tree.add(
-            servicePath, .service(index), under: device.path, Describe.service(service, of: device.path))))
+        tree.add(
+          servicePath, .service(index), under: device.path, Describe.service(service, of: device.path)))
       for characteristic in service.characteristics {
         let path = Self.characteristicPath(device.path, service.handle, characteristic.handle)
         emit(
-          .signal(
-            tree.add(
-              path, .characteristic(index, characteristic.handle), under: servicePath,
-              Describe.characteristic(characteristic, of: servicePath))))
+          tree.add(
+            path, .characteristic(index, characteristic.handle), under: servicePath,
+            Describe.characteristic(characteristic, of: servicePath)))
         let configuration = characteristic.configuration.map {
           (handle: $0, uuid: "00002902-0000-1000-8000-00805f9b34fb")
         }
@@ -49,11 +47,10 @@ extension Bluetoothd {
           + characteristic.descriptors.map { (handle: $0.handle, uuid: $0.uuid.description) }
         for descriptor in descriptors {
           emit(
-            .signal(
-              tree.add(
-                "\(path)/desc\(Hexadecimal.text(descriptor.handle, bytes: 2))",
-                .descriptor(index, descriptor.handle), under: path,
-                Describe.descriptor(descriptor.uuid, of: path))))
+            tree.add(
+              "\(path)/desc\(Hexadecimal.text(descriptor.handle, bytes: 2))",
+              .descriptor(index, descriptor.handle), under: path,
+              Describe.descriptor(descriptor.uuid, of: path)))
         }
       }
     }

@@ -1,3 +1,4 @@
+import EventLoop
 import DBus
 import Peripherals
 
@@ -5,7 +6,7 @@ import Peripherals
 extension Bluetoothd {
   mutating func read(
     _ request: Request, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
-    at now: ContinuousClock.Instant
+    at now: Moment
   ) throws(BluetoothdError) {
     guard let device = devices[index], device.isUsable else { throw .notConnected }
     let offset = try Self.offset(request.arguments[0])
@@ -21,7 +22,7 @@ extension Bluetoothd {
 
   mutating func write(
     _ request: Request, _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
-    at now: ContinuousClock.Instant
+    at now: Moment
   ) throws(BluetoothdError) {
     guard let device = devices[index], device.isUsable else { throw .notConnected }
     let isBusy = device.operations.contains { operation in
@@ -63,28 +64,26 @@ extension Bluetoothd {
   // MARK: ATT
 
   /// Queues a request: there is one at a time on a link.
-  mutating func perform(
-    _ operation: Device.Operation, _ index: DeviceKey, at now: ContinuousClock.Instant
-  ) {
+  mutating func perform(_ operation: Device.Operation, _ index: DeviceKey, at now: Moment) {
     guard let device = devices[index] else { return }
     devices[index]?.operations.append(operation)
-    if device.operations.isEmpty { send(index, device.attempt, at: now) }
+    if device.operations.isEmpty { send(index, at: now) }
   }
 
   /// Sends the first queued request.
-  private mutating func send(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
+  private mutating func send(_ index: DeviceKey, at now: Moment) {
     guard let operation = devices[index]?.operations.first else { return }
     if demandsPairing(index, operation.handle) {
       // bluetoothd asks an agent to confirm the pairing, and there is none.
-      schedule.add(.pairingEnds(peripheral: index, attempt: attempt), at: now + .seconds(30))
+      expect(.pairingEnds, of: index, at: now + .seconds(30))
     } else if let fault = nextSubscriptionFault(operation, index) {
-      apply(fault, operation, index, attempt, at: now)
+      apply(fault, operation, index, at: now)
     } else if timing.attribute > .zero {
-      schedule.add(.answered(peripheral: index, attempt: attempt), at: now + timing.attribute)
+      expect(.answered, of: index, at: now + timing.attribute)
     } else {
       devices[index]?.operations.removeFirst()
       complete(operation, index, at: now)
-      send(index, attempt, at: now)
+      send(index, at: now)
     }
   }
 
@@ -108,28 +107,27 @@ extension Bluetoothd {
   }
 
   private mutating func apply(
-    _ fault: SubscriptionFault.Kind, _ operation: Device.Operation, _ index: DeviceKey, _ attempt: UInt64,
-    at now: ContinuousClock.Instant
+    _ fault: SubscriptionFault.Kind, _ operation: Device.Operation, _ index: DeviceKey,
+    at now: Moment
   ) {
     switch fault {
-    case .drop: hangUp(index, attempt, at: now)
-    case .silence(let duration):
-      schedule.add(.hangsUp(peripheral: index, attempt: attempt), at: now + duration)
+    case .drop: hangUp(index, at: now)
+    case .silence(let duration): expect(.hangsUp, of: index, at: now + duration)
     case .error(let code):
       devices[index]?.operations.removeFirst()
       fail(operation, .attribute(code), index)
-      send(index, attempt, at: now)
+      send(index, at: now)
     }
   }
 
-  mutating func answer(_ index: DeviceKey, _ attempt: UInt64, at now: ContinuousClock.Instant) {
-    guard let device = devices[index], device.attempt == attempt, !device.operations.isEmpty,
+  mutating func answer(_ index: DeviceKey, at now: Moment) {
+    guard let device = devices[index], !device.operations.isEmpty,
       // Out of range there is no answer: the request ends with the link.
       peripherals[index].radio.inRange
     else { return }
     devices[index]?.operations.removeFirst()
     complete(device.operations[0], index, at: now)
-    send(index, attempt, at: now)
+    send(index, at: now)
   }
 
   /// The peripheral has rejected the request, or its link has ended.
@@ -141,9 +139,7 @@ extension Bluetoothd {
     }
   }
 
-  private mutating func complete(
-    _ operation: Device.Operation, _ index: DeviceKey, at now: ContinuousClock.Instant
-  ) {
+  private mutating func complete(_ operation: Device.Operation, _ index: DeviceKey, at now: Moment) {
     switch operation {
     case .read(let handle, let calls, let offset):
       do throws(BluetoothdError) {
@@ -167,7 +163,7 @@ extension Bluetoothd {
 
   /// The peripheral's response to a read.
   private func content(
-    of handle: UInt16, _ index: DeviceKey, from offset: Int, at now: ContinuousClock.Instant
+    of handle: UInt16, _ index: DeviceKey, from offset: Int, at now: Moment
   ) throws(BluetoothdError) -> [UInt8] {
     let peripheral = peripherals[index]
     guard let characteristic = peripheral.database.characteristic(handle), characteristic.isReadable else {
@@ -180,7 +176,7 @@ extension Bluetoothd {
 
   /// The peripheral's response to a write.
   private mutating func accept(
-    _ bytes: [UInt8], offset: Int, _ handle: UInt16, _ index: DeviceKey, at now: ContinuousClock.Instant
+    _ bytes: [UInt8], offset: Int, _ handle: UInt16, _ index: DeviceKey, at now: Moment
   ) throws(BluetoothdError) {
     guard let characteristic = peripherals[index].database.characteristic(handle), characteristic.isWritable
     else { throw .writeNotPermitted }
@@ -191,7 +187,7 @@ extension Bluetoothd {
   /// Applies a write; false if its length is invalid.
   private mutating func apply(
     _ bytes: [UInt8], _ index: DeviceKey, _ characteristic: GATTDatabase.Characteristic,
-    at now: ContinuousClock.Instant
+    at now: Moment
   ) -> Bool {
     guard peripherals[index].write(bytes, to: characteristic, at: now) else { return false }
     if let sensor = peripherals[index].values.sensor(changedBy: characteristic) { reschedule(index, sensor) }

@@ -1,3 +1,4 @@
+import EventLoop
 import DBus
 import GATT
 import Peripherals
@@ -11,38 +12,43 @@ struct Bluetoothd: Sendable {
 
   /// A scheduled event. `attempt`, `scan` and `chain` tell events that are no longer valid.
   enum Event: Sendable {
+    /// Something happens to a link, unless that has ended.
+    case link(LinkEvent, of: DeviceKey, attempt: UInt64)
     /// A peripheral advertises.
     case found(peripheral: DeviceKey, scan: UInt64)
     /// A scan ends and the next begins.
     case scanEnds(adapter: Int, UInt64)
-    /// A link is established.
-    case linked(peripheral: DeviceKey, attempt: UInt64)
-    /// The features are exchanged: Connect is answered.
-    case featured(peripheral: DeviceKey, attempt: UInt64)
-    /// Service discovery is complete.
-    case resolved(peripheral: DeviceKey, attempt: UInt64)
-    /// A Connect times out.
-    case connectTimesOut(peripheral: DeviceKey, attempt: UInt64)
-    /// The delay of a Disconnect is over.
-    case disconnects(peripheral: DeviceKey, attempt: UInt64)
-    /// The supervision time-out is over.
-    case linkLost(peripheral: DeviceKey, attempt: UInt64)
     /// A sensor takes a sample for subscribers.
     case sample(peripheral: DeviceKey, Sensor, chain: UInt64)
     /// A generator sets the next value.
     case generates(peripheral: Int, generator: Int)
-    /// An ATT request is answered.
-    case answered(peripheral: DeviceKey, attempt: UInt64)
-    /// A peripheral that does not answer ends the link.
-    case hangsUp(peripheral: DeviceKey, attempt: UInt64)
-    /// Pairing was not confirmed in time.
-    case pairingEnds(peripheral: DeviceKey, attempt: UInt64)
     /// The passkey for a call of Pair was not entered in time.
     case passkeyMissing(peripheral: DeviceKey, CallID)
     /// A temporary device may have expired.
     case expires(peripheral: DeviceKey)
     /// A micro:bit has started after a reset.
     case started(peripheral: Int)
+  }
+
+  enum LinkEvent: Sendable {
+    /// The link is established.
+    case linked
+    /// The features are exchanged: Connect is answered.
+    case featured
+    /// Service discovery is complete.
+    case resolved
+    /// The Connect times out.
+    case connectTimesOut
+    /// The delay of a Disconnect is over.
+    case disconnects
+    /// The supervision time-out is over.
+    case supervisionEnds
+    /// An ATT request is answered.
+    case answered
+    /// The peripheral, which does not answer, ends the link.
+    case hangsUp
+    /// Pairing was not confirmed in time.
+    case pairingEnds
   }
 
   let timing: Timing
@@ -63,7 +69,7 @@ struct Bluetoothd: Sendable {
   private var lastNumber: UInt64 = 0
   private(set) var out: [Effect] = []
 
-  init(_ options: SimulatorOptions, at now: ContinuousClock.Instant) {
+  init(_ options: SimulatorOptions, at now: Moment) {
     var random = SplitMix(seed: options.seed)
     timing = options.timing
     strengthStep = options.strengthStep
@@ -83,25 +89,18 @@ struct Bluetoothd: Sendable {
   // MARK: Inputs
 
   /// When ``advance(to:)`` is to be called next.
-  var nextEvent: ContinuousClock.Instant? { schedule.next }
+  var nextEvent: Moment? { schedule.next }
 
   /// Performs all events that are due by `now`.
-  mutating func advance(to now: ContinuousClock.Instant) -> [Effect] {
+  mutating func advance(to now: Moment) -> [Effect] {
     while let (event, deadline) = schedule.pop(by: now) {
       switch event {
       case .sample(let index, let sensor, let chain): sample(index, sensor, chain, at: now)
       case .generates(let index, let generator): generate(index, generator, deadline, at: now)
       case .found(let index, let scan): find(index, scan, at: now)
       case .scanEnds(let adapter, let scan): endScan(of: adapter, scan, at: now)
-      case .linked(let index, let attempt): linked(index, attempt, at: now)
-      case .featured(let index, let attempt): featured(index, attempt, at: now)
-      case .resolved(let index, let attempt): resolved(index, attempt, at: now)
-      case .connectTimesOut(let index, let attempt): connectTimesOut(index, attempt, at: now)
-      case .disconnects(let index, let attempt): finishDisconnecting(index, attempt, at: now)
-      case .linkLost(let index, let attempt): superviseLink(index, attempt, at: now)
-      case .answered(let index, let attempt): answer(index, attempt, at: now)
-      case .hangsUp(let index, let attempt): hangUp(index, attempt, at: now)
-      case .pairingEnds(let index, let attempt): endPairing(index, attempt, at: now)
+      case .link(let event, let index, let attempt):
+        if devices[index]?.attempt == attempt { happen(event, to: index, at: now) }
       case .passkeyMissing(let index, let call): endPasskey(index, call, at: now)
       case .expires(let index): expire(index, deadline, at: now)
       case .started(let index): start(index, at: now)
@@ -110,8 +109,28 @@ struct Bluetoothd: Sendable {
     return takeEffects()
   }
 
+  private mutating func happen(_ event: LinkEvent, to index: DeviceKey, at now: Moment) {
+    switch event {
+    case .linked: linked(index, at: now)
+    case .featured: featured(index, at: now)
+    case .resolved: resolved(index, at: now)
+    case .connectTimesOut: cancelConnect(index, .abortByLocal, at: now)
+    case .disconnects: finishDisconnecting(index, at: now)
+    case .supervisionEnds: superviseLink(index, at: now)
+    case .answered: answer(index, at: now)
+    case .hangsUp: hangUp(index, at: now)
+    case .pairingEnds: endPairing(index, at: now)
+    }
+  }
+
+  /// Schedules an event of the device's present link, or of the present attempt to make one.
+  mutating func expect(_ event: LinkEvent, of index: DeviceKey, at deadline: Moment) {
+    guard let attempt = devices[index]?.attempt else { return }
+    schedule.add(.link(event, of: index, attempt: attempt), at: deadline)
+  }
+
   /// Handles a method call.
-  mutating func handle(_ request: Request, at now: ContinuousClock.Instant) -> [Effect] {
+  mutating func handle(_ request: Request, at now: Moment) -> [Effect] {
     do throws(BluetoothdError) {
       try dispatch(request, at: now)
     } catch {
@@ -142,6 +161,8 @@ struct Bluetoothd: Sendable {
 
   mutating func emit(_ effect: Effect) { out.append(effect) }
 
+  mutating func emit(_ signal: DBusSignal) { out.append(.signal(signal)) }
+
   mutating func emit(_ signals: [DBusSignal]) { out += signals.map(Effect.signal) }
 
   mutating func takeEffects() -> [Effect] {
@@ -157,18 +178,18 @@ struct Bluetoothd: Sendable {
   }
 
   mutating func change(adapter number: Int, _ changes: [(String, DBusValue?)]) {
-    emit(.signal(tree.set(adapters[number].path, BlueZName.adapter, changes)))
+    emit(tree.set(adapters[number].path, BlueZName.adapter, changes))
   }
 
   mutating func change(device index: DeviceKey, _ changes: [(String, DBusValue?)]) {
     guard let device = devices[index] else { return }
-    emit(.signal(tree.set(device.path, BlueZName.device, changes)))
+    emit(tree.set(device.path, BlueZName.device, changes))
   }
 
   mutating func change(characteristic handle: UInt16, of index: DeviceKey, _ name: String, _ value: DBusValue)
   {
     guard let path = path(of: handle, in: index) else { return }
-    emit(.signal(tree.set(path, BlueZName.characteristic, [(name, value)])))
+    emit(tree.set(path, BlueZName.characteristic, [(name, value)]))
   }
 
   /// The object path of a characteristic.

@@ -89,23 +89,18 @@ enum Describe {
   /// What a peripheral advertises.
   static func data(_ peripheral: Peripheral) -> [Property] {
     [
-      Property("ManufacturerData", manufacturerData(peripheral)),
-      Property("ServiceData", serviceData(peripheral)),
+      Property("ManufacturerData", data("q", peripheral.manufacturerData, DBusValue.uint16)),
+      Property("ServiceData", data("s", peripheral.serviceData, DBusValue.string)),
     ]
   }
 
-  private static func manufacturerData(_ peripheral: Peripheral) -> DBusValue? {
-    let data = peripheral.manufacturerData.sorted { $0.key < $1.key }
-    guard !data.isEmpty else { return nil }
-    return .dictionary(
-      key: "q", value: "v", data.map { DBusValue.Entry(.uint16($0.key), .variant(.bytes($0.value))) })
-  }
-
-  private static func serviceData(_ peripheral: Peripheral) -> DBusValue? {
-    let data = peripheral.serviceData.sorted { $0.key < $1.key }
-    guard !data.isEmpty else { return nil }
-    return .dictionary(
-      key: "s", value: "v", data.map { DBusValue.Entry(.string($0.key), .variant(.bytes($0.value))) })
+  private static func data<Key: Comparable>(
+    _ type: String, _ data: [Key: [UInt8]], _ key: (Key) -> DBusValue
+  ) -> DBusValue? {
+    let entries = data.sorted { $0.key < $1.key }.map {
+      DBusValue.Entry(key($0.key), .variant(.bytes($0.value)))
+    }
+    return entries.isEmpty ? nil : .dictionary(key: type, value: "v", entries)
   }
 
   static func service(_ service: GATTDatabase.Service, of device: String) -> [Interface] {

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// bluetoothd's state of a peripheral.
 struct Device: Sendable {
   /// The state of the link.
@@ -98,9 +100,9 @@ struct Device: Sendable {
   let path: String
   /// Never connected: removed when it has not advertised for a while.
   var temporary = true
-  var lastFound: ContinuousClock.Instant
+  var lastFound: Moment
   /// When to check whether a temporary device has expired.
-  var expiry: ContinuousClock.Instant
+  var expiry: Moment
   var link = Link.none
   /// Handles of the services whose objects exist; they remain after a disconnect.
   var exported: Set<UInt16> = []

@@ -3,7 +3,7 @@ import EventLoop
 /// Scheduled events: a binary heap, so that thousands of events need one timer of the loop.
 struct Schedule<Event: Sendable>: Sendable {
   private struct Entry {
-    let deadline: ContinuousClock.Instant
+    let deadline: Moment
     /// Events of the same deadline occur in the order in which they were added.
     let sequence: UInt64
     let event: Event
@@ -17,9 +17,9 @@ struct Schedule<Event: Sendable>: Sendable {
   private var sequence: UInt64 = 0
 
   /// The deadline of the next event.
-  var next: ContinuousClock.Instant? { heap.first?.deadline }
+  var next: Moment? { heap.first?.deadline }
 
-  mutating func add(_ event: Event, at deadline: ContinuousClock.Instant) {
+  mutating func add(_ event: Event, at deadline: Moment) {
     heap.append(Entry(deadline: deadline, sequence: sequence, event: event))
     sequence += 1
     var child = heap.count - 1
@@ -32,7 +32,7 @@ struct Schedule<Event: Sendable>: Sendable {
   }
 
   /// Removes the next event that is due by `now`.
-  mutating func pop(by now: ContinuousClock.Instant) -> (event: Event, deadline: ContinuousClock.Instant)? {
+  mutating func pop(by now: Moment) -> (event: Event, deadline: Moment)? {
     guard let first = heap.first, first.deadline <= now else { return nil }
     let last = heap.removeLast()
     if !heap.isEmpty {

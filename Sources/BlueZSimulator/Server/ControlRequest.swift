@@ -1,3 +1,4 @@
+import EventLoop
 import Configuration
 import GATT
 import JSON
@@ -133,71 +134,12 @@ struct ControlRequest: ConfigurationSection, Sendable {
   }
 }
 
-/// The reply to a command.
-enum ControlAnswer: Sendable {
-  case devices([DeviceState])
-  case device(DeviceState)
-  /// The calls received, and the crashes of bluetoothd.
-  case counters(calls: Int, crashes: Int)
-  case writes(Writes)
-  case done
-  case error(String)
+extension JSONValue {
+  /// The answer to a command that has been carried out.
+  static let done: JSONValue = ["status": "ok"]
 
-  /// The answer in JSON, without the end of the line.
-  var line: [UInt8] {
-    let json: JSONValue =
-      switch self {
-      case .devices(let states): .array(states.map(\.json))
-      case .device(let state): state.json
-      case .counters(let calls, let crashes): ["calls": .integer(calls), "crashes": .integer(crashes)]
-      case .writes(let writes):
-        [
-          "count": .integer(writes.count),
-          "writes": .array(writes.last.map { .string(Hexadecimal.text($0)) }),
-        ]
-      case .done: ["status": "ok"]
-      case .error(let text): ["error": .string(text)]
-      }
-    return json.bytes
-  }
-}
-
-/// The state of a peripheral, for the control socket.
-struct DeviceState: Sendable {
-  let i: Int
-  let name: String
-  let address: String
-  let connected: Bool
-  /// The number of the adapter that has the link.
-  let adapter: Int?
-  /// Whether there are subscribers.
-  let notifying: Bool
-  /// The UUIDs of the characteristics with subscribers.
-  let subscribed: [String]
-  /// The period of the temperature in ms; nil if it is not a micro:bit.
-  let period: Int?
-  /// °C; nil if it is not a micro:bit.
-  let temp: Int?
-  /// The number of notifications sent.
-  let sent: Int
-  /// Out of range.
-  let gone: Bool
-  /// The number of further writes of its client configuration that fail.
-  let armed: Int
-  /// bluetoothd regards its notifications as acquired, but there is no socket.
-  let stuck: Bool
-  /// bluetoothd has a bond with it.
-  let bonded: Bool
-
-  fileprivate var json: JSONValue {
-    [
-      "adapter": adapter.map(JSONValue.integer), "address": .string(address), "armed": .integer(armed),
-      "bonded": .bool(bonded), "connected": .bool(connected), "gone": .bool(gone), "i": .integer(i),
-      "name": .string(name), "notifying": .bool(notifying), "period": period.map(JSONValue.integer),
-      "sent": .integer(sent), "stuck": .bool(stuck),
-      "subscribed": .array(subscribed.map(JSONValue.string)), "temp": temp.map(JSONValue.integer),
-    ]
-  }
+  /// The answer to a command that cannot be carried out.
+  static func error(_ text: String) -> JSONValue { ["error": .string(text)] }
 }
 
 extension Security {
@@ -214,23 +156,35 @@ extension Security {
   }
 }
 
-extension Bluetoothd {
-  func states(at now: ContinuousClock.Instant) -> [DeviceState] {
-    peripherals.indices.map { state(of: $0, at: now) }
+extension Writes {
+  /// The writes in hexadecimal, as the control socket gives them.
+  var json: JSONValue {
+    ["count": .integer(count), "writes": .array(last.map { .string(Hexadecimal.text($0)) })]
   }
+}
 
-  func state(of index: Int, at now: ContinuousClock.Instant) -> DeviceState {
-    let peripheral = peripherals[index]
-    let key = key(ofPeripheral: index)
-    let subscriptions = peripheral.radio.linked != nil ? devices[key]?.subscriptions ?? [:] : [:]
+extension Bluetoothd {
+  /// The state of a peripheral, as the control socket gives it.
+  ///
+  /// `adapter` is the number of the adapter that has the link, `subscribed` the UUIDs of the characteristics with subscribers,
+  /// `sent` the number of notifications, `armed` that of further writes of its client configuration that fail; `stuck`:
+  /// bluetoothd regards its notifications as acquired, but there is no socket. Only a micro:bit has `period` and `temp`.
+  func state(of index: Int, at now: Moment) -> JSONValue {
+    let (peripheral, key) = (peripherals[index], key(ofPeripheral: index))
+    let adapter = peripheral.radio.linked
+    let subscriptions = adapter != nil ? devices[key]?.subscriptions ?? [:] : [:]
     let subscribed = subscriptions.filter(\.value.isConfigured).keys.sorted()
       .compactMap { peripheral.database.characteristic($0)?.uuid.description }
-    return DeviceState(
-      i: index, name: peripheral.name, address: peripheral.address, connected: peripheral.radio.linked != nil,
-      adapter: peripheral.radio.linked, notifying: !subscribed.isEmpty, subscribed: subscribed,
-      period: peripheral.values.microBit.map { Int($0.period) },
-      temp: peripheral.values.microBit.map { Int($0.temperature(at: now)) }, sent: peripheral.radio.sent,
-      gone: !peripheral.radio.inRange, armed: peripheral.subscriptionFault?.count ?? 0, stuck: isStuck(key),
-      bonded: storage.bonds.contains { $0.peripheral == index })
+    let microBit = peripheral.values.microBit
+    return [
+      "adapter": adapter.map(JSONValue.integer), "address": .string(peripheral.address),
+      "armed": .integer(peripheral.subscriptionFault?.count ?? 0),
+      "bonded": .bool(storage.bonds.contains { $0.peripheral == index }), "connected": .bool(adapter != nil),
+      "gone": .bool(!peripheral.radio.inRange), "i": .integer(index), "name": .string(peripheral.name),
+      "notifying": .bool(!subscribed.isEmpty), "period": microBit.map { .integer(Int($0.period)) },
+      "sent": .integer(peripheral.radio.sent), "stuck": .bool(isStuck(key)),
+      "subscribed": .array(subscribed.map(JSONValue.string)),
+      "temp": microBit.map { .integer(Int($0.temperature(at: now))) },
+    ]
   }
 }

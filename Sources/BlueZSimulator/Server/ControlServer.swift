@@ -1,5 +1,6 @@
 import EventLoop
 import Glibc
+import JSON
 import Sockets
 
 /// The control channel: a Unix stream socket with one JSON object per line, answered by one per line.
@@ -69,14 +70,14 @@ import Sockets
   private func receive(_ line: [UInt8], from id: ObjectIdentifier) {
     clients[id]?.isPaused = true
     loop.task {
-      let answer: ControlAnswer
+      let answer: JSONValue
       switch ControlRequest.parse(line) {
       case .success(let request): answer = await self.simulator.control(request)
       case .failure(let failure):
         answer = .error(failure.errors.map(\.description).joined(separator: "; "))
       }
       guard let client = self.clients[id] else { return }
-      client.send(answer.line)
+      client.send(answer.bytes)
       if client.unsent > Self.maximumUnsent { return self.drop(id) }
       client.isPaused = false
     }

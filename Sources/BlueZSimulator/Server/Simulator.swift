@@ -1,5 +1,6 @@
 import DBus
 import EventLoop
+import JSON
 import Peripherals
 
 /// Why the simulator cannot run.
@@ -180,22 +181,21 @@ public enum SimulatorError: Error, Sendable, Equatable {
   }
 
   private func schedule() {
-    timer.set(model.nextEvent.map { Moment($0) }) { [weak self] in self?.wake() }
-  }
-
-  private func wake() {
-    perform(model.advance(to: .now))
+    timer.set(model.nextEvent) { [weak self] in
+      guard let self else { return }
+      perform(model.advance(to: .now))
+    }
   }
 
   // MARK: Control
 
   /// Performs a command of the control socket.
-  func control(_ request: ControlRequest) async -> ControlAnswer {
-    let now = ContinuousClock.now
+  func control(_ request: ControlRequest) async -> JSONValue {
+    let now = Moment.now
     guard let operation = request.op else { return .error("op is missing") }
     switch operation {
-    case .list: return .devices(model.states(at: now))
-    case .counters: return .counters(calls: Int(lastCall), crashes: crashes)
+    case .list: return .array(model.peripherals.indices.map { model.state(of: $0, at: now) })
+    case .counters: return ["calls": .integer(Int(lastCall)), "crashes": .integer(crashes)]
     case .power, .plug, .le, .scan:
       let (adapter, on) = (request.adapter ?? 0, request.on ?? true)
       guard model.adapters.indices.contains(adapter) else { return .error("no adapter \(adapter)") }
@@ -220,26 +220,26 @@ public enum SimulatorError: Error, Sendable, Equatable {
         }
       }
       let states = indices.map { model.state(of: $0, at: now) }
-      return request.all == true ? .devices(states) : .device(states[0])
+      return request.all == true ? .array(states) : states[0]
     case .writes:
       let index = request.i ?? 0
       guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
       guard let characteristic = request.characteristic(of: model.peripherals[index].database) else {
         return .error("no such characteristic")
       }
-      return .writes(model.peripherals[index].writes[characteristic.handle] ?? Writes())
+      return (model.peripherals[index].writes[characteristic.handle] ?? Writes()).json
     case .temp, .value, .advertise, .name, .serve, .silent, .vanish, .return, .disconnect, .reset, .forget,
       .strength:
       let index = request.i ?? 0
       guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
       if let error = control(operation, request, index, at: now) { return .error(error) }
-      return .device(model.state(of: index, at: now))
+      return model.state(of: index, at: now)
     }
   }
 
   private func control(
     _ operation: ControlRequest.Operation, _ request: ControlRequest, _ index: Int,
-    at now: ContinuousClock.Instant
+    at now: Moment
   ) -> String? {
     switch operation {
     case .temp:
@@ -289,7 +289,7 @@ public enum SimulatorError: Error, Sendable, Equatable {
   }
 
   /// Ends bluetoothd, by SIGTERM or SIGKILL, and starts it again.
-  private func restart(_ request: ControlRequest) async -> ControlAnswer {
+  private func restart(_ request: ControlRequest) async -> JSONValue {
     guard connection != nil else { return .error("a restart is in progress") }
     if request.how != .kill { perform(model.terminate(at: .now)) }
     end()
@@ -301,7 +301,7 @@ public enum SimulatorError: Error, Sendable, Equatable {
     leaveBus()
   }
 
-  private func begin(after pause: Duration) async -> ControlAnswer {
+  private func begin(after pause: Duration) async -> JSONValue {
     do {
       try await loop.sleep(for: pause)
       try await connect()

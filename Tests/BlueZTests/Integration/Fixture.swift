@@ -1,4 +1,5 @@
 import GATT
+import JSON
 import TestSupport
 
 @testable import BlueZ
@@ -62,8 +63,8 @@ final class Fixture: Sendable {
 
   /// Whether the micro:bit itself has a link.
   func isLinked(_ index: Int = 0) async -> Bool {
-    guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { return false }
-    return states[index].connected
+    guard case .array(let states) = await simulator.control(ControlRequest(op: .list)) else { return false }
+    return states[index]["connected"] == .bool(true)
   }
 
   /// Waits until the micro:bit has no link.

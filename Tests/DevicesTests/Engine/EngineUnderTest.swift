@@ -160,19 +160,20 @@ final class EngineUnderTest: Sendable {
   }
   /// The period that the micro:bit itself holds.
   func heldPeriod() async -> Int? {
-    guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { return nil }
-    return states[0].period
+    await microbit?["period"]?.integer
   }
 
-  func isConnected() async -> Bool? {
-    guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { return nil }
-    return states[0].connected
+  /// The state of the first peripheral itself.
+  private var microbit: JSONValue? {
+    get async {
+      guard case .array(let states) = await simulator.control(ControlRequest(op: .list)) else { return nil }
+      return states.first
+    }
   }
+
+  func isConnected() async -> Bool? { await microbit.map { $0["connected"] == .bool(true) } }
   /// Whether any adapter has a bond with the peripheral.
-  func isBonded() async -> Bool? {
-    guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { return nil }
-    return states[0].bonded
-  }
+  func isBonded() async -> Bool? { await microbit.map { $0["bonded"] == .bool(true) } }
 
   /// Waits until a characteristic has a subscriber.
   func notifies(_ characteristic: BluetoothUUID) async throws {
@@ -180,8 +181,8 @@ final class EngineUnderTest: Sendable {
   }
 
   private func isSubscribed(_ characteristic: BluetoothUUID) async -> Bool {
-    guard case .devices(let states) = await simulator.control(ControlRequest(op: .list)) else { return false }
-    return states[0].subscribed.contains(characteristic.description)
+    guard case .array(let subscribed) = await microbit?["subscribed"] else { return false }
+    return subscribed.contains(.string(characteristic.description))
   }
 
   /// Waits until a property of one of bluetoothd's objects becomes true, the next time.
@@ -196,8 +197,10 @@ final class EngineUnderTest: Sendable {
   func writes(_ characteristic: BluetoothUUID) async throws -> [[UInt8]] {
     var request = ControlRequest(op: .writes)
     request.characteristic = characteristic
-    guard case .writes(let writes) = await simulator.control(request) else { throw Failure("no writes") }
-    return writes.last
+    guard case .array(let writes) = await simulator.control(request)["writes"] else {
+      throw Failure("no writes")
+    }
+    return writes.compactMap { $0.text.flatMap { Hexadecimal.bytes($0) } }
   }
 
   // MARK: State
