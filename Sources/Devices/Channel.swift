@@ -100,7 +100,7 @@ import Log
   /// yet, so that no value is received twice.
   func subscribe(on central: Central) async throws(CentralError) {
     guard let characteristic else { return }
-    if isReadOnly { received(try await central.read(characteristic)) }
+    if isReadOnly { take(try await central.read(characteristic)) }
     if let interval = property.poll { return poll(characteristic, every: interval) }
     guard property.isNotifying else { return }
     do throws(CentralError) {
@@ -118,7 +118,7 @@ import Log
   func visit(on central: Central) async throws(CentralError) -> Waiter<Void>? {
     guard let characteristic, property.kind == .state else { return nil }
     guard !property.isReadable else {
-      if isReadOnly { received(try await central.read(characteristic)) }
+      if isReadOnly { take(try await central.read(characteristic)) }
       return nil
     }
     guard property.isNotifying else { return nil }
@@ -133,7 +133,7 @@ import Log
   ) async throws(CentralError) {
     // The closure is retained until the link ends, and must retain the device: `self.device` is unowned.
     try await central.subscribe(to: characteristic) { [self, device] bytes in
-      withExtendedLifetime(device) { received(bytes) }
+      withExtendedLifetime(device) { take(bytes) }
       first?.resume(.success(()))
     }
   }
@@ -172,21 +172,21 @@ import Log
 
   private func polled(_ result: Result<[UInt8], CentralError>) {
     switch result {
-    case .success(let bytes): received(bytes)
+    case .success(let bytes): take(bytes)
     case .failure(.timedOut): device.handle(.unresponsive)
     case .failure(let error): context.log.debug("cannot read \(property.name): \(error)", device.fields)
     }
   }
 
   /// Called for every notification, and with the bytes of a read.
-  private func received(_ bytes: [UInt8]) {
+  private func take(_ bytes: [UInt8]) {
     // Values may arrive on a link that is being ended.
     guard device.state.isReceiving else { return }
-    if frames == nil { decode(bytes) } else { assemble(bytes) }
+    if frames == nil { passValue(of: bytes) } else { assemble(bytes) }
   }
 
   private func assemble(_ bytes: [UInt8]) {
-    for frame in frames?.append(bytes) ?? [] { decode(frame) }
+    for frame in frames?.append(bytes) ?? [] { passText(of: frame) }
     if frames?.isUndecided == true, frameTimer != nil { return }
     awaitRest()
   }
@@ -201,22 +201,22 @@ import Log
     }
   }
 
-  private func endFrame() { for frame in frames?.end() ?? [] { decode(frame) } }
+  private func endFrame() { for frame in frames?.end() ?? [] { passText(of: frame) } }
 
-  private func decode(_ frame: FrameAssembler.Frame) {
-    guard hasLines else { return decode(frame.bytes) }
+  private func passText(of frame: FrameAssembler.Frame) {
+    guard hasLines else { return passValue(of: frame.bytes) }
     guard !frame.bytes.contains(where: { $0 < 0x20 && $0 != UInt8(ascii: "\t") || $0 == 0x7F }) else {
       return malformed("control characters in a text")
     }
-    guard let text = decoded(frame.bytes) else { return }
+    guard let text = decode(frame.bytes) else { return }
     let message = device.values.received(frame)
-    receive(text, isValues: message.isValues)
+    pass(text, isValues: message.isValues)
     device.values.pass(message)
   }
 
-  private func decode(_ bytes: [UInt8]) { if let value = decoded(bytes) { receive(value) } }
+  private func passValue(of bytes: [UInt8]) { if let value = decode(bytes) { pass(value) } }
 
-  private func decoded(_ bytes: [UInt8]) -> Value? {
+  private func decode(_ bytes: [UInt8]) -> Value? {
     do throws(CodecError) {
       return try property.codec.decode(bytes)
     } catch {
@@ -240,12 +240,12 @@ import Log
       device.fields)
   }
 
-  /// A reading, whether notified, read or advertised.
+  /// Passes on a reading, whether notified, read or advertised.
   /// - Parameter isValues: see ``Reading/isValues``.
-  func receive(_ value: Value, isValues: Bool = false) {
+  func pass(_ value: Value, isValues: Bool = false) {
     let time = Timestamp.now
     if isValues { last.reportedValues() } else { last.reported(value, at: time) }
-    device.received(adjusted(value), of: index, at: time, isValues: isValues)
+    device.pass(adjusted(value), of: index, at: time, isValues: isValues)
   }
 
   /// An event that was heard, and that a gateway tells: see ``DeviceObserver/told(_:isElsewhere:)``.
@@ -283,7 +283,7 @@ import Log
   func read(on central: Central) async -> Outcome {
     switch await readEncoded(on: central) {
     case .success(let held):
-      if !isReadNotified { receive(held.value) }
+      if !isReadNotified { pass(held.value) }
       return .read(actual: adjusted(held.value))
     case .failure(let failure):
       if failure == .timeout { device.handle(.unresponsive) }

@@ -9,7 +9,7 @@ extension Device {
     case .session:
       report(.session)
       context.sessionChanged()
-    case .online(let hasInformation): becameOnline(hasInformation: hasInformation)
+    case .online: becameOnline()
     case .offline:
       context.log.write(isAnonymous ? .debug : .notice, "offline", fields)
       description.isOnline = false
@@ -25,11 +25,11 @@ extension Device {
       context.store.change(address) { $0.learn(texts) }
       if description != before { report(.description) }
     case .commandWaits(let deadline): session.links?.commandWaits(until: deadline)
-    case .unresponsive: session.links?.unresponsive()
+    case .unresponsive: session.links?.feed(.unresponsive)
     }
   }
 
-  private func becameOnline(hasInformation: Bool) {
+  private func becameOnline() {
     if description.isOnline {
       context.log.debug("connected on demand", fields)
     } else {
@@ -47,7 +47,7 @@ extension Device {
       record.lastSeen = max(record.lastSeen ?? 0, Timestamp.now.day)
     }
     // Device information is not awaited if an earlier link or run has read it.
-    description.isInformationPending = hasInformation && !record.hasInformation
+    description.isInformationPending = session.hasInformation && !record.hasInformation
     report(.availability)
   }
 

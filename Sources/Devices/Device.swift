@@ -49,7 +49,7 @@ import Log
   /// Whether a link can be made on demand.
   var isConnectable: Bool { session.links?.isConnectable == true }
   /// Calls `body` when there is a link, or with the reason why there is none.
-  func withLink(_ body: @escaping Visits.Body) {
+  func withLink(_ body: @escaping LinkRequests.Body) {
     if let links = session.links { links.withLink(body) } else { body(obstacle) }
   }
   /// Anybody can send advertisements from a thousand addresses: only devices that the configuration calls by a name or an
@@ -204,14 +204,14 @@ import Log
   // MARK: Values
 
   /// A value was notified, or read at an interval or on request, or heard. Called for every reading.
-  func received(_ value: Value, of property: Int, at time: Timestamp, isValues: Bool) {
+  func pass(_ value: Value, of property: Int, at time: Timestamp, isValues: Bool) {
     session.readingReceived(of: property)
-    pass(count(value, of: property, at: time, isValues: isValues))
+    deliver(count(value, of: property, at: time, isValues: isValues))
   }
 
   /// A value was read back: it is not a reading.
   func readBack(_ value: Value, of property: Int, at time: Timestamp) {
-    pass(Reading(property: property, value: value, time: time, sequence: nil))
+    deliver(Reading(property: property, value: value, time: time, sequence: nil))
   }
 
   /// See ``DeviceObserver/told(_:isElsewhere:)``.
@@ -244,11 +244,11 @@ import Log
   }
 
   /// Passes on a value, which may be the period of the readings that keep the link alive.
-  private func pass(_ reading: Reading) {
+  private func deliver(_ reading: Reading) {
     if case .integer(let milliseconds) = reading.value,
       reading.property == description.settings.adjustedProfile.alive?.period
     {
-      session.links?.setPeriod(milliseconds)
+      session.links?.feed(.period(.milliseconds(milliseconds)))
     }
     for (observer, _) in observers { observer.reported(reading) }
   }

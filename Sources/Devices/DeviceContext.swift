@@ -5,7 +5,7 @@ import Log
 @LoopActor final class DeviceContext {
   /// The adapters in the order of the configuration; at least one.
   let adapters: [Adapter]
-  let turns: SharedLinks
+  let links: LinkScheduler
   /// How long a device waits for an adapter that has gone and has a bond with it.
   let bondLimit: Duration
   let store: DeviceStore
@@ -18,9 +18,9 @@ import Log
   /// Called after the state of a device's session has changed.
   var sessionChanged: () -> Void = {}
 
-  init(adapters: [Adapter], turns: SharedLinks, bondLimit: Duration, store: DeviceStore) {
+  init(adapters: [Adapter], links: LinkScheduler, bondLimit: Duration, store: DeviceStore) {
     self.adapters = adapters
-    self.turns = turns
+    self.links = links
     self.bondLimit = bondLimit
     self.store = store
   }

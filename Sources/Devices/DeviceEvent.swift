@@ -5,8 +5,7 @@ import GATT
 enum DeviceEvent {
   /// The state of the session has changed, or why its link ended is known.
   case session
-  /// `hasInformation`: whether the link offers device information.
-  case online(hasInformation: Bool)
+  case online
   case offline
   /// The peripheral has changed its services: the link offers these properties.
   case offered(Set<String>)

@@ -74,7 +74,7 @@ extension CentralState {
     getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } ?? "\(geteuid())"
 }
 
-extension PeripheralSession.Trouble {
+extension Trouble {
   /// What is wrong with a device of this profile.
   package func text(_ profile: Profile) -> String {
     switch self {
@@ -255,7 +255,7 @@ extension DeviceManager {
   /// The command that pairs with a device that wants it; with the first one's id, if there are several.
   package var pairingCommand: String? {
     registry.all.filter(\.wantsPairing).map(\.id.description).min()
-      .map(PeripheralSession.Trouble.pairingCommand)
+      .map(Trouble.pairingCommand)
   }
 }
 

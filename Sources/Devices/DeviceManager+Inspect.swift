@@ -104,7 +104,7 @@ extension DeviceManager {
     var inspection = inspection(of: peripheral, characteristics)
     await read(&inspection, on: central)
     let session = registry.byAddress[peripheral.address]?.session
-    let isUsed = session.map { context.turns.hasLink($0.device) && $0.adapter.central === central } ?? false
+    let isUsed = session.map { context.links.hasLink($0.device) && $0.adapter.central === central } ?? false
     if !wasConnected, !isUsed {
       await central.disconnect(peripheral.id)
     }

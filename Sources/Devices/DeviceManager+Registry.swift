@@ -84,23 +84,24 @@ extension DeviceManager {
     let isIDChanged =
       settings.id != device.settings.id || settings.hasSharedID != device.settings.hasSharedID
       || settings.source(of: \.id) != device.settings.source(of: \.id)
-    if isIDChanged, desired != device.id, let id = availableID(desired, for: device.address) {
+    if isIDChanged, desired != device.id, let id = takeID(desired, for: device.address) {
       rename(device, to: id, .requested)
     }
     device.apply(settings)
   }
 
-  /// The id that a device gets: the desired one, or, if another device has that, one made of its address.
+  /// The id that a device gets: the desired one, or, if another device keeps that, one made of its address. Renames the
+  /// device that has it, if need be.
   /// - Returns: nil: another device has both.
-  private func availableID(_ desired: DeviceID, for address: BluetoothAddress) -> DeviceID? {
-    let id = freeID(desired) ? desired : DeviceID(address)
+  private func takeID(_ desired: DeviceID, for address: BluetoothAddress) -> DeviceID? {
+    let id = renameOwner(of: desired) ? desired : DeviceID(address)
     return registry.byID[id] == nil ? id : nil
   }
 
-  /// Frees `id` if the device that has it is to get another one, as when two devices exchange their ids: until then it
+  /// Renames the device that has `id` if it is to get another one, as when two devices exchange their ids: until then it
   /// has an id made of its address.
-  /// - Returns: whether the id is free.
-  private func freeID(_ id: DeviceID) -> Bool {
+  /// - Returns: whether no device has the id now.
+  private func renameOwner(of id: DeviceID) -> Bool {
     guard let device = registry.byID[id] else { return true }
     let temporary = DeviceID(device.address)
     guard registry.byID[temporary] == nil, settings(of: device.address, device.advertisement)?.id != id
@@ -192,7 +193,7 @@ extension DeviceManager {
       guard neverConnected < Self.mostNeverConnected else { return nil }
       neverConnected += 1
     }
-    guard let id = availableID(settings.id, for: address) else { return nil }
+    guard let id = takeID(settings.id, for: address) else { return nil }
     checkRecord(against: settings)
     let description = DeviceDescription(
       id: id, settings: settings, record: store.record(address), bluetoothName: advertisement.name)

@@ -61,7 +61,7 @@ import Store
     }
     context = DeviceContext(
       adapters: adapters,
-      turns: SharedLinks(adapters: adapters.count, bluetooth), bondLimit: bondLimit,
+      links: LinkScheduler(adapters: adapters.count, bluetooth), bondLimit: bondLimit,
       store: DeviceStore(state))
     receiver.manager = self
     context.sessionChanged = { [weak self] in self?.sessionChanged() }
@@ -157,7 +157,7 @@ import Store
   /// How many links each adapter has, by its name.
   package var links: [String: Int] {
     context.adapters.enumerated().reduce(into: [:]) { links, adapter in
-      links[adapter.element.name] = context.turns.used(on: adapter.offset)
+      links[adapter.element.name] = context.links.used(on: adapter.offset)
     }
   }
   package var deviceCount: Int { registry.all.count }

@@ -6,13 +6,13 @@ extension DeviceSession {
   /// Deletes the bonds of all adapters. A request that arrives meanwhile gets the same answer.
   func unpair(reply: @escaping UnpairingReply) {
     if requests.isUnpairing { return requests.unpair(reply) }
-    if !context.turns.hasLink(device) { adapters.chooseBonded() }
+    if !context.links.hasLink(device) { adapters.chooseBonded() }
     guard !adapters.peripherals.isEmpty else {
       return reply(.failure(RequestError(.notFound, "bluetoothd does not know it: it is not paired")))
     }
     endPairing(.failure(RequestError("cancelled by a request to unpair")))
     requests.unpair(reply)
-    if let links { links.feed { session, _ in session.unpair() } } else { device.task(forget()) }
+    if let links { links.feed(.unpair) } else { device.task(forget()) }
   }
 
   /// Answers the request to pair, if there is one.

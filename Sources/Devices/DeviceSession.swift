@@ -14,6 +14,10 @@ import Log
   final private(set) var reportedState = SessionState.absent
   /// Whether the device is disabled or removed, or the gateway stops.
   final var isStopped = false
+  private(set) final lazy var presence = Presence(
+    interval: links == nil ? nil : device.settings.visitInterval)
+  /// The timer for the deadline of ``presence``.
+  private final var presenceTimer = DeadlineTimer()
 
   final var context: DeviceContext { device.context }
 
@@ -31,14 +35,16 @@ import Log
   var links: LinkSession? { nil }
   var state: SessionState { isStopped ? .stopped : .listening }
   /// Why there is no link, or nothing that can be used.
-  var lastError: PeripheralSession.Trouble? { nil }
+  var lastError: Trouble? { nil }
+  /// Whether the link offers device information.
+  var hasInformation: Bool { false }
   /// Whether the device has to be found before it can be used.
   final var needsScan: Bool { state != .live && state != .idle }
   /// The adapter of the link, or of the last one.
   final var adapter: Adapter { adapters.current }
   /// Whether the device may be connected by the adapter now: a session with a link uses that one alone.
   final func mayUse(_ adapter: Int) -> Bool {
-    context.turns.hasLink(device) ? adapters.isCurrent(adapter) : adapters.isEligible(adapter)
+    context.links.hasLink(device) ? adapters.isCurrent(adapter) : adapters.isEligible(adapter)
   }
 
   // MARK: Life
@@ -78,6 +84,28 @@ import Log
   /// What the adapters know of the device has changed, or for how long.
   func rangeChanged() { reportState() }
 
+  // MARK: Presence
+
+  /// Gives ``presence`` an input.
+  final func follow(_ input: (inout Presence) -> [Presence.Action]) {
+    let actions = input(&presence)
+    presenceTimer.set(presence.deadline) { [weak self] in self?.follow { $0.timer(at: .now) } }
+    for action in actions {
+      switch action {
+      case .visit: visitIsDue()
+      case .online: device.handle(.online)
+      case .offline:
+        becameOffline()
+        device.handle(.offline)
+      }
+    }
+  }
+
+  /// The device, which is connected on demand, is to be connected.
+  func visitIsDue() {}
+  /// The device is no longer online, which it is told next.
+  func becameOffline() {}
+
   // MARK: What the device reports
 
   /// Called for every reading, of the property with this index.
@@ -101,7 +129,7 @@ import Log
     device.handle(.session)
   }
 
-  final func log(_ trouble: PeripheralSession.Trouble) {
+  final func log(_ trouble: Trouble) {
     let profile = device.description.profile
     let remedy = trouble.remedy(device.id.description, profile, device.settings.pairing)
     let line = trouble.text(profile) + (remedy.map { " (\($0))" } ?? "")

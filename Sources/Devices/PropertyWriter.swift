@@ -49,7 +49,7 @@ import Log
     if let reason = channel.obstacle { return command.reply(.failed(reason: reason)) }
     var command = command
     if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.isConnectable {
-      command.timeToLive = TimeToLive(seconds: Visits.waitLimit, from: .now)
+      command.timeToLive = TimeToLive(seconds: LinkRequests.waitLimit, from: .now)
     }
     report(command.value.value, nil)
     feed { [command] in $0.command(command) }

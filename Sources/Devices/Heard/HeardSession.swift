@@ -16,11 +16,8 @@ import Log
   private var signal: Double?
   /// Whether the device sends only when something happens, and is silent until then, as it says itself.
   private var isTriggerOnly: Bool
-  private var presence = VisitSchedule(interval: nil)
-  /// The timer for the deadline of ``presence``.
-  private var presenceTimer = DeadlineTimer()
   /// Why nothing can be read of what the device sends; nil since something could.
-  private var trouble: PeripheralSession.Trouble?
+  private var trouble: Trouble?
   /// Reads and decrypts what the device advertises in BTHome.
   var objects: ObjectReader
   /// When the counter of encrypted frames was stored last in this run.
@@ -38,10 +35,10 @@ import Log
   }
 
   override class var needsEachAdvertisement: Bool { true }
-  override var lastError: PeripheralSession.Trouble? { trouble }
+  override var lastError: Trouble? { trouble }
 
   /// The device has sent a value, or none that can be used, and why.
-  func note(_ trouble: PeripheralSession.Trouble?) {
+  func note(_ trouble: Trouble?) {
     guard trouble != self.trouble else { return }
     self.trouble = trouble
     if let trouble { log(trouble) }
@@ -50,7 +47,7 @@ import Log
 
   override func stop() {
     super.stop()
-    perform(presence.stop())
+    follow { $0.stop() }
   }
 
   /// The same session goes on, as it knows what was heard and told.
@@ -71,24 +68,10 @@ import Log
     if limit == nil, device.record.lastHeard != nil, device.settings.isEnabled { keepOnline() }
   }
 
-  private func keepOnline() { perform(presence.heard(for: limit, at: .now)) }
+  private func keepOnline() { follow { [limit] in $0.heard(for: limit, at: .now) } }
 
-  private func perform(_ actions: [VisitSchedule.Action]) {
-    presenceTimer.set(presence.deadline) { [weak self] in
-      guard let self else { return }
-      perform(presence.timer(at: .now))
-    }
-    for action in actions {
-      switch action {
-      case .connect: break
-      case .online: device.handle(.online(hasInformation: false))
-      case .offline:
-        // What is heard from now on are readings again.
-        events.forgetReadings()
-        device.handle(.offline)
-      }
-    }
-  }
+  /// What is heard from now on are readings again.
+  override func becameOffline() { events.forgetReadings() }
 
   override func describeOnline() {
     if device.owner == .unknown { device.owner = .this }
@@ -118,7 +101,7 @@ import Log
       guard let self else { return }
       noteHeard(at: now)
       device.report(.description)
-      if device.owner == .this { for (channel, value) in states { channel.receive(value) } }
+      if device.owner == .this { for (channel, value) in states { channel.pass(value) } }
     }
     return false
   }
@@ -167,7 +150,7 @@ import Log
     {
       device.report(.description)
     }
-    for (channel, value) in states { channel.receive(value) }
+    for (channel, value) in states { channel.pass(value) }
     for (source, contents) in happened where !contents.isEmpty {
       let hasPeers = device.observers.contains { $0.observer.hasPeers }
       perform(events.heardEvents(contents, of: source, hasPeers: hasPeers, at: .now, .now))

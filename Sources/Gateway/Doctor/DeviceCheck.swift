@@ -84,7 +84,7 @@ struct DeviceCheck {
       let inspection = try await inspector.inspect(candidate.peripheral.address)
       return findings(inspection, candidate.name, candidate.settings.profile, candidate.settings.pairing)
     } catch {
-      let trouble = PeripheralSession.Trouble.connectFailed(error.reason)
+      let trouble = Trouble.connectFailed(error.reason)
       return [trouble.finding(candidate.name, candidate.settings.profile, candidate.settings.pairing)]
     }
   }
@@ -96,7 +96,7 @@ struct DeviceCheck {
     _ inspection: JSONValue, _ name: String, _ profile: Profile, _ pairing: Configuration.PairingMode
   ) -> [Finding] {
     guard inspection["fits"] == .bool(true) else {
-      return [PeripheralSession.Trouble.unsuitable.finding(name, profile, pairing)]
+      return [Trouble.unsuitable.finding(name, profile, pairing)]
     }
     let used = Set(profile.properties.map(\.name))
     let isPaired = inspection["paired"] == .bool(true)
@@ -108,7 +108,7 @@ struct DeviceCheck {
     if let failure = failures.first {
       let trouble =
         failure.wantsPairing && !isPaired
-        ? PeripheralSession.Trouble.wantsPairing : .subscribeFailed("\(failure.property): \(failure.error)")
+        ? Trouble.wantsPairing : .subscribeFailed("\(failure.property): \(failure.error)")
       return [trouble.finding(name, profile, pairing)]
     }
     let missing = (inspection["missing"]?.elements ?? []).compactMap(\.text).filter(used.contains)

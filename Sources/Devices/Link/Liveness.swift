@@ -1,6 +1,6 @@
 import EventLoop
 
-/// Whether the readings on a link show that it is alive. A part of ``PeripheralSession``.
+/// Whether the readings on a link show that it is alive. A part of ``LinkMachine``.
 ///
 /// None may come for three periods, at least 30 s. A new period starts after the sample that is scheduled already (up to
 /// 65 s away), so until the next periodic reading the longer of the two counts.

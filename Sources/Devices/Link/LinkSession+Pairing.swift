@@ -22,11 +22,10 @@ extension LinkSession {
     guard !requests.isPairing else {
       return reply(.failure(RequestError("pairing is already in progress")))
     }
-    if !context.turns.hasLink(device) { adapters.dropBondsOfAbsentAdapters() }
+    if !context.links.hasLink(device) { adapters.dropBondsOfAbsentAdapters() }
     if adapters.isPaired, machine.pairing.refusedLinks == 0 { return reply(.success(.paired)) }
     begin(passkey, reply)
-    let mode = device.settings.pairing
-    feed { $0.pair(mode, $1) }
+    feed(.pair(device.settings.pairing))
     rangeChanged()
     needsLinkNow()
   }

@@ -1,4 +1,4 @@
-/// Counts links in a row that failed in the same way, and what such a row means. A part of ``PeripheralSession``.
+/// Counts links in a row that failed in the same way, and what such a row means. A part of ``LinkMachine``.
 struct LinkFailures: Sendable {
   /// No value could be read.
   private var unreadable = 0

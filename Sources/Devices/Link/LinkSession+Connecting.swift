@@ -8,30 +8,30 @@ extension LinkSession {
     guard case .connecting(let isWithdrawn) = machine.state else { return adapters.stopWaiting() }
     if isWithdrawn {
       adapters.stopWaiting()
-      return feed { $0.connected(.failed(.gone), $1) }
+      return feed(.connected(.failed(.gone)))
     }
     let before = adapters.chosen
     let again: @LoopActor () -> Void = { [weak self] in self?.connect() }
-    switch adapters.choose(hasFreeLink: context.turns.free(for: device), orWait: again) {
+    switch adapters.choose(hasFreeLink: context.links.free(for: device), orWait: again) {
     case .use(let index):
-      context.turns.occupy(device, on: index)
+      context.links.occupy(device, on: index)
       if let before, index != before {
         context.log.info("switching to adapter \(adapter.name)", device.fields)
       }
       connectNow()
-    case .full(let adapters): context.turns.wait(device, on: adapters, isUrgent: isUrgent)
+    case .full(let adapters): context.links.wait(device, on: adapters, isUrgent: isUrgent)
     case .wait: break
-    case .none: feed { $0.connected(.failed(.gone), $1) }
+    case .none: feed(.connected(.failed(.gone)))
     }
   }
 
   private func connectNow() {
-    guard let peripheral else { return feed { $0.connected(.failed(.gone), $1) } }
+    guard let peripheral else { return feed(.connected(.failed(.gone))) }
     context.log.debug("connecting", ["device": device.id, "adapter": adapter.name])
     let isPreferred = device.record.id != nil && adapters.isReceived
     let isWanted: @LoopActor () -> Bool = { [self] in machine.state.published == .connecting }
     device.task { [self] central in
-      let connection: PeripheralSession.Connection
+      let connection: LinkMachine.Connection
       do throws(CentralError) {
         if let failure = await pairFirst(peripheral, on: central, while: isWanted) {
           connection = .notPaired(failure)
@@ -45,62 +45,57 @@ extension LinkSession {
       } catch {
         connection = .failed(error)
       }
-      feed { $0.connected(connection, $1) }
+      feed(.connected(connection))
     }
   }
 
   /// - Returns: whether the link offers what the profile requires.
   func begin(_ characteristics: [Characteristic]) -> Bool {
-    let isSuitable = link.begin(characteristics)
+    let isSuitable = services.begin(characteristics)
     expectReadings()
     return isSuitable
   }
 
-  private func expectReadings() {
-    let isExpected = link.alive != nil
-    feed { $0.expectReadings(isExpected, $1) }
-  }
+  private func expectReadings() { feed(.readingsExpected(services.alive != nil)) }
 
   func becameLive() {
     adapters.becameLive()
     // A request that came during the attempt to connect, to a peripheral that has a bond.
     if adapters.isPaired { endPairing(.success(.paired)) }
-    context.turns.becameLive(device)
-    visits.visited()
-    link.up()
+    context.links.becameLive(device)
+    follow { $0.visited(at: .now) }
+    services.up()
     device.restoreLEDsOfLastLink()
     readInformation()
-    visits.resume(nil)
+    waiting.resume(nil)
     if let changedServices { servicesChanged(changedServices) }
     changedServices = nil
   }
 
-  func becameOnline() { device.handle(.online(hasInformation: link.hasInformation)) }
-
   /// Reads the device information last, as nothing depends on it.
   private func readInformation() {
-    guard link.hasInformation else { return }
+    guard hasInformation else { return }
     device.task { [self] central in
-      if await !link.readInformation(on: central) { unresponsive() }
+      if await !services.readInformation(on: central) { feed(.unresponsive) }
     }
   }
 
   func servicesChanged(_ characteristics: [Characteristic]) {
-    guard let changed = link.changeServices(to: characteristics) else {
-      device.handle(.offered(link.offered))
-      return feed { session, _ in session.servicesLost() }
+    guard let changed = services.changeServices(to: characteristics) else {
+      device.handle(.offered(services.offered))
+      return feed(.servicesLost)
     }
     expectReadings()
     device.task { [self] central in
-      let isUsed = await link.use(changed, on: central) { self.machine.state.isLive }
+      let isUsed = await services.use(changed, on: central) { self.machine.state.isLive }
       // Reported last, when commands for the added properties can be carried out.
-      if isUsed { device.handle(.offered(link.offered)) }
+      if isUsed { device.handle(.offered(services.offered)) }
     }
   }
 
   /// Resets the state that belongs to a link.
   func resetLink() {
-    link.end()
+    services.end()
     changedServices = nil
   }
 }

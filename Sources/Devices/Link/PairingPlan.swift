@@ -1,6 +1,6 @@
 import Configuration
 
-/// When a session pairs, and when it deletes a bond. A part of ``PeripheralSession``.
+/// When a session pairs, and when it deletes a bond. A part of ``LinkMachine``.
 struct PairingPlan: Sendable {
   /// A request to unpair sets it to `ask`.
   var mode: Configuration.PairingMode

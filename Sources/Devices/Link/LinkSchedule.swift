@@ -6,7 +6,7 @@ import Log
 ///
 /// While devices wait, a device that shares the links keeps its link for ``stay``. A pure machine; adapters are numbered
 /// in the order of the configuration.
-struct LinkTurns: Sendable {
+struct LinkSchedule: Sendable {
   /// What a device needs a link for.
   enum Need: Sendable {
     /// The device is to be connected always: it comes first, and keeps its link.
@@ -47,7 +47,7 @@ struct LinkTurns: Sendable {
     /// The adapter that has a link reserved for the device.
     var reserved: Int?
 
-    /// Whether the device gets a link before others have had theirs for ``LinkTurns/stay``.
+    /// Whether the device gets a link before others have had theirs for ``LinkSchedule/stay``.
     var comesFirst: Bool { need == .lasting || isUrgent }
     var rank: (Int, Int, Int) {
       (need == .lasting ? 0 : isUrgent ? 1 : 2, place.number, place.isNew ? 1 : 0)
@@ -243,6 +243,6 @@ package struct LinkTurn: Sendable, Equatable {
   func isAbout(_ other: LinkTurn?) -> Bool {
     guard let next, let otherNext = other?.next else { return false }
     let difference = abs(next.milliseconds - otherNext.milliseconds)
-    return position == other?.position && difference < 1000 * LinkTurns.change.components.seconds
+    return position == other?.position && difference < 1000 * LinkSchedule.change.components.seconds
   }
 }

@@ -4,18 +4,18 @@ import Testing
 
 @testable import Devices
 
-@Suite struct PeripheralSessionTests {
-  private typealias Session = PeripheralSession
+@Suite struct LinkMachineTests {
+  private typealias Machine = LinkMachine
 
-  private let connecting = SessionBench().connecting()
-  private let live = SessionBench().live()
+  private let connecting = LinkBench().connecting()
+  private let live = LinkBench().live()
 
   private static let aborted = CentralError.transient("le-connection-abort-by-local")
 
   // MARK: Connecting
 
   @Test func connectsWhenInRange() {
-    var bench = SessionBench()
+    var bench = LinkBench()
     #expect(bench.range(false) == [] && bench.state == .absent)
     #expect(bench.range(true) == [.connect])
     // Seen again during the attempt: there is no second one.
@@ -42,7 +42,7 @@ import Testing
 
   /// It is probably switched off.
   @Test func bondedPeripheralThatIsNotReceivedIsTriedLessAndLessOften() {
-    var bench = SessionBench(isPaired: true).connecting()
+    var bench = LinkBench(isPaired: true).connecting()
     _ = bench.received(false)
     for seconds in [60, 120, 240, 480, 600, 600] {
       _ = bench.failed(.timedOut("x"))
@@ -62,7 +62,7 @@ import Testing
   }
 
   @Test func bondedPeripheralIsGivenTimeToBeReceivedFirst() {
-    var bench = SessionBench(isPaired: true)
+    var bench = LinkBench(isPaired: true)
     bench.seen.isReceived = false
     #expect(bench.range(true) == [] && bench.wait == .seconds(10))
     var received = bench
@@ -87,33 +87,33 @@ import Testing
 
   @Test func lastErrorSaysWhyThereIsNoLink() {
     var bench = live
-    #expect(bench.session.lastError == nil)
+    #expect(bench.machine.lastError == nil)
     #expect(bench.disconnected() == [.offline])
-    #expect(bench.session.lastError == .linkEnded(nil))
+    #expect(bench.machine.lastError == .linkEnded(nil))
     // Some versions of bluetoothd give a reason, once.
     let (first, second) = (
-      bench.session.linkEnded(because: "timeout"), bench.session.linkEnded(because: "other")
+      bench.machine.linkEnded(because: "timeout"), bench.machine.linkEnded(because: "other")
     )
     #expect(first && !second)
-    #expect(bench.session.lastError == .linkEnded("timeout"))
+    #expect(bench.machine.lastError == .linkEnded("timeout"))
     _ = bench.timer()
     #expect(bench.failed(Self.aborted).count == 1)
-    let isNews = bench.session.linkEnded(because: "other")
+    let isNews = bench.machine.linkEnded(because: "other")
     #expect(!isNews)
     // What has failed since the last readings says more than the end of a link without any.
     _ = bench.timer()
     _ = bench.connected()
     _ = bench.disconnected()
-    #expect(bench.session.lastError == .connectFailed("le-connection-abort-by-local"))
+    #expect(bench.machine.lastError == .connectFailed("le-connection-abort-by-local"))
     _ = bench.timer()
     _ = bench.connected()
     _ = bench.subscribed()
-    #expect(bench.session.lastError == nil)
+    #expect(bench.machine.lastError == nil)
   }
 
   @Test func peripheralThatIsRefusedIsTriedLessAndLessOften() {
-    for result in [Session.Connection.failed(.refused("HID")), .notPaired(.failed(.refused("HID")))] {
-      var bench = SessionBench(.always).connecting()
+    for result in [Machine.Connection.failed(.refused("HID")), .notPaired(.failed(.refused("HID")))] {
+      var bench = LinkBench(.always).connecting()
       for minutes in [1, 2, 4] {
         #expect(bench.connected(result) == (minutes == 1 ? [.report(.unusable("HID"))] : []))
         #expect(bench.wait == .seconds(60 * minutes))
@@ -136,7 +136,7 @@ import Testing
 
   @Test func aFailedSubscriptionEndsTheLink() {
     var bench = connecting
-    for last in [Session.Action.disconnect, .forget, .disconnect, .disconnect] {
+    for last in [Machine.Action.disconnect, .forget, .disconnect, .disconnect] {
       _ = bench.connected()
       // bluetoothd may have cached the services of an earlier program: the peripheral is removed once in a row.
       #expect(bench.subscribed(.failed(.refused("NotPermitted"))).last == last)
@@ -147,7 +147,7 @@ import Testing
   }
 
   @Test func linkLostWhileSubscribingIsRetried() {
-    var bench = SessionBench().subscribing()
+    var bench = LinkBench().subscribing()
     #expect(bench.disconnected() == [] && bench.wait == .seconds(1))
     // The operation that failed because of it reports it a moment later.
     #expect(bench.subscribed(.failed(.disconnected)) == [] && bench.state == .waiting)
@@ -194,12 +194,12 @@ import Testing
   }
 
   @Test func servicesAddedAMomentLaterAreUsedAtOnce() {
-    var bench = SessionBench().awaitingServices()
+    var bench = LinkBench().awaitingServices()
     #expect(bench.connected() == [.subscribe] && bench.wait == nil)
   }
 
   @Test func linkThatEndsBeforeTheServicesAppearIsRetriedLater() {
-    var bench = SessionBench().awaitingServices()
+    var bench = LinkBench().awaitingServices()
     #expect(bench.disconnected() == [.report(.unsuitable)] && bench.wait == .seconds(60))
     #expect(bench.timer() == [.connect])
     // The new attempt ends only with its result.
@@ -207,25 +207,25 @@ import Testing
   }
 
   @Test func pairedPeripheralIsNotRemovedForItsServices() {
-    var bench = SessionBench(isPaired: true).awaitingServices()
+    var bench = LinkBench(isPaired: true).awaitingServices()
     #expect(bench.timer() == [.report(.unsuitable), .disconnect])
   }
 
   @Test func linkWithoutServicesIsEndedLikeAnyOther() {
-    var bench = SessionBench().awaitingServices()
+    var bench = LinkBench().awaitingServices()
     #expect(bench.adapterWentAway() == [] && bench.state == .absent && bench.wait == nil)
-    bench = SessionBench().awaitingServices()
+    bench = LinkBench().awaitingServices()
     #expect(bench.reconnect() == [.disconnect])
     expectConnectsAtOnce(&bench)
-    bench = SessionBench().awaitingServices()
+    bench = LinkBench().awaitingServices()
     #expect(bench.becameUnusable("HID") == [.report(.unusable("HID")), .disconnect])
-    bench = SessionBench().awaitingServices()
-    #expect(bench.session.unpair() == [.forget])
+    bench = LinkBench().awaitingServices()
+    #expect(bench.take(.unpair) == [.forget])
   }
 
   @Test func bondOfAPeripheralThatBecomesUnusableIsDeleted() {
     for isPaired in [true, false] {
-      var bench = SessionBench(isPaired: isPaired).live()
+      var bench = LinkBench(isPaired: isPaired).live()
       #expect(
         bench.becameUnusable("HID") == [
           .report(.unusable("HID")), .offline, isPaired ? .forget : .disconnect,
@@ -239,25 +239,25 @@ import Testing
   // MARK: Pairing
 
   private func expectConnectsAtOnce(
-    _ bench: inout SessionBench, _ location: SourceLocation = #_sourceLocation
+    _ bench: inout LinkBench, _ location: SourceLocation = #_sourceLocation
   ) {
     #expect(bench.disconnectCompleted() == [] && bench.wait == .zero, sourceLocation: location)
     #expect(bench.timer() == [.connect], sourceLocation: location)
   }
 
   @Test func configuredPairingPrecedesUse() {
-    var bench = SessionBench(.always).connecting()
+    var bench = LinkBench(.always).connecting()
     #expect(bench.pairsFirst)
     bench.seen.isPaired = true
     #expect(!bench.pairsFirst)
     #expect(bench.connected() == [.subscribe])
-    #expect(!SessionBench(.never).pairsFirst && !SessionBench(.ask).pairsFirst)
+    #expect(!LinkBench(.never).pairsFirst && !LinkBench(.ask).pairsFirst)
   }
 
   @Test func failedPairingIsRetriedWithBackOff() {
-    var bench = SessionBench(.always).connecting()
+    var bench = LinkBench(.always).connecting()
     for seconds in [1, 2, 4] {
-      let reports: [Session.Action] = [.report(.pairingFailed(PairingError.refused.description))]
+      let reports: [Machine.Action] = [.report(.pairingFailed(PairingError.refused.description))]
       #expect(bench.connected(.notPaired(.refused)) == (seconds == 1 ? reports : []))
       #expect(bench.wait == .seconds(seconds))
       #expect(bench.timer() == [.connect] && bench.pairsFirst)
@@ -265,7 +265,7 @@ import Testing
   }
 
   @Test func aFailedRequestToPairIsNotRepeated() {
-    var bench = SessionBench().waiting()
+    var bench = LinkBench().waiting()
     #expect(bench.pair() == [.connect] && bench.pairsFirst)
     #expect(bench.connected(.notPaired(.passkeyMissing)) == [.report(.wantsPairing)])
     #expect(bench.wait == .seconds(60))
@@ -273,7 +273,7 @@ import Testing
   }
 
   @Test func lostBondIsReplacedIfPairingIsOn() {
-    var bench = SessionBench(.always, isPaired: true).connecting()
+    var bench = LinkBench(.always, isPaired: true).connecting()
     for _ in 0..<2 {
       #expect(bench.failed(.keyMissing).last != .forget)
       _ = bench.timer()
@@ -284,14 +284,14 @@ import Testing
     #expect(bench.pairsFirst)
     // The new bond is of no use either: it counts from the beginning.
     bench.seen.isPaired = true
-    bench.session.pairingEnded()
+    bench.machine.pairing.isDue = false
     #expect(bench.failed(.keyMissing).last != .forget && bench.wait! > .seconds(1))
     _ = bench.timer()
     #expect(bench.connected() == [.subscribe])
   }
 
   @Test func lostBondIsReplacedOnlyByRequestOtherwise() {
-    var bench = SessionBench(isPaired: true).connecting()
+    var bench = LinkBench(isPaired: true).connecting()
     for _ in 0..<2 {
       _ = bench.failed(.keyMissing)
       _ = bench.timer()
@@ -312,7 +312,7 @@ import Testing
 
   /// As on a Raspberry Pi whose WLAN disturbs Bluetooth.
   @Test func otherFailuresKeepTheBond() {
-    var bench = SessionBench(.always, isPaired: true).connecting()
+    var bench = LinkBench(.always, isPaired: true).connecting()
     for _ in 0..<10 {
       for error in [CentralError.keyMissing, .keyMissing, .disconnected] {
         #expect(bench.failed(error).last != .forget)
@@ -333,7 +333,7 @@ import Testing
     expectConnectsAtOnce(&bench)
     #expect(bench.pairsFirst)
     // While connecting: the link is ended as soon as it is up.
-    for connection in [Session.Connection.connected, .unsuitable] {
+    for connection in [Machine.Connection.connected, .unsuitable] {
       bench = connecting
       #expect(bench.pair() == [])
       #expect(bench.connected(connection) == [.disconnect])
@@ -343,16 +343,16 @@ import Testing
   }
 
   @Test func unpairRequestRemovesThePeripheral() {
-    var bench = SessionBench(isPaired: true).live()
-    #expect(bench.session.unpair() == [.offline, .forget])
+    var bench = LinkBench(isPaired: true).live()
+    #expect(bench.take(.unpair) == [.offline, .forget])
     #expect(bench.disconnectCompleted() == [] && bench.wait == .seconds(1))
-    bench = SessionBench(.always).connecting()
-    #expect(bench.session.unpair() == [.unpair])
+    bench = LinkBench(.always).connecting()
+    #expect(bench.take(.unpair) == [.unpair])
     _ = bench.failed(.disconnected)
     #expect(bench.wait == .seconds(1) && !bench.pairsFirst)
     // The link that is being ended is awaited nevertheless.
-    bench = SessionBench().leaving()
-    #expect(bench.session.unpair() == [.unpair] && bench.state == .leaving)
+    bench = LinkBench().leaving()
+    #expect(bench.take(.unpair) == [.unpair] && bench.state == .leaving)
   }
 
   /// If a peripheral requires pairing, bluetoothd 5.66 never answers a read, and 5.82 fails it at once.
@@ -360,7 +360,7 @@ import Testing
   func unreadableOnTwoLinksWantsPairing(error: CentralError) {
     var bench = connecting
     _ = bench.connected()
-    let subscribeFailed = Session.Action.report(.subscribeFailed(error.description))
+    let subscribeFailed = Machine.Action.report(.subscribeFailed(error.description))
     #expect(bench.subscribed(.unreadable(error)) == [subscribeFailed, .disconnect])
     #expect(bench.disconnectCompleted() == [] && bench.wait == .seconds(1))
     for minutes in [1, 2, 4] {
@@ -387,7 +387,7 @@ import Testing
   // MARK: The end of a link
 
   @Test func outOfRangePeripheralIsAbsentAfterTheBackOff() {
-    var bench = SessionBench().waiting()
+    var bench = LinkBench().waiting()
     _ = bench.range(false)
     var back = bench
     #expect(bench.state == .waiting)
@@ -412,7 +412,7 @@ import Testing
   /// The link counts until the last reading.
   @Test(arguments: [(true, 1), (false, 32)])
   func silentLinkResetsTheBackOffOnlyAfterReadings(hasReadings: Bool, wait: Int) {
-    var bench = SessionBench(isPaired: true).connecting()
+    var bench = LinkBench(isPaired: true).connecting()
     for _ in 0..<5 {
       _ = bench.failed(Self.aborted)
       _ = bench.timer()
@@ -435,7 +435,7 @@ import Testing
       _ = bench.subscribed()
       bench.pass(link)
       bench.reading()
-      #expect(bench.session.handedOver() == [.offline, .disconnect])
+      #expect(bench.take(.handedOver) == [.offline, .disconnect])
       #expect(bench.disconnectCompleted() == [] && bench.wait == .seconds(wait))
       _ = bench.timer()
     }
@@ -443,18 +443,18 @@ import Testing
 
   @Test func unansweredOperationEndsTheLink() {
     var bench = live
-    #expect(bench.session.unresponsive() == [.report(.unresponsive), .offline, .disconnect])
+    #expect(bench.take(.unresponsive) == [.report(.unresponsive), .offline, .disconnect])
     // A second one is late too, and the end of the link is reported.
-    #expect(bench.session.unresponsive() == [] && bench.disconnected() == [])
+    #expect(bench.take(.unresponsive) == [] && bench.disconnected() == [])
     #expect(bench.state == .leaving)
     #expect(bench.disconnectCompleted() == [] && bench.wait == .seconds(1))
   }
 
   @Test func reconnectRequestEndsEveryWait() {
-    var bench = SessionBench().waiting()
+    var bench = LinkBench().waiting()
     #expect(bench.reconnect() == [.connect])
     // It does not wait for the end of the back-off when it comes into range.
-    bench = SessionBench().waiting()
+    bench = LinkBench().waiting()
     _ = bench.range(false)
     #expect(bench.reconnect() == [] && bench.state == .absent)
     #expect(bench.range(true) == [.connect])
@@ -479,7 +479,7 @@ import Testing
   @Test func silentPeripheralIsRemovedOnceInARow() {
     var bench = connecting
     for (hasReading, last) in [
-      (false, Session.Action.forget), (false, .disconnect), (true, .disconnect), (false, .forget),
+      (false, Machine.Action.forget), (false, .disconnect), (true, .disconnect), (false, .forget),
     ] {
       _ = bench.connected()
       // A link with a reading ends the row.
@@ -510,17 +510,17 @@ import Testing
   }
 
   @Test func periodKnownBeforeLiveSetsTheTimeout() {
-    var bench = SessionBench().subscribing()
+    var bench = LinkBench().subscribing()
     #expect(bench.setPeriod(20_000) == [])
     #expect(bench.subscribed() == [.online] && bench.wait == .seconds(60))
-    #expect(SessionBench(interval: .seconds(60)).live().wait == .seconds(180), "that of the polls")
+    #expect(LinkBench(interval: .seconds(60)).live().wait == .seconds(180), "that of the polls")
   }
 
   // MARK: The adapter
 
   @Test func adapterLossMakesThePeripheralAbsent() {
     for (before, actions) in [
-      (live, [Session.Action.offline]), (SessionBench().waiting(), []), (SessionBench().subscribing(), []),
+      (live, [Machine.Action.offline]), (LinkBench().waiting(), []), (LinkBench().subscribing(), []),
     ] {
       var bench = before
       #expect(bench.adapterWentAway() == actions && bench.state == .absent && bench.wait == nil)
@@ -529,10 +529,10 @@ import Testing
     }
     // What bluetoothd reports while it ends is not the device's trouble.
     var bench = live
-    _ = bench.session.servicesLost()
-    #expect(bench.session.lastError == .servicesLost)
+    _ = bench.take(.servicesLost)
+    #expect(bench.machine.lastError == .servicesLost)
     _ = bench.adapterWentAway()
-    #expect(bench.session.lastError == nil)
+    #expect(bench.machine.lastError == nil)
   }
 
   @Test func operationInProgressEndsByItsResultAfterAdapterLoss() {
@@ -544,7 +544,7 @@ import Testing
     _ = other.failed(.disconnected)
     #expect(other.timer() == [] && other.state == .absent)
 
-    bench = SessionBench().leaving()
+    bench = LinkBench().leaving()
     #expect(bench.adapterWentAway() == [])
     _ = bench.disconnectCompleted()
     #expect(bench.timer() == [] && bench.state == .absent)
@@ -554,28 +554,28 @@ import Testing
 
   @Test func aDeviceWhoseTurnHasEndedWantsALinkAgainAtOnce() {
     var bench = live
-    #expect(bench.session.turnEnded(bench.seen) == [.offline, .disconnect] && bench.state == .leaving)
-    #expect(bench.session.turnEnded(bench.seen) == [])
+    #expect(bench.take(.turnEnded) == [.offline, .disconnect] && bench.state == .leaving)
+    #expect(bench.take(.turnEnded) == [])
     expectConnectsAtOnce(&bench)
-    #expect(bench.session.lastError == nil)
-    bench = SessionBench().subscribing()
-    #expect(bench.session.turnEnded(bench.seen) == [] && bench.state == .subscribing)
+    #expect(bench.machine.lastError == nil)
+    bench = LinkBench().subscribing()
+    #expect(bench.take(.turnEnded) == [] && bench.state == .subscribing)
   }
 
   // MARK: On demand
 
-  private static let onDemand = SessionBench(isOnDemand: true)
+  private static let onDemand = LinkBench(isOnDemand: true)
   private let idle = onDemand.idle()
 
   @Test func sessionIsIdleAfterTheVisit() {
     var bench = Self.onDemand.live()
     #expect(bench.wait == nil)
-    #expect(bench.session.visitEnded() == [.offline, .disconnect])
+    #expect(bench.take(.visitEnded) == [.offline, .disconnect])
     #expect(bench.disconnectCompleted() == [] && bench.state == .idle)
     #expect(bench.range(false) == [] && bench.range(true) == [])
-    #expect(bench.session.handedOver() == [] && bench.state == .idle)
+    #expect(bench.take(.handedOver) == [] && bench.state == .idle)
     bench = live
-    #expect(bench.session.visitEnded() == [] && bench.state == .live, "a permanent link is not ended")
+    #expect(bench.take(.visitEnded) == [] && bench.state == .live, "a permanent link is not ended")
   }
 
   @Test func isConnectedOnDemand() {
@@ -593,7 +593,7 @@ import Testing
 
   @Test func demandDuringDisconnectIsMetAfterwards() {
     var bench = Self.onDemand.live()
-    _ = bench.session.visitEnded()
+    _ = bench.take(.visitEnded)
     #expect(bench.demanded() == [] && bench.state == .leaving)
     expectConnectsAtOnce(&bench)
     // The visit that failed is repeated, and meets the demand too.
@@ -605,23 +605,23 @@ import Testing
   @Test func visitThatAnotherGatewayHasMadeFirstIsGivenUp() {
     for before in [Self.onDemand, Self.onDemand.waiting()] {
       var bench = before
-      #expect(bench.session.handedOver() == [] && bench.state == .idle && bench.wait == nil)
+      #expect(bench.take(.handedOver) == [] && bench.state == .idle && bench.wait == nil)
     }
     for before in [Self.onDemand.awaitingServices(), Self.onDemand.subscribing(), Self.onDemand.live()] {
       var bench = before
-      #expect(bench.session.handedOver().last == .disconnect)
+      #expect(bench.take(.handedOver).last == .disconnect)
       #expect(bench.disconnectCompleted() == [] && bench.state == .idle)
     }
     var bench = Self.onDemand.leaving()
-    #expect(bench.session.handedOver() == [])
+    #expect(bench.take(.handedOver) == [])
     #expect(bench.disconnectCompleted() == [] && bench.state == .idle, "it is not tried again")
   }
 
   @Test func attemptThatIsGivenUpGoesOn() {
     var withdrawn = Self.onDemand.connecting()
-    #expect(withdrawn.session.handedOver() == [] && withdrawn.state == .connecting)
+    #expect(withdrawn.take(.handedOver) == [] && withdrawn.state == .connecting)
     // What it makes is ended, or is nothing.
-    for result in [Session.Connection.connected, .unsuitable] {
+    for result in [Machine.Connection.connected, .unsuitable] {
       var bench = withdrawn
       #expect(bench.connected(result) == [.disconnect])
       #expect(bench.disconnectCompleted() == [] && bench.state == .idle)

@@ -3,8 +3,8 @@ import EventLoop
 import GATT
 import Log
 
-/// The use of a device's link: its characteristics are assigned to the channels, which are read and subscribed to.
-@LoopActor final class DeviceLink {
+/// The services of a device's link: its characteristics are assigned to the channels, which are read and subscribed to.
+@LoopActor final class LinkServices {
   /// The characteristics of the Device Information Service; empty without a link, or if the link lacks them.
   private var information: [Characteristic] = []
   /// The visit for which the link is made; nil: the link is to last, or there is none.
@@ -52,7 +52,7 @@ import Log
 
   // MARK: Subscribing
 
-  func subscribe(on central: Central) async -> PeripheralSession.Subscription {
+  func subscribe(on central: Central) async -> LinkMachine.Subscription {
     let before = device.sequence
     let visit = visit
     do throws(CentralError) {

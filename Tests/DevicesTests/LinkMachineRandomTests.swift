@@ -7,10 +7,10 @@ import Testing
 @testable import Devices
 
 /// Invariants, checked with random inputs; a failure names the seed that repeats it.
-@Suite struct PeripheralSessionRandomTests {
+@Suite struct LinkMachineRandomTests {
   @Test(arguments: 0..<300)
   func randomInputsViolateNoInvariant(seed: UInt64) {
-    var simulation = SessionSimulation(seed: seed)
+    var simulation = LinkSimulation(seed: seed)
     for _ in 0..<300 where simulation.violations.isEmpty { simulation.step() }
     if simulation.violations.isEmpty { simulation.finish() }
     #expect(simulation.violations == [], "seed \(seed)")
@@ -18,10 +18,10 @@ import Testing
 }
 
 /// A session, its operations in flight, and a peripheral that comes, goes and fails.
-struct SessionSimulation {
-  private typealias Action = PeripheralSession.Action
+struct LinkSimulation {
+  private typealias Action = LinkMachine.Action
 
-  private var bench: SessionBench
+  private var bench: LinkBench
   private var random: SplitMix64
   private let isOnDemand: Bool
   /// Every bond that is made is lost at once.
@@ -47,7 +47,7 @@ struct SessionSimulation {
     losesBonds = Int.random(in: 0..<4, using: &random) == 0
     let mode = Configuration.PairingMode.allCases.randomElement(using: &random)!
     let interval: Duration? = Bool.random(using: &random) ? .seconds(1) : nil
-    bench = SessionBench(mode, interval: interval, isOnDemand: isOnDemand)
+    bench = LinkBench(mode, interval: interval, isOnDemand: isOnDemand)
     bench.seen.isInRange = false
     bench.seen.isReceived = false
   }
@@ -60,7 +60,7 @@ struct SessionSimulation {
     switch Int.random(in: 0..<24, using: &random) {
     case 0..<8: finishOperation()
     case 8, 9, 10: pass(Int.random(in: 0...40, using: &random))
-    case 11: run("timer") { $0.session.deadline == nil ? [] : $0.timer() }
+    case 11: run("timer") { $0.machine.deadline == nil ? [] : $0.timer() }
     case 12, 13: changeRange()
     case 14: if hasLink { loseLink() }
     case 15: if hasLink { bench.reading() }
@@ -71,8 +71,8 @@ struct SessionSimulation {
     case 20:
       // In turns, if it is not connected on demand.
       let isOnDemand = isOnDemand
-      run("end") { isOnDemand ? $0.session.visitEnded() : $0.session.turnEnded($0.seen) }
-    case 21: if chance(2) { run("handed over") { $0.session.handedOver() } }
+      run("end") { isOnDemand ? $0.take(.visitEnded) : $0.take(.turnEnded) }
+    case 21: if chance(2) { run("handed over") { $0.take(.handedOver) } }
     case 22: if chance(3) { request() }
     default: if chance(20) { stopAndRestart() }
     }
@@ -80,7 +80,7 @@ struct SessionSimulation {
 
   private mutating func pass(_ seconds: Int) {
     bench.pass(seconds)
-    guard let deadline = bench.session.deadline, deadline <= bench.seen.now else { return }
+    guard let deadline = bench.machine.deadline, deadline <= bench.seen.now else { return }
     run("timer") { $0.timer() }
   }
 
@@ -90,7 +90,7 @@ struct SessionSimulation {
     // bluetoothd keeps the object of a bonded peripheral.
     bench.seen.isInRange = bench.seen.isReceived || isAdapterOn && isPaired
     attempts = 0
-    run("range \(bench.seen.isInRange) \(bench.seen.isReceived)") { $0.session.seen($0.seen) }
+    run("range \(bench.seen.isInRange) \(bench.seen.isReceived)") { $0.take(.rangeChanged) }
   }
 
   private mutating func changeAdapter() {
@@ -101,21 +101,21 @@ struct SessionSimulation {
     guard !isAdapterOn else { return }
     hasLink = false
     isSubscribing = false
-    run("adapter off") { $0.session.adapterWentAway() }
+    run("adapter off") { $0.take(.adapterWentAway) }
   }
 
   private mutating func loseLink() {
     hasLink = false
     isSubscribing = false
     run("disconnected") { $0.disconnected() }
-    let before = bench.session.lastError
-    if bench.session.linkEnded(because: "x"), before != .linkEnded(nil) { fail("a reason without an end") }
+    let before = bench.machine.lastError
+    if bench.machine.linkEnded(because: "x"), before != .linkEnded(nil) { fail("a reason without an end") }
   }
 
   private mutating func linkTrouble() {
     switch Int.random(in: 0..<3, using: &random) {
-    case 0: run("unresponsive") { $0.session.unresponsive() }
-    case 1: run("services lost") { $0.session.servicesLost() }
+    case 0: run("unresponsive") { $0.take(.unresponsive) }
+    case 1: run("services lost") { $0.take(.servicesLost) }
     default:
       let isNews = !isLeaving && !isConnecting
       run("unusable") { $0.becameUnusable("HID") }
@@ -126,10 +126,10 @@ struct SessionSimulation {
   private mutating func request() {
     attempts = 0
     switch Int.random(in: 0..<4, using: &random) {
-    case 0: run("unpair") { $0.session.unpair() }
+    case 0: run("unpair") { $0.take(.unpair) }
     case 1:
       run("pair") { $0.pair() }
-      if bench.session.state != .stopped, !bench.session.pairing.isDue { fail("pairing is not due") }
+      if bench.machine.state != .stopped, !bench.machine.pairing.isDue { fail("pairing is not due") }
       expectNoWait()
     default:
       run("reconnect") { $0.reconnect() }
@@ -139,7 +139,7 @@ struct SessionSimulation {
 
   /// After a request of a user nothing but an operation in flight delays the next attempt to connect.
   private mutating func expectNoWait() {
-    switch bench.session.state {
+    switch bench.machine.state {
     case .waiting, .idle, .live, .subscribing, .awaitingServices, .connecting(isWithdrawn: true):
       fail("no new link after a request")
     case .leaving(let delay):
@@ -151,16 +151,16 @@ struct SessionSimulation {
 
   /// Nothing is left of a session that has ended.
   private mutating func stopAndRestart() {
-    run("stop") { $0.session.stop() }
+    run("stop") { $0.take(.stop) }
     var stopped = bench
     var actions = stopped.reconnect() + stopped.range(true) + stopped.connected() + stopped.subscribed()
     actions += stopped.disconnectCompleted() + stopped.demanded() + stopped.timer() + stopped.disconnected()
-    actions += stopped.pair() + stopped.session.handedOver() + stopped.session.visitEnded()
-    if !actions.isEmpty || stopped.session.deadline != nil || stopped.state != .stopped {
+    actions += stopped.pair() + stopped.take(.handedOver) + stopped.take(.visitEnded)
+    if !actions.isEmpty || stopped.machine.deadline != nil || stopped.state != .stopped {
       fail("a session that was stopped goes on: \(actions)")
     }
     let seen = bench.seen
-    bench = SessionBench(isOnDemand: isOnDemand)
+    bench = LinkBench(isOnDemand: isOnDemand)
     bench.seen = seen
     // The owner ends the link, and ignores what is in flight.
     (isConnecting, isSubscribing, isLeaving, hasLink) = (false, false, false, false)
@@ -181,13 +181,13 @@ struct SessionSimulation {
       isSubscribing = false
       let result = subscription()
       run("\(result)") { $0.subscribed(result) }
-    } else if case .awaitingServices = bench.session.state, chance(2) {
+    } else if case .awaitingServices = bench.machine.state, chance(2) {
       run("services") { $0.connected() }
     }
     if bench.wait == .zero { run("timer") { $0.timer() } }
   }
 
-  private mutating func connection() -> PeripheralSession.Connection {
+  private mutating func connection() -> LinkMachine.Connection {
     if !isAdapterOn { return .failed(.unavailable) }
     if bench.pairsFirst {
       if chance(3) { return .notPaired(chance(2) ? .refused : .failed(.refused("HID"))) }
@@ -211,10 +211,10 @@ struct SessionSimulation {
 
   private mutating func pair() {
     bench.seen.isPaired = true
-    bench.session.pairingEnded()
+    bench.machine.pairing.isDue = false
   }
 
-  private mutating func subscription() -> PeripheralSession.Subscription {
+  private mutating func subscription() -> LinkMachine.Subscription {
     switch Int.random(in: 0..<8, using: &random) {
     case 0: .failed(.refused("x"))
     case 1: .failed(.timedOut("x"))
@@ -225,7 +225,7 @@ struct SessionSimulation {
 
   // MARK: Actions
 
-  private mutating func run(_ input: String, _ body: (inout SessionBench) -> [SessionBench.Action]) {
+  private mutating func run(_ input: String, _ body: (inout LinkBench) -> [LinkBench.Action]) {
     inputs = inputs.suffix(11) + [input]
     for action in body(&bench) { perform(action) }
     check()
@@ -260,14 +260,14 @@ struct SessionSimulation {
     case .offline:
       if !isOnline { fail("offline twice") }
       isOnline = false
-    case .report(let trouble): if bench.session.lastError != trouble { fail("reports what it does not keep") }
+    case .report(let trouble): if bench.machine.lastError != trouble { fail("reports what it does not keep") }
     }
   }
 
   private mutating func check() {
-    let state = bench.session.state
+    let state = bench.machine.state
     if isOnline != state.isLive { fail("online is \(isOnline)") }
-    if state.isLive, bench.session.lastError != nil { fail("an error while it is live") }
+    if state.isLive, bench.machine.lastError != nil { fail("an error while it is live") }
     if let wait = bench.wait, wait > .seconds(3600) { fail("waits \(wait)") }
     let isAsExpected =
       switch state {
@@ -276,7 +276,7 @@ struct SessionSimulation {
       case .connecting: isConnecting
       case .awaitingServices: hasLink && !isConnecting && bench.wait != nil
       case .subscribing: hasLink && isSubscribing
-      case .live: hasLink && (bench.wait != nil || isOnDemand || bench.session.liveness.limit == nil)
+      case .live: hasLink && (bench.wait != nil || isOnDemand || bench.machine.liveness.limit == nil)
       case .leaving: isLeaving
       case .idle: isOnDemand && !isConnecting && !isLeaving && !hasLink
       case .stopped: true
@@ -287,7 +287,7 @@ struct SessionSimulation {
   }
 
   private mutating func fail(_ violation: String) {
-    violations.append("\(violation) in \(bench.session.state) after \(inputs.joined(separator: ", "))")
+    violations.append("\(violation) in \(bench.machine.state) after \(inputs.joined(separator: ", "))")
   }
 
   // MARK: The end
@@ -296,7 +296,7 @@ struct SessionSimulation {
   mutating func finish() {
     isAdapterOn = true
     (bench.seen.isInRange, bench.seen.isReceived) = (true, true)
-    run("in range") { $0.session.seen($0.seen) }
+    run("in range") { $0.take(.rangeChanged) }
     let begin = bench.seen.now
     for _ in 0..<20 where !isOnline && violations.isEmpty {
       if isLeaving {
@@ -308,7 +308,7 @@ struct SessionSimulation {
       } else if isSubscribing {
         isSubscribing = false
         run("subscribed") { $0.subscribed() }
-      } else if bench.session.deadline != nil {
+      } else if bench.machine.deadline != nil {
         run("timer") { $0.timer() }
       } else if bench.state == .idle {
         run("demanded") { $0.demanded() }

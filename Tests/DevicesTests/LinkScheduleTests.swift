@@ -5,14 +5,15 @@ import Testing
 
 @testable import Devices
 
-@Suite struct LinkTurnsTests {
-  private typealias Bench = LinkTurnsBench
+@Suite struct LinkScheduleTests {
+  private typealias Bench = LinkScheduleBench
 
   @Test func nobodyGivesUpALinkWhileThereAreEnough() {
     var bench = Bench(links: 3)
     for device in 0..<3 { #expect(bench.asks(device) == 0) }
     bench.pass(10_000)
-    #expect(bench.turns.review(at: bench.now, isBusy: { _ in false }) == [] && bench.turns.deadline == nil)
+    #expect(
+      bench.schedule.review(at: bench.now, isBusy: { _ in false }) == [] && bench.schedule.deadline == nil)
   }
 
   @Test func theDeviceThatHadItsLinkForTheLongestTimeGivesItUpAfterItsStay() {
@@ -21,7 +22,7 @@ import Testing
     bench.pass(10)
     #expect(bench.asks(1) == 0)
     #expect(bench.asks(2) == nil)
-    #expect(bench.review() == [] && bench.turns.deadline == bench.start + .seconds(60))
+    #expect(bench.review() == [] && bench.schedule.deadline == bench.start + .seconds(60))
     bench.pass(49)
     #expect(bench.review() == [])
     bench.pass(1)
@@ -39,19 +40,19 @@ import Testing
     bench.pass(60)
     #expect(bench.asks(2) == nil)
     bench.busy = [0, 1]
-    #expect(bench.review() == [] && bench.turns.deadline == nil)
+    #expect(bench.review() == [] && bench.schedule.deadline == nil)
     bench.busy = [0]
     #expect(bench.review() == [.giveUp(Bench.address(1))])
   }
 
   @Test func aLinkThatIsBeingMadeIsNotGivenUp() {
     var bench = Bench(links: 1)
-    bench.turns.occupy(Bench.address(0), on: 0, for: .shared)
+    bench.schedule.occupy(Bench.address(0), on: 0, for: .shared)
     bench.pass(1000)
     #expect(bench.asks(1) == nil)
-    #expect(bench.review() == [] && bench.turns.deadline == nil)
-    bench.turns.becameLive(Bench.address(0), at: bench.now)
-    #expect(bench.review() == [] && bench.turns.deadline == bench.now + .seconds(60))
+    #expect(bench.review() == [] && bench.schedule.deadline == nil)
+    bench.schedule.becameLive(Bench.address(0), at: bench.now)
+    #expect(bench.review() == [] && bench.schedule.deadline == bench.now + .seconds(60))
   }
 
   @Test func aLastingLinkIsNeverGivenUpAndComesFirst() {
@@ -67,8 +68,8 @@ import Testing
     #expect(bench.review() == [.connect(Bench.address(9))])
     #expect(bench.asks(9) == 0)
     bench.pass(100_000)
-    #expect(bench.review() == [] && bench.turns.deadline == nil)
-    #expect(bench.turns.turns(at: bench.now).map(\.next) == [nil, nil])
+    #expect(bench.review() == [] && bench.schedule.deadline == nil)
+    #expect(bench.schedule.turns(at: bench.now).map(\.next) == [nil, nil])
   }
 
   @Test func aDeviceForWhichACommandWaitsIsNext() {
@@ -113,7 +114,7 @@ import Testing
     bench.ends(1)
     #expect(bench.queue == [2, 3])
     #expect(bench.asks(1) == nil && bench.queue == [1, 2, 3])
-    bench.turns.forget(Bench.address(1))
+    bench.schedule.forget(Bench.address(1))
     #expect(bench.asks(1) == nil && bench.queue == [2, 3, 1])
   }
 
@@ -129,10 +130,10 @@ import Testing
     var bench = Bench(links: 2)
     bench.new = [10, 11]
     _ = bench.asks(0)
-    bench.turns.occupy(Bench.address(10), on: 0, for: .shared)
+    bench.schedule.occupy(Bench.address(10), on: 0, for: .shared)
     #expect(bench.asks(11) == nil)
     bench.pass(1000)
-    #expect(bench.review() == [] && bench.turns.deadline == nil)
+    #expect(bench.review() == [] && bench.schedule.deadline == nil)
     // One that was connected before does not wait for that.
     #expect(bench.asks(1) == nil)
     #expect(bench.review() == [.giveUp(Bench.address(0))])
@@ -145,9 +146,9 @@ import Testing
     _ = bench.asks(0)
     bench.pass(20)
     for device in 1..<6 { _ = bench.asks(device) }
-    let times = bench.turns.turns(at: bench.now).map { bench.start.duration(to: $0.next ?? bench.start) }
+    let times = bench.schedule.turns(at: bench.now).map { bench.start.duration(to: $0.next ?? bench.start) }
     #expect(times == [65, 85, 130, 150].map(Duration.seconds))
-    #expect(bench.turns.expectedWait(on: 0) == .seconds(3 * 65))
+    #expect(bench.schedule.expectedWait(on: 0) == .seconds(3 * 65))
   }
 
   @Test(arguments: 0..<30)
@@ -155,17 +156,17 @@ import Testing
     var random = SplitMix64(state: seed)
     let links = Int.random(in: 1...7, using: &random)
     let count = Int.random(in: links + 1...40, using: &random)
-    var simulation = LinkTurnsSimulation(devices: count, links: links, random)
+    var simulation = LinkScheduleSimulation(devices: count, links: links, random)
     simulation.hasArrivals = seed % 2 == 1
     try simulation.run(hours: 3)
   }
 }
 
 /// The machine with devices that are numbers, each with what it needs.
-struct LinkTurnsBench {
+struct LinkScheduleBench {
   let start = Moment.now
   var now: Moment
-  var turns: LinkTurns
+  var schedule: LinkSchedule
   var lasting: Set<Int> = []
   var visits: Set<Int> = []
   var urgent: Set<Int> = []
@@ -178,14 +179,14 @@ struct LinkTurnsBench {
   init(adapters: Int = 1, links: Int, stay: Int = 60) {
     now = start
     self.adapters = adapters
-    turns = LinkTurns(adapters: adapters, links: links, stay: .seconds(stay))
+    schedule = LinkSchedule(adapters: adapters, links: links, stay: .seconds(stay))
   }
 
   static func address(_ device: Int) -> BluetoothAddress { BluetoothAddress(truncating: UInt64(device)) }
 
   mutating func pass(_ seconds: Int) { now = now + .seconds(seconds) }
 
-  func need(_ device: Int) -> LinkTurns.Need {
+  func need(_ device: Int) -> LinkSchedule.Need {
     lasting.contains(device) ? .lasting : visits.contains(device) ? .visit : .shared
   }
 
@@ -194,38 +195,38 @@ struct LinkTurnsBench {
   mutating func asks(_ device: Int) -> Int? {
     let address = Self.address(device)
     let received = received[device] ?? Array(0..<adapters)
-    let free = turns.free(for: address)
+    let free = schedule.free(for: address)
     guard let adapter = received.first(where: { free[$0] }) else {
-      _ = turns.wait(
+      _ = schedule.wait(
         address, for: need(device), on: received, isUrgent: urgent.contains(device),
         isNew: new.contains(device))
       return nil
     }
-    turns.occupy(address, on: adapter, for: need(device))
-    turns.becameLive(address, at: now)
+    schedule.occupy(address, on: adapter, for: need(device))
+    schedule.becameLive(address, at: now)
     return adapter
   }
 
   /// Its link has ended, or it is out of range.
-  mutating func ends(_ device: Int) { turns.leave(Self.address(device)) }
+  mutating func ends(_ device: Int) { schedule.leave(Self.address(device)) }
 
-  mutating func review() -> [LinkTurns.Action] {
+  mutating func review() -> [LinkSchedule.Action] {
     let busy = Set(busy.map(Self.address))
-    return turns.review(at: now) { busy.contains($0) }
+    return schedule.review(at: now) { busy.contains($0) }
   }
 
-  var queue: [Int] { turns.turns(at: now).map { Int($0.device.value) } }
+  var queue: [Int] { schedule.turns(at: now).map { Int($0.device.value) } }
 }
 
 /// Devices of which all but two links' worth share the links, second by second: connecting takes up to 3 s, the end of a
 /// link 3 s, and a device advertises a second later.
-private struct LinkTurnsSimulation {
+private struct LinkScheduleSimulation {
   private enum State {
     case absent, idle, waiting(since: Int), connecting(until: Int), live, leaving(until: Int)
   }
 
   var hasArrivals = false
-  private var bench: LinkTurnsBench
+  private var bench: LinkScheduleBench
   private var states: [State]
   private let links: Int
   private var random: SplitMix64
@@ -238,7 +239,7 @@ private struct LinkTurnsSimulation {
   init(devices: Int, links: Int, _ random: SplitMix64) {
     self.links = links
     self.random = random
-    bench = LinkTurnsBench(links: links, stay: Self.stay)
+    bench = LinkScheduleBench(links: links, stay: Self.stay)
     states = Array(repeating: .idle, count: devices)
     // One of them is to be connected always, if that leaves links to share.
     if links > 1 { bench.lasting = [0] }
@@ -289,7 +290,7 @@ private struct LinkTurnsSimulation {
     case .connecting(let until):
       guard second >= until else { return }
       served.insert(device)
-      bench.turns.becameLive(LinkTurnsBench.address(device), at: bench.now)
+      bench.schedule.becameLive(LinkScheduleBench.address(device), at: bench.now)
       states[device] = .live
     case .leaving(let until):
       guard second >= until else { return }
@@ -299,13 +300,13 @@ private struct LinkTurnsSimulation {
   }
 
   private mutating func ask(_ device: Int, _ second: Int) {
-    let address = LinkTurnsBench.address(device)
-    guard bench.turns.free(for: address)[0] else {
-      _ = bench.turns.wait(address, for: bench.need(device), on: [0], isUrgent: false, isNew: false)
+    let address = LinkScheduleBench.address(device)
+    guard bench.schedule.free(for: address)[0] else {
+      _ = bench.schedule.wait(address, for: bench.need(device), on: [0], isUrgent: false, isNew: false)
       if case .waiting = states[device] { return }
       return states[device] = .waiting(since: second)
     }
-    bench.turns.occupy(address, on: 0, for: bench.need(device))
+    bench.schedule.occupy(address, on: 0, for: bench.need(device))
     states[device] = .connecting(until: second + Int.random(in: 0...Self.connect, using: &random))
   }
 

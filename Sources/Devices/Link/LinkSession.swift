@@ -4,24 +4,21 @@ import EventLoop
 import GATT
 import Log
 
-/// Runs the ``PeripheralSession`` of one device: chooses the adapter, connects, and ends the link.
+/// The session of a device that is connected to: runs its ``LinkMachine``, chooses the adapter, connects, and ends the link.
 @LoopActor final class LinkSession: DeviceSession {
-  typealias Input =
-    @LoopActor (inout PeripheralSession, PeripheralSession.Snapshot) -> [PeripheralSession.Action]
-
-  private(set) var machine: PeripheralSession
+  private(set) var machine: LinkMachine
   private var timer = DeadlineTimer()
-  let link: DeviceLink
-  private(set) lazy var visits = Visits(every: device.settings.visitInterval, of: self)
+  let services: LinkServices
+  let waiting = LinkRequests()
   /// Whether something waits for the next link: it comes before those of other devices.
   private(set) var isUrgent = false
   /// The characteristics after a change of services during `subscribing`, to be handled when the session is live.
   var changedServices: [Characteristic]?
 
   required init(of device: Device, _ adapters: DeviceAdapters) {
-    link = DeviceLink(of: device)
+    services = LinkServices(of: device)
     let profile = device.description.profile
-    machine = PeripheralSession(
+    machine = LinkMachine(
       now: .now,
       interval: profile.alive.map {
         profile.properties[$0.property].poll ?? $0.longestInterval ?? .seconds(1)
@@ -34,37 +31,39 @@ import Log
 
   override var links: LinkSession? { self }
   override var state: SessionState { machine.state.published }
-  override var lastError: PeripheralSession.Trouble? { machine.lastError }
+  override var lastError: Trouble? { machine.lastError }
   /// The object that the adapter has.
   var peripheral: PeripheralID? { adapters.peripheral }
   /// Whether a link can be made on demand: there is none, and the device had one lately, or waits for one.
   var isConnectable: Bool {
-    !machine.state.isLive && (visits.isOnline || context.turns.isWaiting(device))
+    !machine.state.isLive && (presence.isOnline || context.links.isWaiting(device))
   }
+
+  override var hasInformation: Bool { services.hasInformation }
 
   // MARK: Inputs
 
   override func readingReceived(of property: Int) {
-    machine.liveness.readingReceived(at: .now, isPeriodic: link.alive == nil || link.alive == property)
+    machine.liveness.readingReceived(
+      at: .now, isPeriodic: services.alive == nil || services.alive == property)
   }
 
   override func describeOnline() {
     device.owner = .this
     device.description.adapter = adapter.name
     device.values.linkUp()
-    device.learn(offered: link.offered, isNewLink: true)
+    device.learn(offered: services.offered, isNewLink: true)
   }
 
-  func setPairing(_ mode: Configuration.PairingMode) { machine.setPairing(mode) }
+  /// Another mode is configured.
+  func setPairing(_ mode: Configuration.PairingMode) { machine.pairing.mode = mode }
   /// There is a bond now, or one that could not be deleted.
-  func pairingEnded() { machine.pairingEnded() }
-  func setPeriod(_ milliseconds: Int) { feed { $0.setPeriod(milliseconds, $1) } }
-  func unresponsive() { feed { session, _ in session.unresponsive() } }
+  func pairingEnded() { machine.pairing.isDue = false }
   func reconnect() {
-    feed { $0.reconnect($1) }
+    feed(.reconnect)
     needsLinkNow()
   }
-  func visitIsDue() { feed { $0.demanded($1) } }
+  override func visitIsDue() { feed(.demanded) }
   /// Something waits for a link.
   func needsLinkNow() {
     isUrgent = !machine.state.isLive
@@ -73,14 +72,18 @@ import Log
   }
   /// The last task of the device has ended.
   func tasksEnded() {
-    if machine.isOnDemand { feed { session, _ in session.visitEnded() } } else { context.turns.tasksEnded() }
+    if machine.isOnDemand { feed(.visitEnded) } else { context.links.tasksEnded() }
   }
   /// Another device gets the link.
   func endTurn() {
     guard machine.state.isLive, let adapter = adapters.chosen else { return }
     context.log.debug("gives up its link: others wait for one", device.fields)
-    visits.turnEnds(nextAfter: context.turns.expectedWait(on: adapter))
-    feed { $0.turnEnded($1) }
+    let wait = context.links.expectedWait(on: adapter)
+    follow { presence in
+      presence.turnEnds(nextAfter: wait, at: .now)
+      return []
+    }
+    feed(.turnEnded)
     device.report(.description)
   }
 
@@ -88,8 +91,8 @@ import Log
   func handedOver(hasNewLink: Bool) {
     // A device that is connected on demand stays there until a visit is overdue.
     if machine.isOnDemand, !hasNewLink { return }
-    feed { session, _ in session.handedOver() }
-    visits.visitedElsewhere()
+    feed(.handedOver)
+    follow { $0.visitedElsewhere(at: .now) }
     chooseAgain()
   }
 
@@ -108,18 +111,18 @@ import Log
     adapters.adapterChanged(adapter, isOn: isOn)
     if !isOn, context.adapters[adapter] === self.adapter {
       resetLink()
-      feed { session, _ in session.adapterWentAway() }
+      feed(.adapterWentAway)
     }
     rangeChanged()
   }
 
   override func rangeChanged() {
-    feed { $0.seen($1) }
+    feed(.rangeChanged)
     chooseAgain()
   }
 
   /// What the choice of the adapter waits for may have come: an advertisement, or a link.
-  private func chooseAgain() { if adapters.isWaiting || context.turns.isWaiting(device) { connect() } }
+  private func chooseAgain() { if adapters.isWaiting || context.links.isWaiting(device) { connect() } }
 
   /// Something has happened to the link of an object of the device.
   func handle(_ event: CentralEvent, of id: PeripheralID) {
@@ -127,9 +130,9 @@ import Log
     switch event {
     case .disconnected:
       resetLink()
-      feed { $0.disconnected($1) }
+      feed(.disconnected)
     case .linkEnded(_, let reason): if machine.linkEnded(because: reason) { device.handle(.session) }
-    case .unusable(_, let reason): feed { $0.becameUnusable(reason, $1) }
+    case .unusable(_, let reason): feed(.unusable(reason))
     case .servicesChanged(_, let characteristics): servicesChanged(to: characteristics)
     case .state, .recovery, .seen, .lost: break
     }
@@ -140,17 +143,18 @@ import Log
     switch machine.state {
     case .live: servicesChanged(characteristics)
     case .subscribing: changedServices = characteristics
-    case .awaitingServices: if begin(characteristics) { feed { $0.connected(.connected, $1) } }
+    case .awaitingServices: if begin(characteristics) { feed(.connected(.connected)) }
     case .absent, .waiting, .connecting, .leaving, .idle, .stopped: break
     }
   }
 
   override func stop() {
     adapters.stopWaiting()
-    feed { session, _ in session.stop() }
+    feed(.stop)
     endPairing(.failure(RequestError("the device is disabled or removed, or the gateway is stopping")))
-    context.turns.forget(device)
-    visits.stop(context.isStopping ? "the gateway is stopping" : "the device was disabled or removed")
+    context.links.forget(device)
+    follow { $0.stop() }
+    waiting.resume(context.isStopping ? "the gateway is stopping" : "the device was disabled or removed")
     resetLink()
     if context.isStopping { return }
     guard let peripheral else { return }
@@ -164,51 +168,48 @@ import Log
 
   // MARK: The machine
 
-  func feed(_ input: Input) {
-    let actions = input(
-      &machine,
-      PeripheralSession.Snapshot(
+  func feed(_ input: LinkMachine.Input) {
+    let actions = machine.handle(
+      input,
+      LinkMachine.Snapshot(
         now: .now, isInRange: adapters.isInRange, isReceived: adapters.isReceived, isPaired: adapters.isPaired
       ))
-    timer.set(machine.deadline) { [weak self] in self?.feed { $0.timer($1) } }
+    timer.set(machine.deadline) { [weak self] in self?.feed(.deadline) }
     for action in actions { perform(action) }
     // Most inputs do not change the state.
     guard state != reportedState else { return }
-    if !machine.state.occupiesLink { context.turns.leave(device) }
+    if !machine.state.occupiesLink { context.links.leave(device) }
     reportState()
   }
 
-  private func perform(_ action: PeripheralSession.Action) {
+  private func perform(_ action: LinkMachine.Action) {
     switch action {
     case .connect: connect()
     case .subscribe:
-      operate { [link] central in
-        let result = await link.subscribe(on: central)
-        return { $0.subscribed(result, $1) }
-      }
+      operate { [services] central in .subscribed(await services.subscribe(on: central)) }
     case .disconnect:
       resetLink()
       operate { [peripheral] central in
         if let peripheral { await central.disconnect(peripheral) }
-        return { $0.disconnectCompleted($1) }
+        return .disconnectCompleted
       }
     case .forget:
       let removal = forget()
       operate { central in
         await removal(central)
-        return { $0.disconnectCompleted($1) }
+        return .disconnectCompleted
       }
     case .unpair: device.task(forget())
     case .online:
       isUrgent = false
       becameLive()
-    case .offline: visits.linkEnded()
+    case .offline: follow { $0.linkEnded() }
     case .report(let trouble): log(trouble)
     }
   }
 
   /// Runs an operation on the adapter. Its result is an input.
-  private func operate(_ operation: @escaping @LoopActor (Central) async -> Input) {
+  private func operate(_ operation: @escaping @LoopActor (Central) async -> LinkMachine.Input) {
     device.task { [self] central in feed(await operation(central)) }
   }
 
@@ -216,15 +217,15 @@ import Log
 
   /// - Parameter deadline: the end of its time to live; it waits for the next visit if that comes first.
   func commandWaits(until deadline: Moment?) {
-    if let deadline, visits.isDue(before: deadline) { return }
+    if let deadline, presence.isDue(before: deadline) { return }
     needsLinkNow()
   }
 
   /// Calls `body` when there is a link: at once, or when the device was connected on demand; else with the reason why
   /// there is none.
-  func withLink(_ body: @escaping Visits.Body) {
+  func withLink(_ body: @escaping LinkRequests.Body) {
     if machine.state.isLive { return body(nil) }
     guard isConnectable else { return body(device.obstacle ?? "the device is offline") }
-    visits.awaitLink(body)
+    if waiting.add(body) { needsLinkNow() }
   }
 }

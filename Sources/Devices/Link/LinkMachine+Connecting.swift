@@ -2,7 +2,7 @@ import BlueZ
 import EventLoop
 
 /// The begin of a link.
-extension PeripheralSession {
+extension LinkMachine {
   mutating func connected(_ connection: Connection, _ seen: Snapshot) -> [Action] {
     switch state {
     case .connecting(isWithdrawn: false), .awaitingServices: break
@@ -11,7 +11,7 @@ extension PeripheralSession {
       case .connected, .unsuitable: return endLink(thenWait: nil)
       case .failed, .notPaired: return change(to: .idle)
       }
-    case .absent, .waiting, .subscribing, .live, .leaving, .idle, .stopped: return []
+    default: return []
     }
     switch connection {
     // Pairing was requested while the peripheral was being connected.
@@ -64,7 +64,6 @@ extension PeripheralSession {
   }
 
   mutating func subscribed(_ result: Subscription, _ seen: Snapshot) -> [Action] {
-    guard state == .subscribing else { return [] }
     switch result {
     case .subscribed:
       failures.becameLive()

@@ -3,9 +3,9 @@ import EventLoop
 import GATT
 import Log
 
-/// The links of the adapters, which the devices share. Runs ``LinkTurns``.
-@LoopActor final class SharedLinks {
-  private var turns: LinkTurns
+/// The links of the adapters, which the devices share. Runs ``LinkSchedule``.
+@LoopActor final class LinkScheduler {
+  private var schedule: LinkSchedule
   /// The devices that have a link or wait for one.
   private var devices: [BluetoothAddress: Device] = [:]
   private var timer = DeadlineTimer()
@@ -13,14 +13,14 @@ import Log
 
   /// - Parameter adapters: how many there are.
   init(adapters: Int, _ bluetooth: Configuration.Bluetooth) {
-    turns = LinkTurns(adapters: adapters, links: bluetooth.links, stay: .seconds(bluetooth.stay))
+    schedule = LinkSchedule(adapters: adapters, links: bluetooth.links, stay: .seconds(bluetooth.stay))
   }
 
   // MARK: Inputs
 
   func occupy(_ device: Device, on adapter: Int) {
     devices[device.address] = device
-    turns.occupy(device.address, on: adapter, for: device.settings.need)
+    schedule.occupy(device.address, on: adapter, for: device.settings.need)
     device.setTurn(nil)
     reviewLater()
   }
@@ -29,13 +29,13 @@ import Log
   func wait(_ device: Device, on adapters: [Int], isUrgent: Bool) {
     let isNew = device.record.id == nil
     devices[device.address] = device
-    let isNews = turns.wait(
+    let isNews = schedule.wait(
       device.address, for: device.settings.need, on: adapters, isUrgent: isUrgent, isNew: isNew)
     if isNews { reviewLater() }
   }
 
   func becameLive(_ device: Device) {
-    turns.becameLive(device.address, at: .now)
+    schedule.becameLive(device.address, at: .now)
     reviewLater()
   }
 
@@ -44,7 +44,7 @@ import Log
 
   func leave(_ device: Device) {
     guard devices.removeValue(forKey: device.address) != nil else { return }
-    turns.leave(device.address)
+    schedule.leave(device.address)
     device.setTurn(nil)
     reviewLater()
   }
@@ -52,22 +52,22 @@ import Log
   /// The device's session has ended.
   func forget(_ device: Device) {
     leave(device)
-    turns.forget(device.address)
+    schedule.forget(device.address)
   }
 
   // MARK: Queries
 
-  func isWaiting(_ device: Device) -> Bool { turns.isWaiting(device.address) }
-  func hasLink(_ device: Device) -> Bool { turns.hasLink(device.address) }
-  func used(on adapter: Int) -> Int { turns.used(on: adapter) }
-  func free(for device: Device) -> [Bool] { turns.free(for: device.address) }
-  func expectedWait(on adapter: Int) -> Duration { turns.expectedWait(on: adapter) }
+  func isWaiting(_ device: Device) -> Bool { schedule.isWaiting(device.address) }
+  func hasLink(_ device: Device) -> Bool { schedule.hasLink(device.address) }
+  func used(on adapter: Int) -> Int { schedule.used(on: adapter) }
+  func free(for device: Device) -> [Bool] { schedule.free(for: device.address) }
+  func expectedWait(on adapter: Int) -> Duration { schedule.expectedWait(on: adapter) }
 
   // MARK: The machine
 
   /// Reviews the turns once for all changes of a loop iteration.
   private func reviewLater() {
-    guard turns.hasWaiting, !isReviewDue else { return }
+    guard schedule.hasWaiting, !isReviewDue else { return }
     isReviewDue = true
     loop.timer(after: .zero) { [weak self] in
       self?.isReviewDue = false
@@ -76,8 +76,8 @@ import Log
   }
 
   private func review() {
-    let actions = turns.review(at: .now) { devices[$0]?.isBusy == true }
-    timer.set(turns.deadline) { [weak self] in self?.review() }
+    let actions = schedule.review(at: .now) { devices[$0]?.isBusy == true }
+    timer.set(schedule.deadline) { [weak self] in self?.review() }
     for action in actions {
       switch action {
       case .giveUp(let device): devices[device]?.session.links?.endTurn()
@@ -85,7 +85,7 @@ import Log
       }
     }
     let (now, time) = (Moment.now, Timestamp.now)
-    for (index, turn) in turns.turns(at: now).enumerated() {
+    for (index, turn) in schedule.turns(at: now).enumerated() {
       let next = turn.next.map { time + now.duration(to: $0) }
       devices[turn.device]?.setTurn(LinkTurn(position: index + 1, next: next))
     }
@@ -93,7 +93,7 @@ import Log
 }
 
 extension DeviceSettings {
-  fileprivate var need: LinkTurns.Need {
+  fileprivate var need: LinkSchedule.Need {
     switch self.connect {
     case .always: .lasting
     case .onDemand: .visit

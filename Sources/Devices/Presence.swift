@@ -1,13 +1,13 @@
 import EventLoop
 
-/// Whether a device is online: while it has a link, and between two links as long as the next one is not overdue. When it is
-/// visited, if it is connected on demand. One that is only heard is online for some time after each advertisement.
+/// Whether a device is online: while it has a link, and between two links as long as the next one is not overdue; one that is
+/// only heard, for some time after each advertisement. It also says when a device that is connected on demand is visited.
 ///
 /// A pure machine. After each input the caller sets a timer for its ``deadline``.
-struct VisitSchedule: Sendable {
+struct Presence: Sendable {
   enum Action: Sendable, Equatable {
-    /// A visit is due.
-    case connect
+    /// A visit is due: the device is to be connected.
+    case visit
     case online
     case offline
   }
@@ -76,7 +76,7 @@ struct VisitSchedule: Sendable {
     }
     let overdue = lastVisit + Self.limit(interval)
     self.deadline = now < overdue ? overdue : nil
-    return (now < overdue ? [] : goOffline()) + [.connect]
+    return (now < overdue ? [] : goOffline()) + [.visit]
   }
 
   /// The device is disabled, removed, or the gateway stops.

@@ -1,0 +1,41 @@
+import EventLoop
+
+/// The commands and requests that wait for a device's next link.
+@LoopActor final class LinkRequests {
+  /// Called once, with the reason why there is no link, or nil when there is one.
+  typealias Body = @LoopActor (_ obstacle: String?) -> Void
+
+  /// How long commands and requests wait for a link that is made for them, in seconds.
+  static let waitLimit = 60
+  /// More requests than this do not wait.
+  private static let most = 64
+
+  private var waiting: [(number: UInt64, timer: LoopTimer, body: Body)] = []
+  private var count: UInt64 = 0
+
+  /// - Returns: whether the request waits; if it does not, `body` was called.
+  func add(_ body: @escaping Body) -> Bool {
+    guard waiting.count < Self.most else {
+      body("\(Self.most) requests are waiting for the device already")
+      return false
+    }
+    count += 1
+    let number = count
+    let timer = loop.timer(after: .seconds(Self.waitLimit)) { [weak self] in
+      self?.waiting.removeAll { $0.number == number }
+      body("the device could not be connected within \(Self.waitLimit) s")
+    }
+    waiting.append((number, timer, body))
+    return true
+  }
+
+  /// What waits for the link can be done, or cannot, and why.
+  func resume(_ obstacle: String?) {
+    let all = waiting
+    waiting = []
+    for waiter in all {
+      waiter.timer.cancel()
+      waiter.body(obstacle)
+    }
+  }
+}

@@ -1,0 +1,39 @@
+import GATT
+
+/// Why a device has no link, or nothing of it can be used.
+package enum Trouble: Sendable, Equatable {
+  /// The peripheral was connected to, and lacks what the profile requires.
+  case unsuitable
+  case connectFailed(String)
+  /// The peripheral was connected to, and cannot be used at all.
+  case unusable(String)
+  /// The link ended, other than from this side, and perhaps why.
+  case linkEnded(String?)
+  case subscribeFailed(String)
+  /// The services are known, but no value can be read, on two links in a row.
+  case wantsPairing
+  /// The link ends as soon as a value is read, on several links in a row.
+  case endsLinks
+  /// Pairing failed, and is tried again.
+  case pairingFailed(String)
+  /// The peripheral has lost its bond. `pairsAgain`: whether the gateway pairs with it again.
+  case bondLost(pairsAgain: Bool)
+  /// The link had no reading for this long.
+  case silent(Duration)
+  /// An operation was not answered in time.
+  case unresponsive
+  /// The peripheral removed services that the profile requires, on a live link.
+  case servicesLost
+  /// What the device advertises cannot be read.
+  case unreadable(BTHome.Obstacle)
+
+  /// Whether a request to pair may mend the trouble.
+  var wantsPairing: Bool {
+    switch self {
+    case .wantsPairing, .endsLinks, .bondLost(pairsAgain: false): true
+    case .unsuitable, .unusable, .connectFailed, .linkEnded, .subscribeFailed, .pairingFailed,
+      .bondLost(pairsAgain: true), .silent, .unresponsive, .servicesLost, .unreadable:
+      false
+    }
+  }
+}
