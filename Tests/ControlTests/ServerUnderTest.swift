@@ -67,11 +67,7 @@ extension DeviceManager {
 
   fileprivate func deliver(_ values: [Int], to address: BluetoothAddress) {
     guard let device = registry.byAddress[address] else { return }
-<<<<<<< HEAD
-    for value in values { device.channels[0].receive(.integer(value)) }
-=======
-    for value in values { device.pass(.integer(value), of: 0) }
->>>>>>> 0a039b5d (Devices: the session of a device with links is one room, with one machine that takes its inputs as values)
+    for value in values { device.channels[0].pass(.integer(value)) }
   }
 
   fileprivate func observers(of address: BluetoothAddress) -> Int {

@@ -139,11 +139,7 @@ extension DeviceManager {
     guard let device = registry.byAddress[address],
       let property = device.description.profile.index(ofPropertyNamed: name)
     else { return }
-<<<<<<< HEAD
-    for value in values { device.channels[property].receive(value) }
-=======
-    for value in values { device.pass(value, of: property) }
->>>>>>> 0a039b5d (Devices: the session of a device with links is one room, with one machine that takes its inputs as values)
+    for value in values { device.channels[property].pass(value) }
   }
 
   fileprivate func deliver(_ lines: [String], to address: BluetoothAddress) {

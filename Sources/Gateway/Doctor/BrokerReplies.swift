@@ -64,8 +64,7 @@ struct BrokerReplies {
   private mutating func add(_ message: MQTTReceived) {
     if message.topic == status {
       isHomeAssistantOnline = message.payload.elementsEqual("online".utf8)
-    } else if messages.count < Self.mostMessages, message.topic.string.hasOccurrence(of: TopicProbes.marker)
-    {
+    } else if messages.count < Self.mostMessages, message.topic.string.hasOccurrence(of: TopicProbes.marker) {
       messages.append(message)
     }
   }
