@@ -146,7 +146,7 @@ func onLoop(_ body: @escaping @LoopActor () async -> Void) {
   /// A device comes online, or goes, or sends a value.
   private func change(_ input: inout Input, of gateway: Gateway) {
     let kind = input.byte()
-    guard let publisher = gateway.bridge.publisher(input.choice(Self.addresses)) else { return }
+    guard let publisher = gateway.bridge.publishers[input.choice(Self.addresses)] else { return }
     var device = publisher.device
     if kind % 4 == 3 {
       let reading = Reading(property: 0, value: .integer(Int(kind)), time: .now, sequence: 1)
@@ -185,7 +185,7 @@ func onLoop(_ body: @escaping @LoopActor () async -> Void) {
     gateway.barrier += 1
     let context = gateway.bridge.context
     arrived(
-      context.topics.bridgeRequest(ReportHealth.verb), Admission.barrier(gateway.barrier, of: context.run),
+      context.topics.bridgeRequest(ReportHealth.verb), Barriers.payload(gateway.barrier, of: context.run),
       at: gateway, isRetained: false)
   }
 

@@ -23,8 +23,9 @@ private let kitchen = DeviceID(address)
   let payload = CommandPayload(input.remainder())
   let transaction = payload.transaction
   do throws(Rejection) {
-    let command = try Command(payload, kitchen, property.name, property.codec, from: Sender(nil))
-    if let used = Sender(command.sender).transaction { expect(used == transaction, "two transactions") }
+    var sender = Sender(nil)
+    let command = try Command(payload, kitchen, property.name, property.codec, from: &sender)
+    if let used = sender.transaction { expect(used == transaction, "two transactions") }
     checkSet(property, command.value)
     expect(isWritten(command.value), "\(command.value) is not stored")
   } catch {

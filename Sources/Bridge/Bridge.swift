@@ -11,21 +11,15 @@ import Store
 /// The MQTT front end: publishes devices and the gateway itself, and turns messages into commands and requests.
 @LoopActor package final class Bridge: FrontEnd {
   package let context: BridgeContext
-  package private(set) var report: BridgeReport!
-  /// Another front end on the same connection.
-  package private(set) var discovery: (any DiscoveryFrontEnd)?
-  private(set) var admission: Admission!
-  private(set) var spool: Spool!
-  private(set) var commands: CommandHandler!
-  /// Carries out requests, also for other transports than MQTT.
-  package private(set) var requests: RequestHandler!
+  package let publishers: DevicePublishers
+  let spool: Spool
+  package let report: BridgeReport
+  package let admission: Admission
+  let commands: CommandHandler
   let state: StateDatabase
   package let reload: ReloadHandler
-  private var byAddress: [BluetoothAddress: DevicePublisher] = [:]
-  private var byID: [DeviceID: DevicePublisher] = [:]
   /// Another gateway's device that is being made again with other properties.
   var replaced: (id: DeviceID, address: BluetoothAddress, machine: OwnershipMachine)?
-  private(set) var isStopping = false
   /// How many messages the broker takes unacknowledged.
   private var receiveMaximum = 0
   /// The file that the configuration was read from, and the digest of its content.
@@ -54,16 +48,20 @@ import Store
     self.reload = reload
     takesFleetConfiguration = configuration.fleet
     context = BridgeContext(configuration, gateway: gateway, engine: engine)
-    report = BridgeReport(configuration, self, context)
-    admission = Admission(self, context)
-    self.spool = Spool(configuration.spool, path: spool, context) { [weak self] in self?.report.changed() }
-    commands = CommandHandler(self, context, state.section("commands"))
-    requests = RequestHandler(engine, host: self)
+    publishers = DevicePublishers(gateway)
+    self.spool = Spool(configuration.spool, path: spool, context)
+    report = BridgeReport(configuration, publishers, self.spool, context)
+    admission = Admission(publishers, report, context)
+    commands = CommandHandler(publishers, admission, report, context, state.section("commands"))
+    admission.onAdmitted = { [weak self] in self?.admitted() }
   }
+
+  /// Carries out requests, also for other transports than MQTT.
+  package var requests: RequestHandler { RequestHandler(context.engine, host: self) }
 
   // MARK: Life
 
-  package func add(_ discovery: any DiscoveryFrontEnd) { self.discovery = discovery }
+  package func add(_ discovery: any DiscoveryFrontEnd) { publishers.discovery = discovery }
 
   /// Subscribes and publishes; the client does so on each connection.
   package func start() {
@@ -72,7 +70,7 @@ import Store
     context.mqtt.subscribe(context.topics.gateways + [context.topics.barriers])
     if takesFleetConfiguration { context.mqtt.subscribe([context.topics.fleetConfiguration]) }
     admission.start()
-    publishOnline()
+    context.publishOnline()
     report.start()
     spool.start()
   }
@@ -82,7 +80,7 @@ import Store
 
   /// Publishes that the gateway is offline.
   package func goOffline() {
-    isStopping = true
+    context.isStopping = true
     caution.stopped()
     report.publish()
     context.publishState(context.topics.bridgeState, Payload.availability(false))
@@ -93,10 +91,6 @@ import Store
     spool.pause()
     await context.mqtt.stop(deadline: deadline)
     await spool.close(within: deadline)
-  }
-
-  func publishOnline() {
-    if !isStopping { context.publishState(context.topics.bridgeState, Payload.availability(true)) }
   }
 
   /// Applies what can change while the gateway runs.
@@ -115,40 +109,8 @@ import Store
     if isAllowed { context.mqtt.subscribe(filters) } else { context.mqtt.unsubscribe(filters) }
   }
 
-  // MARK: Devices
-
-  package var publishers: Dictionary<BluetoothAddress, DevicePublisher>.Values { byAddress.values }
-  func publisher(_ id: DeviceID) -> DevicePublisher? { byID[id] }
-  package func publisher(_ address: BluetoothAddress) -> DevicePublisher? { byAddress[address] }
-
-  /// Which gateway owns the device, as far as is known.
-  package func owner(of address: BluetoothAddress) -> Owner? { byAddress[address]?.owner }
-
-  /// Whether the gateway may publish under its id.
-  package var isAdmitted: Bool { admission.isAdmitted }
-
-  /// Whether this gateway answers commands for the device: unless another one owns it and is online.
-  package func isResponsible(for publisher: DevicePublisher) -> Bool {
-    switch publisher.owner {
-    case .unknown, .this: true
-    case .other(let gateway): !admission.isOnline(gateway)
-    }
-  }
-
-  /// The known devices, in the order of their ids.
-  func listing() -> [JSONValue] { context.engine.devices.map { listing(of: $0) } }
-
-  /// An entry of `{base}/bridge/{gateway}/devices`: a device, the state of its session, and its `info`.
-  package func listing(of device: DeviceDescription) -> JSONValue {
-    let publisher = byAddress[device.address]
-    let owner: GatewayID? =
-      switch publisher?.owner {
-      case .this: context.gateway
-      case .other(let gateway): gateway
-      case .unknown, nil: nil
-      }
-    return device.listing(owner: owner, moved: publisher?.moved)
-  }
+  /// An entry of `{base}/bridge/{gateway}/devices`.
+  package func listing(of device: DeviceDescription) -> JSONValue { publishers.listing(of: device) }
 
   // MARK: Engine
 
@@ -156,9 +118,8 @@ import Store
     let before = replaced.flatMap { ($0.id, $0.address) == (device.id, device.address) ? $0.machine : nil }
     replaced = nil
     let publisher = DevicePublisher(device, self, context, before: before)
-    byAddress[device.address] = publisher
-    byID[device.id] = publisher
-    discovery?.attached(device.address)
+    publishers.add(publisher)
+    publishers.discovery?.attached(device.address)
     admission.added(device.address)
     subscribe(publisher)
     return publisher
@@ -177,7 +138,7 @@ import Store
   private func subscribe(_ publisher: DevicePublisher) {
     admission.orphaned.idUsed(by: publisher)
     context.mqtt.subscribe(publisher.topics.presence)
-    publisher.setBarrier(admission.sendBarrier())
+    publisher.setBarrier(admission.barriers.send())
     if admission.isAdmitted { commands.subscribe(publisher) }
   }
 
@@ -187,23 +148,21 @@ import Store
   }
 
   func renamed(_ publisher: DevicePublisher, from before: DeviceID) {
-    if byID[before] === publisher { byID[before] = nil }
-    byID[publisher.device.id] = publisher
+    publishers.renamed(publisher, from: before)
     subscribe(publisher)
   }
 
   func remove(_ publisher: DevicePublisher) {
     unsubscribe(publisher)
     admission.removed(publisher)
-    discovery?.detached(publisher.device.address)
-    if byAddress[publisher.device.address] === publisher { byAddress[publisher.device.address] = nil }
-    if byID[publisher.device.id] === publisher { byID[publisher.device.id] = nil }
+    publishers.discovery?.detached(publisher.device.address)
+    publishers.remove(publisher)
   }
 
   /// Something that is published of a device of this gateway has changed.
   func ownedDeviceChanged(_ publisher: DevicePublisher) {
     report.changed()
-    discovery?.deviceChanged(publisher)
+    publishers.discovery?.deviceChanged(publisher)
   }
 
   // MARK: Broker
@@ -225,7 +184,7 @@ import Store
       commands.disconnected()
       context.mqtt.unsubscribe([context.topics.requests])
       context.mqtt.subscribe([context.topics.barriers])
-      discovery?.disconnected()
+      publishers.discovery?.disconnected()
     case .connectFailed(let error):
       report.failed(error)
       admission.connectFailed()
@@ -242,14 +201,14 @@ import Store
   var cautionFinding: Finding? { caution.finding }
 
   /// The id is free, and the owners of the devices are known.
-  func admitted() {
+  private func admitted() {
     context.mqtt.unsubscribe([context.topics.barriers])
     context.mqtt.subscribe([context.topics.requests])
     commands.admitted()
     caution.admitted()
     context.mqtt.admit()
-    discovery?.admitted()
-    if !isStopping { spool.connected(receiveMaximum: receiveMaximum) }
+    publishers.discovery?.admitted()
+    if !context.isStopping { spool.connected(receiveMaximum: receiveMaximum) }
   }
 
   private func receive(_ message: MQTTReceived) {
@@ -257,9 +216,9 @@ import Store
     if caution.leavesOut(meaning, message, of: context.gateway) { return }
     switch meaning {
     case .set(let target, let property):
-      commands.set(message, targets(target), isGroup: target.isGroup, property)
+      commands.set(message, publishers.targets(target), isGroup: target.isGroup, property)
     case .get(let id, let property):
-      if let publisher = byID[id] { commands.get(message, publisher, property) }
+      if let publisher = publishers[id] { commands.get(message, publisher, property) }
     case .request(let verb):
       if verb == ReportHealth.verb, admission.handleBarrier(message) { return }
       if admission.isAdmitted { receive(request: verb, message) }
@@ -269,8 +228,8 @@ import Store
     case .claim: if !message.retain { context.received(claim: message.payload) }
     case .fleetConfiguration: if takesFleetConfiguration { onFleetConfiguration(message.payload) }
     case .deviceInfo(let id): admission.received(info: message.payload, of: id)
-    case .deviceAvailability(let id): byID[id]?.received(availability: message.payload)
-    case nil: discovery?.received(message)
+    case .deviceAvailability(let id): publishers[id]?.received(availability: message.payload)
+    case nil: publishers.discovery?.received(message)
     }
   }
 
@@ -289,30 +248,4 @@ import Store
         response.json.bytes, on: context.topics.bridgeResponse(to: verb), to: sender)
     }
   }
-
-  private func targets(_ target: Target) -> [DevicePublisher] {
-    switch target {
-    case .device(let id): byID[id].map { [$0] } ?? []
-    case .all: Array(byAddress.values)
-    case .area(let area): byAddress.values.filter { $0.device.settings.area.flatMap(AreaName.init) == area }
-    }
-  }
-}
-
-/// A front end that uses the bridge's topics and connection: Home Assistant's discovery.
-@LoopActor package protocol DiscoveryFrontEnd: AnyObject, Sendable {
-  /// The gateway may publish from now on, on this connection.
-  func admitted()
-  func disconnected()
-  /// A message on none of the bridge's topics.
-  func received(_ message: MQTTReceived)
-  /// A device is known from now on, or no longer.
-  func attached(_ address: BluetoothAddress)
-  func detached(_ address: BluetoothAddress)
-  /// Something that is published of a device of this gateway has changed.
-  func deviceChanged(_ publisher: DevicePublisher)
-  /// A device of this run or of an earlier one was removed.
-  func deviceRemoved(_ address: BluetoothAddress)
-  /// Another gateway owns the device now.
-  func ownedElsewhere(_ address: BluetoothAddress)
 }

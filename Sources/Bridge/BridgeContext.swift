@@ -23,6 +23,7 @@ import MQTT
   var sendsReadings: Bool
   /// `home_assistant.prefix`.
   var discoveryPrefix: String
+  var isStopping = false
 
   init(_ configuration: Configuration, gateway: GatewayID, engine: DeviceManager) {
     self.engine = engine
@@ -40,6 +41,10 @@ import MQTT
 
   /// Publishes retained state with the configured QoS.
   func publishState(_ topic: TopicName, _ payload: [UInt8]) { mqtt.setState(topic, payload, qos: qos) }
+
+  func publishOnline() {
+    if !isStopping { publishState(topics.bridgeState, Payload.availability(true)) }
+  }
 }
 
 extension QoS {
@@ -67,7 +72,7 @@ extension MQTTOptions {
     awaitsAdmission = true
     // A barrier with a number that no other has.
     probe = MQTTMessage(
-      topic: topics.bridgeRequest(ReportHealth.verb), payload: Admission.barrier(0, of: run),
+      topic: topics.bridgeRequest(ReportHealth.verb), payload: Barriers.payload(0, of: run),
       qos: .atLeastOnce)
     if let file = configuration.mqtt.passwordFile {
       readPassword = { () throws(MQTTError) -> String in try Self.password(in: file) }

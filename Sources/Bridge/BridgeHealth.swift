@@ -50,13 +50,13 @@ extension GatewayHealth {
 
 extension Bridge: RequestHost {
   package func otherOwner(of device: DeviceDescription) -> GatewayID? {
-    guard let publisher = publisher(device.address), !isResponsible(for: publisher),
+    guard let publisher = publishers[device.address], !admission.isResponsible(for: publisher),
       case .other(let gateway) = publisher.owner
     else { return nil }
     return gateway
   }
 
-  package func idElsewhere(of id: DeviceID) -> DeviceID? { publisher(id)?.elsewhere?.id }
+  package func idElsewhere(of id: DeviceID) -> DeviceID? { publishers[id]?.elsewhere?.id }
 
   /// What the gateway publishes of itself.
   package var info: BridgeInfo { report.info }
@@ -74,7 +74,7 @@ extension Bridge: RequestHost {
 
   /// What other gateways know of the same devices in another way.
   private var disagreements: [Finding] {
-    publishers.compactMap(\.disagreement).sorted { $0.text < $1.text }
+    publishers.all.compactMap(\.disagreement).sorted { $0.text < $1.text }
   }
 
   private var fleetFindings: [Finding] {

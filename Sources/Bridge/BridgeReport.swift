@@ -12,7 +12,8 @@ import MQTT
   /// The time between publications of the counters, which always change.
   private static let interval = Duration.seconds(60)
 
-  private unowned let bridge: Bridge
+  private let publishers: DevicePublishers
+  private let spool: Spool
   private let context: BridgeContext
   private var area: String?
   private var broker: BridgeInfo.Broker
@@ -25,13 +26,17 @@ import MQTT
   /// Called after each publication of `info`, with one line of it.
   package var onPublished: (String) -> Void = { _ in }
 
-  init(_ configuration: Configuration, _ bridge: Bridge, _ context: BridgeContext) {
-    self.bridge = bridge
+  init(
+    _ configuration: Configuration, _ publishers: DevicePublishers, _ spool: Spool, _ context: BridgeContext
+  ) {
+    self.publishers = publishers
+    self.spool = spool
     self.context = context
     area = configuration.gateway.area
     broker = BridgeInfo.Broker(
       address: configuration.mqtt.addresses[0],
       protocolVersion: configuration.mqtt.protocolVersion.rawValue)
+    spool.onChange = { [weak self] in self?.changed() }
   }
 
   func configure(_ configuration: Configuration) { area = configuration.gateway.area }
@@ -99,7 +104,7 @@ import MQTT
   private func publishDevices() {
     devicesTimer?.cancel()
     devicesTimer = nil
-    let list = JSONValue.array(bridge.listing()).bytes
+    let list = JSONValue.array(context.engine.devices.map { publishers.listing(of: $0) }).bytes
     if pacing.mayPublish(list, at: .now) { context.publishState(context.topics.bridgeDevices, list) }
   }
 
@@ -116,7 +121,7 @@ import MQTT
     let engine = context.engine
     var info = BridgeInfo(
       version: Version.current, started: context.started, run: context.run, broker: broker,
-      spool: bridge.spool.status)
+      spool: spool.status)
     info.permitJoin = engine.permitJoin
     var statistics = context.mqtt.statistics
     statistics.lost += Int(clamping: info.spool.lost)

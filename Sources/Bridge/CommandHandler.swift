@@ -13,14 +13,21 @@ import Store
   private static let groupDelay = Duration.milliseconds(250)
 
   private let context: BridgeContext
-  private unowned let bridge: Bridge
+  private let publishers: DevicePublishers
+  private let admission: Admission
+  private let report: BridgeReport
   private var retained: RetainedCommands
   /// Arrives after the retained commands for all subscriptions so far.
   private var barrier: UInt64 = 0
   private var isResubscribing = false
 
-  init(_ bridge: Bridge, _ context: BridgeContext, _ section: StateSection) {
-    self.bridge = bridge
+  init(
+    _ publishers: DevicePublishers, _ admission: Admission, _ report: BridgeReport, _ context: BridgeContext,
+    _ section: StateSection
+  ) {
+    self.publishers = publishers
+    self.admission = admission
+    self.report = report
     self.context = context
     retained = RetainedCommands(section)
   }
@@ -28,25 +35,25 @@ import Store
   // MARK: Subscriptions
 
   func admitted() {
-    for publisher in bridge.publishers { subscribeOwn(publisher) }
+    for publisher in publishers.all { subscribeOwn(publisher) }
     subscribeGroups()
   }
 
   func disconnected() {
-    for publisher in bridge.publishers { unsubscribe(publisher) }
+    for publisher in publishers.all { unsubscribe(publisher) }
     context.mqtt.unsubscribe(context.topics.groupCommands)
   }
 
   func subscribe(_ publisher: DevicePublisher) {
     subscribeOwn(publisher)
-    barrier = bridge.admission.sendBarrier()
+    barrier = admission.barriers.send()
     // The broker then sends the retained commands to groups again, to which the other devices do not react again.
     guard !isResubscribing else { return }
     isResubscribing = true
     loop.timer(after: Self.groupDelay) { [weak self] in
       guard let self else { return }
       isResubscribing = false
-      if bridge.isAdmitted { subscribeGroups() }
+      if admission.isAdmitted { subscribeGroups() }
     }
   }
 
@@ -63,7 +70,7 @@ import Store
 
   private func subscribeGroups() {
     context.mqtt.subscribe(context.topics.groupCommands, options: .retainAsPublished)
-    barrier = bridge.admission.sendBarrier()
+    barrier = admission.barriers.send()
   }
 
   // MARK: Set
@@ -74,7 +81,7 @@ import Store
     context.log.debug(
       "received", ["topic": message.topic, "payload": Excerpt.beginning(of: message.payload)])
     // The broker sends it again at the next start.
-    if message.retain, bridge.isStopping { return }
+    if message.retain, context.isStopping { return }
     let payload = CommandPayload(message.payload)
     for publisher in targets {
       let known =
@@ -83,7 +90,7 @@ import Store
       if isGroup, known?.isWritable != true || !publisher.device.mayOffer(property) { continue }
       var refusal: String?
       if message.retain {
-        let isNew = bridge.admission.hasArrived(barrier)
+        let isNew = admission.barriers.hasArrived(barrier)
         switch retained.decide(
           message, for: publisher.device.address, known, isMQTT5: context.isMQTT5, isNew: isNew)
         {
@@ -94,7 +101,7 @@ import Store
           continue
         }
       }
-      guard bridge.isResponsible(for: publisher) else {
+      guard admission.isResponsible(for: publisher) else {
         // What another gateway carries out is not repeated here later.
         handled(message, publisher.device.address)
         continue
@@ -122,16 +129,16 @@ import Store
     _ message: MQTTReceived, _ payload: CommandPayload, _ publisher: DevicePublisher, _ property: String,
     _ codec: Codec?
   ) {
-    bridge.report.countCommand()
+    report.countCommand()
+    var sender = Sender(of: message)
     let command: Command
     do throws(Rejection) {
-      command = try Command(payload, publisher.device.id, property, codec, from: Sender(of: message))
+      command = try Command(payload, publisher.device.id, property, codec, from: &sender)
     } catch {
       return reject(message, publisher, property, error.reason, error.transaction)
     }
-    let sender = Sender(command.sender)
     do throws(RequestError) {
-      try context.engine.execute(command) { [weak self] result in
+      try context.engine.execute(command) { [weak self, sender] result in
         publisher.publish(result, for: sender)
         self?.handled(message, publisher.device.address)
       }
@@ -153,7 +160,7 @@ import Store
   // MARK: Get
 
   func get(_ message: MQTTReceived, _ publisher: DevicePublisher, _ property: String) {
-    guard !message.retain, bridge.isResponsible(for: publisher) else { return }
+    guard !message.retain, admission.isResponsible(for: publisher) else { return }
     let sender = Sender(of: message, transaction: CommandPayload(message.payload).transaction)
     do throws(RequestError) {
       try context.engine.get(property, of: publisher.device.id) { publisher.publish($0, for: sender) }
@@ -192,13 +199,13 @@ extension Command {
   ///   - codec: the property's; nil: the device has no such property.
   ///   - sender: the transaction is added.
   init(
-    _ payload: CommandPayload, _ device: DeviceID, _ property: String, _ codec: Codec?, from sender: Sender
+    _ payload: CommandPayload, _ device: DeviceID, _ property: String, _ codec: Codec?,
+    from sender: inout Sender
   ) throws(Rejection) {
     guard payload.bytes.count <= CommandPayload.longest else {
       throw Rejection("the payload has more than \(CommandPayload.longest) bytes")
     }
     if case .object(let object) = payload.json, Self.isLongForm(object, codec) {
-      var sender = sender
       sender.transaction = try Sender.transaction(object)
       self.init(
         device, property, try Self.value(object, sender.transaction),

@@ -169,7 +169,7 @@ import MQTT
       }
     case .replaced, .pinnedElsewhere, .neverConnected:
       release()
-      bridge.discovery?.ownedElsewhere(device.address)
+      bridge.publishers.discovery?.ownedElsewhere(device.address)
     }
     bridge.report.changed()
   }
@@ -256,7 +256,7 @@ import MQTT
       onlineSince: device.isOnline ? device.lastConnected?.description : nil,
       isOnDemand: device.settings.isOnDemand, isExclusive: device.profile.hasLinks, rssi: device.rssi,
       lastHeard: device.record.lastHeard,
-      isOwnerOnline: isOwnerOnline, isAdmitted: bridge.isAdmitted)
+      isOwnerOnline: isOwnerOnline, isAdmitted: bridge.admission.isAdmitted)
   }
 
   private var isOwnerOnline: Bool {
@@ -340,12 +340,12 @@ import MQTT
       case .release:
         release()
         for property in properties + values.values { property.forget() }
-        bridge.discovery?.ownedElsewhere(device.address)
+        bridge.publishers.discovery?.ownedElsewhere(device.address)
         bridge.report.changed()
       case .receive(let notice):
         perform(machine.received(notice, here, isOwnerOnline: bridge.admission.isOnline(notice.gateway)))
       case .yieldID(let gateway): yieldID(to: gateway)
-      case .confirm: barrier = bridge.admission.sendBarrier()
+      case .confirm: barrier = bridge.admission.barriers.send()
       case .clear: clear()
       }
     }

@@ -134,7 +134,7 @@ import Store
   private func isSubscribed(_ topic: TopicName) -> Bool {
     switch discovery?.subject(of: topic.string) {
     case .gateway: true
-    case .device(let address): bridge.publisher(address) != nil
+    case .device(let address): bridge.publishers[address] != nil
     case nil: false
     }
   }
@@ -161,15 +161,15 @@ import Store
     isGatewayDeleted = true
     store.setGateway(nil)
     // The documents are published without the reference to the gateway, so that later ones with it are other ones.
-    for publisher in bridge.publishers { deviceChanged(publisher) }
+    for publisher in bridge.publishers.all { deviceChanged(publisher) }
   }
 
   /// The other gateways learn it from the `info` of an owner that is online: the empty payload may also come from an
   /// owner that no longer announces its devices.
   private func deviceDeleted(_ address: BluetoothAddress) {
-    if bridge.owner(of: address) != .this { published[address]?.expire() }
-    guard let publisher = bridge.publisher(address), let owner = bridge.owner(of: address), owner != .unknown,
-      bridge.isResponsible(for: publisher)
+    if bridge.publishers.owner(of: address) != .this { published[address]?.expire() }
+    guard let publisher = bridge.publishers[address], case let owner = publisher.owner, owner != .unknown,
+      bridge.admission.isResponsible(for: publisher)
     else { return }
     if publisher.device.record.isDeleted || owner == .this && store[address] == nil { return }
     context.log.notice(
@@ -198,8 +198,8 @@ import Store
 
   private func received(document: MQTTReceived) {
     let topic = document.topic.string
-    if case .device(let address) = discovery?.subject(of: topic), bridge.owner(of: address) == .this,
-      bridge.publisher(address)?.device.record.isDeleted == true
+    if case .device(let address) = discovery?.subject(of: topic),
+      let publisher = bridge.publishers[address], publisher.owner == .this, publisher.device.record.isDeleted
     {
       // The document was on its way when a user deleted the device.
       return context.mqtt.clearState(document.topic)
@@ -211,7 +211,7 @@ import Store
     // A deletion that the broker has not received yet.
     context.mqtt.releaseState(document.topic)
     guard case .device(let address) = discovery?.subject(of: topic),
-      let publisher = bridge.publisher(address)
+      let publisher = bridge.publishers[address]
     else { return }
     let sendsInfo = publisher.informants.contains(other)
     for action in published[address, default: PublishedDocument()]
@@ -240,7 +240,7 @@ import Store
     schedule.change {
       // Devices refer to it.
       $0.prepend(.gateway(stage))
-      for publisher in bridge.publishers { $0.append(.device(publisher.device.address, stage)) }
+      for publisher in bridge.publishers.all { $0.append(.device(publisher.device.address, stage)) }
     }
   }
 
@@ -253,11 +253,11 @@ import Store
 
   private func perform(_ announcement: Announcement) {
     // Once the gateway is admitted, everything is announced.
-    guard bridge.isAdmitted else { return }
+    guard bridge.admission.isAdmitted else { return }
     switch announcement {
     case .gateway(let stage): announceGateway(stage)
     case .device(let address, let stage):
-      if let publisher = bridge.publisher(address) { announce(publisher, stage) }
+      if let publisher = bridge.publishers[address] { announce(publisher, stage) }
     case .removal(let topic, let stage): if let removal = store.removals[topic] { announce(removal, stage) }
     }
   }
@@ -266,7 +266,7 @@ import Store
     let device = publisher.device
     let address = device.address
     // What the device offers, and its model, are known after its first link.
-    guard let discovery, bridge.owner(of: address) == .this, device.record.offered != nil,
+    guard let discovery, bridge.publishers.owner(of: address) == .this, device.record.offered != nil,
       !device.isInformationPending
     else { return }
     // The device was deleted, perhaps at another gateway: it is announced when it is added, even if the document is the
@@ -377,10 +377,10 @@ import Store
   /// What was announced under another prefix, or before discovery was switched off, is removed.
   private func removeOtherPrefixes() {
     // Another gateway may have announced a device meanwhile, which is known once this one is admitted.
-    guard bridge.isAdmitted else { return }
+    guard bridge.admission.isAdmitted else { return }
     let prefix = discovery?.prefix
     for address in store.announced(notUnder: prefix) {
-      if case .other = bridge.owner(of: address) {
+      if case .other = bridge.publishers.owner(of: address) {
         store[address] = nil
       } else {
         remove(address)

@@ -169,7 +169,7 @@ final class BridgeUnderTest: Sendable {
   func device(_ body: @escaping @LoopActor (DevicePublisher) -> Void) async throws {
     let bridge = bridge
     try await engine.perform {
-      guard let publisher = bridge.publisher(Self.address) else { throw Failure("no such device") }
+      guard let publisher = bridge.publishers[Self.address] else { throw Failure("no such device") }
       body(publisher)
     }
   }
@@ -178,7 +178,7 @@ final class BridgeUnderTest: Sendable {
   func admitted(_ isAdmitted: Bool) async throws {
     let bridge = bridge
     try await eventually("isAdmitted to be \(isAdmitted)") {
-      await self.engine.perform { bridge.isAdmitted } == isAdmitted
+      await self.engine.perform { bridge.admission.isAdmitted } == isAdmitted
     }
   }
 

@@ -46,9 +46,10 @@ struct ParsedCommand {
   private static let device = DeviceID(BluetoothAddress(truncating: 1))
 
   init(_ payload: [UInt8], for property: Property) throws(Rejection) {
+    var sender = Sender(nil)
     let command = try Command(
-      CommandPayload(payload), Self.device, property.name, property.codec, from: Sender(nil))
-    (ttl, transaction) = (command.timeToLive, Sender(command.sender).transaction)
+      CommandPayload(payload), Self.device, property.name, property.codec, from: &sender)
+    (ttl, transaction) = (command.timeToLive, sender.transaction)
     do throws(RequestError) {
       value = try property.value(ofCommand: command.value).value
     } catch {

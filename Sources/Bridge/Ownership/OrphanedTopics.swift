@@ -8,11 +8,13 @@ import MQTT
 /// Clears the topics of devices that are removed, or have another id: what ``Orphans`` decides.
 @LoopActor final class OrphanedTopics {
   private let context: BridgeContext
-  private unowned let bridge: Bridge
+  private let publishers: DevicePublishers
+  private let barriers: Barriers
   private var orphans: Orphans
 
-  init(_ bridge: Bridge, _ context: BridgeContext) {
-    self.bridge = bridge
+  init(_ publishers: DevicePublishers, _ barriers: Barriers, _ context: BridgeContext) {
+    self.publishers = publishers
+    self.barriers = barriers
     self.context = context
     orphans = Orphans(context.gateway)
   }
@@ -32,9 +34,9 @@ import MQTT
   /// A device that has not been found yet is offline: the last run may have been killed while it was online. If it is
   /// known under another id, or was removed, its topics under the old one are cleared.
   func report(_ lost: [(id: DeviceID, device: InfoRoutes.Lost)]) {
-    for (id, device) in lost where bridge.publisher(id) == nil && !orphans.contains(id) {
+    for (id, device) in lost where publishers[id] == nil && !orphans.contains(id) {
       if let address = device.address,
-        bridge.publisher(address) != nil || context.engine.isRemoved(address)
+        publishers[address] != nil || context.engine.isRemoved(address)
       {
         found(id, of: address, offered: device.properties)
       } else {
@@ -57,12 +59,12 @@ import MQTT
     _ id: DeviceID, of address: BluetoothAddress, offered: Set<PropertyName>, isSettled: Bool = false
   ) {
     guard !orphans.contains(id) else { return }
-    if let publisher = bridge.publisher(id) {
+    if let publisher = publishers[id] {
       context.engine.storeID(of: address)
       return idPassed(from: address, offered: offered, to: publisher)
     }
     context.mqtt.subscribe([TopicFilter(topics(of: id).info)])
-    orphans.add(id, of: address, offered: offered, barrier: isSettled ? .max : bridge.admission.sendBarrier())
+    orphans.add(id, of: address, offered: offered, barrier: isSettled ? .max : barriers.send())
     if isSettled { perform(orphans.settle(id)) }
   }
 
@@ -70,13 +72,13 @@ import MQTT
     for action in actions {
       switch action {
       case .clear(let orphan): clear(orphan)
-      case .confirm(let id): orphans.setBarrier(bridge.admission.sendBarrier(), of: id)
+      case .confirm(let id): orphans.setBarrier(barriers.send(), of: id)
       case .cleared(let orphan): ended(orphan)
       case .leave(let orphan, let isSameDevice):
         releaseTopics(of: orphan)
         ended(orphan)
         if isSameDevice {
-          bridge.discovery?.ownedElsewhere(orphan.address)
+          publishers.discovery?.ownedElsewhere(orphan.address)
         } else {
           reportRemoved(orphan.address)
         }
@@ -101,7 +103,7 @@ import MQTT
 
   /// The device is removed from Home Assistant, unless this gateway still has it, under another id.
   private func reportRemoved(_ address: BluetoothAddress) {
-    if bridge.publisher(address) == nil { bridge.discovery?.deviceRemoved(address) }
+    if publishers[address] == nil { publishers.discovery?.deviceRemoved(address) }
   }
 
   private func ended(_ orphan: Orphans.Orphan) {

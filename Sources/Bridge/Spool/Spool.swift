@@ -17,7 +17,8 @@ import Store
   private let context: BridgeContext
   private let file: SpoolFile?
   private var queue: SpoolQueue
-  private let onChange: () -> Void
+  /// Called when what waits has changed.
+  var onChange: () -> Void = {}
   private var writeTimer: LoopTimer?
   private var sendTimer: LoopTimer?
   private var working: Task<Void, Never>?
@@ -27,14 +28,9 @@ import Store
   /// Messages published since the connection was made, until it is reported.
   private var published = 0
 
-  /// - Parameters:
-  ///   - path: of the file; nil: all is kept in memory.
-  ///   - onChange: called when what waits has changed.
-  init(
-    _ options: Configuration.Spool, path: String?, _ context: BridgeContext, onChange: @escaping () -> Void
-  ) {
+  /// - Parameter path: of the file; nil: all is kept in memory.
+  init(_ options: Configuration.Spool, path: String?, _ context: BridgeContext) {
     self.context = context
-    self.onChange = onChange
     file = path.map {
       SpoolFile(path: $0, maxAge: Int64(options.maxAge), maxBytes: Int64(options.maxSize))
     }

@@ -1,0 +1,79 @@
+import Configuration
+import Devices
+import EventLoop
+import GATT
+import JSON
+import MQTT
+
+/// The publishers of all known devices, and the other front end that learns of them.
+@LoopActor package final class DevicePublishers {
+  private let gateway: GatewayID
+  private var byAddress: [BluetoothAddress: DevicePublisher] = [:]
+  private var byID: [DeviceID: DevicePublisher] = [:]
+  /// Another front end on the same connection.
+  package internal(set) var discovery: (any DiscoveryFrontEnd)?
+
+  init(_ gateway: GatewayID) { self.gateway = gateway }
+
+  package var all: Dictionary<BluetoothAddress, DevicePublisher>.Values { byAddress.values }
+  package subscript(id: DeviceID) -> DevicePublisher? { byID[id] }
+  package subscript(address: BluetoothAddress) -> DevicePublisher? { byAddress[address] }
+
+  /// Which gateway owns the device, as far as is known.
+  package func owner(of address: BluetoothAddress) -> Owner? { byAddress[address]?.owner }
+
+  func add(_ publisher: DevicePublisher) {
+    byAddress[publisher.device.address] = publisher
+    byID[publisher.device.id] = publisher
+  }
+
+  func renamed(_ publisher: DevicePublisher, from before: DeviceID) {
+    if byID[before] === publisher { byID[before] = nil }
+    byID[publisher.device.id] = publisher
+  }
+
+  func remove(_ publisher: DevicePublisher) {
+    let device = publisher.device
+    if byAddress[device.address] === publisher { byAddress[device.address] = nil }
+    if byID[device.id] === publisher { byID[device.id] = nil }
+  }
+
+  /// Those that a command is for.
+  func targets(_ target: Target) -> [DevicePublisher] {
+    switch target {
+    case .device(let id): byID[id].map { [$0] } ?? []
+    case .all: Array(all)
+    case .area(let area): all.filter { $0.device.settings.area.flatMap(AreaName.init) == area }
+    }
+  }
+
+  /// An entry of `{base}/bridge/{gateway}/devices`: a device, the state of its session, and its `info`.
+  func listing(of device: DeviceDescription) -> JSONValue {
+    let publisher = byAddress[device.address]
+    let owner: GatewayID? =
+      switch publisher?.owner {
+      case .this: gateway
+      case .other(let gateway): gateway
+      case .unknown, nil: nil
+      }
+    return device.listing(owner: owner, moved: publisher?.moved)
+  }
+}
+
+/// A front end that uses the bridge's topics and connection: Home Assistant's discovery.
+@LoopActor package protocol DiscoveryFrontEnd: AnyObject, Sendable {
+  /// The gateway may publish from now on, on this connection.
+  func admitted()
+  func disconnected()
+  /// A message on none of the bridge's topics.
+  func received(_ message: MQTTReceived)
+  /// A device is known from now on, or no longer.
+  func attached(_ address: BluetoothAddress)
+  func detached(_ address: BluetoothAddress)
+  /// Something that is published of a device of this gateway has changed.
+  func deviceChanged(_ publisher: DevicePublisher)
+  /// A device of this run or of an earlier one was removed.
+  func deviceRemoved(_ address: BluetoothAddress)
+  /// Another gateway owns the device now.
+  func ownedElsewhere(_ address: BluetoothAddress)
+}
