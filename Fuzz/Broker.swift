@@ -124,7 +124,7 @@ func onLoop(_ body: @escaping @LoopActor () async -> Void) {
       settle()
     }
     try? await loop.sleep(for: .zero)
-    for gateway in gateways { _ = gateway.bridge.health.bytes }
+    for gateway in gateways { _ = gateway.bridge.health.json.bytes }
     settle()
     // They refer to each other.
     for gateway in gateways { gateway.engine.remove(gateway.bridge) }

@@ -12,7 +12,8 @@ import Testing
     ] {
       let reply = try await site.get(path)
       #expect(reply.status == 200)
-      #expect(reply.body == String(decoding: try shipped("Sources/Web/Page/\(file)"), as: UTF8.self))
+      let text = String(decoding: try shipped("Sources/Web/Page/\(file)"), as: UTF8.self)
+      #expect(reply.body == text)
       let policy = reply.headers.first { $0.hasPrefix("Content-Security-Policy: default-src 'none'") }
       #expect(
         policy?.contains("script-src 'self'; style-src 'self'") == true && policy?.contains("unsafe") == false
@@ -27,7 +28,8 @@ import Testing
     let script = try await site.get("/page.js").body
     for part in try shippedFiles(in: "Sources/Web/Page", endingWith: ".js")
     where !part.hasSuffix("language.js") {
-      #expect(script.contains(String(decoding: try shipped(part), as: UTF8.self)), "\(part) is missing")
+      let text = String(decoding: try shipped(part), as: UTF8.self)
+      #expect(script.contains(text), "\(part) is missing")
     }
   }
 

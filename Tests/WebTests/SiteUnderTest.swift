@@ -15,7 +15,7 @@ import TestSupport
 @testable import Web
 
 /// The server with an engine that has no Bluetooth: tests call its observers as the engine would.
-final class SiteUnderTest: PageHost, Sendable {
+@LoopActor final class SiteUnderTest {
   static let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
 
   let folder: TemporaryFolder
@@ -23,8 +23,7 @@ final class SiteUnderTest: PageHost, Sendable {
   let engine: DeviceManager
   let configuration: Configuration
   private nonisolated let parts = Mutex<(server: WebServer?, url: String?, problem: String?)>((nil, nil, nil))
-  private nonisolated let faulty = Mutex(false)
-  private nonisolated let findings = Mutex<[Finding]>([])
+  private nonisolated let host: Host
 
   /// - Parameter http: more keys of `http`.
   init(http: String = "", port: ReservedPort? = nil) async throws {
@@ -41,7 +40,8 @@ final class SiteUnderTest: PageHost, Sendable {
     engine = DeviceManager(
       configuration, gateway: GatewayID(hostName: "here"), state: .inMemory())
     engine.start()
-    let server = WebServer(requests, engine, host: self, gateway: GatewayID(hostName: "here"))
+    host = Host(engine)
+    let server = WebServer(host.requests, engine, host: host, gateway: GatewayID(hostName: "here"))
     let listens = Waiter<Void>()
     try await onLoop { [self, configuration] in
       server.onChange = { [weak self] url, problem in
@@ -55,10 +55,9 @@ final class SiteUnderTest: PageHost, Sendable {
   }
 
   deinit {
-    let server = parts.withLock { $0.server }
-    loop.onLoop {
-      server?.stop()
-    }
+    // The server's host lives as long as the server serves.
+    let (server, host) = (parts.withLock { $0.server }, host)
+    loop.onLoop { withExtendedLifetime(host) { server?.stop() } }
   }
 
   nonisolated var url: String? { parts.withLock { $0.url } }
@@ -100,12 +99,19 @@ final class SiteUnderTest: PageHost, Sendable {
   func rename() async throws { try engine.rename(try DeviceID("kitchen"), to: try DeviceID("attic")) }
 
   /// The adapter is broken from now on.
-  nonisolated func breakAdapter() { faulty.withLock { $0 = true } }
+  nonisolated func breakAdapter() { host.faulty.withLock { $0 = true } }
 
   /// Its health has these findings from now on.
-  nonisolated func report(_ findings: [Finding]) { self.findings.withLock { $0 = findings } }
+  nonisolated func report(_ findings: [Finding]) { host.findings.withLock { $0 = findings } }
+}
 
-  // MARK: Host
+/// What the server asks of the gateway.
+private final class Host: PageHost, Sendable {
+  private let engine: DeviceManager
+  nonisolated let faulty = Mutex(false)
+  nonisolated let findings = Mutex<[Finding]>([])
+
+  init(_ engine: DeviceManager) { self.engine = engine }
 
   var requests: RequestHandler { RequestHandler(engine, host: self) }
   func listing(of device: DeviceDescription) -> JSONValue { device.listing(owner: nil) }
