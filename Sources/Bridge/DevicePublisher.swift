@@ -419,6 +419,8 @@ import MQTT
   private let context: BridgeContext
   private var limiter: ReportLimiter?
   private var intervalEnd: LoopTimer?
+  /// Whether the topic has a value of this gateway. Another gateway may have published a newer one since it was released.
+  private var hasPublished = false
 
   init(_ property: Property, _ topics: DeviceTopics.Topics, _ context: BridgeContext) {
     self.property = property
@@ -472,6 +474,7 @@ import MQTT
 
   private func publish(_ value: Value, isUrgent: Bool = true) {
     let payload = Payload.value(value, property.codec)
+    hasPublished = true
     context.mqtt.setState(topics.value, payload, qos: context.qos, isUrgent: isUrgent)
     if let image = topics.image { context.publishState(image, Payload.image(payload)) }
   }
@@ -482,11 +485,12 @@ import MQTT
   /// Publishes nothing later of what has come so far.
   func forget() {
     intervalEnd?.cancel()
+    hasPublished = false
     limiter = property.report.map(ReportLimiter.init)
   }
 
   func republish(_ last: LastValue) {
-    guard property.kind == .state, let value = last.published(property) else { return }
+    guard hasPublished, property.kind == .state, let value = last.published(property) else { return }
     if Self.hasPayload(value) { publish(value, isUrgent: false) }
   }
 }

@@ -106,7 +106,7 @@ import Log
       }
     case .readBack(let value):
       channel.readBack(value.value)
-    case .desired(let desired): device.desiredChanged(property, to: desired)
+    case .desired: device.desiredChanged(property, to: machine.desired)
     case .outcome(let command, let outcome):
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
       command.reply(outcome)

@@ -254,9 +254,7 @@ struct StateWrites: WriteMachine {
   ) -> [WriteAction] {
     var new = desired
     switch outcome {
-    case .pending, .deferred:
-      new.waiting =
-        command.outlivesRun ? DesiredValue.Waiting(value: command.value, sender: command.sender) : nil
+    case .pending, .deferred: new.waiting = Self.waiting(command)
     case .failed, .timeout, .superseded: new.waiting = nil
     case .applied, .adjusted, .accepted, .sent, .read, .rejected:
       if isDesired {
@@ -265,6 +263,11 @@ struct StateWrites: WriteMachine {
       }
     }
     return set(new) + [.outcome(command, outcome)]
+  }
+
+  /// What is stored of a command that waits.
+  private static func waiting(_ command: EncodedCommand) -> DesiredValue.Waiting? {
+    command.outlivesRun ? DesiredValue.Waiting(value: command.value, sender: command.sender) : nil
   }
 
   /// The value was written: answers its command, and makes its value the desired one.
@@ -321,7 +324,13 @@ struct StateWrites: WriteMachine {
       waiting = nil
       return end(command, .failed(reason: "the link was lost"))
     }
-    guard let tracked = waiting, !tracked.isPendingReported else { return [] }
+    guard let tracked = waiting else { return [] }
+    guard !tracked.isPendingReported else {
+      // The end of a later command, which came while this one was in flight, may have removed its value.
+      var new = desired
+      new.waiting = Self.waiting(tracked.command)
+      return set(new)
+    }
     waiting?.isPendingReported = true
     return end(tracked.command, .pending)
   }

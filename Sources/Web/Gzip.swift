@@ -4,7 +4,7 @@ struct Gzip {
   private static let window = 32768
   private static let longest = 258
   /// The most earlier places that are compared with one.
-  private static let mostTries = 64
+  private static let mostTries = 16
   private static let lengths = table(count: 29, first: 3, group: 4)
   private static let distances = table(count: 30, first: 1, group: 2)
 

@@ -8,7 +8,8 @@ import Sockets
 
   /// The most time from the begin of a request to its end; ``sendLimit`` is what a client may take to read something.
   static let requestLimit = Duration.seconds(10)
-  static let idleLimit = Duration.seconds(30)
+  /// The most time between two requests. A browser opens several connections for the page, and keeps them.
+  static let idleLimit = Duration.seconds(10)
   static let sendLimit = Duration.seconds(60)
   /// What a client sends after it was refused is read for so long, so that it gets the reason.
   private static let lingerLimit = Duration.seconds(2)

@@ -42,6 +42,8 @@ struct PropertyState: Sendable {
   private(set) var writes: [String: Int] = [:]
   /// Streams that have not been sent the device's description.
   var waiting: StreamSet = 0
+  /// The signal strength that streams were told last.
+  private var shownRSSI: Int?
   /// Streams that lack a value or a write.
   private(set) var waitingForValues: StreamSet = 0
   private unowned let state: WebState
@@ -50,6 +52,7 @@ struct PropertyState: Sendable {
     self.device = device
     self.state = state
     connects = device.isOnline ? 1 : 0
+    shownRSSI = device.rssi
     waiting = state.streamSet
     setProperties()
   }
@@ -148,6 +151,7 @@ struct PropertyState: Sendable {
     device = new
     if new.values != old.values { setProperties(from: properties, of: old) }
     if change == .handover { return desiredChanged(from: old) }
+    shownRSSI = new.rssi
     waiting = state.streamSet
     if new.session != old.session, new.session == .connecting { attempts += 1 }
     if new.session == .live { attempts = 0 }
@@ -174,7 +178,8 @@ struct PropertyState: Sendable {
 
   /// The signal strength has changed, which no observer is told.
   func setRSSI(_ rssi: Int?) {
-    guard let rssi, abs(rssi - (device.rssi ?? 0)) >= 3 else { return }
+    guard let rssi, abs(rssi - (shownRSSI ?? 0)) >= 3 else { return }
+    shownRSSI = rssi
     waiting = state.streamSet
   }
 

@@ -51,6 +51,20 @@ import Testing
     #expect(bench.expire(at: start + .seconds(3)) == ["a: timeout not applied within 2 s"])
   }
 
+  @Test func waitingCommandIsStoredAgainAfterALaterOneHasExpired() {
+    var bench = Bench()
+    #expect(bench.command("a", 5) == ["a: pending"])
+    let stored = bench.machine.desired
+    #expect(stored.waiting != nil)
+    _ = bench.linkUp()
+    _ = bench.holds(1000)
+    _ = bench.command("b", 6, ttl: 1, at: start)
+    #expect(bench.expire(at: start + .seconds(1)) == ["b: timeout not applied within 1 s"])
+    #expect(bench.machine.desired.waiting == nil)
+    _ = bench.linkDown()
+    #expect(bench.machine.desired == stored)
+  }
+
   @Test func onlyTheQueuedCommandExpires() {
     var bench = Bench.idle()
     _ = bench.command("a", 5, ttl: 1, at: start)

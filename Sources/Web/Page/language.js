@@ -10,6 +10,8 @@ const load = (delay) => textsOf(lang).then((texts) => {
   T = texts;
   const script = document.createElement('script');
   script.src = 'page.js';
+  script.onerror = () => { script.remove(); again(delay); };
   document.head.append(script);
-}).catch(() => setTimeout(load, delay, Math.min(delay * 2, 5000)));
+}).catch(() => again(delay));
+const again = (delay) => setTimeout(load, delay, Math.min(delay * 2, 5000));
 load(500);

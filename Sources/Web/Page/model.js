@@ -33,7 +33,7 @@ const stateOf = (bit) => {
 const findingText = (f) => (T.findings[f.code] ? t(T.findings[f.code], { ...f, device: devices.has(f.device) ? nameOf(devices.get(f.device)) : f.device }) : f.text);
 const troubleOf = ({ id, d }) => {
   const found = gateway.findings?.find((f) => f.device === id && T.findings[f.code]);
-  return found ? t(T.findings[found.code], { ...found, device: '' }).replace(/^: /, '') : d.last_error;
+  return found ? t(T.findings[found.code], { ...found, device: '' }).replace(/^\s*[:：]\s*/, '') : d.last_error;
 };
 // How old a value is, in words, unless it is live.
 const ageOf = (bit, p) => {
@@ -60,10 +60,10 @@ const find = ({ device, property }) => {
 };
 const take = {
   gateway(data) {
-    const was = bluetoothIsOff();
+    const trouble = () => JSON.stringify([bluetoothIsOff(), gateway.findings]), was = trouble();
     gateway = data;
     gatewayChanged = true;
-    if (was !== bluetoothIsOff()) for (const bit of devices.values()) touch(bit);
+    if (was !== trouble()) for (const bit of devices.values()) touch(bit);
   },
   device({ properties, ...d }) {
     for (const p of properties) {
@@ -77,7 +77,7 @@ const take = {
     bit.props = new Map(properties.map((d) => {
       const p = before.get(d.name) ?? { name: d.name, spark: [], log: [] };
       p.d = d;
-      if (isEvent(p) && hasValue(p) && !p.log.length) p.log.push(d);
+      if (isEvent(p) && hasValue(p) && !p.log.length) p.log.push({ value: d.value, time: d.time });
       if (d.time) sample(p, Date.parse(d.time));
       if (!bit.d.online) p.broken = true;
       return [d.name, p];

@@ -43,7 +43,7 @@ const arrange = () => {
   }
   search.hidden = devices.size < 9 && !search.value;
   viewSelect.hidden = devices.size < 2;
-  fill(empty, began ? devices.size : -1, () => (began ? [h('p', T.none), h('p.quiet', T.makecode), devices.size === 0 && !gateway.read_only && h('p', joinButton())].filter(Boolean) : [T.loading]));
+  fill(empty, began ? devices.size : -1, () => (began && devices.size ? [h('p', T.noMatch)] : began ? [h('p', T.none), h('p.quiet', T.makecode), !gateway.read_only && h('p', joinButton())].filter(Boolean) : [T.loading]));
   empty.hidden = visible > 0;
   outer.hidden = !empty.hidden;
   const size = (columns) => min(innerWidth / columns, innerHeight / ceil(visible / columns) * 1.5);
@@ -51,8 +51,9 @@ const arrange = () => {
   for (let columns = 2; columns <= visible; columns++) if (size(columns) > size(best)) best = columns;
   grid.style.setProperty('--columns', best);
 };
+const decoded = (text) => { try { return decodeURIComponent(text); } catch { return ''; } };
 const go = () => {
-  const hash = decodeURIComponent(location.hash.slice(1)), id = hash.startsWith('m/') && hash.slice(2), bit = devices.get(id), kind = id ? 'device' : hash === 'gateway' ? hash : 'all';
+  const hash = decoded(location.hash.slice(1)), id = hash.startsWith('m/') && hash.slice(2), bit = devices.get(id), kind = id ? 'device' : hash === 'gateway' ? hash : 'all';
   attr(allLink, 'aria-current', kind === 'all' && 'page');
   attr(gatewayLink, 'aria-current', kind === 'gateway' && 'page');
   if (page.kind === kind && page.bit === bit && page.id === id && page.told === began) return;

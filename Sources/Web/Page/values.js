@@ -77,7 +77,7 @@ const compass = () => {
   const needle = svg('path.ball', { d: 'M0-17L5 0H-5Z' }), [word, el] = dial(needle);
   return { el, update(p) {
     attr(needle, 'transform', `rotate(${Number(p.d.value) || 0})`);
-    text(word, hasValue(p) ? `${number(p.d.value)}° ${T.points[Math.round(p.d.value / 45) % 8]}` : '–');
+    text(word, hasValue(p) ? `${number(p.d.value)}° ${T.points[(Math.round(p.d.value / 45) % 8 + 8) % 8]}` : '–');
   } };
 };
 const picture = (p, bit) => {
