@@ -20,6 +20,15 @@ import Testing
     return try blocks.map(parse)
   }
 
+  /// Their quotients by a second are not always the numbers of which they were made.
+  @Test(arguments: ["0.1", "1.578", "2363", "4810", "604800"])
+  func intervalsAreWrittenAsTheyWere(_ poll: String) throws {
+    let keys = #""service":"1111","characteristic":"2222","access":["read"],"type":"uint8""#
+    let configuration = try Self.parse(#"{"profiles":{"p":{"properties":{"a":{\#(keys),"poll":\#(poll)}}}}}"#)
+    #expect(try Configuration.parse(configuration.json.bytes).get() == configuration)
+    #expect(String(decoding: configuration.json.bytes, as: UTF8.self).contains("\"poll\":\(poll)"))
+  }
+
   @Test func documentedProfilesAreParsed() throws {
     let examples = try Self.examples()
     try #require(

@@ -273,7 +273,7 @@ extension PropertyKeys {
     }
     kind = property.kind == .state ? nil : property.kind
     writeMode = property.isWritable ? property.writeMode : nil
-    settle = property.settle.map { $0 / .seconds(1) }
+    settle = property.settle?.asWritten
     var description = property.codec.description
     if case .list(let element) = description {
       isRepeated = true
@@ -295,7 +295,7 @@ extension PropertyKeys {
     maxLength = property.maxLength
     frame = property.frame
     chunk = property.chunk
-    poll = property.poll.map { $0 / .seconds(1) }
+    poll = property.poll?.asWritten
     report = property.report.map { ReportKeys($0) }
     initial = property.initial.map(property.codec.json)
     isBeforeReading = property.isBeforeReading ? true : nil
@@ -315,5 +315,14 @@ extension FieldKeys {
     case .severalFlags(_, let field): return set.contains { $0.field == field }
     case _: return !set.isEmpty
     }
+  }
+}
+
+extension Duration {
+  /// The number of seconds of which this duration was made. A quotient of durations is often the number beside it: 4,810 s
+  /// would be written as 4810.000000000001.
+  fileprivate var asWritten: Double {
+    let number = Double(components.seconds) + Double(components.attoseconds) / 1e18
+    return [number, number.nextUp, number.nextDown].first { .seconds($0) == self } ?? number
   }
 }
