@@ -77,7 +77,7 @@ import Testing
 
   /// `online` may be published again before the link is made anew.
   private static func expectStops(_ count: Int, _ monitor: BusMonitor) async throws {
-    try await wait(until: "\(count) calls of StopNotify") {
+    try await eventually("\(count) calls of StopNotify") {
       try await monitor.calls(of: "StopNotify") >= count
     }
     try #require(try await monitor.calls(of: "StopNotify") == count)

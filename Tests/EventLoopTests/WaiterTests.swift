@@ -66,14 +66,14 @@ import Testing
     let late = Moment.now + .seconds(100_000)
     let pending = { @Sendable in await loop.perform { loop.timers.pending(after: late) } }
     let sleeps = (0..<200).map { _ in Task { try await loop.sleep(for: .seconds(200_000)) } }
-    try await wait(until: "200 sleepers") { await pending() == 200 }
+    try await eventually("200 sleepers") { await pending() == 200 }
     for sleep in sleeps { sleep.cancel() }
     try await deadline(patience, "the end of cancelled sleeps") {
       for sleep in sleeps {
         await #expect(throws: CancellationError.self) { try await sleep.value }
       }
     }
-    try await wait(until: "the end of their timers") { await pending() == 0 }
+    try await eventually("the end of their timers") { await pending() == 0 }
   }
 
   @Test func resultInTimeIsReturnedOrThrown() async throws {

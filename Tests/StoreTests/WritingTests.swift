@@ -107,7 +107,7 @@ import Testing
     for round in 0..<3 {
       // Whether or not the writer of the previous round has ended, there is one for this round.
       store.put("key", bytes("\(round)"))
-      try await wait(until: "round \(round) in the file") { [path] in
+      try await eventually("round \(round) in the file") { [path] in
         try StateStore.records(path: path).texts["key"] == "\(round)"
       }
     }

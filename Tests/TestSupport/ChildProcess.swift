@@ -130,19 +130,6 @@ public final class ChildProcess: Sendable {
 /// For whatever is awaited and must come. It bounds a failure alone, so that a busy machine may take its time.
 public let patience = Duration.seconds(60)
 
-/// Waits until `condition` is true, for what no event tells.
-public func wait(
-  atMost limit: Duration = .seconds(60), until what: @autoclosure @escaping @Sendable () -> String,
-  _ condition: @escaping @Sendable () async throws -> Bool
-) async throws {
-  try await deadline(limit, what()) {
-    while try await !condition() {
-      try Task.checkCancellation()
-      await Task.yield()
-    }
-  }
-}
-
 /// Runs `body`, and fails naming `what` when that takes longer than `limit`. A body that does not end when it is cancelled
 /// is waited for all the same.
 public func deadline<T: Sendable>(

@@ -121,7 +121,7 @@ import Testing
     let path = folder.path + "/state.db"
     await Engine.store(Self.record(Self.stranger), in: path)
     let tested = try await Engine(state: path, capacity: 1) { $0.timing.scan = .milliseconds(100) }
-    try await wait(until: "one too many") { await tested.engine.counters.overLimit > 0 }
+    try await eventually("one too many") { await tested.engine.counters.overLimit > 0 }
     await tested.engine.expireDevices(today: 131)
     #expect(try await tested.frontEnd.availability(true).address == Engine.address)
     // It was counted once, and not again with each advertisement.

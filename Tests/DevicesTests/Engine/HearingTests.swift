@@ -54,7 +54,7 @@ import Testing
           if case .reading(0, .record, _) = $0 { true } else { false }
         }
       } else {
-        try await wait(until: "a malformed frame") { await tested.engine.counters.malformed != malformed }
+        try await eventually("a malformed frame") { await tested.engine.counters.malformed != malformed }
         #expect(await tested.engine.counters.malformed == malformed + 1)
       }
     }
@@ -72,7 +72,7 @@ import Testing
     try await tested.frontEnd.change("heard") { $0.id == DeviceID(Self.named) && $0.isOnline }
     for count in 1...6 {
       await tested.vanish(1)
-      try await wait(until: "the end of the object") { await !tested.hasObject(of: Self.named) }
+      try await eventually("the end of the object") { await !tested.hasObject(of: Self.named) }
       let mark = tested.frontEnd.events.elements.count
       await tested.advertise(Self.frame(16) + [UInt8(count)], of: Self.service, by: 1)
       await tested.comeBack(1)
@@ -129,7 +129,7 @@ import Testing
     await tested.plug(0, false)
     await tested.plug(0, true)
     let mark = tested.frontEnd.events.elements.count
-    try await wait(until: "an event") {
+    try await eventually("an event") {
       await tested.advertise(Self.frame(16) + [UInt8.random(in: 1...255)], of: Self.service, by: 1)
       return tested.frontEnd.events.elements.count != mark
     }
@@ -155,7 +155,7 @@ import Testing
       try await tested.frontEnd.change("\(id) is online") { $0.id == id && $0.isOnline }
     }
     // The one that has an entry has a place of its own.
-    try await wait(until: "501 too many") { await tested.engine.counters.overLimit >= 501 }
+    try await eventually("501 too many") { await tested.engine.counters.overLimit >= 501 }
     #expect(await tested.engine.counters.overLimit == 501)
     #expect(await tested.engine.deviceCount == 501)
     await tested.end()
