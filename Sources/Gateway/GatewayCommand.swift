@@ -142,7 +142,7 @@ public enum GatewayCommand: Sendable, Equatable {
       gateway: id)
     print("\n\(report)")
     let http = file.configuration.http
-    if http.isEnabled { print("\nthe page of a running gateway: \(http.url)") }
+    if http.isEnabled { print("\nthe page of a running gateway: \(http.urls().joined(separator: ", "))") }
     let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
       .connect()
     if case .running(_, let client) = presence, let health = try? await client.request("health"),

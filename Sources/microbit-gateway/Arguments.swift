@@ -14,23 +14,28 @@ enum Option: String, CommandLineOption {
   case caFile = "ca-file"
   case username
   case passwordFile = "password-file"
-  case device, all
+  case certFile = "cert-file"
+  case keyFile = "key-file"
+  case http
+  case httpPasswordFile = "http-password-file"
+  case device, all, area, id, fleet
   case noTest = "no-test"
   case yes
 
   /// What the help calls its value; nil: it takes none.
   var value: String? {
     switch self {
-    case .config, .caFile, .passwordFile: "FILE"
+    case .config, .caFile, .certFile, .keyFile, .passwordFile, .httpPasswordFile: "FILE"
     case .logLevel: "LEVEL"
     case .logFormat: "FORMAT"
     case .timeout: "S"
-    case .gateway: "ID"
+    case .gateway, .id: "ID"
     case .passkey, .port: "N"
     case .broker: "HOST"
-    case .username: "NAME"
+    case .username, .area: "NAME"
+    case .http: "WHO"
     case .device: "ADDRESS[=NAME[,AREA]]"
-    case .json, .live, .csv, .help, .version, .tls, .all, .noTest, .yes: nil
+    case .json, .live, .csv, .help, .version, .tls, .all, .fleet, .noTest, .yes: nil
     }
   }
 

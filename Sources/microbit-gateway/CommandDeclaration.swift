@@ -51,19 +51,23 @@ struct CommandDeclaration {
   static var all: [CommandDeclaration] {
     [
       CommandDeclaration(
-        "init", "", "set up: find micro:bits, ask for the broker, try it, write the configuration",
+        "init", "", "set up: the page, the broker (which is tried), which micro:bits, the area",
         [
           (.config, "the file to write (default: ./config.json; as root /etc/microbit-gateway/config.json)"),
-          (.device, "use this micro:bit; may be repeated"),
-          (.all, "use every micro:bit in range, now and later"), (.broker, "the broker"),
-          (.port, "its port"), (.tls, "use TLS"),
+          (.http, "who may open the page: network, computer or nobody"),
+          (.httpPasswordFile, "the file whose first line is the password of the page"),
+          (.broker, "the broker"), (.port, "its port"), (.tls, "use TLS"),
           (.caFile, "the certificate of the authority that signed the broker's"),
+          (.certFile, "the gateway's own certificate"), (.keyFile, "its key"),
           (.username, "the user at the broker"),
           (.passwordFile, "the file whose first line is the password"), (.noTest, "do not try the broker"),
-          (.timeout, "seconds to scan (default: 10)"),
+          (.all, "use every micro:bit in range, now and later"),
+          (.device, "use this micro:bit; may be repeated"), (.area, "the area of the gateway"),
+          (.id, "the gateway's id in topics"),
+          (.fleet, "take entries from the configuration of the whole fleet"),
           (.yes, "ask nothing: take the default of what is not given"),
         ]
-      ) { .setUp(Setup($0.all, timeout: $0.timeout)) },
+      ) { .setUp(Setup($0.all)) },
       CommandDeclaration(
         "run", "", "run until stopped (Ctrl-C)",
         [config, (.logFormat, "text (default), or json: one JSON object per line")]

@@ -104,18 +104,6 @@ import Sockets
     return target
   }
 
-  /// The strength of the last signals of the running gateway's devices, in dBm, by their addresses.
-  static func signals() async -> [String: Int] {
-    guard let (_, descriptor) = try? running(nil) else { return [:] }
-    let client = ControlClient(descriptor)
-    let devices = (try? await client.request("devices"))?.elements ?? []
-    client.close()
-    let signals = devices.compactMap { device in
-      device["identifier"]?.text.flatMap { address in device["rssi"]?.integer.map { (address, $0) } }
-    }
-    return Dictionary(signals) { $1 }
-  }
-
   /// Whether the target has no link, and is this gateway's; a device that is connected on demand is connected for a
   /// command.
   func isOffline(_ target: Target) -> Bool { target.isOffline && target.owner == gateway }

@@ -11,10 +11,11 @@ extension ServiceAccess {
       let copy = "sudo rm \(folder.shellWord); sudo cp -r \(real.shellWord) \(folder.shellWord)"
       return [fault(folder, remedy: copy)]
     }
-    let mqtt = file.configuration.mqtt
+    let (mqtt, http) = (file.configuration.mqtt, file.configuration.http)
     let named = [
       ("mqtt.password_file", mqtt.passwordFile), ("mqtt.tls.ca_file", mqtt.tls?.caFile),
       ("mqtt.tls.cert_file", mqtt.tls?.certFile), ("mqtt.tls.key_file", mqtt.tls?.keyFile),
+      ("http.password_file", http.passwordFile), ("http.read_password_file", http.readPasswordFile),
     ]
     let own = finding(file.path) { obstacle in
       Self.isFile(file.path, in: folder)

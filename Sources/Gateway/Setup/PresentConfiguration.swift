@@ -18,9 +18,6 @@ struct PresentConfiguration {
 
   /// The entries of `devices`; if the key is left out, the default.
   var entries: [JSONValue] { document.map { $0["devices"]?.elements ?? [.everyMicrobit] } ?? [] }
-  /// Whether there are entries besides the one for every micro:bit.
-  var hasOwnEntries: Bool { !entries.allSatisfy(\.isForEveryMicrobit) }
-  var hasEveryMicrobit: Bool { entries.contains(where: \.isForEveryMicrobit) }
 
   /// The text as written to the file.
   static func text(_ document: JSONValue) -> String { document.text(expanded: 2) + "\n" }

@@ -9,14 +9,9 @@ import JSON
 public struct Setup: Sendable, Equatable {
   /// The options of the command line, such as `--broker`, with their values. What none answers is asked for.
   private let options: [String: [String]]
-  /// How long to look for micro:bits.
-  fileprivate let timeout: Duration
 
   /// A set-up of the command line.
-  public init(_ options: [String: [String]] = [:], timeout: Duration? = nil) {
-    self.options = options
-    self.timeout = timeout ?? .seconds(10)
-  }
+  public init(_ options: [String: [String]] = [:]) { self.options = options }
 
   func has(_ option: String) -> Bool { options[option] != nil }
   /// Whether all that is not given has its default, without questions.
@@ -39,20 +34,6 @@ public struct Setup: Sendable, Equatable {
     ).run()
   }
 
-  /// How the user starts the gateway.
-  static func closing(
-    _ service: ServiceUnit.State, _ path: String, program: String, isRunning: Bool = false
-  ) -> String {
-    let run = "\(program.shellWord) run --config \(path.shellWord)"
-    return switch service {
-    case .running: "The running gateway uses this after: sudo systemctl restart microbit-gateway"
-    case .stopped: "Start the gateway with: sudo systemctl enable --now microbit-gateway"
-    case .absent where isRunning:
-      "A gateway is running: to use this, end that one, and start it with: \(run)"
-    case .absent: "Start the gateway with: \(run)"
-    }
-  }
-
   /// A text for someone who has answered questions and has not seen the keys of config.json.
   static func inWords(_ text: String) -> String {
     // The order matters: mqtt.tls begins other keys.
@@ -66,35 +47,34 @@ public struct Setup: Sendable, Equatable {
     }.joined(separator: " ")
   }
 
-  /// What the command line and the present file answer.
-  func answers(
-    _ present: PresentConfiguration, isOfService: Bool = false
-  ) throws(CommandFailure) -> SetupAnswers {
-    var answers = SetupAnswers(present)
-    answers.given = options.compactMapValues(\.last)
-    if has("--tls") || has("--ca-file") { answers.given["--tls"] = "y" }
-    for text in options["--device"] ?? [] {
-      let device = try SetupDevice(option: text, in: present)
-      guard !answers.devices.contains(where: { $0.address == device.address }) else {
-        throw CommandFailure(.usage, "--device: \(device.address) is given twice")
-      }
-      answers.devices.append(device)
-    }
-    answers.isChosen = has("--all") || has("--device")
-    let keepsEvery = answers.isChosen && present.hasEveryMicrobit && present.hasOwnEntries
-    answers.servesLater = has("--all") || keepsEvery
-    // Micro:bits that the command line names are looked for too: a wrong address is noticed.
-    if answers.isChosen, answers.devices.isEmpty { answers.candidates = [] }
-    if isOfService, let access = ServiceAccess() { answers.isReadable = { access.obstacle(to: $0) == nil } }
-    guard let passwordFile = answers.given["--password-file"] else { return answers }
-    guard has("--username") || answers.mqtt["username"] != nil else {
+  /// The answers by the options; passwords are those in the files that are named.
+  func given(_ present: PresentConfiguration) throws(CommandFailure) -> [String: String] {
+    var given = options.compactMapValues(\.last)
+    if has("--all") { given["--all"] = "all" } else if has("--device") { given["--all"] = "join" }
+    if has("--tls") || has("--ca-file") || given["--port"] == "8883" { given["--tls"] = "yes" }
+    if has("--password-file"), !has("--username"), present.configuration.mqtt.username == nil {
       throw CommandFailure(.usage, "--password-file needs --username")
     }
-    do throws(FileProblem) {
-      let password = try ConfigurationFile.password(in: passwordFile)
-      answers.given["--password-file"] = String(decoding: password, as: UTF8.self)
-    } catch {
-      throw CommandFailure(.usage, "--password-file \(passwordFile): \(error)")
+    for option in ["--password-file", "--http-password-file"] {
+      guard let file = given[option] else { continue }
+      do throws(FileProblem) {
+        given[option] = String(decoding: try ConfigurationFile.password(in: file), as: UTF8.self)
+      } catch {
+        throw CommandFailure(.usage, "\(option) \(file): \(error)")
+      }
+    }
+    return given
+  }
+
+  /// The present configuration, with the micro:bits that the options name.
+  func answers(_ present: PresentConfiguration) throws(CommandFailure) -> SetupAnswers {
+    var answers = SetupAnswers(present)
+    for device in options["--device"] ?? [] {
+      do throws(SetupRefusal) {
+        try answers.addDevice(device)
+      } catch {
+        throw CommandFailure(.usage, "--device: \(error)")
+      }
     }
     return answers
   }
@@ -115,40 +95,39 @@ private struct SetupRun {
       throw CommandFailure(
         .configuration, "\(problem)\nNothing was changed: correct it, or move the file away.")
     }
+    var answers = try setup.answers(present)
+    if files.isOfService, let access = ServiceAccess() {
+      answers.isReadable = { access.obstacle(to: $0) == nil }
+    }
     var interview = SetupInterview(
-      answers: try setup.answers(present, isOfService: files.isOfService), isUnattended: setup.isUnattended,
-      triesBroker: !setup.has("--no-test"), backup: backup,
-      reply: { [console] in await console.ask($0.text, isSecret: $0.isSecret) }, isBlocked: isBlocked,
-      unblock: unblock, scan: scan,
-      tryBroker: trouble)
+      answers: answers, given: try setup.given(present), isUnattended: setup.isUnattended,
+      triesBroker: !setup.has("--no-test"),
+      reply: { [console] in await console.ask($0.text, isSecret: $0.isSecret) }, tryBroker: trouble)
     if !setup.isUnattended { await console.show(introduction) }
-    guard let plan = try await interview.plan() else { return await console.show(["Nothing was changed."]) }
-    try await write(plan)
+    let plan = try await interview.plan()
     let service = await EventLoop.blocking { [files] in files.isOfService ? ServiceUnit().state : .absent }
-    // Nothing has changed: a restart would only end the links.
-    if plan.isEmpty, service == .running { return }
-    // The configuration is written: that the input ends here is no error.
-    var isAnswered = false
-    if service != .absent {
-      isAnswered = (try? await interview.ask([SetupQuestion.service(service)])) != nil
+    if plan.isEmpty { await console.show(["Nothing has to be changed in \(present.path)."]) }
+    // A restart would only end the links.
+    if plan.isEmpty, service != .stopped { return }
+    let consent = try await interview.choose(Self.question(plan, service), shown(plan), SetupConsent.yes)
+    guard consent == .yes else { return await console.show(["Nothing was changed."]) }
+    try await write(plan)
+    await unblock()
+    try await start(service)
+    let http = try interview.answers.configuration().http
+    if http.isEnabled {
+      await console.show(["The page is at \(http.urls().joined(separator: " or "))"])
     }
-    guard isAnswered, interview.answers.isAgreed else {
-      let id = StateFolder.gatewayID(of: try interview.answers.configuration())
-      let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
-        .connect()
-      return await console.show([
-        Setup.closing(
-          service, present.path, program: ProgramArguments.all.first ?? "microbit-gateway",
-          isRunning: presence.isRunning)
-      ])
+  }
+
+  private static func question(_ plan: SetupPlan, _ service: ServiceUnit.State) -> String {
+    let write = plan.isEmpty ? "" : "Write this"
+    return switch service {
+    case .absent: "\(write)?"
+    case .running: "\(write), and restart the gateway?"
+    case .stopped where plan.isEmpty: "Start the gateway, now and whenever this computer starts?"
+    case .stopped: "\(write), and start the gateway, now and whenever this computer starts?"
     }
-    guard await EventLoop.blocking({ ServiceUnit().start(again: service == .running) }) else {
-      throw CommandFailure(
-        .unavailable,
-        "the service does not start: see journalctl -u microbit-gateway -n 20"
-          + (present.isThere ? "; the earlier file is kept as \(backup)" : ""))
-    }
-    await console.show(["The gateway is running. Its readings: sudo microbit-gateway watch"])
   }
 
   private var introduction: [String] {
@@ -170,44 +149,18 @@ private struct SetupRun {
     ]
   }
 
-  // MARK: Steps
-
-  private func isBlocked() -> Bool {
-    RFKill.mayUnblock
-      && present.configuration.bluetooth.adapters.contains { RFKill.block(ofAdapter: $0) == .software }
-  }
-
-  /// bluetoothd then turns the adapters on.
-  @LoopActor private func unblock() async {
-    let problem = RFKill.unblockBluetooth()
-    await console.show([
-      problem.map { "Bluetooth cannot be turned on: \($0). Try: sudo rfkill unblock bluetooth" }
-        ?? "Bluetooth is no longer blocked."
-    ])
-  }
-
-  @LoopActor private func scan(_ answers: SetupAnswers) async -> (found: [SetupDevice], problem: String?) {
-    await console.show(["", "Looking for micro:bits for \(setup.timeout.components.seconds) s …"])
-    var found: [SetupDevice] = []
-    var problem: String?
-    do throws(CommandFailure) {
-      let scan = try await AdapterView.scan(
-        present.configuration.bluetooth.adapters, for: setup.timeout)
-      let signals = await GatewayAccess.signals()
-      found = scan.found.map {
-        SetupDevice(
-          $0.address, name: $0.name, signal: $0.rssi ?? signals[$0.address.description],
-          isConnected: $0.rssi == nil, in: present)
-      }
-      problem = scan.faults.first?.line
-    } catch {
-      problem = error.text
+  /// What is to be written.
+  private func shown(_ plan: SetupPlan) -> [String] {
+    var lines = [""]
+    if let text = plan.text {
+      lines += ["\(present.document == nil ? "" : "Changes in ")\(present.path):", ""]
+      lines += present.changes(to: text) + [""]
+      if present.isThere { lines.append("The present file is kept as \(backup).") }
     }
-    for device in answers.devices where !found.contains(where: { $0.address == device.address }) {
-      await console.show(["Note: \(device.address) was not found: \(problem ?? "is the address right?")"])
+    for name in plan.secrets.keys.sorted() {
+      lines.append("The password goes to \(name) beside it, readable only by the gateway.")
     }
-    let microbits = found.filter { $0.isConfigured || $0.name?.hasPrefix(Profile.microbitNamePrefix) == true }
-    return (microbits, problem)
+    return lines.map(Excerpt.harmless)
   }
 
   @LoopActor private func trouble(with configuration: Configuration) async -> [String] {
@@ -225,7 +178,7 @@ private struct SetupRun {
   }
 
   @LoopActor private func write(_ plan: SetupPlan) async throws(CommandFailure) {
-    guard !plan.isEmpty else { return await console.show(["Nothing has to be changed in \(present.path)."]) }
+    guard !plan.isEmpty else { return }
     // The write is completed from here on: interruptions are ignored.
     interruption.action = { _ in }
     let result = await EventLoop.blocking { [files, backup] in
@@ -241,5 +194,35 @@ private struct SetupRun {
     } catch {
       throw CommandFailure(.configuration, error.description)
     }
+  }
+
+  /// Ends the blocking of Bluetooth, as on a new Raspberry Pi; bluetoothd then turns the adapters on.
+  @LoopActor private func unblock() async {
+    let adapters = present.configuration.bluetooth.adapters
+    guard RFKill.mayUnblock, adapters.contains(where: { RFKill.block(ofAdapter: $0) == .software }) else {
+      return
+    }
+    let problem = RFKill.unblockBluetooth()
+    await console.show([
+      problem.map { "Bluetooth cannot be turned on: \($0). Try: sudo rfkill unblock bluetooth" }
+        ?? "Bluetooth is no longer blocked."
+    ])
+  }
+
+  /// Starts the service, or says how to start the gateway.
+  @LoopActor private func start(_ service: ServiceUnit.State) async throws(CommandFailure) {
+    guard service != .absent else {
+      let program = ProgramArguments.all.first ?? "microbit-gateway"
+      return await console.show([
+        "Start the gateway with: \(program.shellWord) run --config \(present.path.shellWord)"
+      ])
+    }
+    guard await EventLoop.blocking({ ServiceUnit().start(again: service == .running) }) else {
+      throw CommandFailure(
+        .unavailable,
+        "the service does not start: see journalctl -u microbit-gateway -n 20"
+          + (present.isThere ? "; the earlier file is kept as \(backup)" : ""))
+    }
+    await console.show(["The gateway is running. Its readings: sudo microbit-gateway watch"])
   }
 }

@@ -4,7 +4,7 @@ import Log
 
 /// Writes what `init` has found out: all of its files or none.
 struct SetupFiles: Sendable {
-  /// The configuration of the service; its password file belongs to the service's user.
+  /// The configuration of the service; its files with passwords belong to the service's user.
   static let serviceConfiguration = "/etc/microbit-gateway/config.json"
 
   let path: String
@@ -45,10 +45,9 @@ struct SetupFiles: Sendable {
         let owner = present.map { ($0.st_uid, $0.st_gid) }
         new.append(try NewFile(at: path, Array(text.utf8), mode: mode, owner: owner))
       }
-      if let password = plan.password {
-        let file = "\(folder)/\(plan.passwordFile)"
-        let owner = passwordOwner(file, &notes)
-        new.append(try NewFile(at: file, password, mode: 0o600, owner: owner))
+      for (name, secret) in plan.secrets.sorted(by: { $0.key < $1.key }) {
+        let file = "\(folder)/\(name)"
+        new.append(try NewFile(at: file, secret, mode: 0o600, owner: secretOwner(file, &notes)))
       }
       for file in new {
         try file.replace()
@@ -71,7 +70,7 @@ struct SetupFiles: Sendable {
   }
 
   /// The user of the service, for the service's configuration; else who has it now.
-  private func passwordOwner(_ file: String, _ notes: inout [String]) -> (uid_t, gid_t)? {
+  private func secretOwner(_ file: String, _ notes: inout [String]) -> (uid_t, gid_t)? {
     guard isOfService else { return NewFile.status(file).map { ($0.st_uid, $0.st_gid) } }
     if let entry = getpwnam(serviceUser) { return (entry.pointee.pw_uid, entry.pointee.pw_gid) }
     notes.append(

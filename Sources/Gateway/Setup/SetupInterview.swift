@@ -1,62 +1,68 @@
 import Configuration
 import EventLoop
+import JSON
 
 /// The dialogue of `init`: asks its questions in order, or takes their answers from the command line.
 struct SetupInterview {
   private(set) var answers: SetupAnswers
+  /// The answers by the command line, by its options.
+  var given: [String: String]
   /// Whether nobody is there to answer: presets are used.
   let isUnattended: Bool
   /// Whether the broker is tried before the configuration is written.
   let triesBroker: Bool
-  /// The name of the copy of the present file.
-  let backup: String
   /// Shows a question, and waits for a line; nil: the input has ended.
   let reply: @LoopActor (SetupQuestion) async -> String?
-  /// Whether programs block Bluetooth, and this process may end that.
-  let isBlocked: @LoopActor () -> Bool
-  /// Ends the blocking of Bluetooth.
-  let unblock: @LoopActor () async -> Void
-  /// Looks for micro:bits: those that were found, and why none can be.
-  let scan: @LoopActor (SetupAnswers) async -> (found: [SetupDevice], problem: String?)
   /// Why the broker cannot be used; empty if it can.
   let tryBroker: @LoopActor (Configuration) async -> [String]
 
-  /// - Returns: what is to be written; nil: nothing, as the user does not want it.
-  @LoopActor mutating func plan() async throws(CommandFailure) -> SetupPlan? {
-    repeat {
-      if isBlocked() {
-        try await ask([SetupQuestion.unblocking])
-        if answers.isAgreed { await unblock() }
-      }
-      if answers.candidates == nil {
-        let (found, problem) = await scan(answers)
-        answers.setFound(found, problem)
-      }
-      try await ask([SetupQuestion.devices])
-    } while answers.candidates == nil
-    try await ask(SetupQuestion.microbits(answers.devices.count))
-    try await ask(SetupQuestion.broker)
-    let configuration = try answers.configuration()
-    var trouble = triesBroker ? await tryBroker(configuration) : []
+  /// What to do as the broker cannot be used.
+  private enum Reaction: String, CaseIterable {
+    case again
+    case change
+    case keep
+  }
+
+  /// - Returns: what is to be written.
+  @LoopActor mutating func plan() async throws(CommandFailure) -> SetupPlan {
+    try await ask(SetupQuestion.identity + SetupQuestion.page + SetupQuestion.broker)
+    var trouble = triesBroker ? await tryBroker(try answers.configuration()) : []
     while !trouble.isEmpty {
-      try await ask([SetupQuestion.trouble(trouble)])
-      if answers.reaction == "k" { break }
-      if answers.reaction == "c" { try await ask(SetupQuestion.broker) }
-      trouble = await tryBroker(try answers.configuration())
+      if isUnattended {
+        throw CommandFailure(
+          .unavailable,
+          trouble.joined(separator: "\n")
+            + "\nNothing was changed. --no-test writes the configuration without this test.")
+      }
+      switch try await choose("What now?", trouble, Reaction.again) {
+      case .keep: trouble = []
+      case .change:
+        given = [:]
+        try await ask(SetupQuestion.broker)
+        fallthrough
+      case .again: trouble = await tryBroker(try answers.configuration())
+      }
     }
-    try await ask([SetupQuestion.page])
-    let plan = answers.plan
-    if plan.isEmpty { return plan }
-    try await ask([SetupQuestion.confirmation(plan, backup: backup)])
-    return answers.isAgreed ? plan : nil
+    try await ask(SetupQuestion.microbits)
+    _ = try answers.configuration()
+    return answers.plan
+  }
+
+  /// Asks for one of a few words.
+  @LoopActor mutating func choose<Choice: RawRepresentable & CaseIterable>(
+    _ prompt: String, _ lines: [String], _ preset: Choice
+  ) async throws(CommandFailure) -> Choice where Choice.RawValue == String {
+    var chosen: Choice?
+    try await ask([{ _ in SetupQuestion.choice(prompt, lines, preset) { chosen = $1 } }])
+    guard let chosen else { preconditionFailure("it is asked until it is answered") }
+    return chosen
   }
 
   /// Asks the questions in their order. An answer that cannot be used is asked for again, with the reason.
-  @LoopActor mutating func ask(_ forms: [SetupQuestion.Form]) async throws(CommandFailure) {
+  @LoopActor private mutating func ask(_ forms: [SetupQuestion.Form]) async throws(CommandFailure) {
     for form in forms {
       guard var question = form(answers) else { continue }
-      let given = question.given ?? question.option.flatMap { answers.given[$0] }
-      if let text = given ?? (isUnattended ? question.preset : nil) {
+      if let text = question.option.flatMap({ given[$0] }) ?? (isUnattended ? question.preset : nil) {
         do {
           try set(question, text)
         } catch {
@@ -64,7 +70,11 @@ struct SetupInterview {
         }
         continue
       }
-      if isUnattended { throw CommandFailure(.unavailable, question.failure) }
+      // Only an option sets it.
+      if question.prompt.isEmpty { continue }
+      if isUnattended {
+        throw CommandFailure(.usage, "\(question.option ?? question.prompt) is needed with --yes")
+      }
       while true {
         guard let line = await reply(question) else {
           throw CommandFailure(.refused, "\nThe input has ended: nothing was changed.")

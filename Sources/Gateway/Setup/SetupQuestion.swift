@@ -1,7 +1,10 @@
 import JSON
 
-/// A question of `init`: what is shown, what an empty line stands for, and what an answer sets.
+/// A question of set-up: what is shown, what an empty line stands for, and what an answer sets.
 struct SetupQuestion {
+  /// A question by the answers so far; nil: it is not asked.
+  typealias Form = (SetupAnswers) -> SetupQuestion?
+
   let prompt: String
   /// What is shown before the question.
   var lines: [String] = []
@@ -11,10 +14,6 @@ struct SetupQuestion {
   var isSecret = false
   /// The option of the command line that answers the question.
   var option: String?
-  /// The answer by the command line; nil: that of ``option``, if it is given.
-  var given: String?
-  /// What is said if nobody is there to answer.
-  var failure = ""
   /// Throws why an answer cannot be used.
   let set: (inout SetupAnswers, String) throws -> Void
 
@@ -24,19 +23,34 @@ struct SetupQuestion {
       + (preset.map { $0.isEmpty ? ": " : " [\(Excerpt.harmless($0))]: " } ?? ": ")
   }
 
-  /// A question that is answered by y or n.
-  static func yesOrNo(
-    _ prompt: String, _ lines: [String] = [], preset: Bool, option: String? = nil,
-    _ set: @escaping (inout SetupAnswers, Bool) throws -> Void
-  ) -> SetupQuestion {
-    SetupQuestion(prompt: "\(prompt) (y/n)", lines: lines, preset: preset ? "y" : "n", option: option) {
-      switch $1.lowercased() {
-      case "y", "yes": try set(&$0, true)
-      case "n", "no": try set(&$0, false)
-      default: throw SetupRefusal("Please answer y (yes) or n (no).")
+  /// A question that is answered by one of a few words, or by the beginning of one alone.
+  static func choice<Choice: RawRepresentable & CaseIterable>(
+    _ prompt: String, _ lines: [String], _ preset: Choice?, option: String? = nil,
+    _ set: @escaping (inout SetupAnswers, Choice) throws -> Void
+  ) -> SetupQuestion where Choice.RawValue == String {
+    let words = Choice.allCases.map(\.rawValue).joined(separator: " / ")
+    return SetupQuestion(
+      prompt: "\(prompt) (\(words))", lines: lines, preset: preset?.rawValue, option: option
+    ) {
+      let word = $1.lowercased()
+      let fitting = Choice.allCases.filter { $0.rawValue.hasPrefix(word) }
+      guard let choice = fitting.first, fitting.count == 1 else {
+        throw SetupRefusal("Please answer one of: \(words).")
       }
+      try set(&$0, choice)
     }
   }
+
+  /// What only an option of the command line sets.
+  static func option(_ name: String, _ set: @escaping (inout SetupAnswers, String) throws -> Void) -> Form {
+    { _ in SetupQuestion(prompt: "", preset: nil, option: name, set: set) }
+  }
+}
+
+/// Yes or no.
+enum SetupConsent: String, CaseIterable {
+  case yes
+  case no
 }
 
 /// Why an answer cannot be used.

@@ -24,7 +24,8 @@ import Testing
     return status
   }
 
-  private static let plan = SetupPlan(text: "{}\n", password: Array("secret".utf8))
+  private static let plan = SetupPlan(
+    text: "{}\n", secrets: ["mqtt-password": Array("secret".utf8)])
 
   @Test func newFilesAreWrittenToANewFolder() throws {
     let files = SetupFiles(path: folder.path + "/a/b/config.json")

@@ -44,7 +44,7 @@ class School:
     def set_up(self, addresses):
         """By init. A computer of its own would have a host name of its own, which is the gateway's id."""
         path = os.path.join(self.folder, "config.json")
-        words = ["init", "--yes", "--timeout", "1", "--config", path, "--broker", "127.0.0.1"]
+        words = ["init", "--yes", "--config", path, "--broker", "127.0.0.1"]
         words += [word for address in addresses for word in ("--device", address)]
         done = subprocess.run(
             [self.house.program("microbit-gateway"), *words, "--port", str(self.house.broker.port)],
