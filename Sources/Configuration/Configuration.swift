@@ -184,6 +184,13 @@ extension Configuration {
     package init() {}
   }
 
+  /// A language of the page, by its ISO 639-1 code.
+  package enum PageLanguage: String, CaseIterable, Sendable {
+    /// The first of the browser's languages that the page has.
+    case auto
+    case en, de, fr, es, it, nl, pt, ja, zh
+  }
+
   /// The page in the browser, and what else is served over HTTP.
   package struct HTTP: Sendable, Equatable {
     package var isEnabled = false
@@ -198,6 +205,9 @@ extension Configuration {
     /// The IPv4 address of a proxy that lets in only whom it knows, as Home Assistant's ingress does: nobody else may use
     /// the page; nil: everybody.
     package var proxy: String?
+
+    /// The language of the page where a browser has not chosen one.
+    package var language = PageLanguage.auto
 
     /// Whether only programs on this machine can connect.
     package var isLocal: Bool { address.hasPrefix("127.") || address == "::1" }

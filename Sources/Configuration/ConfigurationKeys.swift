@@ -125,6 +125,7 @@ extension Configuration.HTTP: ConfigurationSection {
     ConfigurationKey("password_file", \.passwordFile, .optional(.text(longest: 4096))),
     ConfigurationKey("read_password_file", \.readPasswordFile, .optional(.text(longest: 4096))),
     ConfigurationKey("proxy", \.proxy, .optional(.ipv4Address)),
+    ConfigurationKey("language", \.language, .choice),
   ]
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {

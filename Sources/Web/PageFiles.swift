@@ -1,11 +1,14 @@
+import Configuration
 import EventLoop
 
 /// The files of the page as browsers get them: the scripts are one, and each language is a file of its own.
 @LoopActor enum PageFiles {
-  static func response(_ request: HTTPRequest) -> HTTPResponse? {
-    guard let file = files[request.path] else { return nil }
+  static func response(_ request: HTTPRequest, _ language: Configuration.PageLanguage) -> HTTPResponse? {
+    guard let file = request.path == "/" ? document(language) : files[request.path] else { return nil }
     // Home Assistant's ingress passes the body on without `Content-Encoding`.
-    let isZipped = request.list("accept-encoding").contains("gzip") && request.header("x-ingress-path") == nil
+    let isZipped =
+      request.path != "/" && request.list("accept-encoding").contains("gzip")
+      && request.header("x-ingress-path") == nil
     var response = HTTPResponse(
       type: file.type, body: .bytes(isZipped ? zipped(request.path, file) : file.bytes))
     response.headers = [
@@ -29,7 +32,6 @@ import EventLoop
 
   private static let files: [String: File] = {
     var files = [
-      "/": File(type: "text/html; charset=utf-8", bytes: PackageResources.page_html),
       "/page.css": File(type: "text/css; charset=utf-8", bytes: PackageResources.page_css),
       "/language.js": File(type: script, bytes: PackageResources.language_js),
       "/page.js": File(type: script, bytes: parts.flatMap { $0 }),
@@ -39,6 +41,13 @@ import EventLoop
     }
     return files
   }()
+
+  /// The markup, which tells the script the language of the configuration.
+  private static func document(_ language: Configuration.PageLanguage) -> File {
+    let markup = String(decoding: PackageResources.page_html, as: UTF8.self)
+      .replacing(#"data-language="auto""#, with: #"data-language="\#(language.rawValue)""#)
+    return File(type: "text/html; charset=utf-8", bytes: Array(markup.utf8))
+  }
 
   /// What the script consists of, in this order.
   private static let parts = [

@@ -100,7 +100,7 @@ import Sockets
         let state = WebState(engine, host: host, gateway: gateway, bluetooth)
         let site = WebSite(
           descriptor, state, requests,
-          AccessRules(passwords, proxy: http.proxy.flatMap(TCPSocket.bytes), port: http.port))
+          AccessRules(passwords, proxy: http.proxy.flatMap(TCPSocket.bytes), port: http.port), http.language)
         self.site = site
         site.begin()
         log.notice("the page is served", ["url": http.url])

@@ -20,6 +20,7 @@ import Sockets
   let state: WebState
   private let requests: RequestHandler
   private var rules: AccessRules
+  private let language: Configuration.PageLanguage
   private var listener: SocketListener?
   private var connections: [ObjectIdentifier: HTTPConnection] = [:]
   private var running = 0
@@ -27,11 +28,13 @@ import Sockets
 
   /// - Parameter descriptor: a listening socket, owned from now on.
   init(
-    _ descriptor: Int32, _ state: WebState, _ requests: RequestHandler, _ rules: AccessRules
+    _ descriptor: Int32, _ state: WebState, _ requests: RequestHandler, _ rules: AccessRules,
+    _ language: Configuration.PageLanguage
   ) {
     self.state = state
     self.requests = requests
     self.rules = rules
+    self.language = language
     listener = SocketListener(descriptor, mostConnections: Self.mostConnections) { [weak self] in
       if let self { serve($0) } else { close($0) }
     }
@@ -97,7 +100,7 @@ import Sockets
       return carryOut(String(request.path.dropFirst(Self.requestPath.count)), request.body, connection)
     }
     let isHistory = request.path.hasPrefix(Self.historyPath) && request.path.hasSuffix(".csv")
-    let file = PageFiles.response(request)
+    let file = PageFiles.response(request, language)
     guard file != nil || isHistory || Self.paths.contains(request.path) else {
       return connection.respond(.error(.notFound))
     }

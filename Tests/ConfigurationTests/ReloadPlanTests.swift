@@ -38,6 +38,7 @@ import Testing
     ("http.port", #"{"http":{"port":80}}"#, true),
     ("http.password_file", #"{"http":{"password_file":"x"}}"#, true),
     ("http.proxy", #"{"http":{"proxy":"172.30.32.2"}}"#, true),
+    ("http.language", #"{"http":{"language":"de"}}"#, true),
     ("devices", #"{"devices":[]}"#, true),
     ("devices", #"{"devices":[{"period":70}]}"#, true),
     ("devices", #"{"devices":[{"properties":"auto","values":{"soil":{"unit":"%","offset":1.5}}}]}"#, true),

@@ -70,6 +70,7 @@ import Testing
       http.password_file        –               default
       http.read_password_file   –               default
       http.proxy                –               default
+      http.language             auto            default
       fleet                     false           default
 
       C5:A1:B2:C3:D4:E5 "BBC micro:bit [zugev]"

@@ -23,6 +23,11 @@ import Testing
     #expect(try await site.get("/texts/xx.json").status == 404)
   }
 
+  @Test func theDocumentTellsTheLanguageOfTheConfiguration() async throws {
+    let site = try await SiteUnderTest(http: #","language":"de""#)
+    #expect(try await site.get("/").body.contains(#"<html lang="en" data-language="de">"#))
+  }
+
   @Test func theScriptIsAllOfItsParts() async throws {
     let site = try await SiteUnderTest()
     let script = try await site.get("/page.js").body

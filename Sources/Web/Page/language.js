@@ -2,7 +2,7 @@
 // The texts are there before the script of the page runs.
 const LANGUAGES = { en: 'English', de: 'Deutsch', es: 'Español', fr: 'Français', it: 'Italiano', nl: 'Nederlands', pt: 'Português', ja: '日本語', zh: '简体中文' };
 const kept = (key, value) => { try { if (value !== undefined) localStorage.setItem(key, value); return localStorage.getItem(key); } catch { return null; } };
-const lang = [kept('language'), ...navigator.languages.map((name) => name.split('-')[0])].find((name) => Object.hasOwn(LANGUAGES, name)) ?? 'en';
+const lang = [kept('language'), document.documentElement.dataset.language, ...navigator.languages.map((name) => name.split('-')[0])].find((name) => Object.hasOwn(LANGUAGES, name)) ?? 'en';
 document.documentElement.lang = lang;
 let T = {};
 const textsOf = (name) => fetch(`texts/${name}.json`).then((answer) => (answer.ok ? answer.json() : Promise.reject(new Error(answer.status))));

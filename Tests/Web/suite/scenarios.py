@@ -594,6 +594,15 @@ def files_of_the_page(room):
     expect(plain <= 120_000 and sent <= 40_000, "the page is too large")
 
 
+@scenario(http={"language": "fr"})
+def language_of_the_configuration(room):
+    page = room.page()
+    online(page)
+    expect(page.run("document.documentElement.lang") == "fr", "it is not the configured language")
+    choose(page, texts()["fr"][".language"], "en")
+    after_reload(page, "document.documentElement.lang === 'en'")
+
+
 @scenario()
 def languages(room):
     """No text is missing, and none is cut on a phone."""
