@@ -31,12 +31,12 @@ PROPERTY = (
 STREAMS = "fetch('metrics').then((a) => a.text()).then((text) => text.includes('microbit_gateway_http_streams {}\\n'))"
 
 
-def scenario(*options, **keys):
+def scenario(*options, name=None, **keys):
     """Options of the simulator; `devices` and `configuration` of the classroom."""
 
     def add(function):
         function.room = functools.partial(_room, options=options, keys=keys)
-        all[function.__name__] = function
+        all[name or function.__name__] = function
         return function
 
     return add
@@ -687,6 +687,27 @@ def a_class(room):
     page.until("$('table')")
     page.run("location.reload()")
     after_reload(page, "$$('tbody tr').length === 30")
+
+
+def fits(room, count):
+    """On a phone, a notebook and large screens; as tiles up to eight."""
+    page = room.page()
+    page.until(f"$('.bar p')?.textContent.startsWith('{count} of {count} ')", 120)
+    shape = ".tile" if count <= 8 else ".mini"
+    shown = f"$$('{shape}').filter((el) => /\\d/.test($('.value', el)?.textContent))"
+    page.until(f"{shown}.length === {count}", CONNECT)
+    for width, height in ((390, 844), (1280, 800), (1920, 1080), (3840, 2160)):
+        page.resize(width, height)
+        outside = page.run(f"{shown}.filter((el) => el.getBoundingClientRect().right > innerWidth).length")
+        expect(outside == 0 and page.run("document.documentElement.scrollWidth <= innerWidth"), f"{width}: too wide")
+        page.picture(os.path.join(room.folder, f"{count}-{width}.png"))
+
+
+for count in (1, 8, 60):
+    scenario(
+        "--services", "temperature,buttons,accelerometer,led", *CLASS,
+        name=f"class_of_{count}", devices=count, configuration=EVERY,
+    )(functools.partial(fits, count=count))  # fmt: skip
 
 
 @scenario()
