@@ -4,13 +4,12 @@ import EventLoop
 /// The files of the page as browsers get them: the scripts are one, and each language is a file of its own.
 @LoopActor enum PageFiles {
   static func response(_ request: HTTPRequest, _ language: Configuration.PageLanguage) -> HTTPResponse? {
-    guard let file = request.path == "/" ? document(language) : files[request.path] else { return nil }
+    let name = request.path == "/" ? document(in: language) : request.path
+    guard let file = files[name] else { return nil }
     // Home Assistant's ingress passes the body on without `Content-Encoding`.
-    let isZipped =
-      request.path != "/" && request.list("accept-encoding").contains("gzip")
-      && request.header("x-ingress-path") == nil
+    let isZipped = request.list("accept-encoding").contains("gzip") && request.header("x-ingress-path") == nil
     var response = HTTPResponse(
-      type: file.type, body: .bytes(isZipped ? zipped(request.path, file) : file.bytes))
+      type: file.type, body: .bytes(isZipped ? zipped(name, file) : file.bytes))
     response.headers = [
       ("Content-Security-Policy", policy), ("Vary", "Accept-Encoding"),
     ]
@@ -39,15 +38,16 @@ import EventLoop
     for (language, texts) in languages {
       files["/texts/\(language).json"] = File(type: "application/json", bytes: texts)
     }
+    let markup = String(decoding: PackageResources.page_html, as: UTF8.self)
+    for language in Configuration.PageLanguage.allCases {
+      let its = markup.replacing(#"data-language="auto""#, with: #"data-language="\#(language.rawValue)""#)
+      files[document(in: language)] = File(type: "text/html; charset=utf-8", bytes: Array(its.utf8))
+    }
     return files
   }()
 
-  /// The markup, which tells the script the language of the configuration.
-  private static func document(_ language: Configuration.PageLanguage) -> File {
-    let markup = String(decoding: PackageResources.page_html, as: UTF8.self)
-      .replacing(#"data-language="auto""#, with: #"data-language="\#(language.rawValue)""#)
-    return File(type: "text/html; charset=utf-8", bytes: Array(markup.utf8))
-  }
+  /// The name of the markup with the language of the configuration, which is no path.
+  private static func document(in language: Configuration.PageLanguage) -> String { "?\(language.rawValue)" }
 
   /// What the script consists of, in this order.
   private static let parts = [

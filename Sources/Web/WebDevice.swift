@@ -157,7 +157,9 @@ struct PropertyState: Sendable {
     if new.session == .live { attempts = 0 }
     if new.isOnline != old.isOnline {
       if new.isOnline { connects += 1 } else { disconnects += 1 }
-      state.add(new.isOnline ? "connected" : "no longer connected", new.id)
+      state.add(
+        new.isOnline ? "connected" : "no longer connected", new.id,
+        code: new.isOnline ? "connected" : "disconnected")
     } else if let trouble = new.lastError, trouble != old.lastError {
       state.add(trouble, new.id)
     }

@@ -78,7 +78,7 @@ extension Bridge: PageHost {}
       new.adopt(old)
       if old.device.id != device.id { renamed(device.id, from: old.device.id) }
     } else if hasBegun {
-      add("added", device.id)
+      add("added", device.id, code: "added")
     }
     devices[device.address] = new
     changed()
@@ -95,7 +95,7 @@ extension Bridge: PageHost {}
   private func gone(_ device: WebDevice) {
     for state in device.properties { forget(state) }
     removed(device.device.id)
-    add("removed", device.device.id)
+    add("removed", device.device.id, code: "removed")
     changed()
   }
 
@@ -108,12 +108,16 @@ extension Bridge: PageHost {}
 
   // MARK: What has happened
 
-  /// - Parameter device: nil: the gateway itself.
-  func add(_ text: String, _ device: DeviceID? = nil) {
-    events.append([
+  /// - Parameters:
+  ///   - device: nil: the gateway itself.
+  ///   - code: the key of the text in the languages of the page; nil: it is English alone.
+  ///   - about: what that text is about, by its placeholders.
+  func add(_ text: String, _ device: DeviceID? = nil, code: String? = nil, about: JSONValue = [:]) {
+    let event: JSONValue = [
       "time": .string(Timestamp.now.description), "device": device.map { .string($0.description) },
-      "text": .string(text),
-    ])
+      "text": .string(text), "code": code.map(JSONValue.string),
+    ]
+    events.append(event.merging(about))
     if events.count > Self.mostEvents { events.removeFirst() }
   }
 
@@ -122,13 +126,17 @@ extension Bridge: PageHost {}
     let info = host.info
     let isConnected = info.broker.connectedSince != nil
     if let wasConnected, wasConnected != isConnected {
-      add(isConnected ? "connected to the broker" : "no connection to the broker")
+      add(
+        isConnected ? "connected to the broker" : "no connection to the broker",
+        code: isConnected ? "broker_connected" : "broker_lost")
     }
     wasConnected = isConnected
     for adapter in info.adapters {
       let state = adapter.state.word
       if let before = adapterStates.updateValue(state, forKey: adapter.name), before != state {
-        add("adapter \(adapter.name): \(String(state.map { $0 == "_" ? " " : $0 }))")
+        add(
+          "adapter \(adapter.name): \(String(state.map { $0 == "_" ? " " : $0 }))", code: "adapter",
+          about: ["adapter": .string(adapter.name), "state": .string(state)])
       }
     }
   }
@@ -144,7 +152,7 @@ extension Bridge: PageHost {}
 
   func renamed(_ id: DeviceID, from before: DeviceID) {
     removed(before)
-    add("was called \(before) before", id)
+    add("was called \(before) before", id, code: "renamed", about: ["before": .string(before.description)])
   }
 
   private func removed(_ id: DeviceID) {

@@ -55,6 +55,8 @@ import Testing
     let happened = try #require(try await events.next("gateway")["events"])
     guard case .array(let list) = happened else { throw Failure("no list") }
     #expect(list.compactMap { $0["text"]?.text } == ["was called kitchen before", "removed"])
+    #expect(list.compactMap { $0["code"]?.text } == ["renamed", "removed"])
+    #expect(list.first?["before"] == "kitchen")
   }
 
   @Test(

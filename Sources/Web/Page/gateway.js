@@ -35,6 +35,6 @@ class GatewayPage {
       [T.spool, spool.messages ? t(T.spoolOf, { n: spool.messages, size: number(ceil(spool.bytes / 1024)) }) : T.spoolNone], [T.spoolOldest, spool.messages > 0 && when(spool.oldest)], [T.spoolLost, spool.lost]]));
     fill(this.about, [g.devices, counters], () => pairs([[T.name, g.id], [T.area, g.area], [T.title, t(T.online, { on: g.devices?.online, n: g.devices?.known })], [T.version, g.version], [T.started, when(g.started)],
       [T.readings, counters.readings], [T.malformed, counters.malformed], [T.lostMessages, counters.lost]]));
-    fill(this.events, events, () => (events.length ? events.toReversed().map((e) => h('li', h('time', at(e.time)), e.device && h('strong', `${devices.has(e.device) ? nameOf(devices.get(e.device)) : e.device} `), e.text)) : [h('li', T.noEvents)]));
+    fill(this.events, events, () => (events.length ? events.toReversed().map((e) => h('li', h('time', at(e.time)), e.device && h('strong', `${devices.has(e.device) ? nameOf(devices.get(e.device)) : e.device} `), happened(e))) : [h('li', T.noEvents)]));
   }
 }

@@ -31,6 +31,8 @@ const stateOf = (bit) => {
 };
 // The text of a finding in the language of the page, if it has one.
 const findingText = (f) => (T.findings[f.code] ? t(T.findings[f.code], { ...f, device: devices.has(f.device) ? nameOf(devices.get(f.device)) : f.device }) : f.text);
+// What has happened, in the language of the page, if it has a text for it.
+const happened = (e) => (T.happened[e.code] ? t(T.happened[e.code], { ...e, state: T.adapterStates[e.state] ?? e.state }) : e.text);
 const troubleOf = ({ id, d }) => {
   const found = gateway.findings?.find((f) => f.device === id && T.findings[f.code]);
   return found ? t(T.findings[found.code], { ...found, device: '' }).replace(/^\s*[:：]\s*/, '') : d.last_error;

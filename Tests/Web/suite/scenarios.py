@@ -597,8 +597,10 @@ def files_of_the_page(room):
 @scenario(http={"language": "fr"})
 def language_of_the_configuration(room):
     page = room.page()
-    online(page)
+    page.until("state('Window') === 'connecté'", CONNECT)
     expect(page.run("document.documentElement.lang") == "fr", "it is not the configured language")
+    page.go("#gateway")
+    page.until(f"card('{texts()['fr']['.events']}').innerText.includes('Window connecté')")
     choose(page, texts()["fr"][".language"], "en")
     after_reload(page, "document.documentElement.lang === 'en'")
 
