@@ -31,8 +31,7 @@ func library(_ name: String, pkgConfig: String, apt: String) -> Target {
 /// The files of the page; `PageFiles` says which of them make the script.
 let pageScripts = [
   "language", "elements", "model", "values", "view", "tile", "compact", "chart", "device", "dialogs",
-  "gateway",
-  "page",
+  "gateway", "record", "page",
 ]
 let pageFiles =
   ["page.html", "page.css"] + pageScripts.map { "\($0).js" }
@@ -71,10 +70,12 @@ let package = Package(
         "EventLoop", "Log", "JSON", "Findings", "GATT", "Cryptography", "DBus", "BlueZ", "Store",
         "Configuration",
       ]),
+    module("Recording", ["EventLoop", "Log", "JSON", "GATT", "Configuration", "Devices"]),
     module(
       "Bridge",
       [
         "EventLoop", "Log", "JSON", "Findings", "GATT", "BlueZ", "MQTT", "Store", "Configuration", "Devices",
+        "Recording",
       ]),
     module(
       "HomeAssistant",
@@ -83,13 +84,16 @@ let package = Package(
       "Control", ["EventLoop", "Sockets", "Log", "JSON", "GATT", "Configuration", "Devices", "Bridge"]),
     module(
       "Web",
-      ["EventLoop", "Sockets", "Log", "JSON", "Findings", "GATT", "Configuration", "Devices", "Bridge"],
+      [
+        "EventLoop", "Sockets", "Log", "JSON", "Findings", "GATT", "Configuration", "Devices", "Bridge",
+        "Recording",
+      ],
       resources: pageFiles.map { .embedInCode("Page/\($0)") }),
     module(
       "Gateway",
       [
         "EventLoop", "Sockets", "Log", "JSON", "Findings", "GATT", "BlueZ", "MQTT", "Store", "Configuration",
-        "Devices", "Bridge", "HomeAssistant", "Control", "Web", "CSystemd", "CLinux",
+        "Devices", "Recording", "Bridge", "HomeAssistant", "Control", "Web", "CSystemd", "CLinux",
       ]),
     .executableTarget(
       name: "microbit-gateway", dependencies: ["Gateway", "Configuration", "EventLoop", "Log", "CLinux"],
@@ -134,6 +138,9 @@ let package = Package(
         "Peripherals", "Store", "TestSupport",
       ]),
     tests(
+      "RecordingTests",
+      ["Recording", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Log", "TestSupport"]),
+    tests(
       "BridgeTests",
       [
         "Bridge", "HomeAssistant", "BlueZ", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Log",
@@ -143,14 +150,14 @@ let package = Package(
     tests(
       "ControlTests",
       [
-        "Control", "Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Sockets", "Store",
-        "TestSupport",
+        "Control", "Bridge", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Recording", "Sockets",
+        "Store", "TestSupport",
       ]),
     tests(
       "WebTests",
       [
         "Web", "BlueZ", "Bridge", "Devices", "Configuration", "EventLoop", "Findings", "GATT", "JSON", "Log",
-        "MQTT", "Store", "TestSupport",
+        "MQTT", "Recording", "Store", "TestSupport",
       ]),
     tests(
       "HomeAssistantTests",
@@ -188,6 +195,6 @@ if Context.environment["FUZZ"] != nil {
       name: "fuzz",
       dependencies: [
         "JSON", "Log", "GATT", "DBus", "CDBus", "BlueZ", "MQTT", "Configuration", "Devices", "Bridge",
-        "EventLoop", "Store", "HomeAssistant", "Control", "Web", "Peripherals", "BlueZSimulator",
+        "EventLoop", "Recording", "Store", "HomeAssistant", "Control", "Web", "Peripherals", "BlueZSimulator",
       ], path: "Fuzz", exclude: ["seeds"], swiftSettings: strict))
 }

@@ -6,6 +6,7 @@ import GATT
 import JSON
 import Log
 import MQTT
+import Recording
 import Store
 
 /// The MQTT front end: publishes devices and the gateway itself, and turns messages into commands and requests.
@@ -18,6 +19,7 @@ import Store
   let commands: CommandHandler
   let state: StateDatabase
   package let reload: ReloadHandler
+  package let recorder: Recorder
   /// Another gateway's device that is being made again with other properties.
   var replaced: (id: DeviceID, address: BluetoothAddress, machine: OwnershipMachine)?
   /// How many messages the broker takes unacknowledged.
@@ -36,16 +38,18 @@ import Store
 
   /// - Parameters:
   ///   - spool: the file for undelivered readings; nil: they are kept in memory.
+  ///   - recordings: the folder for recordings; nil: there can be none.
   ///   - crashNote: of the last runs.
   ///   - reload: reads config.json again.
   package init(
     _ configuration: Configuration, gateway: GatewayID, engine: DeviceManager, state: StateDatabase,
-    spool: String?, crashNote: CrashNote = CrashNote(path: nil),
+    spool: String?, recordings: String? = nil, crashNote: CrashNote = CrashNote(path: nil),
     reload: @escaping ReloadHandler
   ) {
     caution = Caution(crashNote)
     self.state = state
     self.reload = reload
+    recorder = Recorder(engine, folder: recordings)
     takesFleetConfiguration = configuration.fleet
     context = BridgeContext(configuration, gateway: gateway, engine: engine)
     publishers = DevicePublishers(gateway)
@@ -73,6 +77,7 @@ import Store
     context.publishOnline()
     report.start()
     spool.start()
+    recorder.start()
   }
 
   /// Returns when it is stopped.

@@ -41,6 +41,7 @@ import Web
     bridge = Bridge(
       configuration, gateway: id, engine: engine, state: state,
       spool: configuration.spool.isEnabled ? StateFolder.spool(of: id, StateFolder.environment) : nil,
+      recordings: StateFolder.recordings(of: id, StateFolder.environment),
       crashNote: CrashNote(path: StateFolder.crashNote(of: id, StateFolder.environment)),
       reload: { reply in reloader.gateway?.reload(reply) })
     homeAssistant = HomeAssistantDiscovery(configuration, bridge, state.section("home_assistant"))
@@ -126,9 +127,11 @@ import Web
     let deadline = Moment.now + .seconds(3)
     await engine.unsubscribe(within: .milliseconds(500))
     engine.endSessions()
+    let recorded = loop.task { [bridge] in await bridge.recorder.stop(within: .seconds(1)) }
     bridge.goOffline()
     await engine.stop(within: Moment.now.duration(to: deadline))
     await bridge.stop(deadline: .seconds(1))
+    await recorded.value
   }
 
   // MARK: Configuration

@@ -34,6 +34,11 @@ enum StateFolder {
     path(environment).map { below($0, "\(gateway).spool") }
   }
 
+  /// The folder of the recordings; nil when there is no folder for it.
+  static func recordings(of gateway: GatewayID, _ environment: [String: String]) -> String? {
+    path(environment).map { below($0, "\(gateway).recordings") }
+  }
+
   /// See ``CrashNote``; nil when there is no folder for it.
   static func crashNote(of gateway: GatewayID, _ environment: [String: String]) -> String? {
     path(environment).map { below($0, "\(gateway).crash") }

@@ -94,10 +94,16 @@ extension Timestamp: CustomStringConvertible {
   package var compact: String { description.prefix(19).filter { $0 != "-" && $0 != ":" } + "Z" }
 
   /// `12:34:56.789`, local time.
-  var clock: String {
+  var clock: String { String(local.dropFirst(11).dropLast()) }
+
+  /// The form for names that people read: `2026-01-02-1504`, local time.
+  package var localMinute: String {
+    String(local.prefix(16).filter { $0 != ":" }.map { $0 == "T" ? "-" : $0 })
+  }
+
+  private var local: String {
     var (seconds, parts) = (time_t(milliseconds / 1000), tm())
     localtime_r(&seconds, &parts)
-    let local = Timestamp(milliseconds: milliseconds + Int64(parts.tm_gmtoff) * 1000)
-    return String(local.description.dropFirst(11).dropLast())
+    return Timestamp(milliseconds: milliseconds + Int64(parts.tm_gmtoff) * 1000).description
   }
 }

@@ -55,7 +55,7 @@ import EventLoop
     PackageResources.view_js, PackageResources.tile_js, PackageResources.compact_js,
     PackageResources.chart_js,
     PackageResources.device_js, PackageResources.dialogs_js, PackageResources.gateway_js,
-    PackageResources.page_js,
+    PackageResources.record_js, PackageResources.page_js,
   ]
 
   private static let languages = [

@@ -4,6 +4,7 @@ import Devices
 import EventLoop
 import Glibc
 import JSON
+import Recording
 import Sockets
 
 /// The server while it listens: its clients, and which path is what.
@@ -100,8 +101,9 @@ import Sockets
       return carryOut(String(request.path.dropFirst(Self.requestPath.count)), request.body, connection)
     }
     let isHistory = request.path.hasPrefix(Self.historyPath) && request.path.hasSuffix(".csv")
+    let isRecording = request.path.hasPrefix(Self.recordPath) && request.path.hasSuffix(".csv")
     let file = PageFiles.response(request, language)
-    guard file != nil || isHistory || Self.paths.contains(request.path) else {
+    guard file != nil || isHistory || isRecording || Self.paths.contains(request.path) else {
       return connection.respond(.error(.notFound))
     }
     guard ["GET", "HEAD"].contains(request.method) else {
@@ -116,12 +118,14 @@ import Sockets
       let metrics = Metrics(state: state, connections: connections.count)
       connection.respond(HTTPResponse(type: Metrics.type, body: .source(metrics.body)))
     case "/health": connection.respond(health)
+    case _ where isRecording: recording(request, connection)
     case _: connection.respond(history(request))
     }
   }
 
   private static let requestPath = "/api/request/"
   private static let historyPath = "/api/history/"
+  private static let recordPath = "/api/record/"
   private static let paths: Set = ["/api/gateway", "/api/devices", "/api/events", "/metrics", "/health"]
 
   private static func wrongMethod(_ allowed: String) -> HTTPResponse {
@@ -164,12 +168,29 @@ import Sockets
     guard let hours = Int(request.parameter("hours") ?? "24"), (1...24).contains(hours) else {
       return .error(.badRequest, "hours must be a number from 1 to 24")
     }
-    var response = HTTPResponse(
-      type: "text/csv; charset=utf-8", body: .source(HistoryTable.body(device, hours: hours, state)))
+    return Self.download(name, HistoryTable.body(device, hours: hours, state))
+  }
+
+  private static func download(_ name: String, _ body: any BodySource) -> HTTPResponse {
+    var response = HTTPResponse(type: "text/csv; charset=utf-8", body: .source(body))
     // Headers are in ASCII.
     let file = TopicWord.isPlain(name) ? #"="\#(name).csv""# : "*=UTF-8''\(PercentEncoding.encode(name)).csv"
     response.headers = [("Content-Disposition", "attachment; filename\(file)")]
     return response
+  }
+
+  private func recording(_ request: HTTPRequest, _ connection: HTTPConnection) {
+    let name = PercentEncoding.decode(request.path.dropFirst(Self.recordPath.count).dropLast(".csv".count))
+    guard let layout = RecordingTable.Layout(rawValue: request.parameter("layout") ?? "rows") else {
+      return connection.respond(.error(.badRequest, "layout must be rows or wide"))
+    }
+    guard let open = state.host.recorder.table(name, layout) else {
+      return connection.respond(.error(.notFound, "there is no recording \(Excerpt(name))"))
+    }
+    let body = RecordingDownload(open)
+    body.onReady = { [weak connection] in if connection?.unsent == 0 { connection?.pump() } }
+    body.onFailure = { [weak connection] in connection?.close() }
+    connection.respond(Self.download(name, body))
   }
 
   private func events(_ request: HTTPRequest, _ connection: HTTPConnection) {

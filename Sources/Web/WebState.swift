@@ -177,6 +177,9 @@ extension Bridge: PageHost {}
       "healthy": .bool(health.isHealthy), "problems": .array(health.problems.map(JSONValue.string)),
       "findings": .array(health.findings.map(\.json)),
       "read_only": isReadOnly ? .bool(true) : nil, "events": .array(events),
+      "recording": host.recorder.current.map {
+        ["name": .string($0.name), "started": .string($0.started.description)]
+      },
     ]
     return info.json.setting("run", to: nil).setting("adapters", to: adapters(info)).merging(own)
   }

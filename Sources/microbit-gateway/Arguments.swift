@@ -8,7 +8,7 @@ enum Option: String, CommandLineOption {
   case config
   case logLevel = "log-level"
   case logFormat = "log-format"
-  case timeout, json, live, csv, gateway, passkey, help, version
+  case timeout, json, live, csv, wide, gateway, passkey, help, version
   // Of init.
   case broker, port, tls
   case caFile = "ca-file"
@@ -35,7 +35,7 @@ enum Option: String, CommandLineOption {
     case .username, .area: "NAME"
     case .http: "WHO"
     case .device: "ADDRESS[=NAME[,AREA]]"
-    case .json, .live, .csv, .help, .version, .tls, .all, .fleet, .noTest, .yes: nil
+    case .json, .live, .csv, .wide, .help, .version, .tls, .all, .fleet, .noTest, .yes: nil
     }
   }
 
@@ -116,7 +116,8 @@ extension Arguments {
       }
       for (index, place) in places.enumerated() where !place.hasPrefix("[") {
         let isTyped = place.first?.isLowercase != true
-        guard index < words.count, isTyped || words[index] == place else {
+        guard index < words.count, isTyped || place.split(separator: "|").contains(Substring(words[index]))
+        else {
           throw wrong("\(name): use \(command.usage)")
         }
       }

@@ -3,7 +3,7 @@ import Gateway
 /// A command, declared once: its help, what it takes, and what it makes of that.
 struct CommandDeclaration {
   let name: String
-  /// As in `read ID PROPERTY`: a word in brackets may be left out, one in lower case is typed as it is.
+  /// As in `read ID PROPERTY`: a word in brackets may be left out, one in lower case is typed as it is, or one of several.
   let arguments: String
   let summary: String
   let options: [(option: Option, meaning: String)]
@@ -114,6 +114,16 @@ struct CommandDeclaration {
         [json, (.csv, "print a spreadsheet: time, device, property, value, unit")]
       ) { .watch(property: $0.word(1), csv: $0.has(.csv)) },
       device(
+        "record", "start|stop|list|csv [NAME]",
+        "record the readings of all devices until stop; list the recordings; print one, the newest by default, as CSV",
+        [
+          json,
+          (.wide, "with csv: a column for each property of each device, instead of a row for each reading"),
+        ]
+      ) {
+        .record(RecordCommand($0.words[0], name: $0.word(1), isWide: $0.has(.wide)) ?? .list)
+      },
+      device(
         "pair", "ID", "pair with a peripheral", [(.passkey, "the passkey that the micro:bit displays")]
       ) { .pair(passkey: $0.passkey) },
       device("unpair", "ID", "remove its pairing") { _ in .unpair },
@@ -161,8 +171,8 @@ struct CommandDeclaration {
 
     microbit-gateway COMMAND --help shows the options of a command.
 
-    ID is an address, a device's id, or part of its name, if unique. Commands with an ID, devices, permit-join, watch and
-    bonds ask the running gateway; init, doctor, scan, and inspect if none is running, use Bluetooth themselves.
+    ID is an address, a device's id, or part of its name, if unique. Commands with an ID, devices, permit-join, watch,
+    record and bonds ask the running gateway; init, doctor, scan, and inspect if none is running, use Bluetooth themselves.
 
     Exit status: 0 success; 1 the peripheral refused, or doctor found faults; 64 wrong command line; 66 run cannot
     read the configuration; 69 no Bluetooth, no gateway, or the device is not in range; 78 wrong configuration.

@@ -153,7 +153,7 @@ import Testing
       #"unknown request "make-coffee-for-all": known requests: devices, health, reload, scan, device/add, "#
         + "device/remove, device/reconnect, device/rename, device/pair, device/unpair, device/options, "
         + "device/inspect, device/identify, property/get, property/set, value/remove, adapter/state, "
-        + "device/sequence, adapter/reset, log_level, permit_join"
+        + "device/sequence, adapter/reset, log_level, permit_join, record/start, record/stop, record/list"
     ),
     // No JSON object.
     ("health", "PRESS", #"the payload is not valid JSON: line 1, column 1: expected a value, found "P""#),

@@ -3,6 +3,7 @@ import Configuration
 import EventLoop
 import GATT
 import JSON
+import Recording
 import Store
 import Synchronization
 import TestSupport
@@ -60,6 +61,7 @@ final class ServerUnderTest: RequestHost, Sendable {
   func idElsewhere(of id: DeviceID) -> DeviceID? { nil }
   var health: GatewayHealth { GatewayHealth() }
   var reload: ReloadHandler { { _ in } }
+  var recorder: Recorder { Recorder(engine, folder: nil) }
 }
 
 extension DeviceManager {

@@ -6,6 +6,7 @@ import GATT
 import JSON
 import Log
 import MQTT
+import Recording
 import Store
 import Synchronization
 import TestSupport
@@ -40,7 +41,7 @@ import TestSupport
     engine = DeviceManager(
       configuration, gateway: GatewayID(hostName: "here"), state: .inMemory())
     engine.start()
-    host = Host(engine)
+    host = Host(engine, recordings: folder.path + "/recordings")
     let server = WebServer(host.requests, engine, host: host, gateway: GatewayID(hostName: "here"))
     let listens = Waiter<Void>()
     try await onLoop { [self, configuration] in
@@ -111,7 +112,12 @@ private final class Host: PageHost, Sendable {
   nonisolated let faulty = Mutex(false)
   nonisolated let findings = Mutex<[Finding]>([])
 
-  init(_ engine: DeviceManager) { self.engine = engine }
+  let recorder: Recorder
+
+  init(_ engine: DeviceManager, recordings: String) {
+    self.engine = engine
+    recorder = Recorder(engine, folder: recordings)
+  }
 
   var requests: RequestHandler { RequestHandler(engine, host: self) }
   func listing(of device: DeviceDescription) -> JSONValue { device.listing(owner: nil) }

@@ -26,6 +26,10 @@ import Testing
     ("GET /api/history/attic.csv", "no device is called", 404),
     ("GET /api/history/../kitchen.csv", "no device is called", 404),
     ("GET /api/history/.csv", "no device is called", 404),
+    ("GET /api/record/lesson.csv", "there is no recording", 404),
+    ("GET /api/record/..%2flesson.csv", "there is no recording", 404),
+    ("GET /api/record/lesson.csv?layout=x", "layout must be", 400),
+    ("POST /api/record/lesson.csv", "Content-Length", 411),
     ("GET /", "<!doctype html>", 200),
     ("GET /page.html", "not_found", 404),
     ("GET /../../etc/passwd", "not_found", 404),
@@ -60,6 +64,26 @@ import Testing
     #expect(json?["id"] == "kitchen")
     #expect(json?["properties"]?.elements.isEmpty == false)
     #expect(json?["properties"]?.elements.allSatisfy { $0["value"] == nil } == true)
+  }
+
+  @Test("A recording is sent while the loop goes on, to whoever has a password")
+  func recording() async throws {
+    let site = try await SiteUnderTest(http: #","password_file":"FOLDER/password""#)
+    let login = "Authorization: Basic YTpzZWNyZXQ="
+    #expect(try await site.post("record/start", #"{"name":"lesson"}"#, [login]).status == 200)
+    #expect(try await site.post("record/start", "{}", [login]).status == 409)
+    let count = 20_000
+    await site.receive((0..<count).map { .integer($0 % 100) })
+    #expect(try await site.get("/api/gateway", [login]).body.contains(#""recording":{"name":"lesson","#))
+    let ended = try Self.json(try await site.post("record/stop", "{}", [login]))
+    #expect(ended["data"]?["readings"] == .integer(count))
+    #expect(try await site.get("/api/record/lesson.csv").status == 401)
+    for layout in ["", "?layout=wide"] {
+      let reply = try await site.get("/api/record/lesson.csv\(layout)", [login])
+      #expect(reply.body.split(separator: "\r\n").count == count + 1)
+    }
+    #expect(try await HTTPReply("HEAD /api/record/lesson.csv", port: site.port.number, [login]).body.isEmpty)
+    #expect(await site.observers() == 1)
   }
 
   @Test func theGatewayIsUnhealthy() async throws {

@@ -3,6 +3,7 @@ import Devices
 import EventLoop
 import JSON
 import Log
+import Recording
 
 /// Parses, carries out and answers requests to the gateway, from any transport.
 @LoopActor package final class RequestHandler {
@@ -93,7 +94,7 @@ enum RequestTable {
     RemoveDevice.self, ReconnectDevice.self, RenameDevice.self, PairDevice.self, UnpairDevice.self,
     ChangeOptions.self, InspectDevice.self, IdentifyDevice.self, GetProperty.self, SetProperty.self,
     RemoveValue.self, ReportAdapter.self, RunSequence.self, ResetAdapter.self, SetLogLevel.self,
-    PermitJoining.self,
+    PermitJoining.self, StartRecording.self, StopRecording.self, ListRecordings.self,
   ]
 }
 
@@ -217,4 +218,5 @@ package typealias ReloadHandler =
   func idElsewhere(of id: DeviceID) -> DeviceID?
   var health: GatewayHealth { get }
   var reload: ReloadHandler { get }
+  var recorder: Recorder { get }
 }

@@ -26,6 +26,8 @@ public struct DeviceCommand: Sendable, Equatable {
     case remove
     /// Adds micro:bits in range, for so many seconds; nil: the gateway's default.
     case permitJoin(seconds: Int?)
+    /// Records the readings of all devices.
+    case record(RecordCommand)
     /// Lists the devices that are paired.
     case bonds
   }
@@ -107,6 +109,9 @@ public struct DeviceCommand: Sendable, Equatable {
     case .list:
       let devices = try await access.request("devices")
       if json { print(devices.text()) } else { list(devices, of: access.gateway) }
+      return .done
+    case .record(let record):
+      try await record.run(access, json: json)
       return .done
     case .bonds:
       let paired = try await access.request("devices").elements.compactMap { Target($0) }.filter(\.isPaired)

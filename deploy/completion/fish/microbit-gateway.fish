@@ -1,8 +1,8 @@
 # fish completion for microbit-gateway
 
-set -l commands init run doctor check scan devices add rename remove permit-join inspect read write watch pair unpair identify bonds profiles profile forget version
+set -l commands init run doctor check scan devices add rename remove permit-join inspect read write watch record pair unpair identify bonds profiles profile forget version
 set -l device inspect read write watch pair unpair identify
-set -l running devices add rename remove permit-join bonds
+set -l running devices add rename remove permit-join record bonds
 set -l seen __fish_seen_subcommand_from
 
 complete -c microbit-gateway -f
@@ -20,6 +20,7 @@ complete -c microbit-gateway -n "not $seen $commands" -a inspect -d 'show the se
 complete -c microbit-gateway -n "not $seen $commands" -a read -d 'read a property now'
 complete -c microbit-gateway -n "not $seen $commands" -a write -d 'set a property'
 complete -c microbit-gateway -n "not $seen $commands" -a watch -d 'show readings as they come'
+complete -c microbit-gateway -n "not $seen $commands" -a record -d 'record the readings of all devices'
 complete -c microbit-gateway -n "not $seen $commands" -a pair -d 'pair with a peripheral'
 complete -c microbit-gateway -n "not $seen $commands" -a unpair -d 'remove the pairing of a peripheral'
 complete -c microbit-gateway -n "not $seen $commands" -a identify -d 'show the name of a micro:bit on its LEDs'
@@ -29,6 +30,8 @@ complete -c microbit-gateway -n "not $seen $commands" -a profile -d 'check a fil
 complete -c microbit-gateway -n "not $seen $commands" -a forget -d 'clear what the broker retains'
 complete -c microbit-gateway -n "not $seen $commands" -a version -d 'print the version'
 
+complete -c microbit-gateway -n "$seen record; and not $seen start stop list csv" -a 'start stop list csv'
+complete -c microbit-gateway -n "$seen record" -l wide -d 'with csv: a column for each property'
 complete -c microbit-gateway -n "$seen profiles" -a '(microbit-gateway profiles 2>/dev/null | string replace -r ":.*" "")'
 complete -c microbit-gateway -n "$seen profile; and not $seen check" -a check -d 'check a file of profiles'
 complete -c microbit-gateway -n "$seen profile; and $seen check" -F
@@ -37,7 +40,7 @@ complete -c microbit-gateway -n "$seen run init doctor check scan profiles forge
 complete -c microbit-gateway -l log-level -xa 'debug info notice warning error' -d 'how much is logged'
 complete -c microbit-gateway -n "$seen run" -l log-format -xa 'text json' -d 'form of the log'
 complete -c microbit-gateway -n "$seen scan inspect read write" -l timeout -x -d 'seconds to scan, or to wait for the device'
-complete -c microbit-gateway -n "$seen doctor scan devices inspect read write watch" -l json -d 'print JSON'
+complete -c microbit-gateway -n "$seen doctor scan devices inspect read write watch record" -l json -d 'print JSON'
 complete -c microbit-gateway -n "$seen scan" -l live -d 'a table that is kept up to date'
 complete -c microbit-gateway -n "$seen watch" -l csv -d 'print a spreadsheet'
 complete -c microbit-gateway -n "$seen $running $device" -l gateway -x -d 'which running gateway'

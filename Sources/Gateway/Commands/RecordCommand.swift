@@ -1,0 +1,108 @@
+import Configuration
+import EventLoop
+import Glibc
+import JSON
+import Recording
+
+/// `record`: the readings of all devices, in a file of the gateway.
+public enum RecordCommand: Sendable, Equatable {
+  case start(name: String?)
+  case stop
+  case list
+  /// Prints a recording as CSV; nil: the newest.
+  case csv(name: String?, isWide: Bool)
+
+  /// - Parameter word: `start`, `stop`, `list` or `csv`.
+  public init?(_ word: String, name: String?, isWide: Bool) {
+    switch word {
+    case "start": self = .start(name: name)
+    case "stop": self = .stop
+    case "list": self = .list
+    case "csv": self = .csv(name: name, isWide: isWide)
+    default: return nil
+    }
+  }
+
+  @LoopActor func run(_ access: GatewayAccess, json: Bool) async throws(CommandFailure) {
+    switch self {
+    case .start(let name):
+      let data = try await access.request("record/start", ["name": name.map(JSONValue.string)])
+      show(data, json) { "recording as \($0): microbit-gateway record stop ends it" }
+    case .stop:
+      let data = try await access.request("record/stop")
+      show(data, json) { "\(Self.line(data))\nmicrobit-gateway record csv \($0) > \($0).csv" }
+    case .list:
+      let data = try await access.request("record/list")
+      if json { return print(data.text()) }
+      if data.elements.isEmpty { printError("there is no recording: microbit-gateway record start") }
+      for recording in data.elements { print(Self.line(recording)) }
+    case .csv(let name, let isWide):
+      let all = try await access.request("record/list").elements.compactMap { $0["name"]?.text }
+      guard let name = name ?? all.first, all.contains(name) else {
+        throw CommandFailure(.unavailable, "there is no such recording: microbit-gateway record list")
+      }
+      try await Self.printTable(name, isWide ? .wide : .rows, of: access.gateway)
+    }
+  }
+
+  private func show(_ data: JSONValue, _ json: Bool, _ text: (String) -> String) {
+    print(json ? data.text() : text(data["name"]?.shown ?? ""))
+  }
+
+  /// A recording on one line.
+  static func line(_ recording: JSONValue) -> String {
+    let end = recording["ended"].map { "to \(WatchView.clock($0.text))" } ?? "goes on"
+    let reason =
+      switch recording["end"]?.text {
+      case "time": "ended after 3 hours"
+      case "size": "ended, as its file was full"
+      case "disk": "ended, as the disk was full"
+      default: ""
+      }
+    let lost = recording["lost"]?.integer.map { "\($0) readings lost" } ?? ""
+    return [
+      recording["name"]?.shown ?? "", "from \(WatchView.clock(recording["started"]?.text)) \(end)",
+      recording["readings"]?.integer.map { "\($0) readings" } ?? "",
+      "\(((recording["bytes"]?.integer ?? 0) + 1023) / 1024) KiB", reason, lost,
+    ].filter { !$0.isEmpty }.joined(separator: "  ")
+  }
+
+  /// The file is read by the command itself, in the state folder of the gateway.
+  @LoopActor private static func printTable(
+    _ name: String, _ layout: RecordingTable.Layout, of gateway: String
+  ) async throws(CommandFailure) {
+    let folders = GatewayID(gateway).map { id in
+      [StateFolder.environment, ["STATE_DIRECTORY": StateFolder.service]].compactMap {
+        StateFolder.recordings(of: id, $0)
+      }
+    }
+    var failure = "there is no state folder"
+    for folder in folders ?? [] {
+      let result = await EventLoop.blocking { () -> Result<Void, RecordingFailure> in
+        Result { () throws(RecordingFailure) in
+          var table = try RecordingFolder(path: folder).table(name, layout)
+          while let piece = try table.next() {
+            // The reader of the output may be gone.
+            guard printBytes(piece) else { return }
+          }
+        }
+      }
+      guard case .failure(let error) = result else { return }
+      failure = error.description
+      if access(folder, X_OK) != 0, errno == EACCES { failure += " (use sudo)" }
+    }
+    throw CommandFailure(.unavailable, failure)
+  }
+
+  /// - Returns: whether all of it was written.
+  private static func printBytes(_ bytes: [UInt8]) -> Bool {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { return false }
+      rest.removeFirst(count)
+    }
+    return true
+  }
+}

@@ -1,0 +1,148 @@
+import Configuration
+import Devices
+import EventLoop
+import JSON
+import Log
+
+/// Records the readings of all devices from a request to start until one to stop, also over a restart of the gateway.
+/// While nothing is recorded, it observes no device.
+@LoopActor package final class Recorder {
+  private let log = Logger(component: "record")
+  private let engine: DeviceManager
+  private let folder: RecordingFolder?
+  private let limits: RecordingLimits
+  private var session: RecordingSession?
+  /// The recordings that have ended, from the oldest.
+  private var ended: [Recording] = []
+  private var loading: Task<Void, Never>?
+  /// A file is being made.
+  private var isStarting = false
+  /// Those who wait for the end of the recording.
+  private var waiters: [Waiter<Recording>] = []
+  /// How long a request waits for the disk.
+  private static let patience = Duration.seconds(20)
+
+  /// - Parameter folder: where the files are; nil: there is no place for them.
+  package init(_ engine: DeviceManager, folder: String?, limits: RecordingLimits = RecordingLimits()) {
+    self.engine = engine
+    self.folder = folder.map { RecordingFolder(path: $0) }
+    self.limits = limits
+  }
+
+  /// The recording that goes on.
+  package var current: Recording? { session?.recording }
+
+  /// The recordings that are kept, from the newest.
+  package var recordings: [Recording] { [current].compactMap { $0 } + ended.reversed() }
+
+  /// Goes on with the recording of an earlier run.
+  package func start() {
+    guard let folder else { return }
+    loading = loop.task { [self] in
+      let (found, open) = await EventLoop.blocking { folder.load() }
+      ended = found
+      guard let open else { return }
+      log.notice("the recording goes on", ["name": open.recording.name])
+      begin(open, folder)
+    }
+  }
+
+  /// Writes what is left, for at most `limit`: the next run goes on.
+  package func stop(within limit: Duration) async {
+    guard let session else { return }
+    engine.remove(session)
+    self.session = nil
+    let end = Waiter<Void>()
+    loop.task {
+      await session.pause()
+      end.resume(.success(()))
+    }
+    try? await loop.withTimeout(limit) { try await end.value() }
+  }
+
+  // MARK: Requests
+
+  /// Starts a recording.
+  /// - Parameter name: of its file; nil: the time.
+  package func record(_ name: String?) async throws(RequestError) -> Recording {
+    guard let folder else { throw RequestError("there is no state folder for recordings") }
+    let name = name.map { TopicWord.word($0) } ?? Timestamp.now.localMinute
+    guard !name.isEmpty else { throw RequestError(.invalid, "name must have a letter or a digit") }
+    await loading?.value
+    guard session == nil, !isStarting else {
+      throw RequestError(
+        .failed, "\(current?.name ?? "a recording") is being recorded already: stop it first")
+    }
+    isStarting = true
+    defer { isStarting = false }
+    let reserve = limits.reserve
+    let result = await EventLoop.blocking {
+      Result { () throws(RecordingFailure) in try folder.create(name, at: .now, reserve: reserve) }
+    }
+    switch result {
+    case .failure(let failure): throw RequestError(failure.description)
+    case .success(let open):
+      log.notice("recording", ["name": open.recording.name])
+      begin(open, folder)
+      return open.recording
+    }
+  }
+
+  private func begin(_ open: RecordingFolder.Open, _ folder: RecordingFolder) {
+    let session = RecordingSession(open, in: folder, limits) { [weak self] in self?.hasEnded($0, $1, folder) }
+    self.session = session
+    engine.add(session)
+  }
+
+  /// Ends the recording.
+  package func finish() async throws(RequestError) -> Recording {
+    await loading?.value
+    guard let session else { throw RequestError(.failed, "nothing is being recorded") }
+    let waiter = Waiter<Recording>()
+    waiters.append(waiter)
+    session.end(.stop)
+    do {
+      return try await loop.withTimeout(Self.patience) { try await waiter.value() }
+    } catch {
+      throw RequestError("the disk does not answer")
+    }
+  }
+
+  /// The recordings, from the newest, when those of earlier runs are known.
+  package func list() async -> [Recording] {
+    await loading?.value
+    return recordings
+  }
+
+  /// A recording as a table; nil: there is none of this name. Opening it blocks.
+  package func table(
+    _ name: String, _ layout: RecordingTable.Layout
+  ) -> (@Sendable () throws(RecordingFailure) -> RecordingTable)? {
+    guard let folder, recordings.contains(where: { $0.name == name }) else { return nil }
+    return { () throws(RecordingFailure) in try folder.table(name, layout) }
+  }
+
+  private func hasEnded(_ recording: Recording, _ failure: RecordingFailure?, _ folder: RecordingFolder) {
+    if let session { engine.remove(session) }
+    session = nil
+    ended.append(recording)
+    if let failure {
+      log.error("the recording has ended: \(failure)", ["name": recording.name, "lost": recording.lost])
+    } else {
+      log.notice("the recording has ended", ["name": recording.name, "readings": recording.readings ?? 0])
+    }
+    removeOldest(folder)
+    for waiter in waiters { waiter.resume(.success(recording)) }
+    waiters = []
+  }
+
+  private func removeOldest(_ folder: RecordingFolder) {
+    var bytes = ended.reduce(0) { $0 + $1.bytes }
+    while ended.count > RecordingFolder.mostRecordings || bytes > RecordingFolder.mostBytes, ended.count > 1 {
+      let oldest = ended.removeFirst()
+      bytes -= oldest.bytes
+      log.notice("the oldest recording was removed, to have room", ["name": oldest.name])
+      loop.task { await EventLoop.blocking { folder.remove(oldest.name) } }
+    }
+  }
+}

@@ -1,0 +1,119 @@
+import JSON
+import Log
+
+/// The readings of a lesson: what is known of their file.
+package struct Recording: Sendable, Equatable {
+  /// Why a recording has ended.
+  package enum End: String, Sendable {
+    /// A user has ended it.
+    case stop
+    /// It has lasted for ``longest``.
+    case time
+    /// Its file has ``mostBytes``.
+    case size
+    /// The disk is full, or cannot be written.
+    case disk
+  }
+
+  /// The most time from its start to its end, in milliseconds.
+  package static let longest: Int64 = 3 * 3_600_000
+  /// The most bytes of its file.
+  package static let mostBytes = 64 << 20
+
+  /// The name of its file, and in requests.
+  package let name: String
+  package let started: Timestamp
+  /// Nil: it goes on.
+  package internal(set) var ended: Timestamp?
+  /// Nil: it goes on, or its file does not say it.
+  package internal(set) var end: End?
+  /// How many readings it has; nil: its file does not say it.
+  package internal(set) var readings: Int?
+  /// The size of its file.
+  package internal(set) var bytes = 0
+  /// Readings that were left out, as the disk was too slow, or there were too many columns.
+  package internal(set) var lost = 0
+
+  /// As requests return it.
+  package var json: JSONValue {
+    [
+      "name": .string(name), "started": .string(started.description),
+      "ended": ended.map { .string($0.description) }, "end": end.map { .string($0.rawValue) },
+      "readings": readings.map(JSONValue.integer), "bytes": .integer(bytes),
+      "lost": lost > 0 ? .integer(lost) : nil,
+    ]
+  }
+}
+
+/// What a reading is of: a property of a device. Its number in the file is its place among all of them there.
+package struct RecordedColumn: Sendable, Hashable {
+  let device: String
+  let property: String
+  let unit: String?
+  /// The fields of a record.
+  let fields: [String]?
+
+  /// The most columns of a recording; readings of further ones are left out.
+  static let most = 1000
+
+  /// The titles of the columns in a table: one, or one for each field.
+  var titles: [String] {
+    let unit = unit.map { " (\($0))" } ?? ""
+    return (fields.map { $0.map { ".\($0)" } } ?? [""]).map { "\(device) \(property)\($0)\(unit)" }
+  }
+}
+
+/// A line of the file of a recording, which is JSON. A file begins with its start; a column precedes its first reading.
+enum RecordingLine: Equatable {
+  case start(Timestamp)
+  case column(RecordedColumn)
+  /// - Parameter offset: the milliseconds since the start.
+  case reading(offset: Int, column: Int, value: JSONValue)
+  case end(Timestamp, Recording.End, readings: Int, lost: Int)
+
+  /// What a line that is a reading begins with.
+  static let reading = UInt8(ascii: "[")
+
+  var bytes: [UInt8] {
+    let json: JSONValue =
+      switch self {
+      case .start(let time): ["started": .integer(Int(time.milliseconds))]
+      case .column(let column):
+        [
+          "device": .string(column.device), "property": .string(column.property),
+          "unit": column.unit.map(JSONValue.string),
+          "fields": column.fields.map { .array($0.map(JSONValue.string)) },
+        ]
+      case .reading(let offset, let column, let value): [.integer(offset), .integer(column), value]
+      case .end(let time, let end, let readings, let lost):
+        [
+          "ended": .integer(Int(time.milliseconds)), "end": .string(end.rawValue),
+          "readings": .integer(readings),
+          "lost": .integer(lost),
+        ]
+      }
+    return json.bytes + [UInt8(ascii: "\n")]
+  }
+
+  /// Reads a line; nil for what is none.
+  init?(_ bytes: some Collection<UInt8>) {
+    guard let json = try? JSONParser.parse(Array(bytes)) else { return nil }
+    if case .array(let parts) = json {
+      guard parts.count == 3, let offset = parts[0].integer, let column = parts[1].integer else { return nil }
+      self = .reading(offset: offset, column: column, value: parts[2])
+    } else if let device = json["device"]?.text, let property = json["property"]?.text {
+      self = .column(
+        RecordedColumn(
+          device: device, property: property, unit: json["unit"]?.text,
+          fields: json["fields"].map { $0.elements.compactMap(\.text) }))
+    } else if let ended = json["ended"]?.integer, let end = json["end"]?.text.flatMap(Recording.End.init) {
+      self = .end(
+        Timestamp(milliseconds: Int64(ended)), end, readings: json["readings"]?.integer ?? 0,
+        lost: json["lost"]?.integer ?? 0)
+    } else if let started = json["started"]?.integer {
+      self = .start(Timestamp(milliseconds: Int64(started)))
+    } else {
+      return nil
+    }
+  }
+}

@@ -1,0 +1,163 @@
+import Glibc
+import Log
+
+/// The files of recordings: `NAME.part` is being written, `NAME.rec` has ended. All of it blocks.
+package struct RecordingFolder: Sendable {
+  /// The most recordings that are kept, and the most bytes of all of them: the oldest are removed.
+  static let (mostRecordings, mostBytes) = (50, 256 << 20)
+  private static let (writing, ended) = (".part", ".rec")
+
+  let path: String
+
+  package init(path: String) { self.path = path }
+
+  /// A recording that goes on.
+  struct Open: Sendable {
+    var recording: Recording
+    let file: RecordingFile
+    /// What its file has, in the order of their numbers.
+    var columns: [RecordedColumn] = []
+  }
+
+  /// The recordings that have ended, from the oldest, and the one that an earlier run has begun.
+  func load() -> (ended: [Recording], open: Open?) {
+    let names = Self.names(in: path)
+    var unfinished = names.filter { $0.hasSuffix(Self.writing) }
+      .compactMap { try? resume(String($0.dropLast(Self.writing.count))) }
+      .sorted { $0.recording.started < $1.recording.started }
+    let open = unfinished.popLast()
+    for other in unfinished { _ = try? finish(other.recording, other.file) }
+    let all = Self.names(in: path).filter { $0.hasSuffix(Self.ended) }
+      .compactMap { try? look(at: String($0.dropLast(Self.ended.count))) }
+    return (all.sorted { $0.started < $1.started }, open)
+  }
+
+  private static func names(in path: String) -> [String] {
+    guard let folder = opendir(path) else { return [] }
+    defer { closedir(folder) }
+    var names: [String] = []
+    while let entry = readdir(folder) {
+      names.append(
+        withUnsafePointer(to: &entry.pointee.d_name) {
+          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        })
+    }
+    return names
+  }
+
+  /// Starts a recording; its name has a number behind it if there is one of this name.
+  func create(_ name: String, at time: Timestamp, reserve: Int) throws(RecordingFailure) -> Open {
+    try makeFolder()
+    var (unique, number) = (name, 1)
+    while access(file(unique, Self.writing), F_OK) == 0 || access(file(unique, Self.ended), F_OK) == 0 {
+      number += 1
+      unique = "\(name)-\(number)"
+    }
+    let start = RecordingLine.start(time).bytes
+    let file = try RecordingFile(file(unique, Self.writing), O_RDWR | O_CREAT | O_EXCL)
+    do throws(RecordingFailure) {
+      try file.append(start, at: 0, reserve: reserve)
+    } catch {
+      unlink(file.path)
+      throw error
+    }
+    synchronize()
+    var recording = Recording(name: unique, started: time, readings: 0)
+    recording.bytes = start.count
+    return Open(recording: recording, file: file)
+  }
+
+  private func makeFolder() throws(RecordingFailure) {
+    for end in path.indices.dropFirst() + [path.endIndex] where end == path.endIndex || path[end] == "/" {
+      let folder = String(path[..<end])
+      guard mkdir(folder, 0o700) != 0, access(folder, F_OK) != 0 else { continue }
+      throw .system("make the folder", folder)
+    }
+  }
+
+  /// Goes on with a recording of an earlier run. What a power cut has left of a last line is cut off.
+  private func resume(_ name: String) throws(RecordingFailure) -> Open {
+    let file = try RecordingFile(file(name, Self.writing), O_RDWR)
+    let size = file.status.bytes
+    var reader = RecordingReader(file, size: size)
+    var (started, readings, columns) = (Timestamp?.none, 0, [RecordedColumn]())
+    while let lines = try reader.next() {
+      for line in lines {
+        if line.first == RecordingLine.reading {
+          readings += 1
+          continue
+        }
+        switch RecordingLine(line) {
+        case .start(let time): started = time
+        case .column(let column): columns.append(column)
+        case .reading, .end, nil: break
+        }
+      }
+    }
+    guard let started else { throw RecordingFailure("\(file.path) is no recording") }
+    if reader.lineStart < size { try file.cut(to: reader.lineStart) }
+    var recording = Recording(name: name, started: started, readings: readings)
+    recording.bytes = reader.lineStart
+    return Open(recording: recording, file: file, columns: columns)
+  }
+
+  /// Reads what is known of a recording that has ended: its first and its last line.
+  private func look(at name: String) throws(RecordingFailure) -> Recording {
+    let file = try RecordingFile(file(name, Self.ended), O_RDONLY)
+    let (bytes, changed) = file.status
+    let first = try file.read(256, at: 0).prefix { $0 != UInt8(ascii: "\n") }
+    guard case .start(let started) = RecordingLine(first) else {
+      throw RecordingFailure("\(file.path) is no recording")
+    }
+    var recording = Recording(name: name, started: started, ended: Timestamp(milliseconds: changed))
+    recording.bytes = bytes
+    let lines = try file.read(256, at: max(0, bytes - 256)).split(separator: UInt8(ascii: "\n"))
+    if let last = lines.last, case .end(let time, let end, let readings, let lost) = RecordingLine(last) {
+      (recording.ended, recording.end, recording.readings, recording.lost) = (time, end, readings, lost)
+    }
+    return recording
+  }
+
+  /// Ends a recording. A full disk may have no room for the line that says why.
+  func finish(
+    _ recording: Recording, _ file: RecordingFile
+  ) throws(RecordingFailure) -> Recording {
+    var recording = recording
+    if let ended = recording.ended, let end = recording.end {
+      let line = RecordingLine.end(ended, end, readings: recording.readings ?? 0, lost: recording.lost).bytes
+      if (try? file.append(line, at: recording.bytes, reserve: 0)) != nil { recording.bytes += line.count }
+    }
+    guard rename(file.path, self.file(recording.name, Self.ended)) == 0 else {
+      throw .system("rename", file.path)
+    }
+    synchronize()
+    return recording
+  }
+
+  func remove(_ name: String) { unlink(file(name, Self.ended)) }
+
+  /// Opens a recording for reading, also one that goes on.
+  package func table(_ name: String, _ layout: RecordingTable.Layout) throws(RecordingFailure)
+    -> RecordingTable
+  {
+    guard !name.isEmpty, !name.contains("/"), !name.utf8.contains(0) else {
+      throw RecordingFailure("there is no recording \(name)")
+    }
+    // The recording may end in between.
+    for suffix in [Self.writing, Self.ended] where access(file(name, suffix), F_OK) == 0 {
+      let file = try RecordingFile(file(name, suffix), O_RDONLY)
+      return RecordingTable(file, layout)
+    }
+    throw .system("open", file(name, Self.ended))
+  }
+
+  private func file(_ name: String, _ suffix: String) -> String { "\(path)/\(name)\(suffix)" }
+
+  /// Makes the names of the files durable.
+  private func synchronize() {
+    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    fsync(descriptor)
+    close(descriptor)
+  }
+}

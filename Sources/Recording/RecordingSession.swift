@@ -1,0 +1,209 @@
+import Configuration
+import Devices
+import EventLoop
+import GATT
+import JSON
+import Log
+
+/// A recording that goes on: observes all devices, and writes what they send, at most once a second.
+@LoopActor final class RecordingSession: FrontEnd {
+  /// The time from a reading to its write, so that there are few writes.
+  private static let gather = Duration.seconds(1)
+  /// The most bytes that wait for the disk; beyond it, readings are left out.
+  private static let mostUnwritten = 4 << 20
+
+  private(set) var recording: Recording
+  private let folder: RecordingFolder
+  private let file: RecordingFile
+  private let limits: RecordingLimits
+  private var columns: [RecordedColumn: Int]
+  private var unwritten: [UInt8] = []
+  /// What the file has of ``Recording/bytes``.
+  private var written: Int
+  private var (gathering, limit) = (LoopTimer?.none, LoopTimer?.none)
+  private var writing: Task<Void, Never>?
+  private let onEnd: (_ recording: Recording, _ failure: RecordingFailure?) -> Void
+  /// Why the disk cannot be used.
+  private var failure: RecordingFailure?
+
+  /// - Parameter onEnd: called once when its file is complete.
+  init(
+    _ open: RecordingFolder.Open, in folder: RecordingFolder, _ limits: RecordingLimits,
+    onEnd: @escaping (Recording, RecordingFailure?) -> Void
+  ) {
+    self.folder = folder
+    self.limits = limits
+    self.onEnd = onEnd
+    (recording, file, written) = (open.recording, open.file, open.recording.bytes)
+    columns = Dictionary(open.columns.enumerated().map { ($1, $0) }) { first, _ in first }
+    let rest = recording.started.milliseconds + limits.longest - Timestamp.now.milliseconds
+    // The clock of a host without a battery may be behind.
+    limit = loop.timer(after: .milliseconds(max(0, min(limits.longest, rest)))) { [weak self] in
+      self?.end(.time)
+    }
+  }
+
+  // MARK: Readings
+
+  func attach(_ device: DeviceDescription) -> (any DeviceObserver)? { RecordedDevice(device, self) }
+  func engineChanged() {}
+  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {}
+
+  /// The number of a column; nil: there are too many.
+  fileprivate func number(of column: RecordedColumn) -> Int? {
+    if let known = columns[column] { return known }
+    guard columns.count < RecordedColumn.most, recording.end == nil else { return nil }
+    columns[column] = columns.count
+    append(RecordingLine.column(column).bytes)
+    return columns.count - 1
+  }
+
+  fileprivate func add(_ value: JSONValue, at time: Timestamp, column: Int?) {
+    guard recording.end == nil else { return }
+    let offset = Int(time.milliseconds - recording.started.milliseconds)
+    guard let column, unwritten.count < Self.mostUnwritten else { return recording.lost += 1 }
+    append(RecordingLine.reading(offset: offset, column: column, value: value).bytes)
+    recording.readings = (recording.readings ?? 0) + 1
+    if recording.bytes >= limits.mostBytes { end(.size) }
+  }
+
+  private func append(_ line: [UInt8]) {
+    unwritten += line
+    recording.bytes += line.count
+    if gathering == nil, writing == nil {
+      gathering = loop.timer(after: Self.gather) { [weak self] in self?.write() }
+    }
+  }
+
+  // MARK: Writing
+
+  /// Nothing more is recorded; what was is written.
+  func end(_ reason: Recording.End) {
+    guard recording.end == nil else { return }
+    recording.end = reason
+    recording.ended = .now
+    limit?.cancel()
+    write()
+  }
+
+  private func write() {
+    gathering?.cancel()
+    gathering = nil
+    guard writing == nil else { return }
+    writing = loop.task { [self] in
+      repeat { await writeOnce() } while recording.end != nil && !unwritten.isEmpty
+      if recording.end != nil { return await finish() }
+      writing = nil
+      if !unwritten.isEmpty, gathering == nil {
+        gathering = loop.timer(after: Self.gather) { [weak self] in self?.write() }
+      }
+    }
+  }
+
+  private func writeOnce() async {
+    let (bytes, size, reserve) = (unwritten, written, limits.reserve)
+    guard !bytes.isEmpty else { return }
+    unwritten = []
+    let failure = await EventLoop.blocking { [file] () -> RecordingFailure? in
+      do throws(RecordingFailure) {
+        try file.append(bytes, at: size, reserve: reserve)
+        return nil
+      } catch {
+        return error
+      }
+    }
+    guard let failure else { return written += bytes.count }
+    self.failure = failure
+    let readings = (bytes + unwritten).split(separator: UInt8(ascii: "\n")).count {
+      $0.first == RecordingLine.reading
+    }
+    recording.readings = (recording.readings ?? 0) - readings
+    recording.lost += readings
+    recording.bytes = written
+    unwritten = []
+    (recording.end, recording.ended) = (.disk, recording.ended ?? .now)
+    limit?.cancel()
+  }
+
+  private func finish() async {
+    let (recording, failure) = (recording, failure)
+    let result = await EventLoop.blocking { [folder, file] in
+      Result { () throws(RecordingFailure) in try folder.finish(recording, file) }
+    }
+    switch result {
+    case .success(let recording): onEnd(recording, failure)
+    case .failure(let error): onEnd(recording, failure ?? error)
+    }
+  }
+
+  /// Writes what is left; the next run goes on.
+  func pause() async {
+    limit?.cancel()
+    write()
+    await writing?.value
+  }
+}
+
+/// Limits of a recording; others in tests.
+package struct RecordingLimits: Sendable {
+  var longest = Recording.longest
+  var mostBytes = Recording.mostBytes
+  /// How many bytes of the disk stay free.
+  var reserve = RecordingFile.reserve
+
+  package init() {}
+}
+
+/// A device that is recorded.
+@LoopActor private final class RecordedDevice: DeviceObserver {
+  private var device: DeviceDescription
+  private let session: RecordingSession
+  /// The columns of the profile's properties: nil until there is a reading.
+  private var columns: [Int?] = []
+  private var valueColumns: [ValueKey: Int] = [:]
+
+  init(_ device: DeviceDescription, _ session: RecordingSession) {
+    self.device = device
+    self.session = session
+    forgetColumns()
+  }
+
+  private func forgetColumns() {
+    columns = device.profile.properties.map { _ in nil }
+    valueColumns = [:]
+  }
+
+  func reported(_ reading: Reading) {
+    // What is read back is no reading; values of a program have their own.
+    guard reading.sequence != nil, !reading.isValues else { return }
+    let property = device.profile.properties[reading.property]
+    if columns[reading.property] == nil { columns[reading.property] = number(of: property) }
+    session.add(property.codec.json(reading.value), at: reading.time, column: columns[reading.property])
+  }
+
+  func reported(_ reading: ValueReading) {
+    guard let property = device.values.first(where: { $0.key == reading.key })?.property else { return }
+    if valueColumns[reading.key] == nil { valueColumns[reading.key] = number(of: property) }
+    let reading = (
+      value: reading.reading.value, time: reading.reading.time, column: valueColumns[reading.key]
+    )
+    session.add(property.codec.json(reading.value), at: reading.time, column: reading.column)
+  }
+
+  private func number(of property: Property) -> Int? {
+    session.number(
+      of: RecordedColumn(
+        device: device.id.description, property: property.name, unit: property.unit,
+        fields: property.codec.fields))
+  }
+
+  func changed(_ change: DeviceChange, _ device: DeviceDescription) {
+    self.device = device
+    switch change {
+    case .description, .renamed: forgetColumns()
+    case .availability, .session, .handover: break
+    }
+  }
+
+  func detach(_ reason: DetachReason) {}
+}

@@ -1,0 +1,112 @@
+import JSON
+import Log
+
+/// A recording as CSV (RFC 4180), made piece by piece. Making a piece blocks.
+package struct RecordingTable: Sendable {
+  package enum Layout: String, Sendable {
+    /// A row for each reading: time, device, property, value, unit.
+    case rows
+    /// A column for each property of each device. A row ends after a second, or when a value comes for a cell that has one:
+    /// each reading is in one cell.
+    case wide
+  }
+
+  private static let rowLength = 1000
+
+  private let file: RecordingFile
+  private let size: Int
+  private let layout: Layout
+  private var reader: RecordingReader
+  private var hasBegun = false
+  private var started = Timestamp(milliseconds: 0)
+  private var columns: [RecordedColumn] = []
+  /// Where the cells of each of ``columns`` begin in ``cells``.
+  private var places: [Int] = []
+  /// The row that is being filled, and its time in milliseconds since the start; nil: it has no value yet.
+  private var cells: [String] = []
+  private var rowOffset: Int?
+
+  init(_ file: RecordingFile, _ layout: Layout) {
+    self.file = file
+    self.layout = layout
+    size = file.status.bytes
+    reader = RecordingReader(file, size: size)
+  }
+
+  /// The next bytes; nil: that is all.
+  package mutating func next() throws(RecordingFailure) -> [UInt8]? {
+    var text = ""
+    if !hasBegun {
+      hasBegun = true
+      text = try header()
+    }
+    guard let lines = try reader.next() else {
+      endRow(&text)
+      return text.isEmpty ? nil : Array(text.utf8)
+    }
+    for line in lines {
+      switch RecordingLine(line) {
+      case .start(let time): started = time
+      case .column(let column): if layout == .rows { columns.append(column) }
+      case .reading(let offset, let column, let value):
+        guard columns.indices.contains(column) else { continue }
+        if layout == .rows {
+          appendRow(offset, columns[column], value, &text)
+        } else {
+          fill(offset, column, value, &text)
+        }
+      case .end, nil: break
+      }
+    }
+    // An empty piece would say that there is nothing at the moment.
+    return text.isEmpty ? try next() : Array(text.utf8)
+  }
+
+  private mutating func header() throws(RecordingFailure) -> String {
+    if layout == .rows { return "time,device,property,value,unit\r\n" }
+    // All columns are known when the whole file has been read.
+    var all = RecordingReader(file, size: size)
+    while let lines = try all.next() {
+      for line in lines where line.first != RecordingLine.reading {
+        if case .column(let column) = RecordingLine(line) { columns.append(column) }
+      }
+    }
+    for column in columns {
+      places.append(cells.count)
+      cells += column.titles.map { _ in "" }
+    }
+    return (["time"] + columns.flatMap(\.titles).map(CSV.cell)).joined(separator: ",") + "\r\n"
+  }
+
+  private func time(_ offset: Int) -> String {
+    Timestamp(milliseconds: started.milliseconds.addingReportingOverflow(Int64(offset)).partialValue)
+      .description
+  }
+
+  private func appendRow(_ offset: Int, _ column: RecordedColumn, _ value: JSONValue, _ text: inout String) {
+    let cells =
+      [column.device, column.property].map(CSV.cell) + [Self.cell(value), column.unit.map(CSV.cell) ?? ""]
+    text += time(offset) + "," + cells.joined(separator: ",") + "\r\n"
+  }
+
+  private mutating func fill(_ offset: Int, _ column: Int, _ value: JSONValue, _ text: inout String) {
+    let place = places[column]
+    let parts: [String] =
+      columns[column].fields.map { $0.map { value[$0].map(Self.cell) ?? "" } } ?? [Self.cell(value)]
+    let isFull = parts.indices.contains { !cells[place + $0].isEmpty }
+    if let row = rowOffset, isFull || offset < row || offset - row >= Self.rowLength { endRow(&text) }
+    rowOffset = rowOffset ?? offset
+    for (index, part) in parts.enumerated() { cells[place + index] = part }
+  }
+
+  private mutating func endRow(_ text: inout String) {
+    guard let row = rowOffset else { return }
+    text += ([time(row)] + cells).joined(separator: ",") + "\r\n"
+    rowOffset = nil
+    for index in cells.indices { cells[index] = "" }
+  }
+
+  private static func cell(_ value: JSONValue) -> String {
+    value == .null ? "" : CSV.cell(value.text ?? String(decoding: value.bytes, as: UTF8.self))
+  }
+}

@@ -1,0 +1,194 @@
+import Configuration
+import EventLoop
+import GATT
+import Glibc
+import JSON
+import TestSupport
+import Testing
+
+@testable import Devices
+@testable import Recording
+
+/// A recorder with an engine that has no Bluetooth: tests deliver readings as the engine would.
+@LoopActor private final class RecorderUnderTest {
+  static let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
+
+  let folder: String
+  let engine: DeviceManager
+  private(set) var recorder: Recorder
+
+  init(_ folder: TemporaryFolder, _ limits: RecordingLimits = RecordingLimits()) throws {
+    self.folder = folder.path + "/recordings"
+    let text =
+      #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"table-1","#
+      + #""properties":["temperature","button_a","uart_rx"]}]}"#
+    engine = DeviceManager(
+      try Configuration.parse(Array(text.utf8)).get(), gateway: GatewayID(hostName: "here"),
+      state: .inMemory())
+    engine.start()
+    recorder = Recorder(engine, folder: self.folder, limits: limits)
+    recorder.start()
+  }
+
+  /// The gateway is killed, and starts again.
+  func startAgain(_ limits: RecordingLimits = RecordingLimits()) async {
+    await recorder.stop(within: .seconds(5))
+    recorder = Recorder(engine, folder: folder, limits: limits)
+    recorder.start()
+    _ = await recorder.list()
+  }
+
+  var device: Device { engine.registry.byAddress[Self.address]! }
+
+  func receive(_ values: Int..., of property: String = "temperature") {
+    let index = device.description.profile.index(ofPropertyNamed: property)!
+    for value in values { device.channels[index].pass(.integer(value)) }
+  }
+
+  func receive(line: String) {
+    device.values.pass(device.values.received(FrameAssembler.Frame(bytes: Array(line.utf8))))
+  }
+
+  /// The device, property and value of each reading of a recording.
+  func rows(_ name: String) async throws -> [String] {
+    let open = try #require(recorder.table(name, .rows))
+    let text = try await EventLoop.blocking {
+      Result { () throws(RecordingFailure) in
+        var (table, text) = (try open(), [UInt8]())
+        while let piece = try table.next() { text += piece }
+        return String(decoding: text, as: UTF8.self)
+      }
+    }.get()
+    return text.split(separator: "\r\n").dropFirst().map {
+      $0.split(separator: ",")[1...3].joined(separator: " ")
+    }
+  }
+}
+
+@Suite @LoopActor struct RecorderTests {
+  private let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  @Test(
+    "Nothing is observed before the start and after the end, and each reading in between is recorded once")
+  func lesson() async throws {
+    let test = try RecorderUnderTest(folder)
+    test.receive(1)
+    let observers = test.device.observers.count
+    #expect(try await test.recorder.record("Table 1, Übung").name == "table-1-uebung")
+    #expect(test.device.observers.count == observers + 1)
+    test.receive(2, 3)
+    test.receive(line: "moisture:7")
+    test.receive(line: "moisture:8")
+    let ended = try await test.recorder.finish()
+    #expect(test.device.observers.count == observers)
+    test.receive(4)
+    #expect(ended.end == .stop && ended.readings == 4 && ended.lost == 0)
+    #expect(
+      try await test.rows("table-1-uebung") == [
+        "table-1 temperature 2", "table-1 temperature 3", "table-1 values/moisture 7",
+        "table-1 values/moisture 8",
+      ])
+    #expect(await test.recorder.list() == [ended])
+    await test.startAgain()
+    #expect(await test.recorder.list() == [ended])
+    #expect(test.recorder.current == nil && test.device.observers.count == observers)
+  }
+
+  @Test func oneRecordingAtATimeAndNoneWithoutAFolder() async throws {
+    let test = try RecorderUnderTest(folder)
+    await #expect(throws: RequestError(.failed, "nothing is being recorded")) {
+      try await test.recorder.finish()
+    }
+    let first = try await test.recorder.record("a")
+    await #expect(throws: RequestError.self) { try await test.recorder.record("b") }
+    #expect(test.recorder.current == first)
+    _ = try await test.recorder.finish()
+    #expect(try await test.recorder.record("a").name == "a-2")
+    await #expect(throws: RequestError.self) { try await test.recorder.record("!") }
+    let without = Recorder(test.engine, folder: nil)
+    without.start()
+    await #expect(throws: RequestError.self) { try await without.record(nil) }
+    #expect(await without.list().isEmpty)
+  }
+
+  @Test("The next run goes on: with the same columns, without what a power cut has left of a line")
+  func restart() async throws {
+    let test = try RecorderUnderTest(folder)
+    _ = try await test.recorder.record("a")
+    test.receive(1, 2)
+    await test.recorder.stop(within: .seconds(5))
+    let path = "recordings/a.part"
+    let before = try text(of: path)
+    try folder.write(before + "[12,0,9\u{0}\u{0}", to: path)
+    await test.startAgain()
+    #expect(test.recorder.current?.readings == 2 && test.recorder.current?.bytes == before.utf8.count)
+    test.receive(3)
+    let ended = try await test.recorder.finish()
+    #expect(ended.readings == 3)
+    #expect(try await test.rows("a") == (1...3).map { "table-1 temperature \($0)" })
+    #expect(try text(of: "recordings/a.rec").split(separator: "\n").count == 6, "one column, one end")
+  }
+
+  private func text(of path: String) throws -> String {
+    let file = try RecordingFile(folder.path + "/" + path, O_RDONLY)
+    return String(decoding: try file.read(100_000, at: 0), as: UTF8.self)
+  }
+
+  @Test func aFullFileEndsIt() async throws {
+    var limits = RecordingLimits()
+    limits.mostBytes = 1000
+    let test = try RecorderUnderTest(folder, limits)
+    _ = try await test.recorder.record("a")
+    for number in 0..<200 { test.receive(number) }
+    try await eventually("it ends") { await test.recorder.current == nil }
+    let ended = try #require(await test.recorder.list().first)
+    #expect(ended.end == .size && ended.bytes < 1200)
+    let rows = try await test.rows("a")
+    #expect(
+      rows.count == ended.readings && rows.count > 20 && rows.last == "table-1 temperature \(rows.count - 1)")
+  }
+
+  @Test func itEndsAfterItsTimeAlsoInALaterRun() async throws {
+    let test = try RecorderUnderTest(folder)
+    _ = try await test.recorder.record("a")
+    test.receive(1)
+    var limits = RecordingLimits()
+    limits.longest = 1
+    await test.startAgain(limits)
+    try await eventually("it ends") { await test.recorder.current == nil }
+    let ended = try #require(await test.recorder.list().first)
+    #expect(ended.end == .time && ended.readings == 1)
+  }
+
+  @Test func aFullDiskEndsItAndWhatWasWrittenIsKept() async throws {
+    let test = try RecorderUnderTest(folder)
+    _ = try await test.recorder.record("a")
+    test.receive(1)
+    var limits = RecordingLimits()
+    limits.reserve = .max / 2
+    await test.startAgain(limits)
+    test.receive(2)
+    try await eventually("it ends") { await test.recorder.current == nil }
+    let ended = try #require(await test.recorder.list().first)
+    #expect(ended.end == .disk && ended.readings == 1 && ended.lost == 1)
+    #expect(try await test.rows("a") == ["table-1 temperature 1"])
+    await #expect(throws: RequestError.self) { try await test.recorder.record("b") }
+    #expect(try names(in: test.folder) == ["a.rec"])
+  }
+
+  @Test func theOldestAreRemoved() async throws {
+    let test = try RecorderUnderTest(folder)
+    for _ in 0...RecordingFolder.mostRecordings {
+      _ = try await test.recorder.record("a")
+      _ = try await test.recorder.finish()
+    }
+    let kept = await test.recorder.list()
+    #expect(kept.count == RecordingFolder.mostRecordings && kept.last?.name == "a-2")
+    let folder = test.folder
+    try await eventually("the file is removed") {
+      try names(in: folder).count == RecordingFolder.mostRecordings && !names(in: folder).contains("a.rec")
+    }
+  }
+}

@@ -1,0 +1,101 @@
+import JSON
+import Log
+import TestSupport
+import Testing
+
+@testable import Recording
+
+@Suite struct RecordingTableTests {
+  private let folder: TemporaryFolder
+  private static let start = Timestamp(milliseconds: 1_764_217_696_000)
+
+  init() throws { folder = try TemporaryFolder() }
+
+  /// A recording that has ended, as a table.
+  private func table(_ lines: [RecordingLine], _ layout: RecordingTable.Layout) throws -> [String] {
+    let bytes = ([.start(Self.start)] + lines).flatMap(\.bytes)
+    try folder.write(bytes, to: "lesson.rec")
+    return try rows("lesson", layout)
+  }
+
+  private func rows(_ name: String, _ layout: RecordingTable.Layout) throws -> [String] {
+    var table = try RecordingFolder(path: folder.path).table(name, layout)
+    var text: [UInt8] = []
+    while let piece = try table.next() {
+      try #require(!piece.isEmpty, "an empty piece would not be the end")
+      text += piece
+    }
+    return String(decoding: text, as: UTF8.self).split(separator: "\r\n", omittingEmptySubsequences: false)
+      .dropLast().map(String.init)
+  }
+
+  private static let lines: [RecordingLine] = [
+    .column(RecordedColumn(device: "table-1", property: "temperature", unit: "°C", fields: nil)),
+    .reading(offset: 0, column: 0, value: 21),
+    .column(RecordedColumn(device: "table-2", property: "accelerometer", unit: "mg", fields: ["x", "y"])),
+    .reading(offset: 400, column: 1, value: ["x": 1, "y": -2]),
+    .reading(offset: 900, column: 1, value: ["x": 3]),
+    .reading(offset: 1000, column: 0, value: 22),
+    .reading(offset: 2000, column: 0, value: .number(22.5)),
+  ]
+
+  @Test func eachReadingHasARow() throws {
+    #expect(
+      try table(Self.lines, .rows) == [
+        "time,device,property,value,unit",
+        "2025-11-27T04:28:16.000Z,table-1,temperature,21,°C",
+        #"2025-11-27T04:28:16.400Z,table-2,accelerometer,"{""x"":1,""y"":-2}",mg"#,
+        #"2025-11-27T04:28:16.900Z,table-2,accelerometer,"{""x"":3}",mg"#,
+        "2025-11-27T04:28:17.000Z,table-1,temperature,22,°C",
+        "2025-11-27T04:28:18.000Z,table-1,temperature,22.5,°C",
+      ])
+  }
+
+  @Test func eachReadingHasACell() throws {
+    #expect(
+      try table(Self.lines, .wide) == [
+        "time,table-1 temperature (°C),table-2 accelerometer.x (mg),table-2 accelerometer.y (mg)",
+        "2025-11-27T04:28:16.000Z,21,1,-2",
+        "2025-11-27T04:28:16.900Z,22,3,",
+        "2025-11-27T04:28:18.000Z,22.5,,",
+      ])
+  }
+
+  @Test(
+    "What a program sends is no formula, and ends no row", arguments: [RecordingTable.Layout.rows, .wide])
+  func hostileTexts(_ layout: RecordingTable.Layout) throws {
+    let texts = ["=1+1", "+49 30", "-x", "@SUM(A1)", "a,\"b\"", "line\nline\r\n", "\u{202E}x", "-5"]
+    let expected = ["'=1+1", "'+49 30", "'-x", "'@SUM(A1)", "\"a,\"\"b\"\"\"", "line·line··", "·x", "-5"]
+    let column = RecordedColumn(device: "-a", property: "values/x", unit: "=cmd", fields: nil)
+    let rows = try table(
+      [.column(column)]
+        + texts.enumerated().map { .reading(offset: $0 * 2000, column: 0, value: .string($1)) }, layout)
+    #expect(rows.count == texts.count + 1)
+    for (row, cell) in zip(rows.dropFirst(), expected) {
+      #expect(
+        layout == .rows ? row.hasSuffix(",'-a,values/x,\(cell),'=cmd") : row.hasSuffix("Z,\(cell)"), "\(row)")
+    }
+    #expect(layout == .rows || rows[0] == "time,'-a values/x (=cmd)")
+  }
+
+  @Test func aLongFileIsReadInPiecesAndLinesThatAreDamagedAreLeftOut() throws {
+    let column = RecordedColumn(device: "a", property: "b", unit: nil, fields: nil)
+    var bytes = RecordingLine.start(Self.start).bytes + RecordingLine.column(column).bytes
+    let count = 30_000
+    for number in 0..<count {
+      bytes += RecordingLine.reading(offset: number, column: 0, value: .integer(number)).bytes
+      if number % 1000 == 0 { bytes += "[1,\u{0}\n[1,7,1]\nx\n".utf8 }
+    }
+    try folder.write(bytes, to: "lesson.part")
+    let rows = try rows("lesson", .rows)
+    #expect(rows.count == count + 1 && rows.last?.hasSuffix(",a,b,\(count - 1),") == true)
+    #expect(rows.dropFirst().enumerated().allSatisfy { $1.hasSuffix(",a,b,\($0),") })
+  }
+
+  @Test func aNameIsNoPath() throws {
+    try folder.write("{\"started\":0}\n", to: "x.rec")
+    for name in ["../x", "", "a/b", "x\u{0}", "y"] {
+      #expect(throws: RecordingFailure.self) { _ = try rows(name, .rows) }
+    }
+  }
+}
