@@ -3,7 +3,7 @@ import GATT
 
 /// The writes of a state property, and its desired value. A command is written and, in the mode `confirm`, read back; a
 /// newer command replaces a waiting one. The desired value is applied on every link. Where an input changes it,
-/// ``WriteAction/desired(_:)`` comes before all other actions that follow from the change.
+/// ``WriteAction/desired`` comes before all other actions that follow from the change.
 struct StateWrites: WriteMachine {
   /// What a write is for.
   private enum Purpose {
@@ -244,7 +244,7 @@ struct StateWrites: WriteMachine {
   private mutating func set(_ new: DesiredValue) -> [WriteAction] {
     guard new != desired else { return [] }
     desired = new
-    return [.desired(new)]
+    return [.desired]
   }
 
   /// The command is pending, or has ended.

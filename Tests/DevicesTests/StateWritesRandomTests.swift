@@ -238,7 +238,7 @@ import Testing
         hasRestoreFailed = true
         if value != machine.desired.effective { violations.append("restored a value that is not desired") }
       case .unresponsive: linkDown()
-      case .desired(let desired): reported = desired
+      case .desired: reported = machine.desired
       case .outcome(let command, let outcome): answer(command, outcome)
       }
     }

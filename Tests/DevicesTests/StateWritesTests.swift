@@ -41,9 +41,9 @@ import Testing
       case .read(let operation):
         started.append(.read(operation))
         return ["read"]
-      case .desired(let desired):
-        defer { override = desired.override }
-        guard let new = desired.override, new != override, new.source == .command else { return [] }
+      case .desired:
+        defer { override = machine.desired.override }
+        guard let new = machine.desired.override, new != override, new.source == .command else { return [] }
         return ["desired \(new.value.value)"]
       case .outcome(let command, let outcome):
         let detail = outcome.actual.map { " \($0)" } ?? outcome.reason.map { " \($0)" } ?? ""
