@@ -55,7 +55,7 @@ import Log
   /// Anybody can send advertisements from a thousand addresses: only devices that the configuration calls by a name or an
   /// id fill the log.
   var isAnonymous: Bool {
-    !description.profile.hasLinks && settings.source(of: \.name) == .default
+    session.isOnlyAdvertised && settings.source(of: \.name) == .default
       && (settings.source(of: \.id) == .default || settings.hasSharedID)
   }
 

@@ -47,6 +47,8 @@ package struct DeviceDescription: Sendable, Equatable {
   package var address: BluetoothAddress { settings.address }
   /// The profile with the properties in use only, as they are adjusted.
   package var profile: Profile { settings.adjustedProfile }
+  /// Whether one gateway alone can use the device at a time; else any number of them hears it.
+  package var isExclusive: Bool { profile.session.isExclusive }
   /// The value that a property is to hold.
   package func desired(_ property: Property) -> DesiredValue { settings.desired(property, record) }
 

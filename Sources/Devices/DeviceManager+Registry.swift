@@ -119,7 +119,7 @@ extension DeviceManager {
     // Another adapter may have received it better.
     if registry.byAddress[peripheral.address] == nil, let ignored = registry.ignored[peripheral.id],
       ignored.holds(
-        for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoomForNew(hasLinks: ignored.hasLinks))
+        for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoomForNew(ignored.session))
     {
       return nil
     }
@@ -130,10 +130,10 @@ extension DeviceManager {
       let device = registry.byAddress[peripheral.address]
         ?? (isNear ? makeDevice(peripheral.address, advertisement) : nil)
     else {
-      let hasLinks = settings(of: peripheral.address, advertisement)?.profile.hasLinks != false
+      let session = settings(of: peripheral.address, advertisement)?.profile.session ?? LinkSession.self
       registry.ignored[peripheral.id] = IgnoredPeripheral(
-        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI, hasLinks: hasLinks,
-        isOverLimit: isNear && !hasRoomForNew(hasLinks: hasLinks))
+        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI, session: session,
+        isOverLimit: isNear && !hasRoomForNew(session))
       return nil
     }
     registry.ignored[peripheral.id] = nil
@@ -178,21 +178,19 @@ extension DeviceManager {
     guard registry.byAddress[address] == nil, let settings = settings(of: address, advertisement) else {
       return nil
     }
+    let session = settings.profile.session
     guard
-      hasRoom && (settings.profile.hasLinks || hasRoomWithoutLinks || isConfigured(address))
-        || makeRoom(for: address)
+      hasRoom && (session.hasRoom(in: self) || isConfigured(address)) || makeRoom(for: address)
     else {
       context.counters.overLimit += 1
       if context.counters.overLimit == 1 {
         log.warning(
-          "too many devices: further ones are ignored", ["limit": hasRoom ? mostWithoutLinks : capacity])
+          "too many devices: further ones are ignored",
+          ["limit": hasRoom ? registry.onlyAdvertised : capacity])
       }
       return nil
     }
-    if !isKnownByAddress(address), settings.profile.hasLinks {
-      guard neverConnected < Self.mostNeverConnected else { return nil }
-      neverConnected += 1
-    }
+    guard isKnownByAddress(address) || session.hasRoomForNew(in: self) else { return nil }
     guard let id = takeID(settings.id, for: address) else { return nil }
     checkRecord(against: settings)
     let description = DeviceDescription(
@@ -200,6 +198,7 @@ extension DeviceManager {
     let device = Device(description, advertisement, context: context)
     device.matched(by: matchedName(of: address, advertisement))
     registry.insert(device)
+    if isNeverConnected(device) { neverConnected += 1 }
     for frontEnd in frontEnds { device.attach(frontEnd) }
     failLostCommands(of: device)
     if !settings.isEnabled { device.session.stop() }
@@ -236,26 +235,23 @@ extension DeviceManager {
   /// peripherals that get a new address every few minutes.
   private static let mostDaysUnseen = 30
 
-  /// Maximum number of devices that are known by an advertised name alone, and were not connected yet.
-  private static let mostNeverConnected = 128
-
   var hasRoom: Bool { deviceCount < capacity }
-  private func hasRoomForNew(hasLinks: Bool) -> Bool {
-    hasRoom && (hasLinks ? neverConnected < Self.mostNeverConnected : hasRoomWithoutLinks)
+  private func hasRoomForNew(_ session: DeviceSession.Type) -> Bool {
+    hasRoom && session.hasRoom(in: self) && session.hasRoomForNew(in: self)
   }
 
   /// Counts the devices that were never connected; with room for many more, those that were ignored get their turn.
   func updateNeverConnected() {
-    let wereMany = neverConnected >= Self.mostNeverConnected / 2
-    neverConnected = registry.all.count {
-      $0.description.lastConnected == nil && $0.settings.profile.hasLinks && !isKnownByAddress($0.address)
-    }
-    if wereMany, neverConnected < Self.mostNeverConnected / 2 { replayPeripherals() }
+    let many = LinkSession.mostNeverConnected / 2
+    let wereMany = neverConnected >= many
+    neverConnected = registry.all.count(where: isNeverConnected)
+    if wereMany, neverConnected < many { replayPeripherals() }
   }
 
-  /// Whoever invents addresses fills half of the places alone: an advertisement is all that it takes.
-  private var mostWithoutLinks: Int { capacity / 2 }
-  private var hasRoomWithoutLinks: Bool { registry.withoutLinks < mostWithoutLinks }
+  private func isNeverConnected(_ device: Device) -> Bool {
+    device.session.links != nil && device.description.lastConnected == nil
+      && !isKnownByAddress(device.address)
+  }
 
   /// Whether an entry has the address, or a request was about it: such a device stays until it is removed, and comes
   /// before others if there is no room for all.

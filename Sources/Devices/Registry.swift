@@ -11,20 +11,20 @@ import GATT
   /// Peripherals that no entry matches, whose signal is too weak for the one that does, or for which there is no room.
   var ignored: [PeripheralID: IgnoredPeripheral] = [:]
 
-  /// How many devices are never connected to.
-  private(set) var withoutLinks = 0
+  /// How many devices are known by advertisements alone.
+  private(set) var onlyAdvertised = 0
 
   var all: Dictionary<BluetoothAddress, Device>.Values { byAddress.values }
 
   mutating func insert(_ device: Device) {
     byAddress[device.address] = device
     byID[device.id] = device
-    if !device.settings.profile.hasLinks { withoutLinks += 1 }
+    if device.session.isOnlyAdvertised { onlyAdvertised += 1 }
   }
 
   mutating func remove(_ device: Device) {
-    if byAddress.removeValue(forKey: device.address) != nil, !device.settings.profile.hasLinks {
-      withoutLinks -= 1
+    if byAddress.removeValue(forKey: device.address) != nil, device.session.isOnlyAdvertised {
+      onlyAdvertised -= 1
     }
     if byID[device.id] === device { byID[device.id] = nil }
     // An object that was just found is removed too, although `session.adapters` does not have it yet.
@@ -44,8 +44,8 @@ struct IgnoredPeripheral {
   let advertisement: Advertisement
   /// The signal strength, in dBm, that the matching entry requires; nil: no entry matches, or it is strong enough.
   let minRSSI: Int?
-  /// Whether the peripheral would be a device that is connected to.
-  let hasLinks: Bool
+  /// The session that it would have.
+  let session: DeviceSession.Type
   /// Whether there was no room for another device.
   let isOverLimit: Bool
 

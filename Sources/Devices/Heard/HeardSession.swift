@@ -35,6 +35,12 @@ import Log
   }
 
   override class var needsEachAdvertisement: Bool { true }
+  override nonisolated class var isExclusive: Bool { false }
+  /// Whoever invents addresses fills half of the places alone: an advertisement is all that it takes.
+  override class func hasRoom(in manager: DeviceManager) -> Bool {
+    manager.registry.onlyAdvertised < manager.capacity / 2
+  }
+  override var isOnlyAdvertised: Bool { true }
   override var lastError: Trouble? { trouble }
 
   /// The device has sent a value, or none that can be used, and why.

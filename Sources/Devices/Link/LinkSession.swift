@@ -29,6 +29,11 @@ import Log
 
   // MARK: Queries
 
+  /// Maximum number of devices that are known by an advertised name alone, and were not connected yet.
+  static let mostNeverConnected = 128
+  override class func hasRoomForNew(in manager: DeviceManager) -> Bool {
+    manager.neverConnected < mostNeverConnected
+  }
   override var links: LinkSession? { self }
   override var state: SessionState { machine.state.published }
   override var lastError: Trouble? { machine.lastError }
