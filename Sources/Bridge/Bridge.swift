@@ -15,13 +15,11 @@ import Store
   package let publishers: DevicePublishers
   let spool: Spool
   package let report: BridgeReport
-  package let admission: Admission
+  package let ownership: OwnershipRunner
   let commands: CommandHandler
   let state: StateDatabase
   package let reload: ReloadHandler
   package let recorder: Recorder
-  /// Another gateway's device that is being made again with other properties.
-  var replaced: (id: DeviceID, address: BluetoothAddress, machine: OwnershipMachine)?
   /// How many messages the broker takes unacknowledged.
   private var receiveMaximum = 0
   /// The file that the configuration was read from, and the digest of its content.
@@ -55,9 +53,9 @@ import Store
     publishers = DevicePublishers(gateway)
     self.spool = Spool(configuration.spool, path: spool, context)
     report = BridgeReport(configuration, publishers, self.spool, context)
-    admission = Admission(publishers, report, context)
-    commands = CommandHandler(publishers, admission, report, context, state.section("commands"))
-    admission.onAdmitted = { [weak self] in self?.admitted() }
+    ownership = OwnershipRunner(publishers, report, context)
+    commands = CommandHandler(publishers, ownership, report, context, state.section("commands"))
+    ownership.onAdmitted = { [weak self] in self?.admitted() }
   }
 
   /// Carries out requests, also for other transports than MQTT.
@@ -73,7 +71,7 @@ import Store
     context.mqtt.setHandler { [weak self] event in self?.handle(event) }
     context.mqtt.subscribe(context.topics.gateways + [context.topics.barriers])
     if takesFleetConfiguration { context.mqtt.subscribe([context.topics.fleetConfiguration]) }
-    admission.start()
+    ownership.start()
     context.publishOnline()
     report.start()
     spool.start()
@@ -120,46 +118,35 @@ import Store
   // MARK: Engine
 
   package func attach(_ device: DeviceDescription) -> (any DeviceObserver)? {
-    let before = replaced.flatMap { ($0.id, $0.address) == (device.id, device.address) ? $0.machine : nil }
-    replaced = nil
-    let publisher = DevicePublisher(device, self, context, before: before)
+    let publisher = DevicePublisher(device, self, context)
     publishers.add(publisher)
     publishers.discovery?.attached(device.address)
-    admission.added(device.address)
-    subscribe(publisher)
+    publisher.begin()
     return publisher
   }
 
   package func engineChanged() { report.changed() }
 
   package func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
-    admission.orphaned.found(id, of: address, offered: Set(names: offered))
+    ownership.handle(.orphan(id, of: address, offered: Set(names: offered)))
   }
 
   // MARK: Publishers
 
-  /// The owner first, as retained commands are for the owner. Commands before anything is published, so that whoever
-  /// sees the device can send it one.
-  private func subscribe(_ publisher: DevicePublisher) {
-    admission.orphaned.idUsed(by: publisher)
+  /// Subscribes to the owner first, as retained commands are for the owner. Commands before anything is published, so that
+  /// whoever sees the device can send it one.
+  func follow(_ publisher: DevicePublisher) {
     context.mqtt.subscribe(publisher.topics.presence)
-    publisher.setBarrier(admission.barriers.send())
-    if admission.isAdmitted { commands.subscribe(publisher) }
+    if ownership.isAdmitted { commands.subscribe(publisher) }
   }
 
-  func unsubscribe(_ publisher: DevicePublisher) {
+  func unfollow(_ publisher: DevicePublisher) {
     context.mqtt.unsubscribe(publisher.topics.presence)
     commands.unsubscribe(publisher)
   }
 
-  func renamed(_ publisher: DevicePublisher, from before: DeviceID) {
-    publishers.renamed(publisher, from: before)
-    subscribe(publisher)
-  }
-
   func remove(_ publisher: DevicePublisher) {
-    unsubscribe(publisher)
-    admission.removed(publisher)
+    unfollow(publisher)
     publishers.discovery?.detached(publisher.device.address)
     publishers.remove(publisher)
   }
@@ -178,11 +165,11 @@ import Store
       receiveMaximum = Int(connection.receiveMaximum)
       report.connected()
       caution.connected()
-      admission.connected()
+      ownership.handle(.connected)
     case .disconnected(let error):
       report.disconnected(error)
       caution.disconnected()
-      admission.disconnected()
+      ownership.disconnected()
       context.engine.claimsAreLost()
       spool.disconnected()
       // Subscribed to again when the owners of the devices are known.
@@ -192,7 +179,7 @@ import Store
       publishers.discovery?.disconnected()
     case .connectFailed(let error):
       report.failed(error)
-      admission.connectFailed()
+      ownership.handle(.connectFailed)
     case .subscriptionRefused, .publicationRefused:
       // The client logs it.
       break
@@ -225,14 +212,14 @@ import Store
     case .get(let id, let property):
       if let publisher = publishers[id] { commands.get(message, publisher, property) }
     case .request(let verb):
-      if verb == ReportHealth.verb, admission.handleBarrier(message) { return }
-      if admission.isAdmitted { receive(request: verb, message) }
-    case .response: admission.received(response: message.payload)
-    case .bridgeState(let gateway): admission.received(state: message.payload, of: gateway)
-    case .bridgeInfo: admission.received(bridgeInfo: message.payload)
+      if verb == ReportHealth.verb, ownership.receivedBarrier(message) { return }
+      if ownership.isAdmitted { receive(request: verb, message) }
+    case .response: ownership.received(response: message.payload)
+    case .bridgeState(let gateway): ownership.received(state: message.payload, of: gateway)
+    case .bridgeInfo: ownership.received(bridgeInfo: message.payload)
     case .claim: if !message.retain { context.received(claim: message.payload) }
     case .fleetConfiguration: if takesFleetConfiguration { onFleetConfiguration(message.payload) }
-    case .deviceInfo(let id): admission.received(info: message.payload, of: id)
+    case .deviceInfo(let id): ownership.received(info: message.payload, of: id)
     case .deviceAvailability(let id): publishers[id]?.received(availability: message.payload)
     case nil: publishers.discovery?.received(message)
     }

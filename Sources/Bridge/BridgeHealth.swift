@@ -50,7 +50,7 @@ extension GatewayHealth {
 
 extension Bridge: RequestHost {
   package func otherOwner(of device: DeviceDescription) -> GatewayID? {
-    guard let publisher = publishers[device.address], !admission.isResponsible(for: publisher),
+    guard let publisher = publishers[device.address], !ownership.isResponsible(for: publisher),
       case .other(let gateway) = publisher.owner
     else { return nil }
     return gateway
@@ -92,7 +92,7 @@ extension Bridge: RequestHost {
   }
 
   private var brokerFindings: [Finding] {
-    if admission.hasIDConflict {
+    if ownership.ownership.hasIDConflict {
       return [
         .fault(
           .gateway,

@@ -14,19 +14,18 @@ import Store
 
   private let context: BridgeContext
   private let publishers: DevicePublishers
-  private let admission: Admission
+  private let ownership: OwnershipRunner
   private let report: BridgeReport
   private var retained: RetainedCommands
-  /// Arrives after the retained commands for all subscriptions so far.
-  private var barrier: UInt64 = 0
   private var isResubscribing = false
 
   init(
-    _ publishers: DevicePublishers, _ admission: Admission, _ report: BridgeReport, _ context: BridgeContext,
+    _ publishers: DevicePublishers, _ ownership: OwnershipRunner, _ report: BridgeReport,
+    _ context: BridgeContext,
     _ section: StateSection
   ) {
     self.publishers = publishers
-    self.admission = admission
+    self.ownership = ownership
     self.report = report
     self.context = context
     retained = RetainedCommands(section)
@@ -46,14 +45,14 @@ import Store
 
   func subscribe(_ publisher: DevicePublisher) {
     subscribeOwn(publisher)
-    barrier = admission.barriers.send()
+    ownership.handle(.commandsSubscribed)
     // The broker then sends the retained commands to groups again, to which the other devices do not react again.
     guard !isResubscribing else { return }
     isResubscribing = true
     loop.timer(after: Self.groupDelay) { [weak self] in
       guard let self else { return }
       isResubscribing = false
-      if admission.isAdmitted { subscribeGroups() }
+      if ownership.isAdmitted { subscribeGroups() }
     }
   }
 
@@ -70,7 +69,7 @@ import Store
 
   private func subscribeGroups() {
     context.mqtt.subscribe(context.topics.groupCommands, options: .retainAsPublished)
-    barrier = admission.barriers.send()
+    ownership.handle(.commandsSubscribed)
   }
 
   // MARK: Set
@@ -90,7 +89,7 @@ import Store
       if isGroup, known?.isWritable != true || !publisher.device.mayOffer(property) { continue }
       var refusal: String?
       if message.retain {
-        let isNew = admission.barriers.hasArrived(barrier)
+        let isNew = ownership.ownership.hasRetainedCommands
         switch retained.decide(
           message, for: publisher.device.address, known, isMQTT5: context.isMQTT5, isNew: isNew)
         {
@@ -101,7 +100,7 @@ import Store
           continue
         }
       }
-      guard admission.isResponsible(for: publisher) else {
+      guard ownership.isResponsible(for: publisher) else {
         // What another gateway carries out is not repeated here later.
         handled(message, publisher.device.address)
         continue
@@ -160,7 +159,7 @@ import Store
   // MARK: Get
 
   func get(_ message: MQTTReceived, _ publisher: DevicePublisher, _ property: String) {
-    guard !message.retain, admission.isResponsible(for: publisher) else { return }
+    guard !message.retain, ownership.isResponsible(for: publisher) else { return }
     let sender = Sender(of: message, transaction: CommandPayload(message.payload).transaction)
     do throws(RequestError) {
       try context.engine.get(property, of: publisher.device.id) { publisher.publish($0, for: sender) }

@@ -22,7 +22,7 @@ extension DeviceDescription {
       "identifier": .string(address.description),
       "owner": owner.map { .string($0.description) },
       "profile": .string(profile.name),
-      "heard": profile.hasLinks ? nil : .bool(true),
+      "heard": isExclusive ? nil : .bool(true),
       "properties": .array((properties.map(\.name) + values.map(\.property.name)).map(JSONValue.string)),
       "values": values.isEmpty
         ? nil : .object(Dictionary(uniqueKeysWithValues: values.map { ($0.key.description, $0.json) })),

@@ -19,9 +19,6 @@ import MQTT
   package subscript(id: DeviceID) -> DevicePublisher? { byID[id] }
   package subscript(address: BluetoothAddress) -> DevicePublisher? { byAddress[address] }
 
-  /// Which gateway owns the device, as far as is known.
-  package func owner(of address: BluetoothAddress) -> Owner? { byAddress[address]?.owner }
-
   func add(_ publisher: DevicePublisher) {
     byAddress[publisher.device.address] = publisher
     byID[publisher.device.id] = publisher

@@ -167,9 +167,9 @@ import Store
   /// The other gateways learn it from the `info` of an owner that is online: the empty payload may also come from an
   /// owner that no longer announces its devices.
   private func deviceDeleted(_ address: BluetoothAddress) {
-    if bridge.publishers.owner(of: address) != .this { published[address]?.expire() }
+    if bridge.ownership.owner(of: address) != .this { published[address]?.expire() }
     guard let publisher = bridge.publishers[address], case let owner = publisher.owner, owner != .unknown,
-      bridge.admission.isResponsible(for: publisher)
+      bridge.ownership.isResponsible(for: publisher)
     else { return }
     if publisher.device.record.isDeleted || owner == .this && store[address] == nil { return }
     context.log.notice(
@@ -213,7 +213,7 @@ import Store
     guard case .device(let address) = discovery?.subject(of: topic),
       let publisher = bridge.publishers[address]
     else { return }
-    let sendsInfo = publisher.informants.contains(other)
+    let sendsInfo = publisher.others.informants.contains(other)
     for action in published[address, default: PublishedDocument()]
       .received(from: other, sendsInfo: sendsInfo, here(publisher))
     {
@@ -228,7 +228,7 @@ import Store
   private func here(_ publisher: DevicePublisher) -> PublishedDocument.Here {
     PublishedDocument.Here(
       gateway: context.gateway, owner: publisher.owner, isOnline: publisher.device.isOnline,
-      notices: publisher.notices)
+      notices: publisher.others.notices)
   }
 
   // MARK: Announcing
@@ -253,7 +253,7 @@ import Store
 
   private func perform(_ announcement: Announcement) {
     // Once the gateway is admitted, everything is announced.
-    guard bridge.admission.isAdmitted else { return }
+    guard bridge.ownership.isAdmitted else { return }
     switch announcement {
     case .gateway(let stage): announceGateway(stage)
     case .device(let address, let stage):
@@ -266,7 +266,7 @@ import Store
     let device = publisher.device
     let address = device.address
     // What the device offers, and its model, are known after its first link.
-    guard let discovery, bridge.publishers.owner(of: address) == .this, device.record.offered != nil,
+    guard let discovery, bridge.ownership.owner(of: address) == .this, device.record.offered != nil,
       !device.isInformationPending
     else { return }
     // The device was deleted, perhaps at another gateway: it is announced when it is added, even if the document is the
@@ -275,7 +275,7 @@ import Store
     guard !isTooEarly(.device(address, stage), after: published[address]) else { return }
     let before =
       store[address]
-      ?? discovery.announced(publisher.publishedElsewhere, of: device, topics: publisher.topics)
+      ?? discovery.announced(publisher.others.properties, of: device, topics: publisher.topics)
     let document = discovery.document(
       of: device, topics: publisher.topics, hasGateway: !isGatewayDeleted, before: before,
       isReannouncement: stage == .reannounce, removed: published[address]?.removed ?? [])
@@ -377,10 +377,10 @@ import Store
   /// What was announced under another prefix, or before discovery was switched off, is removed.
   private func removeOtherPrefixes() {
     // Another gateway may have announced a device meanwhile, which is known once this one is admitted.
-    guard bridge.admission.isAdmitted else { return }
+    guard bridge.ownership.isAdmitted else { return }
     let prefix = discovery?.prefix
     for address in store.announced(notUnder: prefix) {
-      if case .other = bridge.publishers.owner(of: address) {
+      if case .other = bridge.ownership.owner(of: address) {
         store[address] = nil
       } else {
         remove(address)

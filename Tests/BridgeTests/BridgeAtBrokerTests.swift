@@ -248,9 +248,9 @@ import Testing
     for period in [800, 900] {
       try await tested.comeOnline()
       try await tested.device { publisher in
-        publisher.setBarrier(.max)
+        bridge.ownership.handle(.disconnected)
         let desired = #","desired":{"period":\#(period)},"revision":\#(period)"#
-        bridge.admission.received(info: Array(Self.info(desired: desired).utf8), of: publisher.device.id)
+        bridge.ownership.received(info: Array(Self.info(desired: desired).utf8), of: publisher.device.id)
       }
       try await tested.message("kitchen/info", #""desired":{"period":\#(period)}"#)
     }
@@ -754,7 +754,7 @@ import Testing
           observer.reported(Reading(property: 3, value: value, time: .now, sequence: 1))
         }
       }
-      bridge.admission.received(info: Array(Self.info("attic").utf8), of: publisher.device.id)
+      bridge.ownership.received(info: Array(Self.info("attic").utf8), of: publisher.device.id)
     }
     // The interval of the other device's value began later.
     try await tested.message("\(DeviceID(Self.hall))/accelerometer", #"{"x":100,"#)

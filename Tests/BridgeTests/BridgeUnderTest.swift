@@ -178,7 +178,7 @@ final class BridgeUnderTest: Sendable {
   func admitted(_ isAdmitted: Bool) async throws {
     let bridge = bridge
     try await eventually("isAdmitted to be \(isAdmitted)") {
-      await self.engine.perform { bridge.admission.isAdmitted } == isAdmitted
+      await self.engine.perform { bridge.ownership.isAdmitted } == isAdmitted
     }
   }
 

@@ -7,10 +7,10 @@ import TestSupport
 @testable import Devices
 @testable import HomeAssistant
 
-/// A few gateways with their machines, a broker that delivers in order on each connection, and devices that move.
+/// A few gateways, each with its ``Ownership`` and `PublishedDocument`, a broker, and devices that move.
 ///
-/// What is around ``OwnershipMachine`` and `PublishedDocument` is a model: of `DevicePublisher` and `Admission`, which run it, of the engine, the
-/// state database, and the MQTT client with its table of retained state.
+/// What is around these two is a model: of what carries out their actions, of the engine, the state database, and the MQTT client
+/// with its table of retained state.
 struct OwnershipModel {
   enum Topic: Hashable {
     case info(Int)
@@ -59,16 +59,10 @@ struct OwnershipModel {
   /// A device at a gateway.
   struct Publisher {
     var id: Int
-    var machine: OwnershipMachine
-    var barrier = UInt64.max
     var onlineSince: String?
     var document = PublishedDocument()
     /// It is too early for the document.
     var isDocumentDue = false
-    /// How many times another gateway's `info` has arrived.
-    var notices = 0
-    /// The gateways that they came from.
-    var informants: Set<GatewayID> = []
   }
 
   struct Gateway {
@@ -79,13 +73,12 @@ struct OwnershipModel {
     var saved: [Record]
     var isRunning = false
     var isConnected = false
-    var isAdmitted = false
     var publishers: [Publisher?]
-    var orphans: Orphans
-    var online: Set<GatewayID> = []
-    var barriers: UInt64 = 0
-    var guardBarrier: UInt64 = 0
-    var routes: InfoRoutes
+    var ownership: Ownership
+    /// How many runs there were.
+    var runs = 0
+    /// Everything is to be announced at the end of the loop iteration.
+    var mustAnnounce = false
     /// The client's state of each topic; `order` is the version of its first payload.
     var table: [Topic: (payload: Payload, version: Int, order: Int)] = [:]
     /// Without a payload: the state of the topic.
@@ -95,6 +88,8 @@ struct OwnershipModel {
     /// The broker has not noticed yet that it is gone.
     var isWillDue = false
     var filters: Set<Topic> = []
+
+    var isAdmitted: Bool { isConnected && ownership.isAdmitted }
   }
 
   static let deviceCount = 3
@@ -105,6 +100,8 @@ struct OwnershipModel {
   let heard: Int?
   /// Whether half of the gateways know each device by another id, and nobody mends that.
   let hasOtherIDs: Bool
+  /// Whether messages on different topics reach a gateway in any order, as from brokers that are bridged or a cluster.
+  let reorders: Bool
 
   var random: SplitMix64
   var gateways: [Gateway]
@@ -136,10 +133,11 @@ struct OwnershipModel {
   /// What must not happen at any time.
   var problems: [String] = []
 
-  init(seed: UInt64, hasHeard: Bool, hasOtherIDs: Bool) {
+  init(seed: UInt64, hasHeard: Bool, hasOtherIDs: Bool, reorders: Bool) {
     random = SplitMix64(state: seed)
     heard = hasHeard ? 0 : nil
     self.hasOtherIDs = hasOtherIDs
+    self.reorders = reorders
     let count = Int.random(in: 2...5, using: &random)
     let skew = Bool.random(using: &random) ? 200 : 0
     names = Array(0..<Self.deviceCount)
@@ -155,7 +153,7 @@ struct OwnershipModel {
         Gateway(
           id: GatewayID("g\(number)")!, clockError: Int.random(in: 0...skew, using: &random),
           records: records, saved: records, publishers: records.map { _ in nil },
-          orphans: Orphans(GatewayID("g\(number)")!), routes: InfoRoutes(GatewayID("g\(number)")!)))
+          ownership: Ownership(GatewayID("g\(number)")!, run: "", started: "")))
     }
   }
 
@@ -206,8 +204,18 @@ struct OwnershipModel {
       if case .info(let notice) = payload { compareWithNewest(notice, id) } else { infoCleared(id) }
     }
     for g in gateways.indices where gateways[g].isConnected && gateways[g].filters.contains(topic) {
-      gateways[g].down.append(.message(topic, payload))
+      let place = reorders ? placeAmongOthers(of: g, topic) : gateways[g].down.endIndex
+      gateways[g].down.insert(.message(topic, payload), at: place)
     }
+  }
+
+  /// Before messages on other topics that are on their way; barriers stay behind what came before them.
+  private mutating func placeAmongOthers(of g: Int, _ topic: Topic) -> Int {
+    var place = gateways[g].down.endIndex
+    while place > 0, case .message(let other, _) = gateways[g].down[place - 1], other != topic, !chance(3) {
+      place -= 1
+    }
+    return place
   }
 
   /// By what is retained.
@@ -242,7 +250,7 @@ struct OwnershipModel {
   }
 
   /// Whether a gateway has cleared the `info`, perhaps by a message that is on its way.
-  private func isCleared(_ id: Int) -> Bool {
+  func isCleared(_ id: Int) -> Bool {
     forgotten.contains(.info(id))
       || gateways.contains { gateway in
         gateway.up.contains { if case .publish(.info(id), .empty, _) = $0 { true } else { false } }
@@ -255,7 +263,8 @@ struct OwnershipModel {
     for device in names.indices where newest[device]?.id == id {
       let isOwned = gateways.contains { gateway in
         gateway.isConnected
-          && gateway.publishers[device].map { $0.id == id && $0.machine.owner == .this } ?? false
+          && gateway.publishers[device]?.id == id
+          && gateway.ownership.owner(of: Self.address(device)) == .this
       }
       if !isOwned { isExcused[device] = true }
     }
@@ -279,11 +288,11 @@ struct OwnershipModel {
     for (device, publisher) in gateways[g].publishers.enumerated() {
       if let publisher { topics += [.info(publisher.id), .availability(publisher.id), .document(device)] }
     }
-    topics += gateways[g].orphans.all.map { .info(Self.number($0.id)) }
+    topics += gateways[g].ownership.orphans.all.map { .info(Self.number($0.id)) }
     gateways[g].queue = gateways[g].table.sorted { $0.value.order < $1.value.order }.map { ($0.key, nil) }
     gateways[g].up = [.subscribe(topics)]
-    gateways[g].guardBarrier = sendBarrier(g)
-    setBarriers(of: g, gateways[g].guardBarrier)
+    handle(g, .connected)
+    flush(g)
   }
 
   mutating func disconnect(_ g: Int) {
@@ -294,11 +303,9 @@ struct OwnershipModel {
     gateways[g].up = []
     gateways[g].down = []
     gateways[g].queue = []
-    (gateways[g].isConnected, gateways[g].isAdmitted) = (false, false)
-    gateways[g].online = []
-    gateways[g].routes.disconnected()
+    gateways[g].isConnected = false
     gateways[g].isWillDue = true
-    setBarriers(of: g, .max)
+    handle(g, .disconnected)
   }
 
   /// What the gateway has published last is older than what another one had before, and it will not learn that.
@@ -307,22 +314,6 @@ struct OwnershipModel {
     {
       isExcused[device] = true
     }
-  }
-
-  mutating func sendBarrier(_ g: Int) -> UInt64 {
-    guard gateways[g].isConnected else { return .max }
-    gateways[g].barriers += 1
-    gateways[g].up.append(.barrier(gateways[g].barriers))
-    return gateways[g].barriers
-  }
-
-  mutating func setBarriers(of g: Int, _ barrier: UInt64) {
-    for device in gateways[g].publishers.indices {
-      gateways[g].publishers[device]?.barrier = barrier
-      gateways[g].publishers[device]?.machine.awaitRetained()
-    }
-    gateways[g].orphans.setBarrier(barrier)
-    if !gateways[g].isConnected { for orphan in gateways[g].orphans.all { release(g, orphan) } }
   }
 
   mutating func subscribe(_ g: Int, _ topics: [Topic]) {
@@ -345,7 +336,18 @@ struct OwnershipModel {
 
   /// The end of the loop iteration: what is queued is sent.
   mutating func flush(_ g: Int) {
+    if let number = gateways[g].ownership.dueBarrier {
+      handle(g, .barrierSent)
+      gateways[g].up.append(.barrier(number))
+    }
     guard gateways[g].isAdmitted else { return }
+    if gateways[g].mustAnnounce {
+      gateways[g].mustAnnounce = false
+      for device in gateways[g].publishers.indices {
+        gateways[g].publishers[device]?.document.expire()
+        announce(g, device)
+      }
+    }
     for (topic, payload) in gateways[g].queue {
       if let payload {
         gateways[g].up.append(.publish(topic, payload, version: 0))
@@ -366,9 +368,7 @@ struct OwnershipModel {
       if let state = gateways[g].table[topic], state.version == version, state.payload == .empty {
         gateways[g].table[topic] = nil
       }
-    case .barrier(let number):
-      if number == gateways[g].guardBarrier { admit(g) }
-      reconcile(g, upTo: number)
+    case .barrier(let number): handle(g, .barrier(number))
     case .message(let topic, let payload): receive(g, topic, payload)
     case .command(let device, let value):
       guard gateways[g].isAdmitted, isResponsible(g, device) else { break }
@@ -378,62 +378,20 @@ struct OwnershipModel {
     flush(g)
   }
 
-  mutating func admit(_ g: Int) {
-    gateways[g].isAdmitted = true
-    reconcile(g, upTo: gateways[g].guardBarrier)
-    for device in gateways[g].publishers.indices {
-      gateways[g].publishers[device]?.document.expire()
-      announce(g, device)
-    }
-  }
-
-  mutating func reconcile(_ g: Int, upTo number: UInt64) {
-    guard gateways[g].isAdmitted else { return }
-    for (id, lost) in gateways[g].routes.takeLost() where publisher(g, id: Self.number(id)) == nil {
-      let device = Int(lost.address!.value)
-      if gateways[g].publishers[device] != nil || gateways[g].records[device].isRemoved {
-        foundOrphan(g, Self.number(id), of: device)
-      }
-    }
-    let isOnly = gateways[g].online.isEmpty
-    for device in gateways[g].publishers.indices {
-      guard let publisher = gateways[g].publishers[device], publisher.barrier <= number else { continue }
-      gateways[g].publishers[device]!.barrier = .max
-      feed(g, device) { $0.settle($1, isOnlyGateway: isOnly) }
-      if owner(g, device) == .this { storeID(g, device) }
-    }
-    perform(g, gateways[g].orphans.barrierArrived(number))
-  }
-
   mutating func receive(_ g: Int, _ topic: Topic, _ payload: Payload) {
     switch topic {
     case .state(let other):
-      let isOnline = payload == .online(true)
-      if other != g {
-        if isOnline {
-          gateways[g].online.insert(gateways[other].id)
-        } else {
-          gateways[g].online.remove(gateways[other].id)
-          for device in names.indices where owner(g, device) == .other(gateways[other].id) {
-            hearAgain(g, device)
-          }
-        }
-      } else if !isOnline, gateways[g].isAdmitted {
-        set(g, .state(g), .online(true))
-      }
+      handle(g, .state(gateways[other].id, isOnline: payload == .online(true)))
     case .info(let id):
-      var notice: OwnershipMachine.Notice?
-      if case .info(let known) = payload { notice = known }
-      guard let notice else { return cleared(g, id) }
-      let named = publisher(g, id: id)
-      if let named, owner(g, named) == .this, gateways[g].table[topic]?.payload == payload { return }
-      gateways[g].orphans.received(notice)
-      let publishers = gateways[g].publishers
-      let devices = gateways[g].routes.received(
-        notice, named: named.map { BluetoothAddress(truncating: UInt64($0)) },
-        isOrphan: gateways[g].orphans.contains(notice.id)
-      ) { publishers[Int($0.value)]?.machine.owner }
-      for device in devices { receive(g, notice, of: Int(device.value)) }
+      guard case .info(let notice) = payload else { return handle(g, .cleared(Self.deviceID(id))) }
+      if let named = publisher(g, id: id), owner(g, named) == .this,
+        gateways[g].table[topic]?.payload == payload
+      {
+        return
+      }
+      let device = Int(notice.address!.value)
+      let isUpToDate = gateways[g].publishers[device] != nil && notice == info(g, device)
+      handle(g, .info(notice, isUpToDate: isUpToDate))
     case .availability(let id):
       guard let device = publisher(g, id: id), owner(g, device) == .this else { return }
       let availability = Payload.online(gateways[g].publishers[device]!.onlineSince != nil)
@@ -443,38 +401,14 @@ struct OwnershipModel {
     }
   }
 
-  private mutating func receive(_ g: Int, _ notice: OwnershipMachine.Notice, of device: Int) {
-    let isOwn = notice.gateway == gateways[g].id
-    if !isOwn {
-      gateways[g].publishers[device]!.notices += 1
-      gateways[g].publishers[device]!.informants.insert(notice.gateway)
-    }
-    let isOnline = gateways[g].online.contains(notice.gateway)
-    let isUpToDate = isOwn && notice == info(g, device)
-    feed(g, device) { machine, here in
-      var here = here
-      here.isUpToDate = isUpToDate
-      return machine.received(notice, here, isOwnerOnline: isOnline)
-    }
-  }
-
-  mutating func cleared(_ g: Int, _ id: Int) {
-    gateways[g].routes.cleared(Self.deviceID(id))
-    for device in names.indices {
-      guard let publisher = gateways[g].publishers[device],
-        publisher.machine.follows(Self.deviceID(id))
-      else { continue }
-      feed(g, device) { machine, _ in machine.cleared(Self.deviceID(id)) }
-    }
-    perform(g, gateways[g].orphans.cleared(Self.deviceID(id)))
-  }
-
   /// The other ids are made of the addresses.
   static func deviceID(_ id: Int) -> DeviceID {
     let isOther = (deviceCount..<2 * deviceCount).contains(id)
     return isOther
       ? DeviceID(BluetoothAddress(truncating: UInt64(id - deviceCount))) : try! DeviceID("id-\(id)")
   }
+
+  static func address(_ device: Int) -> BluetoothAddress { BluetoothAddress(truncating: UInt64(device)) }
 
   static func number(_ id: DeviceID) -> Int { (0..<idCount).first { deviceID($0) == id }! }
 
@@ -488,372 +422,37 @@ struct OwnershipModel {
       setDeleted(g, device, true)
     } else if case .by(let other) = payload, other != g {
       release(g, .document(device))
-      guard let publisher = gateways[g].publishers[device] else { return }
-      if publisher.machine.owner == .this, gateways[g].records[device].isDeleted {
+      guard gateways[g].publishers[device] != nil else { return }
+      if owner(g, device) == .this, gateways[g].records[device].isDeleted {
         return announce(g, device)
       }
-      let (here, id) = (documentHere(g, publisher), gateways[other].id)
-      let sendsInfo = publisher.informants.contains(id)
+      let (here, id) = (documentHere(g, device), gateways[other].id)
+      let sendsInfo = others(g, device).informants.contains(id)
       for action in gateways[g].publishers[device]!.document.received(from: id, sendsInfo: sendsInfo, here) {
         switch action {
         case .announce: announce(g, device)
         case .forget: announcedElsewhere(g, device)
-        case .report: break
+        case .report: handle(g, .announcedToo(Self.address(device), by: id))
         }
       }
     }
   }
 
-  private func documentHere(_ g: Int, _ publisher: Publisher) -> PublishedDocument.Here {
+  func documentHere(_ g: Int, _ device: Int) -> PublishedDocument.Here {
     PublishedDocument.Here(
-      gateway: gateways[g].id, owner: publisher.machine.owner, isOnline: publisher.onlineSince != nil,
-      notices: publisher.notices)
+      gateway: gateways[g].id, owner: owner(g, device) ?? .unknown,
+      isOnline: gateways[g].publishers[device]?.onlineSince != nil, notices: others(g, device).notices)
+  }
+
+  private func others(_ g: Int, _ device: Int) -> OtherGateways {
+    gateways[g].ownership.others(Self.address(device)) ?? OtherGateways()
   }
 
   func isResponsible(_ g: Int, _ device: Int) -> Bool {
-    switch owner(g, device) {
-    case .other(let other): !gateways[g].online.contains(other)
-    case .unknown, .this: true
-    case nil: false
-    }
+    gateways[g].ownership.isResponsible(for: Self.address(device))
   }
 
-  func owner(_ g: Int, _ device: Int) -> Owner? { gateways[g].publishers[device]?.machine.owner }
+  func owner(_ g: Int, _ device: Int) -> Owner? { gateways[g].ownership.owner(of: Self.address(device)) }
 
   func publisher(_ g: Int, id: Int) -> Int? { gateways[g].publishers.firstIndex { $0?.id == id } }
-
-  // MARK: The machines
-
-  func here(_ g: Int, _ device: Int) -> OwnershipMachine.Here {
-    OwnershipMachine.Here(
-      onlineSince: gateways[g].publishers[device]?.onlineSince, isOnDemand: device == Self.onDemand,
-      isExclusive: device != heard, rssi: signals[g],
-      isOwnerOnline: gateways[g].online.contains { owner(g, device) == .other($0) },
-      isAdmitted: gateways[g].isAdmitted)
-  }
-
-  mutating func feed(
-    _ g: Int, _ device: Int,
-    _ input: (inout OwnershipMachine, OwnershipMachine.Here) -> [OwnershipMachine.Action]
-  ) {
-    let here = here(g, device)
-    for action in input(&gateways[g].publishers[device]!.machine, here) { perform(g, device, action) }
-  }
-
-  mutating func perform(_ g: Int, _ device: Int, _ action: OwnershipMachine.Action) {
-    let id = gateways[g].publishers[device]!.id
-    trace("g\(g) device \(device): \(action)")
-    switch action {
-    case .setOwner(let handover, let isTakenOver, let hasNewLink):
-      var record = gateways[g].records[device]
-      if let handover, owner(g, device) == .unknown {
-        (record.revision, record.isDeleted, record.isPending) = (0, handover.isDeleted, false)
-      } else if let handover,
-        isTakenOver && record.isPending || handover.isNewer(than: record.revision, isTakenOver: isTakenOver)
-      {
-        if let value = handover.desired["v"] { record.desired = value }
-        (record.revision, record.isDeleted, record.isPending) = (handover.revision, handover.isDeleted, false)
-      }
-      if record != gateways[g].records[device] {
-        gateways[g].records[device] = record
-        changed(g, device)
-      }
-      if owner(g, device) == .unknown { hearAgain(g, device) }
-      if isTakenOver, device != heard, device != Self.onDemand || hasNewLink { goOffline(g, device) }
-    case .publish:
-      publishInfo(g, device)
-      let isOnline = gateways[g].publishers[device]!.onlineSince != nil
-      set(g, .availability(id), .online(isOnline))
-      if isOnline { set(g, .value(id), .by(gateway: g)) }
-    case .publishAvailability:
-      set(g, .availability(id), .online(gateways[g].publishers[device]!.onlineSince != nil))
-      announce(g, device)
-    case .publishOffline:
-      set(g, .availability(id), .online(false))
-      storeID(g, device)
-    case .release:
-      for topic in Self.topics(id) { release(g, topic) }
-      announcedElsewhere(g, device)
-    case .receive(let notice):
-      let isOnline = gateways[g].online.contains(notice.gateway)
-      feed(g, device) { $0.received(notice, $1, isOwnerOnline: isOnline) }
-    case .yieldID: problems.append("two devices have the id \(id)")
-    case .clear: for topic in Self.topics(id) { set(g, topic, .empty) }
-    case .confirm: gateways[g].publishers[device]!.barrier = sendBarrier(g)
-    case .moved: break
-    }
-  }
-
-  mutating func hearAgain(_ g: Int, _ device: Int) {
-    guard device == heard, gateways[g].publishers[device]?.onlineSince != nil, owner(g, device) != .this
-    else { return }
-    feed(g, device) { $0.availabilityChanged($1) }
-  }
-
-  static func topics(_ id: Int) -> [Topic] { [.availability(id), .value(id), .info(id)] }
-
-  mutating func publishInfo(_ g: Int, _ device: Int) {
-    set(g, .info(gateways[g].publishers[device]!.id), .info(info(g, device)))
-    announce(g, device)
-  }
-
-  func info(_ g: Int, _ device: Int) -> OwnershipMachine.Notice {
-    let record = gateways[g].records[device]
-    return OwnershipMachine.Notice(
-      gateway: gateways[g].id, id: Self.deviceID(gateways[g].publishers[device]!.id),
-      liveSince: gateways[g].publishers[device]!.onlineSince, isExclusive: device != heard,
-      rssi: Int8(signals[g]), address: BluetoothAddress(truncating: UInt64(device)),
-      handover: Handover(
-        desired: ["v": record.desired], isDeleted: record.isDeleted, revision: record.revision))
-  }
-
-  mutating func announce(_ g: Int, _ device: Int) {
-    guard gateways[g].isAdmitted, owner(g, device) == .this else { return }
-    if gateways[g].records[device].isDeleted {
-      gateways[g].records[device].isAnnounced = false
-      gateways[g].publishers[device]!.document.expire()
-      return set(g, .document(device), .empty)
-    }
-    if !gateways[g].records[device].isAnnounced {
-      gateways[g].records[device].isAnnounced = true
-      gateways[g].saved[device] = gateways[g].records[device]
-    }
-    if gateways[g].publishers[device]!.document.delay(at: moment) != nil {
-      return gateways[g].publishers[device]!.isDocumentDue = true
-    }
-    let publisher = gateways[g].publishers[device]!
-    guard
-      gateways[g].publishers[device]!.document.publish(publisher.id, at: moment, documentHere(g, publisher))
-    else { return }
-    documents += 1
-    release(g, .document(device))
-    gateways[g].queue.append((.document(device), .by(gateway: g)))
-  }
-
-  // MARK: The engine
-
-  mutating func changed(_ g: Int, _ device: Int) {
-    if owner(g, device) == .this { publishInfo(g, device) } else { hearAgain(g, device) }
-  }
-
-  mutating func revise(_ g: Int, _ device: Int) {
-    gateways[g].records[device].revision = max(now(g), gateways[g].records[device].revision + 1)
-    gateways[g].records[device].isPending = owner(g, device) != .this
-    changed(g, device)
-  }
-
-  mutating func setDeleted(_ g: Int, _ device: Int, _ isDeleted: Bool) {
-    guard isDeleted != gateways[g].records[device].isDeleted else { return }
-    gateways[g].records[device].isDeleted = isDeleted
-    revise(g, device)
-  }
-
-  mutating func storeID(_ g: Int, _ device: Int) {
-    gateways[g].records[device].id = gateways[g].publishers[device]?.id
-  }
-
-  mutating func link(_ g: Int, _ device: Int) {
-    trace("g\(g) makes a link to device \(device)")
-    if device != Self.onDemand, device != heard { links[device] = g }
-    gateways[g].publishers[device]!.onlineSince = String(now(g))
-    gateways[g].records[device].isPending = false
-    gateways[g].records[device].id = gateways[g].records[device].id ?? gateways[g].publishers[device]!.id
-    feed(g, device) { $0.availabilityChanged($1) }
-    flush(g)
-  }
-
-  /// The gateway notices that the link is gone, or ends it.
-  mutating func goOffline(_ g: Int, _ device: Int) {
-    if links[device] == g { links[device] = nil }
-    guard gateways[g].publishers[device]?.onlineSince != nil else { return }
-    trace("g\(g) notices that device \(device) is offline")
-    gateways[g].publishers[device]!.onlineSince = nil
-    feed(g, device) { $0.availabilityChanged($1) }
-    flush(g)
-  }
-
-  mutating func makePublisher(_ g: Int, _ device: Int) {
-    let id = gateways[g].records[device].name
-    let publisher = Publisher(
-      id: id,
-      machine: OwnershipMachine(
-        gateways[g].id, Self.deviceID(id), BluetoothAddress(truncating: UInt64(device)),
-        hasTopics: gateways[g].records[device].id == id))
-    gateways[g].publishers[device] = publisher
-    if let former = gateways[g].records[device].id, former != id { foundOrphan(g, former, of: device) }
-    let address = BluetoothAddress(truncating: UInt64(device))
-    for id in gateways[g].routes.added(address) { subscribe(g, [.info(Self.number(id))]) }
-    follow(g, device)
-  }
-
-  /// Subscribes to what is published of a device.
-  mutating func follow(_ g: Int, _ device: Int) {
-    let id = gateways[g].publishers[device]!.id
-    if gateways[g].orphans.remove(Self.deviceID(id)) != nil { storeID(g, device) }
-    subscribe(g, [.info(id), .availability(id), .document(device)])
-    gateways[g].publishers[device]!.barrier = sendBarrier(g)
-    gateways[g].publishers[device]!.machine.awaitRetained()
-  }
-
-  mutating func foundOrphan(_ g: Int, _ id: Int, of device: Int, isSettled: Bool = false) {
-    let deviceID = Self.deviceID(id)
-    guard !gateways[g].orphans.contains(deviceID) else { return }
-    if publisher(g, id: id) != nil { return storeID(g, device) }
-    subscribe(g, [.info(id)])
-    gateways[g].orphans.add(
-      deviceID, of: BluetoothAddress(truncating: UInt64(device)), offered: [],
-      barrier: isSettled ? .max : sendBarrier(g))
-    if isSettled { perform(g, gateways[g].orphans.settle(deviceID)) }
-  }
-
-  private mutating func perform(_ g: Int, _ actions: [Orphans.Action]) {
-    for action in actions {
-      trace("g\(g) orphan: \(action)")
-      switch action {
-      case .clear(let orphan):
-        let device = Int(orphan.address.value)
-        for topic in Self.topics(Self.number(orphan.id)) { set(g, topic, .empty) }
-        guard gateways[g].publishers[device] == nil else { break }
-        unannounce(g, device)
-        removals[gateways[g].table[.info(Self.number(orphan.id))]!.version] = device
-      case .confirm(let id): gateways[g].orphans.setBarrier(sendBarrier(g), of: id)
-      case .cleared(let orphan): storeID(g, Int(orphan.address.value))
-      case .leave(let orphan, _):
-        release(g, orphan)
-        announcedElsewhere(g, Int(orphan.address.value))
-        storeID(g, Int(orphan.address.value))
-      }
-    }
-  }
-
-  private mutating func release(_ g: Int, _ orphan: Orphans.Orphan) {
-    for topic in Self.topics(Self.number(orphan.id)) { release(g, topic) }
-  }
-
-  private mutating func announcedElsewhere(_ g: Int, _ device: Int) {
-    gateways[g].records[device].isAnnounced = false
-    gateways[g].publishers[device]?.document.expire()
-    // The last document is this gateway's, though: it will not remove it.
-    if retained[.document(device)] == .by(gateway: g) { forgotten.insert(.document(device)) }
-  }
-
-  private mutating func unannounce(_ g: Int, _ device: Int) {
-    guard gateways[g].records[device].isAnnounced else { return }
-    gateways[g].records[device].isAnnounced = false
-    set(g, .document(device), .empty)
-  }
-
-  // MARK: What users do
-
-  mutating func rename(_ g: Int, _ device: Int, to id: Int) {
-    guard let before = gateways[g].publishers[device], before.id != id else { return }
-    trace("g\(g) renames device \(device) from \(before.id) to \(id)")
-    gateways[g].records[device].name = id
-    let (isOwn, mayClear) = (before.machine.owner == .this, before.machine.mayClear)
-    if isOwn { for topic in Self.topics(before.id) { release(g, topic) } }
-    gateways[g].publishers[device]!.id = id
-    gateways[g].publishers[device]!.machine.renamed(to: Self.deviceID(id))
-    follow(g, device)
-    if isOwn {
-      foundOrphan(g, before.id, of: device, isSettled: mayClear)
-      perform(g, device, .publish)
-    } else if let former = gateways[g].records[device].id, former != id {
-      foundOrphan(g, former, of: device)
-    }
-    flush(g)
-  }
-
-  mutating func remove(_ g: Int, _ device: Int) {
-    guard let publisher = gateways[g].publishers[device] else { return }
-    trace("g\(g) removes device \(device)")
-    let record = gateways[g].records[device]
-    excuse(g)
-    if links[device] == g { links[device] = nil }
-    var new = Record(id: record.id, name: record.name, isRemoved: true)
-    new.isAnnounced = record.isAnnounced
-    gateways[g].records[device] = new
-    gateways[g].publishers[device] = nil
-    if let id = publisher.machine.elsewhere?.id {
-      gateways[g].routes.removed(BluetoothAddress(truncating: UInt64(device)), elsewhere: id)
-    }
-    gateways[g].filters.subtract([.availability(publisher.id), .document(device)])
-    for topic in Self.topics(publisher.id) { release(g, topic) }
-    if publisher.machine.isOwnedByOther { announcedElsewhere(g, device) }
-    foundOrphan(g, publisher.id, of: device, isSettled: publisher.machine.mayClear)
-    if let former = gateways[g].records[device].id { foundOrphan(g, former, of: device) }
-    flush(g)
-  }
-
-  mutating func add(_ g: Int, _ device: Int) {
-    trace("g\(g) adds device \(device)")
-    if gateways[g].publishers[device] == nil {
-      gateways[g].records[device].isRemoved = false
-      makePublisher(g, device)
-    }
-    gateways[g].records[device].isDeleted = false
-    revise(g, device)
-    flush(g)
-  }
-
-  mutating func start(_ g: Int) {
-    trace("g\(g) starts")
-    gateways[g].isRunning = true
-    gateways[g].routes = InfoRoutes(gateways[g].id)
-    set(g, .state(g), .online(true))
-    for device in 0..<Self.deviceCount {
-      if !gateways[g].records[device].isRemoved {
-        makePublisher(g, device)
-      } else if let former = gateways[g].records[device].id {
-        foundOrphan(g, former, of: device)
-      }
-    }
-  }
-
-  mutating func save(_ g: Int) {
-    gateways[g].saved = gateways[g].records
-    replaceDocuments(g)
-  }
-
-  /// - Returns: whether there were any.
-  @discardableResult
-  mutating func replaceDocuments(_ g: Int) -> Bool {
-    var isDue = false
-    for device in gateways[g].publishers.indices where gateways[g].publishers[device]?.isDocumentDue == true {
-      gateways[g].publishers[device]!.isDocumentDue = false
-      announce(g, device)
-      isDue = true
-    }
-    flush(g)
-    return isDue
-  }
-
-  mutating func kill(_ g: Int, losesDatabase: Bool) {
-    if gateways[g].isConnected { disconnect(g) }
-    trace("g\(g) is killed\(losesDatabase ? ", and its state database lost" : "")")
-    for device in names.indices {
-      if gateways[g].table[.document(device)] != nil { forgotten.insert(.document(device)) }
-      var ids = gateways[g].orphans.all.filter { $0.address.value == device }.map { Self.number($0.id) }
-      ids += [gateways[g].publishers[device]?.id, gateways[g].saved[device].id].compactMap { $0 }
-      if losesDatabase {
-        // Home Assistant's documents are not read.
-        gateways[g].saved[device] = Record(
-          name: name(device, at: g), isAnnounced: gateways[g].saved[device].isAnnounced)
-      }
-      for id in ids {
-        let isStored = gateways[g].saved[device].id == id
-        if isCleared(id) {
-          isExcused[device] = true
-          if !isStored { forgotten.formUnion(Self.topics(id)) }
-        }
-        // Of a device that was never connected, nothing but the database has the id.
-        if !isStored, retained[.info(id)] == nil { forgotten.insert(.availability(id)) }
-      }
-    }
-    gateways[g].isRunning = false
-    gateways[g].records = gateways[g].saved
-    gateways[g].publishers = names.map { _ in nil }
-    gateways[g].orphans = Orphans(gateways[g].id)
-    gateways[g].table = [:]
-    for device in links.indices where links[device] == g { links[device] = nil }
-  }
 }

@@ -11,8 +11,17 @@ import Testing
 @Suite struct OwnershipModelTests {
   private static let steps = 500
 
-  /// Whether one device is only heard, and whether half of the gateways know each device by another id.
-  private static let kinds = [(false, false), (true, false), (false, true), (true, true)]
+  /// Whether one device is only heard, whether half of the gateways know each device by another id, and whether messages on
+  /// different topics are reordered.
+  struct Kind: CaseIterable {
+    let hasHeard: Bool
+    let hasOtherIDs: Bool
+    let reorders: Bool
+
+    static let allCases = (0..<8).map {
+      Kind(hasHeard: $0 & 1 != 0, hasOtherIDs: $0 & 2 != 0, reorders: $0 & 4 != 0)
+    }
+  }
 
   /// Sequences for two seconds, or as many as `OWNERSHIP_COUNT` says; `OWNERSHIP_SEED` is the seed of the first.
   @Test func anyOrderOfEventsEndsWithOneOwnerAndNothingLost() {
@@ -21,14 +30,15 @@ import Testing
     let end = ContinuousClock.now + .seconds(2)
     var seed = first
     while count.map({ seed - first < $0 }) ?? (.now < end) {
-      for (hasHeard, hasOtherIDs) in Self.kinds {
-        guard let problems = Self.problems(seed, hasHeard, hasOtherIDs) else { continue }
-        Self.report(problems, seed, hasHeard, hasOtherIDs)
+      for kind in Kind.allCases {
+        guard let problems = Self.problems(seed, kind) else { continue }
+        Self.report(problems, seed, kind)
         return
       }
       seed += 1
     }
-    print("OwnershipModelTests: \(seed - first) seeds of \(Self.kinds.count) kinds, OWNERSHIP_SEED=\(first)")
+    print(
+      "OwnershipModelTests: \(seed - first) seeds of \(Kind.allCases.count) kinds, OWNERSHIP_SEED=\(first)")
   }
 
   /// What was found to end badly, of each kind.
@@ -73,39 +83,37 @@ import Testing
       469, 3_013_899,
     ] as [UInt64])
   func knownSequenceEndsWell(seed: UInt64) {
-    for (hasHeard, hasOtherIDs) in Self.kinds { #expect(Self.problems(seed, hasHeard, hasOtherIDs) == nil) }
+    for kind in Kind.allCases { #expect(Self.problems(seed, kind) == nil) }
   }
 
   /// Records the shortest part of the sequence that ends badly, with its events.
-  private static func report(_ problems: [String], _ seed: UInt64, _ hasHeard: Bool, _ hasOtherIDs: Bool) {
+  private static func report(_ problems: [String], _ seed: UInt64, _ kind: Kind) {
     var (good, bad) = (0, steps)
     // It ends badly after more steps, too, in most cases.
     while bad - good > 1 {
       let middle = (good + bad) / 2
-      if Self.problems(seed, hasHeard, hasOtherIDs, steps: middle) == nil {
+      if Self.problems(seed, kind, steps: middle) == nil {
         good = middle
       } else {
         bad = middle
       }
     }
-    let last = Self.problems(seed, hasHeard, hasOtherIDs, steps: bad, isTraced: true)
+    let last = Self.problems(seed, kind, steps: bad, isTraced: true)
     Issue.record(
       """
-      OWNERSHIP_SEED=\(seed), one device is only heard: \(hasHeard), other ids: \(hasOtherIDs), \(bad) steps: \
-      \(last ?? problems)
+      OWNERSHIP_SEED=\(seed), \(kind), \(bad) steps: \(last ?? problems)
       """)
   }
 
   /// - Parameters:
-  ///   - hasHeard: whether one device is only heard.
-  ///   - hasOtherIDs: whether half of the gateways know each device by another id.
   ///   - steps: after so many the gateways come to rest, besides after half of all.
   ///   - isTraced: whether the events are printed.
   /// - Returns: nil: it ends well.
   private static func problems(
-    _ seed: UInt64, _ hasHeard: Bool, _ hasOtherIDs: Bool, steps: Int = steps, isTraced: Bool = false
+    _ seed: UInt64, _ kind: Kind, steps: Int = steps, isTraced: Bool = false
   ) -> [String]? {
-    var model = OwnershipModel(seed: seed, hasHeard: hasHeard, hasOtherIDs: hasOtherIDs)
+    var model = OwnershipModel(
+      seed: seed, hasHeard: kind.hasHeard, hasOtherIDs: kind.hasOtherIDs, reorders: kind.reorders)
     model.isTraced = isTraced
     for step in 1...steps {
       model.step()
@@ -196,8 +204,8 @@ extension OwnershipModel {
     link(g, device)
   }
 
-  private func isOwnedByOther(_ g: Int, _ device: Int) -> Bool {
-    gateways[g].publishers[device]?.machine.isOwnedByOther == true
+  func isOwnedByOther(_ g: Int, _ device: Int) -> Bool {
+    if case .other = owner(g, device) { true } else { false }
   }
 
   /// Whether the link that the gateway believes in is gone, or visits are overdue.
@@ -219,7 +227,7 @@ extension OwnershipModel {
     let id = any(Self.idCount)
     // Another device has it, or its topics are not cleared yet.
     guard !hasOtherIDs, !names.contains(id), retained[.info(id)] == nil,
-      !gateways.contains(where: { $0.orphans.contains(Self.deviceID(id)) }),
+      !gateways.contains(where: { $0.ownership.orphans.contains(Self.deviceID(id)) }),
       !gateways.contains(where: { ($0.records + $0.saved).contains { $0.id == id || $0.name == id } })
     else { return }
     names[device] = id
@@ -230,7 +238,7 @@ extension OwnershipModel {
     for g in gateways.indices where gateways[g].isRunning && !hasOtherIDs {
       for device in names.indices {
         guard let publisher = gateways[g].publishers[device], publisher.id != names[device],
-          !isOwnedByOther(g, device) || publisher.machine.elsewhere != nil
+          !isOwnedByOther(g, device) || gateways[g].ownership.elsewhere(Self.address(device)) != nil
         else { continue }
         rename(g, device, to: names[device])
         hasChanged = true

@@ -1,68 +1,45 @@
-import EventLoop
 import JSON
 import MQTT
 
 /// Messages that the gateway sends to itself: when one arrives, the retained messages for earlier subscriptions have
-/// arrived, as mosquitto and ejabberd keep that order.
-@LoopActor final class Barriers: IterationEndHandler {
-  /// How long to wait for a barrier: a broker may not return a client's own messages. On a bad network packets are late
-  /// by seconds, and a gateway that publishes too early overwrites what others published.
-  private static let timeout = Duration.seconds(5)
-
-  private let context: BridgeContext
+/// arrived, as mosquitto and ejabberd keep that order. Pure.
+struct Barriers {
   private(set) var isConnected = false
-  private var lastSent: UInt64 = 0
-  /// The last one is sent at the end of this loop iteration: one for all devices found in it.
+  private var last: UInt64 = 0
   private var isDue = false
   private(set) var lastArrived: UInt64 = 0
-  /// Called when a barrier has not arrived in time.
-  var onTimeout: (UInt64) -> Void = { _ in }
 
-  init(_ context: BridgeContext) { self.context = context }
+  mutating func connected() { isConnected = true }
 
-  func connected() { isConnected = true }
+  mutating func disconnected() { (isConnected, isDue) = (false, false) }
 
-  func disconnected() { (isConnected, isDue) = (false, false) }
+  /// The barrier to be sent at the end of this loop iteration: one for all that is awaited in it.
+  var due: UInt64? { isDue ? last : nil }
 
-  /// Sends a barrier, which arrives after the retained messages for the subscriptions so far. Without a connection none
-  /// is sent: each connection begins with one.
-  /// - Returns: its number.
-  func send() -> UInt64 {
+  /// The number of a barrier that arrives after the retained messages for the subscriptions of this loop iteration;
+  /// `.max` without a connection.
+  mutating func await() -> UInt64 {
     guard isConnected else { return .max }
-    if !isDue {
-      isDue = true
-      lastSent += 1
-      loop.atEndOfIteration(self)
-    }
-    return lastSent
+    if !isDue { (isDue, last) = (true, last + 1) }
+    return last
   }
 
-  nonisolated static func payload(_ number: UInt64, of run: RunID) -> [UInt8] {
-    (["transaction": .string("\(run)-\(number)")] as JSONValue).bytes
-  }
+  mutating func sent() { isDue = false }
 
-  func iterationEnds() {
-    guard isDue else { return }
-    isDue = false
-    let number = lastSent
-    context.mqtt.send(
-      MQTTMessage(
-        topic: context.topics.bridgeRequest(ReportHealth.verb),
-        payload: Self.payload(number, of: context.run)))
-    loop.timer(after: Self.timeout) { [weak self] in self?.onTimeout(number) }
-  }
+  mutating func arrived(_ number: UInt64) { lastArrived = max(lastArrived, number) }
 
   /// Whether all that the broker retains for the subscriptions up to this barrier has arrived.
   func hasArrived(_ barrier: UInt64) -> Bool { barrier <= lastArrived }
 
+  static func payload(_ number: UInt64, of run: RunID) -> [UInt8] {
+    (["transaction": .string("\(run)-\(number)")] as JSONValue).bytes
+  }
+
   /// - Returns: the number, if the message is a barrier of this run.
-  func received(_ message: MQTTReceived) -> UInt64? {
+  static func number(in message: MQTTReceived, of run: RunID) -> UInt64? {
     guard message.payload.count < 64,
-      let text = (try? JSONParser.parse(message.payload))?["transaction"]?.text,
-      text.hasPrefix("\(context.run)-"),
-      let number = UInt64(text.dropFirst("\(context.run)-".count))
+      let text = (try? JSONParser.parse(message.payload))?["transaction"]?.text, text.hasPrefix("\(run)-")
     else { return nil }
-    lastArrived = max(lastArrived, number)
-    return number
+    return UInt64(text.dropFirst("\(run)-".count))
   }
 }

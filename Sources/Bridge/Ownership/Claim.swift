@@ -28,9 +28,9 @@ struct Claim: Equatable, Sendable {
   func goesBefore(_ other: Claim, isOnline: Bool, of address: BluetoothAddress) -> Bool {
     guard let since else { return other.since == nil && id != other.id && hasBetterID(than: other, address) }
     guard let otherSince = other.since else { return true }
-    if !isExclusive, !isOnline { return true }
-    if isExclusive != other.isExclusive { return isExclusive }
+    guard isExclusive == other.isExclusive else { return isExclusive || !isOnline }
     if isExclusive { return (since, gateway.description) > (otherSince, other.gateway.description) }
+    if !isOnline { return true }
     if id != other.id { return hasBetterID(than: other, address) }
     return (rssi ?? -128) >= (other.rssi ?? -128) + Self.margin || hasHeardLater(than: other)
   }

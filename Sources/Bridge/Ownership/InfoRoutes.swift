@@ -6,7 +6,7 @@ import GATT
 struct InfoRoutes {
   /// A device that this gateway owns by its retained `info` and does not know under that id: published by an earlier run, or
   /// by others in its name.
-  struct Lost {
+  struct Lost: Equatable {
     let address: BluetoothAddress?
     /// The properties that were published, without those of the built-in profile, which are cleared in any case.
     let properties: Set<PropertyName>

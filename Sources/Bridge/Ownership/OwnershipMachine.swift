@@ -75,7 +75,7 @@ struct OwnershipMachine: Equatable, Sendable {
     case begun
   }
   private let this: GatewayID
-  private var id: DeviceID
+  private(set) var id: DeviceID
   private let address: BluetoothAddress
   /// The last `info` of another gateway.
   private var last: Notice?

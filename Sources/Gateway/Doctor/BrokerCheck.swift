@@ -81,7 +81,7 @@ struct BrokerCheck {
   }
 
   /// Whether a message that is retained reaches a later subscription with a wildcard, and before what is published after
-  /// the subscription: on that order ``Admission`` relies.
+  /// the subscription: on that order the gateway relies.
   @LoopActor private func checkRetained(
     _ session: BrokerSession<BrokerReplies>, _ probes: TopicProbes
   ) async -> Finding? {

@@ -1,0 +1,48 @@
+import Configuration
+import Devices
+import GATT
+
+extension Ownership {
+  /// A device that this gateway knows.
+  struct Device {
+    var machine: OwnershipMachine
+    var here: OwnershipMachine.Here
+    /// Arrives after the retained messages of the device; `.max`: none is awaited.
+    var barrier = UInt64.max
+    /// The names of properties whose values may be retained: of an earlier program, run or gateway, or of another device
+    /// that had the id. Those that are not published any more are cleared when this gateway owns the device.
+    var orphanedValues: Set<PropertyName>
+    var others = OtherGateways()
+  }
+
+  // MARK: Questions
+
+  /// Whether the gateway may publish under its id.
+  var isAdmitted: Bool { idGuard.state == .admitted }
+  /// Whether another gateway has the id.
+  var hasIDConflict: Bool { idGuard.hasConflict }
+  /// The barrier to be sent at the end of the loop iteration: one for all that is awaited in it.
+  var dueBarrier: UInt64? { barriers.due }
+  /// Whether other gateways may use the broker: it has not said yet, or there are some.
+  var hasPeers: Bool { barriers.isConnected && (!isAdmitted || !online.isEmpty) }
+  /// Whether the retained commands for all subscriptions so far have arrived.
+  var hasRetainedCommands: Bool { barriers.hasArrived(commandBarrier) }
+
+  /// Which gateway owns the device, as far as is known; nil: the device is not known.
+  func owner(of address: BluetoothAddress) -> Owner? { devices[address]?.machine.owner }
+  /// What another gateway publishes of the device under another id, if it owns it.
+  func elsewhere(_ address: BluetoothAddress) -> OwnershipMachine.Notice? {
+    devices[address]?.machine.elsewhere
+  }
+  /// What other gateways have said of the device.
+  func others(_ address: BluetoothAddress) -> OtherGateways? { devices[address]?.others }
+
+  /// Whether this gateway answers commands for the device: unless another one owns it and is online.
+  func isResponsible(for address: BluetoothAddress) -> Bool {
+    switch owner(of: address) {
+    case .unknown, .this: true
+    case .other(let gateway): !online.contains(gateway)
+    case nil: false
+    }
+  }
+}

@@ -1,0 +1,399 @@
+import Configuration
+import Devices
+import GATT
+
+/// Which gateway owns each device, and what this one publishes and clears because of that. Pure: each input returns the
+/// actions to carry out, in order.
+///
+/// It knows the owners from retained messages. These have arrived when a barrier does, so it also decides when the gateway
+/// may publish at all.
+struct Ownership: Sendable {
+  private let this: GatewayID
+  private(set) var idGuard: DuplicateIDGuard
+  /// The barrier of the id guard.
+  private var guardBarrier: UInt64 = 0
+  /// Arrives after the retained commands for all subscriptions so far.
+  private(set) var commandBarrier: UInt64 = 0
+  private(set) var barriers = Barriers()
+  private(set) var devices: [BluetoothAddress: Device] = [:]
+  private var addresses: [DeviceID: BluetoothAddress] = [:]
+  /// Another gateway's device that is about to be added again, with other properties.
+  private var replaced: (address: BluetoothAddress, machine: OwnershipMachine)?
+  private(set) var orphans: Orphans
+  private var routes: InfoRoutes
+  /// The other gateways at this broker that are online; beyond ``mostGateways``, further ones count as offline.
+  private(set) var online: Set<GatewayID> = []
+  /// Whoever may publish `bridge/{id}/state` can invent ids.
+  private static let mostGateways = 1024
+  /// What follows from the input that is handled.
+  private var actions: [Action] = []
+
+  /// - Parameter started: in RFC 3339, UTC with milliseconds, which sorts by time.
+  init(_ this: GatewayID, run: String, started: String) {
+    self.this = this
+    idGuard = DuplicateIDGuard(run: run, started: started)
+    orphans = Orphans(this)
+    routes = InfoRoutes(this)
+  }
+
+  // MARK: Inputs
+
+  mutating func handle(_ input: Input) -> [Action] {
+    switch input {
+    case .connected:
+      barriers.connected()
+      perform(idGuard.connected())
+    case .disconnected: disconnected()
+    case .connectFailed: idGuard.connectFailed()
+    case .barrierSent: barriers.sent()
+    case .barrier(let number):
+      barriers.arrived(number)
+      if number == guardBarrier { perform(idGuard.barrierArrived()) }
+      reconcile(upTo: number)
+    case .barrierIsLate(let number):
+      if number == guardBarrier { perform(idGuard.timeout()) }
+      reconcile(upTo: number)
+    case .commandsSubscribed: commandBarrier = awaitBarrier()
+    case .answered: perform(idGuard.answered())
+    case .gatewayInfo(let run, let started): perform(idGuard.received(run: run, started: started))
+    case .state(let gateway, let isOnline): received(isOnline, of: gateway)
+    case .info(let notice, let isUpToDate): received(notice, isUpToDate: isUpToDate)
+    case .cleared(let id): cleared(id)
+    case .announcedToo(let address, let gateway):
+      devices[address]?.others.announcer = gateway
+      act(.otherGateways, address)
+    case .added(let address, let id, let hasTopics, let offered, let here):
+      added(address, id, hasTopics: hasTopics, offered, here)
+    case .changed(let address, let change, let here): changed(address, change, here)
+    case .renamed(let address, let id, let reason, let offered): renamed(address, to: id, reason, offered)
+    case .withdrawn(let address, let names):
+      devices[address]?.orphanedValues.formUnion(names)
+      clearOrphanedValues(address)
+    case .removed(let address, let reason, let offered): removed(address, reason, offered)
+    case .orphan(let id, let address, let offered): found(id, of: address, offered)
+    case .orphanDropped(let id): if let orphan = orphans.remove(id) { actions.append(.orphanEnded(orphan)) }
+    }
+    defer { actions = [] }
+    return actions
+  }
+
+  private func known(where condition: (Device) -> Bool) -> [BluetoothAddress] {
+    devices.keys.filter { condition(devices[$0]!) }.sorted { $0.value < $1.value }
+  }
+
+  private mutating func act(_ action: DeviceAction, _ address: BluetoothAddress) {
+    actions.append(.device(address, action))
+  }
+
+  // MARK: The connection
+
+  private mutating func disconnected() {
+    barriers.disconnected()
+    online = []
+    routes.disconnected()
+    idGuard.disconnected()
+    awaitRetained(.max)
+    // Another gateway may own the devices by the next connection.
+    actions += orphans.all.map { .releaseOrphan($0) }
+  }
+
+  /// A barrier that arrives after the retained messages for the subscriptions so far, if it is sent now; without a
+  /// connection none is sent: each begins with one.
+  private mutating func awaitBarrier() -> UInt64 {
+    if barriers.isConnected, barriers.due == nil { actions.append(.sendBarrier) }
+    return barriers.await()
+  }
+
+  /// All retained messages arrive again before this barrier.
+  private mutating func awaitRetained(_ barrier: UInt64) {
+    for index in devices.values.indices {
+      devices.values[index].barrier = barrier
+      devices.values[index].machine.awaitRetained()
+    }
+    orphans.setBarrier(barrier)
+  }
+
+  private mutating func perform(_ guardActions: [DuplicateIDGuard.Action]) {
+    for action in guardActions {
+      switch action {
+      case .sendBarrier:
+        guardBarrier = awaitBarrier()
+        awaitRetained(guardBarrier)
+      case .admit:
+        actions.append(.admitted)
+        reconcile(upTo: max(guardBarrier, barriers.lastArrived))
+      case .reportConflict, .reconnect, .republishOnline, .republishInfo: actions.append(.gateway(action))
+      }
+    }
+  }
+
+  /// The retained messages have arrived for the devices that wait for a barrier up to `number`.
+  private mutating func reconcile(upTo number: UInt64) {
+    guard isAdmitted else { return }
+    for (id, lost) in routes.takeLost() where addresses[id] == nil && !orphans.contains(id) {
+      if let address = lost.address, devices[address] != nil {
+        found(id, of: address, lost.properties)
+      } else {
+        actions.append(.notFound(id, lost))
+      }
+    }
+    let isOnlyGateway = online.isEmpty
+    for address in known(where: { $0.barrier <= number }) {
+      devices[address]!.barrier = .max
+      feed(address) { $0.settle($1, isOnlyGateway: isOnlyGateway) }
+      if owner(of: address) == .this { actions.append(.storeID(address)) }
+      clearOrphanedValues(address)
+    }
+    perform(orphans.barrierArrived(number))
+  }
+
+  /// The `state` of a gateway has arrived, this one included.
+  private mutating func received(_ isOnline: Bool, of gateway: GatewayID) {
+    if gateway == this {
+      perform(idGuard.received(isOnline: isOnline))
+    } else if !isOnline {
+      guard online.remove(gateway) != nil else { return }
+      for address in known(where: { $0.machine.owner == .other(gateway) }) { hearAgain(address) }
+    } else if online.count < Self.mostGateways {
+      online.insert(gateway)
+    }
+  }
+
+  // MARK: Infos
+
+  private mutating func received(_ notice: OwnershipMachine.Notice, isUpToDate: Bool) {
+    orphans.received(notice)
+    let concerned = routes.received(
+      notice, named: addresses[notice.id], isOrphan: orphans.contains(notice.id)
+    ) {
+      [devices] in devices[$0]?.machine.owner
+    }
+    for address in concerned { received(notice, address, isUpToDate: isUpToDate) }
+  }
+
+  /// An `info` of the device, from any gateway, under any id; or one of another device, under the id of this one.
+  private mutating func received(
+    _ notice: OwnershipMachine.Notice, _ address: BluetoothAddress, isUpToDate: Bool
+  ) {
+    let (isOwn, isOwnID) = (notice.gateway == this, notice.id == devices[address]!.machine.id)
+    if isOwn || isOwnID { devices[address]!.orphanedValues.add(notice.properties) }
+    if !isOwn { devices[address]!.others.received(notice, isOwnID: isOwnID) }
+    let before = owner(of: address)
+    feed(address, notice, isUpToDate: isUpToDate)
+    if let now = owner(of: address), now != before, case .other(let gateway) = now {
+      act(.ownedBy(gateway), address)
+    }
+    act(.otherGateways, address)
+  }
+
+  /// The `info` of an id is cleared, with all other topics: by its owner, or by a gateway that did not know who owns it.
+  private mutating func cleared(_ id: DeviceID) {
+    routes.cleared(id)
+    for address in known(where: { $0.machine.follows(id) }) {
+      feed(address) { machine, _ in machine.cleared(id) }
+      if owner(of: address) == .this, id == devices[address]!.machine.id { act(.republish, address) }
+      act(.otherGateways, address)
+    }
+    perform(orphans.cleared(id))
+  }
+
+  // MARK: Devices
+
+  private mutating func added(
+    _ address: BluetoothAddress, _ id: DeviceID, hasTopics: Bool, _ offered: Set<PropertyName>,
+    _ here: OwnershipMachine.Here
+  ) {
+    // This gateway hears the device again at once, and would publish it.
+    let before = replaced.take().flatMap { $0.address == address && $0.machine.id == id ? $0.machine : nil }
+    let machine = before ?? OwnershipMachine(this, id, address, hasTopics: hasTopics)
+    devices[address] = Device(machine: machine, here: here, orphanedValues: offered)
+    addresses[id] = address
+    if before != nil { act(.setOwner(machine.owner, nil), address) }
+    // What others publish of it under other ids has arrived before.
+    for id in routes.added(address) {
+      actions.append(.ask(id, isFollowed: addresses[id] != nil || orphans.contains(id)))
+    }
+    follow(address)
+  }
+
+  /// The device has its id from now on.
+  private mutating func follow(_ address: BluetoothAddress) {
+    if let orphan = orphans.remove(devices[address]!.machine.id) {
+      actions.append(.orphanEnded(orphan))
+      idPassed(from: orphan.address, orphan.offered, to: address)
+    }
+    act(.follow, address)
+    devices[address]!.barrier = awaitBarrier()
+    devices[address]!.machine.awaitRetained()
+  }
+
+  private mutating func changed(
+    _ address: BluetoothAddress, _ change: DeviceChange, _ here: OwnershipMachine.Here
+  ) {
+    guard devices[address] != nil else { return }
+    devices[address]!.here = here
+    switch change {
+    case .availability:
+      feed(address) { $0.availabilityChanged($1) }
+      if owner(of: address) == .this { act(.publishHeld, address) }
+    case .description, .handover:
+      if owner(of: address) == .this { act(.publishInfo, address) } else { hearAgain(address) }
+    case .session, .renamed: break
+    }
+  }
+
+  private mutating func renamed(
+    _ address: BluetoothAddress, to id: DeviceID, _ reason: RenameReason, _ offered: Set<PropertyName>
+  ) {
+    guard let machine = devices[address]?.machine else { return }
+    let isOwn = machine.owner == .this
+    if isOwn || reason == .conflict { act(.release(isLost: false), address) }
+    if addresses[machine.id] == address { addresses[machine.id] = nil }
+    addresses[id] = address
+    devices[address]!.machine.renamed(to: id)
+    devices[address]!.orphanedValues = []
+    act(.renamed(from: machine.id), address)
+    follow(address)
+    guard isOwn else { return }
+    // First, so that other gateways that know the device by the id of before take it for owned all the time.
+    perform(.publish, address)
+    act(.republish, address)
+    switch reason {
+    case .requested: found(machine.id, of: address, offered, isSettled: machine.mayClear)
+    case .conflict: actions.append(.storeID(address))
+    }
+  }
+
+  private mutating func removed(
+    _ address: BluetoothAddress, _ reason: DetachReason, _ offered: Set<PropertyName>
+  ) {
+    guard let machine = devices.removeValue(forKey: address)?.machine else { return }
+    if addresses[machine.id] == address { addresses[machine.id] = nil }
+    if let id = machine.elsewhere?.id { routes.removed(address, elsewhere: id) }
+    switch reason {
+    case .removed:
+      act(.release(isLost: false), address)
+      act(.detached, address)
+      found(machine.id, of: address, offered, isSettled: machine.mayClear)
+    case .replaced where !machine.isOwnedByOther:
+      // The new properties may be others.
+      act(.dropValues(isCleared: machine.mayClear), address)
+      act(.detached, address)
+    case .replaced, .pinnedElsewhere, .neverConnected:
+      if reason == .replaced { replaced = (address, machine) }
+      act(.release(isLost: false), address)
+      act(.detached, address)
+      actions.append(.ownedElsewhere(address))
+    }
+  }
+
+  /// The device may be this gateway's now, if it is only heard, here too.
+  private mutating func hearAgain(_ address: BluetoothAddress) {
+    guard let here = devices[address]?.here, !here.isExclusive, here.onlineSince != nil else { return }
+    feed(address) { $0.availabilityChanged($1) }
+  }
+
+  private mutating func clearOrphanedValues(_ address: BluetoothAddress) {
+    guard let device = devices[address], device.machine.mayClear, device.machine.owner == .this,
+      !device.orphanedValues.isEmpty
+    else { return }
+    devices[address]!.orphanedValues = []
+    act(.clearValues(device.orphanedValues), address)
+  }
+
+  // MARK: The machines
+
+  private mutating func feed(
+    _ address: BluetoothAddress,
+    _ input: (inout OwnershipMachine, OwnershipMachine.Here) -> [OwnershipMachine.Action]
+  ) {
+    var here = devices[address]!.here
+    if case .other(let gateway) = owner(of: address) { here.isOwnerOnline = online.contains(gateway) }
+    here.isAdmitted = isAdmitted
+    for action in input(&devices[address]!.machine, here) { perform(action, address) }
+  }
+
+  private mutating func feed(
+    _ address: BluetoothAddress, _ notice: OwnershipMachine.Notice, isUpToDate: Bool = false
+  ) {
+    let isOnline = online.contains(notice.gateway)
+    feed(address) { machine, here in
+      var here = here
+      here.isUpToDate = isUpToDate
+      return machine.received(notice, here, isOwnerOnline: isOnline)
+    }
+  }
+
+  private mutating func perform(_ action: OwnershipMachine.Action, _ address: BluetoothAddress) {
+    switch action {
+    case .setOwner(let handover, let isTakenOver, let hasNewLink):
+      let owner = devices[address]!.machine.owner
+      act(.setOwner(owner, handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink), address)
+      if owner == .unknown { hearAgain(address) }
+    case .moved(let notice): act(.moved(notice), address)
+    case .publish:
+      clearOrphanedValues(address)
+      act(.publish, address)
+    case .publishAvailability: act(.publishAvailability, address)
+    case .publishOffline: act(.publishOffline, address)
+    case .release:
+      act(.release(isLost: true), address)
+      actions.append(.ownedElsewhere(address))
+    case .receive(let notice): feed(address, notice)
+    case .yieldID(let gateway): act(.yieldID(to: gateway), address)
+    case .confirm: devices[address]!.barrier = awaitBarrier()
+    case .clear:
+      act(.clear(devices[address]!.orphanedValues), address)
+      devices[address]!.orphanedValues = []
+    }
+  }
+
+  // MARK: Orphans
+
+  /// Clears the topics of a device that is no longer configured or has another id, unless another gateway owns it, or
+  /// is to own it; if the id is another device's now, only what that one does not publish.
+  /// - Parameter isSettled: whether it is known that no other gateway owns it.
+  private mutating func found(
+    _ id: DeviceID, of address: BluetoothAddress, _ offered: Set<PropertyName>, isSettled: Bool = false
+  ) {
+    guard !orphans.contains(id) else { return }
+    if let named = addresses[id] {
+      actions.append(.storeID(address))
+      return idPassed(from: address, offered, to: named)
+    }
+    actions.append(.followOrphan(id))
+    orphans.add(id, of: address, offered: offered, barrier: isSettled ? .max : awaitBarrier())
+    if isSettled { perform(orphans.settle(id)) }
+  }
+
+  /// The device at `address` had the id that the other one has now; they may be the same.
+  private mutating func idPassed(
+    from address: BluetoothAddress, _ offered: Set<PropertyName>, to other: BluetoothAddress
+  ) {
+    devices[other]!.orphanedValues.formUnion(offered)
+    reportRemoved(address)
+  }
+
+  /// The device is removed from Home Assistant, unless this gateway still has it, under another id.
+  private mutating func reportRemoved(_ address: BluetoothAddress) {
+    if devices[address] == nil { actions.append(.deviceRemoved(address)) }
+  }
+
+  private mutating func perform(_ orphanActions: [Orphans.Action]) {
+    for action in orphanActions {
+      switch action {
+      case .clear(let orphan):
+        actions.append(.clearOrphan(orphan, isRemoved: devices[orphan.address] == nil))
+      case .confirm(let id): orphans.setBarrier(awaitBarrier(), of: id)
+      case .cleared(let orphan): actions.append(.orphanEnded(orphan))
+      case .leave(let orphan, let isSameDevice):
+        actions += [.releaseOrphan(orphan), .orphanEnded(orphan)]
+        if isSameDevice {
+          actions.append(.ownedElsewhere(orphan.address))
+        } else {
+          reportRemoved(orphan.address)
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,194 @@
+import Configuration
+import Devices
+import EventLoop
+import GATT
+import JSON
+import Log
+import MQTT
+
+/// Runs ``Ownership``: parses what the broker sends for it, and does what it decides.
+@LoopActor package final class OwnershipRunner: IterationEndHandler {
+  /// How long to wait for a barrier: a broker may not return a client's own messages. On a bad network packets are late
+  /// by seconds, and a gateway that publishes too early overwrites what others published.
+  private static let barrierTimeout = Duration.seconds(5)
+
+  private let context: BridgeContext
+  private let publishers: DevicePublishers
+  private let report: BridgeReport
+  private(set) var ownership: Ownership
+  /// The id is free, and the owners of the devices are known.
+  var onAdmitted: () -> Void = {}
+
+  init(_ publishers: DevicePublishers, _ report: BridgeReport, _ context: BridgeContext) {
+    self.publishers = publishers
+    self.report = report
+    self.context = context
+    ownership = Ownership(
+      context.gateway, run: context.run.description, started: context.started.description)
+  }
+
+  /// Whether the gateway may publish under its id.
+  package var isAdmitted: Bool { ownership.isAdmitted }
+
+  var hasPeers: Bool { ownership.hasPeers }
+
+  /// Which gateway owns the device, as far as is known; nil: the device is not known.
+  package func owner(of address: BluetoothAddress) -> Owner? { ownership.owner(of: address) }
+
+  func elsewhere(_ address: BluetoothAddress) -> OwnershipMachine.Notice? { ownership.elsewhere(address) }
+
+  func others(_ address: BluetoothAddress) -> OtherGateways? { ownership.others(address) }
+
+  /// Whether this gateway answers commands for the device: unless another one owns it and is online.
+  package func isResponsible(for publisher: DevicePublisher) -> Bool {
+    ownership.isResponsible(for: publisher.device.address)
+  }
+
+  func handle(_ input: Ownership.Input) { for action in ownership.handle(input) { perform(action) } }
+
+  // MARK: The broker
+
+  /// Asks the broker for the devices that an earlier run has published, as the state database may be lost, or older; and
+  /// for those that other gateways publish under other ids.
+  func start() { context.mqtt.subscribe([context.topics.deviceInfos], options: .atMostOnce) }
+
+  func disconnected() {
+    if isAdmitted { context.mqtt.reconnecting = ownership.online.count + 1 }
+    handle(.disconnected)
+  }
+
+  package func iterationEnds() {
+    guard let number = ownership.dueBarrier else { return }
+    handle(.barrierSent)
+    context.mqtt.send(
+      MQTTMessage(
+        topic: context.topics.bridgeRequest(ReportHealth.verb),
+        payload: Barriers.payload(number, of: context.run)))
+    loop.timer(after: Self.barrierTimeout) { [weak self] in self?.handle(.barrierIsLate(number)) }
+  }
+
+  /// Handles the message if it is a barrier of this run.
+  /// - Returns: whether it is.
+  func receivedBarrier(_ message: MQTTReceived) -> Bool {
+    guard let number = Barriers.number(in: message, of: context.run) else { return false }
+    handle(.barrier(number))
+    return true
+  }
+
+  /// A response under this gateway's id, perhaps of another run that has the id.
+  func received(response payload: [UInt8]) {
+    guard !isAdmitted, payload.count <= TopicMap.longestPayload, let json = try? JSONParser.parse(payload),
+      json["transaction"]?.text?.hasPrefix("\(context.run)-") == true,
+      let other = json["data"]?["run"]?.text, other != context.run.description
+    else { return }
+    handle(.answered)
+  }
+
+  /// The `info` under this gateway's id.
+  func received(bridgeInfo payload: [UInt8]) {
+    guard let (run, started) = BridgeInfo.origin(in: payload) else { return }
+    handle(.gatewayInfo(run: run, started: started))
+  }
+
+  /// The `state` of a gateway, this one included.
+  func received(state payload: [UInt8], of gateway: GatewayID) {
+    handle(.state(gateway, isOnline: payload.elementsEqual(Payload.availability(true))))
+  }
+
+  /// The `info` of a device of any gateway.
+  func received(info payload: [UInt8], of id: DeviceID) {
+    let named = publishers[id]
+    // Mostly it is this gateway's own.
+    if named?.isPublished(info: payload) == true { return }
+    guard !payload.isEmpty else { return handle(.cleared(id)) }
+    let notice = OwnershipMachine.Notice(payload, of: id) { [publishers] address in
+      (address.flatMap { publishers[$0] } ?? named)?.device.profile ?? .microbit
+    }
+    // Unreadable.
+    guard let notice else { return }
+    let device = notice.gateway == context.gateway ? notice.address.flatMap { publishers[$0] } : nil
+    handle(.info(notice, isUpToDate: device?.info == payload))
+  }
+
+  // MARK: Actions
+
+  private func perform(_ action: Ownership.Action) {
+    switch action {
+    case .admitted: onAdmitted()
+    case .sendBarrier: loop.atEndOfIteration(self)
+    case .gateway(let action): perform(action)
+    case .device(let address, let action):
+      publishers[address]?.perform(action)
+    case .ask(let id, let isFollowed):
+      context.mqtt.subscribe([infoFilter(of: id)])
+      // Later ones come by the filter for all.
+      if !isFollowed { context.mqtt.unsubscribe([infoFilter(of: id)]) }
+    case .storeID(let address): context.engine.storeID(of: address)
+    case .notFound(let id, let device): notFound(id, device)
+    case .followOrphan(let id): context.mqtt.subscribe([infoFilter(of: id)])
+    case .clearOrphan(let orphan, let isRemoved): clear(orphan, isRemoved: isRemoved)
+    case .releaseOrphan(let orphan): for topic in states(of: orphan) { context.mqtt.releaseState(topic) }
+    case .orphanEnded(let orphan):
+      context.mqtt.unsubscribe([infoFilter(of: orphan.id)])
+      context.engine.storeID(of: orphan.address)
+    case .deviceRemoved(let address): publishers.discovery?.deviceRemoved(address)
+    case .ownedElsewhere(let address):
+      publishers.discovery?.ownedElsewhere(address)
+      report.changed()
+    }
+  }
+
+  private func perform(_ action: DuplicateIDGuard.Action) {
+    switch action {
+    // Ownership's own.
+    case .sendBarrier, .admit: break
+    case .reportConflict:
+      context.log.error(
+        "another gateway uses this id: give each its own gateway.id in config.json; not publishing until then",
+        ["id": context.gateway])
+    case .reconnect(let delay): context.mqtt.reconnect(after: delay)
+    case .republishOnline: context.publishOnline()
+    case .republishInfo: report.changed()
+    }
+  }
+
+  // MARK: Orphans
+
+  /// A device that has not been found yet is offline: the last run may have been killed while it was online. If it was
+  /// removed, its topics are cleared.
+  private func notFound(_ id: DeviceID, _ device: InfoRoutes.Lost) {
+    if let address = device.address, context.engine.isRemoved(address) {
+      return handle(.orphan(id, of: address, offered: device.properties))
+    }
+    context.log.notice("offline: an earlier run has published it, and it is not found yet", ["device": id])
+    publishOffline(id)
+  }
+
+  /// No gateway owns the orphan. When the cleared `info` returns from the broker, all its topics are cleared.
+  private func clear(_ orphan: Orphans.Orphan, isRemoved: Bool) {
+    if context.engine.isPinnedElsewhere(orphan.address) {
+      // The gateway that the device is pinned to has not found it yet.
+      publishOffline(orphan.id)
+      handle(.orphanDropped(orphan.id))
+    } else {
+      for topic in states(of: orphan) { context.mqtt.clearState(topic) }
+      if isRemoved { publishers.discovery?.deviceRemoved(orphan.address) }
+    }
+  }
+
+  private func publishOffline(_ id: DeviceID) {
+    context.mqtt.publish(
+      MQTTMessage(
+        topic: topics(of: id).availability, payload: Payload.availability(false), retain: true))
+  }
+
+  private func infoFilter(of id: DeviceID) -> TopicFilter { TopicFilter(topics(of: id).info) }
+
+  private func states(of orphan: Orphans.Orphan) -> [TopicName] {
+    let topics = topics(of: orphan.id)
+    return topics.states(of: orphan.offered.subtracting(InfoRoutes.builtIn)) + topics.states
+  }
+
+  /// The topics of every property of the built-in profile, besides those that the device is known to have offered.
+  private func topics(of id: DeviceID) -> DeviceTopics { context.topics.topics(of: id, .microbit) }
+}

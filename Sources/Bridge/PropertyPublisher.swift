@@ -1,0 +1,89 @@
+import Configuration
+import Devices
+import EventLoop
+import GATT
+import MQTT
+
+/// Publishes the values of one property of one device.
+@LoopActor final class PropertyPublisher {
+  let property: Property
+  private(set) var topics: DeviceTopics.Topics
+  private let encoder: ReadingEncoder
+  private let context: BridgeContext
+  private var limiter: ReportLimiter?
+  private var intervalEnd: LoopTimer?
+  /// Whether the topic has a value of this gateway. Another gateway may have published a newer one since it was released.
+  private var hasPublished = false
+
+  init(_ property: Property, _ topics: DeviceTopics.Topics, _ context: BridgeContext) {
+    self.property = property
+    self.topics = topics
+    self.context = context
+    encoder = ReadingEncoder(property: property, gateway: context.gateway, run: context.run)
+    limiter = property.report.map(ReportLimiter.init)
+  }
+
+  /// - Parameter isHeld: whether it is published later than it was received.
+  func publish(_ reading: Reading, isHeld: Bool = false) {
+    switch property.kind {
+    case .state: publishState(reading.value)
+    case .event:
+      // Neither held nor buffered: a late press must not switch a light.
+      guard let sequence = reading.sequence, !isHeld else { break }
+      let payload = encoder.encode(reading, as: .event, sequence: sequence)
+      context.mqtt.publish(
+        MQTTMessage(topic: topics.value, payload: payload, qos: context.qos, undelivered: .dropped),
+        isUrgent: true)
+    }
+    guard context.sendsReadings, let sequence = reading.sequence else { return }
+    let payload = encoder.encode(reading, sequence: sequence)
+    context.mqtt.publish(
+      MQTTMessage(
+        topic: topics.readings, payload: isHeld ? ReadingEncoder.markReplayed(payload) : payload,
+        qos: context.qos, undelivered: .returned), isUrgent: true)
+  }
+
+  private func publishState(_ value: Value) {
+    guard Self.hasPayload(value) else { return }
+    switch limiter?.update(value, at: .now) {
+    case nil, .publish: publish(value)
+    case .wait(let delay):
+      intervalEnd = loop.timer(after: delay) { [weak self] in
+        guard let self, let value = limiter?.release(at: .now) else { return }
+        publish(value)
+      }
+    case .skip: break
+    }
+  }
+
+  /// NaN, infinities and what is unknown have no payload.
+  private static func hasPayload(_ value: Value) -> Bool {
+    switch value {
+    case .number(let number): number.isFinite
+    case .unknown: false
+    case .integer, .bool, .text, .bytes, .record, .list: true
+    }
+  }
+
+  private func publish(_ value: Value, isUrgent: Bool = true) {
+    let payload = Payload.value(value, property.codec)
+    hasPublished = true
+    context.mqtt.setState(topics.value, payload, qos: context.qos, isUrgent: isUrgent)
+    if let image = topics.image { context.publishState(image, Payload.image(payload)) }
+  }
+
+  /// The device has another id now.
+  func move(to topics: DeviceTopics.Topics) { self.topics = topics }
+
+  /// Publishes nothing later of what has come so far.
+  func forget() {
+    intervalEnd?.cancel()
+    hasPublished = false
+    limiter = property.report.map(ReportLimiter.init)
+  }
+
+  func republish(_ last: LastValue) {
+    guard hasPublished, property.kind == .state, let value = last.published(property) else { return }
+    if Self.hasPayload(value) { publish(value, isUrgent: false) }
+  }
+}
