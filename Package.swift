@@ -33,9 +33,11 @@ let pageScripts = [
   "language", "elements", "model", "values", "view", "tile", "compact", "chart", "device", "dialogs",
   "gateway", "record", "page",
 ]
+let languages = ["en", "de", "fr", "es", "it", "nl", "pt", "ja", "zh"]
 let pageFiles =
-  ["page.html", "page.css"] + pageScripts.map { "\($0).js" }
-  + ["en", "de", "fr", "es", "it", "nl", "pt", "ja", "zh"].map { "texts/\($0).json" }
+  (["page.html", "page.css"] + pageScripts.map { "\($0).js" } + languages.map { "texts/\($0).json" })
+  .map { "Page/\($0)" }
+  + (["setup.js", "setup.css"] + languages.map { "texts/setup_\($0).json" }).map { "SetupPage/\($0)" }
 
 let package = Package(
   name: "microbit-gateway",
@@ -88,7 +90,7 @@ let package = Package(
         "EventLoop", "Sockets", "Log", "JSON", "Findings", "GATT", "Configuration", "Devices", "Bridge",
         "Recording",
       ],
-      resources: pageFiles.map { .embedInCode("Page/\($0)") }),
+      resources: pageFiles.map { .embedInCode($0) }),
     module(
       "Gateway",
       [

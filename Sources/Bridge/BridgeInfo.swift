@@ -21,7 +21,7 @@ package struct BridgeInfo: Sendable {
   package let version: String
   let started: Timestamp
   let run: RunID
-  var area: String?
+  package var area: String?
   package var adapters: [AdapterStatus] = []
   package var broker: Broker
   /// How many devices there are.

@@ -14,7 +14,11 @@ package struct ConfigurationFile: Sendable {
   package let warnings: [ConfigurationError]
 
   /// The files that are tried when none is named.
-  package static let searched = ["./config.json", "/etc/microbit-gateway/config.json"]
+  package static let searched = ["./config.json", service]
+  /// The configuration of the installed service.
+  package static let service = "/etc/microbit-gateway/config.json"
+  /// The user of the service, to whom its files with passwords belong.
+  package static let serviceUser = "microbit-gateway"
 
   /// Reads the configuration at `path`, else the first of ``searched`` that exists, and the files it names.
   /// Blocks while it reads.
@@ -131,7 +135,7 @@ package struct ConfigurationFailure: Error, Sendable, Equatable, CustomStringCon
 }
 
 /// Reads the files that a configuration names, relative to its own folder.
-private struct FileResolver {
+struct FileResolver {
   let folder: String
   var errors: [ConfigurationError] = []
   var warnings: [ConfigurationError] = []
@@ -176,6 +180,14 @@ private struct FileResolver {
     }
   }
 
+  /// How to close a file to others, so that who needs it can still read it.
+  static func closing(_ file: String) -> String {
+    let isOfService =
+      ConfigurationFile.folder(of: file) == ConfigurationFile.folder(of: ConfigurationFile.service)
+    return isOfService
+      ? "sudo chown \(ConfigurationFile.serviceUser) \(file); sudo chmod 600 \(file)" : "chmod o-r \(file)"
+  }
+
   /// Resolves the file's name, and reads it.
   @discardableResult
   private mutating func read(
@@ -188,7 +200,7 @@ private struct FileResolver {
     let resolved = named.resolved(in: folder)
     file = resolved
     if isSecret, FileProblem.isReadableByAll(resolved) {
-      warnings.append(key.error("\(resolved) can be read by every user", hint: "chmod o-r"))
+      warnings.append(key.error("\(resolved) can be read by every user", hint: Self.closing(resolved)))
     }
     do throws(FileProblem) {
       return try content(resolved)

@@ -2,6 +2,7 @@ import Bridge
 import Devices
 import EventLoop
 import Glibc
+import JSON
 import Log
 import Sockets
 
@@ -15,6 +16,10 @@ import Sockets
   private let log = Logger(component: "control")
   private var listener: (socket: SocketListener, path: String)?
   private var sessions: [ObjectIdentifier: ControlSession] = [:]
+  /// Opens the gateway for set-up in a browser, and returns who may do it how; only root and the gateway's own user may ask.
+  package var openSetup: () -> Result<JSONValue, RequestError> = {
+    .failure(RequestError("the gateway cannot be set up in a browser"))
+  }
 
   package init(_ requests: RequestHandler, _ engine: DeviceManager) {
     self.requests = requests
@@ -56,7 +61,13 @@ import Sockets
 
   /// Serves the client at the other end of a connected socket, which is owned from now on.
   package func serve(_ descriptor: Int32) {
-    let session = ControlSession(LineSocket(descriptor), requests, engine) { [weak self] ended in
+    let mayOpen = UnixSocket.user(of: descriptor).map { [0, geteuid()].contains($0) } ?? false
+    let openSetup: () -> Result<JSONValue, RequestError> = { [weak self] in
+      mayOpen
+        ? self?.openSetup() ?? .failure(RequestError("the gateway is stopping"))
+        : .failure(RequestError("only root may ask for the code: sudo microbit-gateway setup"))
+    }
+    let session = ControlSession(LineSocket(descriptor), requests, engine, openSetup) { [weak self] ended in
       self?.sessions[ObjectIdentifier(ended)] = nil
       self?.listener?.socket.connectionEnded()
     }

@@ -18,16 +18,21 @@ import Sockets
   private let engine: DeviceManager
   private var unanswered = 0
   private var watch: ReadingWatch?
+  private let openSetup: () -> Result<JSONValue, RequestError>
   private let onEnd: (ControlSession) -> Void
 
-  /// - Parameter onEnd: called once.
+  /// - Parameters:
+  ///   - openSetup: answers the request `setup`.
+  ///   - onEnd: called once.
   init(
     _ socket: LineSocket, _ requests: RequestHandler, _ engine: DeviceManager,
+    _ openSetup: @escaping () -> Result<JSONValue, RequestError>,
     onEnd: @escaping (ControlSession) -> Void
   ) {
     self.socket = socket
     self.requests = requests
     self.engine = engine
+    self.openSetup = openSetup
     self.onEnd = onEnd
     socket.onLine = { [weak self] in self?.receive($0) }
     socket.onDrained = { [weak self] in self?.drained() }
@@ -54,7 +59,9 @@ import Sockets
     unanswered += 1
     updatePause()
     let respond: @LoopActor (RequestResponse) -> Void = { [weak self] in self?.answered($0) }
-    if verb == "watch" {
+    if verb == "setup" {
+      requests.handleOwn(verb, payload, as: NoKeys.self, respond: respond) { [openSetup] _ in openSetup() }
+    } else if verb == "watch" {
       requests.handleOwn(verb, payload, as: WatchKeys.self, respond: respond) { [weak self] keys in
         self?.startWatching(keys) ?? .failure(RequestError("the client is gone"))
       }
@@ -148,6 +155,9 @@ package struct ControlError: Error, Sendable, Equatable {
     self.code = code
   }
 }
+
+/// The keys of `setup`.
+private struct NoKeys: RequestKeys {}
 
 /// The keys of `watch`.
 struct WatchKeys: RequestKeys {

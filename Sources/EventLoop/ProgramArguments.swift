@@ -23,4 +23,10 @@ public enum ProgramArguments {
     return bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast()
       .map { String(decoding: $0, as: UTF8.self) }
   }
+
+  /// Replaces the process by the same program with the same arguments. Returns if that is not possible.
+  public static func startAgain() {
+    let arguments = all.map { strdup($0) } + [nil]
+    execv("/proc/self/exe", arguments)
+  }
 }

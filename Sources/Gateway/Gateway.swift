@@ -25,6 +25,10 @@ import Web
   private let web: WebServer
   private let serviceManager: ServiceManager
   private let stopping = Waiter<Void>()
+  /// Nil: the gateway is set up, or cannot be set up in a browser.
+  private var setup: BrowserSetup?
+  /// Whether the gateway has ended to be started with another configuration.
+  private(set) var startsAgain = false
 
   init(
     _ file: ConfigurationFile, _ id: GatewayID, _ state: StateDatabase, _ serviceManager: ServiceManager
@@ -55,6 +59,16 @@ import Web
     }
     web.onChange = { [unowned bridge] in (bridge.page, bridge.pageFinding) = ($0, $1) }
     reloader.gateway = self
+    if BrowserSetup.isPossible(file) {
+      setup = BrowserSetup(file, id, engine, host: bridge) { [weak self] in
+        self?.startsAgain = true
+        self?.stop()
+      }
+    }
+    control.openSetup = { [weak self] in
+      self?.setup?.open()
+        ?? .failure(RequestError("the gateway is set up: to change it, sudo microbit-gateway init"))
+    }
     bridge.onFleetConfiguration = { [weak self] payload in
       self?.receive(fleet: payload)
     }
@@ -80,6 +94,7 @@ import Web
     engine.add(bridge)
     engine.start()
     web.configure(configuration)
+    _ = setup?.open()
     let listening = loop.task { await self.listen() }
     // Cancelled, but not awaited: a bus may not answer.
     let running = loop.task { [engine] in await engine.run() }
@@ -124,6 +139,7 @@ import Web
     log.info("stopping")
     control.stop()
     web.stop()
+    setup?.close()
     let deadline = Moment.now + .seconds(3)
     await engine.unsubscribe(within: .milliseconds(500))
     engine.endSessions()
@@ -161,6 +177,10 @@ import Web
   private func apply(_ file: ConfigurationFile) -> [String] {
     for warning in file.warnings { log.warning("\(warning.description(in: file.path))") }
     self.file = file
+    if file.isSetUp {
+      setup?.close()
+      setup = nil
+    }
     if !file.configuration.fleet { fleet.forget() }
     bridge.configurationFile = (file.path.absolutePath, file.digest)
     let plan = applyConfiguration()

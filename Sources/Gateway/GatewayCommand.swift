@@ -27,6 +27,10 @@ public enum GatewayCommand: Sendable, Equatable {
   case forget(Forget)
   /// Asks for what a configuration needs, and writes it.
   case setUp(Setup)
+  /// Prints how the running gateway is set up in a browser.
+  case invite
+  /// Writes the configuration with what was answered in a browser.
+  case applySetup(configuration: String?)
   /// Prints the version.
   case version
 
@@ -69,6 +73,11 @@ public enum GatewayCommand: Sendable, Equatable {
       case .checkProfiles(let file): return Self.checkProfiles(file)
       case .forget(let forget): try await forget.run()
       case .setUp(let setup): try await setup.run()
+      case .invite: try await Invitation.run()
+      case .applySetup(let path):
+        for line in try PendingSetup()?.apply(to: path ?? SetupFiles.serviceConfiguration) ?? [] {
+          print(line)
+        }
       case .version: print("microbit-gateway \(Version.current)")
       }
       return .done
@@ -79,15 +88,23 @@ public enum GatewayCommand: Sendable, Equatable {
   }
 
   @LoopActor private static func run(_ path: String?) async -> ExitStatus {
-    let file: ConfigurationFile
+    let log = Logger(component: "gateway")
+    var file: ConfigurationFile
     do throws(ConfigurationFailure) {
       // The service is started again if the file cannot be read; if it has errors, that would not help.
       file = try ConfigurationFile.load(path: path, filesMayBeAway: true)
+      if let pending = PendingSetup() {
+        do throws(CommandFailure) {
+          for line in try pending.apply(to: file.path) { log.notice("\(line)") }
+        } catch {
+          log.error("set-up in a browser: \(error.text)")
+        }
+        file = try ConfigurationFile.load(path: file.path, filesMayBeAway: true)
+      }
     } catch {
       printError(error.advice)
       return error.isUnreadable ? .unreadable : .configuration
     }
-    let log = Logger(component: "gateway")
     for warning in file.warnings { log.warning("\(warning.description(in: file.path))") }
     let interruption = Interruption([SIGTERM, SIGINT])
     // There is nothing to end until the gateway exists.
@@ -103,6 +120,8 @@ public enum GatewayCommand: Sendable, Equatable {
       "started", ["version": Version.current, "gateway": gateway.id, "configuration": file.path])
     await gateway.serve()
     log.notice("stopped")
+    // systemd starts the service again, and lets root write the configuration before.
+    if gateway.startsAgain, !RuntimeFolder.isOfServiceManager { ProgramArguments.startAgain() }
     return .done
   }
 
@@ -132,7 +151,9 @@ public enum GatewayCommand: Sendable, Equatable {
   @LoopActor private static func check(_ path: String?) async -> ExitStatus {
     guard let file = load(path) else { return .configuration }
     for warning in file.warnings { printError(warning.description(in: file.path)) }
-    print("\(file.path): valid")
+    let unreadable = (try? ConfigurationCheck(path: path).serviceFindings(file)) ?? []
+    for finding in unreadable { printError(finding.line) }
+    if unreadable.isEmpty { print("\(file.path): valid") }
     let id = StateFolder.gatewayID(of: file.configuration)
     if let unknown = StateFolder.unknownID(of: file.configuration) { printError(unknown.line) }
     let state = state(of: id)
@@ -150,7 +171,7 @@ public enum GatewayCommand: Sendable, Equatable {
     {
       printError(finding.line)
     }
-    return .done
+    return unreadable.isEmpty ? .done : .configuration
   }
 
   /// The configuration with the fleet's, if it is in force. Prints which that is.

@@ -3,7 +3,7 @@ import Glibc
 /// TCP sockets by IP addresses. None of this blocks.
 package enum TCPSocket {
   /// A listening socket.
-  /// - Parameter address: of this machine, IPv4 or IPv6; `::` is for both.
+  /// - Parameter address: of this machine, IPv4 or IPv6; `::` is for both, also where there is no IPv6.
   /// - Returns: its descriptor, or why there is none.
   package static func listen(at address: String, port: Int) -> Result<Int32, UnixSocket.Failure> {
     var v4 = sockaddr_in()
@@ -14,8 +14,13 @@ package enum TCPSocket {
     v6.sin6_port = v4.sin_port
     if inet_pton(AF_INET, address, &v4.sin_addr) == 1 { return listen(&v4, AF_INET) }
     guard inet_pton(AF_INET6, address, &v6.sin6_addr) == 1 else { return .failure(.other("no IP address")) }
-    return listen(&v6, AF_INET6)
+    let result = listen(&v6, AF_INET6)
+    if address == "::", case .failure = result, !hasIPv6 { return listen(&v4, AF_INET) }
+    return result
   }
+
+  /// Whether the kernel has IPv6.
+  private static var hasIPv6: Bool { access("/proc/net/if_inet6", F_OK) == 0 }
 
   private static func listen<Address>(
     _ address: inout Address, _ family: Int32
@@ -24,6 +29,9 @@ package enum TCPSocket {
     let descriptor = socket(family, type, 0)
     var on: Int32 = 1
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
+    var off: Int32 = 0
+    // The machine's default may be that `::` is for IPv6 alone.
+    setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &off, socklen_t(MemoryLayout<Int32>.size))
     let isBound = withUnsafePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         bind(descriptor, $0, socklen_t(MemoryLayout<Address>.size))

@@ -49,6 +49,15 @@ package enum UnixSocket {
     return descriptor
   }
 
+  /// The user of the process at the other end of a connection; nil: it is not known.
+  package static func user(of descriptor: Int32) -> uid_t? {
+    // struct ucred: pid, uid, gid.
+    var credentials: [UInt32] = [0, 0, 0]
+    var length = socklen_t(credentials.count * MemoryLayout<UInt32>.size)
+    let result = getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length)
+    return result == 0 ? credentials[1] : nil
+  }
+
   /// Two sockets that are connected to each other.
   package static func pair() throws(Failure) -> (Int32, Int32) {
     var descriptors: [Int32] = [0, 0]

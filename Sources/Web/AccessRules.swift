@@ -16,12 +16,18 @@ struct AccessRules: Sendable {
   private let proxy: [UInt8]?
   /// The port on which the gateway listens.
   private let port: Int
+  /// What this machine may be called beside `localhost`, unless there is a password.
+  private let names: @Sendable () -> Set<String>
   private var guesses = PasswordGuesses()
 
-  init(_ passwords: Passwords, proxy: [UInt8]? = nil, port: Int = 8484) {
+  init(
+    _ passwords: Passwords, proxy: [UInt8]? = nil, port: Int = 8484,
+    names: @escaping @Sendable () -> Set<String> = { [] }
+  ) {
     self.passwords = passwords
     self.proxy = proxy
     self.port = port
+    self.names = names
   }
 
   /// A password that was wrong before may be right now.
@@ -72,6 +78,13 @@ struct AccessRules: Sendable {
   /// rebinding): such a page determines neither `Host` nor the peer's address.
   private func isKnown(_ host: String) -> Bool {
     if Self.isLocal(host) { return true }
+    let suffix = ":\(port)"
+    if host.hasSuffix(suffix)
+      ? names().contains(host.dropLast(suffix.count).lowercased())
+      : port == 80 && names().contains(host.lowercased())
+    {
+      return true
+    }
     // Programs of this machine, and tunnels to it, have the address of a proxy of this machine.
     guard let proxy, proxy.first != 127 else { return false }
     // A browser that connects here names this port; what the proxy passes on has the port of the proxy.

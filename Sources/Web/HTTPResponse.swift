@@ -35,7 +35,7 @@ enum HTTPStatus: Int, Error, Sendable {
     case .lengthRequired: "Content-Length is missing"
     case .contentTooLarge: "the body is longer than \(HTTPParser.longestBody) bytes"
     case .unsupportedMediaType: "the Content-Type must be application/json"
-    case .misdirectedRequest: "ask for localhost or 127.0.0.1"
+    case .misdirectedRequest: "ask by an address of this computer, such as 127.0.0.1"
     case .tooManyRequests: "there were too many wrong passwords: wait"
     case .headerTooLarge: "the header is longer than \(HTTPParser.longestHeader) bytes"
     case .unavailable: "this is not possible now"

@@ -1,17 +1,56 @@
 import Configuration
 import EventLoop
 
-/// The files of the page as browsers get them: the scripts are one, and each language is a file of its own.
-@LoopActor enum PageFiles {
-  static func response(_ request: HTTPRequest, _ language: Configuration.PageLanguage) -> HTTPResponse? {
-    let name = request.path == "/" ? document(in: language) : request.path
+/// The files of a page as browsers get them: the scripts are one, and each language is a file of its own.
+@LoopActor final class PageFiles {
+  /// The page.
+  static let page = PageFiles(
+    scripts: [
+      PackageResources.model_js, PackageResources.values_js, PackageResources.view_js,
+      PackageResources.tile_js, PackageResources.compact_js, PackageResources.chart_js,
+      PackageResources.device_js, PackageResources.dialogs_js, PackageResources.gateway_js,
+      PackageResources.record_js, PackageResources.page_js,
+    ], styles: [PackageResources.page_css], texts: languages)
+
+  /// The page for set-up in a browser. Its own texts are the member `setup` of the page's.
+  static let setup = PageFiles(
+    scripts: [PackageResources.setup_js], styles: [PackageResources.page_css, PackageResources.setup_css],
+    texts: languages.merging(setupTexts) { page, setup in
+      let members = page.prefix(page.lastIndex(of: UInt8(ascii: "}")) ?? 0)
+      return Array(members) + Array(#","setup":"#.utf8) + setup + [UInt8(ascii: "}")]
+    })
+
+  private let files: [String: File]
+  /// What has been asked for, compressed once.
+  private var zipped: [String: [UInt8]] = [:]
+
+  /// - Parameter scripts: those that follow what all pages have in common, in their order.
+  private init(scripts: [[UInt8]], styles: [[UInt8]], texts: [String: [UInt8]]) {
+    var files = [
+      "/page.css": File(type: "text/css; charset=utf-8", bytes: styles.flatMap { $0 }),
+      "/language.js": File(type: Self.script, bytes: PackageResources.language_js),
+      "/page.js": File(type: Self.script, bytes: PackageResources.elements_js + scripts.flatMap { $0 }),
+    ]
+    for (language, texts) in texts {
+      files["/texts/\(language).json"] = File(type: "application/json", bytes: texts)
+    }
+    let markup = String(decoding: PackageResources.page_html, as: UTF8.self)
+    for language in Configuration.PageLanguage.allCases {
+      let its = markup.replacing(#"data-language="auto""#, with: #"data-language="\#(language.rawValue)""#)
+      files[Self.document(in: language)] = File(type: "text/html; charset=utf-8", bytes: Array(its.utf8))
+    }
+    self.files = files
+  }
+
+  func response(_ request: HTTPRequest, _ language: Configuration.PageLanguage) -> HTTPResponse? {
+    let name = request.path == "/" ? Self.document(in: language) : request.path
     guard let file = files[name] else { return nil }
     // Home Assistant's ingress passes the body on without `Content-Encoding`.
     let isZipped = request.list("accept-encoding").contains("gzip") && request.header("x-ingress-path") == nil
     var response = HTTPResponse(
       type: file.type, body: .bytes(isZipped ? zipped(name, file) : file.bytes))
     response.headers = [
-      ("Content-Security-Policy", policy), ("Vary", "Accept-Encoding"),
+      ("Content-Security-Policy", Self.policy), ("Vary", "Accept-Encoding"),
     ]
     if isZipped { response.headers.append(("Content-Encoding", "gzip")) }
     return response
@@ -29,34 +68,8 @@ import EventLoop
 
   private static let script = "text/javascript; charset=utf-8"
 
-  private static let files: [String: File] = {
-    var files = [
-      "/page.css": File(type: "text/css; charset=utf-8", bytes: PackageResources.page_css),
-      "/language.js": File(type: script, bytes: PackageResources.language_js),
-      "/page.js": File(type: script, bytes: parts.flatMap { $0 }),
-    ]
-    for (language, texts) in languages {
-      files["/texts/\(language).json"] = File(type: "application/json", bytes: texts)
-    }
-    let markup = String(decoding: PackageResources.page_html, as: UTF8.self)
-    for language in Configuration.PageLanguage.allCases {
-      let its = markup.replacing(#"data-language="auto""#, with: #"data-language="\#(language.rawValue)""#)
-      files[document(in: language)] = File(type: "text/html; charset=utf-8", bytes: Array(its.utf8))
-    }
-    return files
-  }()
-
   /// The name of the markup with the language of the configuration, which is no path.
   private static func document(in language: Configuration.PageLanguage) -> String { "?\(language.rawValue)" }
-
-  /// What the script consists of, in this order.
-  private static let parts = [
-    PackageResources.elements_js, PackageResources.model_js, PackageResources.values_js,
-    PackageResources.view_js, PackageResources.tile_js, PackageResources.compact_js,
-    PackageResources.chart_js,
-    PackageResources.device_js, PackageResources.dialogs_js, PackageResources.gateway_js,
-    PackageResources.record_js, PackageResources.page_js,
-  ]
 
   private static let languages = [
     "en": PackageResources.en_json, "de": PackageResources.de_json, "fr": PackageResources.fr_json,
@@ -64,10 +77,15 @@ import EventLoop
     "pt": PackageResources.pt_json, "ja": PackageResources.ja_json, "zh": PackageResources.zh_json,
   ]
 
-  /// What has been asked for, compressed once.
-  private static var zipped: [String: [UInt8]] = [:]
+  private static let setupTexts = [
+    "en": PackageResources.setup_en_json, "de": PackageResources.setup_de_json,
+    "fr": PackageResources.setup_fr_json, "es": PackageResources.setup_es_json,
+    "it": PackageResources.setup_it_json, "nl": PackageResources.setup_nl_json,
+    "pt": PackageResources.setup_pt_json, "ja": PackageResources.setup_ja_json,
+    "zh": PackageResources.setup_zh_json,
+  ]
 
-  private static func zipped(_ path: String, _ file: File) -> [UInt8] {
+  private func zipped(_ path: String, _ file: File) -> [UInt8] {
     if let known = zipped[path] { return known }
     let bytes = Gzip.compress(file.bytes)
     zipped[path] = bytes

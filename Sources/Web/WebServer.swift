@@ -103,8 +103,9 @@ import Sockets
           AccessRules(passwords, proxy: http.proxy.flatMap(TCPSocket.bytes), port: http.port), http.language)
         self.site = site
         site.begin()
-        log.notice("the page is served", ["url": http.url])
-        onChange(http.url, nil)
+        let url = http.urls()[0]
+        log.notice("the page is served", ["url": url])
+        onChange(url, nil)
         return nil
       }
     }

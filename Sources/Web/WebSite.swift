@@ -2,30 +2,20 @@ import Bridge
 import Configuration
 import Devices
 import EventLoop
-import Glibc
 import JSON
 import Recording
-import Sockets
 
-/// The server while it listens: its clients, and which path is what.
+/// The server while it listens: which path is what.
 @LoopActor final class WebSite {
-  /// Further clients wait.
-  nonisolated static let mostConnections = 64
-  /// The most connections of one address; further ones are closed.
-  nonisolated static let mostOfPeer = 32
   /// Requests of the gateway that run at a time.
   static let mostRequests = 8
-  /// The most bytes that all clients together have not read; beyond that, nothing is answered.
-  static let mostUnsent = 4 << 20
 
   let state: WebState
   private let requests: RequestHandler
   private var rules: AccessRules
   private let language: Configuration.PageLanguage
-  private var listener: SocketListener?
-  private var connections: [ObjectIdentifier: HTTPConnection] = [:]
+  private var clients: HTTPClients?
   private var running = 0
-  private var timer: LoopTimer?
 
   /// - Parameter descriptor: a listening socket, owned from now on.
   init(
@@ -36,8 +26,10 @@ import Sockets
     self.requests = requests
     self.rules = rules
     self.language = language
-    listener = SocketListener(descriptor, mostConnections: Self.mostConnections) { [weak self] in
-      if let self { serve($0) } else { close($0) }
+    clients = HTTPClients(descriptor) { [state] in
+      state.tick()
+    } handle: { [weak self] in
+      self?.handle($0, $1)
     }
   }
 
@@ -46,45 +38,12 @@ import Sockets
   func setPasswords(_ passwords: Passwords) {
     guard passwords != rules.passwords else { return }
     rules.setPasswords(passwords)
-    for connection in connections.values { connection.close() }
+    clients?.disconnect()
   }
 
   func stop() {
-    listener = nil
-    timer?.cancel()
-    for connection in connections.values { connection.close() }
+    clients?.stop()
     state.end()
-  }
-
-  // MARK: Clients
-
-  private func serve(_ descriptor: Int32) {
-    let peer = TCPSocket.peer(of: descriptor)
-    guard connections.values.count(where: { $0.peer == peer }) < Self.mostOfPeer else {
-      close(descriptor)
-      listener?.connectionEnded()
-      return
-    }
-    let connection = HTTPConnection(descriptor, peer: peer) { [weak self] in
-      self?.handle($0, $1)
-    } onEnd: { [weak self] ended in
-      self?.connections[ObjectIdentifier(ended)] = nil
-      self?.listener?.connectionEnded()
-    }
-    connections[ObjectIdentifier(connection)] = connection
-    if timer == nil { tick() }
-  }
-
-  /// Runs once a second while there are clients.
-  private func tick() {
-    timer = nil
-    let now = Moment.now
-    for connection in connections.values {
-      if let deadline = connection.deadline, deadline < now { connection.expire() }
-    }
-    state.tick()
-    guard !connections.isEmpty else { return }
-    timer = loop.timer(after: .seconds(1)) { [weak self] in self?.tick() }
   }
 
   // MARK: Paths
@@ -93,7 +52,7 @@ import Sockets
     if let refusal = rules.refusal(request, from: connection.peer, at: .now) {
       return connection.respond(refusal)
     }
-    guard connections.values.reduce(0, { $0 + $1.unsent }) < Self.mostUnsent else {
+    guard clients?.isFull == false else {
       return connection.respond(.error(.unavailable, "other clients read too slowly: try again"))
     }
     if request.path.hasPrefix(Self.requestPath) {
@@ -102,7 +61,7 @@ import Sockets
     }
     let isHistory = request.path.hasPrefix(Self.historyPath) && request.path.hasSuffix(".csv")
     let isRecording = request.path.hasPrefix(Self.recordPath) && request.path.hasSuffix(".csv")
-    let file = PageFiles.response(request, language)
+    let file = PageFiles.page.response(request, language)
     guard file != nil || isHistory || isRecording || Self.paths.contains(request.path) else {
       return connection.respond(.error(.notFound))
     }
@@ -115,7 +74,7 @@ import Sockets
     case "/api/devices": connection.respond(HTTPResponse(body: .source(devices)))
     case "/api/events": events(request, connection)
     case "/metrics":
-      let metrics = Metrics(state: state, connections: connections.count)
+      let metrics = Metrics(state: state, connections: clients?.count ?? 0)
       connection.respond(HTTPResponse(type: Metrics.type, body: .source(metrics.body)))
     case "/health": connection.respond(health)
     case _ where isRecording: recording(request, connection)
@@ -128,7 +87,7 @@ import Sockets
   private static let recordPath = "/api/record/"
   private static let paths: Set = ["/api/gateway", "/api/devices", "/api/events", "/metrics", "/health"]
 
-  private static func wrongMethod(_ allowed: String) -> HTTPResponse {
+  static func wrongMethod(_ allowed: String) -> HTTPResponse {
     .error(.methodNotAllowed, nil, [("Allow", allowed)])
   }
 

@@ -19,6 +19,8 @@ enum Option: String, CommandLineOption {
   case http
   case httpPasswordFile = "http-password-file"
   case device, all, area, id, fleet
+  // Of setup.
+  case apply
   case noTest = "no-test"
   case yes
 
@@ -35,7 +37,7 @@ enum Option: String, CommandLineOption {
     case .username, .area: "NAME"
     case .http: "WHO"
     case .device: "ADDRESS[=NAME[,AREA]]"
-    case .json, .live, .csv, .wide, .help, .version, .tls, .all, .fleet, .noTest, .yes: nil
+    case .json, .live, .csv, .wide, .help, .version, .tls, .all, .fleet, .noTest, .yes, .apply: nil
     }
   }
 

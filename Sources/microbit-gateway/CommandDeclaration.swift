@@ -69,6 +69,13 @@ struct CommandDeclaration {
         ]
       ) { .setUp(Setup($0.all)) },
       CommandDeclaration(
+        "setup", "", "print how to set up in a browser: the addresses, and the one-time code",
+        [
+          (.apply, "write what was answered there: the service does it, as root, when it starts"),
+          (.config, "the file to write (default: /etc/microbit-gateway/config.json)"),
+        ]
+      ) { $0.has(.apply) ? .applySetup(configuration: $0[.config]) : .invite },
+      CommandDeclaration(
         "run", "", "run until stopped (Ctrl-C)",
         [config, (.logFormat, "text (default), or json: one JSON object per line")]
       ) { .run(configuration: $0[.config]) },

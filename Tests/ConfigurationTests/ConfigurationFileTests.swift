@@ -119,7 +119,7 @@ import Testing
     #expect(loaded.configuration.mqtt.password == Array(" with space ".utf8))
     #expect(
       loaded.warnings.map { $0.description(in: "c.json") }
-        == ["c.json:1:41: mqtt.password_file: \(password) can be read by every user (chmod o-r)"])
+        == ["c.json:1:41: mqtt.password_file: \(password) can be read by every user (chmod o-r \(password))"])
   }
 
   @Test func missingAndEmptyFilesAreReported() throws {
@@ -206,5 +206,14 @@ extension TemporaryFolder {
     let file = try write(bytes, to: name)
     try #require(chmod(file, mode) == 0)
     return file
+  }
+
+  /// A file that only root may read is of no use to the service.
+  @Test func aFileOfTheServiceIsClosedToOthersOnly() {
+    #expect(
+      FileResolver.closing("/etc/microbit-gateway/http.password")
+        == "sudo chown microbit-gateway /etc/microbit-gateway/http.password; sudo chmod 600 /etc/microbit-gateway/http.password"
+    )
+    #expect(FileResolver.closing("/home/pi/password") == "chmod o-r /home/pi/password")
   }
 }

@@ -47,6 +47,18 @@ import Testing
     #expect(try await client.request(#"{"request":"health"}"#)?.hasPrefix(Self.healthy) == true)
   }
 
+  @Test("Who may set the gateway up is told to its own user, and not by requests from elsewhere")
+  func setup() async throws {
+    let server = try await ServerUnderTest()
+    let client = try LineClient(server.path)
+    let closed = try await client.request(#"{"request":"setup"}"#)
+    #expect(closed?.contains("the gateway cannot be set up in a browser") == true)
+    #expect(
+      try await client.request(#"{"request":"setup","code":"x"}"#)?.contains("code: unknown key") == true)
+    try await server.allowSetup()
+    #expect(try await client.request(#"{"request":"setup"}"#) == #"{"status":"ok","data":{"code":"x"}}"#)
+  }
+
   @Test("A transaction is returned, also with an error")
   func transactions() async throws {
     let server = try await ServerUnderTest()

@@ -44,6 +44,12 @@ final class ServerUnderTest: RequestHost, Sendable {
     try engine.perform(body)
   }
 
+  /// The gateway can be set up in a browser from now on.
+  func allowSetup() async throws {
+    let server = server
+    try await onLoop { server.openSetup = { .success(["code": "x"]) } }
+  }
+
   /// Delivers readings of the first device as the engine does.
   func receive(_ values: [Int]) async {
     engine.deliver(values, to: Self.address)

@@ -83,6 +83,64 @@ import Testing
     }
   }
 
+  @Test("In a browser: from an empty configuration to a reading, with the code that the command prints")
+  func inABrowser() async throws {
+    let port = try ReservedPort()
+    var plan = Self.plan()
+    plan.access = { folder in "allow_anonymous false\npassword_file \(folder)/passwords" }
+    plan.files = ["passwords": Self.passwords]
+    plan.observer = ("fixture", "secret")
+    try await withFixture(plan) { fixture in
+      let devices = try await fixture.simulator.devices()
+      let path = try fixture.folder.write(#"{"http":{"port":\#(port.number)}}"#, to: "empty.json")
+      let gateway = try ChildProcess(
+        try program("microbit-gateway"), ["run", "--config", path], environment: fixture.environment)
+      func setup() async throws -> (status: Int32, text: String) {
+        let command = try ChildProcess(
+          try program("microbit-gateway"), ["setup"], environment: fixture.environment)
+        return (try await command.exitStatus(within: Fixture.patience), command.text)
+      }
+      let invitation = try await setup()
+      #expect(invitation.status == 0 && invitation.text.contains(":\(port.number)/"), "\(invitation.text)")
+      let code = try #require(invitation.text.firstMatch(of: /[0-9A-Z]{4}-[0-9A-Z]{4}/)?.0)
+      #expect(gateway.text.contains(code))
+      @Sendable func post(_ verb: String, _ more: String = "") async throws -> HTTPReply {
+        try await HTTPReply(
+          "POST /api/setup/\(verb)", port: port.number, body: #"{"code":"\#(code)"\#(more)}"#)
+      }
+      try await eventually("the micro:bits are listed") {
+        try await post("situation").body.contains(#""name":"\#(devices[0].name)""#)
+      }
+      func submit(_ password: String) async throws -> HTTPReply {
+        try await post(
+          "submit",
+          #","answers":{"page_password":"page word","host":"127.0.0.1","port":\#(fixture.broker.port),"#
+            + #""username":"fixture","password":"\#(password)"}"#)
+      }
+      let rejected = try await submit("wrong")
+      #expect(rejected.status == 409 && rejected.body.contains("rejected the login"), "\(rejected)")
+      let before = text(path)
+      let done = try await submit("secret")
+      #expect(done.status == 200 && text(path) == before, "\(done)")
+      let reading = try await fixture.message("\(devices[0].id)/temperature")
+      #expect(Int(reading.text) != nil)
+      try await eventually("the page asks for the password") {
+        (try? await HTTPReply("GET /health", port: port.number).status) == 401
+      }
+      let login = ["Authorization: Basic YTpwYWdlIHdvcmQ="]
+      #expect(try await HTTPReply("GET /api/devices", port: port.number, login).status == 200)
+      #expect(try await post("situation").status == 401)
+      let again = try await setup()
+      #expect(again.status == 69 && again.text.contains("the gateway is set up"), "\(again.text)")
+      for name in ["http.password", "mqtt-password"] {
+        var status = stat()
+        #expect(stat("\(fixture.folder.path)/\(name)", &status) == 0 && status.st_mode & 0o777 == 0o600)
+      }
+      gateway.signal(SIGTERM)
+      #expect(try await gateway.exitStatus() == 0)
+    }
+  }
+
   @Test("An interrupt at any question changes no file, and turns the terminal's echo on again")
   func interrupted() async throws {
     try await withFixture(Self.plan()) { fixture in

@@ -33,6 +33,18 @@ import Testing
     #expect(Self.status(&rules, Self.request(["host": host])) == (isAllowed ? nil : 421))
   }
 
+  @Test(
+    "Names of this machine that are given are answered too, at the port of the gateway",
+    arguments: [
+      ("pi.local:8484", true), ("PI.local:8484", true), ("[fd00::2]:8484", true), ("127.0.0.1:1", true),
+      ("pi.local", false), ("pi.local:80", false), ("evil.example:8484", false), (":8484", false),
+      ("pi.local:8484:8484", false),
+    ])
+  func namedHosts(host: String, isAllowed: Bool) {
+    var rules = AccessRules(Passwords(), names: { ["pi.local", "[fd00::2]"] })
+    #expect(Self.status(&rules, Self.request(["host": host])) == (isAllowed ? nil : 421))
+  }
+
   private static let postHeaders: [([String: String], Int?)] = [
     (["content-type": "application/json"], nil),
     (["content-type": "application/json; charset=utf-8", "origin": "http://localhost"], nil),

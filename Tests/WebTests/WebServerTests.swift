@@ -276,7 +276,7 @@ import Testing
     let site = try await SiteUnderTest()
     let request = "GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n"
     func served(_ host: UInt8) async throws -> [LineClient] {
-      let clients = try (0..<WebSite.mostOfPeer).map { _ in
+      let clients = try (0..<HTTPClients.mostOfPeer).map { _ in
         try LineClient(port: site.port.number, from: host)
       }
       for client in clients {
@@ -286,7 +286,7 @@ import Testing
       return clients
     }
     let clients = try await served(1)
-    for _ in 0..<(1000 - WebSite.mostConnections) {
+    for _ in 0..<(1000 - HTTPClients.most) {
       #expect(try await LineClient(port: site.port.number).line() == nil)
     }
     let others = try await served(2)

@@ -10,7 +10,7 @@ package protocol RequestKeys: ConfigurationSection {
 
 extension RequestKeys {
   /// The default: a request without keys.
-  static var own: [ConfigurationKey<Self>] { [] }
+  package static var own: [ConfigurationKey<Self>] { [] }
 
   package static var keys: [ConfigurationKey<Self>] {
     own + [ConfigurationKey(ignored: "transaction", .transaction)]

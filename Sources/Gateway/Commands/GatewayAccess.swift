@@ -28,6 +28,11 @@ import Sockets
     return nil
   }
 
+  /// - Returns: the only gateway that runs; nil if none does.
+  static func open() throws(CommandFailure) -> GatewayAccess? {
+    try running(nil).map { GatewayAccess(ControlClient($0.descriptor), of: $0.gateway) }
+  }
+
   /// What is said if there is no gateway to ask.
   nonisolated static func noneRuns(_ id: String? = nil, configuration: String?) -> CommandFailure {
     CommandFailure(

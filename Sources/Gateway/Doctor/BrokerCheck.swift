@@ -12,6 +12,7 @@ struct BrokerCheck {
   private let configuration: Configuration
   private let broker: MQTTBroker
   private let gateway: GatewayID
+  private let patience: Duration
 
   /// The limit of one attempt to connect.
   private static let connectLimit = Duration.seconds(5)
@@ -22,10 +23,15 @@ struct BrokerCheck {
   ///   - configuration: `mqtt` and `home_assistant` of it are used.
   ///   - broker: the one of them to try.
   ///   - gateway: the id whose topics are tried.
-  init(_ configuration: Configuration, _ broker: MQTTBroker, gateway: GatewayID) {
+  ///   - patience: how long a connection may take, with all attempts.
+  init(
+    _ configuration: Configuration, _ broker: MQTTBroker, gateway: GatewayID,
+    patience: Duration = .seconds(15)
+  ) {
     self.configuration = configuration
     self.broker = broker
     self.gateway = gateway
+    self.patience = patience
   }
 
   /// If the broker cannot be used, the only finding says why. Takes at most about 20 s.
@@ -47,7 +53,7 @@ struct BrokerCheck {
   @LoopActor private func check(
     _ session: BrokerSession<BrokerReplies>, _ probes: TopicProbes
   ) async -> [Finding] {
-    guard await session.wait(Self.connectLimit * 3, until: { $0.isDecided }),
+    guard await session.wait(patience, until: { $0.isDecided }),
       session.state.isConnected
     else { return [fault(session.state.failure ?? .timedOut(.lookUp))] }
     for message in probes.messages { session.client.publish(message) }

@@ -8,6 +8,7 @@ import MQTT
 struct BrokersCheck {
   private let configuration: Configuration
   private let gateway: GatewayID
+  private let patience: Duration
   let brokers: [MQTTBroker]
 
   /// The limit for a connection, and for a message.
@@ -16,9 +17,11 @@ struct BrokersCheck {
   /// - Parameters:
   ///   - configuration: `mqtt` and `home_assistant` of it are used.
   ///   - gateway: the id whose topics are tried.
-  init(_ configuration: Configuration, gateway: GatewayID) {
+  ///   - patience: how long a connection to a broker may take.
+  init(_ configuration: Configuration, gateway: GatewayID, patience: Duration = .seconds(15)) {
     self.configuration = configuration
     self.gateway = gateway
+    self.patience = patience
     brokers = configuration.mqtt.addresses
   }
 
@@ -26,7 +29,7 @@ struct BrokersCheck {
   @LoopActor func run() async -> [Finding] {
     var results: [(broker: MQTTBroker, findings: [Finding])] = []
     for broker in brokers {
-      let check = BrokerCheck(configuration, broker, gateway: gateway)
+      let check = BrokerCheck(configuration, broker, gateway: gateway, patience: patience)
       results.append((broker, await check.run()))
     }
     if results.count == 1 { return results[0].findings }

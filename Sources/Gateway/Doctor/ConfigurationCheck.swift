@@ -35,13 +35,7 @@ struct ConfigurationCheck {
         result.configuration = file.configuration
         if result.findings.isEmpty { result.findings.append(.ok(.configuration, "\(file.path) is valid")) }
         result.findings += file.warnings.map { warning($0, in: file.path) }
-        if let access = service.access, let real = ServiceAccess.real(service.path),
-          ServiceAccess.real(file.path) == real
-        {
-          // The file is loaded by the path that the service uses.
-          result.findings += access.findings(
-            try ConfigurationFile.load(path: service.path, without: result.broken))
-        }
+        result.findings += try serviceFindings(file, without: result.broken)
         return result
       } catch {
         // Findings of later rounds follow from those of the first.
@@ -55,6 +49,16 @@ struct ConfigurationCheck {
     }
     result.isUnreadable = true
     return result
+  }
+
+  /// What the service cannot read, if the file is its configuration. It is loaded by the path that the service uses.
+  func serviceFindings(
+    _ file: ConfigurationFile, without broken: Set<String> = []
+  ) throws(ConfigurationFailure) -> [Finding] {
+    guard let access = service.access, let real = ServiceAccess.real(service.path),
+      ServiceAccess.real(file.path) == real
+    else { return [] }
+    return access.findings(try ConfigurationFile.load(path: service.path, without: broken))
   }
 
   private func findings(_ failure: ConfigurationFailure) -> [Finding] {

@@ -4,7 +4,7 @@ import Glibc
 
 /// What the systemd service can read: what is not hidden from it, by the owners and modes of files.
 struct ServiceAccess {
-  static let user = "microbit-gateway"
+  static let user = ConfigurationFile.serviceUser
   /// The folders that deploy/microbit-gateway.service hides or replaces: `ProtectHome=` and `PrivateTmp=`.
   static let hidden = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"]
   /// systemd gives the user access to them by access control lists.

@@ -112,7 +112,7 @@ private struct SetupRun {
     let consent = try await interview.choose(Self.question(plan, service), shown(plan), SetupConsent.yes)
     guard consent == .yes else { return await console.show(["Nothing was changed."]) }
     try await write(plan)
-    await unblock()
+    if let text = RFKill.unblock(present.configuration.bluetooth.adapters) { await console.show([text]) }
     try await start(service)
     let http = try interview.answers.configuration().http
     if http.isEnabled {
@@ -196,19 +196,6 @@ private struct SetupRun {
     }
   }
 
-  /// Ends the blocking of Bluetooth, as on a new Raspberry Pi; bluetoothd then turns the adapters on.
-  @LoopActor private func unblock() async {
-    let adapters = present.configuration.bluetooth.adapters
-    guard RFKill.mayUnblock, adapters.contains(where: { RFKill.block(ofAdapter: $0) == .software }) else {
-      return
-    }
-    let problem = RFKill.unblockBluetooth()
-    await console.show([
-      problem.map { "Bluetooth cannot be turned on: \($0). Try: sudo rfkill unblock bluetooth" }
-        ?? "Bluetooth is no longer blocked."
-    ])
-  }
-
   /// Starts the service, or says how to start the gateway.
   @LoopActor private func start(_ service: ServiceUnit.State) async throws(CommandFailure) {
     guard service != .absent else {
@@ -224,5 +211,17 @@ private struct SetupRun {
           + (present.isThere ? "; the earlier file is kept as \(backup)" : ""))
     }
     await console.show(["The gateway is running. Its readings: sudo microbit-gateway watch"])
+  }
+}
+
+extension RFKill {
+  /// Ends the blocking of the adapters by software, as on a new Raspberry Pi; bluetoothd then turns them on.
+  /// - Returns: what came of it; nil: nothing had to be done, or this process may not.
+  static func unblock(_ adapters: [String]) -> String? {
+    guard mayUnblock, adapters.contains(where: { block(ofAdapter: $0) == .software }) else { return nil }
+    return unblockBluetooth().map {
+      "Bluetooth cannot be turned on: \($0). Try: sudo rfkill unblock bluetooth"
+    }
+      ?? "Bluetooth is no longer blocked."
   }
 }

@@ -178,7 +178,7 @@ struct SetupAnswers {
       var http = (document["http"] ?? [:]).setting("enabled", to: .bool(page != .nobody))
       switch page {
       case .network:
-        if present.configuration.http.isLocal { http.set("address", to: "0.0.0.0") }
+        if present.configuration.http.isLocal { http.set("address", to: "::") }
         http.set("password_file", to: pagePasswordFile.map(JSONValue.string))
       case .computer: http.set("address", to: nil)
       case .nobody: break
@@ -191,7 +191,12 @@ struct SetupAnswers {
     } else if !entries.contains(where: \.isForEveryMicrobit) {
       entries.append(.everyMicrobit)
     }
-    return result.setting("devices", to: .array(entries))
+    result.set("devices", to: .array(entries))
+    // Somebody has decided: the gateway is not open for set-up in a browser any more.
+    if let parsed = try? Configuration.parse(result.bytes).get(), !parsed.isSetUp(result) {
+      result.set("http", to: (result["http"] ?? [:]).setting("enabled", to: .bool(page != .nobody)))
+    }
+    return result
   }
 
   /// The configuration that the answers make, with its password.

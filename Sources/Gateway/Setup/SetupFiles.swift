@@ -5,7 +5,7 @@ import Log
 /// Writes what `init` has found out: all of its files or none.
 struct SetupFiles: Sendable {
   /// The configuration of the service; its files with passwords belong to the service's user.
-  static let serviceConfiguration = "/etc/microbit-gateway/config.json"
+  static let serviceConfiguration = ConfigurationFile.service
 
   let path: String
   var serviceConfiguration = Self.serviceConfiguration

@@ -66,9 +66,4 @@ const keep = (input, value) => {
   if (input.value === input.defaultValue) input.value = value;
   input.defaultValue = value;
 };
-const swap = (el, ...kids) => el.replaceChildren(...kids);
-const fill = (el, data, make) => {
-  const key = JSON.stringify(data);
-  if (el.key !== key) { el.key = key; swap(el, ...make()); }
-};
 const pairs = (all) => all.filter(([, value]) => value || value === 0).flatMap(([key, value]) => [h('dt', key), h('dd', String(value))]);

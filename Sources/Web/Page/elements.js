@@ -53,3 +53,40 @@ const roving = (el) => {
   stop(all[0]);
   return el;
 };
+
+const swap = (el, ...kids) => el.replaceChildren(...kids);
+const fill = (el, data, make) => {
+  const key = JSON.stringify(data);
+  if (el.key !== key) { el.key = key; swap(el, ...make()); }
+};
+// What became of an action: read out, and seen.
+const voice = h('div.unseen', { role: 'status' }), toast = h('div.toast');
+const tell = (message) => { voice.textContent = message; };
+let toastEnds = 0;
+const say = (message, isFault) => {
+  tell(message);
+  swap(toast, h('span', message), button(T.close, () => swap(toast)));
+  clearTimeout(toastEnds);
+  if (!isFault) toastEnds = setTimeout(() => swap(toast), 6000);
+};
+
+// What to do: the page's own words, or the gateway's, and its commands to be copied.
+const COMMAND = /(?:^|[:;] )((?:sudo|bluetoothctl|busctl|microbit-gateway) [^;,(]+)/g;
+const copy = async (command) => {
+  try { await navigator.clipboard.writeText(command); } catch {
+    // Without HTTPS there is no clipboard but for what is selected.
+    const area = h('textarea', { label: T.copy });
+    area.value = command;
+    document.body.append(area);
+    area.select();
+    document.execCommand('copy');
+    area.remove();
+  }
+  say(T.copied);
+};
+const CLOSER = ['connect_failed', 'link_ended', 'pairing_failed', 'silent', 'unresponsive', 'subscribe_failed'];
+const remedy = ({ code, remedy: own = '' }) => {
+  const commands = [...own.matchAll(COMMAND)].map(([, command]) => command.trim()), known = T.remedies[CLOSER.includes(code) ? 'closer' : code];
+  const words = known ?? (commands.join('; ') === own ? '' : own);
+  return [words && h('p', words), !(known && own.includes('scan')) && commands.map((command) => h('p.command', h('code', command), button(T.copy, () => copy(command), { label: `${T.copy}: ${command}` })))];
+};

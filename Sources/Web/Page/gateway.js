@@ -1,24 +1,3 @@
-// What to do: the page's own words, or the gateway's, and its commands to be copied.
-const COMMAND = /(?:^|[:;] )((?:sudo|bluetoothctl|busctl|microbit-gateway) [^;,(]+)/g;
-const copy = async (command) => {
-  try { await navigator.clipboard.writeText(command); } catch {
-    // Without HTTPS there is no clipboard but for what is selected.
-    const area = h('textarea', { label: T.copy });
-    area.value = command;
-    document.body.append(area);
-    area.select();
-    document.execCommand('copy');
-    area.remove();
-  }
-  say(T.copied);
-};
-const CLOSER = ['connect_failed', 'link_ended', 'pairing_failed', 'silent', 'unresponsive', 'subscribe_failed'];
-const remedy = ({ code, remedy: own = '' }) => {
-  const commands = [...own.matchAll(COMMAND)].map(([, command]) => command.trim()), known = T.remedies[CLOSER.includes(code) ? 'closer' : code];
-  const words = known ?? (commands.join('; ') === own ? '' : own);
-  return [words && h('p', words), !(known && own.includes('scan')) && commands.map((command) => h('p.command', h('code', command), button(T.copy, () => copy(command), { label: `${T.copy}: ${command}` })))];
-};
-
 class GatewayPage {
   constructor() {
     Object.assign(this, { wrong: h('ul'), adapters: h('ul.others'), broker: h('dl'), about: h('dl'), events: h('ul.log', { tabindex: 0, label: T.events }) });

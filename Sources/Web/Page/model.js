@@ -165,16 +165,6 @@ const ask = async (verb, body) => {
     return answer.ok ? { data: (await answer.json()).data ?? {} } : { error: await failure(answer) };
   } catch { return { error: T.noAnswer }; }
 };
-// What became of an action: read out, and seen.
-const voice = h('div.unseen', { role: 'status' }), toast = h('div.toast');
-const tell = (message) => { voice.textContent = message; };
-let toastEnds = 0;
-const say = (message, isFault) => {
-  tell(message);
-  swap(toast, h('span', message), button(T.close, () => swap(toast)));
-  clearTimeout(toastEnds);
-  if (!isFault) toastEnds = setTimeout(() => swap(toast), 6000);
-};
 const act = async (verb, body, done) => {
   const { data, error } = await ask(verb, body);
   if (error) say(error, true); else if (done) say(done);

@@ -101,7 +101,7 @@ import Testing
               },
               "http": {
                 "enabled": true,
-                "address": "0.0.0.0",
+                "address": "::",
                 "password_file": "http.password"
               },
               "devices": []
@@ -156,7 +156,9 @@ import Testing
     let computer = try await dialogue(answering: ["Who": "computer"])
     #expect(computer.questions("Who").first?.preset == "nobody")
     #expect(try computer.document()["http"] == ["enabled": .bool(true)])
-    #expect(try await dialogue().document()["http"] == nil)
+    // That is a decision too: the gateway is not open for set-up in a browser.
+    #expect(try await dialogue().document()["http"] == ["enabled": .bool(false)])
+    #expect(try await dialogue(answering: ["Which": "join"]).document()["http"] == nil)
   }
 
   @Test func aPageForTheNetworkNeedsAPassword() async throws {

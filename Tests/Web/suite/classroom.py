@@ -16,7 +16,7 @@ SERVICES = "temperature,buttons,accelerometer,led,uart"
 
 
 class Classroom:
-    def __init__(self, folder, programs, *options, devices=3, configuration=None, http=None):
+    def __init__(self, folder, programs, *options, devices=3, configuration=None, http=None, new=False):
         self.folder, self.programs = folder, programs
         self.bus = Bus(folder)
         self.microbits = Microbits(
@@ -28,7 +28,12 @@ class Classroom:
                 file.write(password)
         self.broker = self.gateway = None
         self.start_broker()
-        self.configure(self.three() if configuration is None else configuration)
+        self.told = "the page is served"
+        if new:
+            self.told = "open this address in a browser"
+            self.write({"gateway": {"id": "classroom"}, "http": {"port": self.http}})
+        else:
+            self.configure(self.three() if configuration is None else configuration)
         self.start_gateway()
         self.browser = Browser(folder)
 
@@ -51,8 +56,15 @@ class Classroom:
             "http": {"enabled": True, "port": self.http, **self.options},
             "devices": devices,
         }
+        self.write(configuration)
+
+    def write(self, configuration):
         with open(os.path.join(self.folder, "config.json"), "w") as file:
             json.dump(configuration, file, indent=2)
+
+    def configuration(self):
+        with open(os.path.join(self.folder, "config.json")) as file:
+            return file.read()
 
     def start_broker(self):
         path = os.path.join(self.folder, "mosquitto.conf")
@@ -69,7 +81,7 @@ class Classroom:
         )
         environment = {"DBUS_SYSTEM_BUS_ADDRESS": self.bus.address, "STATE_DIRECTORY": state}
         self.gateway = Process("gateway", [program, "run", "--config", configuration], self.folder, environment)
-        self.gateway.wait_line("the page is served")
+        self.gateway.wait_line(self.told)
 
     @property
     def address(self):

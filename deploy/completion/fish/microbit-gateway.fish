@@ -1,6 +1,6 @@
 # fish completion for microbit-gateway
 
-set -l commands init run doctor check scan devices add rename remove permit-join inspect read write watch record pair unpair identify bonds profiles profile forget version
+set -l commands init setup run doctor check scan devices add rename remove permit-join inspect read write watch record pair unpair identify bonds profiles profile forget version
 set -l device inspect read write watch pair unpair identify
 set -l running devices add rename remove permit-join record bonds
 set -l seen __fish_seen_subcommand_from
@@ -8,6 +8,7 @@ set -l seen __fish_seen_subcommand_from
 complete -c microbit-gateway -f
 complete -c microbit-gateway -n "not $seen $commands" -a run -d 'run until stopped'
 complete -c microbit-gateway -n "not $seen $commands" -a init -d 'set up the configuration'
+complete -c microbit-gateway -n "not $seen $commands" -a setup -d 'print how to set up in a browser'
 complete -c microbit-gateway -n "not $seen $commands" -a doctor -d 'find what is wrong, and what to do about it'
 complete -c microbit-gateway -n "not $seen $commands" -a check -d 'check the configuration'
 complete -c microbit-gateway -n "not $seen $commands" -a scan -d 'list the Bluetooth devices in range'
@@ -36,7 +37,7 @@ complete -c microbit-gateway -n "$seen profiles" -a '(microbit-gateway profiles 
 complete -c microbit-gateway -n "$seen profile; and not $seen check" -a check -d 'check a file of profiles'
 complete -c microbit-gateway -n "$seen profile; and $seen check" -F
 
-complete -c microbit-gateway -n "$seen run init doctor check scan profiles forget $running $device" -l config -rF -d 'the configuration file'
+complete -c microbit-gateway -n "$seen run init setup doctor check scan profiles forget $running $device" -l config -rF -d 'the configuration file'
 complete -c microbit-gateway -l log-level -xa 'debug info notice warning error' -d 'how much is logged'
 complete -c microbit-gateway -n "$seen run" -l log-format -xa 'text json' -d 'form of the log'
 complete -c microbit-gateway -n "$seen scan inspect read write" -l timeout -x -d 'seconds to scan, or to wait for the device'
@@ -62,6 +63,7 @@ complete -c microbit-gateway -n "$seen init" -l id -x -d 'id of the gateway'
 complete -c microbit-gateway -n "$seen init" -l fleet -d 'take entries of the whole fleet'
 complete -c microbit-gateway -n "$seen init" -l no-test -d 'do not try the broker'
 complete -c microbit-gateway -n "$seen init" -l yes -d 'ask nothing'
+complete -c microbit-gateway -n "$seen setup" -l apply -d 'write what was answered in a browser'
 complete -c microbit-gateway -n "$seen forget" -l yes -d 'do not ask'
 complete -c microbit-gateway -s h -l help -d 'print help'
 complete -c microbit-gateway -n "not $seen $commands" -l version -d 'print the version'

@@ -1,0 +1,95 @@
+import Configuration
+import Devices
+import EventLoop
+import Findings
+import JSON
+import Web
+
+/// Set-up in a browser, of a gateway that is not set up: the page's answers become those of `init`.
+@LoopActor final class BrowserSetup: SetupHost {
+  /// How long browsers can still learn that the gateway was set up.
+  private static let farewell = Duration.seconds(3)
+
+  private let path: String
+  private let id: GatewayID
+  private let engine: DeviceManager
+  private unowned let host: any PageHost
+  private let startAgain: () -> Void
+  private var site: SetupSite?
+
+  /// - Parameters:
+  ///   - host: must outlive this.
+  ///   - startAgain: called once the answers are kept.
+  init(
+    _ file: ConfigurationFile, _ id: GatewayID, _ engine: DeviceManager, host: any PageHost,
+    startAgain: @escaping () -> Void
+  ) {
+    (path, self.id, self.engine, self.host) = (file.path, id, engine, host)
+    self.startAgain = startAgain
+    site = SetupSite(file.configuration.http, host: self)
+  }
+
+  /// Whether the answers could be written: systemd starts the service again, and lets root write them before.
+  static func isPossible(_ file: ConfigurationFile) -> Bool {
+    !file.isSetUp && PendingSetup() != nil
+      && (RuntimeFolder.isOfServiceManager || SetupFiles(path: file.path).problem == nil)
+  }
+
+  func open() -> Result<JSONValue, RequestError> {
+    site?.open().map(\.json) ?? .failure(RequestError("the gateway is set up"))
+  }
+
+  func close() {
+    site?.close()
+    site = nil
+  }
+
+  // MARK: Host
+
+  var situation: JSONValue {
+    let inRange = engine.devices.filter { $0.session != .absent }
+    let findings = engine.findings.filter {
+      [.bus, .bluetoothd, .adapter].contains($0.check) && $0.level != .ok
+    }
+    return [
+      "broker": .bool(host.info.broker.connectedSince != nil), "area": host.info.area.map(JSONValue.string),
+      "findings": .array(findings.map(\.json)),
+      "devices": .array(
+        inRange.map {
+          ["name": .string($0.name ?? $0.id.description), "rssi": $0.rssi.map(JSONValue.integer)]
+        }),
+    ]
+  }
+
+  func submit(_ answers: JSONValue) async -> JSONValue? {
+    let (path, id) = (path, id)
+    do {
+      let submission = try SetupSubmission(answers)
+      let configuration = try await EventLoop.blocking {
+        Result { try submission.answers(PresentConfiguration(readingFrom: path)).configuration() }
+      }.get()
+      if !submission.insists {
+        let findings = await BrokersCheck(configuration, gateway: id, patience: .seconds(5)).run()
+        if findings.contains(where: { $0.level == .fault }) {
+          return [
+            "reason": "broker", "findings": .array(findings.filter { $0.level == .fault }.map(\.inWords)),
+          ]
+        }
+      }
+      try await EventLoop.blocking {
+        Result { () throws(CommandFailure) in try PendingSetup()?.store(answers) }
+      }.get()
+    } catch {
+      return ["reason": "invalid", "text": .string((error as? CommandFailure)?.text ?? "\(error)")]
+    }
+    loop.timer(after: Self.farewell) { [startAgain] in startAgain() }
+    return nil
+  }
+}
+
+extension Finding {
+  /// For someone who has filled in a form.
+  fileprivate var inWords: JSONValue {
+    ["text": .string(text), "remedy": remedy.map { .string(Setup.inWords($0)) }]
+  }
+}

@@ -1,0 +1,96 @@
+import EventLoop
+import Log
+
+/// Who may set the gateway up in a browser: whoever has the one-time code. The first submission that is carried out ends it.
+/// Pure.
+struct SetupSession: Sendable {
+  enum Answer: Sendable, Equatable {
+    case right
+    case wrong
+    /// It was the last try: there is another code now.
+    case renewed
+    /// There is no code any more.
+    case ended
+    /// Another browser's answers are being tried.
+    case busy
+    /// Another browser has set the gateway up.
+    case done(Timestamp)
+  }
+
+  /// How long a code is valid.
+  static let lifetime = Duration.seconds(30 * 60)
+  /// So many wrong codes are answered; then the code is another one.
+  static let tries = 5
+
+  /// Eight characters, which have 40 bits; nil: none was made yet.
+  private(set) var code: String?
+  private var end: Moment?
+  private var wrong = 0
+  private var isTrying = false
+  private var doneAt: Timestamp?
+
+  /// Crockford's digits: none looks like another one.
+  private static let digits = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
+
+  func isOpen(at now: Moment) -> Bool { end.map { now < $0 } ?? false }
+
+  /// The code, for ``lifetime`` from now on. It is another one if the last is no longer valid.
+  mutating func open(at now: Moment, using random: inout some RandomNumberGenerator) -> String {
+    let valid = isOpen(at: now) ? code : nil
+    end = now + Self.lifetime
+    return valid ?? renew(using: &random)
+  }
+
+  private mutating func renew(using random: inout some RandomNumberGenerator) -> String {
+    let number: UInt64 = random.next()
+    let bytes = (0..<8).map { Self.digits[Int(truncatingIfNeeded: number >> (5 * $0) & 31)] }
+    let new = String(decoding: bytes, as: UTF8.self)
+    (code, wrong) = (new, 0)
+    return new
+  }
+
+  mutating func check(
+    _ given: String, at now: Moment, using random: inout some RandomNumberGenerator
+  ) -> Answer {
+    guard let code, isOpen(at: now) else { return .ended }
+    guard AccessRules.isEqual(Self.plain(given), Array(code.utf8)) else {
+      wrong += 1
+      guard wrong >= Self.tries else { return .wrong }
+      _ = renew(using: &random)
+      return .renewed
+    }
+    return doneAt.map { .done($0) } ?? .right
+  }
+
+  /// A submission with the code. If the answer is `right`, it is tried, and ``endSubmission(doneAt:)`` follows.
+  mutating func beginSubmission(
+    _ given: String, at now: Moment, using random: inout some RandomNumberGenerator
+  ) -> Answer {
+    let answer = check(given, at: now, using: &random)
+    guard answer == .right else { return answer }
+    if isTrying { return .busy }
+    isTrying = true
+    return .right
+  }
+
+  /// - Parameter time: when it was carried out; nil: it was not.
+  mutating func endSubmission(doneAt time: Timestamp?) {
+    isTrying = false
+    doneAt = time
+  }
+
+  /// What was typed, as people mistake and separate characters.
+  private static func plain(_ given: String) -> [UInt8] {
+    given.uppercased().utf8.prefix(64).compactMap { byte in
+      switch byte {
+      case UInt8(ascii: "O"): UInt8(ascii: "0")
+      case UInt8(ascii: "I"), UInt8(ascii: "L"): UInt8(ascii: "1")
+      case UInt8(ascii: "-"), UInt8(ascii: " "): nil
+      default: byte
+      }
+    }
+  }
+
+  /// As it is shown: `K7QD-3MPX`.
+  static func shown(_ code: String) -> String { "\(code.prefix(4))-\(code.dropFirst(4))" }
+}
