@@ -128,7 +128,7 @@ package struct SetupInvitation: Sendable, Equatable {
     case .right: submit(body["answers"] ?? [:], connection)
     case .wrong: connection.respond(.json(["reason": "wrong"], .forbidden))
     case .renewed:
-      _ = session.code.map(tell)
+      if let code = session.code { _ = tell(code) }
       connection.respond(.json(["reason": "renewed"], .forbidden))
     case .ended: connection.respond(.json(["reason": "ended"], .forbidden))
     case .busy: connection.respond(.json(["reason": "busy"], .unavailable))

@@ -104,6 +104,16 @@ import Testing
       #expect(invitation.status == 0 && invitation.text.contains(":\(port.number)/"), "\(invitation.text)")
       let code = try #require(invitation.text.firstMatch(of: /[0-9A-Z]{4}-[0-9A-Z]{4}/)?.0)
       #expect(gateway.text.contains(code))
+      // Members of the group reach the socket, but may not set up.
+      if geteuid() == 0 {
+        try #require(chmod(fixture.folder.path, 0o755) == 0)
+        let member = try ChildProcess(
+          "/usr/bin/setpriv",
+          ["--reuid=65534", "--clear-groups", try program("microbit-gateway"), "setup"],
+          environment: fixture.environment)
+        #expect(try await member.exitStatus(within: Fixture.patience) == 69)
+        #expect(member.text.contains("only root may ask for the code") && !member.text.contains(code))
+      }
       @Sendable func post(_ verb: String, _ more: String = "") async throws -> HTTPReply {
         try await HTTPReply(
           "POST /api/setup/\(verb)", port: port.number, body: #"{"code":"\#(code)"\#(more)}"#)

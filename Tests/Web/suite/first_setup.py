@@ -76,6 +76,7 @@ def sets_up(room):
     expect(page.run("$('[role=alert]').innerText.includes('Connection refused')"), "the reason is not shown")
     for width, height in ((390, 844), (1280, 800)):
         page.resize(width, height)
+        page.run("$('[role=alert]').scrollIntoView(false)")
         page.picture(os.path.join(room.folder, f"trouble-{width}.png"))
     before = room.configuration()
     # Two browsers: the first one wins.
