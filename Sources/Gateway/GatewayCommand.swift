@@ -163,7 +163,9 @@ public enum GatewayCommand: Sendable, Equatable {
       gateway: id)
     print("\n\(report)")
     let http = file.configuration.http
-    if !file.isSetUp { print("\nnothing is set up yet: sudo microbit-gateway setup, or sudo microbit-gateway init") }
+    if !file.isSetUp {
+      print("\nnothing is set up yet: sudo microbit-gateway setup, or sudo microbit-gateway init")
+    }
     if http.isEnabled { print("\nthe page of a running gateway: \(http.urls().joined(separator: ", "))") }
     let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
       .connect()
