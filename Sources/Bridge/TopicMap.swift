@@ -159,6 +159,8 @@ package struct DeviceTopics: Sendable, Equatable {
   package let availability: TopicName
   package let readings: TopicName
   package let info: TopicName
+  /// New rows of the data log.
+  let log: TopicName
   /// The topics of the profile's properties, in their order.
   package let properties: [Topics]
   private let prefix: String
@@ -169,6 +171,7 @@ package struct DeviceTopics: Sendable, Equatable {
     availability = topicName("\(prefix)/availability")
     readings = topicName("\(prefix)/readings")
     info = topicName("\(prefix)/info")
+    log = topicName("\(prefix)/log")
     properties = profile.properties.map { [readings] in Self.topics(of: $0, prefix, readings) }
   }
 

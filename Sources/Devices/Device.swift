@@ -21,6 +21,8 @@ import Log
     of: self, DeviceAdapters(context, pinned: settings.adapter))
   /// The values that the device's program names itself.
   private(set) lazy var values = DeviceValues(of: self)
+  /// Reads the data log; nil until that is asked for.
+  var dataLog: DataLog?
   /// The sequence number of the last reading in this run, and its time.
   private(set) var sequence: UInt64 = 0
   private(set) var lastReading: Timestamp?
@@ -173,6 +175,7 @@ import Log
       ? [] : channels.filter { $0.adjust(to: new.adjustedProfile.properties[$0.index]) }
     report(.description)
     for channel in readjusted { channel.reportAgain() }
+    collectLog()
     context.log.info("settings changed", fields)
   }
 

@@ -2,6 +2,7 @@ import Configuration
 import EventLoop
 import GATT
 import JSON
+import Log
 
 /// What a front end (MQTT, Home Assistant) learns from the engine beyond single devices.
 @LoopActor package protocol FrontEnd: AnyObject, Sendable {
@@ -27,6 +28,9 @@ import JSON
   /// An event that was heard, which the gateway that has claimed it publishes, whoever owns the device.
   /// - Parameter isElsewhere: whether that is another gateway.
   func told(_ reading: Reading, isElsewhere: Bool)
+  /// A new row of the device's data log.
+  /// - Parameter measured: when it was written; nil: that is not certain.
+  func logged(_ row: LogRow, measured: Timestamp?)
   func changed(_ change: DeviceChange, _ device: DeviceDescription)
   /// What becomes of a command, from any front end.
   /// - Parameter outcome: nil: it begins.
@@ -47,6 +51,8 @@ import JSON
 extension DeviceObserver {
   /// The default for a front end that shows no values of programs.
   package func reported(_ reading: ValueReading) {}
+  /// The default for a front end that shows no data logs.
+  package func logged(_ row: LogRow, measured: Timestamp?) {}
   /// The default for a front end of this gateway alone.
   package func told(_ reading: Reading, isElsewhere: Bool) { reported(reading) }
   /// The default for a front end that does not show commands.

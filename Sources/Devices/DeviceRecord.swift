@@ -38,6 +38,8 @@ package struct DeviceRecord: Sendable, Equatable {
   var waiting: [String: Desired] = [:]
   /// What the LEDs showed before the device was identified, until they show that again.
   var leds: [UInt8]?
+  /// Up to where the rows of the data log were passed on to the front ends.
+  var log: LogPosition?
   /// A user has deleted it where front ends announce it (Home Assistant): it is not announced until it is added again.
   package var isDeleted = false
   /// Grows with each change of what gateways hand over, the overrides and ``isDeleted``: of two copies, the one with the
@@ -138,6 +140,7 @@ extension DeviceRecord {
     ConfigurationKey(
       "leds", \.leds,
       .optional(.stored({ $0.text.flatMap { Hexadecimal.bytes($0) } }, { .string(Hexadecimal.text($0)) }))),
+    ConfigurationKey("log", \.log, .optional(.stored(LogPosition.init, \.json))),
     ConfigurationKey("deleted", \.isDeleted, .bool),
     ConfigurationKey("revision", \.revision, .integer(0...(1 << 53))),
     ConfigurationKey("pending", \.isPending, .bool),

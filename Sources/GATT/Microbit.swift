@@ -25,6 +25,11 @@ extension BluetoothUUID {
     BluetoothUUID(high: 0x6E40_0000_B5A3_F393 | UInt64(number) << 32, low: 0xE0A9_E50E_24DC_CA9E)
   }
 
+  /// The utility service of a V2, by which its data log is read (MicroBitUtilityService.cpp of codal-microbit-v2).
+  public static let microbitUtilityService = BluetoothUUID.microbit(0x0001)
+  /// The characteristic of the utility service: requests are written to it, and replies notified.
+  public static let microbitUtility = BluetoothUUID.microbit(0x0002)
+
   /// The service of the LED matrix (MicroBitLEDService.cpp of both).
   public static let microbitLEDService = BluetoothUUID.microbit(0xD91D)
 }

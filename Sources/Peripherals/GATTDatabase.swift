@@ -100,6 +100,8 @@ package struct GATTDatabase: Sendable {
     case button(UInt8)
     case event
     case eventFilter
+    /// Requests for the data log, and replies.
+    case dataLog
   }
 
   package let services: [Service]
@@ -186,6 +188,8 @@ package enum Sensor: Int, Sendable, CaseIterable {
   case magneticField
   /// One value, when the calibration has ended.
   case calibration
+  /// The replies to requests for the data log.
+  case logReplies
 
   package var content: GATTDatabase.Content {
     switch self {
@@ -193,6 +197,7 @@ package enum Sensor: Int, Sendable, CaseIterable {
     case .acceleration: .acceleration
     case .magneticField: .magneticField
     case .calibration: .calibration
+    case .logReplies: .dataLog
     }
   }
 }

@@ -18,6 +18,8 @@ public enum MicroBitService: String, Sendable, CaseIterable {
   case uart
   /// The message bus, in both directions.
   case events
+  /// The data log of a V2 (utility service).
+  case log
 }
 
 extension MicroBitService {
@@ -88,6 +90,9 @@ extension MicroBitService {
           Characteristic(.microbit(0x23C4), [.write], .eventFilter),
           Characteristic(.microbit(0xB84C), [.read, .notify], .fixed),
         ])
+    case .log:
+      return GATTDatabase.Service(
+        .microbitUtilityService, [Characteristic(.microbitUtility, [.command, .write, .notify], .dataLog)])
     }
   }
 }

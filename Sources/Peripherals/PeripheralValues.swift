@@ -13,6 +13,7 @@ package struct PeripheralValues: Sendable {
   package var accelerometer: Accelerometer?
   private var magnetometer = Magnetometer()
   private var pins = Pins()
+  package var dataLog = DataLogService()
   private var messageBus = MessageBus()
   /// Values that replace the initial ones, by handle.
   package private(set) var stored: [UInt16: [UInt8]] = [:]
@@ -36,7 +37,7 @@ package struct PeripheralValues: Sendable {
       accelerometer?.counted ?? stored[characteristic.handle]
         ?? accelerometer?.withNoise(characteristic.value) ?? characteristic.value
     case .pins: pins.inputs(inputPins(at: now))
-    case .calibration, .eventFilter: []
+    case .calibration, .eventFilter, .dataLog: []
     case .fixed, .fixedAndCached, .stored, .coded, .rows, .magneticField, .button, .event:
       stored[characteristic.handle] ?? characteristic.value
     }
@@ -59,6 +60,8 @@ package struct PeripheralValues: Sendable {
     case .eventFilter:
       guard bytes.count == 4 else { return false }
       messageBus.require(bytes)
+    case .dataLog:
+      guard dataLog.write(bytes, at: now) else { return false }
     case .stored(let lengths):
       guard lengths.contains(bytes.count) else { return false }
       stored[characteristic.handle] = bytes
@@ -92,7 +95,7 @@ package struct PeripheralValues: Sendable {
     case .calibration: if let result = bytes.first { magnetometer.endCalibration(with: result, at: now) }
     case .pins: pins.set(bytes)
     case .fixed, .fixedAndCached, .stored, .coded, .rows, .acceleration, .magneticField, .button, .event,
-      .eventFilter:
+      .eventFilter, .dataLog:
       stored[characteristic.handle] = bytes
     }
     return true
@@ -116,7 +119,7 @@ package struct PeripheralValues: Sendable {
       return [(characteristic.handle, bytes)]
         + (event.map { event in raised.map { (event.handle, $0) } } ?? [])
     case .fixed, .fixedAndCached, .stored, .coded, .rows, .temperature, .temperaturePeriod, .acceleration,
-      .accelerationPeriod, .magneticField, .magnetometerPeriod, .calibration, .pins, .eventFilter:
+      .accelerationPeriod, .magneticField, .magnetometerPeriod, .calibration, .pins, .eventFilter, .dataLog:
       return [(characteristic.handle, bytes)]
     }
   }
@@ -128,6 +131,7 @@ package struct PeripheralValues: Sendable {
     switch characteristic.content {
     case .accelerationPeriod: .acceleration
     case .calibration: .calibration
+    case .dataLog: .logReplies
     case .fixed, .fixedAndCached, .stored, .coded, .rows, .temperature, .temperaturePeriod, .acceleration,
       .magneticField, .magnetometerPeriod, .pins, .button, .event, .eventFilter:
       nil
@@ -141,6 +145,7 @@ package struct PeripheralValues: Sendable {
     case .acceleration: accelerometer?.nextSample
     case .magneticField: magnetometer.nextSample
     case .calibration: magnetometer.calibrationEnds
+    case .logReplies: dataLog.next
     }
   }
 
@@ -150,7 +155,7 @@ package struct PeripheralValues: Sendable {
     case .temperature: microBit?.skip(to: now)
     case .acceleration: accelerometer?.skip(to: now)
     case .magneticField: magnetometer.sample(at: now)
-    case .calibration: break
+    case .calibration, .logReplies: break
     }
   }
 
@@ -162,6 +167,7 @@ package struct PeripheralValues: Sendable {
       accelerometer?.sample(at: now)
     case .magneticField: magnetometer.sample(at: now)
     case .calibration: return magnetometer.takeResult()
+    case .logReplies: return dataLog.reply(at: now)
     }
     return database.handle(of: sensor).flatMap(database.characteristic).map { value(of: $0, at: now) }
   }
@@ -171,6 +177,7 @@ package struct PeripheralValues: Sendable {
     microBit?.reset(at: start)
     accelerometer?.reset(at: start)
     (magnetometer, pins, messageBus) = (Magnetometer(), Pins(), MessageBus())
+    dataLog.reset()
     stored.removeAll()
   }
 }

@@ -8,7 +8,7 @@ enum Option: String, CommandLineOption {
   case config
   case logLevel = "log-level"
   case logFormat = "log-format"
-  case timeout, json, live, csv, wide, gateway, passkey, help, version
+  case timeout, json, live, csv, wide, raw, gateway, passkey, help, version
   // Of init.
   case broker, port, tls
   case caFile = "ca-file"
@@ -37,7 +37,7 @@ enum Option: String, CommandLineOption {
     case .username, .area: "NAME"
     case .http: "WHO"
     case .device: "ADDRESS[=NAME[,AREA]]"
-    case .json, .live, .csv, .wide, .help, .version, .tls, .all, .fleet, .noTest, .yes, .apply: nil
+    case .json, .live, .csv, .wide, .raw, .help, .version, .tls, .all, .fleet, .noTest, .yes, .apply: nil
     }
   }
 

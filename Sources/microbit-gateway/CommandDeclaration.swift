@@ -135,6 +135,10 @@ struct CommandDeclaration {
       ) { .pair(passkey: $0.passkey) },
       device("unpair", "ID", "remove its pairing") { _ in .unpair },
       device("identify", "ID", "show the name of a micro:bit on its LEDs") { _ in .identify },
+      device(
+        "log", "ID", "print the data log of a micro:bit V2 as CSV, which takes minutes if it is long",
+        [(.raw, "as the micro:bit has it, instead of one table")]
+      ) { .log(raw: $0.has(.raw)) },
       device("bonds", "", "list the devices that are paired") { _ in .bonds },
       CommandDeclaration("profiles", "[NAME]", "list the profiles, or print one as JSON", [config]) {
         .profiles(name: $0.word(0), configuration: $0[.config])

@@ -40,7 +40,7 @@ struct Arguments: Sendable {
                            generate the values of a property of the preceding --profile, or of the micro:bits if none
                            precedes it; may be repeated
       --services LIST      services of the micro:bits, comma-separated: temperature, buttons, accelerometer, led,
-                           magnetometer, pins, uart, events; those of generated properties are added
+                           magnetometer, pins, uart, events, log; those of generated properties are added
                            (temperature)
       --bus ADDRESS        address of the bus ($DBUS_SYSTEM_BUS_ADDRESS)
       --system-bus         allow this machine's real system bus
@@ -65,6 +65,7 @@ struct Arguments: Sendable {
       --supervision-ms MS  until a link without radio is lost (420)
       --timeout-ms MS      until Connect to an absent device fails (40300)
       --attribute-ms MS    one ATT request (0)
+      --log-ms MS          between two replies about a data log (20)
 
       --help, --version
 
@@ -83,6 +84,8 @@ struct Arguments: Sendable {
       {"op":"value","i":I,"characteristic":"2a37","hex":"0048"}
                                       set another characteristic, and notify it; "service" and "instance" (from 0)
                                       distinguish characteristics of the same UUID
+      {"op":"log","i":I,"hex":"31312c320a"}
+                                      add bytes to the data log; with "on":false: clear it first
       {"op":"writes","i":I,"characteristic":"2a37"}
                                       show the writes to it: {"count":N,"writes":["0a",…]}
       {"op":"serve","i":I,"service":"180d","on":false}
@@ -131,6 +134,7 @@ struct Arguments: Sendable {
     case supervision = "supervision-ms"
     case timeout = "timeout-ms"
     case attribute = "attribute-ms"
+    case logReply = "log-ms"
     case help, version
 
     var takesValue: Bool {
@@ -227,6 +231,7 @@ struct Arguments: Sendable {
     case .supervision: options.timing.supervision = try Self.duration(kind, text)
     case .timeout: options.timing.connectTimeout = try Self.duration(kind, text)
     case .attribute: options.timing.attribute = try Self.duration(kind, text)
+    case .logReply: options.timing.logReply = try Self.duration(kind, text)
     case .bus, .systemBus, .control, .help, .version: break
     }
   }

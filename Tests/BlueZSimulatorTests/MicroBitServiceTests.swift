@@ -62,7 +62,7 @@ import Testing
         "service0045/char0046 indicate",
         "service0045/char0049 write-without-response,write", "service004b/char004c read,notify",
         "service004b/char004f write-without-response,write", "service004b/char0051 write",
-        "service004b/char0053 read,notify",
+        "service004b/char0053 read,notify", "service0056/char0057 write-without-response,write,notify",
       ])
     let descriptors = lines.filter { $0.contains("/desc") }.map {
       String($0.split(separator: "\t")[1].suffix(8))
@@ -71,12 +71,13 @@ import Testing
       descriptors == [
         "desc0009", "desc0018", "desc001e", "desc0021", "desc0025", "desc0032", "desc0035", "desc003a",
         "desc0044",
-        "desc0048", "desc004e", "desc0055",
+        "desc0048", "desc004e", "desc0055", "desc0059",
       ])
     let uuids = lines.last.map { $0.matches(of: /[0-9a-f]{8}-/).map { String($0.output.prefix(8)) } }
     #expect(
       uuids == [
-        "00001800", "00001801", "0000180a", "6e400001", "e95d0753", "e95d127b", "e95d6100", "e95d93af",
+        "00001800", "00001801", "0000180a", "6e400001", "e95d0001", "e95d0753", "e95d127b", "e95d6100",
+        "e95d93af",
         "e95d9882",
         "e95dd91d", "e95df2d8",
       ])

@@ -153,7 +153,7 @@ import Testing
       #"unknown request "make-coffee-for-all": known requests: devices, health, reload, scan, device/add, "#
         + "device/remove, device/reconnect, device/rename, device/pair, device/unpair, device/options, "
         + "device/inspect, device/identify, property/get, property/set, value/remove, adapter/state, "
-        + "device/sequence, adapter/reset, log_level, permit_join, record/start, record/stop, record/list"
+        + "device/sequence, adapter/reset, log_level, permit_join, record/start, record/stop, record/list, device/log"
     ),
     // No JSON object.
     ("health", "PRESS", #"the payload is not valid JSON: line 1, column 1: expected a value, found "P""#),
@@ -178,7 +178,7 @@ import Testing
     ),
     (
       "device/add", #"{"zzzzzzzzz":1}"#,
-      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, profile, properties, exclude, values, adjust, desired, period, enabled, gateway, connect, every, transaction); "
+      "zzzzzzzzz: unknown key (known keys: identifier, id, name, area, profile, properties, exclude, values, adjust, desired, period, enabled, gateway, connect, every, log, transaction); "
         + "identifier: this is missing (the Bluetooth address, like C5:A1:B2:C3:D4:E5)"
     ),
     (
@@ -196,7 +196,7 @@ import Testing
     (
       "device/options", #"{"id":"a","name":"x"}"#,
       "name: unknown key (known keys: id, options, transaction); options: this is missing (an object of name, area, "
-        + "properties, exclude, values, adjust, desired, period, enabled, gateway, connect, every)"
+        + "properties, exclude, values, adjust, desired, period, enabled, gateway, connect, every, log)"
     ),
     // Missing keys.
     ("device/add", "", "identifier: this is missing (the Bluetooth address, like C5:A1:B2:C3:D4:E5)"),
@@ -209,7 +209,7 @@ import Testing
     ),
     (
       "device/options", #"{"id":"a"}"#,
-      "options: this is missing (an object of name, area, properties, exclude, values, adjust, desired, period, enabled, gateway, connect, every)"
+      "options: this is missing (an object of name, area, properties, exclude, values, adjust, desired, period, enabled, gateway, connect, every, log)"
     ),
     ("log_level", "", "level: this is missing (debug, info, notice, warning, error)"),
     // Wrong types and impossible values.

@@ -62,7 +62,7 @@ import Testing
     ("passkey", 7, 8),
     ("key", "00112233445566778899aabbccddeeff", "ffeeddccbbaa99887766554433221100"),
     ("key_file", "a", "b"), ("connect", "on_demand", "always"), ("every", 60, 5),
-    ("offline_after", 60, .null),
+    ("offline_after", 60, .null), ("log", .bool(true), .bool(false)),
   ]
 
   @Test func requestsRankAboveTheConfigurationAndThatAboveTheDefaults() throws {

@@ -93,6 +93,7 @@ import Testing
         connect                 –               default
         every                   600             default
         offline_after           –               default
+        log                     false           default
       """
     let text =
       #"{"gateway":{"id":"lab"},"mqtt":{"host":"broker.example","readings":false},"devices":[{"match":"#

@@ -71,4 +71,6 @@ public struct Timing: Sendable {
   public var supervision: Duration = .milliseconds(420)
   /// The duration of an ATT request; at zero it is answered at once.
   public var attribute: Duration = .zero
+  /// The time between two notifications of a micro:bit's data log: the connection interval.
+  public var logReply: Duration = .milliseconds(20)
 }

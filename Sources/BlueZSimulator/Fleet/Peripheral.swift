@@ -132,6 +132,7 @@ extension SimulatorOptions {
           security: security,
           radio: strengths[index].map(Radio.init) ?? everywhere(Int.random(in: -70 ... -48, using: &random))))
     }
+    for index in peripherals.indices { peripherals[index].values.dataLog.interval = timing.logReply }
     for index in 0..<decoys {
       peripherals.append(
         Peripheral(

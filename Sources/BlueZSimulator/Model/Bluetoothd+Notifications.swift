@@ -202,7 +202,7 @@ extension Bluetoothd {
   private mutating func notify(
     _ index: DeviceKey, _ handle: UInt16, _ bytes: [UInt8], _ subscription: Device.Subscription
   ) {
-    guard peripherals[index].radio.send() else { return }
+    guard !isDropped(index, handle), peripherals[index].radio.send() else { return }
     if let channel = subscription.channel {
       emit(.packet(channel, bytes))
     } else if let path = path(of: handle, in: index) {
@@ -210,5 +210,12 @@ extension Bluetoothd {
       let source = Source(adapter: index.adapter, peripheral: index.peripheral, handle: handle)
       emit(.notification(signal, bytes, from: source))
     }
+  }
+
+  /// The firmware's queue has one place, which a reply about the data log takes; indications have their own.
+  private func isDropped(_ index: DeviceKey, _ handle: UInt16) -> Bool {
+    guard peripherals[index].values.dataLog.fillsQueue else { return false }
+    let characteristic = peripherals[index].database.characteristic(handle)
+    return characteristic?.content != .dataLog && characteristic?.notifies == true
   }
 }

@@ -23,6 +23,8 @@ struct ControlRequest: ConfigurationSection, Sendable {
     case advertise
     /// Calls itself `name`: bluetoothd reads the name on a link.
     case name
+    /// Adds the bytes `hex` to the data log, or clears it (`on`: false).
+    case log
     /// The writes to a characteristic, identified as for `value`.
     case writes
     /// Offers the service `service` (`on`), or removes it; while connected, by Service Changed.

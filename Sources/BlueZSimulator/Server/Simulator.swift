@@ -228,7 +228,8 @@ public enum SimulatorError: Error, Sendable, Equatable {
         return .error("no such characteristic")
       }
       return (model.peripherals[index].writes[characteristic.handle] ?? Writes()).json
-    case .temp, .value, .advertise, .name, .serve, .silent, .vanish, .return, .disconnect, .reset, .forget,
+    case .temp, .value, .advertise, .name, .log, .serve, .silent, .vanish, .return, .disconnect, .reset,
+      .forget,
       .strength:
       let index = request.i ?? 0
       guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
@@ -265,6 +266,9 @@ public enum SimulatorError: Error, Sendable, Equatable {
     case .name:
       guard let name = request.name else { return "name is missing" }
       perform(model.rename(index, to: name))
+    case .log:
+      if request.on == false { model.peripherals[index].values.dataLog.clear() }
+      model.peripherals[index].values.dataLog.add(request.bytes ?? [])
     case .serve:
       let services = model.peripherals[index].database.services
       guard let service = services.first(where: { $0.uuid == request.service }) else {

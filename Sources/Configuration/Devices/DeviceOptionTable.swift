@@ -13,7 +13,7 @@ package struct DeviceOptionTable: Sendable {
     table.id, table.name, table.area, table.profile, table.properties, table.exclude, table.values,
     table.adjust, table.desired, table.period, table.isEnabled, table.gateway, table.adapter, table.pairing,
     table.passkey, table.key, table.keyFile,
-    table.connect, table.every, table.offlineAfter,
+    table.connect, table.every, table.offlineAfter, table.log,
   ]
 
   /// The id; nil: the address. Where several peripherals match an entry, the first one found gets its id, and the
@@ -88,4 +88,7 @@ package struct DeviceOptionTable: Sendable {
   /// How long a device that is only heard is online after it was heard; nil: as its profile says, and it itself.
   package let offlineAfter = DeviceOption<Profile.OfflineAfter, Profile.OfflineAfter?>(
     "offline_after", .offlineAfter, requests: .none)
+
+  /// Whether new rows of the data log of a micro:bit V2 are published.
+  package let log = DeviceOption<Bool, Bool>("log", .bool, default: false)
 }

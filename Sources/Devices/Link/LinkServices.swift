@@ -7,6 +7,8 @@ import Log
 @LoopActor final class LinkServices {
   /// The characteristics of the Device Information Service; empty without a link, or if the link lacks them.
   private var information: [Characteristic] = []
+  /// Reads the data log; nil without a link, or if the link lacks it.
+  private(set) var log: Characteristic?
   /// The visit for which the link is made; nil: the link is to last, or there is none.
   private var visit: Visit?
   /// The property whose readings show that the link is alive; nil: the link alone does.
@@ -29,6 +31,7 @@ import Log
     let resolution = resolve(characteristics)
     for channel in channels { channel.characteristicChanged(to: resolution.characteristics[channel.index]) }
     information = resolution.information
+    log = resolution.log
     visit = device.settings.visitInterval.map { _ in Visit() }
     learn(resolution)
     return resolution.isSuitable
@@ -43,8 +46,15 @@ import Log
   func end() {
     for channel in channels { channel.linkDown() }
     information = []
+    setLog(nil)
     visit?.end()
     visit = nil
+  }
+
+  private func setLog(_ log: Characteristic?) {
+    guard log != self.log else { return }
+    self.log = log
+    device.dataLog?.linkDown()
   }
 
   /// The session is live: what waits for the link is carried out.
@@ -106,6 +116,7 @@ import Log
       channel.linkDown()
       channel.characteristicChanged(to: resolution.characteristics[channel.index])
     }
+    setLog(resolution.log)
     learn(resolution)
     return resolution.isSuitable ? changed : nil
   }

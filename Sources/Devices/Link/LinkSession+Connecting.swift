@@ -68,6 +68,7 @@ extension LinkSession {
     device.restoreLEDsOfLastLink()
     readInformation()
     waiting.resume(nil)
+    device.collectLog()
     if let changedServices { servicesChanged(changedServices) }
     changedServices = nil
   }
@@ -90,6 +91,7 @@ extension LinkSession {
       let isUsed = await services.use(changed, on: central) { self.machine.state.isLive }
       // Reported last, when commands for the added properties can be carried out.
       if isUsed { device.handle(.offered(services.offered)) }
+      device.collectLog()
     }
   }
 

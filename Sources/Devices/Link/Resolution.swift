@@ -7,6 +7,8 @@ struct Resolution: Sendable {
   let characteristics: [Characteristic?]
   /// The characteristics of the Device Information Service that are read.
   let information: [Characteristic]
+  /// Reads the data log of a micro:bit V2.
+  let log: Characteristic?
   /// The property whose readings show that the link is alive; nil: the link alone does.
   let alive: Int?
   /// Whether the link offers what the profile requires.
@@ -23,6 +25,9 @@ struct Resolution: Sendable {
     information = all.filter {
       $0.service == DeviceInformation.service && DeviceInformation.texts.contains($0.uuid)
         && $0.flags.contains(.read)
+    }
+    log = all.first {
+      $0.uuid == .microbitUtility && $0.service == .microbitUtilityService && $0.flags.contains(.notify)
     }
     let services = Set(all.map(\.service))
     alive = profile.alive.map(\.property).flatMap { property in

@@ -18,6 +18,8 @@ public struct DeviceCommand: Sendable, Equatable {
     case unpair
     /// Shows its name on its LEDs.
     case identify
+    /// Prints the data log as CSV.
+    case log(raw: Bool)
     /// Lists the devices.
     case list
     /// Adds a device for good, with a name and an area.
@@ -105,6 +107,13 @@ public struct DeviceCommand: Sendable, Equatable {
       let target = try await access.device(name ?? "")
       let data = try await request("device/identify", [:], target, access)
       print("\(target.label) " + (data["value"].map { "shows \($0.shown)" } ?? "blinks"))
+      return .done
+    case .log(let raw):
+      let target = try await access.device(name ?? "")
+      let keys: JSONValue = ["id": target.id.map(JSONValue.string), "raw": .bool(raw)]
+      // A full log takes minutes.
+      let data = try await access.request("device/log", keys, within: .seconds(7200))
+      print(data["csv"]?.text ?? "", terminator: "")
       return .done
     case .list:
       let devices = try await access.request("devices")

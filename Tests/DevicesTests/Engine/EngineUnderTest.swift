@@ -3,6 +3,7 @@ import DBus
 import EventLoop
 import GATT
 import JSON
+import Log
 import Store
 import TestSupport
 
@@ -144,6 +145,12 @@ final class EngineUnderTest: Sendable {
     request.service = service
     _ = await simulator.control(request)
   }
+  /// The program adds to its data log.
+  func log(_ text: String, afterClearing isCleared: Bool = false) async {
+    var request = ControlRequest(op: .log, i: 0, on: isCleared ? false : nil)
+    request.bytes = Array(text.utf8)
+    _ = await simulator.control(request)
+  }
   /// What the peripheral calls itself from now on.
   func rename(to name: String) async {
     var request = ControlRequest(op: .name, i: 0)
@@ -230,6 +237,7 @@ final class EngineUnderTest: Sendable {
     /// Of a value that the program names itself.
     case value(String, Value)
     case changed(DeviceChange, DeviceDescription)
+    case logged(LogRow, measured: Timestamp?)
     /// A command of an earlier run.
     case answer(String, Outcome, sender: JSONValue)
     case detached(DetachReason)
@@ -270,6 +278,7 @@ final class EngineUnderTest: Sendable {
     func reported(_ reading: ValueReading) {
       events.append(.value(reading.key.description, reading.reading.value))
     }
+    func logged(_ row: LogRow, measured: Timestamp?) { events.append(.logged(row, measured: measured)) }
     func changed(_ change: DeviceChange, _ device: DeviceDescription) {
       events.append(.changed(change, device))
     }

@@ -329,7 +329,7 @@ extension DeviceManager {
 
 extension RecordingFrontEnd {
   /// The visit is over, and the link has ended.
-  fileprivate func idle(from start: Int = 0) async throws {
+  func idle(from start: Int = 0) async throws {
     try await change(from: start, "idle") { $0.session == .idle }
   }
 }

@@ -10,7 +10,8 @@ The answer is its state after the operation.
                                       magnetometer_period, calibrations; rows, texts (all written so far),
                                       scrolling_delay; analog_pins, input_pins, outputs, pulses; uart_read (by
                                       the program), uart_writes (time, length), uart_lost; events_wanted,
-                                      events_received. Of described ones: writes, by characteristic
+                                      events_received; log_requests, log_ignored, log_dropped (other notifications).
+                                      Of described ones: writes, by characteristic
   {"op":"unplug","adapter":1}         removes an adapter, as if a USB stick were unplugged; the answer is empty
   {"op":"refuse_scans"}               hci0 refuses to scan until it is reset; the answer is empty
   {"op":"crowd","count":1000}         so many addresses advertise as micro:bits, with changing names, and accept no

@@ -499,7 +499,9 @@ class Microbit(Peripheral):
                 asyncio.create_task(self.send(characteristic, self.forged))
 
     async def send(self, characteristic, value):
-        return not self.silent and await super().send(characteristic, value)
+        if self.silent or self.extras["log"].drops(characteristic):
+            return False
+        return await super().send(characteristic, value)
 
     def extra(self, name):
         if name not in self.served:

@@ -542,6 +542,91 @@ class Events(Extra):
         return dict(events_wanted=self.wanted, events_received=self.received)
 
 
+class DataLog(Extra):
+    """The utility service of a V2: its data log, which survives a reset.
+
+    One request at a time: others are ignored while a reply is made, and replace it while it waits for the queue, which has
+    one place. That place is free again after a connection interval; meanwhile other notifications are dropped.
+    """
+
+    CAPACITY = 118_780
+    INTERVAL = 0.03
+    """Seconds of a connection interval."""
+    WORK = 0.005
+    CSV = 2
+
+    def __init__(self, microbit):
+        super().__init__(microbit)
+        self.text = b""
+        self.ignored = self.requests = self.dropped = 0
+        self.making = self.queued = False
+        self.task = None
+        self.data = microbit_characteristic("0002", write=self.request, notify=True, command=True)
+        self.service = Service(microbit_uuid("0001"), [self.data])
+
+    def write(self, text):
+        self.text = (self.text + text.encode())[: self.CAPACITY]
+
+    def clear(self):
+        self.text = b""
+
+    def drops(self, characteristic):
+        """Whether the queue has no place for a notification."""
+        notifies = characteristic.properties & Characteristic.Properties.NOTIFY
+        is_dropped = bool(self.queued and characteristic is not self.data and notifies)
+        self.dropped += is_dropped
+        return is_dropped
+
+    def request(self, value):
+        if not 1 <= len(value) <= 19:
+            return
+        if self.making:
+            self.ignored += 1
+            return
+        self.link_ended()
+        self.requests += 1
+        self.task = asyncio.create_task(self.answer(self.replies(value.ljust(19, b"\0"))))
+
+    def replies(self, value):
+        job, kind, form = value[0] & 0xF0, value[1], value[2]
+        index, count, length = struct.unpack_from("<3I", value, 4)
+        if kind == 1:
+            return [bytes([job]) + struct.pack("<I", len(self.text) if form == self.CSV else 0)]
+        if kind != 2:
+            return []
+        if length > len(self.text):
+            return [bytes([job | 0x0F]) + struct.pack("<i", -1001)]
+        # The index is not checked: what is behind the end is rubbish.
+        content = self.text[index : index + count].ljust(min(count, self.CAPACITY), b"\xff")
+        return [
+            bytes([job | number % 15]) + content[start : start + 19]
+            for number, start in enumerate(range(0, len(content), 19))
+        ]
+
+    async def answer(self, replies):
+        for reply in replies:
+            self.making = True
+            await asyncio.sleep(self.WORK)
+            self.making = False
+            while not self.microbit.is_subscribed(self.data):
+                await asyncio.sleep(self.INTERVAL)
+            self.queued = True
+            await asyncio.sleep(self.INTERVAL)
+            await self.microbit.send(self.data, reply)
+            self.queued = False
+
+    def link_ended(self):
+        if self.task:
+            self.task.cancel()
+        self.making = self.queued = False
+
+    def reset(self):
+        self.link_ended()
+
+    def state(self):
+        return dict(log_requests=self.requests, log_ignored=self.ignored, log_dropped=self.dropped)
+
+
 class Keyboard(Extra):
     """HID over GATT: with a bond it is a keyboard of the central's machine. No block of MakeCode's adds it."""
 
@@ -573,6 +658,7 @@ EXTRA_SERVICES = {
     "uart": Uart,
     "uart_nordic": NordicUart,
     "events": Events,
+    "log": DataLog,
     "keyboard": Keyboard,
 }
 SERVICES = ("temperature", "temperature_read_only", "temperature_reversed", *EXTRA_SERVICES)

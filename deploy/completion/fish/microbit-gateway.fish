@@ -1,7 +1,7 @@
 # fish completion for microbit-gateway
 
-set -l commands init setup run doctor check scan devices add rename remove permit-join inspect read write watch record pair unpair identify bonds profiles profile forget version
-set -l device inspect read write watch pair unpair identify
+set -l commands init setup run doctor check scan devices add rename remove permit-join inspect read write watch record pair unpair identify log bonds profiles profile forget version
+set -l device inspect read write watch pair unpair identify log
 set -l running devices add rename remove permit-join record bonds
 set -l seen __fish_seen_subcommand_from
 
@@ -25,6 +25,7 @@ complete -c microbit-gateway -n "not $seen $commands" -a record -d 'record the r
 complete -c microbit-gateway -n "not $seen $commands" -a pair -d 'pair with a peripheral'
 complete -c microbit-gateway -n "not $seen $commands" -a unpair -d 'remove the pairing of a peripheral'
 complete -c microbit-gateway -n "not $seen $commands" -a identify -d 'show the name of a micro:bit on its LEDs'
+complete -c microbit-gateway -n "not $seen $commands" -a log -d 'print the data log of a micro:bit'
 complete -c microbit-gateway -n "not $seen $commands" -a bonds -d 'list the paired devices'
 complete -c microbit-gateway -n "not $seen $commands" -a profiles -d 'list the profiles, or print one as JSON'
 complete -c microbit-gateway -n "not $seen $commands" -a profile -d 'check a file of profiles'
@@ -44,6 +45,7 @@ complete -c microbit-gateway -n "$seen scan inspect read write" -l timeout -x -d
 complete -c microbit-gateway -n "$seen doctor scan devices inspect read write watch record" -l json -d 'print JSON'
 complete -c microbit-gateway -n "$seen scan" -l live -d 'a table that is kept up to date'
 complete -c microbit-gateway -n "$seen watch" -l csv -d 'print a spreadsheet'
+complete -c microbit-gateway -n "$seen log" -l raw -d 'as the micro:bit has it'
 complete -c microbit-gateway -n "$seen $running $device" -l gateway -x -d 'which running gateway'
 complete -c microbit-gateway -n "$seen pair" -l passkey -x -d 'the number that the micro:bit shows'
 complete -c microbit-gateway -n "$seen init" -l device -x -d 'use this micro:bit: ADDRESS=NAME,AREA'

@@ -30,5 +30,6 @@ complete -c microbit-simulator -l temporary-ms -x -d 'until a device that was ne
 complete -c microbit-simulator -l supervision-ms -x -d 'until a link without radio is lost, in ms'
 complete -c microbit-simulator -l timeout-ms -x -d 'until Connect to an absent device fails, in ms'
 complete -c microbit-simulator -l attribute-ms -x -d 'duration of an ATT request in ms'
+complete -c microbit-simulator -l log-ms -x -d 'between two replies about a data log, in ms'
 complete -c microbit-simulator -l help -d 'print help'
 complete -c microbit-simulator -l version -d 'print the version'

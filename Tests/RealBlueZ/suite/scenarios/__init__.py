@@ -7,6 +7,7 @@ from scenarios import (
     beacons,
     turns,
     command_line,
+    data_log,
     commands,
     finding,
     microbit_faults,

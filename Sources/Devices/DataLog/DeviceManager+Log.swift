@@ -1,0 +1,74 @@
+import BlueZ
+import Configuration
+import EventLoop
+import Log
+
+extension DeviceManager {
+  /// The maximum number of logs that are read at a time.
+  private static let mostLogs = 4
+  /// How long a log is waited for while nothing of it arrives.
+  private static let logPatience = Duration.seconds(90)
+
+  /// Reads the whole data log of a micro:bit, over as many links as that takes. What was read before an error is kept for
+  /// some minutes, and the next request goes on from there.
+  package func log(of id: DeviceID) async throws(RequestError) -> [UInt8] {
+    let device = try requireDevice(id)
+    try device.description.checkEnabled()
+    _ = try device.requireLinks()
+    let log = device.requireLog()
+    guard registry.all.count(where: { $0.dataLog?.isCopying == true }) < Self.mostLogs || log.isCopying else {
+      throw RequestError("\(Self.mostLogs) logs are being read: try again later")
+    }
+    guard log.beginCopying() else {
+      throw RequestError("the log of \(id) is being read: \(log.copy.count) of \(log.length) bytes so far")
+    }
+    defer { log.endCopying() }
+    var deadline = Moment.now + Self.logPatience
+    while true {
+      let before = log.copy.count
+      let failure: LogFailure
+      if let obstacle = await link(to: device, Deadline(after: LinkRequests.waitLimit)) {
+        failure = .unusable(obstacle)
+      } else {
+        defer { device.taskEnded() }
+        guard device.session.links?.services.log != nil else {
+          throw RequestError(
+            .failed,
+            "\(id) has no log that can be read: that takes a V2 whose program has the extensions datalogger and bluetooth"
+          )
+        }
+        guard let reason = await log.completeCopy(on: device.session.adapter.central) else { return log.copy }
+        if case .linkLost = reason {} else { throw RequestError(.failed, "\(id): \(reason)") }
+        failure = reason
+      }
+      if log.copy.count > before { deadline = .now + Self.logPatience }
+      guard .now < deadline, registry.byAddress[device.address] === device, device.obstacle == nil else {
+        let kept =
+          log.copy.isEmpty
+          ? "" : ": \(log.copy.count) of \(log.length) bytes were read, ask again for the rest"
+        throw RequestError("\(id): \(failure)\(kept)")
+      }
+      try? await loop.sleep(for: .milliseconds(500))
+      // The user waits; links that bring nothing are made again less and less often.
+      if log.copy.count > before, device.state == .waiting { device.session.links?.reconnect() }
+    }
+  }
+}
+
+extension Device {
+  func requireLog() -> DataLog {
+    let log = dataLog ?? DataLog(of: self)
+    dataLog = log
+    return log
+  }
+
+  /// There is a link, or another setting.
+  func collectLog() {
+    if settings.log, isLive { requireLog().collect() }
+  }
+
+  /// Passes on a new row of the data log.
+  func pass(_ row: LogRow, measured: Timestamp?) {
+    for (observer, _) in observers { observer.logged(row, measured: measured) }
+  }
+}

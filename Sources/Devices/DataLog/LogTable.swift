@@ -1,0 +1,224 @@
+import GATT
+import JSON
+
+/// A row of a data log.
+package struct LogRow: Sendable, Equatable {
+  /// The number of the row in the log, from 1.
+  package let row: Int
+  /// The number of the program's run: it grows where the time goes back, and when the log was cleared.
+  package let run: Int
+  /// The program's own time; nil: the row has none.
+  package let time: LogTime?
+  package let headings: [String]
+  /// The cells, which may be fewer than the headings, or more.
+  package let cells: [String]
+
+  /// The cells that are not empty by their headings, without the time; a cell without a heading has its number, from 1.
+  package var values: JSONValue {
+    var members: [JSONObject.Member] = []
+    for (index, cell) in cells.enumerated() where !cell.isEmpty && index != time?.column {
+      let name = index < headings.count ? headings[index] : "\(index + 1)"
+      guard !members.contains(where: { $0.name == name }) else { continue }
+      members.append(JSONObject.Member(name: name, value: LogTable.number(cell) ?? .string(cell)))
+    }
+    return .object(JSONObject(members))
+  }
+}
+
+/// The time in a row, which begins at 0 with each run of the program.
+package struct LogTime: Sendable, Equatable {
+  package enum Unit: String, Sendable, CaseIterable {
+    case milliseconds = "ms"
+    case seconds = "s"
+    case minutes = "min"
+    case hours = "h"
+    case days = "d"
+
+    /// The heading of the column is `Time (seconds)`, for example.
+    init?(heading: String) {
+      guard let unit = Self.allCases.first(where: { heading == "Time (\($0))" }) else { return nil }
+      self = unit
+    }
+
+    var milliseconds: Double {
+      switch self {
+      case .milliseconds: 1
+      case .seconds: 1000
+      case .minutes: 60_000
+      case .hours: 3_600_000
+      case .days: 86_400_000
+      }
+    }
+    /// The smallest difference between two times, in ms: but for milliseconds, they have two decimals.
+    var step: Double { self == .milliseconds ? 1 : milliseconds / 100 }
+  }
+
+  package let value: JSONValue
+  package let unit: Unit
+  /// In ms.
+  let milliseconds: Double
+  let column: Int
+
+  /// Whether the program has started again since `last`.
+  func isBefore(_ last: LogTime) -> Bool {
+    milliseconds + (unit == last.unit ? 0 : max(unit.step, last.unit.step)) < last.milliseconds
+  }
+}
+
+/// Reads the rows of a data log, which arrives in parts of any size. Pure.
+///
+/// The log is CSV without quotation marks. Its first line has the headings. A later line that begins with all of them and has
+/// more is a new heading; the rows before it have fewer cells. Invalid UTF-8 is replaced (U+FFFD).
+package struct LogTable: Sendable {
+  /// What is known up to the end of the last whole line.
+  package private(set) var position: LogPosition
+  /// The beginning of a line.
+  private var rest: [UInt8] = []
+
+  package init(_ position: LogPosition = LogPosition()) { self.position = position }
+
+  /// - Returns: the rows that are whole now.
+  package mutating func take(_ bytes: [UInt8]) -> [LogRow] {
+    rest += bytes
+    var rows: [LogRow] = []
+    while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+      let line = Array(rest[...end])
+      rest.removeFirst(line.count)
+      position.passed(line)
+      if let row = row(line.dropLast()) { rows.append(row) }
+    }
+    return rows
+  }
+
+  /// The log was cleared: what follows begins a new one.
+  package mutating func clear() {
+    position = LogPosition(run: position.run)
+    rest = []
+  }
+
+  private mutating func row(_ line: ArraySlice<UInt8>) -> LogRow? {
+    let text = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
+    guard !text.isEmpty else { return nil }
+    let cells = text.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+      .map { String(decoding: $0, as: UTF8.self) }
+    let headings = position.headings
+    if headings.isEmpty || cells.count > headings.count && Array(cells.prefix(headings.count)) == headings {
+      position.headings = cells
+      return nil
+    }
+    let time = Self.time(in: cells, headings)
+    if position.row == 0 || position.last.flatMap({ time?.isBefore($0) }) == true { position.run += 1 }
+    position.row += 1
+    position.last = time ?? position.last
+    return LogRow(row: position.row, run: position.run, time: time, headings: headings, cells: cells)
+  }
+
+  private static func time(in cells: [String], _ headings: [String]) -> LogTime? {
+    for (column, (heading, cell)) in zip(headings, cells).enumerated() {
+      guard let unit = LogTime.Unit(heading: heading), let value = number(cell),
+        let milliseconds = value.double.map({ $0 * unit.milliseconds })
+      else { continue }
+      return LogTime(value: value, unit: unit, milliseconds: milliseconds, column: column)
+    }
+    return nil
+  }
+
+  /// A number as MakeCode prints it, without a unit; nil: it is none, or not finite.
+  static func number(_ cell: String) -> JSONValue? {
+    guard let (value, unit) = ProgramValue.number(Array(cell.utf8)[...]), unit == nil else { return nil }
+    switch value {
+    case .integer(let number): return .integer(number)
+    case .number(let number) where number.isFinite: return JSONValue(number: number)
+    case _: return nil
+    }
+  }
+
+  // MARK: As a whole
+
+  /// A log as a table for spreadsheets: one line of headings with the run in the first column, and rows of equal length.
+  package static func csv(_ log: [UInt8]) -> String {
+    var table = LogTable()
+    var rows = table.take(log)
+    // The last line may lack its end.
+    if !table.rest.isEmpty { rows += table.take([UInt8(ascii: "\n")]) }
+    let headings = table.position.headings
+    let lines = [["run"] + headings] + rows.map { ["\($0.run)"] + $0.cells }
+    return lines.map { line in
+      let missing = repeatElement("", count: max(0, headings.count + 1 - line.count))
+      return (line.map(CSV.cell) + missing).joined(separator: ",") + "\r\n"
+    }.joined()
+  }
+}
+
+extension JSONValue {
+  fileprivate var double: Double? {
+    switch self {
+    case .integer(let number): Double(number)
+    case .number(let number): number
+    case .null, .bool, .string, .array, .object: nil
+    }
+  }
+}
+
+/// How far a log was read, so that reading goes on there.
+package struct LogPosition: Sendable, Equatable {
+  /// The bytes of the whole lines.
+  package fileprivate(set) var offset = 0
+  /// The last bytes before the offset, which show whether it is still the same log.
+  private(set) var tail: [UInt8] = []
+  package fileprivate(set) var row = 0
+  package fileprivate(set) var run: Int
+  fileprivate var headings: [String] = []
+  /// The last time in a row.
+  fileprivate var last: LogTime?
+
+  package init(run: Int = 0) { self.run = run }
+
+  fileprivate mutating func passed(_ line: [UInt8]) {
+    offset += line.count
+    tail = (tail + line.suffix(LogMachine.tailSize)).suffix(LogMachine.tailSize)
+  }
+
+  // MARK: As it is stored
+
+  var json: JSONValue {
+    [
+      "offset": .integer(offset), "tail": .string(Hexadecimal.text(tail)), "row": .integer(row),
+      "run": .integer(run), "headings": .array(headings.map(JSONValue.string)),
+      "last": last.map {
+        ["value": $0.value, "unit": .string($0.unit.rawValue), "column": .integer($0.column)]
+      },
+    ]
+  }
+
+  init?(_ json: JSONValue) {
+    guard let offset = json["offset"]?.integer, (0...LogMachine.capacity).contains(offset),
+      let tail = json["tail"]?.text.flatMap({ Hexadecimal.bytes($0) }),
+      tail.count == min(offset, LogMachine.tailSize),
+      let row = json["row"]?.integer, let run = json["run"]?.integer, row >= 0, run >= 0,
+      row <= offset, run < .max
+    else { return nil }
+    (self.offset, self.tail, self.row, self.run) = (offset, tail, row, run)
+    headings = json["headings"]?.elements.compactMap(\.text) ?? []
+    if let last = json["last"], let value = last["value"], let number = value.double,
+      let unit = last["unit"]?.text.flatMap({ LogTime.Unit(rawValue: $0) }),
+      let column = last["column"]?.integer
+    {
+      self.last = LogTime(
+        value: value, unit: unit, milliseconds: number * unit.milliseconds, column: column)
+    }
+  }
+}
+
+extension LogTime.Unit: CustomStringConvertible {
+  /// The word in headings.
+  package var description: String {
+    switch self {
+    case .milliseconds: "milliseconds"
+    case .seconds: "seconds"
+    case .minutes: "minutes"
+    case .hours: "hours"
+    case .days: "days"
+    }
+  }
+}

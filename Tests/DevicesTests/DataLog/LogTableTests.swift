@@ -1,0 +1,148 @@
+import JSON
+import Log
+import TestSupport
+import Testing
+
+@testable import Devices
+
+@Suite struct LogTableTests {
+  /// Rows as `row/run time unit values`.
+  private static func rows(_ log: [UInt8], _ table: inout LogTable, parts: Int = .max) -> [String] {
+    stride(from: 0, to: log.count, by: min(parts, max(1, log.count))).flatMap { start in
+      table.take(Array(log[start..<min(start + min(parts, log.count), log.count)]))
+    }.map(shown)
+  }
+
+  private static func shown(_ row: LogRow) -> String {
+    let time =
+      row.time.map { "\(String(decoding: $0.value.bytes, as: UTF8.self)) \($0.unit.rawValue) " } ?? ""
+    return "\(row.row)/\(row.run) \(time)\(String(decoding: row.values.bytes, as: UTF8.self))"
+  }
+
+  private static let cases: [(String, [String])] = [
+    ("", []), ("temp", []), ("temp\n", []), ("temp\n\n21\n", [#"1/1 {"temp":21}"#]),
+    (
+      "Time (seconds),temp,name\n0.5,21,a b\n1.50,,\n",
+      [
+        #"1/1 0.5 s {"temp":21,"name":"a b"}"#, #"2/1 1.5 s {}"#,
+      ]
+    ),
+    // A new column, and another unit, in mid-file.
+    (
+      "Time (seconds),a\n1,2\nTime (seconds),a,b\n2,3,4\n",
+      [#"1/1 1 s {"a":2}"#, #"2/1 2 s {"a":3,"b":4}"#]
+    ),
+    (
+      "Time (milliseconds),X\n500,1\nTime (milliseconds),X,Time (seconds)\n,2,0.6\n",
+      [#"1/1 500 ms {"X":1}"#, #"2/1 0.6 s {"X":2}"#]
+    ),
+    // The program starts again.
+    (
+      "Time (seconds),a\n5,1\n9,2\n1,3\n1,4\n0.5,5\n",
+      [
+        #"1/1 5 s {"a":1}"#, #"2/1 9 s {"a":2}"#, #"3/2 1 s {"a":3}"#, #"4/2 1 s {"a":4}"#,
+        #"5/3 0.5 s {"a":5}"#,
+      ]
+    ),
+    // Hours have steps of 36 s: no step back.
+    (
+      "Time (seconds),a\n40,1\nTime (seconds),a,Time (hours)\n,2,0.01\n",
+      [#"1/1 40 s {"a":1}"#, #"2/1 0.01 h {"a":2}"#]
+    ),
+    // Free text, too many cells, no number where the time should be, and what is none.
+    (
+      "Time (seconds),a\nhello\n1,2,3,x\n2,NaN\n3,0x10\n4,+5\n5,21C\r\n",
+      [
+        #"1/1 {"Time (seconds)":"hello"}"#, #"2/1 1 s {"a":2,"3":3,"4":"x"}"#, #"3/1 2 s {"a":"NaN"}"#,
+        #"4/1 3 s {"a":"0x10"}"#, #"5/1 4 s {"a":5}"#, #"6/1 5 s {"a":"21C"}"#,
+      ]
+    ),
+    ("a,a\n1,2\n", [#"1/1 {"a":1}"#]),
+  ]
+
+  @Test(arguments: cases)
+  func rowsAreReadInPartsOfAnySize(log: String, rows: [String]) {
+    for parts in [1, 7, .max] {
+      var table = LogTable()
+      #expect(Self.rows(Array(log.utf8), &table, parts: parts) == rows)
+    }
+  }
+
+  @Test func invalidUTF8IsReplaced() {
+    var table = LogTable()
+    let log = Array("näme\n".utf8) + [0xFF, 0x41, 0x0A, 0x00, 0x0A]
+    #expect(Self.rows(log, &table) == [#"1/1 {"näme":"\#u{FFFD}A"}"#, #"2/1 {"näme":"\u0000"}"#])
+  }
+
+  @Test func positionIsStoredAndGoneOnFrom() throws {
+    let log = Array("Time (seconds),a\n5,1\nTime (seconds),a,b\n9,2,1\n1,3,2\n".utf8)
+    var whole = LogTable()
+    let rows = Self.rows(log, &whole)
+    for cut in 0...log.count {
+      var first = LogTable()
+      var all = Self.rows(Array(log[..<cut]), &first)
+      let stored = try JSONParser.parse(first.position.json.bytes)
+      var second = LogTable(try #require(LogPosition(stored)))
+      #expect(second.position == first.position)
+      // What is behind the last whole line is read again.
+      all += Self.rows(Array(log[second.position.offset...]), &second)
+      #expect(all == rows && second.position == whole.position)
+    }
+  }
+
+  @Test func clearedLogBeginsWithRowOneOfAnotherRun() {
+    var table = LogTable()
+    _ = table.take(Array("a\n1\n2\n3".utf8))
+    table.clear()
+    #expect(Self.rows(Array("b\n4\n".utf8), &table) == [#"1/2 {"b":4}"#])
+    #expect(table.position.offset == 4)
+  }
+
+  @Test(arguments: [
+    "{}", #"{"offset":4,"tail":"00","row":0,"run":0}"#, #"{"offset":1,"tail":"00","row":2,"run":0}"#,
+    #"{"offset":9999999,"tail":"","row":0,"run":0}"#, #"{"offset":0,"tail":"","row":-1,"run":0}"#,
+  ])
+  func damagedPositionIsNotUsed(json: String) throws {
+    #expect(LogPosition(try JSONParser.parse(Array(json.utf8))) == nil)
+  }
+
+  @Test func tableHasOneLineOfHeadings() {
+    let log = "Time (seconds),a\n1,=2+3\nTime (seconds),a,b\n2,\"x\",4\n0,1"
+    #expect(
+      LogTable.csv(Array(log.utf8))
+        == "run,Time (seconds),a,b\r\n1,1,'=2+3,\r\n1,2,\"\"\"x\"\"\",4\r\n2,0,1,\r\n")
+    #expect(LogTable.csv([]) == "run\r\n")
+  }
+}
+
+@Suite struct LogClockTests {
+  private static func rows(_ log: String) -> [LogRow] {
+    var table = LogTable()
+    return table.take(Array("Time (seconds),a\n\(log)".utf8))
+  }
+
+  private static func at(_ seconds: Int) -> Timestamp { Timestamp(milliseconds: Int64(seconds) * 1000) }
+
+  @Test func onlyRowsBetweenTwoAnswersHaveATime() {
+    var clock = LogClock()
+    let rows = Self.rows("5,1\n12,2\n13,3\n22,4\n1,5\n")
+    clock.answered(at: Self.at(1000), isWhole: false)
+    #expect(clock.measured(rows[0]) == nil, "written at any time before")
+    clock.answered(at: Self.at(1010), isWhole: true)
+    #expect(clock.measured(rows[1]) == Self.at(1010))
+    #expect(clock.measured(rows[2]) == Self.at(1010), "the program's 0 is at 997 at the latest")
+    clock.answered(at: Self.at(1020), isWhole: true)
+    #expect(clock.measured(rows[3]) == Self.at(1019))
+    clock.answered(at: Self.at(1030), isWhole: true)
+    #expect(clock.measured(rows[4]) == Self.at(1030), "another run")
+    clock.answered(at: Self.at(1040), isWhole: false)
+    #expect(clock.measured(rows[4]) == nil, "not all was read before")
+  }
+
+  @Test func rowWithoutATimeHasNone() {
+    var clock = LogClock()
+    clock.answered(at: Self.at(1000), isWhole: false)
+    clock.answered(at: Self.at(1010), isWhole: true)
+    #expect(clock.measured(Self.rows(",1\n")[0]) == nil)
+  }
+}
