@@ -60,11 +60,13 @@ public enum RecordCommand: Sendable, Equatable {
       default: ""
       }
     let lost = recording["lost"]?.integer.map { "\($0) readings lost" } ?? ""
-    return [
-      recording["name"]?.shown ?? "", "from \(WatchView.clock(recording["started"]?.text)) \(end)",
-      recording["readings"]?.integer.map { "\($0) readings" } ?? "",
-      "\(((recording["bytes"]?.integer ?? 0) + 1023) / 1024) KiB", reason, lost,
-    ].filter { !$0.isEmpty }.joined(separator: "  ")
+    let readings = recording["readings"]?.integer.map { "\($0) readings" } ?? ""
+    let size = ((recording["bytes"]?.integer ?? 0) + 1023) / 1024
+    let words: [String] = [
+      recording["name"]?.shown ?? "", "from \(WatchView.clock(recording["started"]?.text)) \(end)", readings,
+      "\(size) KiB", reason, lost,
+    ]
+    return words.filter { !$0.isEmpty }.joined(separator: "  ")
   }
 
   /// The file is read by the command itself, in the state folder of the gateway.
