@@ -12,6 +12,13 @@ import Log
   private(set) var characteristic: Characteristic?
   /// The last value that was received or read in this run.
   private(set) var last = LastValue()
+  /// Whether a value has come in this run, if any is expected of itself.
+  var hasFirstValue: Bool {
+    guard characteristic != nil, property.isNotifying, property.kind == .state || hasLines else {
+      return true
+    }
+    return last.value != nil || last.count > 0
+  }
   /// Carries out the property's writes; nil if it cannot be written.
   private(set) var writer: PropertyWriter?
   /// When a value that could not be decoded was last logged.

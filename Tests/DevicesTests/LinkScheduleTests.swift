@@ -141,6 +141,58 @@ import Testing
     #expect(bench.review() == [.connect(Bench.address(1))])
   }
 
+  @Test func aFirstTurnEndsWithTheFirstValuesWhileOthersHaveNone() {
+    var bench = Bench(links: 2)
+    bench.first = [0, 1, 2, 3]
+    for device in 0..<4 { _ = bench.asks(device) }
+    #expect(bench.review() == [] && bench.schedule.deadline == bench.start + .seconds(5))
+    bench.pass(1)
+    bench.receivesFirstValues(1)
+    #expect(bench.review() == [.giveUp(Bench.address(1))])
+    bench.ends(1)
+    #expect(bench.review() == [.connect(Bench.address(2))])
+    #expect(bench.asks(2) == 0)
+    // One that has its values waits as long as ever, behind the others.
+    #expect(bench.asks(1) == nil && bench.queue == [3, 1])
+    // The other one sends nothing: its turn ends too.
+    bench.pass(4)
+    #expect(bench.review() == [.giveUp(Bench.address(0))])
+    bench.ends(0)
+    #expect(bench.review() == [.connect(Bench.address(3))])
+    #expect(bench.asks(3) == 0)
+    for device in [2, 3] { bench.receivesFirstValues(device) }
+    #expect(bench.review() == [] && bench.schedule.deadline == bench.start + .seconds(61))
+  }
+
+  @Test func aDeviceThatSendsNothingGetsThreeTurnsBeforeOthersAndNoMore() {
+    var bench = Bench(links: 1)
+    bench.first = [1]
+    _ = bench.asks(0)
+    for _ in 0..<3 {
+      #expect(bench.asks(1) == nil)
+      bench.pass(5)
+      #expect(bench.review() == [.giveUp(Bench.address(0))])
+      bench.ends(0)
+      #expect(bench.review() == [.connect(Bench.address(1))] && bench.asks(1) == 0)
+      bench.ends(1)
+      #expect(bench.asks(0) == 0)
+    }
+    #expect(bench.asks(1) == nil)
+    bench.pass(59)
+    #expect(bench.review() == [])
+    bench.schedule.forget(Bench.address(1))
+    #expect(bench.asks(1) == nil)
+    #expect(bench.review() == [.giveUp(Bench.address(0))], "it was added again")
+  }
+
+  @Test("A class of 25 with 7 links has all first values within a minute", arguments: 0..<30)
+  func aClassBegins(seed: UInt64) {
+    var simulation = LinkScheduleSimulation(devices: 25, links: 7, SplitMix64(state: seed))
+    simulation.begin()
+    let last = simulation.firstValues(within: 600) ?? .max
+    #expect(last <= 60)
+  }
+
   @Test func theQueueTellsWhenTheNextTurnsAre() {
     var bench = Bench(links: 2)
     _ = bench.asks(0)
@@ -152,13 +204,13 @@ import Testing
   }
 
   @Test(arguments: 0..<30)
-  func everyDeviceGetsItsTurnInTime(seed: UInt64) throws {
+  func everyDeviceGetsItsTurnInTime(seed: UInt64) {
     var random = SplitMix64(state: seed)
     let links = Int.random(in: 1...7, using: &random)
     let count = Int.random(in: links + 1...40, using: &random)
     var simulation = LinkScheduleSimulation(devices: count, links: links, random)
     simulation.hasArrivals = seed % 2 == 1
-    try simulation.run(hours: 3)
+    simulation.run(hours: 3)
   }
 }
 
@@ -172,6 +224,8 @@ struct LinkScheduleBench {
   var urgent: Set<Int> = []
   var new: Set<Int> = []
   var busy: Set<Int> = []
+  /// Those whose values have not come yet in this run.
+  var first: Set<Int> = []
   /// By which adapters a device is received; those that are missing here by all.
   var received: [Int: [Int]] = [:]
   private let adapters: Int
@@ -194,6 +248,7 @@ struct LinkScheduleBench {
   /// - Returns: the adapter; nil: it waits.
   mutating func asks(_ device: Int) -> Int? {
     let address = Self.address(device)
+    if !first.contains(device) { schedule.receivedFirstValues(address) }
     let received = received[device] ?? Array(0..<adapters)
     let free = schedule.free(for: address)
     guard let adapter = received.first(where: { free[$0] }) else {
@@ -205,6 +260,12 @@ struct LinkScheduleBench {
     schedule.occupy(address, on: adapter, for: need(device))
     schedule.becameLive(address, at: now)
     return adapter
+  }
+
+  /// What its first turn is for has come.
+  mutating func receivesFirstValues(_ device: Int) {
+    first.remove(device)
+    schedule.receivedFirstValues(Self.address(device))
   }
 
   /// Its link has ended, or it is out of range.
@@ -226,6 +287,9 @@ private struct LinkScheduleSimulation {
   }
 
   var hasArrivals = false
+  private var connectsOneByOne = false
+  /// When the last attempt to connect ends.
+  private var adapterIsFree = 0
   private var bench: LinkScheduleBench
   private var states: [State]
   private let links: Int
@@ -252,25 +316,28 @@ private struct LinkScheduleSimulation {
     return rounds * (Self.stay + Self.connect + Self.end + 2)
   }
 
-  mutating func run(hours: Int) throws {
+  mutating func run(hours: Int) {
     for second in 0..<hours * 3600 {
-      bench.now = bench.start + .seconds(second)
-      for device in states.indices { advance(device, second) }
-      for action in bench.review() {
-        switch action {
-        case .giveUp(let address):
-          let device = Int(address.value)
-          guard case .live = states[device] else { throw Failure("\(device) has no link to give up") }
-          #expect(!bench.lasting.contains(device))
-          states[device] = .leaving(until: second + Self.end)
-        case .connect(let address): ask(Int(address.value), second)
-        }
-      }
-      let linked = states.count { if case .connecting = $0 { true } else { isLinked($0) } }
-      #expect(linked <= links)
+      step(second)
       if hasArrivals { comeAndGo() }
     }
     if !hasArrivals { #expect(served.count == states.count) }
+  }
+
+  private mutating func step(_ second: Int) {
+    bench.now = bench.start + .seconds(second)
+    for device in states.indices { advance(device, second) }
+    for action in bench.review() {
+      switch action {
+      case .giveUp(let address):
+        let device = Int(address.value)
+        if case .live = states[device] {} else { Issue.record("\(device) has no link to give up") }
+        #expect(!bench.lasting.contains(device))
+        states[device] = .leaving(until: second + Self.end)
+      case .connect(let address): ask(Int(address.value), second)
+      }
+    }
+    #expect(states.count(where: isLinked) <= links)
   }
 
   private func isLinked(_ state: State) -> Bool {
@@ -299,15 +366,43 @@ private struct LinkScheduleSimulation {
     }
   }
 
+  /// Nobody has had a turn yet, and all share the links. The adapter connects to one at a time.
+  mutating func begin() {
+    bench.lasting = []
+    bench.first = Set(states.indices)
+    connectsOneByOne = true
+  }
+
+  /// The second in which the last device has sent its first value, which each does up to 3 s after the begin of its link.
+  mutating func firstValues(within limit: Int) -> Int? {
+    var due: [Int: Int] = [:]
+    for second in 0..<limit {
+      step(second)
+      for device in bench.first {
+        guard case .live = states[device] else {
+          due[device] = nil
+          continue
+        }
+        due[device] = due[device] ?? second + Int.random(in: 0...3, using: &random)
+        if due[device] == second { bench.receivesFirstValues(device) }
+      }
+      if bench.first.isEmpty { return second }
+    }
+    return nil
+  }
+
   private mutating func ask(_ device: Int, _ second: Int) {
     let address = LinkScheduleBench.address(device)
+    if !bench.first.contains(device) { bench.schedule.receivedFirstValues(address) }
     guard bench.schedule.free(for: address)[0] else {
       _ = bench.schedule.wait(address, for: bench.need(device), on: [0], isUrgent: false, isNew: false)
       if case .waiting = states[device] { return }
       return states[device] = .waiting(since: second)
     }
     bench.schedule.occupy(address, on: 0, for: bench.need(device))
-    states[device] = .connecting(until: second + Int.random(in: 0...Self.connect, using: &random))
+    let begin = connectsOneByOne ? max(second, adapterIsFree) : second
+    adapterIsFree = begin + Int.random(in: 0...Self.connect, using: &random)
+    states[device] = .connecting(until: adapterIsFree)
   }
 
   /// A device goes out of range or comes back, once in a while.

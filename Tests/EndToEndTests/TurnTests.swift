@@ -47,19 +47,39 @@ import Testing
     }
   }
 
+  @Test("A class of 25 with 7 links has all of its first values within a minute")
+  func firstValues() async throws {
+    var plan = Plan(devices: 25, period: 1000)
+    plan.bluetooth = #""links": 7"#
+    plan.simulator = ["--connect-ms", "200", "--disconnect-ms", "200"]
+    let begin = ContinuousClock.now
+    try await withFixture(plan) { fixture in
+      for device in 0..<25 {
+        let id = try await fixture.id(device)
+        _ = try await fixture.observer.message("microbit/\(id)/temperature", after: 0, within: .seconds(60)) {
+          _ in true
+        }
+      }
+      #expect(ContinuousClock.now - begin < .seconds(60))
+      // From now on each keeps its link for its time.
+      #expect(try await Self.connected(fixture, of: 25).count <= 7)
+    }
+  }
+
   @Test("A command and a get for a waiting micro:bit are carried out long before its turn")
   func commands() async throws {
     let devices = 5
     try await withFixture(Self.plan(devices: devices, stay: 3600)) { fixture in
-      var waiting: [String] = []
-      for device in 0..<devices {
-        let id = try await fixture.id(device)
-        try await fixture.message("bridge/\(fixture.plan.id)/devices") { message in
-          let listed = (try? message.json())?.array?.first { $0["id"]?.string == id }
-          return listed?["turn"] != nil || listed?["session"]?.string == "live"
-        }
-        if try await fixture.listed(id)?["turn"] != nil { waiting.append(id) }
+      // Each has had its first turn.
+      for device in 0..<devices { try await fixture.message("\(fixture.id(device))/temperature") }
+      try await eventually("the others wait") {
+        let all = try await fixture.perform("devices").array ?? []
+        return all.count { $0["session"]?.string == "live" } == Self.links
+          && all.count { $0["turn"] != nil } == devices - Self.links
       }
+      let waiting =
+        try await fixture.perform("devices").array?.filter { $0["turn"] != nil }
+        .compactMap { $0["id"]?.string } ?? []
       #expect(waiting.count == devices - Self.links)
       for id in waiting {
         let mark = try fixture.observer.mark

@@ -4,7 +4,8 @@ import Log
 
 /// Which devices have the links of the adapters, and in which order the others get one.
 ///
-/// While devices wait, a device that shares the links keeps its link for ``stay``. A pure machine; adapters are numbered
+/// While devices wait, a device that shares the links keeps its link for ``stay``. For one that has had no values yet, others end
+/// their turns as soon as they have theirs: a class sees all of its first values soon. A pure machine; adapters are numbered
 /// in the order of the configuration.
 struct LinkSchedule: Sendable {
   /// What a device needs a link for.
@@ -30,6 +31,8 @@ struct LinkSchedule: Sendable {
     let need: Need
     /// Since when the link is in use; nil while it is being made.
     var liveSince: Moment?
+    /// Whether it is the first of this run on which the device's values have come.
+    var hasFirstValues = false
     var isGivenUp = false
 
     func isBeingMade(on adapters: [Int]) -> Bool {
@@ -44,13 +47,15 @@ struct LinkSchedule: Sendable {
     /// A command or a request waits for the link.
     var isUrgent: Bool
     let place: Place
+    /// Whether the device has had no values yet in this run.
+    let isFirst: Bool
     /// The adapter that has a link reserved for the device.
     var reserved: Int?
 
     /// Whether the device gets a link before others have had theirs for ``LinkSchedule/stay``.
     var comesFirst: Bool { need == .lasting || isUrgent }
     var rank: (Int, Int, Int) {
-      (need == .lasting ? 0 : isUrgent ? 1 : 2, place.number, place.isNew ? 1 : 0)
+      (need == .lasting ? 0 : isUrgent ? 1 : isFirst ? 2 : 3, place.number, place.isNew ? 1 : 0)
     }
   }
 
@@ -68,6 +73,8 @@ struct LinkSchedule: Sendable {
   private var waiting: [BluetoothAddress: Waiting] = [:]
   /// The places of the devices that wait, and of those that left the queue without a link, as they went out of range.
   private var places: [BluetoothAddress: Place] = [:]
+  /// How many first turns each device has had; those whose values have come have had all of them.
+  private var firstTurns: [BluetoothAddress: Int] = [:]
   /// The number of the last place that was given to a device that was connected before, and to one that was not.
   private var lastPlace = (known: 0, new: 0)
   /// The number of the last place whose device got a link.
@@ -75,6 +82,8 @@ struct LinkSchedule: Sendable {
   /// When to call ``review(at:isBusy:)`` if nothing happens before.
   private(set) var deadline: Moment?
 
+  /// How many turns a device gets before others as long as none of its values has come: attempts to connect may fail.
+  private static let mostFirstTurns = 3
   /// How long a device that has to leave early keeps its link at least, to receive what is only notified.
   private static let shortestStay = Duration.seconds(5)
   /// The time from one device's turn to the next one's: the end of a link, and the begin of another one.
@@ -93,10 +102,17 @@ struct LinkSchedule: Sendable {
     waiting[device] = nil
     if let place = places.removeValue(forKey: device) { served = max(served, place.number) }
     links[device] = Link(adapter: adapter, need: need)
+    firstTurns[device] = min(Self.mostFirstTurns, firstTurns[device, default: 0] + 1)
   }
 
   /// The link is in use.
   mutating func becameLive(_ device: BluetoothAddress, at now: Moment) { links[device]?.liveSince = now }
+
+  /// The first values of this run have come.
+  mutating func receivedFirstValues(_ device: BluetoothAddress) {
+    links[device]?.hasFirstValues = true
+    firstTurns[device] = Self.mostFirstTurns
+  }
 
   /// The device has no link, and waits for one.
   ///
@@ -113,7 +129,8 @@ struct LinkSchedule: Sendable {
     places[device] = place
     let reserved = waiting[device]?.reserved.flatMap { adapters.contains($0) ? $0 : nil }
     waiting[device] = Waiting(
-      adapters: adapters, need: need, isUrgent: isUrgent, place: place, reserved: reserved)
+      adapters: adapters, need: need, isUrgent: isUrgent, place: place,
+      isFirst: firstTurns[device, default: 0] < Self.mostFirstTurns, reserved: reserved)
     return true
   }
 
@@ -133,6 +150,7 @@ struct LinkSchedule: Sendable {
   mutating func forget(_ device: BluetoothAddress) {
     leave(device)
     places[device] = nil
+    firstTurns[device] = nil
   }
 
   /// Something has changed, or the deadline is reached: reserves the links that are free, and finds those that are to be
@@ -155,8 +173,7 @@ struct LinkSchedule: Sendable {
       } else if waiter.place.isNew, links.values.contains(where: { $0.isBeingMade(on: waiter.adapters) }) {
         // Many may wait that cannot be connected to: one attempt at a time is enough.
         continue
-      } else if let (other, since) = longest(on: waiter.adapters, isBusy) {
-        let end = since + (waiter.comesFirst ? min(stay, Self.shortestStay) : stay)
+      } else if let (other, end) = nextEnd(for: waiter, isBusy) {
         if end <= now {
           links[other]?.isGivenUp = true
           actions.append(.giveUp(other))
@@ -168,17 +185,25 @@ struct LinkSchedule: Sendable {
     return actions
   }
 
-  /// The device that has had a link of these adapters for the longest time, of those that can give one up.
-  private func longest(
-    on adapters: [Int], _ isBusy: (BluetoothAddress) -> Bool
-  ) -> (device: BluetoothAddress, since: Moment)? {
-    var longest: (device: BluetoothAddress, since: Moment)?
+  /// The device whose turn ends first for one that waits, of those that can give up a link.
+  private func nextEnd(
+    for waiter: Waiting, _ isBusy: (BluetoothAddress) -> Bool
+  ) -> (device: BluetoothAddress, end: Moment)? {
+    var next: (device: BluetoothAddress, end: Moment)?
     for (device, link) in links where link.need == .shared && !link.isGivenUp {
-      guard let since = link.liveSince, adapters.contains(link.adapter), !isBusy(device) else { continue }
-      if let before = longest, before.since <= since { continue }
-      longest = (device, since)
+      guard let since = link.liveSince, waiter.adapters.contains(link.adapter), !isBusy(device) else {
+        continue
+      }
+      let end = waiter.isFirst && link.hasFirstValues ? since : since + stay(for: waiter)
+      if let before = next, before.end <= end { continue }
+      next = (device, end)
     }
-    return longest
+    return next
+  }
+
+  /// How long others keep their links while the device waits.
+  private func stay(for waiter: Waiting) -> Duration {
+    waiter.comesFirst || waiter.isFirst ? min(stay, Self.shortestStay) : stay
   }
 
   // MARK: Queries
@@ -208,18 +233,26 @@ struct LinkSchedule: Sendable {
 
   /// The devices that wait, in order, and when each is expected to get a link; nil: none can be given up.
   func turns(at now: Moment) -> [(device: BluetoothAddress, next: Moment?)] {
-    var ends = links.values.filter { $0.need != .lasting }.map { link in
-      (link.adapter, link.isGivenUp ? now : max(now, (link.liveSince ?? now + Self.change) + stay))
+    /// A link that can be given up, since when it is in use, and whether it is free, or about to be.
+    var slots = links.values.filter { $0.need != .lasting }.map { link in
+      (adapter: link.adapter, since: link.liveSince ?? now + Self.change, isFree: link.isGivenUp)
     }
-    for adapter in 0..<adapters { ends += (0..<max(0, unoccupied(adapter))).map { _ in (adapter, now) } }
+    for adapter in 0..<adapters {
+      slots += (0..<max(0, unoccupied(adapter))).map { _ in (adapter, now, true) }
+    }
     return queue.map { device in
-      guard let waiter = waiting[device],
-        let first = ends.indices.filter({ waiter.adapters.contains(ends[$0].0) }).min(by: {
-          ends[$0].1 < ends[$1].1
-        })
+      guard let waiter = waiting[device] else { return (device, nil) }
+      let ends = slots.map { $0.isFree ? now : max(now, $0.since + stay(for: waiter)) }
+      guard
+        let first = slots.indices.filter({ waiter.adapters.contains(slots[$0].adapter) })
+          .min(by: { ends[$0] < ends[$1] })
       else { return (device, nil) }
-      let next = ends[first].1 + Self.change
-      if waiter.need == .lasting { ends.remove(at: first) } else { ends[first].1 = next + stay }
+      let next = ends[first] + Self.change
+      if waiter.need == .lasting {
+        slots.remove(at: first)
+      } else {
+        slots[first] = (slots[first].adapter, next, false)
+      }
       return (device, next)
     }
   }

@@ -39,6 +39,11 @@ import Log
     reviewLater()
   }
 
+  func receivedFirstValues(_ device: Device) {
+    schedule.receivedFirstValues(device.address)
+    reviewLater()
+  }
+
   /// The last task of the device has ended: it may give up its link.
   func tasksEnded() { reviewLater() }
 

@@ -71,6 +71,7 @@ extension LinkSession {
     device.collectLog()
     if let changedServices { servicesChanged(changedServices) }
     changedServices = nil
+    noteFirstValues()
   }
 
   /// Reads the device information last, as nothing depends on it.

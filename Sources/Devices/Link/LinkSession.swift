@@ -12,6 +12,8 @@ import Log
   let waiting = LinkRequests()
   /// Whether something waits for the next link: it comes before those of other devices.
   private(set) var isUrgent = false
+  /// Whether the first values of this run, which end its turn for devices that have none, are still to come.
+  private var awaitsFirstValues = true
   /// The characteristics after a change of services during `subscribing`, to be handled when the session is live.
   var changedServices: [Characteristic]?
 
@@ -51,6 +53,13 @@ import Log
   override func readingReceived(of property: Int) {
     machine.liveness.readingReceived(
       at: .now, isPeriodic: services.alive == nil || services.alive == property)
+    if awaitsFirstValues { noteFirstValues() }
+  }
+
+  func noteFirstValues() {
+    guard awaitsFirstValues, machine.state.isLive, device.channels.allSatisfy(\.hasFirstValue) else { return }
+    awaitsFirstValues = false
+    context.links.receivedFirstValues(device)
   }
 
   override func describeOnline() {
