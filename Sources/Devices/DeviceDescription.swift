@@ -39,6 +39,8 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var unknownObjects: Set<UInt8> = []
   /// The values that the device's program names itself, in the order of their names.
   package internal(set) var values: [NamedValue] = []
+  /// Whether the last link offered the data log of a micro:bit V2.
+  package internal(set) var hasLog = false
   /// Whether model, firmware and serial number are being read for the first time.
   package internal(set) var isInformationPending = false
 

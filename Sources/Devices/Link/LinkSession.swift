@@ -65,6 +65,7 @@ import Log
   override func describeOnline() {
     device.owner = .this
     device.description.adapter = adapter.name
+    device.description.hasLog = services.log != nil
     device.values.linkUp()
     device.learn(offered: services.offered, isNewLink: true)
   }

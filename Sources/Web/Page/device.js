@@ -21,7 +21,7 @@ class Detail extends View {
       if (isNumber(p) && (!d.writable || d.named) && !gateway.read_only) kids.push(this.offset(p));
       return card(d.title, ...kids, lacks);
     };
-    swap(this.el, h('div.head', h('a.back', { href: '#' }, T.back), head, state, actions, h('a.button set', { href: historyOf(bit), download: `${id}.csv` }, T.csv), note),
+    swap(this.el, h('div.head', h('a.back', { href: '#' }, T.back), head, state, actions, h('a.button set', { href: historyOf(bit), download: `${id}.csv` }, T.csv), gateway.read_only ? '' : this.dataLog(), note),
       hero ? value(hero) : '', h('div.cards', all.filter((p) => p !== hero).sort((a, b) => rank(a) - rank(b)).map(value), gateway.read_only ? '' : this.settings(), this.more()));
     this.update(ALL);
     loadCharts();
@@ -30,6 +30,21 @@ class Detail extends View {
   log(p) {
     const list = h('ul.log', { label: `${T.events}: ${p.d.title}`, tabindex: 0 });
     return this.add(p.name, { el: list, update: (p) => fill(list, p.log, () => p.log.map(({ value, time }) => h('li', h('time', at(time)), show(value, p.d)))) });
+  }
+
+  // Reads the data log of a V2, and saves it.
+  dataLog() {
+    const { id } = this.bit, read = button(T.dataLog, async () => {
+      read.disabled = true;
+      say(T.readingLog);
+      const data = await act('device/log', { id });
+      read.disabled = false;
+      if (!data) return;
+      const url = URL.createObjectURL(new Blob([data.csv], { type: 'text/csv' }));
+      h('a', { href: url, download: `${id}-log.csv` }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 60000);
+    });
+    return this.add('', { el: read, update: (_, { d }) => { read.hidden = !d.has_log; } });
   }
 
   offset(p) {

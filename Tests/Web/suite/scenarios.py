@@ -176,6 +176,16 @@ def password_for_reading(room):
         page.close()
 
 
+@scenario("--services", "temperature,log")
+def data_log_is_downloaded(room):
+    page = room.page("#m/window")
+    page.until("named('Download the data log')?.checkVisibility()", CONNECT)
+    page.run("window.saved = null, URL.createObjectURL = (blob) => (blob.text().then((text) => { window.saved = text; }), 'data:,')")
+    page.run("named('Download the data log').click()")
+    page.until("window.saved?.startsWith('run,Time (seconds),temperature\\r\\n1,0.5,21\\r\\n')")
+    expect(not page.run("named('Download the data log').disabled"), "it cannot be read again")
+
+
 @scenario()
 def chart_and_history(room):
     page = room.page("#m/window")
