@@ -101,15 +101,14 @@ struct LogMachine: Sendable {
     (self.step, state, received, replies, sent) = (step, .waiting, [], 0, now)
     deadline = now + Self.replyLimit
     job &+= 0x10
-    return switch step {
-    case .length: [.write([job, 1, Self.csv])]
-    case .check, .batch:
-      [
-        .write(
-          [job, 2, Self.csv, 0] + Self.bytes(step == .check ? offset - tail.count : offset)
-            + Self.bytes(expected) + Self.bytes(length))
-      ]
+    var bytes = [job, step == .length ? 1 : 2, Self.csv]
+    if step != .length {
+      bytes.append(0)
+      bytes += Self.bytes(step == .check ? offset - tail.count : offset)
+      bytes += Self.bytes(expected)
+      bytes += Self.bytes(length)
     }
+    return [.write(bytes)]
   }
 
   private static let csv: UInt8 = 2

@@ -142,7 +142,8 @@ package struct LogTable: Sendable {
     // The last line may lack its end.
     if !table.rest.isEmpty { rows += table.take([UInt8(ascii: "\n")]) }
     let headings = table.position.headings
-    let lines = [["run"] + headings] + rows.map { ["\($0.run)"] + $0.cells }
+    var lines: [[String]] = [["run"] + headings]
+    for row in rows { lines.append(["\(row.run)"] + row.cells) }
     return lines.map { line in
       let missing = repeatElement("", count: max(0, headings.count + 1 - line.count))
       return (line.map(CSV.cell) + missing).joined(separator: ",") + "\r\n"
