@@ -31,7 +31,7 @@ func library(_ name: String, pkgConfig: String, apt: String) -> Target {
 /// The files of the page; `PageFiles` says which of them make the script.
 let pageScripts = [
   "language", "elements", "model", "values", "view", "tile", "compact", "chart", "device", "dialogs",
-  "gateway", "record", "page",
+  "gateway", "record", "number", "page",
 ]
 let languages = ["en", "de", "fr", "es", "it", "nl", "pt", "ja", "zh"]
 let pageFiles =

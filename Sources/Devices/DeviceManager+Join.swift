@@ -54,6 +54,17 @@ extension DeviceManager {
     }
     permitJoin?.rest -= 1
     store.change(address) { ($0.isAdded, $0.isRemoved) = (true, false) }
+    if let id = lettersID(of: advertisement, address) { store.change(address) { $0.changes.id = id } }
     log.notice("joined", ["address": address, "name": advertisement.name ?? "unknown"])
+  }
+
+  /// The five letters of a micro:bit as its id; nil: it has an id, or another one has these letters.
+  private func lettersID(of advertisement: Advertisement, _ address: BluetoothAddress) -> DeviceID? {
+    guard store.record(address).changes.id == nil,
+      let letters = advertisement.name.flatMap(Profile.microbitLetters), letters.utf8.count == 5,
+      letters.utf8.allSatisfy({ (0x61...0x7A).contains($0) }), let id = try? DeviceID(letters),
+      registry.byID[id] == nil, !configuration.devices.contains(where: { $0.id == id })
+    else { return nil }
+    return id
   }
 }

@@ -9,7 +9,7 @@ import EventLoop
       PackageResources.model_js, PackageResources.values_js, PackageResources.view_js,
       PackageResources.tile_js, PackageResources.compact_js, PackageResources.chart_js,
       PackageResources.device_js, PackageResources.dialogs_js, PackageResources.gateway_js,
-      PackageResources.record_js, PackageResources.page_js,
+      PackageResources.record_js, PackageResources.number_js, PackageResources.page_js,
     ], styles: [PackageResources.page_css], texts: languages)
 
   /// The page for set-up in a browser. Its own texts are the member `setup` of the page's.

@@ -59,7 +59,10 @@ import Testing
     #expect(request("device/reconnect", #"{"id":"kitchen"}"#) == ReconnectDevice(id: given(kitchen)))
     #expect(
       request("device/rename", #"{"id":"c5a1b2c3d4e5","to":"kitchen"}"#)
-        == RenameDevice(id: given(DeviceID(address)), to: given(kitchen)))
+        == RenameDevice(id: given(DeviceID(address)), to: kitchen, name: nil))
+    #expect(
+      request("device/rename", #"{"id":"c5a1b2c3d4e5","name":"Table 1"}"#)
+        == RenameDevice(id: given(DeviceID(address)), to: nil, name: "Table 1"))
     let sequence: RunSequence? = request(
       "device/sequence",
       #"{"id":"kitchen","steps":[{"write":{"property":"period","value":1000}},{"read":"temperature"}]}"#)
@@ -202,10 +205,10 @@ import Testing
     ("device/add", "", "identifier: this is missing (the Bluetooth address, like C5:A1:B2:C3:D4:E5)"),
     ("device/remove", "{}", "id: this is missing (the device's id, as in its topics)"),
     ("device/reconnect", "", "id: this is missing (the device's id, as in its topics)"),
-    ("device/rename", #"{"id":"a"}"#, "to: this is missing (the new id)"),
+    ("device/rename", #"{"id":"a"}"#, "to: this is missing (the new id; or name, which it follows from)"),
     (
       "device/rename", "",
-      "id: this is missing (the device's id, as in its topics); to: this is missing (the new id)"
+      "id: this is missing (the device's id, as in its topics)"
     ),
     (
       "device/options", #"{"id":"a"}"#,

@@ -10,6 +10,7 @@ import Testing
     try await withFixture(plan) { fixture in
       try await fixture.online("kitchen")
       let other = try await fixture.simulator.device(1)
+      let letters = String(other.name.dropLast().suffix(5))
       #expect(try await fixture.perform("devices").array?.count == 1)
       var mark = try fixture.observer.mark
       let (status, text) = try await fixture.command(["permit-join", "100"])
@@ -18,9 +19,9 @@ import Testing
         $0.text.contains(#""permit_join":true"#)
       }
       #expect(try info.json()["permit_join_end"]?.string != nil)
-      try await fixture.online(other.id, after: mark)
+      try await fixture.online(letters, after: mark)
       // A removed one does not join again at once.
-      try await fixture.perform("device/remove", #"{"id":"\#(other.id)"}"#)
+      try await fixture.perform("device/remove", #"{"id":"\#(letters)"}"#)
       #expect(try await fixture.perform("devices").array?.count == 1)
       mark = try fixture.observer.mark
       try await fixture.perform("device/add", #"{"identifier":"\#(other.address)"}"#)

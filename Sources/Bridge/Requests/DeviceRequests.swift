@@ -56,14 +56,31 @@ struct ReconnectDevice: GatewayRequest {
 struct RenameDevice: GatewayRequest {
   static let verb = "device/rename"
   static let own: [ConfigurationKey<Self>] = [
-    .id(\.$id), ConfigurationKey(required: "to", \.$to, .deviceID, hint: "the new id"),
+    .id(\.$id), ConfigurationKey("to", \.to, .optional(.deviceID)),
+    ConfigurationKey("name", \.name, .optional(.label)),
   ]
   @Required var id: DeviceID
-  @Required var to: DeviceID
+  /// The new id; nil: the one that follows from the name.
+  var to: DeviceID?
+  var name: String?
+
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    to == nil && name == nil
+      ? [path.key("to").error("this is missing", hint: "the new id; or name, which it follows from")] : []
+  }
 
   func perform(_ call: RequestCall) throws(RequestError) {
-    try call.engine.rename(id, to: to, elsewhere: call.host.idElsewhere(of: id))
-    call.answer(["from": .string(id.description), "to": .string(to.description)])
+    // A name without letters and digits has no id of its own.
+    let new = to ?? name.flatMap(TopicWord.similar).flatMap { try? DeviceID($0) } ?? id
+    if new != id { try call.engine.rename(id, to: new, elsewhere: call.host.idElsewhere(of: id)) }
+    if let name {
+      var patch = DeviceOptionsPatch()
+      patch.options.name = name
+      _ = try call.engine.change(new, patch)
+    }
+    call.answer([
+      "from": .string(id.description), "to": .string(new.description), "name": name.map(JSONValue.string),
+    ])
   }
 }
 

@@ -177,14 +177,9 @@ public struct DeviceCommand: Sendable, Equatable {
   /// The name, and the id that follows from it, as in `init`.
   @LoopActor private func rename(to label: String, _ access: GatewayAccess) async throws(CommandFailure) {
     let target = try await access.find(name ?? "", orInRange: false)
-    let id: JSONValue = ["id": target.id.map(JSONValue.string)]
-    let new = TopicWord.similar(to: label)
-    if let new, new != target.id {
-      _ = try await access.request("device/rename", id.merging(["to": .string(new)]))
-    }
-    _ = try await access.request(
-      "device/options", ["id": (new ?? target.id).map(JSONValue.string), "options": ["name": .string(label)]])
-    print("\(target.label) is now \(Excerpt(label)), in topics \(new ?? target.id ?? "")")
+    let data = try await access.request(
+      "device/rename", ["id": target.id.map(JSONValue.string), "name": .string(label)])
+    print("\(target.label) is now \(Excerpt(label)), in topics \(data["to"]?.shown ?? "")")
   }
 
   /// The font of the micro:bit has the printable characters of ASCII (32 to 126).

@@ -58,10 +58,16 @@ class Detail extends View {
     const { bit } = this, all = ['name', 'area', 'id'].map((key) => [key, ...field(T[key], { name: key, required: key === 'id' })]);
     this.add('', { update: (_, { d }) => { for (const [key, input] of all) keep(input, d[key] ?? ''); } });
     const save = async () => {
-      const changed = all.filter(([, input]) => input.value !== input.defaultValue), options = Object.fromEntries(changed.map(([key, input]) => [key, input.value.trim() || null])), { id: to } = options;
+      const changed = all.filter(([, input]) => input.value !== input.defaultValue), options = Object.fromEntries(changed.map(([key, input]) => [key, input.value.trim() || null])), { id: to, name } = options;
       delete options.id;
-      if (Object.keys(options).length && !await act('device/options', { id: bit.id, options }, T.saved)) return;
-      if (to && await act('device/rename', { id: bit.id, to }, T.saved)) location.hash = `#m/${encodeURIComponent(to)}`;
+      // A name has the id that follows from it, unless another one is given.
+      const named = name && !to && await ask('device/rename', { id: bit.id, name });
+      if (named) delete options.name;
+      if (named?.error) { say(named.error, true); return; }
+      const id = named?.data.to ?? bit.id;
+      if (Object.keys(options).length && !await act('device/options', { id, options }, T.saved)) return;
+      if (named) say(T.saved);
+      if (named || to && await act('device/rename', { id, to }, T.saved)) location.hash = `#m/${encodeURIComponent(to ?? id)}`;
     };
     return card(T.settings, form(save, all.map(([, , label]) => label), h('button', T.save)), h('div', button(T.remove, () => {
       const name = nameOf(bit);

@@ -106,6 +106,7 @@ const take = {
     }
   },
   happened(data) {
+    if (data.property === 'button_a' && data.value === 'press_start') numbering?.give(devices.get(data.device)?.d.identifier);
     const p = find(data);
     if (!p || !isEvent(p)) return;
     p.log.unshift(data);

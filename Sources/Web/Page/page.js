@@ -14,7 +14,7 @@ languages.value = lang;
 const bar = h('div.bar', count, search, areas, viewSelect, button(T.record, recordDialog, { class: 'join' }), button(T.add, addDialog, { class: 'main' })), isShow = () => document.body.classList.contains('show');
 const showButton = button(T.show, () => setShow(!isShow())), lost = h('span'), joining = h('span');
 const lostStrip = h('div.strip bad', { hidden: true }, lost, button(T.retry, () => wake())), joinStrip = h('div.strip', { hidden: true }, joining, button(T.stop, () => act('permit_join', { time: 0 }), { class: 'join' })), readStrip = h('div.strip look', { hidden: true }, T.readOnly);
-document.body.append(h('header', title, h('nav', { label: T.nav }, allLink, gatewayLink), languages, showButton), lostStrip, recordStrip, joinStrip, readStrip, main, toast, voice);
+document.body.append(h('header', title, h('nav', { label: T.nav }, allLink, gatewayLink), languages, showButton), lostStrip, joinStrip, recordStrip, readStrip, main, toast, voice);
 
 let arranged = '';
 const arrange = () => {
@@ -77,6 +77,7 @@ function render() {
   }
   dirty.clear();
   if (gatewayChanged) {
+    numbering?.update();
     gatewayChanged = false;
     text(title, gateway.area ?? gateway.id ?? T.title);
     document.title = `${title.shown} – ${T.title}`;

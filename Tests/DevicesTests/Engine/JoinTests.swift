@@ -30,6 +30,8 @@ import Testing
     #expect(await tested.engine.permitJoin == nil)
     await tested.end()
     #expect(try Engine.stored(in: path).first?.isAdded == true)
+    #expect(
+      try Engine.stored(in: path).first?.changes.id?.description.utf8.count == 5, "its letters are its id")
     let next = try await Engine(Self.none, state: path)
     try await next.frontEnd.availability(true)
     await next.end()

@@ -840,6 +840,40 @@ def reduced_motion(room):
     page.until("!$('.mark', tile('Window')).classList.contains('lit')")
 
 
+# A class
+
+
+@scenario("--services", "temperature,buttons,led")
+def number_them(room):
+    """Each press of button A gives the next number; name and id are alike, and the old topics are gone."""
+    page = room.page()
+    online(page)
+    page.click("named('Add a micro:bit')")
+    page.click("named('Number them')")
+    page.until("$('dialog h2').textContent === 'Number them'")
+    for number, index in ((1, 2), (2, 0)):
+        room.microbits.ask("value", index, characteristic=BUTTON_A, hex="01")
+        room.microbits.ask("value", index, characteristic=BUTTON_A, hex="00")
+        page.until(f"$('dialog [role=status]').textContent === 'This is Table {number}.'", CONNECT)
+        page.until(f"devices.get('table-{number}')?.d.name === 'Table {number}'")
+    page.until("numbering.given.size === 2 && numbering.next.value === '3'")
+    # Another press shows the number again, and gives no other one.
+    room.microbits.ask("value", 2, characteristic=BUTTON_A, hex="01")
+    expect(page.run("numbering.work.then(() => numbering.next.value)") == "3", "a number was given twice")
+    page.run("$('dialog details').open = true")
+    page.click("named('Door → Table 3', $('dialog'))")
+    page.until("devices.get('table-3')?.d.name === 'Table 3'")
+    page.type("$('.found input[type=text]', $('dialog'))", "Teacher")
+    page.click("named('Save', $('dialog'))")
+    page.until("devices.get('teacher')?.d.name === 'Teacher' && !devices.has('table-3')")
+    page.picture(os.path.join(room.folder, "numbers.png"))
+    page.click("named('Close', $('dialog'))")
+    page.until("$$('.tile h2').map((el) => el.textContent).sort().join() === 'Table 1,Table 2,Teacher'")
+    for index, text in ((2, b"1"), (0, b"2"), (1, b"3")):
+        shown = [bytes.fromhex(text) for text in room.writes(index, LED_TEXT)]
+        expect(shown[-1:] == [text], f"{index} shows {shown}, not {text}")
+
+
 # A lesson
 
 
