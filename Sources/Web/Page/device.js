@@ -21,7 +21,7 @@ class Detail extends View {
       if (isNumber(p) && (!d.writable || d.named) && !gateway.read_only) kids.push(this.offset(p));
       return card(d.title, ...kids, lacks);
     };
-    swap(this.el, h('div.head', h('a.back', { href: '#' }, T.back), head, state, actions, h('a.button set', { href: historyOf(bit), download: `${id}.csv` }, T.csv), gateway.read_only ? '' : this.dataLog(), note),
+    swap(this.el, h('div.head', h('a.back', { href: '#' }, T.back), head, state, actions, zoomSelect(), h('a.button set', { href: historyOf(bit), download: `${id}.csv` }, T.csv), gateway.read_only ? '' : this.dataLog(), note),
       hero ? value(hero) : '', h('div.cards', all.filter((p) => p !== hero).sort((a, b) => rank(a) - rank(b)).map(value), gateway.read_only ? '' : this.settings(), this.more()));
     this.update(ALL);
     loadCharts();
