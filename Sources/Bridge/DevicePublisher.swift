@@ -82,9 +82,10 @@ import MQTT
     switch action {
     case .follow: bridge.follow(self)
     case .detached: bridge.remove(self)
-    case .setOwner(let owner, let handover, let isTakenOver, let hasNewLink):
+    case .setOwner(let handover, let isTakenOver, let hasNewLink):
       context.engine.setOwner(
         owner, of: device.id, handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)
+    case .noOwner(let handover): context.engine.setOwner(.unknown, of: device.id, handover)
     case .moved(let notice):
       context.log.notice(
         "taken over", ["device": device.id, "address": device.address, "from": notice.gateway])
@@ -105,18 +106,20 @@ import MQTT
     case .publishHeld:
       for reading in held.take() { properties[reading.property].publish(reading, isHeld: true) }
     case .republish: republish()
-    case .release(let isLost):
-      for topic in topics.states + valueTopics { context.mqtt.releaseState(topic) }
-      if isLost { for property in properties + values.values { property.forget() } }
-    case .clear(let names): clear(topics.states(of: names) + valueTopics + topics.states)
+    case .release:
+      release(topics.states + valueTopics)
+      for property in properties + values.values { property.forget() }
+    case .releaseTopics: release(topics.states + valueTopics)
+    case .clear: clear(valueTopics + topics.states)
     case .clearValues(let names):
       clear(topics.states(of: names.subtracting(Set(names: device.propertyNames))))
     case .dropValues(let isCleared):
       let topics = topics.properties.flatMap(\.states) + valueTopics
-      if isCleared { clear(topics) } else { for topic in topics { context.mqtt.releaseState(topic) } }
+      if isCleared { clear(topics) } else { release(topics) }
     case .renamed(let before): useTopics(ofIDBefore: before)
     case .yieldID(let gateway): yieldID(to: gateway)
     case .otherGateways: reportDisagreement()
+    case .receive, .confirm: break
     }
   }
 
@@ -265,6 +268,8 @@ import MQTT
   }
 
   private var valueTopics: [TopicName] { device.values.flatMap { topics.topics(of: $0).states } }
+
+  private func release(_ topics: [TopicName]) { for topic in topics { context.mqtt.releaseState(topic) } }
 
   private func clear(_ topics: [TopicName]) { for topic in topics { context.mqtt.clearState(topic) } }
 }

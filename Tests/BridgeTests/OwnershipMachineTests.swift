@@ -69,7 +69,7 @@ import Testing
     #expect(bench.received(notice(-65, since: nil)).last == .publish && bench.machine.owner == .this)
     // It has removed it.
     _ = bench.received(notice(-65))
-    #expect(bench.received(nil) == [.setOwner(Handover())] && bench.machine.owner == .unknown)
+    #expect(bench.received(nil) == [.noOwner(Handover())] && bench.machine.owner == .unknown)
     #expect(bench.online(3) == [.setOwner(nil), .publish] && bench.machine.owner == .this)
   }
 
@@ -174,7 +174,7 @@ import Testing
     _ = bench.received(Self.notice())
     #expect(bench.settle() == [])
     bench.machine.awaitRetained()
-    #expect(bench.settle() == [.setOwner(nil)])
+    #expect(bench.settle() == [.noOwner(nil)])
     #expect(bench.machine.owner == .unknown)
   }
 
@@ -236,7 +236,7 @@ import Testing
   @Test func clearedInfoLeavesTheDeviceWithoutOwner() {
     var bench = Bench()
     _ = bench.received(Self.notice(revision: 3, isDeleted: true))
-    #expect(bench.received(nil) == [.setOwner(Handover())], "not deleted any more")
+    #expect(bench.received(nil) == [.noOwner(Handover())], "not deleted any more")
     #expect(bench.machine.owner == .unknown)
     _ = bench.online(10)
     #expect(bench.received(nil) == [.publish])
@@ -291,7 +291,7 @@ import Testing
     _ = bench.received(second)
     #expect(bench.machine.elsewhere == second)
     _ = bench.received(first)
-    #expect(bench.machine.cleared(Self.otherID) == [] && bench.received(nil) == [.setOwner(Handover())])
+    #expect(bench.machine.cleared(Self.otherID) == [] && bench.received(nil) == [.noOwner(Handover())])
   }
 
   /// It may have been cleared in the outage.

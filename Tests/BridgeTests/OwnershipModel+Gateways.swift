@@ -49,9 +49,10 @@ extension OwnershipModel {
     let isOnline = publisher.onlineSince != nil
     switch action {
     case .follow: subscribe(g, [.info(publisher.id), .availability(publisher.id), .document(device)])
-    case .setOwner(let owner, let handover, let isTakenOver, let hasNewLink):
-      setOwner(g, device, owner, handover, isTakenOver: isTakenOver)
+    case .setOwner(let handover, let isTakenOver, let hasNewLink):
+      setOwner(g, device, owner(g, device)!, handover, isTakenOver: isTakenOver)
       if isTakenOver, device != heard, device != Self.onDemand || hasNewLink { goOffline(g, device) }
+    case .noOwner(let handover): setOwner(g, device, .unknown, handover, isTakenOver: false)
     case .publish:
       publishInfo(g, device)
       set(g, .availability(publisher.id), .online(isOnline))
@@ -63,7 +64,7 @@ extension OwnershipModel {
     case .publishOffline:
       set(g, .availability(publisher.id), .online(false))
       storeID(g, device)
-    case .release: for topic in Self.topics(publisher.id) { release(g, topic) }
+    case .release, .releaseTopics: for topic in Self.topics(publisher.id) { release(g, topic) }
     case .clear: for topic in Self.topics(publisher.id) { set(g, topic, .empty) }
     case .renamed:
       gateways[g].filters.remove(.availability(publisher.id))
@@ -72,7 +73,9 @@ extension OwnershipModel {
     case .detached:
       gateways[g].filters.subtract([.availability(publisher.id), .document(device)])
       gateways[g].publishers[device] = nil
-    case .moved, .ownedBy, .publishHeld, .republish, .clearValues, .dropValues, .otherGateways: break
+    case .moved, .ownedBy, .publishHeld, .republish, .clearValues, .dropValues, .otherGateways, .receive,
+      .confirm:
+      break
     }
   }
 

@@ -81,15 +81,20 @@ extension Ownership {
   enum DeviceAction: Equatable {
     /// Subscribe to what is published of the device, and to its commands.
     case follow
-    /// Tell the engine who owns the device, and what was handed over: see ``OwnershipMachine/Action``.
-    case setOwner(Owner, Handover?, isTakenOver: Bool = false, hasNewLink: Bool = false)
+    /// Tell the engine who owns the device, and what was handed over. `isTakenOver`: another gateway uses it; `hasNewLink`:
+    /// that gateway has begun a link, or a visit, that was not known yet.
+    case setOwner(Handover?, isTakenOver: Bool = false, hasNewLink: Bool = false)
+    /// Tell the engine that no gateway is known to own the device, and what the last one hands over.
+    case noOwner(Handover?)
     /// This gateway has taken the device over from the gateway of this `info`.
     case moved(OwnershipMachine.Notice)
     /// Another gateway has taken the device over.
     case ownedBy(GatewayID)
-    /// Publish `info` and the availability.
+    /// Publish `info`, availability, and what follows.
     case publish
     case publishInfo
+    /// The `info` at the broker is up to date; publish the availability, and what follows, which may be of another gateway,
+    /// or cleared.
     case publishAvailability
     /// No gateway is known to own the device: publish that it is offline.
     case publishOffline
@@ -97,13 +102,14 @@ extension Ownership {
     case publishHeld
     /// Publish the last values again.
     case republish
-    /// Publish nothing on the device's topics any more.
-    /// - `isLost`: another gateway owns the device; also nothing of what has come so far later.
-    case release(isLost: Bool)
-    /// Clear all topics of the device, and the values of these properties.
-    case clear(Set<PropertyName>)
+    /// Another gateway owns the device: publish nothing about it any more, also nothing of what has come so far.
+    case release
+    /// Publish nothing on the device's topics any more, which it no longer has.
+    case releaseTopics
     /// Clear the values of those of these properties that are not published.
     case clearValues(Set<PropertyName>)
+    /// No gateway owns the topics of this id: clear them, `info` last.
+    case clear
     /// Clear the values of all properties, or leave them as they are.
     case dropValues(isCleared: Bool)
     /// Use the topics of the new id.
@@ -114,5 +120,11 @@ extension Ownership {
     case otherGateways
     /// The device is no longer known.
     case detached
+    /// Within ``Ownership``: the `info` of the owner is cleared. Handle this other gateway's `info`, under another id, as if it
+    /// had just arrived.
+    case receive(OwnershipMachine.Notice)
+    /// Within ``Ownership``: another gateway owns the device, under another id. Settle it again when all that is on its way has
+    /// arrived.
+    case confirm
   }
 }

@@ -208,7 +208,7 @@ struct Ownership: Sendable {
     let machine = before ?? OwnershipMachine(this, id, address, hasTopics: hasTopics)
     devices[address] = Device(machine: machine, here: here, orphanedValues: offered)
     addresses[id] = address
-    if before != nil { act(.setOwner(machine.owner, nil), address) }
+    if before != nil { act(.setOwner(nil), address) }
     // What others publish of it under other ids has arrived before.
     for id in routes.added(address) {
       actions.append(.ask(id, isFollowed: addresses[id] != nil || orphans.contains(id)))
@@ -247,7 +247,7 @@ struct Ownership: Sendable {
   ) {
     guard let machine = devices[address]?.machine else { return }
     let isOwn = machine.owner == .this
-    if isOwn || reason == .conflict { act(.release(isLost: false), address) }
+    if isOwn || reason == .conflict { act(.releaseTopics, address) }
     if addresses[machine.id] == address { addresses[machine.id] = nil }
     addresses[id] = address
     devices[address]!.machine.renamed(to: id)
@@ -272,7 +272,7 @@ struct Ownership: Sendable {
     if let id = machine.elsewhere?.id { routes.removed(address, elsewhere: id) }
     switch reason {
     case .removed:
-      act(.release(isLost: false), address)
+      act(.releaseTopics, address)
       act(.detached, address)
       found(machine.id, of: address, offered, isSettled: machine.mayClear)
     case .replaced where !machine.isOwnedByOther:
@@ -281,7 +281,7 @@ struct Ownership: Sendable {
       act(.detached, address)
     case .replaced, .pinnedElsewhere, .neverConnected:
       if reason == .replaced { replaced = (address, machine) }
-      act(.release(isLost: false), address)
+      act(.releaseTopics, address)
       act(.detached, address)
       actions.append(.ownedElsewhere(address))
     }
@@ -305,7 +305,7 @@ struct Ownership: Sendable {
 
   private mutating func feed(
     _ address: BluetoothAddress,
-    _ input: (inout OwnershipMachine, OwnershipMachine.Here) -> [OwnershipMachine.Action]
+    _ input: (inout OwnershipMachine, OwnershipMachine.Here) -> [DeviceAction]
   ) {
     var here = devices[address]!.here
     if case .other(let gateway) = owner(of: address) { here.isOwnerOnline = online.contains(gateway) }
@@ -324,27 +324,24 @@ struct Ownership: Sendable {
     }
   }
 
-  private mutating func perform(_ action: OwnershipMachine.Action, _ address: BluetoothAddress) {
+  private mutating func perform(_ action: DeviceAction, _ address: BluetoothAddress) {
     switch action {
-    case .setOwner(let handover, let isTakenOver, let hasNewLink):
-      let owner = devices[address]!.machine.owner
-      act(.setOwner(owner, handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink), address)
-      if owner == .unknown { hearAgain(address) }
-    case .moved(let notice): act(.moved(notice), address)
+    case .noOwner:
+      act(action, address)
+      hearAgain(address)
     case .publish:
       clearOrphanedValues(address)
-      act(.publish, address)
-    case .publishAvailability: act(.publishAvailability, address)
-    case .publishOffline: act(.publishOffline, address)
+      act(action, address)
     case .release:
-      act(.release(isLost: true), address)
+      act(action, address)
       actions.append(.ownedElsewhere(address))
-    case .receive(let notice): feed(address, notice)
-    case .yieldID(let gateway): act(.yieldID(to: gateway), address)
-    case .confirm: devices[address]!.barrier = awaitBarrier()
     case .clear:
-      act(.clear(devices[address]!.orphanedValues), address)
+      act(.clearValues(devices[address]!.orphanedValues), address)
+      act(action, address)
       devices[address]!.orphanedValues = []
+    case .receive(let notice): feed(address, notice)
+    case .confirm: devices[address]!.barrier = awaitBarrier()
+    default: act(action, address)
     }
   }
 

@@ -9,30 +9,7 @@ import Log
 ///
 /// A pure machine. It follows the other gateways by the retained `info`; the last one that the broker has counts.
 struct OwnershipMachine: Equatable, Sendable {
-  enum Action: Equatable, Sendable {
-    /// Tell the engine who owns the device, and what was handed over. `isTakenOver`: another gateway uses it; `hasNewLink`:
-    /// that gateway has begun a link, or a visit, that was not known yet.
-    case setOwner(Handover?, isTakenOver: Bool = false, hasNewLink: Bool = false)
-    /// This gateway has taken the device over from the gateway of this `info`.
-    case moved(Notice)
-    /// Publish `info`, availability, and what follows.
-    case publish
-    /// The `info` at the broker is up to date; publish the availability, and what follows, which may be of another gateway,
-    /// or cleared.
-    case publishAvailability
-    /// No gateway is known to own the device: publish that it is offline.
-    case publishOffline
-    /// Another gateway owns the device: publish nothing about it any more.
-    case release
-    /// The `info` of the owner is cleared. Handle this other gateway's `info`, under another id, as if it had just arrived.
-    case receive(Notice)
-    /// The device's id is in use by another gateway: get another one.
-    case yieldID(to: GatewayID)
-    /// Another gateway owns the device, under another id: settle it again when all that is on its way has arrived.
-    case confirm
-    /// No gateway owns the topics of this id: clear them, `info` last.
-    case clear
-  }
+  typealias Action = Ownership.DeviceAction
 
   /// What is the case at this gateway.
   struct Here: Equatable, Sendable {
@@ -151,7 +128,7 @@ struct OwnershipMachine: Equatable, Sendable {
       if isConfirmed { return [] }
       // The device was removed at its owner while this gateway had no connection, or the broker has lost the `info`.
       owner = .unknown
-      return [.setOwner(nil)]
+      return [.noOwner(nil)]
     case .this:
       defer { isOnlyAtBroker = false }
       if here.onlineSince == nil { return [.setOwner(nil), .publish] }
@@ -226,7 +203,7 @@ struct OwnershipMachine: Equatable, Sendable {
         return [.setOwner(nil), .publish]
       }
       owner = .unknown
-      return [second.map { .receive($0) } ?? .setOwner(Handover())]
+      return [second.map { .receive($0) } ?? .noOwner(Handover())]
     }
   }
 
