@@ -47,12 +47,11 @@ import Testing
     }
   }
 
-  @Test("A class of 25 with 7 links has all of its first values within a minute")
+  @Test("Of a class of 25 with 7 links each has its first value, however long the turns after the first ones are")
   func firstValues() async throws {
     var plan = Plan(devices: 25, period: 1000)
-    plan.bluetooth = #""links": 7"#
+    plan.bluetooth = #""links": 7,"stay": 3600"#
     plan.simulator = ["--connect-ms", "200", "--disconnect-ms", "200"]
-    let begin = ContinuousClock.now
     try await withFixture(plan) { fixture in
       for device in 0..<25 {
         let id = try await fixture.id(device)
@@ -60,7 +59,6 @@ import Testing
           _ in true
         }
       }
-      #expect(ContinuousClock.now - begin < .seconds(60))
       // From now on each keeps its link for its time.
       #expect(try await Self.connected(fixture, of: 25).count <= 7)
     }
