@@ -185,6 +185,25 @@ import Testing
     #expect(bench.review() == [.giveUp(Bench.address(0))], "it was added again")
   }
 
+  @Test func newDevicesThatCannotBeConnectedDoNotComeFirst() {
+    var bench = Bench(links: 1)
+    bench.new = Set(10..<20)
+    bench.first = bench.new
+    _ = bench.asks(0)
+    for device in [1] + Array(10..<20) { _ = bench.asks(device) }
+    #expect(bench.queue.last == 1)
+    bench.ends(0)
+    for device in 10..<13 {
+      bench.schedule.occupy(Bench.address(device), on: 0, for: .shared)
+      bench.ends(device)
+    }
+    #expect(bench.queue.first == 1)
+    // One can be connected: the others come first again.
+    bench.schedule.occupy(Bench.address(13), on: 0, for: .shared)
+    bench.schedule.becameLive(Bench.address(13), at: bench.now)
+    #expect(bench.queue.last == 1)
+  }
+
   @Test("A class of 25 with 7 links has all first values within a minute", arguments: 0..<30)
   func aClassBegins(seed: UInt64) {
     var simulation = LinkScheduleSimulation(devices: 25, links: 7, SplitMix64(state: seed))

@@ -29,6 +29,8 @@ struct LinkSchedule: Sendable {
   private struct Link {
     let adapter: Int
     let need: Need
+    /// Whether the device waited for it, and was never connected before.
+    let isNew: Bool
     /// Since when the link is in use; nil while it is being made.
     var liveSince: Moment?
     /// Whether it is the first of this run on which the device's values have come.
@@ -54,9 +56,6 @@ struct LinkSchedule: Sendable {
 
     /// Whether the device gets a link before others have had theirs for ``LinkSchedule/stay``.
     var comesFirst: Bool { need == .lasting || isUrgent }
-    var rank: (Int, Int, Int) {
-      (need == .lasting ? 0 : isUrgent ? 1 : isFirst ? 2 : 3, place.number, place.isNew ? 1 : 0)
-    }
   }
 
   /// A place in the queue. Devices that were never connected alternate with the others, as they may be many, and unreachable.
@@ -75,6 +74,8 @@ struct LinkSchedule: Sendable {
   private var places: [BluetoothAddress: Place] = [:]
   /// How many first turns each device has had; those whose values have come have had all of them.
   private var firstTurns: [BluetoothAddress: Int] = [:]
+  /// How many attempts to connect to devices that were never connected have failed, one after the other.
+  private var failures = 0
   /// The number of the last place that was given to a device that was connected before, and to one that was not.
   private var lastPlace = (known: 0, new: 0)
   /// The number of the last place whose device got a link.
@@ -100,13 +101,22 @@ struct LinkSchedule: Sendable {
   /// The device uses a link of the adapter from now on: it is being made.
   mutating func occupy(_ device: BluetoothAddress, on adapter: Int, for need: Need) {
     waiting[device] = nil
-    if let place = places.removeValue(forKey: device) { served = max(served, place.number) }
-    links[device] = Link(adapter: adapter, need: need)
+    let place = places.removeValue(forKey: device)
+    if let place { served = max(served, place.number) }
+    links[device] = Link(adapter: adapter, need: need, isNew: place?.isNew ?? false)
     firstTurns[device] = min(Self.mostFirstTurns, firstTurns[device, default: 0] + 1)
   }
 
   /// The link is in use.
-  mutating func becameLive(_ device: BluetoothAddress, at now: Moment) { links[device]?.liveSince = now }
+  mutating func becameLive(_ device: BluetoothAddress, at now: Moment) {
+    links[device]?.liveSince = now
+    if links[device]?.isNew == true { failures = 0 }
+  }
+
+  private mutating func endLink(_ device: BluetoothAddress) {
+    guard let link = links.removeValue(forKey: device) else { return }
+    if link.isNew, link.liveSince == nil { failures += 1 }
+  }
 
   /// The first values of this run have come.
   mutating func receivedFirstValues(_ device: BluetoothAddress) {
@@ -124,7 +134,7 @@ struct LinkSchedule: Sendable {
     _ device: BluetoothAddress, for need: Need, on adapters: [Int], isUrgent: Bool, isNew: Bool
   ) -> Bool {
     if let before = waiting[device], before.adapters == adapters, before.isUrgent == isUrgent { return false }
-    links[device] = nil
+    endLink(device)
     let place = places[device] ?? newPlace(isNew: isNew)
     places[device] = place
     let reserved = waiting[device]?.reserved.flatMap { adapters.contains($0) ? $0 : nil }
@@ -142,7 +152,7 @@ struct LinkSchedule: Sendable {
 
   /// The device has no link any more, and does not wait for one.
   mutating func leave(_ device: BluetoothAddress) {
-    links[device] = nil
+    endLink(device)
     waiting[device] = nil
   }
 
@@ -194,7 +204,7 @@ struct LinkSchedule: Sendable {
       guard let since = link.liveSince, waiter.adapters.contains(link.adapter), !isBusy(device) else {
         continue
       }
-      let end = waiter.isFirst && link.hasFirstValues ? since : since + stay(for: waiter)
+      let end = isFirst(waiter) && link.hasFirstValues ? since : since + stay(for: waiter)
       if let before = next, before.end <= end { continue }
       next = (device, end)
     }
@@ -203,7 +213,18 @@ struct LinkSchedule: Sendable {
 
   /// How long others keep their links while the device waits.
   private func stay(for waiter: Waiting) -> Duration {
-    waiter.comesFirst || waiter.isFirst ? min(stay, Self.shortestStay) : stay
+    waiter.comesFirst || isFirst(waiter) ? min(stay, Self.shortestStay) : stay
+  }
+
+  /// Whether the device gets a link before those that have had values. Of devices that were never connected many may
+  /// wait that cannot be connected to: they do so only while such attempts succeed.
+  private func isFirst(_ waiter: Waiting) -> Bool {
+    waiter.isFirst && (!waiter.place.isNew || failures < Self.mostFirstTurns)
+  }
+
+  private func rank(of waiter: Waiting) -> (Int, Int, Int) {
+    let level = waiter.need == .lasting ? 0 : waiter.isUrgent ? 1 : isFirst(waiter) ? 2 : 3
+    return (level, waiter.place.number, waiter.place.isNew ? 1 : 0)
   }
 
   // MARK: Queries
@@ -228,7 +249,7 @@ struct LinkSchedule: Sendable {
 
   /// The devices that wait, in the order in which they get a link.
   private var queue: [BluetoothAddress] {
-    waiting.sorted { $0.value.rank < $1.value.rank }.map(\.key)
+    waiting.sorted { rank(of: $0.value) < rank(of: $1.value) }.map(\.key)
   }
 
   /// The devices that wait, in order, and when each is expected to get a link; nil: none can be given up.
