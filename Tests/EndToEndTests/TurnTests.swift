@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test("Of a class of 25 with 7 links each has its first value, however long the turns after the first ones are")
+  @Test("Of 25 with 7 links each has its first value, however long later turns are")
   func firstValues() async throws {
     var plan = Plan(devices: 25, period: 1000)
     plan.bluetooth = #""links": 7,"stay": 3600"#
