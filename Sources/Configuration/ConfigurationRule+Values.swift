@@ -46,15 +46,6 @@ extension ConfigurationRule<ClosedRange<Double>> {
 }
 
 extension JSONValue {
-  /// The number; nil if the JSON is none.
-  fileprivate var double: Double? {
-    switch self {
-    case .integer(let number): Double(number)
-    case .number(let number): number
-    case .null, .bool, .string, .array, .object: nil
-    }
-  }
-
   /// Written as JSON.
   fileprivate var written: String { String(decoding: bytes, as: UTF8.self) }
 }

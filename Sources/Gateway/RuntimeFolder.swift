@@ -55,7 +55,7 @@ enum RuntimeFolder {
 
   /// The gateways that have a socket in a folder.
   static func gateways(in folder: String) -> [(gateway: String, path: String)] {
-    names(in: folder).filter { $0.hasSuffix(suffix) }.sorted()
+    (FolderNames.all(in: folder) ?? []).filter { $0.hasSuffix(suffix) }.sorted()
       .map { (String($0.dropLast(suffix.count)), "\(folder)/\($0)") }
   }
 
@@ -77,18 +77,5 @@ enum RuntimeFolder {
 
   static func name(ofUser id: uid_t) -> String {
     getpwuid(id).map { String(cString: $0.pointee.pw_name) } ?? "user \(id)"
-  }
-
-  static func names(in folder: String) -> [String] {
-    guard let directory = opendir(folder) else { return [] }
-    defer { closedir(directory) }
-    var names: [String] = []
-    while let entry = readdir(directory) {
-      names.append(
-        withUnsafePointer(to: &entry.pointee.d_name) {
-          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        })
-    }
-    return names
   }
 }

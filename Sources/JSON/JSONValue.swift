@@ -39,6 +39,15 @@ package enum JSONValue: Sendable, Equatable {
   /// The number if it is an integer; nil for anything else.
   package var integer: Int? { if case .integer(let number) = self { number } else { nil } }
 
+  /// The number; nil for anything else.
+  package var double: Double? {
+    switch self {
+    case .integer(let number): Double(number)
+    case .number(let number): number
+    case .null, .bool, .string, .array, .object: nil
+    }
+  }
+
   /// The elements of a list; none for anything else.
   package var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
 }

@@ -1,3 +1,4 @@
+import Configuration
 import Glibc
 import Log
 
@@ -21,29 +22,17 @@ package struct RecordingFolder: Sendable {
 
   /// The recordings that have ended, from the oldest, and the one that an earlier run has begun.
   func load() -> (ended: [Recording], open: Open?) {
-    let names = Self.names(in: path)
     var unfinished = names.filter { $0.hasSuffix(Self.writing) }
       .compactMap { try? resume(String($0.dropLast(Self.writing.count))) }
       .sorted { $0.recording.started < $1.recording.started }
     let open = unfinished.popLast()
     for other in unfinished { _ = try? finish(other.recording, other.file) }
-    let all = Self.names(in: path).filter { $0.hasSuffix(Self.ended) }
+    let all = names.filter { $0.hasSuffix(Self.ended) }
       .compactMap { try? look(at: String($0.dropLast(Self.ended.count))) }
     return (all.sorted { $0.started < $1.started }, open)
   }
 
-  private static func names(in path: String) -> [String] {
-    guard let folder = opendir(path) else { return [] }
-    defer { closedir(folder) }
-    var names: [String] = []
-    while let entry = readdir(folder) {
-      names.append(
-        withUnsafePointer(to: &entry.pointee.d_name) {
-          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        })
-    }
-    return names
-  }
+  private var names: [String] { FolderNames.all(in: path) ?? [] }
 
   /// Starts a recording; its name has a number behind it if there is one of this name.
   func create(_ name: String, at time: Timestamp, reserve: Int) throws(RecordingFailure) -> Open {

@@ -13,6 +13,15 @@ import Testing
     Plan(devices: 2, absent: [.gateway])
   }
 
+  /// The broker asks for a login.
+  private static func planWithLogin() -> Plan {
+    var plan = plan()
+    plan.access = { folder in "allow_anonymous false\npassword_file \(folder)/passwords" }
+    plan.files = ["passwords": passwords]
+    plan.observer = ("fixture", "secret")
+    return plan
+  }
+
   private func start(_ fixture: Fixture, _ options: [String]) throws -> TerminalProcess {
     try TerminalProcess(
       try program("microbit-gateway"), ["init"] + options, environment: fixture.environment)
@@ -36,11 +45,7 @@ import Testing
 
   @Test("The configuration made from a user's answers is used by run, and a reading arrives")
   func configurationFromAnswers() async throws {
-    var plan = Self.plan()
-    plan.access = { folder in "allow_anonymous false\npassword_file \(folder)/passwords" }
-    plan.files = ["passwords": Self.passwords]
-    plan.observer = ("fixture", "secret")
-    try await withFixture(plan) { fixture in
+    try await withFixture(Self.planWithLogin()) { fixture in
       let devices = try await fixture.simulator.devices()
       let folder = fixture.folder.path + "/new"
       let path = folder + "/config.json"
@@ -86,11 +91,7 @@ import Testing
   @Test("In a browser: from an empty configuration to a reading, with the code that the command prints")
   func inABrowser() async throws {
     let port = try ReservedPort()
-    var plan = Self.plan()
-    plan.access = { folder in "allow_anonymous false\npassword_file \(folder)/passwords" }
-    plan.files = ["passwords": Self.passwords]
-    plan.observer = ("fixture", "secret")
-    try await withFixture(plan) { fixture in
+    try await withFixture(Self.planWithLogin()) { fixture in
       let devices = try await fixture.simulator.devices()
       let path = try fixture.folder.write(#"{"http":{"port":\#(port.number)}}"#, to: "empty.json")
       let gateway = try ChildProcess(

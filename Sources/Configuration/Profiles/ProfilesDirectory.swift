@@ -91,15 +91,7 @@ package enum ProfilesDirectory {
 
   /// The files `*.json` in the folder `path`, in order.
   package static func files(in path: String) throws(FileProblem) -> [String] {
-    guard let directory = opendir(path) else { throw FileProblem() }
-    defer { closedir(directory) }
-    var names: [String] = []
-    while let entry = readdir(directory) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
-      }
-      if name.hasSuffix(".json"), !name.hasPrefix(".") { names.append(name) }
-    }
-    return names.sorted().map { "\(path)/\($0)" }
+    guard let names = FolderNames.all(in: path) else { throw FileProblem() }
+    return names.filter { $0.hasSuffix(".json") && !$0.hasPrefix(".") }.sorted().map { "\(path)/\($0)" }
   }
 }

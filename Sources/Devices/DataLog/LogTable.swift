@@ -151,16 +151,6 @@ package struct LogTable: Sendable {
   }
 }
 
-extension JSONValue {
-  fileprivate var double: Double? {
-    switch self {
-    case .integer(let number): Double(number)
-    case .number(let number): number
-    case .null, .bool, .string, .array, .object: nil
-    }
-  }
-}
-
 /// How far a log was read, so that reading goes on there.
 package struct LogPosition: Sendable, Equatable {
   /// The bytes of the whole lines.

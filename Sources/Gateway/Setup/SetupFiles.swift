@@ -63,7 +63,7 @@ struct SetupFiles: Sendable {
       throw CommandFailure(error.status, "\(error.text). Nothing was changed.")
     }
     let name = path.split(separator: "/").last ?? ""
-    let backups = RuntimeFolder.names(in: folder).filter { $0.hasPrefix("\(name).bak-") }.sorted()
+    let backups = (FolderNames.all(in: folder) ?? []).filter { $0.hasPrefix("\(name).bak-") }.sorted()
     // The three newest stay.
     for old in backups.dropLast(3) { unlink("\(folder)/\(old)") }
     return notes
