@@ -53,6 +53,9 @@ struct Arguments: Sendable {
       --seed N             seed of the temperatures and signal strengths (1)
       --rssi-step DB       least change of a signal strength that is reported, unless a client has a filter for it: 8 as
                            bluetoothd 5.88 does (1)
+      --radio DIR          a receiver on USB, the port of which is a link in this folder
+      --radio-scenario SCENARIO
+                           what it receives (class_by_radio)
       --control SOCKET     unix socket for commands: one JSON object per line, answered by one per line
       --trace FILE         record the time of each notification in this file; the sensors count them
 
@@ -70,6 +73,8 @@ struct Arguments: Sendable {
       --help, --version
 
     \(Generator.help)
+
+    \(RadioScenario.help)
 
     A peripheral's FILE; address, advertises, manufacturer_data ({"004c":"0215"}), service_data ({"180d":"01"}), value
     (hexadecimal) and a characteristic's descriptors ([{"uuid":"2901","value":"48"}]) are optional:
@@ -113,6 +118,9 @@ struct Arguments: Sendable {
       {"op":"power","on":false}, {"op":"plug","on":false}, each with "adapter":N (default 0)
       {"op":"le","on":false}          the adapter has no Bluetooth LE when it is added next by "plug"
       {"op":"restart","how":"term","ms":100}, or how: kill
+      {"op":"radio"}                  the state of --radio; with "action":
+                                      "press" of sender "i", or of "all":true within "ms":50: their order; "reset" of
+                                      sender "i"; "unplug", "plug"; "write" prints "hex"
 
     """
 
@@ -124,7 +132,8 @@ struct Arguments: Sendable {
     case name, address, period
     case minimumPeriod = "minimum-period"
     case noPeriod = "no-period"
-    case pairing, seed, control, trace
+    case pairing, seed, control, trace, radio
+    case scenario = "radio-scenario"
     case strengthStep = "rssi-step"
     case connect = "connect-ms"
     case disconnect = "disconnect-ms"
@@ -216,6 +225,13 @@ struct Arguments: Sendable {
     case .minimumPeriod: options.minimumPeriod = UInt16(try Self.number(kind, text, 0...65535))
     case .noPeriod: options.hasPeriod = false
     case .trace: options.trace = text
+    case .radio: options.receiver = text
+    case .scenario:
+      do throws(PeripheralError) {
+        options.scenario = try RadioScenario(text)
+      } catch {
+        throw CommandLineError("--radio-scenario: \(error)")
+      }
     case .pairing:
       guard let method = PairingMethod(rawValue: text) else {
         throw CommandLineError("--pairing: not just_works or passkey: \(text)")

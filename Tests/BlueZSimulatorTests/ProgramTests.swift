@@ -18,7 +18,7 @@ import Testing
   @Test(arguments: [
     ["--devices", "x"], ["--devices", "-1"], ["--devices"], ["--bogus"], ["--period", "65536"], ["word"],
     ["--name", "nobody"], ["--address", "0=12:34"], ["--scan-ms", "0"], ["--connect-ms", "1.5"],
-    ["--services", "bogus"], ["--peripheral", "/nonexistent/peripheral"],
+    ["--services", "bogus"], ["--radio-scenario", "bogus"], ["--peripheral", "/nonexistent/peripheral"],
   ])
   func badUsageIsNamedAndEndsWith64(_ arguments: [String]) async throws {
     let child = try ChildProcess(
@@ -149,6 +149,44 @@ import Testing
     #expect(answer.split(separator: "{").count == 5001)
     child.signal(SIGTERM)
     #expect(try await child.exitStatus() == 0)
+  }
+
+  @Test func aReceiverIsPluggedInReadAndUnplugged() async throws {
+    let bus = try await PrivateBus()
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/control"
+    let child = try await simulator([
+      "--bus", bus.address, "--devices", "0", "--control", path, "--radio", folder.path, "--radio-scenario",
+      "every=20,presses=0",
+    ])
+    let link = try #require(try names(in: folder.path).first { $0.hasSuffix("-if01") })
+    #expect(link.hasPrefix("usb-Arm_BBC_micro:bit_CMSIS-DAP_9904") && link.utf8.count == 32 + 48 + 5)
+    // Nobody reads: more than DAPLink keeps is dropped.
+    try await eventually("bytes are dropped") {
+      try await !ask(path, #"{"op":"radio"}"#).contains(#""dropped":0,"#)
+    }
+    let port = open("\(folder.path)/\(link)", O_RDWR | O_NOCTTY)
+    var text = ""
+    var bytes = [UInt8](repeating: 0, count: 1024)
+    while !text.contains("<DAPLink:Overflow>\n") {
+      text += String(decoding: bytes.prefix(max(0, read(port, &bytes, bytes.count))), as: UTF8.self)
+    }
+    #expect(text.contains(",temp,") && text.utf8.count >= 512)
+    #expect(write(port, "hello", 5) == 5)
+    let state = try await ask(path, #"{"op":"radio"}"#)
+    #expect(state.contains(#""open":true"#) && state.contains(#""written":5}"#), "\(state)")
+    #expect(
+      try await ask(path, #"{"op":"radio","action":"press","all":true}"#).split(separator: ",").count == 30)
+    #expect(try await ask(path, #"{"op":"radio","action":"press","i":30}"#).contains("error"))
+    #expect(try await ask(path, #"{"op":"radio","action":"unplug"}"#).contains(#""open":false"#))
+    while read(port, &bytes, bytes.count) > 0 {}
+    close(port)
+    #expect(access("\(folder.path)/\(link)", F_OK) != 0)
+    #expect(try await ask(path, #"{"op":"radio","action":"plug"}"#).contains(#""open":false"#))
+    #expect(access("\(folder.path)/\(link)", F_OK) == 0)
+    child.signal(SIGTERM)
+    #expect(try await child.exitStatus() == 0)
+    #expect(access("\(folder.path)/\(link)", F_OK) != 0)
   }
 
   // MARK: An independent client

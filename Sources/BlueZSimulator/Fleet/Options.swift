@@ -40,6 +40,11 @@ public struct SimulatorOptions: Sendable {
   /// notifications.
   public var trace: String?
 
+  /// A folder for the port of a receiver on USB; nil: there is no receiver.
+  public var receiver: String?
+  /// What it receives.
+  package var scenario: RadioScenario = .classByRadio
+
   /// Three micro:bits with the recorded timing.
   public init() {}
 }

@@ -60,6 +60,13 @@ struct ControlRequest: ConfigurationSection, Sendable {
     case scan
     /// Ends bluetoothd (`how`: `term` or `kill`) and starts it again after `ms`.
     case restart
+    /// Acts on the receiver on USB and its senders (`action`), and reports their state. `press` is for sender `i`, or for
+    /// `all` within `ms`, whose order is the answer; `write` prints the bytes `hex`.
+    case radio
+  }
+
+  enum RadioAction: String, CaseIterable, Sendable {
+    case press, reset, plug, unplug, write
   }
 
   enum Ending: String, CaseIterable, Sendable {
@@ -83,6 +90,7 @@ struct ControlRequest: ConfigurationSection, Sendable {
   var on: Bool?
   var bytes: [UInt8]?
   var how: Ending?
+  var action: RadioAction?
   var ms: Int?
   var fault: Fault?
   /// The error code of ATT.
@@ -104,6 +112,7 @@ struct ControlRequest: ConfigurationSection, Sendable {
     ConfigurationKey("on", \.on, .optional(.bool)),
     ConfigurationKey("hex", \.bytes, .optional(.hexadecimal)),
     ConfigurationKey("how", \.how, .optional(.choice)),
+    ConfigurationKey("action", \.action, .optional(.choice)),
     ConfigurationKey("ms", \.ms, .optional(.integer(0...86_400_000))),
     ConfigurationKey("fault", \.fault, .optional(.choice)),
     ConfigurationKey("code", \.code, .optional(.integer(0...255))),

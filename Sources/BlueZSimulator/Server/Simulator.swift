@@ -24,18 +24,22 @@ public enum SimulatorError: Error, Sendable, Equatable {
   private var notifications: [Notification: PreparedSignal] = [:]
   private var crashes = 0
   private let trace: NotificationTrace?
+  private let receiver: ReceiverPort?
   private let ended = Waiter<Void>()
 
-  private init(_ options: SimulatorOptions, address: String) throws(TraceError) {
+  private init(_ options: SimulatorOptions, address: String) throws {
     self.address = address
     var trace: NotificationTrace?
     if let path = options.trace { trace = try NotificationTrace(path: path, microBits: options.devices) }
     self.trace = trace
+    receiver = try options.receiver.map { folder in
+      try ReceiverPort(options.scenario, folder: folder, seed: options.seed)
+    }
     model = Bluetoothd(options, at: .now)
   }
 
   /// Serves the bus at `address`; returns when `org.bluez` can be called.
-  /// - Throws: ``SimulatorError``, ``TraceError``.
+  /// - Throws: ``SimulatorError``, ``TraceError``, ``ControlError``.
   public static func start(_ options: SimulatorOptions, address: String) async throws -> Simulator {
     let simulator = try Simulator(options, address: address)
     try await simulator.connect()
@@ -48,6 +52,7 @@ public enum SimulatorError: Error, Sendable, Equatable {
   /// Leaves the bus.
   public func stop() {
     leaveBus()
+    receiver?.stop()
     ended.resume(.success(()))
   }
 
@@ -207,6 +212,9 @@ public enum SimulatorError: Error, Sendable, Equatable {
       }
       return .done
     case .restart: return await restart(request)
+    case .radio:
+      guard let receiver else { return .error("no --radio") }
+      do { return try receiver.control(request) } catch { return .error("\(error)") }
     case .period, .subscription, .pairing:
       let period = request.v.flatMap { UInt16(exactly: $0) }
       if request.v != nil, period == nil { return .error("v: not a uint16") }
@@ -285,7 +293,7 @@ public enum SimulatorError: Error, Sendable, Equatable {
     case .disconnect: perform(model.hangUp(index, at: now))
     case .reset: perform(model.reset(index, at: now))
     case .period, .writes, .list, .counters, .power, .plug, .le, .scan, .restart, .subscription,
-      .pairing:
+      .pairing, .radio:
       break
     case .forget: model.peripherals[index].security.hasBond = false
     }

@@ -22,6 +22,8 @@ complete -c microbit-simulator -l seed -x -d 'seed of temperatures and signal st
 complete -c microbit-simulator -l rssi-step -x -d 'least change of a signal strength that is reported'
 complete -c microbit-simulator -l control -rF -d 'unix socket for commands'
 complete -c microbit-simulator -l trace -rF -d 'file with the time of each notification'
+complete -c microbit-simulator -l radio -xa '(__fish_complete_directories)' -d 'folder for the port of a receiver on USB'
+complete -c microbit-simulator -l radio-scenario -xa class_by_radio -d 'what it receives'
 complete -c microbit-simulator -l connect-ms -x -d 'duration of Connect in ms'
 complete -c microbit-simulator -l disconnect-ms -x -d 'duration of Disconnect in ms'
 complete -c microbit-simulator -l advertise-ms -x -d 'until all advertisers are found, in ms'

@@ -1,0 +1,159 @@
+import EventLoop
+
+/// A micro:bit on USB that prints what it receives by radio, and the micro:bits that send to it.
+///
+/// Packets collide as in unslotted ALOHA: there is no carrier sense, no acknowledgement and no repetition.
+package struct RadioReceiver: Sendable {
+  private struct Sender {
+    let serial: UInt32
+    let name: String
+    /// When its program started.
+    var start: Moment
+    var value: Moment
+    var press: Moment?
+    var temperature: Int
+
+    var next: Moment { press.map { min($0, value) } ?? value }
+  }
+
+  /// The time of one packet on air at 1 Mbit/s.
+  private static let airtime = Duration.microseconds(328)
+  /// The time of one byte at 115,200 baud.
+  private static let byteTime = Duration.nanoseconds(86_806)
+  /// How many packets wait while a line is printed: MakeCode's four buffers and its queue.
+  private static let queue = 10
+  /// What DAPLink writes where bytes are missing.
+  package static let overflow = Array("<DAPLink:Overflow>\n".utf8)
+
+  private let scenario: RadioScenario
+  private var senders: [Sender] = []
+  private var random: SplitMix
+  private var lastPacket: Moment?
+  /// Lines that are being printed, each with its end.
+  private var printing: [(end: Moment, line: [UInt8])] = []
+  /// How many packets were sent, and what became of them.
+  private(set) package var counts = Counts()
+
+  package struct Counts: Sendable, Hashable {
+    package var sent = 0
+    package var printed = 0
+    package var collided = 0
+    /// Lost by chance, as the scenario has it.
+    package var lost = 0
+    /// Lost as the receiver was busy.
+    package var overrun = 0
+  }
+
+  package init(_ scenario: RadioScenario, at now: Moment, seed: UInt64) {
+    self.scenario = scenario
+    random = SplitMix(seed: seed)
+    for index in 0..<scenario.senders {
+      let twin = index + scenario.twins - scenario.senders
+      // Names differ as 7919 and 3125 have no common divisor; serial numbers as their upper parts do.
+      let name = UInt32(((twin >= 0 ? twin : index) * 7919 + 1234) % 3125)
+      let serial = (UInt32.random(in: 0..<1_000, using: &random) &* 1_000 &+ UInt32(index)) &* 3125 &+ name
+      senders.append(
+        Sender(
+          serial: serial, name: Self.name(of: serial), start: now,
+          value: now + .milliseconds(scenario.interval) * Double.random(in: 0..<1, using: &random),
+          temperature: 18 + index % 8))
+    }
+  }
+
+  /// The five letters of a micro:bit's name: the serial number's last five digits to the base 5.
+  package static func name(of serial: UInt32) -> String {
+    var (rest, letters) = (Int(serial % 3125), [Character]())
+    for position in 0..<5 {
+      letters.append(Array(position % 2 == 0 ? "zvgpt" : "uoiea")[rest % 5])
+      rest /= 5
+    }
+    return String(letters.reversed())
+  }
+
+  package var names: [String] { senders.map(\.name) }
+
+  /// When something happens next.
+  package var nextEvent: Moment? {
+    let packet = senders.lazy.map(\.next).min()
+    guard let line = printing.first?.end else { return packet }
+    return packet.map { min($0, line) } ?? line
+  }
+
+  /// Presses button A of a sender.
+  package mutating func press(_ index: Int, at moment: Moment) { senders[index].press = moment }
+
+  /// The reset button of a sender: its clock starts again.
+  package mutating func reset(_ index: Int, at moment: Moment) {
+    senders[index].start = moment
+    senders[index].value = moment + .milliseconds(Int64.random(in: 500..<1500, using: &random))
+  }
+
+  /// The bytes that have been printed until `now`.
+  package mutating func advance(to now: Moment) -> [UInt8] {
+    var bytes: [UInt8] = []
+    while let next = nextEvent, next <= now {
+      if let line = printing.first, line.end == next {
+        bytes += printing.removeFirst().line
+        counts.printed += 1
+      } else if let index = senders.firstIndex(where: { $0.next == next }) {
+        send(index, at: next)
+      }
+    }
+    return bytes
+  }
+
+  private mutating func send(_ index: Int, at moment: Moment) {
+    let text: String
+    if senders[index].press == moment {
+      senders[index].press = nil
+      text = line(index, "a", 1, at: moment)
+    } else {
+      senders[index].temperature = min(
+        40, max(-5, senders[index].temperature + Int.random(in: -1...1, using: &random)))
+      text = line(index, "temp", senders[index].temperature, at: moment)
+      let pause = Double(scenario.interval) * Double.random(in: 0.5...1.5, using: &random)
+      senders[index].value = moment + .microseconds(Int64(pause * 1000))
+      if happens(scenario.presses) { senders[index].press = moment + .milliseconds(5) }
+      if happens(scenario.resets) { reset(index, at: moment) }
+    }
+    counts.sent += 1
+    let last = lastPacket
+    lastPacket = moment
+    let following = senders.lazy.map(\.next).min()
+    if last.map({ moment < $0 + Self.airtime }) ?? false
+      || following.map({ $0 < moment + Self.airtime }) ?? false
+    {
+      counts.collided += 1
+    } else if happens(scenario.loss) {
+      counts.lost += 1
+    } else if printing.count > Self.queue {
+      counts.overrun += 1
+    } else {
+      var bytes = Array(text.utf8)
+      if happens(scenario.marks) {
+        bytes.insert(contentsOf: Self.overflow, at: Int.random(in: 0..<bytes.count, using: &random))
+      }
+      let begin = max(moment, printing.last?.end ?? moment)
+      printing.append((begin + Self.byteTime * bytes.count, bytes))
+    }
+  }
+
+  private mutating func happens(_ percent: Int) -> Bool {
+    percent > 0 && Int.random(in: 0..<100, using: &random) < percent
+  }
+
+  private func line(_ index: Int, _ name: String, _ value: Int, at moment: Moment) -> String {
+    let sender = senders[index]
+    let text: String
+    switch scenario.form {
+    case .json:
+      let time = Int(sender.start.duration(to: moment) / .milliseconds(1))
+      return #"{"t":\#(time),"s":\#(Int32(bitPattern: sender.serial)),"n":"\#(name)","v":\#(value)}"# + "\r\n"
+    case .letters: text = "\(sender.name),\(name),\(value)"
+    case .values: text = "\(name):\(value)"
+    }
+    let length = scenario.padding
+    let spaces = length > 0 ? (length - (text.utf8.count + 2) % length) % length : 0
+    return text + String(repeating: " ", count: spaces) + "\r\n"
+  }
+}

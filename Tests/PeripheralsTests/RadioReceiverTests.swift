@@ -1,0 +1,75 @@
+import EventLoop
+import Testing
+
+@testable import Peripherals
+
+/// The simulated receiver and its senders.
+@Suite struct RadioReceiverTests {
+  private let start = Moment.now
+
+  /// What is printed within a time, line by line.
+  private func lines(
+    _ scenario: String, _ time: Duration = .seconds(60)
+  ) throws -> (lines: [String], receiver: RadioReceiver) {
+    var receiver = RadioReceiver(try RadioScenario(scenario), at: start, seed: 1)
+    let lines = receiver.advance(to: start + time).split(separator: 10).map {
+      String(decoding: $0, as: UTF8.self)
+    }
+    return (lines, receiver)
+  }
+
+  @Test func aClassPrintsTheNamesOfItsThirtySenders() throws {
+    let (lines, receiver) = try lines("class_by_radio")
+    #expect(lines.allSatisfy { $0.utf8.count == 31 && $0.hasSuffix("\r") })
+    let names = Set(lines.map { String($0.prefix { $0 != "," }) })
+    #expect(names == Set(receiver.names) && names.count == 30)
+    let counts = receiver.counts
+    #expect(counts.printed == lines.count && counts.overrun == 0 && counts.lost == 0)
+    #expect((1700...1900).contains(counts.sent))
+    // Unslotted ALOHA: 2 % at 30 packets a second.
+    #expect((18...60).contains(counts.collided), "\(counts)")
+    #expect(lines.contains { $0.contains(",a,1 ") })
+  }
+
+  @Test func eachFormIsThatOfMakeCode() throws {
+    let (values, _) = try lines("form=values,senders=1,presses=0", .seconds(3))
+    #expect(values.allSatisfy { $0.hasPrefix("temp:") && $0.utf8.count == 31 } && !values.isEmpty)
+    let (json, _) = try lines("form=json,senders=1,presses=0", .seconds(3))
+    let isJSON = json.allSatisfy { $0.hasPrefix(#"{"t":"#) && $0.contains(#","n":"temp","v":"#) }
+    #expect(isJSON && json.allSatisfy { $0.hasSuffix("}\r") } && !json.isEmpty)
+    let (plain, _) = try lines("padding=0,senders=1,presses=0", .seconds(3))
+    #expect(plain.allSatisfy { !$0.contains(" ") } && !plain.isEmpty)
+  }
+
+  @Test func lossesResetsMarksAndTwinsHappen() throws {
+    let (lines, receiver) = try lines("form=json,loss=50,resets=10,marks=10,twins=1")
+    #expect((700...1000).contains(receiver.counts.lost))
+    #expect(lines.contains { $0.hasSuffix("<DAPLink:Overflow>") })
+    #expect(receiver.names[29] == receiver.names[0] && Set(receiver.names).count == 29)
+    let serial = try #require(lines.first?.split(separator: ",")[1])
+    let times = lines.filter { $0.contains(serial) }.map { Int($0.dropFirst(5).prefix { $0 != "," }) ?? 0 }
+    #expect(zip(times, times.dropFirst()).contains { $1 < $0 }, "\(times)")
+  }
+
+  @Test func tooManyAtOnceAreLost() throws {
+    var receiver = RadioReceiver(try RadioScenario("presses=0,every=86400000"), at: start, seed: 1)
+    for index in 0..<30 { receiver.press(index, at: start + .microseconds(400 * index)) }
+    let printed = receiver.advance(to: start + .seconds(1))
+    let counts = receiver.counts
+    #expect(printed.count == counts.printed * 32 && counts.collided == 0)
+    #expect(counts.overrun > 10 && counts.printed + counts.overrun == 30)
+  }
+
+  /// Names as a micro:bit's firmware makes them: the field's own examples.
+  @Test(arguments: [(0, "zuzuz"), (1, "zuzuv"), (5, "zuzoz"), (3124, "tatat"), (3125, "zuzuz")])
+  func aNameIsMadeOfASerialNumber(_ serial: UInt32, _ name: String) {
+    #expect(RadioReceiver.name(of: serial) == name)
+  }
+
+  @Test(arguments: [
+    "school", "form=xml", "senders=0", "senders", "loss=101", "every=1", "twins=16,senders=30", "loss=-1",
+  ])
+  func aWrongScenarioIsRefused(_ text: String) {
+    #expect(throws: PeripheralError.self) { try RadioScenario(text) }
+  }
+}
