@@ -12,6 +12,21 @@ import Testing
     #expect(ServiceAccess.hidden == ["/home", "/root", "/run/user", "/tmp", "/var/tmp"])
   }
 
+  @Test func ofAllDevicesTheServiceMayUsePortsOnUSB() throws {
+    let unit = String(decoding: try shipped("deploy/microbit-gateway.service"), as: UTF8.self)
+    let lines = unit.split(separator: "\n")
+    #expect(lines.contains("DevicePolicy=closed") && lines.contains("SupplementaryGroups=dialout"))
+    #expect(lines.filter { $0.hasPrefix("DeviceAllow=") } == ["DeviceAllow=char-166 rw"])
+    // It would hide them.
+    #expect(!lines.contains { $0.hasPrefix("PrivateDevices=") })
+    let rule = String(decoding: try shipped("deploy/udev/60-microbit-gateway.rules"), as: UTF8.self)
+    #expect(rule.contains(#"ATTR{idVendor}=="0d28", ATTR{idProduct}=="0204""#))
+    let app = String(decoding: try shipped("deploy/home-assistant/app/config.yaml"), as: UTF8.self)
+    #expect(app.contains("\nuart: true\n"))
+    let profile = String(decoding: try shipped("deploy/home-assistant/app/apparmor.txt"), as: UTF8.self)
+    #expect(profile.contains("\n  /dev/ttyACM* rwk,\n"))
+  }
+
   @Test func containersHaveTheCertificatesOfAuthorities() throws {
     for file in ["deploy/Containerfile", "deploy/home-assistant/app/Dockerfile"] {
       let install = String(decoding: try shipped(file), as: UTF8.self).split(separator: "apt-get install")[1]
