@@ -63,6 +63,7 @@ let package = Package(
     module("GATT"),
     module("Cryptography", ["CCrypto"]),
     module("BlueZ", ["EventLoop", "DBus", "GATT", "Log"]),
+    module("Radio", ["EventLoop", "Log", "JSON", "GATT", "CLinux"]),
     module("MQTT", ["EventLoop", "Log", "CMosquitto"]),
     module("Store", ["EventLoop", "Log", "CSQLite"]),
     module("Configuration", ["JSON", "GATT"]),
@@ -127,6 +128,7 @@ let package = Package(
     tests(
       "BlueZTests",
       ["BlueZ", "BlueZSimulator", "DBus", "EventLoop", "GATT", "JSON", "Peripherals", "TestSupport"]),
+    tests("RadioTests", ["Radio", "EventLoop", "GATT", "TestSupport"]),
     tests("MQTTTests", ["MQTT", "EventLoop", "Log", "TestSupport"]),
     .executableTarget(
       name: "store-writer", dependencies: ["Store", "EventLoop"], path: "Tests/StoreWriter",
@@ -198,5 +200,6 @@ if Context.environment["FUZZ"] != nil {
       dependencies: [
         "JSON", "Log", "GATT", "DBus", "CDBus", "BlueZ", "MQTT", "Configuration", "Devices", "Bridge",
         "EventLoop", "Recording", "Store", "HomeAssistant", "Control", "Web", "Peripherals", "BlueZSimulator",
+        "Radio",
       ], path: "Fuzz", exclude: ["seeds"], swiftSettings: strict))
 }

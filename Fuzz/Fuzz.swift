@@ -10,7 +10,7 @@ let checks: KeyValuePairs<String, Check> = [
   "frame": checkFrames, "program": checkMessage, "notifications": checkNotifications, "command": checkCommand,
   "request": checkRequest, "control": checkControl, "http": checkHTTP,
   "topic": checkTopic, "info": checkInfo, "broker": checkBroker, "stored": checkStored, "name": checkName,
-  "dbus": checkDBus, "simulator": checkSimulator, "log": checkLog,
+  "dbus": checkDBus, "simulator": checkSimulator, "log": checkLog, "radio": checkRadio,
 ]
 
 /// Set before the first input.

@@ -27,5 +27,18 @@ public final class PseudoTerminal: Sendable {
     tcsetattr(descriptor, TCSANOW, &settings)
   }
 
+  /// Types a text: what a program that reads the terminal gets.
+  public func type(_ text: some StringProtocol) { type(Array(text.utf8)) }
+
+  /// Types bytes, and waits while the terminal holds too many that nobody has read.
+  public func type(_ bytes: [UInt8]) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+      if count < 0, errno != EINTR { return }
+      rest = rest.dropFirst(max(0, count))
+    }
+  }
+
   deinit { close(descriptor) }
 }

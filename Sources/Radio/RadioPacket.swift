@@ -1,0 +1,132 @@
+import GATT
+import JSON
+
+/// What a receiver's program says of one packet, or any other line that it prints.
+package struct RadioPacket: Sendable, Equatable {
+  /// Who has sent it; nil: the line does not say.
+  package var sender: RadioSender?
+  /// The sender's ms since its start; nil: the line does not say.
+  package var time: UInt32?
+  /// What was sent, as a message of a program: `temp:21`, `21`, or any text. UTF-8 without control characters.
+  package var message: [UInt8]
+
+  /// Reads a line without its end; nil if nothing can be read of it.
+  ///
+  /// - `{"t":325,"s":-1142702066,"n":"temp","v":27}`: `radio.writeReceivedPacketToSerial`, which escapes nothing in `n`; or
+  ///   these members in any order.
+  /// - `vopez,temp,21`, `vopez temp 21`, `vopez:21`: the sender's name, and what it has sent.
+  /// - Anything else: a message without a sender.
+  package init?(_ line: some BidirectionalCollection<UInt8>) {
+    let text = Array(line).trimmed[...]
+    guard !text.isEmpty, String(validating: text, as: UTF8.self) != nil,
+      !text.contains(where: { $0 < 0x20 && $0 != UInt8(ascii: "\t") || $0 == 0x7F })
+    else { return nil }
+    message = Array(text)
+    if text.first == UInt8(ascii: "{") {
+      guard let packet = Self.printed(text) ?? Self.members(text) else {
+        // Packets of bytes have no values.
+        if text.starts(with: #"{"t":"#.utf8) { return nil }
+        return
+      }
+      self = packet
+    }
+    guard !message.isEmpty else { return nil }
+    takeName()
+  }
+
+  /// Serial numbers and times have 32 bits, with or without a sign.
+  fileprivate static let numbers = Int(Int32.min)...Int(UInt32.max)
+
+  private init(_ time: Int, _ serial: Int, _ message: [UInt8]) {
+    self.time = UInt32(truncatingIfNeeded: time)
+    self.message = message
+    // The serial number is 0 unless the sender's program has the block "radio set transmit serial number".
+    if serial != 0 { sender = .serial(UInt32(truncatingIfNeeded: serial)) }
+  }
+
+  /// The form of `writeReceivedPacketToSerial`. A text may have quotes: it ends at the last one.
+  private static func printed(_ line: ArraySlice<UInt8>) -> RadioPacket? {
+    var rest = line
+    guard rest.take(#"{"t":"#), let time = rest.takeInteger(), rest.take(#","s":"#),
+      let serial = rest.takeInteger(), rest.popLast() == UInt8(ascii: "}")
+    else { return nil }
+    if rest.take(#","v":"#) { return isNumber(rest) ? RadioPacket(time, serial, Array(rest)) : nil }
+    guard rest.take(#","n":""#) else { return nil }
+    let middle = Array(#"","v":"#.utf8)
+    if let end = rest.indices.last(where: { rest[$0...].starts(with: middle) }),
+      isNumber(rest[(end + middle.count)...])
+    {
+      return RadioPacket(time, serial, pair(rest[..<end], rest[(end + middle.count)...]))
+    }
+    guard rest.popLast() == UInt8(ascii: "\"") else { return nil }
+    return RadioPacket(time, serial, Array(rest).trimmed)
+  }
+
+  /// The same members in another order, or with spaces, as a receiver's own program may write them.
+  private static func members(_ line: ArraySlice<UInt8>) -> RadioPacket? {
+    guard let json = try? JSONParser.parse(Array(line)), let serial = json["s"]?.integer else { return nil }
+    let time = json["t"]?.integer
+    guard numbers.contains(serial), numbers.contains(time ?? 0) else { return nil }
+    let name = json["n"]?.text.map { Array($0.utf8) }
+    let value = json["v"].flatMap { $0.double == nil ? nil : $0.bytes }
+    guard name != nil || value != nil else { return nil }
+    var packet = RadioPacket(time ?? 0, serial, pair(name?[...] ?? [], value?[...] ?? []))
+    if time == nil { packet.time = nil }
+    return packet.message.contains { $0 < 0x20 || $0 == 0x7F } ? nil : packet
+  }
+
+  /// A message that begins with a micro:bit's name says who has sent it, unless its serial number does.
+  private mutating func takeName() {
+    guard message.count == 5 || message.count > 5 && " ,:;".utf8.contains(message[5]),
+      let name = MicrobitName(String(decoding: message.prefix(5), as: UTF8.self)),
+      sender == nil || sender?.name == name
+    else { return }
+    let isList = message.dropFirst(5).first == UInt8(ascii: ",")
+    let rest = Array(message.dropFirst(6)).trimmed
+    guard !rest.isEmpty else { return }
+    if sender == nil { sender = .name(name) }
+    let parts = rest.split(separator: UInt8(ascii: isList ? "," : " "), omittingEmptySubsequences: false)
+    message =
+      parts.count == 2 && (isList || Self.isNumber(parts[1])) && !rest.contains(UInt8(ascii: ":"))
+      ? Self.pair(parts[0], parts[1]) : rest
+  }
+
+  private static func pair(_ name: ArraySlice<UInt8>, _ value: ArraySlice<UInt8>) -> [UInt8] {
+    let (name, value) = (Array(name).trimmed, Array(value).trimmed)
+    return name.isEmpty || value.isEmpty ? name + value : name + [UInt8(ascii: ":")] + value
+  }
+
+  /// Whether it may be a number as JavaScript writes it.
+  private static func isNumber(_ text: ArraySlice<UInt8>) -> Bool {
+    !text.isEmpty && text.allSatisfy { "+-.0123456789eE".utf8.contains($0) }
+      || ["NaN", "Infinity", "-Infinity"].contains { text.elementsEqual($0.utf8) }
+  }
+}
+
+extension [UInt8] {
+  /// Without spaces, tabs, NULs and line ends at both ends.
+  fileprivate var trimmed: [UInt8] {
+    func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0 || (9...13).contains(byte) }
+    guard let last = lastIndex(where: { !isBlank($0) }) else { return [] }
+    return Array(self[...last].drop(while: isBlank))
+  }
+}
+
+extension ArraySlice<UInt8> {
+  /// Removes `text` from the beginning.
+  fileprivate mutating func take(_ text: String) -> Bool {
+    guard starts(with: text.utf8) else { return false }
+    removeFirst(text.utf8.count)
+    return true
+  }
+
+  /// Removes a whole number from the beginning: of 32 bits, with or without a sign.
+  fileprivate mutating func takeInteger() -> Int? {
+    let digits = prefix { $0 == UInt8(ascii: "-") || (0x30...0x39).contains($0) }
+    guard let number = Int(String(decoding: digits, as: UTF8.self)),
+      RadioPacket.numbers.contains(number)
+    else { return nil }
+    removeFirst(digits.count)
+    return number
+  }
+}

@@ -1,0 +1,144 @@
+import EventLoop
+import Glibc
+
+/// A serial port that is read, whenever it is there: 115200 baud, 8N1. Nothing is written to it, and opening it does not reset
+/// the micro:bit.
+@LoopActor package final class SerialPort {
+  /// Why nothing can be read.
+  package enum Obstacle: Sendable, Equatable, CustomStringConvertible {
+    /// Nothing is plugged in, or no longer.
+    case absent
+    /// The user of this process has no permission.
+    case denied
+    /// Another program uses it.
+    case busy
+    case notSerial
+    case other(String)
+
+    init(_ reason: Int32) {
+      switch reason {
+      case ENOENT, ENODEV, ENXIO, EIO, ENOTDIR: self = .absent
+      case EACCES, EPERM: self = .denied
+      case EBUSY, EWOULDBLOCK: self = .busy
+      case ENOTTY: self = .notSerial
+      default: self = .other(String(cString: strerror(reason)))
+      }
+    }
+
+    package var description: String {
+      switch self {
+      case .absent: "it is not plugged in"
+      case .denied: "no permission for it"
+      case .busy: "another program uses it"
+      case .notSerial: "it is not a serial port"
+      case .other(let reason): reason
+      }
+    }
+  }
+
+  package enum Event {
+    case opened
+    /// It was opened again, as nothing had come for a while: interface chips of V1 may fall silent (DAPLink#736).
+    case resumed
+    /// It cannot be read, and is tried again; reported once for each cause.
+    case failed(Obstacle)
+    case received(UnsafeRawBufferPointer)
+  }
+
+  /// After so long without a byte the port is opened again; shorter only in tests.
+  package nonisolated static let silence = Duration.seconds(60)
+
+  package let path: String
+  private let silence: Duration
+  private let handler: @LoopActor (Event) -> Void
+  private var descriptor: Int32 = -1
+  private var watch: Watch?
+  /// Opens the port again, or looks whether it is silent.
+  private var timer: LoopTimer?
+  private var backOff = BackOff(first: .milliseconds(250), longest: .seconds(10))
+  private var lastByte = Moment.now
+  private var obstacle: Obstacle?
+
+  /// Opens the port soon, and again after each failure, until ``stop()``.
+  package init(_ path: String, silence: Duration = silence, handler: @escaping @LoopActor (Event) -> Void) {
+    self.path = path
+    self.silence = silence
+    self.handler = handler
+    timer = loop.timer(after: .zero) { [weak self] in self?.open() }
+  }
+
+  deinit { if descriptor >= 0 { Glibc.close(descriptor) } }
+
+  package var isOpen: Bool { descriptor >= 0 }
+
+  /// No more calls.
+  package func stop() {
+    timer?.cancel()
+    close()
+  }
+
+  private func close() {
+    watch?.cancel()
+    watch = nil
+    if descriptor >= 0 { Glibc.close(descriptor) }
+    descriptor = -1
+  }
+
+  private func open(isResuming: Bool = false) {
+    descriptor = Glibc.open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0, makeRaw() else {
+      return fail(Obstacle(errno))
+    }
+    watch = loop.watch(descriptor, for: .readable) { [weak self] _ in self?.read() }
+    lastByte = .now
+    awaitSilence()
+    obstacle = nil
+    handler(isResuming ? .resumed : .opened)
+  }
+
+  /// Sets the line: V1's interface chips begin with 9600 baud. The modem lines have no meaning, and stay as they are.
+  private func makeRaw() -> Bool {
+    var settings = termios()
+    guard tcgetattr(descriptor, &settings) == 0 else { return false }
+    cfmakeraw(&settings)
+    settings.c_cflag |= tcflag_t(CLOCAL | CREAD)
+    settings.c_cflag &= ~tcflag_t(HUPCL | CSTOPB)
+    cfsetspeed(&settings, speed_t(B115200))
+    return tcsetattr(descriptor, TCSANOW, &settings) == 0
+  }
+
+  private func fail(_ reason: Obstacle) {
+    close()
+    timer?.cancel()
+    timer = loop.timer(after: backOff.next()) { [weak self] in self?.open() }
+    guard reason != obstacle else { return }
+    obstacle = reason
+    handler(.failed(reason))
+  }
+
+  private func read() {
+    let capacity = 4096
+    withUnsafeTemporaryAllocation(byteCount: capacity, alignment: 1) { buffer in
+      let count = Glibc.read(descriptor, buffer.baseAddress, capacity)
+      if count > 0 {
+        lastByte = .now
+        backOff.reset()
+        handler(.received(UnsafeRawBufferPointer(rebasing: buffer[..<count])))
+      } else if count == 0 {
+        fail(.absent)
+      } else if errno != EAGAIN, errno != EINTR {
+        fail(Obstacle(errno))
+      }
+    }
+  }
+
+  private func awaitSilence() {
+    timer?.cancel()
+    timer = loop.timer(after: Moment.now.duration(to: lastByte + silence)) { [weak self] in
+      guard let self else { return }
+      guard lastByte + silence <= .now else { return awaitSilence() }
+      close()
+      open(isResuming: true)
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import GATT
+import Testing
+
+@testable import Radio
+
+@Suite struct RadioLinesTests {
+  /// What a receiver prints after its first line end, with what is read of it: `sender time message`.
+  private static let lines: [(String, [String])] = [
+    // `writeReceivedPacketToSerial`: a value, a text, a number, without a serial number, with quotes in the text.
+    (#"{"t":325,"s":-1142702066,"n":"temp","v":27}"#, ["serial(3152265230) 325 temp:27"]),
+    (#"{"t":325,"s":7,"n":"hello"}"#, ["serial(7) 325 hello"]),
+    (#"{"t":325,"s":7,"v":-1.5}"#, ["serial(7) 325 -1.5"]),
+    (#"{"t":1,"s":0,"n":"temp","v":27}"#, ["- 1 temp:27"]),
+    (#"{"t":1,"s":0,"n":"vopez temp 21.5"}"#, ["name(vopez) 1 temp:21.5"]),
+    (#"{"t":1,"s":7,"n":"say "hi"","v":NaN}"#, [#"serial(7) 1 say "hi":NaN"#]),
+    (#"{"t":1,"s":7,"n":"a","v":1","v":2}"#, [#"serial(7) 1 a","v":1:2"#]),
+    (#"{"t":1,"s":7,"n":"a\","v":2}"#, [#"serial(7) 1 a\:2"#]),
+    // Its own name in the text is not repeated; another one is.
+    (#"{"t":1,"s":7,"n":"zzzzz"}"#, ["serial(7) 1 zzzzz"]),
+    (#"{"t":1,"s":7,"n":"zuzog,temp,4"}"#, ["serial(7) 1 temp:4"]),
+    (#"{"t":1,"s":7,"n":"zuzuz","v":4}"#, ["serial(7) 1 zuzuz:4"]),
+    // In another order.
+    (#"{ "s": 7, "n": "temp", "v": 4 }"#, ["serial(7) - temp:4"]),
+    (#"{"temp":21}"#, [#"- - {"temp":21}"#]),
+    // With join.
+    ("vopez,temp,21", ["name(vopez) - temp:21"]),
+    ("vopez,door,open", ["name(vopez) - door:open"]),
+    ("vopez, temp , 21 ", ["name(vopez) - temp:21"]),
+    ("vopez temp 21", ["name(vopez) - temp:21"]),
+    ("vopez:21", ["name(vopez) - 21"]),
+    ("vopez:led:1", ["name(vopez) - led:1"]),
+    ("vopez,temp:21", ["name(vopez) - temp:21"]),
+    ("vopez,1,2,3", ["name(vopez) - 1,2,3"]),
+    ("vopez hello class", ["name(vopez) - hello class"]),
+    ("vopez", ["- - vopez"]),
+    // Without a sender, padded as MakeCode does.
+    ("temp:21                       ", ["- - temp:21"]),
+    ("\0temp:21\0", ["- - temp:21"]),
+    ("Grüße", ["- - Grüße"]),
+    ("Traceback (most recent call last):", ["- - Traceback (most recent call last):"]),
+    ("   ", []),
+  ]
+
+  private static func text(_ packet: RadioPacket) -> String {
+    let sender = packet.sender.map { "\($0)" } ?? "-"
+    return "\(sender) \(packet.time.map { "\($0)" } ?? "-") "
+      + String(decoding: packet.message, as: UTF8.self)
+  }
+
+  @Test(arguments: lines) func read(_ line: String, _ expected: [String]) {
+    var lines = RadioLines()
+    let packets = lines.append("old half\n\(line)\r\n".utf8)
+    #expect(packets.map(Self.text) == expected)
+    #expect(lines.malformed == 0)
+  }
+
+  @Test(arguments: [1, 2, 3, 5, 7, 63, 64]) func pieces(of size: Int) {
+    let text = Array((["half"] + Self.lines.map(\.0)).joined(separator: "\r\n").utf8) + [10]
+    var lines = RadioLines()
+    var packets: [RadioPacket] = []
+    for start in stride(from: 0, to: text.count, by: size) {
+      packets += lines.append(text[start..<min(text.count, start + size)])
+    }
+    #expect(packets.map(Self.text) == Self.lines.flatMap(\.1))
+  }
+
+  @Test(arguments: [
+    #"{"t":1,"s":7,"b":"abc"}"#, #"{"t":1,"s":7,"n":"temp","v":2"#, #"{"t":99999999999,"s":7,"v":1}"#,
+    #"{"t":1,"s":7,"v":}"#, #"{"t":1,"s":7,"n":""}"#, "temp:\u{7}1", String(repeating: "x", count: 257),
+  ]) func malformed(_ line: String) {
+    var lines = RadioLines()
+    let packets = lines.append("\n\(line)\ntemp:21\n".utf8)
+    #expect(packets.map(Self.text) == ["- - temp:21"])
+    #expect(lines.malformed == 1)
+  }
+
+  @Test func notUTF8() {
+    var lines = RadioLines()
+    #expect(lines.append([10, 0x66, 0xFC, 0x72, 10]).isEmpty)
+    #expect(lines.malformed == 1)
+  }
+
+  /// Bytes were lost at the mark: neither what stands before it nor what stands behind it is a whole line.
+  @Test(arguments: [
+    "te<DAPLink:Overflow>\nmp:21\r\nhum:4\r\n", "<DAPLink:Overflow>\nmp:21\r\nhum:4\r\n",
+    "\(String(repeating: "x", count: 300))<DAPLink:Overflow>\nmp:21\r\nhum:4\r\n",
+  ]) func overflow(_ text: String) {
+    var lines = RadioLines()
+    let packets = lines.append("\n\(text)".utf8)
+    #expect(packets.map(Self.text) == ["- - hum:4"])
+    #expect(lines.malformed == (text.utf8.count > 256 ? 2 : 1))
+  }
+
+  @Test func opening() {
+    var lines = RadioLines()
+    #expect(lines.append("p:21\n".utf8).isEmpty)
+    // After a silence a line that is complete is followed by a whole one.
+    lines.resumed()
+    #expect(lines.append("temp:22\nte".utf8).map(Self.text) == ["- - temp:22"])
+    lines.resumed()
+    #expect(lines.append("mp:23\ntemp:24\n".utf8).map(Self.text) == ["- - temp:24"])
+    lines.opened()
+    #expect(lines.append("temp:25\n".utf8).isEmpty)
+    #expect(lines.malformed == 0)
+  }
+}

@@ -1,0 +1,152 @@
+import EventLoop
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Radio
+
+/// Pseudo-terminals in the place of micro:bits, with names as udev gives them.
+@Suite struct SerialPortTests {
+  @LoopActor private final class Recorder {
+    var packets: [String] = []
+    var changes = 0
+    var receivers: RadioReceivers?
+
+    nonisolated init() {}
+
+    func start(_ ports: RadioReceivers.Ports, in folder: String) {
+      receivers = RadioReceivers(
+        ports, in: folder,
+        received: { packets, _ in self.packets += packets.map { String(decoding: $0.message, as: UTF8.self) }
+        },
+        changed: { self.changes += 1 })
+    }
+
+    var open: Int { receivers?.statuses.count { $0.obstacle == nil } ?? 0 }
+    var obstacles: [SerialPort.Obstacle?] { receivers?.statuses.map(\.obstacle) ?? [] }
+  }
+
+  private static func name(_ digit: Character) -> String {
+    "usb-Arm_BBC_micro:bit_CMSIS-DAP_9904\(String(repeating: digit, count: 44))-if01"
+  }
+
+  private static func link(_ path: String, _ name: String, in folder: String) throws {
+    guard symlink(path, "\(folder)/\(name)") == 0 else { throw Failure("symlink: errno \(errno)") }
+  }
+
+  @Test func namesOfPorts() throws {
+    let port = try #require(MicrobitPort(Self.name("a"), in: "/x"))
+    #expect(port.path == "/x/" + Self.name("a"))
+    #expect(port.board == "9904")
+    let old = "usb-ARM__BBC_micro:bit_CMSIS-DAP__9900\(String(repeating: "0", count: 44))-if01"
+    #expect(MicrobitPort(old, in: "/x")?.board == "9900")
+    for other in [
+      "usb-Arduino_Uno_9904-if01", Self.name("g"), Self.name("a") + "2", Self.name("a").dropLast() + "2",
+      "usb-Arm_BBC_micro:bit_CMSIS-DAP_9904-if01", "x" + Self.name("a"),
+    ] { #expect(MicrobitPort(String(other), in: "/x") == nil, "\(other)") }
+  }
+
+  /// The folder does not exist at first; the micro:bit is plugged in and out, and again.
+  @Test func pluggedInAndOut() async throws {
+    let root = try TemporaryFolder()
+    let folder = root.path + "/serial/by-id"
+    let recorder = Recorder()
+    await recorder.start(.auto, in: folder)
+    for round in 1...3 {
+      let terminal = try PseudoTerminal()
+      mkdir(root.path + "/serial", 0o755)
+      mkdir(folder, 0o755)
+      try Self.link(terminal.path, Self.name("a"), in: folder)
+      try Self.link("/dev/null", "usb-other-if00", in: folder)
+      try await eventually("the port is open") { await recorder.open == 1 }
+      terminal.type("half\r\nround:\(round)\r\n")
+      try await eventually("the line") { await recorder.packets.last == "round:\(round)" }
+      unlink(folder + "/" + Self.name("a"))
+      unlink(folder + "/usb-other-if00")
+      rmdir(folder)
+      rmdir(root.path + "/serial")
+      try await eventually("it is gone") { await recorder.receivers?.statuses.isEmpty == true }
+    }
+    #expect(await recorder.packets == ["round:1", "round:2", "round:3"])
+    await recorder.receivers?.stop()
+  }
+
+  /// The terminal of a port goes, while its name stays.
+  @Test func hangUp() async throws {
+    let root = try TemporaryFolder()
+    let recorder = Recorder()
+    var terminal: PseudoTerminal? = try PseudoTerminal()
+    let link = root.path + "/port"
+    try Self.link(try #require(terminal).path, "port", in: root.path)
+    await recorder.start(.paths([link]), in: root.path)
+    try await eventually("the port is open") { await recorder.open == 1 }
+    terminal?.type("half\ntemp:21\nhu")
+    try await eventually("the line") { await recorder.packets == ["temp:21"] }
+    terminal = nil
+    try await eventually("it is gone") { await recorder.obstacles == [.absent] }
+    let next = try PseudoTerminal()
+    unlink(link)
+    try Self.link(next.path, "port", in: root.path)
+    try await eventually("it is open again") { await recorder.open == 1 }
+    next.type("m:1\nhum:2\n")
+    try await eventually("the line") { await recorder.packets == ["temp:21", "hum:2"] }
+    let status = try #require(await recorder.receivers?.statuses.first)
+    #expect(status.packets == 2)
+    #expect(status.malformed == 0)
+    #expect(status.last != nil)
+    await recorder.receivers?.stop()
+  }
+
+  @Test func obstacles() async throws {
+    let root = try TemporaryFolder()
+    let file = try root.write("temp:21\n", to: "file")
+    let terminal = try PseudoTerminal()
+    let other = open(terminal.path, O_RDWR | O_NOCTTY)
+    #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
+    let recorder = Recorder()
+    await recorder.start(.paths([file, terminal.path, root.path + "/none"]), in: root.path)
+    try await eventually("what is wrong") { await recorder.obstacles == [.notSerial, .busy, .absent] }
+    close(other)
+    try await eventually("it is free") { await recorder.open == 1 }
+    await recorder.receivers?.stop()
+  }
+
+  /// A silent port is opened again, without the loss of the line that follows.
+  @Test func silence() async throws {
+    @LoopActor final class Events {
+      var texts: [String] = []
+      nonisolated init() {}
+    }
+    let (terminal, events) = (try PseudoTerminal(), Events())
+    let path = terminal.path
+    let port = await SerialPort(path, silence: .milliseconds(20)) { event in
+      switch event {
+      case .opened: events.texts.append("opened")
+      case .resumed: events.texts.append("resumed")
+      case .failed(let obstacle): events.texts.append("\(obstacle)")
+      case .received: events.texts.append("received")
+      }
+    }
+    try await eventually("opened again") {
+      await events.texts.starts(with: ["opened", "resumed", "resumed"])
+    }
+    terminal.type("temp:21\n")
+    try await eventually("the line") { await events.texts.contains("received") }
+    await port.stop()
+    let count = await events.texts.count { $0 == "opened" }
+    #expect(count == 1)
+  }
+
+  /// Far more than a receiver can send: all arrives, in order.
+  @Test func flood() async throws {
+    let terminal = try PseudoTerminal()
+    let recorder = Recorder()
+    await recorder.start(.paths([terminal.path]), in: "/nowhere")
+    try await eventually("the port is open") { await recorder.open == 1 }
+    terminal.type("\n")
+    for number in 0..<5000 { terminal.type("n:\(number)                    \r\n") }
+    try await eventually("all lines") { await recorder.packets.count == 5000 }
+    #expect(await recorder.packets == (0..<5000).map { "n:\($0)" })
+    await recorder.receivers?.stop()
+  }
+}
