@@ -1,7 +1,7 @@
 # Thin on purpose: each target calls one script or one SwiftPM command. `make` alone lists them.
 .DEFAULT_GOAL := help
 .PHONY: help demo build test lint test-bluez test-brokers test-homeassistant test-web test-debian13 deb app \
-  test-clients test-deb bench scale soak fuzz sanitize clean
+  release test-clients test-deb test-release bench scale soak fuzz sanitize clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\): ## /\1|/p' Makefile | while IFS='|' read -r target what; do printf '  make %-18s %s\n' "$$target" "$$what"; done
@@ -42,8 +42,14 @@ deb: ## build the Debian packages for amd64 and arm64 (ARCH=… for one of them)
 app: ## assemble the app for Home Assistant OS from the packages, in .build/app
 	@scripts/app
 
+release: ## all that a release has, into .build/dist (KEY=… signs the apt repository, ADDRESS=… is its place)
+	@scripts/release
+
 test-deb: ## install, break, repair, upgrade, remove them in clean Debian 12 and 13 roots; the app (ONLY=app)
 	@scripts/test-deb $(ONLY)
+
+test-release: ## whether two builds in two folders make the same packages; a bill of materials without gaps
+	@scripts/test-release
 
 bench: ## measure CPU, latency, memory and throughput, beside a C program
 	@scripts/bench

@@ -24,6 +24,9 @@ fail() {
 # The version of the programs, which stands in one place.
 version() { sed -n 's/.*static let current = "\(.*\)"/\1/p' Sources/EventLoop/Version.swift; }
 
+# The time of the last commit, in seconds: it stands in whatever is published, so that two builds of a commit are alike.
+commit_time() { git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md; }
+
 # bin_path OPTION…: the folder of the programs that `swift build OPTION…` makes. Versions of Swift differ in it.
 bin_path() { swift build "$@" --show-bin-path; }
 
