@@ -17,6 +17,11 @@ extension Central {
     tree.devices.keys.sorted().compactMap { tree.peripheral(at: $0) }
   }
 
+  /// The peripheral at `address`, if bluetoothd knows it on the adapter.
+  public func peripheral(at address: BluetoothAddress) -> Peripheral? {
+    tree.peripheral(at: BlueZName.devicePath(address.description, of: adapterPath))
+  }
+
   /// Reports every known peripheral as ``CentralEvent/seen(_:)`` again.
   public func replayPeripherals() {
     for peripheral in peripherals { handler(.seen(peripheral)) }
@@ -24,8 +29,7 @@ extension Central {
 
   /// Reports the peripheral at `address` as ``CentralEvent/seen(_:)`` again, if it is known.
   public func replayPeripheral(at address: BluetoothAddress) {
-    let path = BlueZName.devicePath(address.description, of: adapterPath)
-    if let peripheral = tree.peripheral(at: path) { handler(.seen(peripheral)) }
+    if let peripheral = peripheral(at: address) { handler(.seen(peripheral)) }
   }
 
   /// Starts or stops discovery as requested, one call at a time.

@@ -74,8 +74,8 @@ extension DeviceManager {
   }
 }
 
-/// What the LEDs showed before the device was identified is stored until they show it again: a link that is lost leaves
-/// them lit, or dark.
+/// What the LEDs showed before they were used for something else is stored until they show it again: a link that is lost
+/// leaves them lit, or dark.
 extension Device {
   /// The property for pictures on the LEDs, if the link offers it.
   fileprivate var leds: Channel? {
@@ -83,32 +83,44 @@ extension Device {
       .first { $0.characteristic != nil && $0.property.codec.pictures != nil }
   }
 
-  fileprivate func noteLEDs(_ bytes: [UInt8]) { context.store.change(address) { $0.leds = bytes } }
+  private var picture: Characteristic? { leds?.characteristic ?? session.links?.services.leds }
+
+  /// - Parameter bytes: what they show; of two uses at a time the first one counts.
+  fileprivate func noteLEDs(_ bytes: [UInt8]) { context.store.change(address) { $0.leds = $0.leds ?? bytes } }
 
   /// Shows what is desired, or else what was noted.
   fileprivate func restoreLEDs(on central: Central) async throws(CentralError) {
-    guard let leds, let characteristic = leds.characteristic,
-      let before = record.leds
-    else { return }
-    let bytes = leds.writer?.desired?.bytes ?? before
-    try await central.send(bytes, to: characteristic, withResponse: true)
+    guard let picture, let before = record.leds else { return }
+    let bytes = leds?.writer?.desired?.bytes ?? before
+    try await central.send(bytes, to: picture, withResponse: true)
     context.store.change(address) { $0.leds = nil }
-    leds.wasRestored(to: bytes)
+    leds?.wasRestored(to: bytes)
   }
 
-  /// Restores the LEDs on a new link if they still show a picture of the blinking, or nothing, as after a text.
-  func restoreLEDsOfLastLink() {
-    guard record.leds != nil, let leds, let pictures = leds.property.codec.pictures
+  /// The letter A: the micro:bit waits for a press of its button A.
+  static let pressSign: [UInt8] = [0b01110, 0b10001, 0b11111, 0b10001, 0b10001]
+
+  /// Shows the sign while a press is awaited. Else, if the LEDs still show that, or a picture of the blinking, or nothing, as after
+  /// a text, restores them.
+  func updateLEDs() {
+    guard record.leds != nil || context.links.awaitsPress(self) && session.links?.services.leds != nil,
+      picture != nil
     else { return }
     task { [self] central in
-      await leds.writer?.turn.lock()
-      defer { leds.writer?.turn.unlock() }
-      if let characteristic = leds.characteristic, let shown = try? await central.read(characteristic) {
-        if shown == pictures.full || shown == pictures.empty {
-          try? await restoreLEDs(on: central)
-        } else {
-          context.store.change(address) { $0.leds = nil }
-        }
+      let turn = leds?.writer?.turn ?? ledTurn
+      await turn.lock()
+      defer { turn.unlock() }
+      guard let picture, let shown = try? await central.read(picture) else { return }
+      if context.links.awaitsPress(self) {
+        guard shown != Self.pressSign else { return }
+        noteLEDs(shown)
+        try? await central.send(Self.pressSign, to: picture, withResponse: true)
+      } else if let pictures = (leds?.property ?? .microbitLEDMatrix).codec.pictures,
+        [pictures.full, pictures.empty, Self.pressSign].contains(shown)
+      {
+        try? await restoreLEDs(on: central)
+      } else {
+        context.store.change(address) { $0.leds = nil }
       }
     }
   }

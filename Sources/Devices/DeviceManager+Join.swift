@@ -59,7 +59,7 @@ extension DeviceManager {
   }
 
   /// The five letters of a micro:bit as its id; nil: it has an id, or another one has these letters.
-  private func lettersID(of advertisement: Advertisement, _ address: BluetoothAddress) -> DeviceID? {
+  func lettersID(of advertisement: Advertisement, _ address: BluetoothAddress) -> DeviceID? {
     guard store.record(address).changes.id == nil,
       let letters = advertisement.name.flatMap(Profile.microbitLetters), letters.utf8.count == 5,
       letters.utf8.allSatisfy({ (0x61...0x7A).contains($0) }), let id = try? DeviceID(letters),

@@ -25,6 +25,7 @@ extension DeviceManager {
     record.isAdded = true
     record.isRemoved = false
     try apply(options, to: &record, at: .root)
+    record.changes.id = record.changes.id ?? lettersOfStranger(address)
     store.change(address) { $0 = record }
     reconcile(address)
     guard let device = registry.byAddress[address] else {
@@ -35,6 +36,15 @@ extension DeviceManager {
     set(options.desired, of: device)
     device.setDeleted(false)
     return device.description
+  }
+
+  /// The id of a device that is not known, and that no entry matches; nil: made of its address.
+  private func lettersOfStranger(_ address: BluetoothAddress) -> DeviceID? {
+    let seen = context.adapters.lazy.compactMap { $0.central.peripheral(at: address) }.first
+    guard registry.byAddress[address] == nil, let advertisement = seen.map(Advertisement.init),
+      configuration.device(matching: address, advertisement) == nil
+    else { return nil }
+    return lettersID(of: advertisement, address)
   }
 
   package func remove(_ id: DeviceID) throws(RequestError) -> BluetoothAddress {
@@ -80,6 +90,7 @@ extension DeviceManager {
     store.change(device.address) { $0 = record }
     reconcile(device.address)
     guard let changed = registry.byAddress[device.address] else { return nil }
+    if options.set.name != nil { context.links.wasNumbered(changed) }
     set(options.desired, of: changed)
     return changed.description
   }

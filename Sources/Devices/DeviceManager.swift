@@ -29,6 +29,7 @@ import Store
   /// Which micro:bits may join, and until when; nil: none.
   package internal(set) var permitJoin: PermitJoin?
   var joinTimer: LoopTimer?
+  var numberTimer: LoopTimer?
   /// How many inspections are running.
   var inspections = 0
   /// The scans that were requested, and are not over.

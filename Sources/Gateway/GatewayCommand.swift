@@ -75,6 +75,7 @@ public enum GatewayCommand: Sendable, Equatable {
       case .setUp(let setup): try await setup.run()
       case .invite: try await Invitation.run()
       case .applySetup(let path):
+        PendingSetup.noteApplied()
         for line in try PendingSetup()?.apply(to: path ?? SetupFiles.serviceConfiguration) ?? [] {
           print(line)
         }
@@ -120,8 +121,8 @@ public enum GatewayCommand: Sendable, Equatable {
       "started", ["version": Version.current, "gateway": gateway.id, "configuration": file.path])
     await gateway.serve()
     log.notice("stopped")
-    // systemd starts the service again, and lets root write the configuration before.
-    if gateway.startsAgain, !RuntimeFolder.isOfServiceManager { ProgramArguments.startAgain() }
+    // The service manager starts the service again, and lets root write the configuration before.
+    if gateway.startsAgain, !PendingSetup.isApplied { ProgramArguments.startAgain() }
     return .done
   }
 
@@ -163,9 +164,7 @@ public enum GatewayCommand: Sendable, Equatable {
       gateway: id)
     print("\n\(report)")
     let http = file.configuration.http
-    if !file.isSetUp {
-      print("\nnothing is set up yet: sudo microbit-gateway setup, or sudo microbit-gateway init")
-    }
+    if let open = ConfigurationCheck.setUpIsOpen(file) { print("\n\(open.line)") }
     if http.isEnabled { print("\nthe page of a running gateway: \(http.urls().joined(separator: ", "))") }
     let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
       .connect()

@@ -21,9 +21,6 @@ enum RuntimeFolder {
     return stat(folder, &status) == 0 && status.st_uid != geteuid()
   }
 
-  /// Whether systemd has started this process as a service, and starts it again when it ends.
-  static var isOfServiceManager: Bool { getenv("NOTIFY_SOCKET") != nil }
-
   /// The folder of the systemd service: `/run` and the `RuntimeDirectory=` of deploy/microbit-gateway.service.
   static let service = "/run/microbit-gateway"
 

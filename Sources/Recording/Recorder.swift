@@ -114,6 +114,20 @@ import Log
     return recordings
   }
 
+  /// Deletes a recording that has ended.
+  package func delete(_ name: String) async throws(RequestError) {
+    await loading?.value
+    guard name != current?.name else {
+      throw RequestError(.failed, "\(name) is being recorded: stop it first")
+    }
+    guard let folder, let index = ended.firstIndex(where: { $0.name == name }) else {
+      throw RequestError(.notFound, "there is no recording \(Excerpt(name))")
+    }
+    ended.remove(at: index)
+    log.notice("deleted", ["name": name])
+    await EventLoop.blocking { folder.remove(name) }
+  }
+
   /// A recording as a table; nil: there is none of this name. Opening it blocks.
   package func table(
     _ name: String, _ layout: RecordingTable.Layout

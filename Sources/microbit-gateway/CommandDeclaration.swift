@@ -121,8 +121,8 @@ struct CommandDeclaration {
         [json, (.csv, "print a spreadsheet: time, device, property, value, unit")]
       ) { .watch(property: $0.word(1), csv: $0.has(.csv)) },
       device(
-        "record", "start|stop|list|csv [NAME]",
-        "record the readings of all devices until stop; list the recordings; print one, the newest by default, as CSV",
+        "record", "start|stop|list|csv|delete [NAME]",
+        "record the readings of all devices until stop; list the recordings; print one, the newest by default, as CSV; delete one",
         [
           json,
           (.wide, "with csv: a column for each property of each device, instead of a row for each reading"),

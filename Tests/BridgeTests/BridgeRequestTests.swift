@@ -83,6 +83,9 @@ import Testing
     #expect(
       request("permit_join", #"{"time":0,"device":"c5:a1:b2:c3:d4:e5"}"#)
         == PermitJoining(time: 0, device: BluetoothAddress("C5:A1:B2:C3:D4:E5")))
+    #expect(request("record/delete", #"{"name":"a"}"#) == DeleteRecording(name: given("a")))
+    #expect(request("number", "") == NumberDevices(time: 120))
+    #expect(request("number", #"{"time":0}"#) == NumberDevices(time: 0))
     #expect(request("log_level", #"{"level":"debug"}"#) == SetLogLevel(level: given(.debug)))
   }
 
@@ -156,7 +159,8 @@ import Testing
       #"unknown request "make-coffee-for-all": known requests: devices, health, reload, scan, device/add, "#
         + "device/remove, device/reconnect, device/rename, device/pair, device/unpair, device/options, "
         + "device/inspect, device/identify, property/get, property/set, value/remove, adapter/state, "
-        + "device/sequence, adapter/reset, log_level, permit_join, record/start, record/stop, record/list, device/log"
+        + "device/sequence, adapter/reset, log_level, permit_join, number, record/start, record/stop, record/list, "
+        + "record/delete, device/log"
     ),
     // No JSON object.
     ("health", "PRESS", #"the payload is not valid JSON: line 1, column 1: expected a value, found "P""#),

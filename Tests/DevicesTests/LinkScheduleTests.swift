@@ -212,6 +212,41 @@ import Testing
     #expect(last <= 60)
   }
 
+  @Test func whatIsNumberedGivesUpItsLinkToWhatIsNot() {
+    var bench = Bench(links: 2)
+    bench.first = [2]
+    for device in 0..<4 { _ = bench.asks(device) }
+    bench.receivesFirstValues(0)
+    bench.schedule.setNumbering(true)
+    bench.pass(59)
+    #expect(bench.review() == [], "both wait for a press")
+    bench.schedule.wasNumbered(Bench.address(1), at: bench.now)
+    #expect(bench.review() == [])
+    bench.pass(5)
+    #expect(bench.review() == [0, 1].map { .giveUp(Bench.address($0)) }, "one has waited for long")
+    for device in [1, 0] { bench.ends(device) }
+    #expect(bench.asks(1) == nil && bench.queue == [2, 3, 1])
+    #expect(bench.review() == [.connect(Bench.address(2)), .connect(Bench.address(3))])
+    for device in 2...3 {
+      #expect(bench.asks(device) == 0)
+      bench.pass(1)
+    }
+    // Numbered ones wait as long as others have no number, unless a command waits.
+    bench.pass(1000)
+    #expect(bench.review() == [])
+    bench.urgent = [1]
+    #expect(bench.asks(1) == nil)
+    #expect(bench.review() == [.giveUp(Bench.address(2))])
+    bench.schedule.setNumbering(false)
+    #expect(!bench.schedule.awaitsNumber(Bench.address(3)))
+  }
+
+  @Test("A class of 25 with 7 links is numbered soon", arguments: 0..<30)
+  func aClassIsNumbered(seed: UInt64) {
+    var simulation = LinkScheduleSimulation(devices: 25, links: 7, SplitMix64(state: seed))
+    #expect(simulation.numbers(within: 600) ?? .max <= 90)
+  }
+
   @Test func theQueueTellsWhenTheNextTurnsAre() {
     var bench = Bench(links: 2)
     _ = bench.asks(0)
@@ -406,6 +441,27 @@ private struct LinkScheduleSimulation {
         if due[device] == second { bench.receivesFirstValues(device) }
       }
       if bench.first.isEmpty { return second }
+    }
+    return nil
+  }
+
+  /// The second in which the last device gets its number: each 2 s after the begin of its link.
+  mutating func numbers(within limit: Int) -> Int? {
+    begin()
+    bench.first = []
+    bench.schedule.setNumbering(true)
+    var due: [Int: Int] = [:]
+    var rest = Set(states.indices)
+    for second in 0..<limit {
+      step(second)
+      for device in rest {
+        guard case .live = states[device] else { continue }
+        due[device] = due[device] ?? second + 2
+        guard due[device] == second else { continue }
+        rest.remove(device)
+        bench.schedule.wasNumbered(LinkScheduleBench.address(device), at: bench.now)
+      }
+      if rest.isEmpty { return second }
     }
     return nil
   }

@@ -25,7 +25,7 @@ import Testing
       #expect(try await fixture.perform("devices").array?.count == 1)
       mark = try fixture.observer.mark
       try await fixture.perform("device/add", #"{"identifier":"\#(other.address)"}"#)
-      try await fixture.online(other.id, after: mark)
+      try await fixture.online(letters, after: mark)
       mark = try fixture.observer.mark
       #expect(try await fixture.perform("permit_join", #"{"time":0}"#)["time"]?.int == 0)
       _ = try await fixture.message("\(fixture.bridge)/info", after: mark) {
@@ -34,7 +34,7 @@ import Testing
       // As by device/add, it is known after a restart.
       mark = try fixture.observer.mark
       try await fixture.restartGateway()
-      try await fixture.online(other.id, after: mark)
+      try await fixture.online(letters, after: mark)
       #expect(try await fixture.check().contains("added by a request"))
       for (payload, reason) in [
         (#"{"time":3601}"#, "time: 3601 is above 3600"), (#"{"time":-1}"#, "time: -1 is below 0"),

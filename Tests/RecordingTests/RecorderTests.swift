@@ -178,6 +178,21 @@ import Testing
     #expect(try names(in: test.folder) == ["a.rec"])
   }
 
+  @Test func oneThatHasEndedIsDeleted() async throws {
+    let test = try RecorderUnderTest(folder)
+    _ = try await test.recorder.record("a")
+    await #expect(throws: RequestError(.failed, "a is being recorded: stop it first")) {
+      try await test.recorder.delete("a")
+    }
+    _ = try await test.recorder.finish()
+    await #expect(throws: RequestError(.notFound, #"there is no recording "b""#)) {
+      try await test.recorder.delete("b")
+    }
+    try await test.recorder.delete("a")
+    #expect(await test.recorder.list() == [] && test.recorder.table("a", .rows) == nil)
+    #expect(try names(in: test.folder) == [])
+  }
+
   @Test func theOldestAreRemoved() async throws {
     let test = try RecorderUnderTest(folder)
     for _ in 0...RecordingFolder.mostRecordings {

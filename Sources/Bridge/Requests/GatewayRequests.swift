@@ -54,6 +54,20 @@ struct PermitJoining: GatewayRequest {
   }
 }
 
+struct NumberDevices: GatewayRequest {
+  static let verb = "number"
+  static let own: [ConfigurationKey<Self>] = [
+    ConfigurationKey("time", \.time, .integer(0...DeviceManager.longestNumbering))
+  ]
+  /// How long micro:bits wait for a press of their button, in seconds.
+  var time = 120
+
+  func perform(_ call: RequestCall) {
+    call.engine.number(seconds: time)
+    call.answer(["time": .integer(time)])
+  }
+}
+
 struct SetLogLevel: GatewayRequest {
   static let verb = "log_level"
   static let own: [ConfigurationKey<Self>] = [

@@ -24,6 +24,21 @@ struct StopRecording: GatewayRequest {
   }
 }
 
+struct DeleteRecording: GatewayRequest {
+  static let verb = "record/delete"
+  static let own: [ConfigurationKey<Self>] = [
+    ConfigurationKey(required: "name", \.$name, .text(longest: 255), hint: "as in record/list")
+  ]
+  @Required var name: String
+
+  func perform(_ call: RequestCall) {
+    call.later { () throws(RequestError) in
+      try await call.host.recorder.delete(name)
+      return ["name": .string(name)]
+    }
+  }
+}
+
 struct ListRecordings: GatewayRequest {
   static let verb = "record/list"
 

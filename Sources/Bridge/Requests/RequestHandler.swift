@@ -94,7 +94,8 @@ enum RequestTable {
     RemoveDevice.self, ReconnectDevice.self, RenameDevice.self, PairDevice.self, UnpairDevice.self,
     ChangeOptions.self, InspectDevice.self, IdentifyDevice.self, GetProperty.self, SetProperty.self,
     RemoveValue.self, ReportAdapter.self, RunSequence.self, ResetAdapter.self, SetLogLevel.self,
-    PermitJoining.self, StartRecording.self, StopRecording.self, ListRecordings.self, ReadLog.self,
+    PermitJoining.self, NumberDevices.self, StartRecording.self, StopRecording.self, ListRecordings.self,
+    DeleteRecording.self, ReadLog.self,
   ]
 }
 

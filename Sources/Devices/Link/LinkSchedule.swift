@@ -5,8 +5,9 @@ import Log
 /// Which devices have the links of the adapters, and in which order the others get one.
 ///
 /// While devices wait, a device that shares the links keeps its link for ``stay``. For one that has had no values yet, others end
-/// their turns as soon as they have theirs: a class sees all of its first values soon. A pure machine; adapters are numbered
-/// in the order of the configuration.
+/// their turns as soon as they have theirs: a class sees all of its first values soon. While micro:bits are numbered, those that
+/// have a number give up their links to those that have none. A pure machine; adapters are numbered in the order of the
+/// configuration.
 struct LinkSchedule: Sendable {
   /// What a device needs a link for.
   enum Need: Sendable {
@@ -74,6 +75,8 @@ struct LinkSchedule: Sendable {
   private var places: [BluetoothAddress: Place] = [:]
   /// How many first turns each device has had; those whose values have come have had all of them.
   private var firstTurns: [BluetoothAddress: Int] = [:]
+  /// The devices that have been numbered, and when; nil: none are to be.
+  private var numbered: [BluetoothAddress: Moment]?
   /// How many attempts to connect to devices that were never connected have failed, one after the other.
   private var failures = 0
   /// The number of the last place that was given to a device that was connected before, and to one that was not.
@@ -163,6 +166,12 @@ struct LinkSchedule: Sendable {
     firstTurns[device] = nil
   }
 
+  /// Devices are to be numbered from now on, or no longer.
+  mutating func setNumbering(_ isOn: Bool) { numbered = isOn ? numbered ?? [:] : nil }
+
+  /// The device has its number, or cannot get one by a press.
+  mutating func wasNumbered(_ device: BluetoothAddress, at now: Moment) { numbered?[device] = now }
+
   /// Something has changed, or the deadline is reached: reserves the links that are free, and finds those that are to be
   /// given up.
   mutating func review(at now: Moment, isBusy: (BluetoothAddress) -> Bool) -> [Action] {
@@ -183,7 +192,7 @@ struct LinkSchedule: Sendable {
       } else if waiter.place.isNew, links.values.contains(where: { $0.isBeingMade(on: waiter.adapters) }) {
         // Many may wait that cannot be connected to: one attempt at a time is enough.
         continue
-      } else if let (other, end) = nextEnd(for: waiter, isBusy) {
+      } else if let (other, end) = nextEnd(for: device, waiter, isBusy) {
         if end <= now {
           links[other]?.isGivenUp = true
           actions.append(.giveUp(other))
@@ -197,14 +206,20 @@ struct LinkSchedule: Sendable {
 
   /// The device whose turn ends first for one that waits, of those that can give up a link.
   private func nextEnd(
-    for waiter: Waiting, _ isBusy: (BluetoothAddress) -> Bool
+    for waiting: BluetoothAddress, _ waiter: Waiting, _ isBusy: (BluetoothAddress) -> Bool
   ) -> (device: BluetoothAddress, end: Moment)? {
     var next: (device: BluetoothAddress, end: Moment)?
     for (device, link) in links where link.need == .shared && !link.isGivenUp {
       guard let since = link.liveSince, waiter.adapters.contains(link.adapter), !isBusy(device) else {
         continue
       }
-      let end = isFirst(waiter) && link.hasFirstValues ? since : since + stay(for: waiter)
+      let end: Moment
+      switch (awaitsNumber(waiting), awaitsNumber(device)) {
+      case (true, false): end = max(since, numbered?[device] ?? since) + Self.shortestStay
+      case (true, true): end = since + (waiter.comesFirst ? stay(for: waiter) : stay)
+      case (false, true) where !waiter.comesFirst: continue
+      case (false, _): end = isFirst(waiter) && link.hasFirstValues ? since : since + stay(for: waiter)
+      }
       if let before = next, before.end <= end { continue }
       next = (device, end)
     }
@@ -222,13 +237,16 @@ struct LinkSchedule: Sendable {
     waiter.isFirst && (!waiter.place.isNew || failures < Self.mostFirstTurns)
   }
 
-  private func rank(of waiter: Waiting) -> (Int, Int, Int) {
-    let level = waiter.need == .lasting ? 0 : waiter.isUrgent ? 1 : isFirst(waiter) ? 2 : 3
+  private func rank(of device: BluetoothAddress, _ waiter: Waiting) -> (Int, Int, Int) {
+    let isNumbered = numbered?[device] != nil
+    let level = waiter.need == .lasting ? 0 : waiter.isUrgent ? 1 : isNumbered ? 4 : isFirst(waiter) ? 2 : 3
     return (level, waiter.place.number, waiter.place.isNew ? 1 : 0)
   }
 
   // MARK: Queries
 
+  /// Whether devices are being numbered, and the device has no number yet.
+  func awaitsNumber(_ device: BluetoothAddress) -> Bool { numbered.map { $0[device] == nil } ?? false }
   var hasWaiting: Bool { !waiting.isEmpty }
   func isWaiting(_ device: BluetoothAddress) -> Bool { waiting[device] != nil }
   func hasLink(_ device: BluetoothAddress) -> Bool { links[device] != nil }
@@ -249,7 +267,7 @@ struct LinkSchedule: Sendable {
 
   /// The devices that wait, in the order in which they get a link.
   private var queue: [BluetoothAddress] {
-    waiting.sorted { rank(of: $0.value) < rank(of: $1.value) }.map(\.key)
+    waiting.sorted { rank(of: $0.key, $0.value) < rank(of: $1.key, $1.value) }.map(\.key)
   }
 
   /// The devices that wait, in order, and when each is expected to get a link; nil: none can be given up.

@@ -36,6 +36,7 @@ import Log
 
   func becameLive(_ device: Device) {
     schedule.becameLive(device.address, at: .now)
+    passOverWithoutButton(device)
     reviewLater()
   }
 
@@ -58,6 +59,36 @@ import Log
   func forget(_ device: Device) {
     leave(device)
     schedule.forget(device.address)
+  }
+
+  // MARK: Numbers
+
+  /// Micro:bits are numbered by a press of their button A from now on, or no longer.
+  func setNumbering(_ isOn: Bool) {
+    schedule.setNumbering(isOn)
+    for device in devices.values where device.isLive {
+      passOverWithoutButton(device)
+      device.updateLEDs()
+    }
+    reviewLater()
+  }
+
+  func wasNumbered(_ device: Device) {
+    guard awaitsPress(device) else { return }
+    schedule.wasNumbered(device.address, at: .now)
+    device.updateLEDs()
+    reviewLater()
+  }
+
+  /// Whether the device is to be numbered by a press of its button.
+  func awaitsPress(_ device: Device) -> Bool { schedule.awaitsNumber(device.address) }
+
+  /// Without a button that is used, it keeps its link no longer than one that has its number.
+  private func passOverWithoutButton(_ device: Device) {
+    let isPressable = device.channels.contains {
+      $0.property.name == Property.microbitButtonA.name && $0.characteristic != nil
+    }
+    if !isPressable { schedule.wasNumbered(device.address, at: .now) }
   }
 
   // MARK: Queries

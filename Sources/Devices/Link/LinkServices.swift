@@ -9,6 +9,8 @@ import Log
   private var information: [Characteristic] = []
   /// Reads the data log; nil without a link, or if the link lacks it.
   private(set) var log: Characteristic?
+  /// The LEDs of a micro:bit; nil without a link, or if the link lacks them.
+  private(set) var leds: Characteristic?
   /// The visit for which the link is made; nil: the link is to last, or there is none.
   private var visit: Visit?
   /// The property whose readings show that the link is alive; nil: the link alone does.
@@ -39,6 +41,7 @@ import Log
 
   private func learn(_ resolution: Resolution) {
     alive = resolution.alive
+    leds = resolution.leds
     offered = Set(channels.filter { $0.characteristic != nil }.map(\.property.name))
   }
 
@@ -46,6 +49,7 @@ import Log
   func end() {
     for channel in channels { channel.linkDown() }
     information = []
+    leds = nil
     setLog(nil)
     visit?.end()
     visit = nil

@@ -65,7 +65,7 @@ extension LinkSession {
     context.links.becameLive(device)
     follow { $0.visited(at: .now) }
     services.up()
-    device.restoreLEDsOfLastLink()
+    device.updateLEDs()
     readInformation()
     waiting.resume(nil)
     device.collectLog()

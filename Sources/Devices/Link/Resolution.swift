@@ -9,6 +9,8 @@ struct Resolution: Sendable {
   let information: [Characteristic]
   /// Reads the data log of a micro:bit V2.
   let log: Characteristic?
+  /// The LEDs of a micro:bit, whether a property uses them or not.
+  let leds: Characteristic?
   /// The property whose readings show that the link is alive; nil: the link alone does.
   let alive: Int?
   /// Whether the link offers what the profile requires.
@@ -28,6 +30,10 @@ struct Resolution: Sendable {
     }
     log = all.first {
       $0.uuid == .microbitUtility && $0.service == .microbitUtilityService && $0.flags.contains(.notify)
+    }
+    leds = all.first {
+      $0.uuid == Property.microbitLEDMatrix.characteristic && $0.service == .microbitLEDService
+        && $0.flags.isSuperset(of: [.read, .write])
     }
     let services = Set(all.map(\.service))
     alive = profile.alive.map(\.property).flatMap { property in

@@ -9,15 +9,17 @@ public enum RecordCommand: Sendable, Equatable {
   case start(name: String?)
   case stop
   case list
+  case delete(name: String?)
   /// Prints a recording as CSV; nil: the newest.
   case csv(name: String?, isWide: Bool)
 
-  /// - Parameter word: `start`, `stop`, `list` or `csv`.
+  /// - Parameter word: `start`, `stop`, `list`, `delete` or `csv`.
   public init?(_ word: String, name: String?, isWide: Bool) {
     switch word {
     case "start": self = .start(name: name)
     case "stop": self = .stop
     case "list": self = .list
+    case "delete": self = .delete(name: name)
     case "csv": self = .csv(name: name, isWide: isWide)
     default: return nil
     }
@@ -36,6 +38,11 @@ public enum RecordCommand: Sendable, Equatable {
       if json { return print(data.text()) }
       if data.elements.isEmpty { printError("there is no recording: microbit-gateway record start") }
       for recording in data.elements { print(Self.line(recording)) }
+    case .delete(let name):
+      guard let name else {
+        throw CommandFailure(.usage, "record delete needs a name: microbit-gateway record list")
+      }
+      show(try await access.request("record/delete", ["name": .string(name)]), json) { "\($0) is deleted" }
     case .csv(let name, let isWide):
       let all = try await access.request("record/list").elements.compactMap { $0["name"]?.text }
       guard let name = name ?? all.first, all.contains(name) else {

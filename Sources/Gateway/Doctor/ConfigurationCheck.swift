@@ -35,6 +35,7 @@ struct ConfigurationCheck {
         result.configuration = file.configuration
         if result.findings.isEmpty { result.findings.append(.ok(.configuration, "\(file.path) is valid")) }
         result.findings += file.warnings.map { warning($0, in: file.path) }
+        if result.broken.isEmpty, let open = Self.setUpIsOpen(file) { result.findings.append(open) }
         result.findings += try serviceFindings(file, without: result.broken)
         return result
       } catch {
@@ -49,6 +50,15 @@ struct ConfigurationCheck {
     }
     result.isUnreadable = true
     return result
+  }
+
+  /// Nothing is set up: whoever has the one-time code decides in a browser.
+  static func setUpIsOpen(_ file: ConfigurationFile) -> Finding? {
+    file.isSetUp
+      ? nil
+      : .warning(
+        .configuration, "nothing is set up yet",
+        remedy: "sudo microbit-gateway setup, or sudo microbit-gateway init")
   }
 
   /// What the service cannot read, if the file is its configuration. It is loaded by the path that the service uses.

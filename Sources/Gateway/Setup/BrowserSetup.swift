@@ -29,10 +29,10 @@ import Web
     site = SetupSite(file.configuration.http, host: self)
   }
 
-  /// Whether the answers could be written: systemd starts the service again, and lets root write them before.
+  /// Whether the answers could be written: by this process, or by the service's manager before it starts it again.
   static func isPossible(_ file: ConfigurationFile) -> Bool {
     !file.isSetUp && PendingSetup() != nil
-      && (RuntimeFolder.isOfServiceManager || SetupFiles(path: file.path).problem == nil)
+      && (PendingSetup.isApplied || SetupFiles(path: file.path).problem == nil)
   }
 
   func open() -> Result<JSONValue, RequestError> {

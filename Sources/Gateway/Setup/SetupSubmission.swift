@@ -68,6 +68,19 @@ struct PendingSetup: Sendable {
     path = "\(folder)/setup.json"
   }
 
+  /// The mark of `setup --apply` in systemd's `RuntimeDirectory=`, which is empty before each start of the service.
+  private static var mark: String? {
+    getenv("RUNTIME_DIRECTORY").map { String(cString: $0).prefix { $0 != ":" } + "/setup" }
+  }
+
+  /// The unit that has started this process has run `setup --apply` before, and does so when it starts it again.
+  static var isApplied: Bool { mark.map { access($0, F_OK) == 0 } ?? false }
+
+  /// `setup --apply` runs: see ``isApplied``.
+  static func noteApplied() {
+    if let mark, let file = fopen(mark, "we") { fclose(file) }
+  }
+
   /// Keeps the answers. Blocks.
   func store(_ answers: JSONValue) throws(CommandFailure) {
     NewFile.createFolder(ConfigurationFile.folder(of: path))

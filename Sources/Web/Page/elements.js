@@ -55,9 +55,18 @@ const roving = (el) => {
 };
 
 const swap = (el, ...kids) => el.replaceChildren(...kids);
+// What has the focus within `before`, and is made anew or moved by `change`, has it afterwards too: by its name, with what was typed.
+const keepFocus = (before, change, after = () => before) => {
+  const called = (el) => el.getAttribute('aria-label') ?? el.labels?.[0]?.textContent ?? el.textContent, had = document.activeElement, name = before?.contains(had) ? called(had) : null;
+  change();
+  if (name === null || document.activeElement === had) return;
+  const all = [...after()?.querySelectorAll('a, button, input, select, summary, [tabindex]') ?? []], same = all.find((el) => called(el) === name);
+  if (same) same.value = had.value;
+  (same ?? all[0])?.focus({ preventScroll: true });
+};
 const fill = (el, data, make) => {
   const key = JSON.stringify(data);
-  if (el.key !== key) { el.key = key; swap(el, ...make()); }
+  if (el.key !== key) { el.key = key; keepFocus(el, () => swap(el, ...make())); }
 };
 // What became of an action: read out, and seen.
 const voice = h('div.unseen', { role: 'status' }), toast = h('div.toast');

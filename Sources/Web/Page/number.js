@@ -1,14 +1,18 @@
-// Numbering: whoever presses button A next gets the next number, and shows it.
+// Numbering: whoever presses button A next gets the next number, and shows it. The gateway lets those that wait for a press show an
+// A, and keep their connection, as long as it is told so.
 let numbering = null;
 const deviceAt = (address) => [...devices.values()].find(({ d }) => d.identifier === address);
 class Numbering {
   constructor() {
     const [prefix, prefixLabel] = field(T.prefix, { maxlength: 40, value: T.prefixDefault, input: () => this.update() });
     const [next, nextLabel] = field(T.nextNumber, { type: 'number', min: 0, max: 999, value: 1, input: () => this.update() });
-    Object.assign(this, { prefix, next, given: new Map(), work: Promise.resolve(), status: h('p', { role: 'status' }), done: h('ul.found'), rest: h('ul.found') });
-    this.dialog = open(T.number, h('p', T.numberHelp), h('div.row', prefixLabel, nextLabel), this.status, this.done, h('details', h('summary', T.numberRest), this.rest),
+    Object.assign(this, { prefix, next, given: new Map(), work: Promise.resolve(), status: h('p', { role: 'status' }), count: quiet(), done: h('ul.found'), rest: h('ul.found') });
+    this.dialog = open(T.number, h('p', T.numberHelp), h('div.row', prefixLabel, nextLabel), this.count, this.status, this.done, h('details', h('summary', T.numberRest), this.rest),
       h('div.end', button(T.close, () => this.dialog.close(), { class: 'main' })));
-    this.dialog.addEventListener('close', () => { numbering = null; });
+    const wait = (time) => ask('number', { time }), timer = setInterval(() => wait(120), 60000);
+    this.dialog.addEventListener('close', () => { numbering = null; clearInterval(timer); wait(0); });
+    // What was numbered before counts no more.
+    wait(0).then(() => numbering && wait(120));
     this.update();
   }
 
@@ -38,13 +42,14 @@ class Numbering {
 
   update() {
     const entry = ([address, { name }]) => {
-      const input = h('input', { type: 'text', label: T.name, value: name, maxlength: 64 });
+      const input = h('input', { type: 'text', label: `${T.name}: ${name}`, value: name, maxlength: 64 });
       return h('li', form(() => this.correct(address, input.value.trim()), input, h('button', T.save)));
     };
     fill(this.done, [...this.given.keys()], () => [...this.given].reverse().map(entry));
-    const rest = [...devices.values()].filter(({ d }) => !this.given.has(d.identifier) && d.session !== 'listening').map((bit) => [bit.d.identifier, bit.id, nameOf(bit)]).sort((a, b) => collate(a[2], b[2]));
-    fill(this.rest, [rest, this.name], () => rest.map(([address, id, name]) => h('li', h('div.row', h('strong', name),
-      button(T.identify, () => act('device/identify', { id }, t(T.identified, { name })), { label: `${T.identify}: ${name}` }), button(`→ ${this.name}`, () => this.give(address), { label: `${name} → ${this.name}` })))));
+    const bits = [...devices.values()].filter(({ d }) => !this.given.has(d.identifier) && d.session !== 'listening'), waiting = bits.filter(({ d, props }) => d.session === 'live' && props.get('button_a')?.d.available);
+    text(this.count, t(T.numberOf, { given: this.given.size, all: bits.length + this.given.size, waiting: waiting.length }));
+    const rest = bits.map((bit) => [bit.d.identifier, nameOf(bit)]).sort((a, b) => collate(a[1], b[1])), label = `${T.identify} → ${this.name}`;
+    fill(this.rest, [rest, label], () => rest.map(([address, name]) => h('li', h('div.row', h('strong', name), button(label, () => this.give(address), { label: `${name}: ${label}` })))));
   }
 }
 // The number alone if the LEDs can show a text, else what Identify shows.

@@ -18,6 +18,10 @@ document.body.append(h('header', title, h('nav', { label: T.nav }, allLink, gate
 
 let arranged = '';
 const arrange = () => {
+  const [id] = [...tiles].find(([, { el }]) => el.contains(document.activeElement)) ?? [];
+  keepFocus(tiles.get(id)?.el, place, () => tiles.get(id)?.el);
+};
+const place = () => {
   const name = layout(), [outer, list, make] = LAYOUTS[name];
   if (arranged !== name) {
     arranged = name;
@@ -32,12 +36,12 @@ const arrange = () => {
   areas.value = named.some((area) => was === (area || '-')) ? was : '*';
   areas.hidden = named.length < 2;
   const key = (bit) => `${bit.d.area ?? ''}\n${nameOf(bit)}\n${bit.id}`, wanted = search.value.trim().toLowerCase(), area = areas.hidden ? '*' : areas.value;
-  let place = list.firstChild, visible = 0;
+  let next = list.firstChild, visible = 0;
   for (const bit of all.sort((a, b) => name === 'table' && table.compare(a, b) || collate(key(a), key(b)))) {
     if (!tiles.has(bit.id)) tiles.set(bit.id, make(bit));
     const { el } = tiles.get(bit.id);
-    if (el === place) place = place.nextSibling;
-    else list.insertBefore(el, place);
+    if (el === next) next = next.nextSibling;
+    else list.insertBefore(el, next);
     el.hidden = !key(bit).toLowerCase().includes(wanted) || area !== '*' && area !== (bit.d.area || '-');
     if (!el.hidden) visible += 1;
   }

@@ -33,7 +33,7 @@ class View {
 
   update(names) {
     const { bit } = this;
-    if (bit.shape !== this.shape || heroOf(bit)?.name !== this.hero?.name) return this.build();
+    if (bit.shape !== this.shape || heroOf(bit)?.name !== this.hero?.name) return keepFocus(this.el, () => this.build());
     // What can be done with a value depends on the connection too.
     for (const [name, part] of this.parts) if (names.has(name) || names.has('')) part.update(bit.props.get(name), bit);
     this.showAges();

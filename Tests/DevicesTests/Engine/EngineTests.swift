@@ -369,6 +369,7 @@ import Testing
     ]
     let tested = try await Engine(configuration)
     var patch = DeviceOptionsPatch()
+    patch.options.id = Engine.id
     patch.options.profile = "buttons"
     patch.options.properties = ["button_a"]
     patch.options.desired = [Named("accelerometer_period", 80)]

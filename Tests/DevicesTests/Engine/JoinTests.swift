@@ -52,6 +52,24 @@ import Testing
     await tested.end()
   }
 
+  /// As one that joins.
+  @Test func oneThatIsAddedHasItsLettersAsIDUnlessAnotherHasThem() async throws {
+    let name = "BBC micro:bit [zugev]"
+    let tested = try await Engine(Self.none) {
+      $0.devices = 2
+      $0.names = [0: name, 1: name]
+    }
+    try await tested.frontEnd.adapterIsOn()
+    let found = try await tested.engine.scan(for: .seconds(1)).map(\.peripheral.address)
+    var ids: [String] = []
+    for address in found {
+      ids.append(try await tested.engine.add(address, DeviceOptionsPatch()).id.description)
+    }
+    let last = try #require(found.last)
+    #expect(ids == ["zugev", DeviceID(last).description])
+    await tested.end()
+  }
+
   /// It ends by itself; the shortest time is a second.
   @Test func permissionEnds() async throws {
     let tested = try await Engine(Self.none, isInRange: false)

@@ -326,6 +326,12 @@ struct ConfigurationCheckTests {
     #expect(result.configuration.mqtt.host == "broker")
   }
 
+  @Test func whatIsOpenForSetUpIsAWarning() throws {
+    let findings = try result(#"{"http":{"port":8000}}"#).0.findings
+    #expect(findings.map(\.level) == [.ok, .warning])
+    #expect(findings.last?.text == "nothing is set up yet")
+  }
+
   @Test func errorsHaveALineNumber() throws {
     let (result, path) = try result(
       "{\n  \"mqtt\": {\"host\":\"broker\"},\n  \"devices\": [{\"period\": 0}]\n}")

@@ -16,13 +16,13 @@ SERVICES = "temperature,buttons,accelerometer,led,uart"
 
 
 class Classroom:
-    def __init__(self, folder, programs, *options, devices=3, configuration=None, http=None, new=False):
+    def __init__(self, folder, programs, *options, devices=3, configuration=None, http=None, links=100, new=False):
         self.folder, self.programs = folder, programs
         self.bus = Bus(folder)
         self.microbits = Microbits(
             os.path.join(programs, "microbit-simulator"), self.bus, folder, "--devices", str(devices), *options
         )
-        self.port, self.http, self.options = free_port(), free_port(), http or {}
+        self.port, self.http, self.options, self.links = free_port(), free_port(), http or {}, links
         for password in ("secret", "look"):
             with open(os.path.join(folder, password), "w") as file:
                 file.write(password)
@@ -52,7 +52,7 @@ class Classroom:
         configuration = {
             "gateway": {"id": "classroom", "area": "Classroom"},
             "mqtt": {"host": "127.0.0.1", "port": self.port},
-            "bluetooth": {"links": 100},
+            "bluetooth": {"links": self.links},
             "http": {"enabled": True, "port": self.http, **self.options},
             "devices": devices,
         }

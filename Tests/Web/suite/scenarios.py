@@ -9,6 +9,7 @@ import shutil
 import signal
 import statistics
 import subprocess
+import time
 import urllib.request
 
 from classroom import SERVICES, Classroom
@@ -20,6 +21,7 @@ figures = []
 """What was measured, to be printed."""
 
 CONNECT = 60
+UART = "6e400002-b5a3-f393-e0a9-e50e24dcca9e"
 LED, LED_TEXT, BUTTON_A, ACCELEROMETER = (
     f"e95d{n}-251d-470a-a062-fa1922dfa9a8" for n in ("7b77", "93ee", "da90", "ca4b")
 )
@@ -28,6 +30,8 @@ PROPERTY = (
     ".then((all) => all.find((d) => d.id === '{}').properties.find((p) => p.name === '{}'))"
 )
 """What the gateway says of a property, in the browser."""
+PRESS = "0e111f1111"
+"""The letter A on the LEDs: it waits for a press."""
 STREAMS = "fetch('metrics').then((a) => a.text()).then((text) => text.includes('microbit_gateway_http_streams {}\\n'))"
 
 
@@ -484,6 +488,7 @@ def sleeps_for_an_hour(room):
 
 
 FAST = ("--generate", "temperature=ramp:0:100:1@100", "--period", "100", "--connect-ms", "20", "--scan-ms", "200")
+SLOW = ("--connect-ms", "1000", "--disconnect-ms", "2000", "--scan-ms", "200")
 CLASS = ("--connect-ms", "20", "--scan-ms", "200")
 EVERY = [{"match": {"name_prefix": "BBC micro:bit"}}]
 
@@ -842,6 +847,33 @@ def keyboard_alone(room):
 
 
 @scenario()
+def focus_is_kept(room):
+    """When a tile gets another shape, or the overview another one, and what is typed too."""
+    page = room.page()
+    online(page)
+    focused = "document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent"
+    page.run("named('Identify: Window').focus()")
+    before = page.run("window.before = document.activeElement")
+    room.microbits.ask("value", 0, characteristic=UART, hex=b"moisture:7\n".hex())
+    page.until("tile('Window').innerText.includes('Moisture')", CONNECT)
+    expect(page.run("document.activeElement !== window.before"), f"the tile was not made anew: {before}")
+    expect(page.run(focused) == "Identify: Window", f"the focus is at {page.run(focused)}")
+    page.run("viewSelect.value = 'compact', listChanged = true, draw()")
+    page.until("$$('.mini').length === 3")
+    # It has no such button: its link.
+    expect(page.run(focused) == "Window", f"the focus is at {page.run(focused)}")
+    page.run("viewSelect.value = 'table', listChanged = true, draw()")
+    page.until("$$('tbody tr').length === 3")
+    expect(page.run(focused) == "Window", f"the focus is at {page.run(focused)}")
+    page.go("#m/door")
+    page.type("$('[name=area]')", "Cella")
+    room.microbits.ask("value", 1, characteristic=UART, hex=b"moisture:7\n".hex())
+    page.until("card('Moisture')", CONNECT)
+    typed = page.run("`${document.activeElement.name} ${document.activeElement.value}`")
+    expect(typed == "area Cella", f"what was typed is lost: {typed}")
+
+
+@scenario()
 def reduced_motion(room):
     page = room.page()
     online(page)
@@ -874,7 +906,7 @@ def number_them(room):
     room.microbits.ask("value", 2, characteristic=BUTTON_A, hex="01")
     expect(page.run("numbering.work.then(() => numbering.next.value)") == "3", "a number was given twice")
     page.run("$('dialog details').open = true")
-    page.click("named('Door → Table 3', $('dialog'))")
+    page.click("named('Door: Identify → Table 3', $('dialog'))")
     page.until("devices.get('table-3')?.d.name === 'Table 3'")
     page.type("$('.found input[type=text]', $('dialog'))", "Teacher")
     page.click("named('Save', $('dialog'))")
@@ -885,6 +917,38 @@ def number_them(room):
     for index, text in ((2, b"1"), (0, b"2"), (1, b"3")):
         shown = [bytes.fromhex(text) for text in room.writes(index, LED_TEXT)]
         expect(shown[-1:] == [text], f"{index} shows {shown}, not {text}")
+
+
+@scenario("--services", "temperature,buttons,led", *SLOW, devices=25, configuration=EVERY, links=7)
+def number_a_class(room):
+    """Seven links, and who shows an A is pressed: all have a number in time."""
+    page = room.page()
+    page.until("$('.bar p')?.textContent === '25 of 25 online'", 180)
+    page.click("named('Add a micro:bit')")
+    page.click("named('Number them')")
+    begin, rest, most = time.monotonic(), set(range(25)), 0
+    while rest and time.monotonic() < begin + 180:
+        shows = {i for i in rest if room.writes(i, LED)[-1:] == [PRESS]}
+        most = max(most, len(shows))
+        for index in shows:
+            room.microbits.ask("value", index, characteristic=BUTTON_A, hex="01")
+            room.microbits.ask("value", index, characteristic=BUTTON_A, hex="00")
+            page.until(f"numbering.given.size === {26 - len(rest)}")
+            rest.remove(index)
+            if len(rest) == 12:
+                page.until("$('dialog .quiet').textContent.startsWith('13 of 25 numbered. Waiting for a press: ')")
+                for width, height in ((390, 844), (1280, 800)):
+                    page.resize(width, height)
+                    page.picture(os.path.join(room.folder, f"numbering-{width}.png"))
+        time.sleep(0.1)
+    took = time.monotonic() - begin
+    figures.append(f"25 micro:bits with 7 links: numbered in {took:.0f} s, at most {most} waited for a press")
+    expect(not rest and took < 90, f"{len(rest)} have no number after {took:.0f} s")
+    page.until("$('dialog .quiet').textContent === '25 of 25 numbered. Waiting for a press: 0.'")
+    page.click("named('Close', $('dialog'))")
+    page.until("$$('.mini h2').map((el) => el.textContent).join() === Array.from({ length: 25 }, (_, i) => `Table ${i + 1}`).join()")
+    left = [i for i in range(25) if room.writes(i, LED)[-1:] == [PRESS]]
+    expect(not left, f"{left} still show the sign")
 
 
 # A lesson
@@ -920,6 +984,12 @@ def record_a_lesson(room):
     expect("window temperature (°C)" in titles and "garden temperature (°C)" in titles, f"the columns are {titles}")
     cells = sum(bool(cell) for row in table[1:] for cell in row.split(",")[1:])
     expect(cells == count, f"{cells} cells for {count} values")
+    page.click("named('Remove: lesson-1', $('dialog'))")
+    page.until("$('dialog:last-of-type h2').textContent === 'Remove lesson-1?'")
+    page.picture(os.path.join(room.folder, "remove.png"))
+    page.click("named('Remove', $('dialog:last-of-type'))")
+    page.until("$('dialog h2').textContent === 'Recordings' && !$('dialog strong')")
+    page.until("ask('record/list').then(({ data }) => data.length === 0)")
 
 
 # Pictures for the docs

@@ -32,7 +32,7 @@ complete -c microbit-gateway -n "not $seen $commands" -a profile -d 'check a fil
 complete -c microbit-gateway -n "not $seen $commands" -a forget -d 'clear what the broker retains'
 complete -c microbit-gateway -n "not $seen $commands" -a version -d 'print the version'
 
-complete -c microbit-gateway -n "$seen record; and not $seen start stop list csv" -a 'start stop list csv'
+complete -c microbit-gateway -n "$seen record; and not $seen start stop list csv delete" -a 'start stop list csv delete'
 complete -c microbit-gateway -n "$seen record" -l wide -d 'with csv: a column for each property'
 complete -c microbit-gateway -n "$seen profiles" -a '(microbit-gateway profiles 2>/dev/null | string replace -r ":.*" "")'
 complete -c microbit-gateway -n "$seen profile; and not $seen check" -a check -d 'check a file of profiles'
