@@ -92,6 +92,8 @@ extension MQTTOptions {
     self.init(
       mqtt.addresses, protocolVersion: mqtt.protocolVersion == .v5 ? .v5 : .v311, clientID: clientID,
       username: mqtt.username, password: mqtt.password.map { String(decoding: $0, as: UTF8.self) },
-      tls: mqtt.tls.map { TLS(caFile: $0.caFile, certFile: $0.certFile, keyFile: $0.keyFile) }, will: will)
+      tls: mqtt.tls.map {
+        TLS(caFile: $0.caFile, certFile: $0.certFile, keyFile: $0.keyFile, alpn: $0.alpn)
+      }, will: will)
   }
 }

@@ -145,7 +145,7 @@ extension Configuration {
     package init() {}
   }
 
-  /// The files that TLS needs, in PEM.
+  /// The files that TLS needs, in PEM, and the protocol to ask for.
   package struct TLS: Sendable, Equatable {
     /// The certificates trusted to sign the broker's; nil: those the host trusts.
     package var caFile: String?
@@ -153,6 +153,8 @@ extension Configuration {
     package var certFile: String?
     /// The key of ``certFile``, without a passphrase.
     package var keyFile: String?
+    /// The application protocol to ask for (ALPN); nil: none.
+    package var alpn: String?
 
     /// The defaults.
     package init() {}

@@ -88,6 +88,7 @@ extension Configuration.TLS: ConfigurationSection {
     ConfigurationKey("ca_file", \.caFile, .optional(.text(longest: 4096))),
     ConfigurationKey("cert_file", \.certFile, .optional(.text(longest: 4096))),
     ConfigurationKey("key_file", \.keyFile, .optional(.text(longest: 4096))),
+    ConfigurationKey("alpn", \.alpn, .optional(.text(longest: 254))),
   ]
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {

@@ -34,12 +34,17 @@ public struct MQTTOptions: Sendable {
     /// PEM files with the client's certificate and key: both or neither. The key must not have a passphrase.
     var certFile: String?
     var keyFile: String?
+    /// The application protocol to ask for (ALPN), for servers that have more than MQTT on the port; nil: none.
+    var alpn: String?
 
     /// Paths of PEM files, read again for each attempt to connect.
-    public init(caFile: String? = nil, certFile: String? = nil, keyFile: String? = nil) {
+    public init(
+      caFile: String? = nil, certFile: String? = nil, keyFile: String? = nil, alpn: String? = nil
+    ) {
       self.caFile = caFile
       self.certFile = certFile
       self.keyFile = keyFile
+      self.alpn = alpn
     }
   }
 

@@ -100,6 +100,9 @@ final class MosquittoHandle: @unchecked Sendable {
       }
     }
     try check(code, "the TLS files")
+    if let alpn = tls.alpn {
+      try check(mosquitto_string_option(raw, MOSQ_OPT_TLS_ALPN, alpn), "ALPN")
+    }
   }
 
   private func check(_ code: Int32, _ what: String) throws(MQTTError) {

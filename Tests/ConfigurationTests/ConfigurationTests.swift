@@ -36,7 +36,7 @@ import Testing
         "bluetooth": { "adapter": "hci12" },
         "mqtt": { "host": "10.0.0.1", "port": 8883, "protocol": "3.1.1", "username": "u", "password_file": "p",
           "base_topic": "home/microbit", "qos": 0, "readings": false,
-          "tls": { "ca_file": "ca", "cert_file": "cert", "key_file": "key" } },
+          "tls": { "ca_file": "ca", "cert_file": "cert", "key_file": "key", "alpn": "mqtt" } },
         "home_assistant": { "discovery": false, "prefix": "ha/x" },
         "devices": [
           { "match": { "identifier": "c5:a1:b2:c3:d4:e5" }, "id": "kitchen", "name": "Küche", "area": "Kitchen",
@@ -60,6 +60,7 @@ import Testing
     tls.caFile = "ca"
     tls.certFile = "cert"
     tls.keyFile = "key"
+    tls.alpn = "mqtt"
     expected.mqtt.tls = tls
     expected.homeAssistant.discovery = false
     expected.homeAssistant.prefix = "ha/x"

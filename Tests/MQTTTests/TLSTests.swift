@@ -126,6 +126,29 @@ import Testing
       try await reason(client(broker, cert: "client.crt", key: "server.key")).contains("mismatch"))
   }
 
+  @Test(arguments: [nil, "x-amzn-mqtt-ca"]) func asksForTheProtocol(_ alpn: String?) async throws {
+    let folder = try await Self.certificates()
+    let script = """
+      import socket, ssl
+      context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+      context.load_cert_chain("\(folder.path)/server.crt", "\(folder.path)/server.key")
+      context.set_alpn_protocols(["http/1.1", "x-amzn-mqtt-ca"])
+      listener = socket.create_server(("127.0.0.1", 0))
+      print("port", listener.getsockname()[1], flush=True)
+      connection = context.wrap_socket(listener.accept()[0], server_side=True)
+      print("protocol", connection.selected_alpn_protocol(), flush=True)
+      """
+    let server = try ChildProcess("/usr/bin/python3", ["-c", script])
+    let line = try await server.line { $0.hasPrefix("port ") }
+    let port = try #require(UInt16(line.dropFirst(5)))
+    var options = MQTTOptions.local(port)
+    options.tls = MQTTOptions.TLS(caFile: folder.path + "/ca.crt", alpn: alpn)
+    let client = await TestClient(options)
+    let answer = try await server.line { $0.hasPrefix("protocol ") }
+    #expect(answer == "protocol \(alpn ?? "None")")
+    await client.die()
+  }
+
   @Test func brokerWithoutTLSIsAConfigurationError() async throws {
     let broker = try await MosquittoBroker()
     let folder = try await Self.certificates()
