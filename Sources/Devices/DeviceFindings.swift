@@ -281,6 +281,8 @@ extension Device {
       return .notificationsTaken(of: polled.property.name, device: name)
     }
     if state == .listening, !description.isOnline, !isAnonymous { return .notHeard(name) }
-    return state == .absent ? .notInRange(name) : nil
+    // One that has left its link to others advertises again a moment later.
+    let isBetweenTurns = description.isOnline && !settings.isOnDemand
+    return state == .absent && !isBetweenTurns ? .notInRange(name) : nil
   }
 }

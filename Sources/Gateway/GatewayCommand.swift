@@ -122,7 +122,7 @@ public enum GatewayCommand: Sendable, Equatable {
     await gateway.serve()
     log.notice("stopped")
     // The service manager starts the service again, and lets root write the configuration before.
-    if gateway.startsAgain, !PendingSetup.isApplied { ProgramArguments.startAgain() }
+    if gateway.startsAgain, !PendingSetup.isApplied() { ProgramArguments.startAgain() }
     return .done
   }
 

@@ -32,7 +32,7 @@ import Web
   /// Whether the answers could be written: by this process, or by the service's manager before it starts it again.
   static func isPossible(_ file: ConfigurationFile) -> Bool {
     !file.isSetUp && PendingSetup() != nil
-      && (PendingSetup.isApplied || SetupFiles(path: file.path).problem == nil)
+      && (PendingSetup.isApplied() || SetupFiles(path: file.path).problem == nil)
   }
 
   func open() -> Result<JSONValue, RequestError> {

@@ -69,16 +69,18 @@ struct PendingSetup: Sendable {
   }
 
   /// The mark of `setup --apply` in systemd's `RuntimeDirectory=`, which is empty before each start of the service.
-  private static var mark: String? {
-    getenv("RUNTIME_DIRECTORY").map { String(cString: $0).prefix { $0 != ":" } + "/setup" }
+  private static func mark(_ environment: [String: String]) -> String? {
+    environment["RUNTIME_DIRECTORY"]?.split(separator: ":").first.map { "\($0)/setup" }
   }
 
   /// The unit that has started this process has run `setup --apply` before, and does so when it starts it again.
-  static var isApplied: Bool { mark.map { access($0, F_OK) == 0 } ?? false }
+  static func isApplied(_ environment: [String: String] = RuntimeFolder.environment) -> Bool {
+    mark(environment).map { access($0, F_OK) == 0 } ?? false
+  }
 
-  /// `setup --apply` runs: see ``isApplied``.
-  static func noteApplied() {
-    if let mark, let file = fopen(mark, "we") { fclose(file) }
+  /// `setup --apply` runs: see ``isApplied(_:)``.
+  static func noteApplied(_ environment: [String: String] = RuntimeFolder.environment) {
+    if let mark = mark(environment), let file = fopen(mark, "we") { fclose(file) }
   }
 
   /// Keeps the answers. Blocks.

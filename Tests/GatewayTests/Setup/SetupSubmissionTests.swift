@@ -123,6 +123,16 @@ import Testing
     #expect(place.present().document == [:] && access(place.pending.path, F_OK) != 0)
   }
 
+  /// A container may have a service manager that does not.
+  @Test func theMarkSaysThatTheServiceAppliesAnswers() throws {
+    let folder = try TemporaryFolder()
+    let environment = ["RUNTIME_DIRECTORY": folder.path]
+    #expect(!PendingSetup.isApplied(environment) && !PendingSetup.isApplied([:]))
+    PendingSetup.noteApplied([:])
+    PendingSetup.noteApplied(environment)
+    #expect(PendingSetup.isApplied(environment))
+  }
+
   @Test func theInvitationHasAddressesAndTheCode() {
     let answer: JSONValue = [
       "code": "K7QD-3MPX", "minutes": .integer(30),
