@@ -94,7 +94,7 @@ class Chart {
     const least = max(1e-300, -low * 1e-13, high * 1e-13), wide = max(1, least);
     if (high - low <= least) { low -= wide; high += wide; }
     const power = 10 ** floor(Math.log10(high - low)), step = max(this.p.d.type === 'integer', power * [.2, .5, 1, 2].find((n) => (high - low) / power / n <= 5));
-    const narrow = this.lines.every(({ name }) => name.length < 2), left = size * 3.6, right = width - size, top = size, bottom = height - size * 1.8;
+    const narrow = this.lines.every(({ name }) => name.length < 2), left = size * 3.6, right = width - size, top = size * 1.4, bottom = height - size * 1.8;
     low = floor(low / step) * step;
     high = ceil(high / step) * step;
     const x = this.x = (t) => left + (t - begin) / (end - begin) * (right - left), y = (v) => bottom - (near(v) - low) / (high - low) * (bottom - top), parts = [];
