@@ -80,7 +80,7 @@ const say = (message, isFault) => {
 };
 
 // What to do: the page's own words, or the gateway's, and its commands to be copied.
-const COMMAND = /(?:^|[:;] )((?:sudo|bluetoothctl|busctl|microbit-gateway) [^;,(]+)/g;
+const COMMAND = /(?:^|[:;?] )((?:sudo|bluetoothctl|busctl|microbit-gateway) [^;,(]+)/g;
 const copy = async (command) => {
   try { await navigator.clipboard.writeText(command); } catch {
     // Without HTTPS there is no clipboard but for what is selected.

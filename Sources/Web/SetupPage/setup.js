@@ -61,7 +61,7 @@ const [host, hostLabel] = field(S.host, { maxlength: 253 }), [port, portLabel] =
 const [user, userLabel] = field(S.user, { maxlength: 128 }), [password, passwordLabel] = field(S.password, { type: 'password', maxlength: 1024 });
 const tls = h('input', { type: 'checkbox', change: () => { const usual = tls.checked ? [1883, 8883] : [8883, 1883]; if (Number(port.value) === usual[0]) port.value = usual[1]; } });
 const [area, areaLabel] = field(S.area, { maxlength: 64 });
-const local = h('div.panel'), inRange = h('ul.others');
+const local = h('div.panel'), inRange = h('ul.others range');
 const who = choice(S.who, 'who', '', ['network', S.network, h('div.panel', pagePasswordLabel, quiet(S.passwordHelp))], ['computer', S.computer]);
 const broker = choice(S.broker, 'broker', S.brokerHelp, ['here', S.here, local],
   ['other', S.other, h('div.panel', h('div.row', hostLabel, portLabel), h('label.option', tls, h('span', S.tls)), h('div.row', userLabel, passwordLabel))]);
@@ -108,6 +108,7 @@ const submit = async (insist) => {
 const finish = (opens) => {
   const slow = h('div', { hidden: true }, h('p', S.slow), command('sudo microbit-gateway doctor'));
   show(card(T.saved, h('p', S.saved), opens ? h('p', S.opens) : [h('p', S.there), command(`http://127.0.0.1:${location.port || 80}/`)], slow), card(S.inRange, inRange));
+  scrollTo(0, 0);
   if (!opens) return;
   // Without credentials no browser asks for the password before the page is there.
   setInterval(() => fetch('health', { credentials: 'omit', cache: 'no-store' }).then(({ status }) => { if (status !== 404) location.replace('./'); }).catch(() => {}), 1000);
