@@ -45,7 +45,7 @@ app: ## assemble the app for Home Assistant OS from the packages, in .build/app
 release: ## all that a release has, into .build/dist (KEY=… signs the apt repository, ADDRESS=… is its place)
 	@scripts/release
 
-test-deb: ## install, break, repair, upgrade, remove them in clean Debian 12 and 13 roots; the app (ONLY=app)
+test-deb: ## install, set up in a browser, break, repair, upgrade, remove them in clean Debian 12 and 13 roots (ONLY=walk, app …)
 	@scripts/test-deb $(ONLY)
 
 test-release: ## whether two builds in two folders make the same packages; a bill of materials without gaps

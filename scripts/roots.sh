@@ -25,7 +25,7 @@ make_root() {
   as_root rm -rf "$root.new"
   logged "Making $what" "${root%/*}/debootstrap.log" \
     as_root unshare --mount --pid --fork --kill-child \
-    debootstrap --variant=minbase ${list:+--include="$list"} "$suite" "$root.new" "$mirror" ${script[@]+"${script[@]}"}
+    debootstrap --variant=minbase ${ARCHITECTURE:+--arch="$ARCHITECTURE"} ${list:+--include="$list"} "$suite" "$root.new" "$mirror" ${script[@]+"${script[@]}"}
   as_root mv "$root.new" "$root"
 }
 

@@ -4,6 +4,7 @@ import base64
 import itertools
 import json
 import os
+import shlex
 import subprocess
 import threading
 
@@ -30,12 +31,13 @@ const state = (name) => $('.state', tile(name)).textContent;
 
 
 class Browser:
-    def __init__(self, folder):
+    def __init__(self, folder, *options):
         here, there = os.pipe(), os.pipe()
         # It reads commands from descriptor 3, and writes answers to 4.
         shell = (
             f"exec 3<&{here[0]} 4>&{there[1]}; exec chromium --headless --no-sandbox --remote-debugging-pipe "
-            f"--user-data-dir={folder}/profile --no-first-run --disable-gpu --hide-scrollbars --lang=en-US about:blank"
+            f"--user-data-dir={folder}/profile --no-first-run --disable-gpu --hide-scrollbars --lang=en-US "
+            f"{shlex.join(options)} about:blank"
         )
         with open(os.path.join(folder, "chromium.log"), "w") as log:
             self.process = subprocess.Popen(
@@ -123,6 +125,26 @@ class Page:
         self.ask("Network.enable")
         self.ask("Network.setExtraHTTPHeaders", headers={"Authorization": f"Basic {login}"})
         self.ask("Page.navigate", url=address)
+
+    def expect_login(self):
+        """The next page that asks for a password waits for `log_in_by_dialog`."""
+        self.mark = self.browser.events.mark()
+        self.ask("Fetch.enable", handleAuthRequests=True, patterns=[{"resourceType": "Document"}])
+
+    def log_in_by_dialog(self, user, password, within=MOMENT):
+        """As a person does in the browser's own dialog."""
+        paused = ("Fetch.requestPaused", "Fetch.authRequired")
+        for count in itertools.count(1):
+            event = self.browser.events.collect(
+                lambda e: e["method"] in paused, count, within, "page with a password", self.mark
+            )[-1]
+            request = event["params"]["requestId"]
+            if event["method"] == "Fetch.authRequired":
+                break
+            self.ask("Fetch.continueRequest", requestId=request)
+        login = {"response": "ProvideCredentials", "username": user, "password": password}
+        self.ask("Fetch.continueWithAuth", requestId=request, authChallengeResponse=login)
+        self.ask("Fetch.disable")
 
     def run(self, expression):
         answer = self.ask(
