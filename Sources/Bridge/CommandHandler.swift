@@ -89,7 +89,7 @@ import Store
       if isGroup, known?.isWritable != true || !publisher.device.mayOffer(property) { continue }
       var refusal: String?
       if message.retain {
-        let isNew = ownership.ownership.hasRetainedCommands
+        let isNew = ownership.ownership.retainedCommandsHaveArrived
         switch retained.decide(
           message, for: publisher.device.address, known, isMQTT5: context.isMQTT5, isNew: isNew)
         {
@@ -105,6 +105,7 @@ import Store
         handled(message, publisher.device.address)
         continue
       }
+      report.countCommand()
       if let refusal {
         reject(message, publisher, property, refusal, payload.transaction)
       } else {
@@ -128,7 +129,6 @@ import Store
     _ message: MQTTReceived, _ payload: CommandPayload, _ publisher: DevicePublisher, _ property: String,
     _ codec: Codec?
   ) {
-    report.countCommand()
     var sender = Sender(of: message)
     let command: Command
     do throws(Rejection) {

@@ -104,7 +104,7 @@ import MQTT
       bridge.ownedDeviceChanged(self)
     case .publishOffline: publishOffline()
     case .publishHeld:
-      for reading in held.take() { properties[reading.property].publish(reading, isHeld: true) }
+      for entry in held.take() { publisher(of: entry)?.publish(entry.reading, isHeld: true) }
     case .republish: republish()
     case .release:
       release(topics.states + valueTopics)
@@ -155,14 +155,19 @@ import MQTT
 
   // MARK: Observer
 
-  package func reported(_ reading: Reading) {
-    if held.keeps(reading, isOwnedByOther: isOwnedByOther, device.session) { return }
-    properties[reading.property].publish(reading)
-  }
+  package func reported(_ reading: Reading) { publish(HeldReadings.Entry(reading: reading, value: nil)) }
 
   package func reported(_ reading: ValueReading) {
-    guard !isOwnedByOther, held.isEmpty, let publisher = values[reading.key] else { return }
-    publisher.publish(reading.reading)
+    publish(HeldReadings.Entry(reading: reading.reading, value: reading.key))
+  }
+
+  private func publish(_ entry: HeldReadings.Entry) {
+    guard held.passes(entry, isOwnedByOther: isOwnedByOther, device.session) else { return }
+    publisher(of: entry)?.publish(entry.reading)
+  }
+
+  private func publisher(of entry: HeldReadings.Entry) -> PropertyPublisher? {
+    entry.value.map { values[$0] } ?? properties[entry.reading.property]
   }
 
   package func told(_ reading: Reading, isElsewhere: Bool) {

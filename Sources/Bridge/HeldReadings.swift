@@ -1,29 +1,34 @@
+import Configuration
 import Devices
 
 /// Readings of a new link while `info` still names another gateway, to be published when the device is online here. Pure.
 struct HeldReadings {
+  struct Entry {
+    let reading: Reading
+    /// The value of the program that it is of; nil: of the property.
+    let value: ValueKey?
+  }
+
   /// The number of held readings beyond which the oldest are dropped.
   private static let most = 1000
-  private var readings: [Reading] = []
+  private var entries: [Entry] = []
 
-  var isEmpty: Bool { readings.isEmpty }
-
-  /// - Returns: whether the reading is not to be published now: later, or not at all.
-  mutating func keeps(_ reading: Reading, isOwnedByOther: Bool, _ session: SessionState) -> Bool {
-    guard isOwnedByOther || !readings.isEmpty else { return false }
-    // Otherwise it is of the old link, which ends a little after another gateway has taken the device over.
-    guard session == .subscribing else { return true }
-    if readings.count == Self.most { readings.removeFirst() }
-    readings.append(reading)
-    return true
+  /// - Returns: whether to publish the reading now. Otherwise one of a new link is held. One of the old link, which ends a little
+  ///   after another gateway has taken the device over, is dropped.
+  mutating func passes(_ entry: Entry, isOwnedByOther: Bool, _ session: SessionState) -> Bool {
+    guard isOwnedByOther || !entries.isEmpty else { return true }
+    guard session == .subscribing else { return false }
+    if entries.count == Self.most { entries.removeFirst() }
+    entries.append(entry)
+    return false
   }
 
   mutating func sessionChanged(_ session: SessionState) {
-    if session != .subscribing, session != .live { readings = [] }
+    if session != .subscribing, session != .live { entries = [] }
   }
 
-  mutating func take() -> [Reading] {
-    defer { readings = [] }
-    return readings
+  mutating func take() -> [Entry] {
+    defer { entries = [] }
+    return entries
   }
 }

@@ -51,6 +51,7 @@ struct RetainedCommands {
     // The retained command was deleted: an equal one that is sent later is a new command.
     if message.payload.isEmpty {
       remove(message.topic, for: address)
+      rejected[address]?.remove(message.topic.string)
       return .ignore
     }
     // A property that cannot be set: the command is refused like any other.

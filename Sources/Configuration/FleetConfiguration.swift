@@ -68,22 +68,12 @@ package struct FleetConfiguration: ConfigurationSection, Equatable {
   ///
   /// - Throws: what does not fit the file, such as a profile that neither has.
   package func merged(into file: ConfigurationFile) throws(ConfigurationErrors) -> Configuration {
-    var merged = file.configuration
-    // The file has one entry, for every micro:bit, if it has no list of its own.
-    if devices != nil, file.document["devices"] == nil { merged.devices = [] }
-    let names = Set(merged.profiles.map(\.name))
-    merged.profiles += profiles.filter { !names.contains($0.name) }
-    let matches = Set(merged.devices.map(\.match))
-    let ids = Set(merged.devices.compactMap(\.topicName))
-    let addresses = Set(merged.devices.compactMap(\.match.identifier))
+    var merged = without(file)
+    let own = Own(merged)
+    merged.profiles += profiles.filter { !own.has($0) }
     var added: [Configuration.Device] = []
     var errors: [ConfigurationError] = []
-    for (index, entry) in (devices ?? []).enumerated() {
-      if matches.contains(entry.match) || entry.topicName.map(ids.contains) == true
-        || entry.match.identifier.map(addresses.contains) == true
-      {
-        continue
-      }
+    for (index, entry) in (devices ?? []).enumerated() where !own.has(entry) {
       errors += merged.problems(of: entry.options, at: .root.key("devices").index(index))
       // Every error takes a search for similar names among all.
       if errors.count >= 32 { break }
@@ -96,6 +86,43 @@ package struct FleetConfiguration: ConfigurationSection, Equatable {
     merged.devices =
       added.filter(\.match.isIdentifier) + merged.devices + added.filter { !$0.match.isIdentifier }
     return merged
+  }
+
+  /// Which profiles and entries of the message are not used, as the file has its own.
+  package func overridden(by file: ConfigurationFile) -> [ConfigurationPath] {
+    let own = Own(without(file))
+    let devices = devices ?? []
+    return profiles.filter(own.has).map { .root.key("profiles").key($0.name) }
+      + devices.indices.filter { own.has(devices[$0]) }.map { .root.key("devices").index($0) }
+  }
+
+  /// The file's configuration before the fleet's is added. It has one entry, for every micro:bit, if it has no list of its own.
+  private func without(_ file: ConfigurationFile) -> Configuration {
+    var configuration = file.configuration
+    if devices != nil, file.document["devices"] == nil { configuration.devices = [] }
+    return configuration
+  }
+
+  /// What a file has itself.
+  private struct Own {
+    let names: Set<String>
+    let matches: Set<Configuration.Match>
+    let ids: Set<String>
+    let addresses: Set<BluetoothAddress>
+
+    init(_ configuration: Configuration) {
+      names = Set(configuration.profiles.map(\.name))
+      matches = Set(configuration.devices.map(\.match))
+      ids = Set(configuration.devices.compactMap(\.topicName))
+      addresses = Set(configuration.devices.compactMap(\.match.identifier))
+    }
+
+    func has(_ profile: Profile) -> Bool { names.contains(profile.name) }
+
+    func has(_ entry: Configuration.Device) -> Bool {
+      matches.contains(entry.match) || entry.topicName.map(ids.contains) == true
+        || entry.match.identifier.map(addresses.contains) == true
+    }
   }
 }
 

@@ -282,7 +282,7 @@ extension DeviceManager {
   /// - Parameter today: counted from 1970-01-01.
   func expireDevices(today: Int) {
     for device in registry.all { device.values.removeUnseen(today: today) }
-    for device in Array(registry.all) where device.record.id != nil {
+    for device in Array(registry.all) where !device.wasNeverConnected {
       let before = device.record.lastSeen
       // A device whose silence means nothing is online all the time.
       let isOnline = device.record.lastHeard.map { $0.day >= today } ?? device.description.isOnline

@@ -91,7 +91,7 @@ struct StateWrites: WriteMachine {
     case .absent: return []
     case .idle, .reading, .writing(.apply): return waitForLink()
     case .writing(.command(let tracked)):
-      if isSuperseded(tracked) { return end(tracked.command, .superseded) + waitForLink() }
+      if isSuperseded(tracked) { return report(tracked.command, .superseded) + waitForLink() }
       waiting = tracked
       return waitForLink()
     }
@@ -99,7 +99,7 @@ struct StateWrites: WriteMachine {
 
   mutating func command(_ command: EncodedCommand) -> [WriteAction] {
     var actions: [WriteAction] = []
-    if let waiting { actions = end(waiting.command, .superseded) }
+    if let waiting { actions = report(waiting.command, .superseded) }
     waiting = TrackedCommand(command: command)
     switch state {
     case .absent: return actions + waitForLink()
@@ -112,7 +112,7 @@ struct StateWrites: WriteMachine {
   mutating func expire(at now: Moment) -> [WriteAction] {
     guard let command = waiting?.command, let deadline, deadline <= now else { return [] }
     waiting = nil
-    return end(command, command.expired)
+    return report(command, command.expired)
   }
 
   mutating func change(_ change: DesiredChange) -> [WriteAction] {
@@ -172,7 +172,7 @@ struct StateWrites: WriteMachine {
     guard operation == self.operation, case .writing(let purpose) = state else { return [] }
     switch result {
     case .holds(let value):
-      valueIsKnown(value)
+      deviceHolds(value)
       let outcome: Outcome =
         value == purpose.value ? .applied(actual: value.value) : .adjusted(actual: value.value)
       return succeed(purpose, outcome) + [.readBack(value)] + startNext()
@@ -193,7 +193,7 @@ struct StateWrites: WriteMachine {
     guard operation == self.operation, case .reading = state else { return [] }
     switch result {
     case .success(let value):
-      valueIsKnown(value)
+      deviceHolds(value)
       return [.readBack(value)] + startNext()
     case .failure(.linkLost):
       return linkDown()
@@ -211,9 +211,9 @@ struct StateWrites: WriteMachine {
     }
     var actions: [WriteAction] = []
     if case .writing(.command(let tracked)) = state {
-      actions = end(tracked.command, isSuperseded(tracked) ? .superseded : outcome(tracked.command))
+      actions = report(tracked.command, isSuperseded(tracked) ? .superseded : outcome(tracked.command))
     }
-    if let waiting { actions += end(waiting.command, outcome(waiting.command)) }
+    if let waiting { actions += report(waiting.command, outcome(waiting.command)) }
     waiting = nil
     state = .absent
     return actions
@@ -249,7 +249,7 @@ struct StateWrites: WriteMachine {
 
   /// The command is pending, or has ended.
   /// - Parameter isDesired: whether its value is the desired one now.
-  private mutating func end(
+  private mutating func report(
     _ command: EncodedCommand, _ outcome: Outcome, isDesired: Bool = false
   ) -> [WriteAction] {
     var new = desired
@@ -275,11 +275,11 @@ struct StateWrites: WriteMachine {
     guard case .command(let tracked) = purpose else { return [] }
     // A value that the device has adjusted is not written again, as it would be adjusted again.
     if !tracked.isSuperseded { mustApply = false }
-    return end(tracked.command, outcome, isDesired: !tracked.isSuperseded)
+    return report(tracked.command, outcome, isDesired: !tracked.isSuperseded)
   }
 
   /// The device holds `value`: if that is the desired value, it need not be written.
-  private mutating func valueIsKnown(_ value: EncodedValue) {
+  private mutating func deviceHolds(_ value: EncodedValue) {
     if value == desired.effective { mustApply = false }
   }
 
@@ -308,7 +308,7 @@ struct StateWrites: WriteMachine {
     switch purpose {
     // The failure is not reported if the value is no longer the desired one.
     case .apply(let value): if value == desired.effective { actions = [.applyFailed(value, failure)] }
-    case .command(let tracked): actions = end(tracked.command, outcome)
+    case .command(let tracked): actions = report(tracked.command, outcome)
     }
     return actions + (failure == .timeout ? abandonLink() : startNext())
   }
@@ -322,7 +322,7 @@ struct StateWrites: WriteMachine {
   private mutating func waitForLink() -> [WriteAction] {
     if let command = waiting?.command, !command.waitsForLink {
       waiting = nil
-      return end(command, .failed(reason: "the link was lost"))
+      return report(command, .failed(reason: "the link was lost"))
     }
     guard let tracked = waiting else { return [] }
     guard !tracked.isPendingReported else {
@@ -332,6 +332,6 @@ struct StateWrites: WriteMachine {
       return set(new)
     }
     waiting?.isPendingReported = true
-    return end(tracked.command, .pending)
+    return report(tracked.command, .pending)
   }
 }

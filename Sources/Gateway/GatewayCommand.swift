@@ -187,6 +187,11 @@ public enum GatewayCommand: Sendable, Equatable {
       let fleet = try FleetConfiguration.read(stored)
       let merged = try fleet.merged(into: file)
       print("fleet: version \(fleet.version): \(fleet.entryCount) entries, \(fleet.profileCount) profiles")
+      let overridden = fleet.overridden(by: file).map(\.description)
+      if !overridden.isEmpty {
+        let more = overridden.count > 10 ? " and \(overridden.count - 10) more" : ""
+        print("fleet: config.json has its own for \(overridden.prefix(10).joined(separator: ", "))\(more)")
+      }
       return merged
     } catch {
       printError("fleet: \(error.summary)")

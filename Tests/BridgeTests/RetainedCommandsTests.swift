@@ -177,6 +177,10 @@ import Testing
     let afterRemoval = retained.decide(
       command("5000"), for: kitchen, property, isMQTT5: isMQTT5, isNew: false)
     #expect(afterRemoval == .reject(reason: reason))
+    let afterDeletion = ["", "5000"].map {
+      retained.decide(command($0), for: hall, property, isMQTT5: isMQTT5, isNew: true)
+    }
+    #expect(afterDeletion == [.ignore, .reject(reason: reason)])
   }
 
   @Test(arguments: [nil, Property.microbitTemperature])

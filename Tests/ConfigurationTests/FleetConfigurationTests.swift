@@ -47,6 +47,9 @@ import Testing
       """
     #expect(try Self.ids(message, into: file) == ["new", "mine", "*"])
     #expect(try Self.merged(message, into: file).profiles == (try Self.file(file)).configuration.profiles)
+    let fleet = try FleetConfiguration.read(Array(message.utf8))
+    let overridden = try fleet.overridden(by: Self.file(file)).map(\.description)
+    #expect(overridden == ["profiles.x", "devices[0]", "devices[1]", "devices[2]"])
   }
 
   @Test func anAddressComesBeforeThePatternsOfTheFile() throws {

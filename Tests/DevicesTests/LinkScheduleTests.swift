@@ -47,7 +47,7 @@ import Testing
 
   @Test func aLinkThatIsBeingMadeIsNotGivenUp() {
     var bench = Bench(links: 1)
-    bench.schedule.occupy(Bench.address(0), on: 0, for: .shared)
+    bench.schedule.occupy(Bench.address(0), on: 0, for: .shared, isNew: false)
     bench.pass(1000)
     #expect(bench.asks(1) == nil)
     #expect(bench.review() == [] && bench.schedule.deadline == nil)
@@ -130,7 +130,7 @@ import Testing
     var bench = Bench(links: 2)
     bench.new = [10, 11]
     _ = bench.asks(0)
-    bench.schedule.occupy(Bench.address(10), on: 0, for: .shared)
+    bench.schedule.occupy(Bench.address(10), on: 0, for: .shared, isNew: true)
     #expect(bench.asks(11) == nil)
     bench.pass(1000)
     #expect(bench.review() == [] && bench.schedule.deadline == nil)
@@ -193,13 +193,12 @@ import Testing
     for device in [1] + Array(10..<20) { _ = bench.asks(device) }
     #expect(bench.queue.last == 1)
     bench.ends(0)
-    for device in 10..<13 {
-      bench.schedule.occupy(Bench.address(device), on: 0, for: .shared)
-      bench.ends(device)
-    }
+    // The first to be connected to need not have waited for a link.
+    bench.schedule.occupy(Bench.address(9), on: 0, for: .shared, isNew: true)
+    bench.ends(9)
     #expect(bench.queue.first == 1)
     // One can be connected: the others come first again.
-    bench.schedule.occupy(Bench.address(13), on: 0, for: .shared)
+    bench.schedule.occupy(Bench.address(13), on: 0, for: .shared, isNew: true)
     bench.schedule.becameLive(Bench.address(13), at: bench.now)
     #expect(bench.queue.last == 1)
   }
@@ -311,7 +310,7 @@ struct LinkScheduleBench {
         isNew: new.contains(device))
       return nil
     }
-    schedule.occupy(address, on: adapter, for: need(device))
+    schedule.occupy(address, on: adapter, for: need(device), isNew: new.contains(device))
     schedule.becameLive(address, at: now)
     return adapter
   }
@@ -474,7 +473,7 @@ private struct LinkScheduleSimulation {
       if case .waiting = states[device] { return }
       return states[device] = .waiting(since: second)
     }
-    bench.schedule.occupy(address, on: 0, for: bench.need(device))
+    bench.schedule.occupy(address, on: 0, for: bench.need(device), isNew: false)
     let begin = connectsOneByOne ? max(second, adapterIsFree) : second
     adapterIsFree = begin + Int.random(in: 0...Self.connect, using: &random)
     states[device] = .connecting(until: adapterIsFree)

@@ -29,7 +29,7 @@ extension Ownership {
     case info(OwnershipMachine.Notice, isUpToDate: Bool)
     /// The `info` of this id is cleared.
     case cleared(DeviceID)
-    /// This gateway announces the device to Home Assistant again and again, though another one owns it.
+    /// Another gateway announces the device to Home Assistant again and again, though this one owns it.
     case announcedToo(BluetoothAddress, by: GatewayID)
     /// The device is known from now on.
     /// - `hasTopics`: whether an earlier run has published it under the id; `offered`: the properties that it offered then.

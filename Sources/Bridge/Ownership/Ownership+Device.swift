@@ -26,7 +26,7 @@ extension Ownership {
   /// Whether other gateways may use the broker: it has not said yet, or there are some.
   var hasPeers: Bool { barriers.isConnected && (!isAdmitted || !online.isEmpty) }
   /// Whether the retained commands for all subscriptions so far have arrived.
-  var hasRetainedCommands: Bool { barriers.hasArrived(commandBarrier) }
+  var retainedCommandsHaveArrived: Bool { barriers.hasArrived(commandBarrier) }
 
   /// Which gateway owns the device, as far as is known; nil: the device is not known.
   func owner(of address: BluetoothAddress) -> Owner? { devices[address]?.machine.owner }

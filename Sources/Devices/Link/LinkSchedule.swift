@@ -30,7 +30,7 @@ struct LinkSchedule: Sendable {
   private struct Link {
     let adapter: Int
     let need: Need
-    /// Whether the device waited for it, and was never connected before.
+    /// Whether the device was never connected before.
     let isNew: Bool
     /// Since when the link is in use; nil while it is being made.
     var liveSince: Moment?
@@ -77,8 +77,8 @@ struct LinkSchedule: Sendable {
   private var firstTurns: [BluetoothAddress: Int] = [:]
   /// The devices that have been numbered, and when; nil: none are to be.
   private var numbered: [BluetoothAddress: Moment]?
-  /// How many attempts to connect to devices that were never connected have failed, one after the other.
-  private var failures = 0
+  /// Whether the last attempt to connect to a device that was never connected has failed.
+  private var hasNewFailed = false
   /// The number of the last place that was given to a device that was connected before, and to one that was not.
   private var lastPlace = (known: 0, new: 0)
   /// The number of the last place whose device got a link.
@@ -102,23 +102,24 @@ struct LinkSchedule: Sendable {
   // MARK: Inputs
 
   /// The device uses a link of the adapter from now on: it is being made.
-  mutating func occupy(_ device: BluetoothAddress, on adapter: Int, for need: Need) {
+  ///
+  /// - Parameter isNew: whether it was never connected.
+  mutating func occupy(_ device: BluetoothAddress, on adapter: Int, for need: Need, isNew: Bool) {
     waiting[device] = nil
-    let place = places.removeValue(forKey: device)
-    if let place { served = max(served, place.number) }
-    links[device] = Link(adapter: adapter, need: need, isNew: place?.isNew ?? false)
+    if let place = places.removeValue(forKey: device) { served = max(served, place.number) }
+    links[device] = Link(adapter: adapter, need: need, isNew: isNew)
     firstTurns[device] = min(Self.mostFirstTurns, firstTurns[device, default: 0] + 1)
   }
 
   /// The link is in use.
   mutating func becameLive(_ device: BluetoothAddress, at now: Moment) {
     links[device]?.liveSince = now
-    if links[device]?.isNew == true { failures = 0 }
+    if links[device]?.isNew == true { hasNewFailed = false }
   }
 
   private mutating func endLink(_ device: BluetoothAddress) {
     guard let link = links.removeValue(forKey: device) else { return }
-    if link.isNew, link.liveSince == nil { failures += 1 }
+    if link.isNew, link.liveSince == nil { hasNewFailed = true }
   }
 
   /// The first values of this run have come.
@@ -232,9 +233,9 @@ struct LinkSchedule: Sendable {
   }
 
   /// Whether the device gets a link before those that have had values. Of devices that were never connected many may
-  /// wait that cannot be connected to: they do so only while such attempts succeed.
+  /// wait that cannot be connected to: they do so only while the last such attempt has succeeded.
   private func isFirst(_ waiter: Waiting) -> Bool {
-    waiter.isFirst && (!waiter.place.isNew || failures < Self.mostFirstTurns)
+    waiter.isFirst && !(waiter.place.isNew && hasNewFailed)
   }
 
   private func rank(of device: BluetoothAddress, _ waiter: Waiting) -> (Int, Int, Int) {

@@ -20,17 +20,17 @@ import Log
 
   func occupy(_ device: Device, on adapter: Int) {
     devices[device.address] = device
-    schedule.occupy(device.address, on: adapter, for: device.settings.need)
+    schedule.occupy(device.address, on: adapter, for: device.settings.need, isNew: device.wasNeverConnected)
     device.setTurn(nil)
     reviewLater()
   }
 
   /// - Parameter adapters: those that receive the device, all without a free link.
   func wait(_ device: Device, on adapters: [Int], isUrgent: Bool) {
-    let isNew = device.record.id == nil
     devices[device.address] = device
     let isNews = schedule.wait(
-      device.address, for: device.settings.need, on: adapters, isUrgent: isUrgent, isNew: isNew)
+      device.address, for: device.settings.need, on: adapters, isUrgent: isUrgent,
+      isNew: device.wasNeverConnected)
     if isNews { reviewLater() }
   }
 

@@ -28,7 +28,7 @@ extension LinkSession {
   private func connectNow() {
     guard let peripheral else { return feed(.connected(.failed(.gone))) }
     context.log.debug("connecting", ["device": device.id, "adapter": adapter.name])
-    let isPreferred = device.record.id != nil && adapters.isReceived
+    let isPreferred = !device.wasNeverConnected && adapters.isReceived
     let isWanted: @LoopActor () -> Bool = { [self] in machine.state.published == .connecting }
     device.task { [self] central in
       let connection: LinkMachine.Connection

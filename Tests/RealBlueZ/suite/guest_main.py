@@ -41,7 +41,7 @@ def evidence(world):
 def main():
     name, gateway = sys.argv[1:]
     seed = os.environ["RIG_SEED"]
-    world = World(gateway, seed, drops=int(os.environ["RIG_DROPS"]))
+    world = World(gateway, seed, factor=int(os.environ["RIG_FACTOR"]))
     try:
         scenarios[name](world)
     except Failed as failure:

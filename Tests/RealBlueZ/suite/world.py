@@ -246,10 +246,11 @@ class Device:
 
 
 class World:
-    def __init__(self, gateway, seed, drops):
+    def __init__(self, gateway, seed, factor):
         self.gateway_program = gateway
         self.random = random.Random(seed)
-        self.drops = drops
+        self.factor = factor
+        """How much longer the long scenarios last."""
         self.broker = None
         self.bluetoothd = None
         self.bluetoothd_options = []
@@ -272,6 +273,7 @@ class World:
         self.broker = Broker()
         self.microbits = Microbits(microbits, strangers, services, options)
         self.start_bluetoothd()
+        self.bluetoothd.wait_line("hci0 has been enabled")
 
     def listen_to_bus(self):
         """Records calls and errors on the bus in `bus` from now on."""

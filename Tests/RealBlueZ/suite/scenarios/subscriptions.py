@@ -107,7 +107,7 @@ def subscription_that_another_program_left_stuck(world):
 def link_drops_during_set_up(world):
     """The link falls silent at a random packet of its set-up, and ends at once or a little later."""
     device = start_one(world)
-    for _ in range(world.drops):
+    for _ in range(25 * world.factor):
         after = world.random.randrange(1, PACKETS)
         linger = world.random.choice((0, world.random.uniform(0, 5)))
         drops = world.microbits.ask("drop", after=after, linger=linger)["drops"]

@@ -1,0 +1,56 @@
+import Configuration
+import GATT
+import Testing
+
+@testable import Bridge
+@testable import Devices
+
+@Suite struct HeldReadingsTests {
+  private var held = HeldReadings()
+
+  private static func entry(_ sequence: UInt64, of value: ValueKey? = nil) -> HeldReadings.Entry {
+    HeldReadings.Entry(
+      reading: Reading(property: 0, value: .integer(21), time: .now, sequence: sequence), value: value)
+  }
+
+  @Test func readingsOfANewLinkWaitInTheirOrder() throws {
+    var held = held
+    let key = try #require(ValueKey("temp"))
+    let passed = [
+      held.passes(Self.entry(1), isOwnedByOther: true, .subscribing),
+      held.passes(Self.entry(2, of: key), isOwnedByOther: true, .subscribing),
+      // This gateway owns it now, and the ones before are not published yet.
+      held.passes(Self.entry(3), isOwnedByOther: false, .subscribing),
+    ]
+    #expect(passed == [false, false, false])
+    let taken = held.take()
+    #expect(taken.map(\.reading.sequence) == [1, 2, 3])
+    #expect(taken.map(\.value) == [nil, key, nil])
+    let passesLater = held.passes(Self.entry(4), isOwnedByOther: false, .live)
+    #expect(passesLater)
+  }
+
+  @Test func readingsOfTheOldLinkAreDropped() {
+    var held = held
+    let passes = held.passes(Self.entry(1), isOwnedByOther: true, .live)
+    let taken = held.take()
+    #expect(!passes && taken.isEmpty)
+  }
+
+  @Test func aLinkThatEndsTakesItsReadingsAlong() {
+    var held = held
+    _ = held.passes(Self.entry(1), isOwnedByOther: true, .subscribing)
+    held.sessionChanged(.connecting)
+    let taken = held.take()
+    #expect(taken.isEmpty)
+  }
+
+  @Test func theOldestAreDropped() {
+    var held = held
+    for sequence in 1...1001 {
+      _ = held.passes(Self.entry(UInt64(sequence)), isOwnedByOther: true, .subscribing)
+    }
+    let sequences = held.take().map(\.reading.sequence)
+    #expect(sequences.count == 1000 && sequences.first == 2)
+  }
+}
