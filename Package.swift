@@ -70,15 +70,15 @@ let package = Package(
     module(
       "Devices",
       [
-        "EventLoop", "Log", "JSON", "Findings", "GATT", "Cryptography", "DBus", "BlueZ", "Store",
+        "EventLoop", "Log", "JSON", "Findings", "GATT", "Cryptography", "DBus", "BlueZ", "Radio", "Store",
         "Configuration",
       ]),
     module("Recording", ["EventLoop", "Log", "JSON", "GATT", "Configuration", "Devices"]),
     module(
       "Bridge",
       [
-        "EventLoop", "Log", "JSON", "Findings", "GATT", "BlueZ", "MQTT", "Store", "Configuration", "Devices",
-        "Recording",
+        "EventLoop", "Log", "JSON", "Findings", "GATT", "BlueZ", "Radio", "MQTT", "Store", "Configuration",
+        "Devices", "Recording",
       ]),
     module(
       "HomeAssistant",
@@ -139,7 +139,7 @@ let package = Package(
       "DevicesTests",
       [
         "Devices", "BlueZ", "BlueZSimulator", "Configuration", "DBus", "EventLoop", "GATT", "JSON", "Log",
-        "Peripherals", "Store", "TestSupport",
+        "Peripherals", "Radio", "Store", "TestSupport",
       ]),
     tests(
       "RecordingTests",

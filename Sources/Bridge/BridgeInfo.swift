@@ -1,8 +1,10 @@
 import BlueZ
 import Devices
+import GATT
 import JSON
 import Log
 import MQTT
+import Radio
 
 /// The payload of `{base}/bridge/{gateway}/info`.
 package struct BridgeInfo: Sendable {
@@ -35,6 +37,10 @@ package struct BridgeInfo: Sendable {
   package var counters = Counters()
   package let spool: SpoolStatus
   var fleet: FleetStatus?
+  /// The wired micro:bits that hear others by radio.
+  var receivers: [RadioReceivers.Status] = []
+  /// The senders that are heard, and are no devices.
+  var strangers: [BluetoothAddress] = []
 
   /// The events of this run.
   package struct Counters: Sendable {
@@ -88,6 +94,16 @@ package struct BridgeInfo: Sendable {
         "oldest": spool.oldest.map { .string($0.description) }, "lost": .integer(Int(clamping: spool.lost)),
       ],
       "fleet": fleet?.json,
+      "radio": receivers.isEmpty ? nil : .array(receivers.map(\.json)),
+      "radio_unknown": strangers.isEmpty
+        ? nil
+        : .array(
+          strangers.map {
+            [
+              "identifier": .string($0.description),
+              "name": $0.radioSender?.name.map { .string($0.description) },
+            ]
+          }),
     ]
   }
 }
@@ -105,6 +121,17 @@ package struct FleetStatus: Sendable, Equatable {
     [
       "version": version.map(JSONValue.integer), "status": reason == nil ? "applied" : "rejected",
       "reason": reason.map(JSONValue.string),
+    ]
+  }
+}
+
+extension RadioReceivers.Status {
+  fileprivate var json: JSONValue {
+    [
+      "port": .string(port), "board": board.map(JSONValue.string),
+      "packets": .integer(Int(clamping: packets)), "malformed": .integer(Int(clamping: malformed)),
+      "last": last.map { .string($0.description) },
+      "reason": obstacle.map { .string($0.description) },
     ]
   }
 }

@@ -128,6 +128,7 @@ import MQTT
     info.area = area
     info.fleet = fleet
     info.adapters = engine.adapters
+    (info.receivers, info.strangers) = (engine.receivers, engine.strangers)
     (info.known, info.online, info.pairing) = (engine.deviceCount, engine.onlineCount, engine.pairingCommand)
     (info.counters.devices, info.counters.commands, info.counters.mqtt) = (
       engine.counters, commands, statistics

@@ -86,7 +86,12 @@ struct ReadingEncoder: Sendable {
     if form == .reading { bytes += unit }
     bytes += #","time":""#.utf8
     reading.time.append(to: &bytes)
-    bytes += #"","sequence":"#.utf8
+    bytes.append(UInt8(ascii: "\""))
+    if let senderTime = reading.senderTime {
+      bytes += #","sender_time":"#.utf8
+      bytes.append(decimal: senderTime)
+    }
+    bytes += #","sequence":"#.utf8
     bytes.append(decimal: sequence)
     bytes += afterSequence
     return bytes

@@ -15,6 +15,8 @@ package struct Configuration: Sendable, Equatable {
   package var homeAssistant = HomeAssistant()
   /// The object `http`.
   package var http = HTTP()
+  /// The object `radio`.
+  package var radio = Radio()
   /// Each peripheral uses the first entry that matches; one without an entry is ignored.
   package var devices = [Device()] { didSet { entries = EntryIndex(devices) } }
   /// Finds the entry of a peripheral among ``devices``.
@@ -231,6 +233,22 @@ extension Configuration {
     package init() {}
   }
 
+  /// The wired micro:bits that hear others by radio.
+  package struct Radio: Sendable, Equatable {
+    /// Which serial ports are read.
+    package enum Ports: Sendable, Equatable {
+      /// Those of all micro:bits that are plugged in.
+      case auto
+      case paths([String])
+    }
+
+    package var isEnabled = false
+    package var ports = Ports.auto
+
+    /// The defaults.
+    package init() {}
+  }
+
   /// When a device is connected.
   package enum ConnectMode: String, CaseIterable, Sendable {
     /// All the time, also while others wait for a link.
@@ -262,7 +280,10 @@ extension Configuration {
   @dynamicMemberLookup
   package struct Device: Sendable, Equatable {
     /// Which peripherals the entry is for.
-    package var match = Match.namePrefix("BBC micro:bit")
+    package var match = Match.namePrefix("BBC micro:bit") {
+      // A sender by radio has no other profile.
+      didSet { if match.isRadio { self.profile = Profile.radio.name } }
+    }
     /// What is set for the peripherals.
     package var options = DeviceOptions()
     /// Whether the entry is not of the file, but of the ``FleetConfiguration``.

@@ -1,4 +1,5 @@
 import GATT
+import JSON
 
 /// Every key of config.json: its name, where its value goes, and what it may hold.
 
@@ -11,6 +12,7 @@ extension Configuration: ConfigurationSection {
     ConfigurationKey("spool", \.spool, .section),
     ConfigurationKey("home_assistant", \.homeAssistant, .section),
     ConfigurationKey("http", \.http, .section),
+    ConfigurationKey("radio", \.radio, .section),
     ConfigurationKey("devices", \.devices, .list(of: .section, check: Device.duplicates)),
     ConfigurationKey("profiles", \.profiles, .profiles),
     ConfigurationKey("profiles_directory", \.profilesDirectory, .optional(.text(longest: 4096))),
@@ -138,6 +140,37 @@ extension Configuration.HTTP: ConfigurationSection {
   }
 }
 
+extension Configuration.Radio: ConfigurationSection {
+  package static let keys: [ConfigurationKey<Self>] = [
+    ConfigurationKey("enabled", \.isEnabled, .bool),
+    ConfigurationKey("ports", \.ports, .radioPorts),
+  ]
+}
+
+extension ConfigurationRule<Configuration.Radio.Ports> {
+  /// `"auto"`, or paths.
+  fileprivate static var radioPorts: Self {
+    let list = ConfigurationRule<[String]>.oneOrMore(.text(longest: 4096))
+    return ConfigurationRule(
+      shape: list.shape,
+      read: { json, _, path, errors in
+        if json == "auto" { return .auto }
+        guard let paths = list.read(json, nil, path, &errors) else { return nil }
+        guard (1...8).contains(paths.count), paths.allSatisfy({ $0.hasPrefix("/") }) else {
+          errors.append(path.error("expected \"auto\" or 1 to 8 paths", hint: "example: /dev/ttyACM0"))
+          return nil
+        }
+        return .paths(paths)
+      },
+      write: { ports in
+        switch ports {
+        case .auto: "auto"
+        case .paths(let paths): .array(paths.map(JSONValue.string))
+        }
+      })
+  }
+}
+
 extension Configuration.Device: ConfigurationSection {
   package static let keys: [ConfigurationKey<Self>] =
     [ConfigurationKey("match", \.match, .match)]
@@ -176,6 +209,6 @@ extension Configuration.Device: ConfigurationSection {
 
   /// The `{device}` of the entry's topics, where the entry determines it.
   var topicName: String? {
-    self.id?.description ?? match.identifier?.compact
+    self.id?.description ?? match.identifier?.compact ?? match.radio?.description
   }
 }

@@ -47,10 +47,12 @@ extension ConfigurationProblem {
 }
 
 extension ConfigurationRule<BluetoothAddress> {
-  /// A Bluetooth address, in either case: `C5:A1:B2:C3:D4:E5`.
+  /// A Bluetooth address, in either case: `C5:A1:B2:C3:D4:E5`; or a sender by radio.
   package static var address: Self {
     .text(
-      1...17, pattern: "^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$",
+      1...18,
+      pattern: "^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$"
+        + "|^radio:((usb_)?[0-9A-Fa-f]{8}|[zvgpt][uoiea][zvgpt][uoiea][zvgpt])$",
       { BluetoothAddress($0) }, "a Bluetooth address", hint: "example: C5:A1:B2:C3:D4:E5")
   }
 }

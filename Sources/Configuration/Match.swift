@@ -51,6 +51,8 @@ extension Configuration {
   package struct Match: Sendable, Hashable {
     /// The Bluetooth address.
     package var identifier: BluetoothAddress?
+    /// The five letters of a micro:bit that is heard by radio.
+    package var radio: MicrobitName?
     /// The whole Bluetooth name.
     package var name: String?
     /// How the Bluetooth name begins.
@@ -82,6 +84,9 @@ extension Configuration {
       return match
     }
 
+    /// Whether it is for micro:bits that are heard by radio.
+    package var isRadio: Bool { radio != nil || identifier?.radioSender != nil }
+
     /// Whether only one peripheral can match.
     package var isIdentifier: Bool { identifier != nil }
 
@@ -96,6 +101,7 @@ extension Configuration {
     /// Whether a peripheral matches, however weak its signal is.
     package func matches(_ address: BluetoothAddress, _ advertisement: Advertisement) -> Bool {
       if let identifier, identifier != address { return false }
+      if let radio, radio != address.radioSender?.name { return false }
       if let service, !advertisement.services.contains(service) { return false }
       if let manufacturer, !advertisement.manufacturers.contains(manufacturer) { return false }
       guard hasName else { return true }
@@ -110,6 +116,7 @@ extension Configuration {
     /// Whether this certainly matches every peripheral that `other` matches.
     func covers(_ other: Match) -> Bool {
       if let identifier, identifier != other.identifier { return false }
+      if let radio, radio != other.radio, radio != other.identifier?.radioSender?.name { return false }
       if let service, service != other.service { return false }
       if let manufacturer, manufacturer != other.manufacturer { return false }
       if let name, other.name.map({ !$0.utf8.elementsEqual(name.utf8) }) ?? true { return false }
@@ -176,6 +183,7 @@ extension Configuration {
 extension Configuration.Match: ConfigurationSection {
   package static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey("identifier", \.identifier, .optional(.address)),
+    ConfigurationKey("radio", \.radio, .optional(.microbitName)),
     ConfigurationKey("name", \.name, .optional(.bluetoothName)),
     ConfigurationKey("name_prefix", \.namePrefix, .optional(.bluetoothName)),
     ConfigurationKey("name_contains", \.nameContains, .optional(.bluetoothName)),
@@ -188,6 +196,9 @@ extension Configuration.Match: ConfigurationSection {
   var given: [String] { Self.keys.filter { $0.name != "min_rssi" && $0.write(self) != nil }.map(\.name) }
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    if radio != nil, given != ["radio"] || minRSSI != nil {
+      return [path.key("radio").error("must not be combined", hint: "give radio alone")]
+    }
     guard given.isEmpty else { return [] }
     let others = Self.keys.map(\.name).filter { $0 != "min_rssi" }.joined(separator: ", ")
     let hint = "give at least one of \(others)"
@@ -200,6 +211,16 @@ extension Configuration.Match: ConfigurationSection {
 extension ConfigurationRule<String> {
   /// A Bluetooth name or a part of one: 248 bytes are the most (Core Specification, volume 3, part C, section 12.1).
   fileprivate static var bluetoothName: Self { .text(longest: 248) }
+}
+
+extension ConfigurationRule<MicrobitName> {
+  /// The five letters of a micro:bit: `zotut`.
+  fileprivate static var microbitName: Self {
+    .text(
+      5...5, pattern: "^[zvgpt][uoiea][zvgpt][uoiea][zvgpt]$", { MicrobitName($0) },
+      "the name of a micro:bit",
+      hint: "its five letters, as the block \"device name\" shows them")
+  }
 }
 
 extension ConfigurationRule<Configuration.Match> {

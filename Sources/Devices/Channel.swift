@@ -248,18 +248,20 @@ import Log
   }
 
   /// Passes on a reading, whether notified, read or advertised.
-  /// - Parameter isValues: see ``Reading/isValues``.
-  func pass(_ value: Value, isValues: Bool = false) {
+  /// - Parameters:
+  ///   - isValues: see ``Reading/isValues``.
+  ///   - senderTime: see ``Reading/senderTime``.
+  func pass(_ value: Value, isValues: Bool = false, senderTime: UInt32? = nil) {
     let time = Timestamp.now
     if isValues { last.reportedValues() } else { last.reported(value, at: time) }
-    device.pass(adjusted(value), of: index, at: time, isValues: isValues)
+    device.pass(adjusted(value), of: index, at: time, isValues: isValues, senderTime: senderTime)
   }
 
   /// An event that was heard, and that a gateway tells: see ``DeviceObserver/told(_:isElsewhere:)``.
-  func tell(_ value: Value, isElsewhere: Bool) {
+  func tell(_ value: Value, isElsewhere: Bool, senderTime: UInt32?) {
     let time = Timestamp.now
     last.reported(value, at: time)
-    device.tell(adjusted(value), of: index, at: time, isElsewhere: isElsewhere)
+    device.tell(adjusted(value), of: index, at: time, isElsewhere: isElsewhere, senderTime: senderTime)
   }
 
   /// The value in a frame that was heard; nil: it has none, or it is malformed, and counted.

@@ -211,9 +211,11 @@ import Log
   // MARK: Values
 
   /// A value was notified, or read at an interval or on request, or heard. Called for every reading.
-  func pass(_ value: Value, of property: Int, at time: Timestamp, isValues: Bool) {
+  func pass(
+    _ value: Value, of property: Int, at time: Timestamp, isValues: Bool, senderTime: UInt32?
+  ) {
     session.readingReceived(of: property)
-    deliver(count(value, of: property, at: time, isValues: isValues))
+    deliver(count(value, of: property, at: time, isValues: isValues, senderTime))
   }
 
   /// A value was read back: it is not a reading.
@@ -222,8 +224,10 @@ import Log
   }
 
   /// See ``DeviceObserver/told(_:isElsewhere:)``.
-  func tell(_ value: Value, of property: Int, at time: Timestamp, isElsewhere: Bool) {
-    let reading = count(value, of: property, at: time)
+  func tell(
+    _ value: Value, of property: Int, at time: Timestamp, isElsewhere: Bool, senderTime: UInt32?
+  ) {
+    let reading = count(value, of: property, at: time, senderTime)
     for (observer, _) in observers { observer.told(reading, isElsewhere: isElsewhere) }
   }
 
@@ -234,11 +238,13 @@ import Log
   }
 
   private func count(
-    _ value: Value, of property: Int, at time: Timestamp, isValues: Bool = false
+    _ value: Value, of property: Int, at time: Timestamp, isValues: Bool = false, _ senderTime: UInt32?
   ) -> Reading {
     nextSequence(at: time)
     if Logger.isEnabled(.debug) { logReading(value, channels[property]) }
-    return Reading(property: property, value: value, time: time, sequence: sequence, isValues: isValues)
+    return Reading(
+      property: property, value: value, time: time, sequence: sequence, isValues: isValues,
+      senderTime: senderTime)
   }
 
   private func logReading(_ value: Value, _ channel: Channel) {
@@ -261,12 +267,13 @@ import Log
   }
 
   /// Passes on a value that the program names itself.
-  func pass(_ key: ValueKey, _ value: Value, at time: Timestamp) {
+  func pass(_ key: ValueKey, _ value: Value, at time: Timestamp, senderTime: UInt32?) {
     nextSequence(at: time)
     let reading = ValueReading(
       key: key,
       reading: Reading(
-        property: description.profile.values?.received ?? 0, value: value, time: time, sequence: sequence))
+        property: description.profile.values?.received ?? 0, value: value, time: time, sequence: sequence,
+        senderTime: senderTime))
     for (observer, _) in observers { observer.reported(reading) }
   }
 

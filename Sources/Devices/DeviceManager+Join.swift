@@ -3,6 +3,7 @@ import Configuration
 import EventLoop
 import GATT
 import Log
+import Radio
 
 /// The permission for micro:bits that no entry matches to join, and so to be added for good.
 package struct PermitJoin: Sendable, Equatable {
@@ -45,23 +46,43 @@ extension DeviceManager {
 
   /// Adds a peripheral that is not known, if it may join.
   func join(_ address: BluetoothAddress, _ advertisement: Advertisement) {
-    guard let permit = permitJoin, permit.rest > 0, !permit.removed.contains(address), hasRoom else { return }
-    switch assignment(of: address, advertisement) {
-    case .unmatched where permit.device == nil:
-      guard advertisement.name?.hasPrefix(Profile.microbitNamePrefix) == true else { return }
-    case .unmatched, .removed: guard permit.device == address else { return }
-    case .here, .elsewhere: return
-    }
-    permitJoin?.rest -= 1
-    store.change(address) { ($0.isAdded, $0.isRemoved) = (true, false) }
-    if let id = lettersID(of: advertisement, address) { store.change(address) { $0.changes.id = id } }
+    let isMicrobit = advertisement.name?.hasPrefix(Profile.microbitNamePrefix) == true
+    guard mayJoin(address, advertisement, isMicrobit: isMicrobit) else { return }
+    join(address, letters: advertisement.name.flatMap(Profile.microbitLetters))
     log.notice("joined", ["address": address, "name": advertisement.name ?? "unknown"])
   }
 
+  /// Adds the sender of a packet, if it may join; a receiver whose packets have no sender, if they are values.
+  func join(_ packet: RadioPacket, from address: BluetoothAddress) {
+    guard permitJoin != nil, hasRoomForSender else { return }
+    let letters = address.radioSender?.name?.description
+    let isMicrobit = letters != nil || ProgramValue.values(in: packet.message).isValues
+    guard mayJoin(address, Advertisement(), isMicrobit: isMicrobit) else { return }
+    join(address, letters: letters)
+    log.notice("joined", ["address": address, "name": letters ?? "unknown"])
+  }
+
+  private func mayJoin(_ address: BluetoothAddress, _ advertisement: Advertisement, isMicrobit: Bool) -> Bool
+  {
+    guard let permit = permitJoin, permit.rest > 0, !permit.removed.contains(address), hasRoom else {
+      return false
+    }
+    return switch assignment(of: address, advertisement) {
+    case .unmatched where permit.device == nil: isMicrobit
+    case .unmatched, .removed: permit.device == address
+    case .here, .elsewhere: false
+    }
+  }
+
+  private func join(_ address: BluetoothAddress, letters: String?) {
+    permitJoin?.rest -= 1
+    store.change(address) { ($0.isAdded, $0.isRemoved) = (true, false) }
+    if let id = lettersID(letters, address) { store.change(address) { $0.changes.id = id } }
+  }
+
   /// The five letters of a micro:bit as its id; nil: it has an id, or another one has these letters.
-  func lettersID(of advertisement: Advertisement, _ address: BluetoothAddress) -> DeviceID? {
-    guard store.record(address).changes.id == nil,
-      let letters = advertisement.name.flatMap(Profile.microbitLetters), letters.utf8.count == 5,
+  func lettersID(_ letters: String?, _ address: BluetoothAddress) -> DeviceID? {
+    guard store.record(address).changes.id == nil, let letters, letters.utf8.count == 5,
       letters.utf8.allSatisfy({ (0x61...0x7A).contains($0) }), let id = try? DeviceID(letters),
       registry.byID[id] == nil, !configuration.devices.contains(where: { $0.id == id })
     else { return nil }

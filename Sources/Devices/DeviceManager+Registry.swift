@@ -27,6 +27,7 @@ extension DeviceManager {
   package func configure(_ configuration: Configuration) {
     self.configuration = configuration
     reconcile()
+    updateReceivers()
   }
 
   /// The configuration has changed: brings all devices in line.
@@ -174,7 +175,7 @@ extension DeviceManager {
 
   /// Makes the device at `address`; nil when this gateway does not serve it, it is there already, or there are too
   /// many.
-  private func makeDevice(_ address: BluetoothAddress, _ advertisement: Advertisement) -> Device? {
+  func makeDevice(_ address: BluetoothAddress, _ advertisement: Advertisement) -> Device? {
     guard registry.byAddress[address] == nil, let settings = settings(of: address, advertisement) else {
       return nil
     }

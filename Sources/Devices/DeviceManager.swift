@@ -30,6 +30,7 @@ import Store
   package internal(set) var permitJoin: PermitJoin?
   var joinTimer: LoopTimer?
   var numberTimer: LoopTimer?
+  var radio = RadioState()
   /// How many inspections are running.
   var inspections = 0
   /// The scans that were requested, and are not over.
@@ -90,6 +91,7 @@ import Store
   /// Creates the devices that are known from earlier runs.
   package func start() {
     loadKnownDevices()
+    updateReceivers()
     scheduleExpiry()
   }
 
@@ -123,6 +125,7 @@ import Store
   /// No more commands and readings: every device is offline.
   package func endSessions() {
     context.isStopping = true
+    updateReceivers()
     for device in registry.all {
       for channel in device.channels { channel.writer?.stop() }
       device.values.stop()
@@ -274,6 +277,7 @@ import Store
   }
 
   private func mayFindDevices(by match: Configuration.Match) -> Bool {
+    if match.isRadio { return false }
     guard let address = match.identifier else { return true }
     return match.needsAdvertisement && registry.byAddress[address] == nil
   }

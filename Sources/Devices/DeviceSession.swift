@@ -46,8 +46,8 @@ import Log
   var lastError: Trouble? { nil }
   /// Whether the link offers device information.
   var hasInformation: Bool { false }
-  /// Whether the device has to be found before it can be used.
-  final var needsScan: Bool { state != .live && state != .idle }
+  /// Whether the device has to be found by Bluetooth before it can be used.
+  var needsScan: Bool { state != .live && state != .idle }
   /// The adapter of the link, or of the last one.
   final var adapter: Adapter { adapters.current }
   /// Whether the device may be connected by the adapter now: a session with a link uses that one alone.
@@ -149,5 +149,8 @@ import Log
 
 extension Profile {
   /// The kind of session that the profile's devices have.
-  var session: DeviceSession.Type { hasLinks ? LinkSession.self : HeardSession.self }
+  var session: DeviceSession.Type {
+    if hasLinks { return LinkSession.self }
+    return properties.first?.source?.data == .radio ? RadioSession.self : HeardSession.self
+  }
 }

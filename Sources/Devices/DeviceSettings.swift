@@ -136,7 +136,12 @@ extension DeviceSettings {
     isOfFleet = entry?.isOfFleet == true
     inheritsArea = configured.area == nil
     configured.area = configured.area ?? configuration.gateway.area
-    let requested = record?.changes ?? DeviceOptions()
+    var requested = record?.changes ?? DeviceOptions()
+    // A sender by radio has no other profile.
+    if let letters = entry?.match.radio {
+      configured.id = configured.id ?? (try? DeviceID(letters.description))
+    }
+    if address.radioSender != nil { (configured.profile, requested.profile) = (Profile.radio.name, nil) }
     self.address = address
     (self.configured, self.requested) = (configured, requested.completed(by: configured))
     hasSharedID = requested.id == nil && configured.id != nil && entry?.match.isIdentifier == false

@@ -12,6 +12,8 @@ package struct Reading: Sendable {
   package let sequence: UInt64?
   /// Whether the value is a message that is nothing but values of the program, which have readings of their own.
   package var isValues = false
+  /// The sender's ms since its start, of what came by radio; nil: it is not known.
+  package var senderTime: UInt32?
 }
 
 /// The last value in this run of a property, or of one that the device's program names itself.

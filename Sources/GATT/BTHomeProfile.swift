@@ -53,6 +53,6 @@ extension Profile {
     }
   }()
 
-  /// The profiles that every configuration has.
+  /// The profiles that every configuration has, but ``radio``, which senders by radio have, and nobody chooses.
   public static let builtIn = [microbit, bthome]
 }

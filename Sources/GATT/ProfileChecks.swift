@@ -99,7 +99,10 @@ extension Profile {
         throw .unknownProperty(key: "values", name: name)
       }
       let property = properties[index]
-      guard property.kind == .event, property.codec.isText, property.frame != nil, isSuitable(property) else {
+      guard property.kind == .event, property.codec.isText,
+        property.frame != nil || property.source?.data == .radio,
+        isSuitable(property)
+      else {
         throw .valuesAreNoLines(name)
       }
       return index

@@ -55,6 +55,8 @@ public struct Property: Sendable, Hashable {
       case service(BluetoothUUID)
       /// The data of the company with this number.
       case manufacturer(Int)
+      /// What the device sends by MakeCode's radio.
+      case radio
     }
 
     /// The data that holds the value.

@@ -40,12 +40,64 @@ public enum RadioSender: Hashable, Sendable {
   case serial(UInt32)
   /// A micro:bit that sends its name alone.
   case name(MicrobitName)
+  /// All of whom a wired receiver does not say who has sent it: a digest of the serial number of its port.
+  case receiver(UInt32)
 
-  /// The five letters, of either.
-  public var name: MicrobitName {
+  /// The five letters; nil for a receiver.
+  public var name: MicrobitName? {
     switch self {
     case .serial(let serial): MicrobitName(serial: serial)
     case .name(let name): name
+    case .receiver: nil
+    }
+  }
+
+  /// Reads ``description``, in either case; nil for anything else.
+  public init?(_ text: some StringProtocol) {
+    let text = text.lowercased()
+    let receiver = "usb_"
+    let digits = text.hasPrefix(receiver) ? text.dropFirst(receiver.count) : text[...]
+    if digits.utf8.count == 8, let number = Hexadecimal.number(digits.utf8) {
+      let number = UInt32(truncatingIfNeeded: number)
+      self = text.hasPrefix(receiver) ? .receiver(number) : .serial(number)
+    } else if let name = MicrobitName(text) {
+      self = .name(name)
+    } else {
+      return nil
+    }
+  }
+}
+
+extension RadioSender: CustomStringConvertible {
+  /// `9b4c2d1a`, `zotut` or `usb_9b4c2d1a`.
+  public var description: String {
+    switch self {
+    case .serial(let serial): Hexadecimal.text(serial, bytes: 4)
+    case .name(let name): name.description
+    case .receiver(let digest): "usb_" + Hexadecimal.text(digest, bytes: 4)
+    }
+  }
+}
+
+/// A sender is identified as a Bluetooth device is by its address, in the 16 bits that no such address has.
+extension BluetoothAddress {
+  /// What identifies the sender as a device.
+  public init(_ sender: RadioSender) {
+    switch sender {
+    case .serial(let serial): value = 1 << 48 | UInt64(serial)
+    case .name(let name): value = 2 << 48 | UInt64(name.number)
+    case .receiver(let digest): value = 3 << 48 | UInt64(digest)
+    }
+  }
+
+  /// The sender by radio that this identifies; nil: it is a Bluetooth address.
+  public var radioSender: RadioSender? {
+    let number = UInt32(truncatingIfNeeded: value)
+    return switch value >> 48 {
+    case 1: .serial(number)
+    case 2: .name(MicrobitName(serial: number))
+    case 3: .receiver(number)
+    case _: nil
     }
   }
 }

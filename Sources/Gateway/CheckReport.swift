@@ -114,6 +114,7 @@ struct CheckReport: CustomStringConvertible {
     let match = entry.match
     let isMicrobit = configuration.profile(of: entry.options).name == Profile.microbit.name
     let conditions = [
+      match.radio.map { "called \($0), heard by radio" },
       match.name.map { "whose name is \"\(Excerpt.harmless($0))\"" },
       match.namePrefix.map { "whose name begins with \"\(Excerpt.harmless($0))\"" },
       match.nameContains.map { "whose name contains \"\(Excerpt.harmless($0))\"" },

@@ -38,7 +38,8 @@ extension Discovery {
       "cu": page.map(JSONValue.string),
       "sa": text(device.settings.area),
       // The address as Home Assistant's own Bluetooth integrations give it, which then show the same device.
-      "cns": [["bluetooth", .string(device.address.description)]],
+      "cns": device.address.radioSender == nil
+        ? [["bluetooth", .string(device.address.description)]] : nil,
       "via_device": hasGateway ? .string(object(of: .gateway)) : nil,
     ]
   }
@@ -153,6 +154,10 @@ extension Discovery {
           command: options, on: enable(true), off: enable(false), states: ("True", "False"),
           category: "config", availability: [self.topics.bridgeState]),
       ]
+    // What comes by radio has no signal strength, and says nothing of the firmware.
+    if device.address.radioSender != nil {
+      return properties + own.filter { !["rssi", "firmware", "model"].contains($0.key) }
+    }
     // Without links there is none to be made again.
     if !device.profile.hasLinks { return properties + own }
     return properties + own + [

@@ -3,7 +3,7 @@ import JSON
 
 /// What a receiver's program says of one packet, or any other line that it prints.
 package struct RadioPacket: Sendable, Equatable {
-  /// Who has sent it; nil: the line does not say.
+  /// Who has sent it; nil: the line does not say. ``RadioReceivers`` then names the receiver.
   package var sender: RadioSender?
   /// The sender's ms since its start; nil: the line does not say.
   package var time: UInt32?

@@ -1,4 +1,5 @@
 import EventLoop
+import GATT
 import Log
 
 /// The wired micro:bits that print what others send by radio.
@@ -14,7 +15,7 @@ import Log
   /// What `info` says of a receiver.
   package struct Status: Sendable, Equatable {
     package let port: String
-    /// See ``MicrobitPort/board``; nil: the configuration names the port.
+    /// See ``MicrobitPort/board``; nil: the configuration names the port, and not as udev does.
     package let board: String?
     package var packets: UInt64 = 0
     package var malformed: UInt64 = 0
@@ -32,7 +33,14 @@ import Log
     var lines = RadioLines()
     var port: SerialPort?
 
-    init(_ path: String, board: String?) { status = Status(port: path, board: board, obstacle: .absent) }
+    /// Who has sent what comes without a sender.
+    let sender: RadioSender
+
+    init(_ path: String, board: String?) {
+      status = Status(port: path, board: board, obstacle: .absent)
+      // FNV-1a.
+      sender = .receiver(path.utf8.reduce(2_166_136_261) { ($0 ^ UInt32($1)) &* 16_777_619 })
+    }
   }
 
   private let received: @LoopActor ([RadioPacket], _ port: String) -> Void
@@ -54,8 +62,12 @@ import Log
     self.changed = changed
     switch ports {
     case .auto: self.ports = SerialPorts(in: folder) { [weak self] in self?.found($0) }
-    case .paths(let paths): for path in paths.prefix(Self.most) { add(path, board: nil) }
+    case .paths(let paths): for path in paths.prefix(Self.most) { add(path, board: Self.board(path)) }
     }
+  }
+
+  private static func board(_ path: String) -> String? {
+    path.split(separator: "/").last.flatMap { MicrobitPort(String($0), in: "") }?.board
   }
 
   package var statuses: [Status] { receivers.map(\.status) }
@@ -116,11 +128,14 @@ import Log
   }
 
   private func receive(_ bytes: UnsafeRawBufferPointer, from receiver: Receiver) {
-    let packets = receiver.lines.append(bytes)
+    var packets = receiver.lines.append(bytes)
     receiver.status.malformed = receiver.lines.malformed
     guard !packets.isEmpty else { return }
     receiver.status.packets += UInt64(packets.count)
     receiver.status.last = .now
+    for index in packets.indices where packets[index].sender == nil {
+      packets[index].sender = receiver.sender
+    }
     received(packets, receiver.status.port)
   }
 }

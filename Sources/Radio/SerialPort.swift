@@ -80,7 +80,10 @@ import Glibc
   private func close() {
     watch?.cancel()
     watch = nil
-    if descriptor >= 0 { Glibc.close(descriptor) }
+    guard descriptor >= 0 else { return }
+    // A child process that is being started has the descriptor, too, and so would keep the lock.
+    flock(descriptor, LOCK_UN)
+    Glibc.close(descriptor)
     descriptor = -1
   }
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Configuration
 
 private let oneOf =
-  "give at least one of identifier, name, name_prefix, name_contains, service, manufacturer"
+  "give at least one of identifier, radio, name, name_prefix, name_contains, service, manufacturer"
 
 @Suite struct ConfigurationErrorTests {
   func errors(_ text: String) -> [String] {
@@ -27,8 +27,8 @@ private let oneOf =
     ),
     (
       #"{"nope":1}"#,
-      "nope: unknown key (known keys: $schema, gateway, bluetooth, mqtt, spool, home_assistant, http, devices, "
-        + "profiles, profiles_directory, fleet)"
+      "nope: unknown key (known keys: $schema, gateway, bluetooth, mqtt, spool, home_assistant, http, radio, "
+        + "devices, profiles, profiles_directory, fleet)"
     ),
     (#"{"gateway":{"a b":1}}"#, #"gateway."a b": unknown key (known keys: id, area)"#),
     (#"{"gateway":{"":1}}"#, #"gateway."": unknown key (did you mean id?)"#),

@@ -71,6 +71,8 @@ import Testing
       http.read_password_file   –               default
       http.proxy                –               default
       http.language             auto            default
+      radio.enabled             false           default
+      radio.ports               auto            default
       fleet                     false           default
 
       C5:A1:B2:C3:D4:E5 "BBC micro:bit [zugev]"

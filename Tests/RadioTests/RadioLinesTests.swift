@@ -1,4 +1,5 @@
 import GATT
+import TestSupport
 import Testing
 
 @testable import Radio
@@ -7,31 +8,31 @@ import Testing
   /// What a receiver prints after its first line end, with what is read of it: `sender time message`.
   private static let lines: [(String, [String])] = [
     // `writeReceivedPacketToSerial`: a value, a text, a number, without a serial number, with quotes in the text.
-    (#"{"t":325,"s":-1142702066,"n":"temp","v":27}"#, ["serial(3152265230) 325 temp:27"]),
-    (#"{"t":325,"s":7,"n":"hello"}"#, ["serial(7) 325 hello"]),
-    (#"{"t":325,"s":7,"v":-1.5}"#, ["serial(7) 325 -1.5"]),
+    (#"{"t":325,"s":-1142702066,"n":"temp","v":27}"#, ["bbe3c00e 325 temp:27"]),
+    (#"{"t":325,"s":7,"n":"hello"}"#, ["00000007 325 hello"]),
+    (#"{"t":325,"s":7,"v":-1.5}"#, ["00000007 325 -1.5"]),
     (#"{"t":1,"s":0,"n":"temp","v":27}"#, ["- 1 temp:27"]),
-    (#"{"t":1,"s":0,"n":"vopez temp 21.5"}"#, ["name(vopez) 1 temp:21.5"]),
-    (#"{"t":1,"s":7,"n":"say "hi"","v":NaN}"#, [#"serial(7) 1 say "hi":NaN"#]),
-    (#"{"t":1,"s":7,"n":"a","v":1","v":2}"#, [#"serial(7) 1 a","v":1:2"#]),
-    (#"{"t":1,"s":7,"n":"a\","v":2}"#, [#"serial(7) 1 a\:2"#]),
+    (#"{"t":1,"s":0,"n":"vopez temp 21.5"}"#, ["vopez 1 temp:21.5"]),
+    (#"{"t":1,"s":7,"n":"say "hi"","v":NaN}"#, [#"00000007 1 say "hi":NaN"#]),
+    (#"{"t":1,"s":7,"n":"a","v":1","v":2}"#, [#"00000007 1 a","v":1:2"#]),
+    (#"{"t":1,"s":7,"n":"a\","v":2}"#, [#"00000007 1 a\:2"#]),
     // Its own name in the text is not repeated; another one is.
-    (#"{"t":1,"s":7,"n":"zzzzz"}"#, ["serial(7) 1 zzzzz"]),
-    (#"{"t":1,"s":7,"n":"zuzog,temp,4"}"#, ["serial(7) 1 temp:4"]),
-    (#"{"t":1,"s":7,"n":"zuzuz","v":4}"#, ["serial(7) 1 zuzuz:4"]),
+    (#"{"t":1,"s":7,"n":"zzzzz"}"#, ["00000007 1 zzzzz"]),
+    (#"{"t":1,"s":7,"n":"zuzog,temp,4"}"#, ["00000007 1 temp:4"]),
+    (#"{"t":1,"s":7,"n":"zuzuz","v":4}"#, ["00000007 1 zuzuz:4"]),
     // In another order.
-    (#"{ "s": 7, "n": "temp", "v": 4 }"#, ["serial(7) - temp:4"]),
+    (#"{ "s": 7, "n": "temp", "v": 4 }"#, ["00000007 - temp:4"]),
     (#"{"temp":21}"#, [#"- - {"temp":21}"#]),
     // With join.
-    ("vopez,temp,21", ["name(vopez) - temp:21"]),
-    ("vopez,door,open", ["name(vopez) - door:open"]),
-    ("vopez, temp , 21 ", ["name(vopez) - temp:21"]),
-    ("vopez temp 21", ["name(vopez) - temp:21"]),
-    ("vopez:21", ["name(vopez) - 21"]),
-    ("vopez:led:1", ["name(vopez) - led:1"]),
-    ("vopez,temp:21", ["name(vopez) - temp:21"]),
-    ("vopez,1,2,3", ["name(vopez) - 1,2,3"]),
-    ("vopez hello class", ["name(vopez) - hello class"]),
+    ("vopez,temp,21", ["vopez - temp:21"]),
+    ("vopez,door,open", ["vopez - door:open"]),
+    ("vopez, temp , 21 ", ["vopez - temp:21"]),
+    ("vopez temp 21", ["vopez - temp:21"]),
+    ("vopez:21", ["vopez - 21"]),
+    ("vopez:led:1", ["vopez - led:1"]),
+    ("vopez,temp:21", ["vopez - temp:21"]),
+    ("vopez,1,2,3", ["vopez - 1,2,3"]),
+    ("vopez hello class", ["vopez - hello class"]),
     ("vopez", ["- - vopez"]),
     // Without a sender, padded as MakeCode does.
     ("temp:21                       ", ["- - temp:21"]),
@@ -72,6 +73,32 @@ import Testing
     let packets = lines.append("\n\(line)\ntemp:21\n".utf8)
     #expect(packets.map(Self.text) == ["- - temp:21"])
     #expect(lines.malformed == 1)
+  }
+
+  /// Anything, in any pieces: the same as in one piece, and nothing that is too long or no text.
+  @Test func anything() {
+    let parts =
+      Self.lines.map { Array($0.0.utf8) }
+      + ["\n", "\r\n", "\0", "<DAPLink:Overflow>\n", "{", "\"", ",", ":", " "].map { Array($0.utf8) }
+      + [[0xFF], [0xC3], [7], Array(repeating: 0x78, count: 300)]
+    for seed in 0..<300 as Range<UInt64> {
+      var random = SplitMix64(state: seed)
+      var (pieces, whole) = (RadioLines(), RadioLines())
+      var (text, packets): ([UInt8], [RadioPacket]) = ([], [])
+      for _ in 0..<60 {
+        let part = parts.randomElement(using: &random) ?? []
+        let piece = part.prefix(Int.random(in: 1...part.count, using: &random))
+        text += piece
+        packets += pieces.append(piece)
+      }
+      #expect(packets == whole.append(text), "\(seed)")
+      #expect(pieces.malformed == whole.malformed, "\(seed)")
+      for packet in packets {
+        #expect((1...RadioLines.longest).contains(packet.message.count), "\(seed)")
+        #expect(String(validating: packet.message, as: UTF8.self) != nil, "\(seed)")
+        #expect(!packet.message.contains { $0 < 0x20 && $0 != 9 || $0 == 0x7F }, "\(seed)")
+      }
+    }
   }
 
   @Test func notUTF8() {

@@ -5,7 +5,7 @@ import JSON
 extension Configuration {
   /// The profile of this name: a built-in one, or one of the configuration.
   package func profile(named name: String) -> Profile? {
-    (Profile.builtIn + profiles).first { $0.name == name }
+    (Profile.builtIn + [.radio] + profiles).first { $0.name == name }
   }
 
   /// The profile that the options name, with the properties in use only.

@@ -92,12 +92,12 @@ extension ConfigurationRule<[Profile]> {
   /// An object of profiles by their names; they are added to those that there are.
   static var profiles: Self {
     let members = ConfigurationRule<[Named<ProfileKeys>]>.members(
-      of: .section, names: "^(?!(microbit|bthome)$)[a-z0-9_-]+$"
+      of: .section, names: "^(?!(microbit|bthome|radio)$)[a-z0-9_-]+$"
     ) { name in
       if !TopicWord.isValid(name) {
         return ConfigurationProblem("not a valid name", hint: "allowed are a-z, 0-9, - and _")
       }
-      return Profile.builtIn.contains { $0.name == name }
+      return (Profile.builtIn + [.radio]).contains { $0.name == name }
         ? ConfigurationProblem("the profile \(name) is built in", hint: "choose another name") : nil
     }
     return ConfigurationRule(

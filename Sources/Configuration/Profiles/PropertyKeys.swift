@@ -150,6 +150,8 @@ struct SourceKeys: ConfigurationSection {
     switch source.data {
     case .service(let uuid): service = uuid
     case .manufacturer(let number): manufacturer = number
+    // No profile of a file has it.
+    case .radio: break
     }
     prefix = source.prefix.isEmpty ? nil : source.prefix
     (length, position) = (source.length, source.position)

@@ -33,6 +33,8 @@ package struct HeardEvents: Sendable {
   struct Content: Sendable, Equatable {
     let property: Int
     let value: Value
+    /// See ``Reading/senderTime``.
+    var senderTime: UInt32?
   }
 
   enum Action: Sendable, Equatable {
@@ -237,6 +239,7 @@ extension Property.Source {
     switch data {
     case .service(let uuid): Array(uuid.description.utf8) + prefix
     case .manufacturer(let number): Array("\(number)".utf8) + prefix
+    case .radio: prefix
     }
   }
 }

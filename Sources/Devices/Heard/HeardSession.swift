@@ -3,13 +3,10 @@ import EventLoop
 import GATT
 import Log
 
-/// The session of a device that is only heard: its values come in its advertisements, whichever adapter receives them.
-@LoopActor final class HeardSession: DeviceSession {
+/// The session of a device whose values come in its advertisements, whichever adapter receives them.
+@LoopActor final class HeardSession: ListeningSession {
   /// The properties by where their values are.
   private let sources: [(source: Property.Source, channels: [Channel])]
-  private var events: HeardEvents
-  /// The timer for the deadline of ``events``.
-  private var timer = DeadlineTimer()
   /// The last report of its advertisements by each adapter.
   private var reports: [Int: Int] = [:]
   /// The mean of the last signal strengths, in dBm; ``DeviceDescription/rssi`` follows it.
@@ -28,14 +25,12 @@ import Log
     sources = all.indices.filter { all.firstIndex(of: all[$0]) == $0 }.map { index in
       (all[index], device.channels.filter { $0.property.source == all[index] })
     }
-    events = HeardEvents(told: device.record.told)
     isTriggerOnly = device.record.lastHeard != nil
     objects = ObjectReader(counter: device.record.counter)
     super.init(of: device, adapters)
   }
 
   override class var needsEachAdvertisement: Bool { true }
-  override nonisolated class var isExclusive: Bool { false }
   /// Whoever invents addresses fills half of the places alone: an advertisement is all that it takes.
   override class func hasRoom(in manager: DeviceManager) -> Bool {
     manager.registry.onlyAdvertised < manager.capacity / 2
@@ -51,37 +46,20 @@ import Log
     device.report(.session)
   }
 
-  override func stop() {
-    super.stop()
-    follow { $0.stop() }
-  }
-
-  /// The same session goes on, as it knows what was heard and told.
   override func renewed() -> DeviceSession {
-    (isStopped, trouble) = (false, nil)
-    return self
+    trouble = nil
+    return super.renewed()
   }
 
   // MARK: Presence
 
-  /// How long it is online after it was heard; nil: without a limit.
-  private var limit: Duration? {
+  override var limit: Duration? {
     (device.settings.offlineAfter ?? (isTriggerOnly ? .never : device.description.profile.offlineAfter)).limit
   }
 
   /// A device whose silence means nothing is online from the start of the gateway, if an earlier run has heard it.
   override func begin() {
     if limit == nil, device.record.lastHeard != nil, device.settings.isEnabled { keepOnline() }
-  }
-
-  private func keepOnline() { follow { [limit] in $0.heard(for: limit, at: .now) } }
-
-  /// What is heard from now on are readings again.
-  override func becameOffline() { events.forgetReadings() }
-
-  override func describeOnline() {
-    if device.owner == .unknown { device.owner = .this }
-    device.description.reports = 1
   }
 
   /// The least time between two changes of ``DeviceRecord/lastHeard``, in ms.
@@ -157,10 +135,7 @@ import Log
       device.report(.description)
     }
     for (channel, value) in states { channel.pass(value) }
-    for (source, contents) in happened where !contents.isEmpty {
-      let hasPeers = device.observers.contains { $0.observer.hasPeers }
-      perform(events.heardEvents(contents, of: source, hasPeers: hasPeers, at: .now, .now))
-    }
+    for (source, contents) in happened where !contents.isEmpty { heardEvents(contents, of: source) }
   }
 
   override func learn(from seen: Peripheral) -> Bool { learnObjects(of: seen) }
@@ -180,43 +155,6 @@ import Log
       device.description.rssi = Int(signal.rounded())
     }
   }
-
-  // MARK: Events
-
-  override func claimed(_ event: HeardEvents.Event, byThis: Bool) {
-    perform(events.claimed(event, byThis: byThis, at: .now, .now))
-  }
-
-  override func claimsAreLost() { perform(events.claimsAreLost(at: .now)) }
-
-  override func ownerChanged(isNewHere: Bool, told: [HeardEvents.Event]?) {
-    // The values heard so far were another gateway's.
-    if isNewHere { events.forgetReadings() }
-    if let told { perform(events.learn(told, at: .now, .now)) }
-  }
-
-  private func perform(_ actions: [HeardEvents.Action]) {
-    for action in actions {
-      switch action {
-      case .claim(let event): for (observer, _) in device.observers { observer.claim(event) }
-      case .tell(let contents, let isElsewhere):
-        for content in contents {
-          device.channels[content.property].tell(content.value, isElsewhere: isElsewhere)
-        }
-      }
-    }
-    timer.set(events.deadline) { [weak self] in
-      guard let self else { return }
-      perform(events.timer(at: .now))
-    }
-    noteTold()
-  }
-
-  private func noteTold() {
-    guard events.told != device.record.told else { return }
-    context.store.change(device.address) { [events] in $0.told = events.told }
-    device.report(.handover)
-  }
 }
 
 extension AdvertisedData {
@@ -224,6 +162,7 @@ extension AdvertisedData {
     switch data {
     case .service(let uuid): serviceData[uuid]
     case .manufacturer(let number): manufacturerData[number]
+    case .radio: nil
     }
   }
 }

@@ -59,7 +59,8 @@ struct DeviceCheck {
     let named = configuration.devices.compactMap(\.match.identifier)
     let known = named + self.records.map(\.address).filter { !named.contains($0) }
     let absent = known.compactMap { address -> DeviceSettings? in
-      guard !found.contains(where: { $0.address == address }),
+      // Bluetooth finds no sender by radio.
+      guard address.radioSender == nil, !found.contains(where: { $0.address == address }),
         case .here(let settings) = assignment(address, Advertisement()), settings.isEnabled
       else { return nil }
       return settings

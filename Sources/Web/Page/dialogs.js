@@ -40,7 +40,7 @@ const addDialog = () => {
     status.textContent = T.scanning;
     again.disabled = true;
     const { data, error } = await ask('scan', { timeout: 5 });
-    const all = error ? [] : data.filter((found) => found.device || /micro:bit/i.test(found.bluetooth_name ?? found.name)).sort((a, b) => Boolean(a.device) - Boolean(b.device));
+    const all = (error ? [] : data.filter((found) => found.device || /micro:bit/i.test(found.bluetooth_name ?? found.name))).concat(gateway.radio_unknown ?? []).sort((a, b) => Boolean(a.device) - Boolean(b.device));
     status.textContent = error ?? (all.length ? t(T.found, { n: all.length }) : `${T.nothing} ${T.makecode}`);
     const known = all.filter((found) => found.device).map(entry);
     swap(list, ...all.filter((found) => !found.device).map(entry));

@@ -1,0 +1,85 @@
+import EventLoop
+import GATT
+
+/// The session of a device that is only heard: any number of gateways may hear it at once, and its events are told once.
+@LoopActor class ListeningSession: DeviceSession {
+  final var events: HeardEvents
+  /// The timer for the deadline of ``events``.
+  private final var timer = DeadlineTimer()
+
+  required init(of device: Device, _ adapters: DeviceAdapters) {
+    events = HeardEvents(told: device.record.told)
+    super.init(of: device, adapters)
+  }
+
+  override nonisolated class var isExclusive: Bool { false }
+
+  override func stop() {
+    super.stop()
+    follow { $0.stop() }
+  }
+
+  /// The same session goes on, as it knows what was heard and told.
+  override func renewed() -> DeviceSession {
+    isStopped = false
+    return self
+  }
+
+  // MARK: Presence
+
+  /// How long it is online after it was heard; nil: without a limit.
+  var limit: Duration? { nil }
+
+  final func keepOnline() { follow { [limit] in $0.heard(for: limit, at: .now) } }
+
+  /// What is heard from now on are readings again.
+  override func becameOffline() { events.forgetReadings() }
+
+  override func describeOnline() {
+    if device.owner == .unknown { device.owner = .this }
+    device.description.reports = 1
+  }
+
+  // MARK: Events
+
+  final func heardEvents(_ contents: [HeardEvents.Content], of source: Property.Source) {
+    let hasPeers = device.observers.contains { $0.observer.hasPeers }
+    perform(events.heardEvents(contents, of: source, hasPeers: hasPeers, at: .now, .now))
+  }
+
+  override func claimed(_ event: HeardEvents.Event, byThis: Bool) {
+    perform(events.claimed(event, byThis: byThis, at: .now, .now))
+  }
+
+  override func claimsAreLost() { perform(events.claimsAreLost(at: .now)) }
+
+  override func ownerChanged(isNewHere: Bool, told: [HeardEvents.Event]?) {
+    // The values heard so far were another gateway's.
+    if isNewHere { events.forgetReadings() }
+    if let told { perform(events.learn(told, at: .now, .now)) }
+  }
+
+  private func perform(_ actions: [HeardEvents.Action]) {
+    for action in actions {
+      switch action {
+      case .claim(let event): for (observer, _) in device.observers { observer.claim(event) }
+      case .tell(let contents, let isElsewhere):
+        for content in contents {
+          device.channels[content.property].tell(
+            content.value, isElsewhere: isElsewhere, senderTime: content.senderTime)
+        }
+      }
+    }
+    timer.set(events.deadline) { [weak self] in
+      guard let self else { return }
+      perform(events.timer(at: .now))
+    }
+    noteTold()
+  }
+
+  private func noteTold() {
+    guard events.told != device.record.told else { return }
+    context.store.change(device.address) { [events] in $0.told = events.told }
+    device.report(.handover)
+  }
+}

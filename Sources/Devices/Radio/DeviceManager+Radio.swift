@@ -1,0 +1,123 @@
+import Configuration
+import EventLoop
+import GATT
+import Log
+import Radio
+
+/// Micro:bits that are heard by radio: each becomes a device if an entry matches it, or while joining is permitted.
+extension DeviceManager {
+  /// The maximum number of senders that are devices: anybody in range can send as anybody.
+  package nonisolated static let mostSenders = 64
+  /// How long a sender that is no device is listed.
+  private static let strangerLimit = Duration.seconds(600)
+
+  var hasRoomForSender: Bool {
+    registry.all.count { $0.address.radioSender != nil } < Self.mostSenders
+  }
+
+  /// The wired micro:bits that hear others; none while `radio.enabled` is false.
+  package var receivers: [RadioReceivers.Status] { radio.receivers?.statuses ?? [] }
+
+  /// The senders heard in the last ten minutes that are no devices, by their names.
+  package var strangers: [BluetoothAddress] {
+    radio.strangers.filter { .now < $0.value + Self.strangerLimit }.keys.sorted { $0.value < $1.value }
+  }
+
+  /// Reads the receivers that the configuration names.
+  func updateReceivers() {
+    let wanted = context.isStopping ? Configuration.Radio() : configuration.radio
+    guard wanted != radio.configuration else { return }
+    radio.receivers?.stop()
+    radio.timer?.cancel()
+    radio = RadioState(configuration: wanted)
+    guard wanted.isEnabled else { return }
+    let ports: RadioReceivers.Ports =
+      switch wanted.ports {
+      case .auto: .auto
+      case .paths(let paths): .paths(paths)
+      }
+    radio.receivers = RadioReceivers(ports) { [weak self] in
+      self?.received($0, from: $1)
+    } changed: { [weak self] in
+      self?.engineChanged()
+    }
+  }
+
+  private func received(_ packets: [RadioPacket], from port: String) {
+    let now = Moment.now
+    for packet in packets where radio.history.isNew(packet, from: port, at: now) {
+      guard let device = device(sending: packet), let session = device.session as? RadioSession else {
+        continue
+      }
+      let sent = session.sent(packet, at: now) ?? now
+      radio.waiting.append(RadioState.Waiting(device: device, packet: packet, sent: min(now, sent)))
+    }
+    guard radio.waiting.count < RadioState.mostWaiting else { return passOn() }
+    guard radio.timer == nil, !radio.waiting.isEmpty else { return }
+    radio.timer = loop.timer(after: RadioState.window) { [weak self] in self?.passOn() }
+  }
+
+  /// Passes packets on in the order in which they were sent, as far as that is known.
+  private func passOn() {
+    radio.timer?.cancel()
+    radio.timer = nil
+    let waiting = radio.waiting.enumerated().sorted {
+      ($0.element.sent, $0.offset) < ($1.element.sent, $1.offset)
+    }
+    radio.waiting = []
+    for (_, next) in waiting { (next.device.session as? RadioSession)?.received(next.packet) }
+  }
+
+  private func device(sending packet: RadioPacket) -> Device? {
+    guard let sender = packet.sender else { return nil }
+    let address = BluetoothAddress(sender)
+    if let device = registry.byAddress[address] { return device }
+    join(packet, from: address)
+    if let device = makeDevice(address, Advertisement()) {
+      radio.strangers[address] = nil
+      return device
+    }
+    if !isPinnedElsewhere(address) { noteStranger(address) }
+    return nil
+  }
+
+  private func noteStranger(_ address: BluetoothAddress) {
+    if radio.strangers[address] == nil {
+      radio.strangers = radio.strangers.filter { .now < $0.value + Self.strangerLimit }
+      guard radio.strangers.count < Self.mostSenders else { return }
+      log.info(
+        "heard by radio, but no device: permit joining, or add an entry",
+        ["address": address, "name": address.radioSender?.name?.description ?? "unknown"])
+      engineChanged()
+    }
+    radio.strangers[address] = .now
+  }
+}
+
+/// The receivers, and what came from them.
+@LoopActor struct RadioState {
+  /// A packet of a device.
+  struct Waiting {
+    let device: Device
+    let packet: RadioPacket
+    let sent: Moment
+  }
+
+  /// How long packets are collected: those of a class that presses at once take a tenth of a second on the wire.
+  static let window = Duration.milliseconds(50)
+  static let mostWaiting = 256
+
+  /// The configuration that holds for the receivers.
+  var configuration = Configuration.Radio()
+  var receivers: RadioReceivers?
+  var history = RadioHistory()
+  /// The packets that are passed on when the timer fires.
+  var waiting: [Waiting] = []
+  var timer: LoopTimer?
+  /// When the senders that are no devices were heard last.
+  var strangers: [BluetoothAddress: Moment] = [:]
+
+  nonisolated init(configuration: Configuration.Radio = Configuration.Radio()) {
+    self.configuration = configuration
+  }
+}

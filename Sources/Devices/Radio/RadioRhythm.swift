@@ -1,0 +1,26 @@
+import EventLoop
+
+/// How often a sender by radio is heard, and how long it is online after that: nothing tells when it is switched off.
+struct RadioRhythm: Sendable {
+  private static let most = 8
+  private static let longest = Duration.seconds(86_400)
+  /// The least time.
+  static let least = Duration.seconds(60)
+  /// The time until its rhythm is known.
+  static let initial = Duration.seconds(600)
+
+  private var last: Moment?
+  /// The last intervals.
+  private var intervals: [Duration] = []
+
+  /// Values that follow each other within a second are sent together.
+  mutating func heard(at now: Moment) {
+    defer { last = now }
+    guard let interval = last?.duration(to: now), interval >= .seconds(1) else { return }
+    intervals.append(min(interval, Self.longest))
+    if intervals.count > Self.most { intervals.removeFirst() }
+  }
+
+  /// Three times the longest of the last intervals.
+  var limit: Duration { intervals.max().map { max(Self.least, $0 * 3) } ?? Self.initial }
+}

@@ -1,0 +1,67 @@
+import EventLoop
+import GATT
+import Log
+import Radio
+
+/// The session of a micro:bit that a wired one hears by radio.
+@LoopActor final class RadioSession: ListeningSession {
+  private var rhythm = RadioRhythm()
+  private var clock = RadioClock()
+
+  /// Anybody in range can send as anybody.
+  override class func hasRoom(in manager: DeviceManager) -> Bool { manager.hasRoomForSender }
+  /// Bluetooth does not find it.
+  override var needsScan: Bool { false }
+  override var limit: Duration? { device.settings.offlineAfter.map(\.limit) ?? rhythm.limit }
+
+  /// Notes the sender's clock. To be called for the packets in the order in which they came.
+  /// - Returns: when the packet was sent, by that clock; nil: the packet does not say.
+  func sent(_ packet: RadioPacket, at now: Moment) -> Moment? {
+    if let time = packet.time, clock.received(time, at: now) {
+      context.log.info("it was reset", device.fields)
+      // It may have another program.
+      device.values.linkUp()
+    }
+    return clock.sent(packet.time)
+  }
+
+  func received(_ packet: RadioPacket) {
+    guard !isStopped else { return }
+    rhythm.heard(at: .now)
+    let press = press(in: packet.message)
+    let line = device.description.profile.values.map { device.channels[$0.received] }
+    let before = device.record.offered
+    let heard = (press?.channel ?? line).map { [$0.property.name] } ?? []
+    device.learn(offered: Set(heard), usable: Set(device.channels.map(\.property.name)), isNewLink: false)
+    device.description.reports += 1
+    keepOnline()
+    if device.record.offered != before { device.report(.description) }
+    if let press {
+      tell(press.value, of: press.channel, packet)
+    } else if let line {
+      let message = device.values.received(FrameAssembler.Frame(bytes: packet.message))
+      line.pass(
+        .text(String(decoding: packet.message, as: UTF8.self)), isValues: message.isValues,
+        senderTime: packet.time)
+      device.values.pass(message, senderTime: packet.time)
+    }
+  }
+
+  /// A press of a button: the program sends `a:1`, 2 for a long one, and 0 at its end, as the button service does.
+  private func press(in message: [UInt8]) -> (channel: Channel, value: Value)? {
+    guard message.count == 3, message[1] == UInt8(ascii: ":"),
+      (UInt8(ascii: "0")...UInt8(ascii: "2")).contains(message[2]),
+      let channel = device.channels.first(where: { $0.property.source?.prefix == [message[0] | 0x20] }),
+      let value = try? channel.property.codec.decode([message[2] - UInt8(ascii: "0")])
+    else { return nil }
+    return (channel, value)
+  }
+
+  /// Two gateways know a press as the same one by the sender's time; without that, its owner tells it.
+  private func tell(_ value: Value, of channel: Channel, _ packet: RadioPacket) {
+    guard let source = channel.property.source, let time = packet.time else { return channel.pass(value) }
+    let bytes = (0..<4).map { UInt8(truncatingIfNeeded: time >> (8 * $0)) } + packet.message
+    guard events.heard(source, bytes, packetID: nil, at: .now).hasEvents else { return }
+    heardEvents([HeardEvents.Content(property: channel.index, value: value, senderTime: time)], of: source)
+  }
+}

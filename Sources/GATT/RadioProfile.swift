@@ -1,0 +1,30 @@
+extension Property.Source {
+  /// Presses of a button: the program sends `a:1`.
+  fileprivate static func button(_ name: String) -> Property.Source {
+    Property.Source(.radio, prefix: Array(name.utf8))
+  }
+}
+
+extension Profile {
+  /// A micro:bit that another one, which is wired, hears by MakeCode's radio. The properties are those that it has sent.
+  public static let radio: Profile = {
+    do {
+      return try Profile(
+        name: "radio", manufacturer: "micro:bit Educational Foundation", model: "BBC micro:bit",
+        values: "radio_rx",
+        properties: [
+          Property(
+            name: "radio_rx", source: Property.Source(.radio), kind: .event, codec: .utf8, isAutomatic: true),
+          button(.microbitButtonA, "a"), button(.microbitButtonB, "b"),
+        ])
+    } catch {
+      preconditionFailure("\(error)")
+    }
+  }()
+
+  private static func button(_ button: Property, _ name: String) -> Property {
+    Property(
+      name: button.name, source: .button(name), kind: .event, codec: button.codec, isAutomatic: true,
+      homeAssistant: button.homeAssistant)
+  }
+}
