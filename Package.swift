@@ -63,7 +63,7 @@ let package = Package(
     module("GATT"),
     module("Cryptography", ["CCrypto"]),
     module("BlueZ", ["EventLoop", "DBus", "GATT", "Log"]),
-    module("Radio", ["EventLoop", "Log", "JSON", "GATT", "CLinux"]),
+    module("Radio", ["EventLoop", "Log", "JSON", "Findings", "GATT", "CLinux"]),
     module("MQTT", ["EventLoop", "Log", "CMosquitto"]),
     module("Store", ["EventLoop", "Log", "CSQLite"]),
     module("Configuration", ["JSON", "GATT"]),
@@ -95,8 +95,9 @@ let package = Package(
     module(
       "Gateway",
       [
-        "EventLoop", "Sockets", "Log", "JSON", "Findings", "GATT", "BlueZ", "MQTT", "Store", "Configuration",
-        "Devices", "Recording", "Bridge", "HomeAssistant", "Control", "Web", "CSystemd", "CLinux",
+        "EventLoop", "Sockets", "Log", "JSON", "Findings", "GATT", "BlueZ", "Radio", "MQTT", "Store",
+        "Configuration", "Devices", "Recording", "Bridge", "HomeAssistant", "Control", "Web", "CSystemd",
+        "CLinux",
       ]),
     .executableTarget(
       name: "microbit-gateway", dependencies: ["Gateway", "Configuration", "EventLoop", "Log", "CLinux"],
@@ -128,7 +129,7 @@ let package = Package(
     tests(
       "BlueZTests",
       ["BlueZ", "BlueZSimulator", "DBus", "EventLoop", "GATT", "JSON", "Peripherals", "TestSupport"]),
-    tests("RadioTests", ["Radio", "EventLoop", "GATT", "TestSupport"]),
+    tests("RadioTests", ["Radio", "EventLoop", "Findings", "GATT", "Log", "TestSupport"]),
     tests("MQTTTests", ["MQTT", "EventLoop", "Log", "TestSupport"]),
     .executableTarget(
       name: "store-writer", dependencies: ["Store", "EventLoop"], path: "Tests/StoreWriter",

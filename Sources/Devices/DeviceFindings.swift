@@ -233,7 +233,7 @@ extension DeviceManager {
 
   /// What is wrong with the adapters and with the devices, as far as the engine knows.
   package var findings: [Finding] {
-    var faults: [Finding] = []
+    var faults = radioFindings
     for adapter in context.adapters {
       if !adapter.state.isOn {
         let fault = adapter.state.finding(adapter: adapter.name)

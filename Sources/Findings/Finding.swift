@@ -11,6 +11,7 @@ package struct Finding: Sendable, Equatable {
     case bluetoothd
     case adapter
     case wifi
+    case radio
     case broker
     case topics
     case retained

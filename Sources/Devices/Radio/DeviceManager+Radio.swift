@@ -1,5 +1,6 @@
 import Configuration
 import EventLoop
+import Findings
 import GATT
 import Log
 import Radio
@@ -21,6 +22,14 @@ extension DeviceManager {
   /// The senders heard in the last ten minutes that are no devices, by their names.
   package var strangers: [BluetoothAddress] {
     radio.strangers.filter { .now < $0.value + Self.strangerLimit }.keys.sorted { $0.value < $1.value }
+  }
+
+  /// What is known of the receivers, and of who is heard.
+  var radioFindings: [Finding] {
+    guard radio.configuration.isEnabled else { return [] }
+    let found = receivers.isEmpty ? [.noReceiver] : receivers.map { $0.finding(at: .now) }
+    let names = strangers.map { $0.radioSender?.name?.description ?? $0.description }
+    return found + (names.isEmpty ? [] : [.strangers(names)])
   }
 
   /// Reads the receivers that the configuration names.

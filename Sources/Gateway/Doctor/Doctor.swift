@@ -84,6 +84,8 @@ public struct Doctor: Sendable, Equatable {
               + "journalctl -u microbit-gateway -n 20")
           : .ok(.gateway, "the gateway \(gateway) is not running")
       ])
+      let radio = file.configuration.radio
+      if radio.isEnabled { await report(.radio) { RadioCheck(ports: radio.ports).run() } }
       if isUsable { await checkDevices(file, gateway, state) }
     }
     return !output.end()

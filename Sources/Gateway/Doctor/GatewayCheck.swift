@@ -3,6 +3,7 @@ import Control
 import Devices
 import EventLoop
 import Findings
+import GATT
 import JSON
 import Sockets
 
@@ -72,7 +73,8 @@ struct GatewayCheck {
   private static func device(_ json: JSONValue, of adapters: [JSONValue]) -> Finding? {
     guard let id = json["id"]?.text, let session = json["session"]?.text else { return nil }
     let isMonitored = adapters.contains { $0["name"] == json["adapter"] && $0["monitors"] == .bool(true) }
-    let way = isMonitored ? "advertisement monitors" : "discovery"
+    let isSender = json["identifier"]?.text.flatMap { BluetoothAddress($0) }?.radioSender != nil
+    let way = isSender ? "radio" : isMonitored ? "advertisement monitors" : "discovery"
     let details = [
       session, json["rssi"]?.integer.map { "\($0) dBm" },
       session == SessionState.listening.rawValue

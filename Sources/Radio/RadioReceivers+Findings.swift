@@ -1,0 +1,79 @@
+import Findings
+import Glibc
+import Log
+
+extension RadioReceivers.Status {
+  /// The time after which a receiver without a line is reported.
+  private static let silence: Int64 = 60_000
+
+  /// What is known of the receiver, and what to do if nothing can be read, or nothing comes.
+  package func finding(at now: Timestamp) -> Finding {
+    if let obstacle { return obstacle.finding(of: port) }
+    guard let last else {
+      return .warning(.radio, "the receiver has printed nothing yet (\(port))", remedy: Self.program)
+    }
+    if now.milliseconds - last.milliseconds > Self.silence {
+      return .warning(
+        .radio, "the receiver has printed nothing for a minute (\(port))", remedy: Self.program)
+    }
+    if malformed >= 10, malformed * 10 > packets {
+      return .warning(
+        .radio, "\(malformed) lines of the receiver could not be read, \(packets) could (\(port))",
+        remedy: "end the connection of MakeCode, or of another editor, to it in a browser on this computer")
+    }
+    return .ok(.radio, "the receiver has printed \(packets) lines (\(port))")
+  }
+
+  private static let program =
+    "put the receiver's program on it (docs/radio.md), with the group of the senders, and press its reset button"
+}
+
+extension SerialPort.Obstacle {
+  /// Why a port cannot be read now; nil: it can be. Nothing is changed at the port.
+  package init?(at path: String) {
+    let descriptor = open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      self.init(errno)
+      return
+    }
+    defer { close(descriptor) }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) != 0 else { return nil }
+    self.init(errno)
+  }
+
+  /// The obstacle in plain words, and its remedy.
+  package func finding(of port: String) -> Finding {
+    let text = "the receiver cannot be read: \(self) (\(port))"
+    return switch self {
+    case .absent, .notSerial:
+      .fault(.radio, text, remedy: #"plug it in; or correct "ports" in config.json, or set it to "auto""#)
+    case .denied:
+      .fault(
+        .radio, text,
+        remedy: "let the gateway's user use it: sudo usermod --append --groups dialout USER, and log in "
+          + "again; or use the service, which may")
+    case .busy:
+      .fault(
+        .radio, text, remedy: "end what shows its output: Mu, Thonny, screen, minicom, another gateway")
+    case .other: .fault(.radio, text, remedy: "unplug it, and plug it in again")
+    }
+  }
+}
+
+extension Finding {
+  /// Micro:bits are heard that are no devices.
+  package static func strangers(_ names: [String]) -> Finding {
+    .warning(
+      .radio,
+      "\(names.count) micro:bits are heard by radio, and are no devices: "
+        + names.prefix(8).joined(separator: ", "),
+      remedy:
+        "let them join: sudo microbit-gateway permit-join; or if they are not yours, choose another group, "
+        + "not 0, in your programs")
+  }
+
+  /// Radio is enabled, and no receiver is plugged in.
+  package static let noReceiver = Finding.warning(
+    .radio, "no micro:bit is found on USB, and radio is enabled",
+    remedy: "plug in the receiver with a cable that carries data; a container has to be given its port")
+}
