@@ -57,7 +57,7 @@ import Testing
     let receiver = try Receiver()
     let senders = Array(0..<30)
     let plan = Self.plan(receiver, entries: #"{"match":{"radio":"\#(Self.letters(0))"},"name":"First"}"#)
-    try await withThreeAttempts(plan) { fixture in
+    try await withFixture(plan) { fixture in
       receiver.unplug()
       try receiver.plug()
       func isRead(after mark: Int = 0) async throws {
@@ -113,7 +113,7 @@ import Testing
         }
         #expect(values == Array((sender == 0 ? 1 : 2)...12), "\(Self.letters(sender))")
       }
-      return presses.map(\.topic) == senders.map { "microbit/\(Self.letters($0))/button_a" }
+      #expect(presses.map(\.topic) == senders.reversed().map { "microbit/\(Self.letters($0))/button_a" })
     }
   }
 
@@ -141,6 +141,12 @@ import Testing
       for receiver in receivers { receiver.type("half\n") }
       type("temp", 1, to: receivers[..<2])
       try await cluster[0].waitForOwnership(of: id)
+      // The other gateway has the device from the first packet on that it hears itself. Then both know who owns it.
+      type("temp", 1, to: receivers[2...])
+      _ = try await cluster[0].message("\(cluster[1].bridge)/devices") {
+        $0.text.contains(#""identifier":"radio:"#)
+      }
+      for gateway in [1, 0, 1] { try await cluster[gateway].synchronizeGateway() }
       for value in 2...6 {
         type("temp", value, to: receivers)
         _ = try await cluster[0].message("\(id)/readings") {
@@ -156,8 +162,8 @@ import Testing
       try await cluster[0].message("\(id)/values/end", "1")
       try await cluster[1].synchronizeGateway()
       let readings = try cluster[0].observer.messages(on: "microbit/\(id)/readings").map { try $0.json() }
-      #expect(
-        readings.filter { $0["property"]?.string == "values/temp" }.map { $0["value"]?.int } == Array(1...6))
+      let values = readings.filter { $0["property"]?.string == "values/temp" }.compactMap { $0["value"]?.int }
+      #expect(values.filter { $0 > 1 } == Array(2...6))
       let presses = try cluster[0].observer.messages(on: "microbit/\(id)/button_a").map { try $0.json() }
       #expect(presses.map { $0["event_type"]?.string } == ["press_end", "press_start", "long_press_start"])
       #expect(presses.allSatisfy { $0["sender_time"] != nil })

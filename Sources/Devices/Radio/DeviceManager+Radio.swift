@@ -37,7 +37,6 @@ extension DeviceManager {
     let wanted = context.isStopping ? Configuration.Radio() : configuration.radio
     guard wanted != radio.configuration else { return }
     radio.receivers?.stop()
-    radio.timer?.cancel()
     radio = RadioState(configuration: wanted)
     guard wanted.isEnabled else { return }
     let ports: RadioReceivers.Ports =
@@ -55,26 +54,8 @@ extension DeviceManager {
   private func received(_ packets: [RadioPacket], from port: String) {
     let now = Moment.now
     for packet in packets where radio.history.isNew(packet, from: port, at: now) {
-      guard let device = device(sending: packet), let session = device.session as? RadioSession else {
-        continue
-      }
-      let sent = session.sent(packet, at: now) ?? now
-      radio.waiting.append(RadioState.Waiting(device: device, packet: packet, sent: min(now, sent)))
+      (device(sending: packet)?.session as? RadioSession)?.received(packet)
     }
-    guard radio.waiting.count < RadioState.mostWaiting else { return passOn() }
-    guard radio.timer == nil, !radio.waiting.isEmpty else { return }
-    radio.timer = loop.timer(after: RadioState.window) { [weak self] in self?.passOn() }
-  }
-
-  /// Passes packets on in the order in which they were sent, as far as that is known.
-  private func passOn() {
-    radio.timer?.cancel()
-    radio.timer = nil
-    let waiting = radio.waiting.enumerated().sorted {
-      ($0.element.sent, $0.offset) < ($1.element.sent, $1.offset)
-    }
-    radio.waiting = []
-    for (_, next) in waiting { (next.device.session as? RadioSession)?.received(next.packet) }
   }
 
   private func device(sending packet: RadioPacket) -> Device? {
@@ -105,24 +86,10 @@ extension DeviceManager {
 
 /// The receivers, and what came from them.
 @LoopActor struct RadioState {
-  /// A packet of a device.
-  struct Waiting {
-    let device: Device
-    let packet: RadioPacket
-    let sent: Moment
-  }
-
-  /// How long packets are collected: those of a class that presses at once take a tenth of a second on the wire.
-  static let window = Duration.milliseconds(50)
-  static let mostWaiting = 256
-
   /// The configuration that holds for the receivers.
   var configuration = Configuration.Radio()
   var receivers: RadioReceivers?
   var history = RadioHistory()
-  /// The packets that are passed on when the timer fires.
-  var waiting: [Waiting] = []
-  var timer: LoopTimer?
   /// When the senders that are no devices were heard last.
   var strangers: [BluetoothAddress: Moment] = [:]
 

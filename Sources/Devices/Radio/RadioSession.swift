@@ -14,19 +14,13 @@ import Radio
   override var needsScan: Bool { false }
   override var limit: Duration? { device.settings.offlineAfter.map(\.limit) ?? rhythm.limit }
 
-  /// Notes the sender's clock. To be called for the packets in the order in which they came.
-  /// - Returns: when the packet was sent, by that clock; nil: the packet does not say.
-  func sent(_ packet: RadioPacket, at now: Moment) -> Moment? {
-    if let time = packet.time, clock.received(time, at: now) {
+  func received(_ packet: RadioPacket) {
+    guard !isStopped else { return }
+    if let time = packet.time, clock.received(time) {
       context.log.info("it was reset", device.fields)
       // It may have another program.
       device.values.linkUp()
     }
-    return clock.sent(packet.time)
-  }
-
-  func received(_ packet: RadioPacket) {
-    guard !isStopped else { return }
     rhythm.heard(at: .now)
     let press = press(in: packet.message)
     let line = device.description.profile.values.map { device.channels[$0.received] }

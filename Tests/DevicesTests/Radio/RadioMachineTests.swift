@@ -11,35 +11,10 @@ import Testing
 
   private static func at(_ milliseconds: Int) -> Moment { start + .milliseconds(milliseconds) }
 
-  @Test func ordersByTheSendersClocks() {
-    var (early, late) = (RadioClock(), RadioClock())
-    #expect(early.sent(5) == nil)
-    // One took 3 ms to arrive, the other 10 ms.
-    _ = (early.received(1000, at: Self.at(1003)), late.received(500, at: Self.at(1010)))
-    _ = (early.received(2000, at: Self.at(2009)), late.received(1500, at: Self.at(2003)))
-    // Pressed at 3010 and 3005, received at once.
-    _ = (early.received(3010, at: Self.at(3020)), late.received(2505, at: Self.at(3020)))
-    #expect(late.sent(2505).map { $0 < early.sent(3010) ?? $0 } == true)
-    #expect(early.sent(nil) == nil)
-  }
-
   @Test func reset() {
     var clock = RadioClock()
-    #expect(
-      [5000, 6000, 5990, 100, 200].map { clock.received($0, at: Self.at(7000)) } == [
-        false, false, false, true, false,
-      ])
-    #expect(clock.sent(200) == Self.at(7000))
-  }
-
-  /// The clocks run apart: the difference is followed.
-  @Test func drift() throws {
-    var clock = RadioClock()
-    for second in 0...1000 {
-      _ = clock.received(UInt32(second * 1000), at: Self.at(second * 1000 + second / 5))
-    }
-    let sent = try #require(clock.sent(1_000_000))
-    #expect(sent.duration(to: Self.at(1_000_200)) < .milliseconds(5))
+    let resets = [5000, 6000, 5990, 100, 200].map { clock.received($0) }
+    #expect(resets == [false, false, false, true, false])
   }
 
   @Test func rhythm() {
