@@ -106,22 +106,33 @@ extension Device {
     guard record.leds != nil || context.links.awaitsPress(self) && session.links?.services.leds != nil,
       picture != nil
     else { return }
+    task { [self] central in await updateLEDs(on: central, mayShowSign: true) }
+  }
+
+  /// Restores the LEDs before the link ends, as they would keep what they show.
+  func releaseLEDs(then end: @escaping @LoopActor () -> Void) {
+    guard isLive, record.leds != nil, picture != nil else { return end() }
     task { [self] central in
-      let turn = leds?.writer?.turn ?? ledTurn
-      await turn.lock()
-      defer { turn.unlock() }
-      guard let picture, let shown = try? await central.read(picture) else { return }
-      if context.links.awaitsPress(self) {
-        guard shown != Self.pressSign else { return }
-        noteLEDs(shown)
-        try? await central.send(Self.pressSign, to: picture, withResponse: true)
-      } else if let pictures = (leds?.property ?? .microbitLEDMatrix).codec.pictures,
-        [pictures.full, pictures.empty, Self.pressSign].contains(shown)
-      {
-        try? await restoreLEDs(on: central)
-      } else {
-        context.store.change(address) { $0.leds = nil }
-      }
+      await updateLEDs(on: central, mayShowSign: false)
+      end()
+    }
+  }
+
+  private func updateLEDs(on central: Central, mayShowSign: Bool) async {
+    let turn = leds?.writer?.turn ?? ledTurn
+    await turn.lock()
+    defer { turn.unlock() }
+    guard let picture, let shown = try? await central.read(picture) else { return }
+    if mayShowSign, context.links.awaitsPress(self) {
+      guard shown != Self.pressSign else { return }
+      noteLEDs(shown)
+      try? await central.send(Self.pressSign, to: picture, withResponse: true)
+    } else if let pictures = (leds?.property ?? .microbitLEDMatrix).codec.pictures,
+      [pictures.full, pictures.empty, Self.pressSign].contains(shown)
+    {
+      try? await restoreLEDs(on: central)
+    } else {
+      context.store.change(address) { $0.leds = nil }
     }
   }
 

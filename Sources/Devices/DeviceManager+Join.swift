@@ -52,12 +52,16 @@ extension DeviceManager {
     log.notice("joined", ["address": address, "name": advertisement.name ?? "unknown"])
   }
 
-  /// Adds the sender of a packet, if it may join; a receiver whose packets have no sender, if they are values.
+  /// Whether a packet is of a micro:bit: what a receiver prints without a sender may be anything but values.
+  func isMicrobit(_ packet: RadioPacket, _ sender: RadioSender) -> Bool {
+    sender.name != nil || ProgramValue.values(in: packet.message).isValues
+  }
+
+  /// Adds the sender of a packet, if it may join.
   func join(_ packet: RadioPacket, from address: BluetoothAddress) {
-    guard permitJoin != nil, hasRoomForSender else { return }
-    let letters = address.radioSender?.name?.description
-    let isMicrobit = letters != nil || ProgramValue.values(in: packet.message).isValues
-    guard mayJoin(address, Advertisement(), isMicrobit: isMicrobit) else { return }
+    guard permitJoin != nil, hasRoomForSender, let sender = address.radioSender else { return }
+    let letters = sender.name?.description
+    guard mayJoin(address, Advertisement(), isMicrobit: isMicrobit(packet, sender)) else { return }
     join(address, letters: letters)
     log.notice("joined", ["address": address, "name": letters ?? "unknown"])
   }

@@ -24,8 +24,8 @@ package struct RadioPacket: Sendable, Equatable {
     message = Array(text)
     if text.first == UInt8(ascii: "{") {
       guard let packet = Self.printed(text) ?? Self.members(text) else {
-        // Packets of bytes have no values.
-        if text.starts(with: #"{"t":"#.utf8) { return nil }
+        // A packet of bytes has no values, and a damaged one is none.
+        if Self.beginsAsPrinted(text) { return nil }
         return
       }
       self = packet
@@ -60,6 +60,14 @@ package struct RadioPacket: Sendable, Equatable {
     }
     guard rest.popLast() == UInt8(ascii: "\"") else { return nil }
     return RadioPacket(time, serial, Array(rest).trimmed)
+  }
+
+  /// Whether it begins as ``printed(_:)`` does: a program's own JSON may have a `t`, too.
+  private static func beginsAsPrinted(_ line: ArraySlice<UInt8>) -> Bool {
+    var rest = line
+    guard rest.take(#"{"t":"#) else { return false }
+    rest = rest.drop { $0 == UInt8(ascii: "-") || (0x30...0x39).contains($0) }
+    return rest.isEmpty || rest.starts(with: #","s":"#.utf8)
   }
 
   /// The same members in another order, or with spaces, as a receiver's own program may write them.

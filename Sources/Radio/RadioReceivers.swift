@@ -133,8 +133,9 @@ import Log
     guard !packets.isEmpty else { return }
     receiver.status.packets += UInt64(packets.count)
     receiver.status.last = .now
+    // Packets without a sender are of many, each with a clock of its own.
     for index in packets.indices where packets[index].sender == nil {
-      packets[index].sender = receiver.sender
+      (packets[index].sender, packets[index].time) = (receiver.sender, nil)
     }
     received(packets, receiver.status.port)
   }

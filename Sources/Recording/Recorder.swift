@@ -120,12 +120,14 @@ import Log
     guard name != current?.name else {
       throw RequestError(.failed, "\(name) is being recorded: stop it first")
     }
-    guard let folder, let index = ended.firstIndex(where: { $0.name == name }) else {
+    guard let folder, ended.contains(where: { $0.name == name }) else {
       throw RequestError(.notFound, "there is no recording \(Excerpt(name))")
     }
-    ended.remove(at: index)
+    guard await EventLoop.blocking({ folder.remove(name) }) else {
+      throw RequestError(.failed, "\(name) cannot be deleted: is the disk read-only?")
+    }
+    ended.removeAll { $0.name == name }
     log.notice("deleted", ["name": name])
-    await EventLoop.blocking { folder.remove(name) }
   }
 
   /// A recording as a table; nil: there is none of this name. Opening it blocks.

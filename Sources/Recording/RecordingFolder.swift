@@ -123,7 +123,13 @@ package struct RecordingFolder: Sendable {
     return recording
   }
 
-  func remove(_ name: String) { unlink(file(name, Self.ended)) }
+  /// - Returns: whether the recording is gone, also after a power cut.
+  @discardableResult
+  func remove(_ name: String) -> Bool {
+    guard unlink(file(name, Self.ended)) == 0 || errno == ENOENT else { return false }
+    synchronize()
+    return true
+  }
 
   /// Opens a recording for reading, also one that goes on.
   package func table(_ name: String, _ layout: RecordingTable.Layout) throws(RecordingFailure)

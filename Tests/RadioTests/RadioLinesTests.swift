@@ -23,6 +23,7 @@ import Testing
     // In another order.
     (#"{ "s": 7, "n": "temp", "v": 4 }"#, ["00000007 - temp:4"]),
     (#"{"temp":21}"#, [#"- - {"temp":21}"#]),
+    (#"{"t":21.5,"h":40}"#, [#"- - {"t":21.5,"h":40}"#]),
     // With join.
     ("vopez,temp,21", ["vopez - temp:21"]),
     ("vopez,door,open", ["vopez - door:open"]),

@@ -90,7 +90,9 @@ import Log
     if machine.isOnDemand { feed(.visitEnded) } else { context.links.tasksEnded() }
   }
   /// Another device gets the link.
-  func endTurn() {
+  func endTurn() { device.releaseLEDs { [weak self] in self?.giveUpLink() } }
+
+  private func giveUpLink() {
     guard machine.state.isLive, let adapter = adapters.chosen else { return }
     context.log.debug("gives up its link: others wait for one", device.fields)
     let wait = context.links.expectedWait(on: adapter)

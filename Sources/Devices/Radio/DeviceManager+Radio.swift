@@ -21,7 +21,8 @@ extension DeviceManager {
 
   /// The senders heard in the last ten minutes that are no devices, by their names.
   package var strangers: [BluetoothAddress] {
-    radio.strangers.filter { .now < $0.value + Self.strangerLimit }.keys.sorted { $0.value < $1.value }
+    radio.strangers.filter { .now < $0.value + Self.strangerLimit && registry.byAddress[$0.key] == nil }
+      .keys.sorted { $0.value < $1.value }
   }
 
   /// What is known of the receivers, and of who is heard.
@@ -62,12 +63,15 @@ extension DeviceManager {
     guard let sender = packet.sender else { return nil }
     let address = BluetoothAddress(sender)
     if let device = registry.byAddress[address] { return device }
-    join(packet, from: address)
+    // A line that was damaged on its way may name another sender, but hardly twice the same.
+    if radio.strangers[address] != nil { join(packet, from: address) }
     if let device = makeDevice(address, Advertisement()) {
       radio.strangers[address] = nil
       return device
     }
-    if !isPinnedElsewhere(address) { noteStranger(address) }
+    if isMicrobit(packet, sender), !store.record(address).isRemoved, !isPinnedElsewhere(address) {
+      noteStranger(address)
+    }
     return nil
   }
 

@@ -3,20 +3,23 @@ import EventLoop
 /// How often a sender by radio is heard, and how long it is online after that: nothing tells when it is switched off.
 struct RadioRhythm: Sendable {
   private static let most = 8
-  private static let longest = Duration.seconds(86_400)
+  private static let longest = Duration.seconds(3600)
   /// The least time.
   static let least = Duration.seconds(60)
   /// The time until its rhythm is known.
   static let initial = Duration.seconds(600)
 
+  /// The last packet that does not belong to another one.
   private var last: Moment?
   /// The last intervals.
   private var intervals: [Duration] = []
 
-  /// Values that follow each other within a second are sent together.
+  /// What follows within a second belongs to the packet before.
   mutating func heard(at now: Moment) {
-    defer { last = now }
-    guard let interval = last?.duration(to: now), interval >= .seconds(1) else { return }
+    let interval = last?.duration(to: now)
+    if let interval, interval < .seconds(1) { return }
+    last = now
+    guard let interval else { return }
     intervals.append(min(interval, Self.longest))
     if intervals.count > Self.most { intervals.removeFirst() }
   }

@@ -16,7 +16,8 @@ import Radio
 
   func received(_ packet: RadioPacket) {
     guard !isStopped else { return }
-    if let time = packet.time, clock.received(time) {
+    // Micro:bits with the same name have clocks of their own.
+    if case .serial = packet.sender, let time = packet.time, clock.received(time, at: .now) {
       context.log.info("it was reset", device.fields)
       // It may have another program.
       device.values.linkUp()

@@ -80,7 +80,9 @@ struct PendingSetup: Sendable {
 
   /// `setup --apply` runs: see ``isApplied(_:)``.
   static func noteApplied(_ environment: [String: String] = RuntimeFolder.environment) {
-    if let mark = mark(environment), let file = fopen(mark, "we") { fclose(file) }
+    // Root follows no link of the service's user.
+    let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+    if let mark = mark(environment) { close(open(mark, flags, 0o644)) }
   }
 
   /// Keeps the answers. Blocks.

@@ -24,8 +24,12 @@ class Numbering {
   async giveNow(address) {
     const bit = deviceAt(address), known = this.given.get(address);
     if (!bit || numbering !== this) return;
-    if (known) { showNumber(bit.id, bit, known.n); return; }
-    const n = Number(this.next.value), name = this.name, { data, error } = await ask('device/rename', { id: bit.id, name });
+    // The gateway may have forgotten that it has its number.
+    if (known) { await ask('device/rename', { id: bit.id, name: known.name }); showNumber(bit.id, bit, known.n); return; }
+    const n = Number(this.next.value), name = this.name, holder = [...devices.values()].find((other) => other !== bit && other.d.name === name && !this.given.has(other.d.identifier));
+    // It was numbered in another lesson.
+    if (holder) await ask('device/rename', { id: holder.id, name: short(holder.d.bluetooth_name) ?? holder.d.identifier });
+    const { data, error } = await ask('device/rename', { id: bit.id, name });
     text(this.status, error ?? t(T.numbered, { name }));
     if (error) return;
     this.given.set(address, { n, name });

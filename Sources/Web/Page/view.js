@@ -74,7 +74,7 @@ class View {
       attr(bars, 'aria-label', signal(d.rssi));
       [...bars.children].forEach((bar, i) => flag(bar, 'on', i <= strength(d.rssi)));
       text(main, { disabled: T.connect, leaving: T.leaving, live: T.disconnect, idle: T.disconnect }[d.session] ?? T.cancel);
-      text(note, d.wants_pairing ? T.wantsPairing : d.online || isOff(bit) ? '' : troubleOf(bit) ?? '');
+      text(note, d.wants_pairing ? T.wantsPairing : d.online || isOff(bit) || d.session === 'absent' ? '' : troubleOf(bit) ?? '');
       text(pair, d.paired && !d.wants_pairing ? T.unpair : T.pair);
       flag(pair, 'main', d.wants_pairing);
       main.hidden = identify.hidden = d.session === 'listening';

@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import GATT
 import Peripherals
 import TestSupport
@@ -23,6 +24,10 @@ import Testing
     var patch = DeviceOptionsPatch()
     patch.options.name = "Table 1"
     _ = try await tested.engine.change(Engine.id, patch)
+  }
+
+  @LoopActor private static func endTurn(_ tested: Engine) {
+    tested.engine.registry.byID[Engine.id]?.session.links?.endTurn()
   }
 
   /// Once it has a name, its LEDs show what they showed before.
@@ -52,6 +57,18 @@ import Testing
     try await tested.shows([Device.pressSign])
     await tested.engine.number(seconds: 1)
     try await tested.shows([Device.pressSign, [0, 0, 0, 0, 0]])
+    await tested.end()
+  }
+
+  /// The LEDs would keep the sign without a link, and a press would do nothing.
+  @Test func signGoesBeforeTheLinkIsGivenUp() async throws {
+    let tested = try await Self.start([.temperature, .buttons, .led])
+    await tested.notify(Self.leds, Hexadecimal.text(Self.picture))
+    await tested.engine.number(seconds: 60)
+    try await tested.shows([Device.pressSign])
+    await Self.endTurn(tested)
+    try await tested.shows([Device.pressSign, Self.picture])
+    try await tested.frontEnd.availability(true)
     await tested.end()
   }
 

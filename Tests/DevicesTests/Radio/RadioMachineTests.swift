@@ -13,8 +13,22 @@ import Testing
 
   @Test func reset() {
     var clock = RadioClock()
-    let resets = [5000, 6000, 5990, 100, 200].map { clock.received($0) }
+    let resets = [5000, 6000, 5990, 100, 200].map { clock.received($0, at: Self.at(0)) }
     #expect(resets == [false, false, false, true, false])
+    // Two that send with the same serial number are not reset again and again.
+    let later = [(90_000, 1), (100, 2), (90_000, 3), (100, 70_000)].map {
+      clock.received(UInt32($0.0), at: Self.at($0.1))
+    }
+    #expect(later == [false, false, false, true])
+  }
+
+  @Test func rhythmOfOneThatSendsOften() {
+    var rhythm = RadioRhythm()
+    for index in 0...10 { rhythm.heard(at: Self.at(index * 200)) }
+    #expect(rhythm.limit == .seconds(60))
+    // The next morning.
+    rhythm.heard(at: Self.at(54_000_000))
+    #expect(rhythm.limit == .seconds(10_800))
   }
 
   @Test func rhythm() {
