@@ -58,8 +58,9 @@ import Testing
     }
   }
 
-  /// A command is executed, and answered exactly once.
+  /// A command is executed, and answered exactly once, when messages that the move made cross each other no more.
   private static func expectOneAnswer(of cluster: Cluster, _ transaction: String) async throws {
+    for fixture in cluster.fixtures + cluster.fixtures { try await fixture.synchronizeGateway() }
     let fixture = cluster[0]
     let mark = try fixture.observer.mark
     try await fixture.observer.publish(

@@ -926,7 +926,7 @@ def number_a_class(room):
     page.until("$('.bar p')?.textContent === '25 of 25 online'", 180)
     page.click("named('Add a micro:bit')")
     page.click("named('Number them')")
-    begin, rest, most = time.monotonic(), set(range(25)), 0
+    begin, rest, most, first = time.monotonic(), set(range(25)), 0, None
     while rest and time.monotonic() < begin + 180:
         shows = {i for i in rest if room.writes(i, LED)[-1:] == [PRESS]}
         most = max(most, len(shows))
@@ -935,6 +935,7 @@ def number_a_class(room):
             room.microbits.ask("value", index, characteristic=BUTTON_A, hex="00")
             page.until(f"numbering.given.size === {26 - len(rest)}")
             rest.remove(index)
+            first = index if first is None else first
             if len(rest) == 12:
                 page.until("$('dialog .quiet').textContent.startsWith('13 of 25 numbered. Waiting for a press: ')")
                 for width, height in ((390, 844), (1280, 800)):
@@ -949,6 +950,17 @@ def number_a_class(room):
     page.until("$$('.mini h2').map((el) => el.textContent).join() === Array.from({ length: 25 }, (_, i) => `Table ${i + 1}`).join()")
     left = [i for i in range(25) if room.writes(i, LED)[-1:] == [PRESS]]
     expect(not left, f"{left} still show the sign")
+
+    # In the next lesson another one is the first.
+    page.click("named('Add a micro:bit')")
+    page.click("named('Number them')")
+    end = time.monotonic() + 60
+    while not (shows := [i for i in range(25) if i != first and room.writes(i, LED)[-1:] == [PRESS]]):
+        expect(time.monotonic() < end, "none shows the sign")
+        time.sleep(0.1)
+    room.microbits.ask("value", shows[0], characteristic=BUTTON_A, hex="01")
+    page.until("$('dialog [role=status]').textContent === 'This is Table 1.'")
+    page.until("[...devices.values()].filter(({ d }) => d.name === 'Table 1').length === 1")
 
 
 # A lesson
