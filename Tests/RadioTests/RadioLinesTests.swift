@@ -111,7 +111,7 @@ import Testing
   /// Bytes were lost at the mark: neither what stands before it nor what stands behind it is a whole line.
   @Test(arguments: [
     "te<DAPLink:Overflow>\nmp:21\r\nhum:4\r\n", "<DAPLink:Overflow>\nmp:21\r\nhum:4\r\n",
-    "\(String(repeating: "x", count: 300))<DAPLink:Overflow>\nmp:21\r\nhum:4\r\n",
+    String(repeating: "x", count: 300) + "<DAPLink:Overflow>\nmp:21\r\nhum:4\r\n",
   ]) func overflow(_ text: String) {
     var lines = RadioLines()
     let packets = lines.append("\n\(text)".utf8)
