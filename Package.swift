@@ -63,7 +63,7 @@ let package = Package(
     module("GATT"),
     module("Cryptography", ["CCrypto"]),
     module("BlueZ", ["EventLoop", "DBus", "GATT", "Log"]),
-    module("Radio", ["EventLoop", "Log", "JSON", "Findings", "GATT", "CLinux"]),
+    module("Radio", ["EventLoop", "Log", "JSON", "Findings", "GATT", "Configuration", "CLinux"]),
     module("MQTT", ["EventLoop", "Log", "CMosquitto"]),
     module("Store", ["EventLoop", "Log", "CSQLite"]),
     module("Configuration", ["JSON", "GATT"]),
@@ -129,7 +129,7 @@ let package = Package(
     tests(
       "BlueZTests",
       ["BlueZ", "BlueZSimulator", "DBus", "EventLoop", "GATT", "JSON", "Peripherals", "TestSupport"]),
-    tests("RadioTests", ["Radio", "EventLoop", "Findings", "GATT", "Log", "TestSupport"]),
+    tests("RadioTests", ["Radio", "Configuration", "EventLoop", "Findings", "GATT", "Log", "TestSupport"]),
     tests("MQTTTests", ["MQTT", "EventLoop", "Log", "TestSupport"]),
     .executableTarget(
       name: "store-writer", dependencies: ["Store", "EventLoop"], path: "Tests/StoreWriter",

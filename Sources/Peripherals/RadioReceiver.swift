@@ -1,4 +1,5 @@
 import EventLoop
+import GATT
 
 /// A micro:bit on USB that prints what it receives by radio, and the micro:bits that send to it.
 ///
@@ -54,20 +55,10 @@ package struct RadioReceiver: Sendable {
       let serial = (UInt32.random(in: 0..<1_000, using: &random) &* 1_000 &+ UInt32(index)) &* 3125 &+ name
       senders.append(
         Sender(
-          serial: serial, name: Self.name(of: serial), start: now,
+          serial: serial, name: MicrobitName(serial: serial).description, start: now,
           value: now + .milliseconds(scenario.interval) * Double.random(in: 0..<1, using: &random),
           temperature: 18 + index % 8))
     }
-  }
-
-  /// The five letters of a micro:bit's name: the serial number's last five digits to the base 5.
-  package static func name(of serial: UInt32) -> String {
-    var (rest, letters) = (Int(serial % 3125), [Character]())
-    for position in 0..<5 {
-      letters.append(Array(position % 2 == 0 ? "zvgpt" : "uoiea")[rest % 5])
-      rest /= 5
-    }
-    return String(letters.reversed())
   }
 
   package var names: [String] { senders.map(\.name) }

@@ -1,5 +1,5 @@
+import Configuration
 import GATT
-import Glibc
 
 /// The serial port of a micro:bit on USB, by the name that udev gives it: `/dev/ttyACM0` may be another one tomorrow.
 package struct MicrobitPort: Sendable, Hashable {
@@ -29,15 +29,7 @@ package struct MicrobitPort: Sendable, Hashable {
 
   /// The ports of all micro:bits that are plugged in, in the order of their names.
   package static func all(in folder: String = folder) -> [MicrobitPort] {
-    guard let directory = opendir(folder) else { return [] }
-    defer { closedir(directory) }
-    var ports: [MicrobitPort] = []
-    while let entry = readdir(directory) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
-      }
-      if let port = MicrobitPort(name, in: folder) { ports.append(port) }
-    }
-    return ports.sorted { $0.path < $1.path }
+    let names = FolderNames.all(in: folder) ?? []
+    return names.compactMap { MicrobitPort($0, in: folder) }.sorted { $0.path < $1.path }
   }
 }

@@ -1,17 +1,10 @@
+import Configuration
 import EventLoop
 import GATT
 import Log
 
 /// The wired micro:bits that print what others send by radio.
 @LoopActor package final class RadioReceivers {
-  /// Which ports are read.
-  package enum Ports: Sendable, Equatable {
-    /// Those of all micro:bits that are plugged in.
-    case auto
-    /// These files.
-    case paths([String])
-  }
-
   /// What `info` says of a receiver.
   package struct Status: Sendable, Equatable {
     package let port: String
@@ -54,7 +47,7 @@ import Log
   ///   - received: called with what has come at once from a receiver.
   ///   - changed: called when a receiver comes, goes, or cannot be read.
   package init(
-    _ ports: Ports, in folder: String = MicrobitPort.folder,
+    _ ports: Configuration.Radio.Ports, in folder: String = MicrobitPort.folder,
     received: @escaping @LoopActor ([RadioPacket], _ port: String) -> Void,
     changed: @escaping @LoopActor () -> Void = {}
   ) {

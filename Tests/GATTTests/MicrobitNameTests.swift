@@ -4,6 +4,8 @@ import Testing
 @Suite struct MicrobitNameTests {
   @Test func letters() {
     #expect(MicrobitName(serial: 0).description == "zuzuz")
+    #expect(MicrobitName(serial: 1).description == "zuzuv")
+    #expect(MicrobitName(serial: 5).description == "zuzoz")
     #expect(MicrobitName(serial: 7).description == "zuzog")
     #expect(MicrobitName(serial: 3124).description == "tatat")
     #expect(MicrobitName(serial: 3125).description == "zuzuz")

@@ -60,12 +60,6 @@ import Testing
     #expect(counts.overrun > 10 && counts.printed + counts.overrun == 30)
   }
 
-  /// Names as a micro:bit's firmware makes them: the field's own examples.
-  @Test(arguments: [(0, "zuzuz"), (1, "zuzuv"), (5, "zuzoz"), (3124, "tatat"), (3125, "zuzuz")])
-  func aNameIsMadeOfASerialNumber(_ serial: UInt32, _ name: String) {
-    #expect(RadioReceiver.name(of: serial) == name)
-  }
-
   @Test(arguments: [
     "school", "form=xml", "senders=0", "senders", "loss=101", "every=1", "twins=16,senders=30", "loss=-1",
   ])

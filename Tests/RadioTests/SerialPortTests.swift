@@ -1,3 +1,4 @@
+import Configuration
 import EventLoop
 import Glibc
 import TestSupport
@@ -14,7 +15,7 @@ import Testing
 
     nonisolated init() {}
 
-    func start(_ ports: RadioReceivers.Ports, in folder: String) {
+    func start(_ ports: Configuration.Radio.Ports, in folder: String) {
       receivers = RadioReceivers(
         ports, in: folder,
         received: { packets, _ in self.packets += packets.map { String(decoding: $0.message, as: UTF8.self) }

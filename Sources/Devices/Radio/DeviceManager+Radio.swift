@@ -40,12 +40,7 @@ extension DeviceManager {
     radio.receivers?.stop()
     radio = RadioState(configuration: wanted)
     guard wanted.isEnabled else { return }
-    let ports: RadioReceivers.Ports =
-      switch wanted.ports {
-      case .auto: .auto
-      case .paths(let paths): .paths(paths)
-      }
-    radio.receivers = RadioReceivers(ports) { [weak self] in
+    radio.receivers = RadioReceivers(wanted.ports) { [weak self] in
       self?.received($0, from: $1)
     } changed: { [weak self] in
       self?.engineChanged()
