@@ -30,8 +30,8 @@ package struct RadioPacket: Sendable, Equatable {
       }
       self = packet
     }
-    guard !message.isEmpty else { return nil }
     takeName()
+    guard !message.isEmpty else { return nil }
   }
 
   /// Serial numbers and times have 32 bits, with or without a sign.

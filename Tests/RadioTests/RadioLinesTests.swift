@@ -68,7 +68,8 @@ import Testing
 
   @Test(arguments: [
     #"{"t":1,"s":7,"b":"abc"}"#, #"{"t":1,"s":7,"n":"temp","v":2"#, #"{"t":99999999999,"s":7,"v":1}"#,
-    #"{"t":1,"s":7,"v":}"#, #"{"t":1,"s":7,"n":""}"#, "temp:\u{7}1", String(repeating: "x", count: 257),
+    #"{"t":1,"s":7,"v":}"#, #"{"t":1,"s":7,"n":""}"#, "vopez,,", "vopez, , ",
+    "temp:\u{7}1", String(repeating: "x", count: 257),
   ]) func malformed(_ line: String) {
     var lines = RadioLines()
     let packets = lines.append("\n\(line)\ntemp:21\n".utf8)
