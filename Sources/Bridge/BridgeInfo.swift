@@ -130,7 +130,7 @@ extension RadioReceivers.Status {
     [
       "port": .string(port), "board": board.map(JSONValue.string),
       "packets": .integer(Int(clamping: packets)), "malformed": .integer(Int(clamping: malformed)),
-      "last": last.map { .string($0.description) },
+      "last": last.map { .string($0.description) }, "sends": sends.map(JSONValue.bool),
       "reason": obstacle.map { .string($0.description) },
     ]
   }

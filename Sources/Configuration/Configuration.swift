@@ -244,6 +244,8 @@ extension Configuration {
 
     package var isEnabled = false
     package var ports = Ports.auto
+    /// Whether values are sent, through receivers whose program forwards them.
+    package var isSending = false
 
     /// The defaults.
     package init() {}

@@ -144,6 +144,7 @@ extension Configuration.Radio: ConfigurationSection {
   package static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey("enabled", \.isEnabled, .bool),
     ConfigurationKey("ports", \.ports, .radioPorts),
+    ConfigurationKey("send", \.isSending, .bool),
   ]
 }
 

@@ -11,6 +11,8 @@ import Log
   let store: DeviceStore
   let log = Logger(component: "gateway")
   var counters = DeviceCounters()
+  /// Sends values by radio.
+  let transmitter = RadioTransmitter()
   /// Until when a device waits for adapters that are not on: bluetoothd brings them up one by one, and USB may be slow.
   var startDeadline: Moment?
   /// No more commands: what waits is kept for the next start.

@@ -68,8 +68,13 @@ package struct DeviceDescription: Sendable, Equatable {
   /// The names of the properties and values that are published.
   package var propertyNames: Set<String> { Set(properties.map(\.name) + values.map(\.property.name)) }
 
-  /// The property that sends values to its program.
-  package var valueSetter: Property? { profile.values?.sent.map { profile.properties[$0] } }
+  /// Whether a receiver by radio forwards what is sent to its program.
+  package var isSentToByRadio = false
+
+  /// The property that sends values to its program; one that is sent to by radio has a property that is of no profile.
+  package var valueSetter: Property? {
+    profile.values?.sent.map { profile.properties[$0] } ?? (isSentToByRadio ? .radioSetter : nil)
+  }
 
   /// Whether the device's last link offers the lines of values.
   package var hasLines: Bool {

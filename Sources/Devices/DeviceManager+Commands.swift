@@ -36,9 +36,7 @@ extension DeviceManager {
       return value.property
     }
     // A value that was not received yet is sent by this property.
-    if name.hasPrefix(NamedValue.prefix), let sent = device.description.profile.values?.sent {
-      return device.channels[sent].property
-    }
+    if name.hasPrefix(NamedValue.prefix), let setter = device.description.valueSetter { return setter }
     return try channel(name, of: device).property
   }
 

@@ -5,6 +5,13 @@ extension Property.Source {
   }
 }
 
+extension Property {
+  /// What is sent to the program of a micro:bit by radio: values, each once, and acknowledged by nothing but their echo.
+  public static let radioSetter = Property(
+    name: "radio_tx", service: BluetoothUUID(short: 0), characteristic: BluetoothUUID(short: 0), kind: .event,
+    access: .write, writeMode: .command, codec: .utf8)
+}
+
 extension Profile {
   /// A micro:bit that another one, which is wired, hears by MakeCode's radio. The properties are those that it has sent.
   public static let radio: Profile = {

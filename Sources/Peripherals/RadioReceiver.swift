@@ -12,9 +12,11 @@ package struct RadioReceiver: Sendable {
     var start: Moment
     var value: Moment
     var press: Moment?
+    /// Sends back a value that was set, as text.
+    var echo: (moment: Moment, name: String, value: String)?
     var temperature: Int
 
-    var next: Moment { press.map { min($0, value) } ?? value }
+    var next: Moment { [value, press ?? value, echo?.moment ?? value].min() ?? value }
   }
 
   /// The time of one packet on air at 1 Mbit/s.
@@ -30,6 +32,8 @@ package struct RadioReceiver: Sendable {
   private var senders: [Sender] = []
   private var random: SplitMix
   private var lastPacket: Moment?
+  /// The line so far of what is written to the port.
+  private var input: [UInt8] = []
   /// Lines that are being printed, each with its end.
   private var printing: [(end: Moment, line: [UInt8])] = []
   /// How many packets were sent, and what became of them.
@@ -43,6 +47,8 @@ package struct RadioReceiver: Sendable {
     package var lost = 0
     /// Lost as the receiver was busy.
     package var overrun = 0
+    /// Texts that were sent for the computer.
+    package var forwarded = 0
   }
 
   package init(_ scenario: RadioScenario, at now: Moment, seed: UInt64) {
@@ -97,11 +103,14 @@ package struct RadioReceiver: Sendable {
     let text: String
     if senders[index].press == moment {
       senders[index].press = nil
-      text = line(index, "a", 1, at: moment)
+      text = line(index, "a", "1", at: moment)
+    } else if let echo = senders[index].echo, echo.moment == moment {
+      senders[index].echo = nil
+      text = line(index, echo.name, echo.value, at: moment)
     } else {
       senders[index].temperature = min(
         40, max(-5, senders[index].temperature + Int.random(in: -1...1, using: &random)))
-      text = line(index, "temp", senders[index].temperature, at: moment)
+      text = line(index, "temp", "\(senders[index].temperature)", at: moment)
       let pause = Double(scenario.interval) * Double.random(in: 0.5...1.5, using: &random)
       senders[index].value = moment + .microseconds(Int64(pause * 1000))
       if happens(scenario.presses) { senders[index].press = moment + .milliseconds(5) }
@@ -129,11 +138,41 @@ package struct RadioReceiver: Sendable {
     }
   }
 
+  /// What was written to the port. A text of at most 19 bytes goes out by radio, and may be lost like any other.
+  package mutating func take(_ bytes: some Sequence<UInt8>, at now: Moment) {
+    guard scenario.forwards else { return }
+    for byte in bytes {
+      guard byte == 10 else {
+        input = input.suffix(127) + [byte]
+        continue
+      }
+      let line = String(decoding: input, as: UTF8.self)
+      input = []
+      if line == "hello" {
+        printing.append((max(now, printing.last?.end ?? now) + .milliseconds(3), Array("forwards\r\n".utf8)))
+      } else {
+        forward(String(decoding: line.utf8.prefix(19), as: UTF8.self), at: now)
+      }
+    }
+  }
+
+  private mutating func forward(_ text: String, at now: Moment) {
+    counts.forwarded += 1
+    lastPacket = now
+    let parts = text.split(separator: ">", maxSplits: 1)
+    let pair = parts.last?.split(separator: ":", maxSplits: 1) ?? []
+    guard parts.count == 2, pair.count == 2, !happens(scenario.loss) else { return }
+    for index in senders.indices where senders[index].name == parts[0] {
+      let pause = Duration.milliseconds(Int64.random(in: 20...200, using: &random))
+      senders[index].echo = (now + pause, String(pair[0]), String(pair[1]))
+    }
+  }
+
   private mutating func happens(_ percent: Int) -> Bool {
     percent > 0 && Int.random(in: 0..<100, using: &random) < percent
   }
 
-  private func line(_ index: Int, _ name: String, _ value: Int, at moment: Moment) -> String {
+  private func line(_ index: Int, _ name: String, _ value: String, at moment: Moment) -> String {
     let sender = senders[index]
     let text: String
     switch scenario.form {

@@ -26,6 +26,8 @@ package struct RadioScenario: Sendable, Hashable {
   package var resets = 0
   /// The percentage of lines with a mark of overflow in them.
   package var marks = 0
+  /// Whether the receiver's program forwards what is written to it, and the senders send the values back.
+  package var forwards = true
   /// The number of senders that have the name of an earlier one.
   package var twins = 0
 
@@ -56,6 +58,7 @@ package struct RadioScenario: Sendable, Hashable {
       case "loss": loss = try number(0...100)
       case "presses": presses = try number(0...100)
       case "resets": resets = try number(0...100)
+      case "forwards": forwards = try number(0...1) == 1
       case "marks": marks = try number(0...100)
       case "twins": twins = try number(0...500)
       default: throw PeripheralError("\(Excerpt(String(part))) is not class_by_radio, nor KEY=VALUE")
@@ -75,6 +78,7 @@ package struct RadioScenario: Sendable, Hashable {
       presses=P   percentage of values that are followed by a press of button A (1)
       resets=P    percentage of values after which the sender is reset (0)
       marks=P     percentage of lines with <DAPLink:Overflow> in them (0)
+      forwards=N  0: the receiver's program sends nothing; 1: it does, and the micro:bits send values back (1)
       twins=N     number of senders that have the name of an earlier one (0)
     """
 }

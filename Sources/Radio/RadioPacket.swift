@@ -34,6 +34,12 @@ package struct RadioPacket: Sendable, Equatable {
     guard !message.isEmpty else { return nil }
   }
 
+  /// Whether it is what a gateway has sent to a micro:bit, `zotut>servo:90`, and this receiver has heard.
+  package var isCommand: Bool {
+    message.count > 6 && message[5] == UInt8(ascii: ">")
+      && MicrobitName(String(decoding: message.prefix(5), as: UTF8.self)) != nil
+  }
+
   /// Serial numbers and times have 32 bits, with or without a sign.
   fileprivate static let numbers = Int(Int32.min)...Int(UInt32.max)
 

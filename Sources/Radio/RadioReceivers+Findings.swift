@@ -16,6 +16,13 @@ extension RadioReceivers.Status {
       return .warning(
         .radio, "the receiver has printed nothing for a minute (\(port))", remedy: Self.program)
     }
+    if sends == false {
+      return .warning(
+        .radio, "the receiver's program does not forward values (\(port))",
+        remedy:
+          "put the program that forwards on it (docs/radio.md), or remove \"send\" of \"radio\" from config.json"
+      )
+    }
     if malformed >= 10, malformed * 10 > packets {
       return .warning(
         .radio, "\(malformed) lines of the receiver could not be read, \(packets) could (\(port))",

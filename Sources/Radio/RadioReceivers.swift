@@ -14,6 +14,8 @@ import Log
     package var malformed: UInt64 = 0
     /// When the last packet came.
     package var last: Timestamp?
+    /// Whether its program forwards what is written to it; nil: it was not asked, or may still answer.
+    package var sends: Bool?
     /// Why nothing can be read; nil: it can.
     package var obstacle: SerialPort.Obstacle?
   }
@@ -25,6 +27,10 @@ import Log
     var status: Status
     var lines = RadioLines()
     var port: SerialPort?
+    /// Asks again whether its program forwards lines.
+    var timer: LoopTimer?
+    /// The senders that it has heard last.
+    var heard = Set<RadioSender>()
 
     /// Who has sent what comes without a sender.
     let sender: RadioSender
@@ -36,6 +42,15 @@ import Log
     }
   }
 
+  /// What is written to ask whether the program forwards lines, and what it prints if so.
+  private nonisolated static let (question, answer) = ("hello", Array("forwards".utf8))
+  private nonisolated static let mostQuestions = 5
+  private nonisolated static let patience = Duration.seconds(2)
+
+  /// How many senders a receiver is known to hear; then it is learnt anew.
+  private nonisolated static let mostHeard = 256
+
+  private let sends: Bool
   private let received: @LoopActor ([RadioPacket], _ port: String) -> Void
   private let changed: @LoopActor () -> Void
   private let log = Logger(component: "radio")
@@ -43,14 +58,16 @@ import Log
   private var ports: SerialPorts?
 
   /// - Parameters:
+  ///   - sends: whether anything may be written to a port.
   ///   - folder: where the ports are found; another one than udev's only in tests.
   ///   - received: called with what has come at once from a receiver.
   ///   - changed: called when a receiver comes, goes, or cannot be read.
   package init(
-    _ ports: Configuration.Radio.Ports, in folder: String = MicrobitPort.folder,
+    _ ports: Configuration.Radio.Ports, sends: Bool = false, in folder: String = MicrobitPort.folder,
     received: @escaping @LoopActor ([RadioPacket], _ port: String) -> Void,
     changed: @escaping @LoopActor () -> Void = {}
   ) {
+    self.sends = sends
     self.received = received
     self.changed = changed
     switch ports {
@@ -68,13 +85,13 @@ import Log
   /// No more calls.
   package func stop() {
     ports?.stop()
-    for receiver in receivers { receiver.port?.stop() }
+    for receiver in receivers { end(receiver) }
     receivers = []
   }
 
   private func found(_ ports: [MicrobitPort]) {
     for receiver in receivers where !ports.contains(where: { $0.path == receiver.status.port }) {
-      receiver.port?.stop()
+      end(receiver)
       if receiver.status.obstacle == nil { log.notice("receiver unplugged", ["port": receiver.status.port]) }
     }
     receivers.removeAll { receiver in !ports.contains { $0.path == receiver.status.port } }
@@ -88,10 +105,15 @@ import Log
     changed()
   }
 
+  private func end(_ receiver: Receiver) {
+    receiver.timer?.cancel()
+    receiver.port?.stop()
+  }
+
   private func add(_ path: String, board: String?) {
     let receiver = Receiver(path, board: board)
     receivers.append(receiver)
-    receiver.port = SerialPort(path) { [weak self, weak receiver] event in
+    receiver.port = SerialPort(path, isWritten: sends) { [weak self, weak receiver] event in
       guard let self, let receiver else { return }
       handle(event, of: receiver)
     }
@@ -104,12 +126,15 @@ import Log
     case .opened:
       receiver.lines.opened()
       receiver.status.obstacle = nil
+      ask(receiver)
       log.notice(
         "reading a receiver", ["port": receiver.status.port, "board": receiver.status.board ?? "unknown"])
       changed()
     case .failed(let obstacle):
       let before = receiver.status.obstacle
       receiver.status.obstacle = obstacle
+      receiver.status.sends = nil
+      receiver.timer?.cancel()
       if obstacle != .absent {
         log.warning("a receiver cannot be read: \(obstacle)", ["port": receiver.status.port])
       } else {
@@ -123,6 +148,9 @@ import Log
   private func receive(_ bytes: UnsafeRawBufferPointer, from receiver: Receiver) {
     var packets = receiver.lines.append(bytes)
     receiver.status.malformed = receiver.lines.malformed
+    if sends { takeAnswers(from: &packets, of: receiver) }
+    // What another receiver has sent is no value of the one that it is for.
+    packets.removeAll(where: \.isCommand)
     guard !packets.isEmpty else { return }
     receiver.status.packets += UInt64(packets.count)
     receiver.status.last = .now
@@ -130,6 +158,53 @@ import Log
     for index in packets.indices where packets[index].sender == nil {
       (packets[index].sender, packets[index].time) = (receiver.sender, nil)
     }
+    if sends { receiver.heard.formUnion(packets.compactMap(\.sender).prefix(Self.mostHeard)) }
+    if receiver.heard.count > Self.mostHeard { receiver.heard = [] }
     received(packets, receiver.status.port)
+  }
+
+  // MARK: Sending
+
+  /// Whether there is a receiver whose program forwards lines.
+  package var canSend: Bool { receivers.contains { $0.status.sends == true } }
+
+  /// Asks the receivers that have not answered whether they forward lines.
+  package func ask() {
+    for receiver in receivers where receiver.status.sends == false {
+      receiver.status.sends = nil
+      ask(receiver)
+    }
+  }
+
+  /// A program that was just started may not read yet, so it is asked several times.
+  private func ask(_ receiver: Receiver, _ count: Int = 1) {
+    guard sends, receiver.status.sends == nil, receiver.status.obstacle == nil else { return }
+    guard count <= Self.mostQuestions else {
+      receiver.status.sends = false
+      return changed()
+    }
+    _ = receiver.port?.write(Array("\(Self.question)\n".utf8))
+    receiver.timer?.cancel()
+    receiver.timer = loop.timer(after: Self.patience) { [weak self, weak receiver] in
+      if let self, let receiver { ask(receiver, count + 1) }
+    }
+  }
+
+  private func takeAnswers(from packets: inout [RadioPacket], of receiver: Receiver) {
+    let before = packets.count
+    packets.removeAll { $0.sender == nil && $0.message == Self.answer }
+    guard packets.count < before, receiver.status.sends != true else { return }
+    receiver.timer?.cancel()
+    receiver.status.sends = true
+    log.notice("the receiver sends, too", ["port": receiver.status.port])
+    changed()
+  }
+
+  /// Has a text sent by the receiver that has heard `sender`, else by any that forwards.
+  /// - Returns: whether a port has taken it.
+  package func send(_ text: [UInt8], to sender: RadioSender?) -> Bool {
+    let able = receivers.filter { $0.status.sends == true }
+    let best = able.first { receiver in sender.map(receiver.heard.contains) == true } ?? able.first
+    return best?.port?.write(text + [UInt8(ascii: "\n")]) ?? false
   }
 }

@@ -1,8 +1,7 @@
 import EventLoop
 import Glibc
 
-/// A serial port that is read, whenever it is there: 115200 baud, 8N1. Nothing is written to it, and opening it does not reset
-/// the micro:bit.
+/// A serial port that is read, whenever it is there: 115200 baud, 8N1. Opening it does not reset the micro:bit.
 @LoopActor package final class SerialPort {
   /// Why nothing can be read.
   package enum Obstacle: Sendable, Equatable, CustomStringConvertible {
@@ -49,6 +48,7 @@ import Glibc
   package nonisolated static let silence = Duration.seconds(60)
 
   package let path: String
+  private let isWritten: Bool
   private let silence: Duration
   private let handler: @LoopActor (Event) -> Void
   private var descriptor: Int32 = -1
@@ -60,8 +60,13 @@ import Glibc
   private var obstacle: Obstacle?
 
   /// Opens the port soon, and again after each failure, until ``stop()``.
-  package init(_ path: String, silence: Duration = silence, handler: @escaping @LoopActor (Event) -> Void) {
+  /// - Parameter isWritten: whether ``write(_:)`` is used; else the port is opened for reading alone.
+  package init(
+    _ path: String, isWritten: Bool = false, silence: Duration = silence,
+    handler: @escaping @LoopActor (Event) -> Void
+  ) {
     self.path = path
+    self.isWritten = isWritten
     self.silence = silence
     self.handler = handler
     timer = loop.timer(after: .zero) { [weak self] in self?.open() }
@@ -88,7 +93,7 @@ import Glibc
   }
 
   private func open(isResuming: Bool = false) {
-    descriptor = Glibc.open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
+    descriptor = Glibc.open(path, (isWritten ? O_RDWR : O_RDONLY) | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0, makeRaw() else {
       return fail(Obstacle(errno))
     }
@@ -133,6 +138,14 @@ import Glibc
         fail(Obstacle(errno))
       }
     }
+  }
+
+  /// Writes the bytes if the port takes all of them at once. They have no control characters but line ends: Ctrl-C would end a
+  /// program in MicroPython.
+  /// - Returns: whether it has.
+  package func write(_ bytes: [UInt8]) -> Bool {
+    guard isWritten, descriptor >= 0 else { return false }
+    return Glibc.write(descriptor, bytes, bytes.count) == bytes.count
   }
 
   private func awaitSilence() {

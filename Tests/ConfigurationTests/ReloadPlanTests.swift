@@ -41,6 +41,7 @@ import Testing
     ("http.language", #"{"http":{"language":"de"}}"#, true),
     ("radio.enabled", #"{"radio":{"enabled":true}}"#, true),
     ("radio.ports", #"{"radio":{"ports":["/dev/ttyACM0","/dev/ttyACM1"]}}"#, true),
+    ("radio.send", #"{"radio":{"send":true}}"#, true),
     ("devices", #"{"devices":[]}"#, true),
     ("devices", #"{"devices":[{"match":{"radio":"zotut"}}]}"#, true),
     ("devices", #"{"devices":[{"period":70}]}"#, true),

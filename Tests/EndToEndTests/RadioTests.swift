@@ -169,4 +169,66 @@ import Testing
       #expect(presses.allSatisfy { $0["sender_time"] != nil })
     }
   }
+
+  @Test("A value that is set goes out by radio, and is applied when the micro:bit sends it back")
+  func setting() async throws {
+    try await withSimulatedClass("senders=2,presses=0", send: true) { fixture, state in
+      let name = try await state()["names"]?.array?.first?.string ?? ""
+      _ = try await fixture.message("\(fixture.bridge)/info") { $0.text.contains(#""sends":true"#) }
+      func set(_ value: String, _ payload: String) async throws -> JSON {
+        let mark = try fixture.observer.mark
+        try await fixture.observer.publish("microbit/\(name)/values/\(value)/set", payload)
+        return try await fixture.message("\(name)/values/\(value)/result", after: mark).json()
+      }
+      let applied = try await set("servo", "90")
+      #expect(applied["status"]?.string == "applied" && applied["actual"]?.int == 90, "\(applied)")
+      try await fixture.message("\(name)/values/servo", "90")
+      let long = try await set("brightness", "1000")
+      #expect(long["status"]?.string == "rejected", "\(long)")
+      let forwarded = try await state()["forwarded"]?.int
+      #expect(forwarded == 1)
+    }
+  }
+
+  @Test("Nothing is written to a receiver unless the configuration asks for it")
+  func notSetting() async throws {
+    try await withSimulatedClass("senders=1,presses=0,every=200", send: false) { fixture, state in
+      let name = try await state()["names"]?.array?.first?.string ?? ""
+      try await fixture.observer.publish("microbit/\(name)/values/servo/set", "90")
+      let result = try await fixture.message("\(name)/values/servo/result").json()
+      #expect(result["status"]?.string == "rejected", "\(result)")
+      #expect(result["reason"]?.string?.contains("no receiver forwards values") == true, "\(result)")
+      let written = try await state()["written"]?.int
+      #expect(written == 0)
+    }
+  }
+
+  /// Runs `body` when the first sender of a simulated class is a device.
+  /// - Parameter body: gets what asks the receiver's state.
+  private func withSimulatedClass(
+    _ scenario: String, send: Bool,
+    _ body:
+      @escaping @Sendable (Fixture, _ state: @escaping @Sendable () async throws -> JSON) async throws
+      -> Void
+  ) async throws {
+    let folder = try TemporaryFolder()
+    let port = folder.path + "/receiver"
+    var plan = Plan(devices: 0, entries: "")
+    plan.simulator = ["--radio", folder.path, "--radio-scenario", scenario]
+    plan.more = #""radio": {"enabled": true, "ports": ["\#(port)"], "send": \#(send)}"#
+    try await withFixture(plan) { fixture in
+      let state: @Sendable () async throws -> JSON = {
+        try await fixture.simulator.control(#"{"op":"radio"}"#)
+      }
+      let path = try await state()["path"]?.string ?? ""
+      guard symlink(path, port) == 0 else { throw Failure("symlink: errno \(errno)") }
+      _ = try await fixture.message("\(fixture.bridge)/info") {
+        $0.text.contains(#""radio":[{"port""#) && !$0.text.contains(#""reason""#)
+      }
+      try await fixture.perform("permit_join", #"{"time":100}"#)
+      let name = try await state()["names"]?.array?.first?.string ?? ""
+      _ = try await fixture.message("\(name)/values/temp") { _ in true }
+      try await body(fixture, state)
+    }
+  }
 }

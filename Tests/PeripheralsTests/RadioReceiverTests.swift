@@ -60,6 +60,18 @@ import Testing
     #expect(counts.overrun > 10 && counts.printed + counts.overrun == 30)
   }
 
+  @Test func whatIsForwardedComesBack() throws {
+    var receiver = RadioReceiver(
+      try RadioScenario("senders=2,presses=0,every=86400000,padding=0"), at: start, seed: 1)
+    let name = receiver.names[1]
+    receiver.take(Array("hello\n\(name)>servo:90\nother>servo:1\n".utf8), at: start)
+    let printed = String(decoding: receiver.advance(to: start + .seconds(1)), as: UTF8.self)
+    #expect(printed == "forwards\r\n\(name),servo,90\r\n")
+    var silent = RadioReceiver(try RadioScenario("forwards=0,every=86400000"), at: start, seed: 1)
+    silent.take(Array("hello\n".utf8), at: start)
+    #expect(silent.advance(to: start + .seconds(1)).isEmpty)
+  }
+
   @Test(arguments: [
     "school", "form=xml", "senders=0", "senders", "loss=101", "every=1", "twins=16,senders=30", "loss=-1",
   ])

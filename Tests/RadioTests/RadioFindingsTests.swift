@@ -34,6 +34,12 @@ import Testing
     #expect(found.level == .warning && found.remedy?.contains("browser") == true)
   }
 
+  @Test func aProgramThatDoesNotForwardIsNamed() {
+    let found = finding { ($0.packets, $0.last, $0.sends) = (100, now, false) }
+    #expect(found.level == .warning && found.remedy?.contains("docs/radio.md") == true)
+    #expect(finding { ($0.packets, $0.last, $0.sends) = (100, now, true) }.level == .ok)
+  }
+
   @Test(arguments: [
     (SerialPort.Obstacle.denied, "usermod"), (.busy, "Thonny"), (.absent, "plug"), (.notSerial, "auto"),
     (.other("I/O error"), "unplug"),

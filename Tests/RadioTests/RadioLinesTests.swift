@@ -5,6 +5,15 @@ import Testing
 @testable import Radio
 
 @Suite struct RadioLinesTests {
+  @Test func whatAGatewayHasSentIsKnown() throws {
+    for line in ["vopez>servo:90", #"{"t":1,"s":7,"n":"vopez>servo:90"}"#] {
+      #expect(try #require(RadioPacket(Array(line.utf8))).isCommand)
+    }
+    for line in ["vopez,servo,90", "abcde>servo:90", "vopez>", "a>b"] {
+      #expect(RadioPacket(Array(line.utf8))?.isCommand != true, "\(line)")
+    }
+  }
+
   /// What a receiver prints after its first line end, with what is read of it: `sender time message`.
   private static let lines: [(String, [String])] = [
     // `writeReceivedPacketToSerial`: a value, a text, a number, without a serial number, with quotes in the text.

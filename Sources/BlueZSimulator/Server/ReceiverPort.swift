@@ -5,10 +5,12 @@ import JSON
 import Peripherals
 
 /// The port of a simulated receiver on USB: a pseudo-terminal, and a link to it by the name that udev gives the port of a
-/// micro:bit. It reads what is written to it only to count it.
+/// micro:bit.
 @LoopActor public final class ReceiverPort {
   /// How many bytes wait while nobody reads; newer ones are dropped, as by DAPLink.
   private static let capacity = 512
+  /// How often it is looked whether something was written to it.
+  private static let interval = Duration.milliseconds(20)
 
   /// The path of the link.
   public let path: String
@@ -69,20 +71,29 @@ import Peripherals
   }
 
   private func run() {
-    let bytes = receiver.advance(to: .now)
-    send(bytes)
-    timer.set(receiver.nextEvent) { [weak self] in self?.run() }
+    let now = Moment.now
+    takeInput(at: now)
+    send(receiver.advance(to: now))
+    let next = [receiver.nextEvent, isOpen ? now + Self.interval : nil].compactMap(\.self).min()
+    timer.set(next) { [weak self] in self?.run() }
+  }
+
+  private func takeInput(at now: Moment) {
+    guard terminal >= 0 else { return }
+    var input = [UInt8](repeating: 0, count: 4096)
+    let count = max(0, read(terminal, &input, input.count))
+    written += count
+    receiver.take(input.prefix(count), at: now)
   }
 
   private var isOpen: Bool {
+    guard terminal >= 0 else { return false }
     var state = pollfd(fd: terminal, events: 0, revents: 0)
     return poll(&state, 1, 0) >= 0 && state.revents & Int16(POLLHUP) == 0
   }
 
   private func send(_ bytes: [UInt8]) {
     guard terminal >= 0 else { return }
-    var input = [UInt8](repeating: 0, count: 4096)
-    written += max(0, read(terminal, &input, input.count))
     unsent += bytes
     if isOpen { unsent.removeFirst(max(0, write(terminal, unsent, unsent.count))) }
     guard unsent.count > Self.capacity else { return }
@@ -115,8 +126,9 @@ import Peripherals
     run()
     let counts = receiver.counts
     return [
-      "collided": .integer(counts.collided), "dropped": .integer(dropped), "lost": .integer(counts.lost),
-      "names": .array(names.map(JSONValue.string)), "open": .bool(terminal >= 0 && isOpen),
+      "collided": .integer(counts.collided), "dropped": .integer(dropped),
+      "forwarded": .integer(counts.forwarded), "lost": .integer(counts.lost),
+      "names": .array(names.map(JSONValue.string)), "open": .bool(isOpen),
       "overrun": .integer(counts.overrun), "path": .string(path), "printed": .integer(counts.printed),
       "sent": .integer(counts.sent), "written": .integer(written),
     ]

@@ -39,12 +39,25 @@ extension DeviceManager {
     guard wanted != radio.configuration else { return }
     radio.receivers?.stop()
     radio = RadioState(configuration: wanted)
-    guard wanted.isEnabled else { return }
-    radio.receivers = RadioReceivers(wanted.ports) { [weak self] in
-      self?.received($0, from: $1)
-    } changed: { [weak self] in
-      self?.engineChanged()
+    if wanted.isEnabled {
+      radio.receivers = RadioReceivers(wanted.ports, sends: wanted.isSending) { [weak self] in
+        self?.received($0, from: $1)
+      } changed: { [weak self] in
+        self?.receiversChanged()
+      }
     }
+    context.transmitter.receivers = radio.receivers
+    receiversChanged()
+  }
+
+  private func receiversChanged() {
+    let canSend = radio.receivers?.canSend == true
+    for device in registry.all where device.session is RadioSession {
+      guard device.description.isSentToByRadio != canSend else { continue }
+      device.description.isSentToByRadio = canSend
+      device.report(.description)
+    }
+    engineChanged()
   }
 
   private func received(_ packets: [RadioPacket], from port: String) {

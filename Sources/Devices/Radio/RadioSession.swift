@@ -1,5 +1,7 @@
+import Configuration
 import EventLoop
 import GATT
+import JSON
 import Log
 import Radio
 
@@ -13,6 +15,50 @@ import Radio
   /// Bluetooth does not find it.
   override var needsScan: Bool { false }
   override var limit: Duration? { device.settings.offlineAfter.map(\.limit) ?? rhythm.limit }
+
+  override func begin() {
+    device.description.isSentToByRadio = context.transmitter.receivers?.canSend == true
+  }
+
+  override func stop() {
+    super.stop()
+    context.transmitter.abandon(device.address)
+  }
+
+  // MARK: Sending
+
+  /// The longest text that MakeCode's radio sends, in bytes.
+  private static let longestText = 19
+
+  /// What sends a value to the micro:bit, as `zotut>servo:90`, until it is sent back.
+  /// - Parameters:
+  ///   - began: called when it was sent for the first time, with what ends it.
+  ///   - reply: called once, unless that has ended it.
+  func command(
+    _ message: String, as key: ValueKey,
+    began: @escaping @LoopActor (@escaping @LoopActor () -> Void) -> Void,
+    reply: @escaping @LoopActor (Outcome) -> Void
+  ) throws(RequestError) -> RadioCommand {
+    let (transmitter, address) = (context.transmitter, device.address)
+    guard let name = address.radioSender?.name else {
+      throw RequestError(.invalid, "\(device.id) is a receiver, and takes no values")
+    }
+    let line = Array("\(name)>\(message)".utf8)
+    guard line.count <= Self.longestText else {
+      throw RequestError(
+        .invalid, "\(Excerpt(message)) is too long for radio: name, colon and value have at most 13 letters")
+    }
+    guard !isStopped else { throw RequestError("\(device.id) is disabled") }
+    guard transmitter.isReady else {
+      throw RequestError(
+        "no receiver forwards values: \"send\" of \"radio\" in config.json, and the program of docs/radio.md")
+    }
+    let target = RadioCommand.Target(device: address, value: key)
+    return RadioCommand(
+      target: target, line: line, began: { began { transmitter.echoed(target) } }, reply: reply)
+  }
+
+  // MARK: Receiving
 
   func received(_ packet: RadioPacket) {
     guard !isStopped else { return }

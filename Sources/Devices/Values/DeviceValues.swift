@@ -163,7 +163,8 @@ import Log
   /// Sends `name:value`; the outcome is `applied` if the program sends the same value back, else `sent`.
   func execute(_ command: Command, reply: @escaping CommandReply) throws(RequestError) {
     let name = command.property
-    guard let sent = profile.values?.sent, settings != nil else {
+    let (sent, radio) = (profile.values?.sent, device.session as? RadioSession)
+    guard sent != nil || radio != nil, settings != nil else {
       throw RequestError(.invalid, "\(device.id) takes no values: uart_rx and uart_tx are not in use")
     }
     guard let key = NamedValue.key(of: name) else {
@@ -186,10 +187,8 @@ import Log
       throw RequestError(
         .invalid, "\(Excerpt(command.value.payload)) is not a number or a short text without colons")
     }
-    let channel = device.channels[sent]
-    let value = try channel.property.value(ofCommand: .string("\(written):\(text)"))
+    let message = "\(written):\(text)"
     let echo = Echo(wanted)
-    echoes.append(echo)
     let device = device
     func report(_ outcome: Outcome?) {
       for (observer, _) in device.observers { observer.wrote(wanted.value, toValue: key, outcome) }
@@ -199,6 +198,22 @@ import Log
       echoes.removeAll { $0 === echo }
       report(outcome)
     }
+    if let radio {
+      let command = try radio.command(message, as: key) { [self] cancel in
+        echoes.append(echo)
+        echo.end = { outcome in
+          cancel()
+          end(outcome)
+        }
+      } reply: {
+        end($0)
+      }
+      report(nil)
+      return device.context.transmitter.send(command)
+    }
+    guard let channel = sent.map({ device.channels[$0] }) else { return }
+    let value = try channel.property.value(ofCommand: .string(message))
+    echoes.append(echo)
     report(nil)
     let timeToLive = command.timeToLive.map { TimeToLive(seconds: $0, from: .now) }
     channel.writer?.execute(

@@ -1,0 +1,38 @@
+import BlueZ
+import EventLoop
+import GATT
+import Radio
+
+/// Sends values to micro:bits by radio, through receivers whose program forwards lines. Runs a ``RadioOutbox``.
+@LoopActor final class RadioTransmitter {
+  /// The receivers; nil: none is read.
+  var receivers: RadioReceivers? { didSet { feed { $0.abandon(nil) } } }
+  private var outbox = RadioOutbox()
+  private var timer = DeadlineTimer()
+
+  nonisolated init() {}
+
+  /// Whether there is a receiver that forwards; if not, they are asked again.
+  var isReady: Bool {
+    if receivers?.canSend == true { return true }
+    receivers?.ask()
+    return false
+  }
+
+  func send(_ command: RadioCommand) { feed { $0.send(command, at: .now) } }
+  func echoed(_ target: RadioCommand.Target) { outbox.echoed(target) }
+  /// Nothing more is sent to the device.
+  func abandon(_ device: BluetoothAddress) { feed { $0.abandon(device) } }
+
+  private func feed(_ input: (inout RadioOutbox) -> [RadioOutbox.Action]) {
+    for action in input(&outbox) {
+      switch action {
+      case .write(let command):
+        let isWritten = receivers?.send(command.line, to: command.target.device.radioSender) == true
+        if isWritten, outbox.wrote(command.target) { command.began() }
+      case .outcome(let command, let outcome): command.reply(outcome)
+      }
+    }
+    timer.set(outbox.deadline) { [weak self] in self?.feed { $0.timer(at: .now) } }
+  }
+}
