@@ -76,7 +76,7 @@ extension Central {
   ) async throws(PairingError) {
     _ = await wait(limits.disconnect) { !self.links.isEnding(id) }
     guard isAvailable else { throw .failed(.unavailable) }
-    guard let device = tree.devices[id.path] else { throw .notInRange }
+    guard let device = tree.devices[id.path] else { throw .failed(.gone) }
     guard !isRefused(id) else { throw .failed(.inputDevice) }
     // bluetoothd 5.66 never answers Pair for a paired device that is connected.
     if device.isPaired { return }

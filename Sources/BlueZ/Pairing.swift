@@ -11,7 +11,7 @@ public enum PairingError: Error, Sendable, Equatable {
   case wrongPasskey
   /// A passkey was given, and the peripheral pairs without one (JustWorks).
   case passkeyNotUsed
-  /// The peripheral could not be connected to in time, or bluetoothd does not know it.
+  /// The peripheral could not be connected to in time.
   case notInRange
   /// The link ended during pairing.
   case linkLost
@@ -112,9 +112,7 @@ extension PairingError: CustomStringConvertible {
     case BlueZName.Failure.authenticationTimeout: return .failure(.timedOut)
     case BlueZName.Failure.authenticationCanceled:
       return .failure(wasRequested && !isEntered ? .passkeyMissing : .linkLost)
-    case BlueZName.Failure.connectionAttemptFailed, BlueZName.Failure.doesNotExist,
-      DBusName.Failure.unknownObject:
-      return .failure(.notInRange)
+    case BlueZName.Failure.connectionAttemptFailed: return .failure(.notInRange)
     default: return .failure(.failed(CentralError(error, during: "Pair")))
     }
   }

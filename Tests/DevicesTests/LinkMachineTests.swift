@@ -272,6 +272,15 @@ import Testing
     #expect(bench.timer() == [.connect] && !bench.pairsFirst)
   }
 
+  /// The end of the link before may have removed it from bluetoothd.
+  @Test func aRequestToPairOutlastsARemoval() {
+    var bench = LinkBench().waiting()
+    #expect(bench.pair() == [.connect])
+    bench.seen.isInRange = false
+    #expect(bench.connected(.notPaired(.failed(.gone))) == [])
+    #expect(bench.machine.state == .absent && bench.pairsFirst)
+  }
+
   @Test func lostBondIsReplacedIfPairingIsOn() {
     var bench = LinkBench(.always, isPaired: true).connecting()
     for _ in 0..<2 {

@@ -27,6 +27,8 @@ extension LinkMachine {
     case .notPaired(.failed(.refused(let reason))), .failed(.refused(let reason)):
       pairing.isDue = false
       return trouble(.unusable(reason)) + wait(longBackOff.next(), seen)
+    // The end of an earlier link may just have removed it: it is paired with when it is found again.
+    case .notPaired(.failed(.gone)): return connectFailed(.gone, seen)
     case .notPaired(let error):
       let wasDue = pairing.isDue
       pairing.isDue = false

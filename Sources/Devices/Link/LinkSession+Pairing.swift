@@ -69,7 +69,7 @@ extension LinkSession {
       return nil
     } catch {
       context.log.info("not paired: \(error)", device.fields)
-      endPairing(.failure(RequestError(error)))
+      if error != .failed(.gone) { endPairing(.failure(RequestError(error))) }
       return error
     }
   }
