@@ -75,19 +75,31 @@ show_progress() {
   done
 }
 
-# run_tests COMMAND…: `swift test` and its options, one module after the other: all tests at once would exceed their time
-# limits on a slow machine. Fails also if no test of a module has run.
+# run_tests COMMAND…: `swift test` and its options, module by module, as all tests at once would exceed their time limits on
+# a slow machine; two at a time (`lanes`), the longest first. Fails also if no test of a module has run.
 run_tests() {
-  local folder module log=.build/logs/module.log status=0
+  local folder modules=(EndToEndTests) logs=.build/logs/modules status=0
+  rm -rf $logs
+  mkdir -p $logs
   for folder in Tests/*Tests; do
-    module=${folder#Tests/}
-    if ! "$@" --skip-build --disable-xctest --filter "^$module\\." 2>&1 | tee "$log"; then
-      status=1
-    elif [ "$(tests_in "$log")" = 0 ]; then
-      say "error: No test of $module has run: is it a target in Package.swift?"
-      status=1
-    fi
+    [ "$folder" = Tests/EndToEndTests ] || modules+=("${folder#Tests/}")
   done
+  export -f run_module tests_in say
+  printf '%s\0' "${modules[@]}" |
+    xargs -0 -P "${lanes:-2}" -I {} bash -c 'run_module "$@"' bash $logs/{} "$@" --filter '^{}\.' || status=1
+  return $status
+}
+
+# run_module LOG COMMAND…: prints what it prints when it has ended.
+run_module() {
+  local log=$1 status=0
+  shift
+  "$@" --skip-build --ignore-lock --disable-xctest >"$log" 2>&1 </dev/null || status=1
+  if [ "$(tests_in "$log")" = 0 ]; then
+    say "error: No test of ${log##*/} has run: is it a target in Package.swift?" >>"$log"
+    status=1
+  fi
+  cat "$log"
   return $status
 }
 
