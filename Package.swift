@@ -139,7 +139,8 @@ let package = Package(
     tests(
       "DevicesTests",
       [
-        "Devices", "BlueZ", "BlueZSimulator", "Configuration", "DBus", "EventLoop", "GATT", "JSON", "Log",
+        "Devices", "BlueZ", "BlueZSimulator", "Configuration", "DBus", "EventLoop", "Findings", "GATT",
+        "JSON", "Log",
         "Peripherals", "Radio", "Store", "TestSupport",
       ]),
     tests(

@@ -178,8 +178,17 @@ extension Configuration.Device: ConfigurationSection {
     + DeviceOptionTable.all.map { ConfigurationKey($0, \.options) }
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    options.problems(at: path)
+    (self.profile == nil || (self.profile == Profile.radio.name) == match.isRadio
+      ? [] : [wrongProfile(at: path)])
+      + options.problems(at: path)
       + (self.every != nil && self.connect != .onDemand ? [.everyWithoutVisits(at: path)] : [])
+  }
+
+  private func wrongProfile(at path: ConfigurationPath) -> ConfigurationError {
+    path.key("profile").error(
+      match.isRadio
+        ? "what is heard by radio has the profile radio" : "only what is heard by radio has this profile",
+      hint: match.isRadio ? "leave the key out" : "match it by its letters: {\"radio\": \"zotut\"}")
   }
 
   /// Ids and matches that stand in two entries.
@@ -209,7 +218,7 @@ extension Configuration.Device: ConfigurationSection {
   }
 
   /// The `{device}` of the entry's topics, where the entry determines it.
-  var topicName: String? {
+  package var topicName: String? {
     self.id?.description ?? match.identifier?.compact ?? match.radio?.description
   }
 }

@@ -210,10 +210,13 @@ extension Finding {
     ).coded("cannot_scan", ["adapter": adapter, "reason": problem])
   }
 
-  package static func notHeard(_ device: String) -> Finding {
+  /// - Parameter isRadio: whether a micro:bit on USB is to hear it, instead of Bluetooth.
+  package static func notHeard(_ device: String, isRadio: Bool = false) -> Finding {
     .warning(
       .device, "\(device): not heard",
-      remedy: "move it closer, check its power, and see whether microbit-gateway scan finds it"
+      remedy: isRadio
+        ? "switch it on, closer to the receiver: its program has to send by radio, in the receiver's group"
+        : "move it closer, check its power, and see whether microbit-gateway scan finds it"
     ).coded("not_heard", ["device": device])
   }
 
@@ -242,11 +245,11 @@ extension DeviceManager {
         faults.append(.cannotScan(adapter.name, recovery.reason))
       }
     }
-    // Without an adapter no device is in range.
-    guard isOn else { return faults }
+    // Without an adapter no device is in range, but what is heard by radio needs none.
+    let devices = registry.all.filter { isOn || $0.address.radioSender != nil }
     return faults
       + Array(
-        registry.all.sorted { $0.id.description < $1.id.description }.lazy.compactMap(\.finding)
+        devices.sorted { $0.id.description < $1.id.description }.lazy.compactMap(\.finding)
           .prefix(Self.mostFindings))
   }
 }
@@ -280,7 +283,9 @@ extension Device {
     if let polled = channels.first(where: { $0.areNotificationsTaken }) {
       return .notificationsTaken(of: polled.property.name, device: name)
     }
-    if state == .listening, !description.isOnline, !isAnonymous { return .notHeard(name) }
+    if state == .listening, !description.isOnline, !isAnonymous {
+      return .notHeard(name, isRadio: address.radioSender != nil)
+    }
     // One that has left its link to others advertises again a moment later.
     let isBetweenTurns = description.isOnline && !settings.isOnDemand
     return state == .absent && !isBetweenTurns ? .notInRange(name) : nil

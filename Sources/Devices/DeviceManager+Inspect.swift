@@ -45,11 +45,16 @@ extension DeviceManager {
   private static let readingTimeout = Duration.seconds(60)
 
   /// The address that a request names.
-  func address(of reference: DeviceReference) throws(RequestError) -> BluetoothAddress {
+  package func address(of reference: DeviceReference) throws(RequestError) -> BluetoothAddress {
     switch reference {
     case .id(let id): try requireDevice(id).address
     case .address(let address): address
     }
+  }
+
+  /// The device at an address; nil: it is none of this gateway.
+  package func description(at address: BluetoothAddress) -> DeviceDescription? {
+    registry.byAddress[address]?.description
   }
 
   package func description(of id: DeviceID) throws(RequestError) -> DeviceDescription {

@@ -88,7 +88,7 @@ extension DeviceManager {
   func lettersID(_ letters: String?, _ address: BluetoothAddress) -> DeviceID? {
     guard store.record(address).changes.id == nil, let letters, letters.utf8.count == 5,
       letters.utf8.allSatisfy({ (0x61...0x7A).contains($0) }), let id = try? DeviceID(letters),
-      registry.byID[id] == nil, !configuration.devices.contains(where: { $0.id == id })
+      registry.byID[id] == nil, !configuration.devices.contains(where: { $0.topicName == letters })
     else { return nil }
     return id
   }

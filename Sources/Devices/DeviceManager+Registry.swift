@@ -256,7 +256,7 @@ extension DeviceManager {
 
   /// Whether an entry has the address, or a request was about it: such a device stays until it is removed, and comes
   /// before others if there is no room for all.
-  private func isConfigured(_ address: BluetoothAddress) -> Bool {
+  func isConfigured(_ address: BluetoothAddress) -> Bool {
     store.records[address]?.isRequested == true
       || configuration.names(address)
   }

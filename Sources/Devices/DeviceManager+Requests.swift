@@ -20,6 +20,9 @@ extension DeviceManager {
     _ address: BluetoothAddress, _ options: DeviceOptionsPatch
   ) throws(RequestError) -> DeviceDescription {
     if let id = options.set.id { try checkFree(id, for: address) }
+    if options.set.profile == Profile.radio.name, address.radioSender == nil {
+      throw RequestError(.invalid, "only what is heard by radio has the profile radio")
+    }
     let before = store.record(address)
     var record = before
     record.isAdded = true

@@ -14,7 +14,9 @@ extension RadioReceivers.Status {
     }
     if now.milliseconds - last.milliseconds > Self.silence {
       return .warning(
-        .radio, "the receiver has printed nothing for a minute (\(port))", remedy: Self.program)
+        .radio,
+        "the receiver has printed nothing for a minute: nobody sends, or it does not hear them (\(port))",
+        remedy: "if micro:bits are on and send, \(Self.program)")
     }
     if sends == false {
       return .warning(
@@ -23,9 +25,10 @@ extension RadioReceivers.Status {
           "put the program that forwards on it (docs/radio.md), or remove \"send\" of \"radio\" from config.json"
       )
     }
-    if malformed >= 10, malformed * 10 > packets {
+    if recent.malformed >= 10, recent.malformed * 10 > recent.packets {
       return .warning(
-        .radio, "\(malformed) lines of the receiver could not be read, \(packets) could (\(port))",
+        .radio,
+        "of the last \(recent.malformed + recent.packets) lines of the receiver \(recent.malformed) could not be read (\(port))",
         remedy: "end the connection of MakeCode, or of another editor, to it in a browser on this computer")
     }
     return .ok(.radio, "the receiver has printed \(packets) lines (\(port))")

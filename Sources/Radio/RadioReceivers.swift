@@ -12,12 +12,28 @@ import Log
     package let board: String?
     package var packets: UInt64 = 0
     package var malformed: UInt64 = 0
+    /// ``packets`` and ``malformed`` of the last hundreds of lines.
+    package var recent = Counts()
     /// When the last packet came.
     package var last: Timestamp?
     /// Whether its program forwards what is written to it; nil: it was not asked, or may still answer.
     package var sends: Bool?
     /// Why nothing can be read; nil: it can.
     package var obstacle: SerialPort.Obstacle?
+  }
+
+  package struct Counts: Sendable, Equatable {
+    package var packets: UInt64 = 0
+    package var malformed: UInt64 = 0
+
+    /// What is older counts less and less.
+    mutating func add(_ packets: UInt64, _ malformed: UInt64) {
+      self.packets += packets
+      self.malformed += malformed
+      if self.packets + self.malformed > 400 {
+        (self.packets, self.malformed) = (self.packets / 2, self.malformed / 2)
+      }
+    }
   }
 
   /// The maximum number of receivers; further ones are left out.
@@ -147,6 +163,7 @@ import Log
 
   private func receive(_ bytes: UnsafeRawBufferPointer, from receiver: Receiver) {
     var packets = receiver.lines.append(bytes)
+    receiver.status.recent.add(UInt64(packets.count), receiver.lines.malformed - receiver.status.malformed)
     receiver.status.malformed = receiver.lines.malformed
     if sends { takeAnswers(from: &packets, of: receiver) }
     // What another receiver has sent is no value of the one that it is for.

@@ -52,6 +52,7 @@ import Glibc
   private let silence: Duration
   private let handler: @LoopActor (Event) -> Void
   private var descriptor: Int32 = -1
+  private var isStopped = false
   private var watch: Watch?
   /// Opens the port again, or looks whether it is silent.
   private var timer: LoopTimer?
@@ -72,31 +73,61 @@ import Glibc
     timer = loop.timer(after: .zero) { [weak self] in self?.open() }
   }
 
-  deinit { if descriptor >= 0 { Glibc.close(descriptor) } }
+  deinit { Self.close(descriptor) }
 
   package var isOpen: Bool { descriptor >= 0 }
 
   /// No more calls.
   package func stop() {
+    isStopped = true
     timer?.cancel()
-    close()
+    Self.close(release())
   }
 
-  private func close() {
+  /// - Returns: what is to be closed.
+  private func release() -> Int32 {
     watch?.cancel()
     watch = nil
-    guard descriptor >= 0 else { return }
+    defer { descriptor = -1 }
     // A child process that is being started has the descriptor, too, and so would keep the lock.
-    flock(descriptor, LOCK_UN)
-    Glibc.close(descriptor)
-    descriptor = -1
+    if descriptor >= 0 { flock(descriptor, LOCK_UN) }
+    return descriptor
   }
 
-  private func open(isResuming: Bool = false) {
-    descriptor = Glibc.open(path, (isWritten ? O_RDWR : O_RDONLY) | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
-    guard descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0, makeRaw() else {
-      return fail(Obstacle(errno))
+  /// Closes it elsewhere: an interface chip that does not answer keeps `close` and `open` waiting, `O_NONBLOCK` or not (usb_control_msg
+  /// of cdc-acm.c: 5 s).
+  private nonisolated static func close(_ descriptor: Int32) {
+    guard descriptor >= 0 else { return }
+    if !startThread({ Glibc.close(descriptor) }) { Glibc.close(descriptor) }
+  }
+
+  /// - Parameter old: closed before, if it is one.
+  private func open(closing old: Int32 = -1) {
+    let (path, flags) = (path, (isWritten ? O_RDWR : O_RDONLY) | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
+    loop.task { [weak self] in
+      let result = await EventLoop.blocking {
+        if old >= 0 { Glibc.close(old) }
+        return Self.open(path, flags)
+      }
+      guard let self, !isStopped else { return Self.close(result.descriptor) }
+      opened(result, isResuming: old >= 0)
     }
+  }
+
+  private nonisolated static func open(_ path: String, _ flags: Int32) -> (descriptor: Int32, reason: Int32) {
+    let descriptor = Glibc.open(path, flags)
+    guard descriptor >= 0 else { return (-1, errno) }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, makeRaw(descriptor) else {
+      let reason = errno
+      Glibc.close(descriptor)
+      return (-1, reason)
+    }
+    return (descriptor, 0)
+  }
+
+  private func opened(_ result: (descriptor: Int32, reason: Int32), isResuming: Bool) {
+    guard result.descriptor >= 0 else { return fail(Obstacle(result.reason)) }
+    descriptor = result.descriptor
     watch = loop.watch(descriptor, for: .readable) { [weak self] _ in self?.read() }
     lastByte = .now
     awaitSilence()
@@ -105,7 +136,7 @@ import Glibc
   }
 
   /// Sets the line: V1's interface chips begin with 9600 baud. The modem lines have no meaning, and stay as they are.
-  private func makeRaw() -> Bool {
+  private nonisolated static func makeRaw(_ descriptor: Int32) -> Bool {
     var settings = termios()
     guard tcgetattr(descriptor, &settings) == 0 else { return false }
     cfmakeraw(&settings)
@@ -116,7 +147,7 @@ import Glibc
   }
 
   private func fail(_ reason: Obstacle) {
-    close()
+    Self.close(release())
     timer?.cancel()
     timer = loop.timer(after: backOff.next()) { [weak self] in self?.open() }
     guard reason != obstacle else { return }
@@ -153,8 +184,7 @@ import Glibc
     timer = loop.timer(after: Moment.now.duration(to: lastByte + silence)) { [weak self] in
       guard let self else { return }
       guard lastByte + silence <= .now else { return awaitSilence() }
-      close()
-      open(isResuming: true)
+      open(closing: release())
     }
   }
 }

@@ -30,6 +30,14 @@ private let oneOf =
       "nope: unknown key (known keys: $schema, gateway, bluetooth, mqtt, spool, home_assistant, http, radio, "
         + "devices, profiles, profiles_directory, fleet)"
     ),
+    (
+      #"{"devices":[{"match":{"name":"x"},"profile":"radio"}]}"#,
+      #"devices[0].profile: only what is heard by radio has this profile (match it by its letters: {"radio": "zotut"})"#
+    ),
+    (
+      #"{"devices":[{"match":{"radio":"zotut"},"profile":"microbit"}]}"#,
+      "devices[0].profile: what is heard by radio has the profile radio (leave the key out)"
+    ),
     (#"{"gateway":{"a b":1}}"#, #"gateway."a b": unknown key (known keys: id, area)"#),
     (#"{"gateway":{"":1}}"#, #"gateway."": unknown key (did you mean id?)"#),
     (#"{"gateway":{"$schema":"x"}}"#, "gateway.$schema: unknown key (known keys: id, area)"),

@@ -198,6 +198,9 @@ import Testing
       let result = try await fixture.message("\(name)/values/servo/result").json()
       #expect(result["status"]?.string == "rejected", "\(result)")
       #expect(result["reason"]?.string?.contains("no receiver forwards values") == true, "\(result)")
+      let known = try await fixture.perform("device/inspect", #"{"id":"\#(name)"}"#)
+      #expect(
+        known["identifier"]?.string == "radio:\(name)" && known["profile"]?.string == "radio", "\(known)")
       let written = try await state()["written"]?.int
       #expect(written == 0)
     }

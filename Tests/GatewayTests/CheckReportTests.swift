@@ -73,6 +73,7 @@ import Testing
       http.language             auto            default
       radio.enabled             false           default
       radio.ports               auto            default
+      radio.send                false           default
       fleet                     false           default
 
       C5:A1:B2:C3:D4:E5 "BBC micro:bit [zugev]"

@@ -29,8 +29,20 @@ import Testing
     #expect(found.remedy?.contains("docs/radio.md") == true)
   }
 
+  @Test func badLinesOfLongAgoAreForgotten() {
+    let found = finding { status in
+      (status.packets, status.malformed, status.last) = (10_000, 9000, now)
+      status.recent.add(100, 300)
+      for _ in 0..<100 { status.recent.add(30, 0) }
+    }
+    #expect(found.level == .ok)
+  }
+
   @Test func manyBadLinesAreNamed() {
-    let found = finding { ($0.packets, $0.malformed, $0.last) = (100, 11, now) }
+    let found = finding { status in
+      status.last = now
+      status.recent.add(100, 11)
+    }
     #expect(found.level == .warning && found.remedy?.contains("browser") == true)
   }
 

@@ -140,8 +140,20 @@ struct InspectDevice: GatewayRequest {
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] { device.problems(at: path) }
 
-  func perform(_ call: RequestCall) {
-    call.later { () throws(RequestError) in try await call.engine.inspect(device.reference).json }
+  func perform(_ call: RequestCall) throws(RequestError) {
+    let address = try call.engine.address(of: device.reference)
+    guard let sender = address.radioSender else {
+      return call.later { () throws(RequestError) in try await call.engine.inspect(device.reference).json }
+    }
+    // Radio has no links, and no services.
+    let known = call.engine.description(at: address)
+    call.answer([
+      "identifier": .string(address.description),
+      "name": (known?.settings.name ?? sender.name?.description).map(JSONValue.string),
+      "device": known.map { .string($0.id.description) }, "profile": .string(Profile.radio.name),
+      "fits": .bool(true),
+      "services": [],
+    ])
   }
 }
 

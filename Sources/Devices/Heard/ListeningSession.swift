@@ -77,8 +77,11 @@ import GATT
     noteTold()
   }
 
+  /// Whether what was told may be heard again after a restart.
+  var repeatsEvents: Bool { true }
+
   private func noteTold() {
-    guard events.told != device.record.told else { return }
+    guard repeatsEvents, events.told != device.record.told else { return }
     context.store.change(device.address) { [events] in $0.told = events.told }
     device.report(.handover)
   }

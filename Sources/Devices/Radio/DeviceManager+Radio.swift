@@ -9,6 +9,9 @@ import Radio
 extension DeviceManager {
   /// The maximum number of senders that are devices: anybody in range can send as anybody.
   package nonisolated static let mostSenders = 64
+  /// The maximum number of those whose five letters are equal, unless a request or an entry names more of them by their
+  /// identifiers: anybody can make up serial numbers that have these letters.
+  private nonisolated static let mostNamesakes = 4
   /// How long a sender that is no device is listed.
   private static let strangerLimit = Duration.seconds(600)
 
@@ -60,7 +63,7 @@ extension DeviceManager {
     engineChanged()
   }
 
-  private func received(_ packets: [RadioPacket], from port: String) {
+  func received(_ packets: [RadioPacket], from port: String) {
     let now = Moment.now
     for packet in packets where radio.history.isNew(packet, from: port, at: now) {
       (device(sending: packet)?.session as? RadioSession)?.received(packet)
@@ -70,7 +73,11 @@ extension DeviceManager {
   private func device(sending packet: RadioPacket) -> Device? {
     guard let sender = packet.sender else { return nil }
     let address = BluetoothAddress(sender)
-    if let device = registry.byAddress[address] { return device }
+    if let device = registry.byAddress[address] ?? knownOtherwise(sender) { return device }
+    guard hasRoom(for: sender) || isConfigured(address) else {
+      noteStranger(address)
+      return nil
+    }
     // A line that was damaged on its way may name another sender, but hardly twice the same.
     if radio.strangers[address] != nil { join(packet, from: address) }
     if let device = makeDevice(address, Advertisement()) {
@@ -81,6 +88,31 @@ extension DeviceManager {
       noteStranger(address)
     }
     return nil
+  }
+
+  private func namesakes(of sender: RadioSender) -> [Device] {
+    registry.all.filter { $0.address.radioSender?.name == sender.name }
+  }
+
+  private func hasRoom(for sender: RadioSender) -> Bool {
+    sender.name == nil || namesakes(of: sender).count < Self.mostNamesakes
+  }
+
+  /// The device of a micro:bit that sends its serial number since another program was put on it or on the receiver, or no
+  /// longer does. Of several with the same letters the first one counts.
+  private func knownOtherwise(_ sender: RadioSender) -> Device? {
+    switch sender {
+    case .receiver: return nil
+    case .name:
+      let known = namesakes(of: sender)
+      return known.count == 1 ? known[0] : nil
+    case .serial(let serial):
+      guard let name = sender.name, let device = registry.byAddress[BluetoothAddress(.name(name))],
+        radio.serials[name, default: serial] == serial
+      else { return nil }
+      radio.serials[name] = serial
+      return device
+    }
   }
 
   private func noteStranger(_ address: BluetoothAddress) {
@@ -102,6 +134,8 @@ extension DeviceManager {
   var configuration = Configuration.Radio()
   var receivers: RadioReceivers?
   var history = RadioHistory()
+  /// The serial numbers of devices that are known by their names.
+  var serials: [MicrobitName: UInt32] = [:]
   /// When the senders that are no devices were heard last.
   var strangers: [BluetoothAddress: Moment] = [:]
 

@@ -12,6 +12,8 @@ import Radio
 
   /// Anybody in range can send as anybody.
   override class func hasRoom(in manager: DeviceManager) -> Bool { manager.hasRoomForSender }
+  /// A packet is sent once.
+  override var repeatsEvents: Bool { false }
   /// Bluetooth does not find it.
   override var needsScan: Bool { false }
   override var limit: Duration? { device.settings.offlineAfter.map(\.limit) ?? rhythm.limit }
@@ -93,9 +95,17 @@ import Radio
     guard message.count == 3, message[1] == UInt8(ascii: ":"),
       (UInt8(ascii: "0")...UInt8(ascii: "2")).contains(message[2]),
       let channel = device.channels.first(where: { $0.property.source?.prefix == [message[0] | 0x20] }),
+      !isValue([message[0]]),
       let value = try? channel.property.codec.decode([message[2] - UInt8(ascii: "0")])
     else { return nil }
     return (channel, value)
+  }
+
+  /// Whether its program has a value of this name: it has sent other numbers as well, or its entry describes it.
+  private func isValue(_ name: [UInt8]) -> Bool {
+    let key = ValueKey(String(decoding: name, as: UTF8.self).lowercased())
+    return device.description.values.contains { $0.key == key && $0.isConfirmed }
+      || key.map { device.settings.values.on?[$0] != nil } == true
   }
 
   /// Two gateways know a press as the same one by the sender's time; without that, its owner tells it.

@@ -1,0 +1,129 @@
+import Configuration
+import Findings
+import GATT
+import Radio
+import Testing
+
+@testable import Devices
+
+/// Which micro:bits that are heard by radio are devices, and which of what they send are values.
+@Suite struct RadioDevicesTests {
+  typealias Engine = EngineUnderTest
+
+  /// An entry for the micro:bit with these five letters.
+  private static func entry(_ letters: String?) -> Configuration {
+    var configuration = Configuration()
+    var match = Configuration.Match()
+    match.radio = letters.flatMap { MicrobitName($0) }
+    configuration.devices = letters == nil ? [] : [Configuration.Device(match: match)]
+    return configuration
+  }
+
+  private static func tested(
+    _ letters: String?, _ body: (Engine) async throws -> Void
+  ) async throws {
+    let tested = try await Engine(entry(letters), isInRange: false)
+    try await tested.frontEnd.adapterIsOn()
+    try await body(tested)
+    await tested.end()
+  }
+
+  /// A receiver has printed these lines.
+  private static func hear(_ lines: [String], _ tested: Engine) async throws {
+    let packets = try lines.map { try #require(RadioPacket(Array($0.utf8))) }
+    await tested.engine.received(packets, from: "port")
+  }
+
+  /// The serial number of the micro:bit `zotut`, with a number of one's own.
+  private static func serial(_ number: UInt32) throws -> UInt32 {
+    number * 3125 + (try #require(MicrobitName("zotut")).number)
+  }
+
+  private static func line(_ serial: UInt32, _ name: String, _ value: Int) -> String {
+    #"{"t":1,"s":\#(serial),"n":"\#(name)","v":\#(value)}"#
+  }
+
+  @Test func madeUpSerialNumbersDoNotTakeAllPlaces() async throws {
+    try await Self.tested("zotut") { tested in
+      for number in 1...20 {
+        try await Self.hear([Self.line(try Self.serial(UInt32(number)), "temp", 21)], tested)
+      }
+      #expect(await tested.engine.devices.count == 4)
+      #expect(await tested.engine.strangers.count == 16)
+      // A request names one of them nevertheless.
+      let last = BluetoothAddress(.serial(try Self.serial(20)))
+      _ = try await tested.engine.add(last, DeviceOptionsPatch())
+      #expect(await tested.engine.devices.count == 5)
+    }
+  }
+
+  @Test func whoeverBeginsToSendTheSerialNumberStaysTheSameDevice() async throws {
+    try await Self.tested("zotut") { tested in
+      try await Self.hear(["zotut,temp,21"], tested)
+      try await Self.hear([Self.line(try Self.serial(1), "temp", 22)], tested)
+      #expect(await tested.engine.devices.map(\.id.description) == ["zotut"])
+      _ = try await tested.frontEnd.event("the value") { $0 == .value("temp", .integer(22)) }
+      // Another one with the same letters is another device.
+      try await Self.hear([Self.line(try Self.serial(2), "temp", 23)], tested)
+      #expect(await tested.engine.devices.count == 2)
+    }
+  }
+
+  @Test func whoeverNoLongerSendsTheSerialNumberStaysTheSameDevice() async throws {
+    try await Self.tested("zotut") { tested in
+      try await Self.hear([Self.line(try Self.serial(1), "temp", 21)], tested)
+      try await Self.hear(["zotut,temp,22"], tested)
+      #expect(await tested.engine.devices.count == 1)
+      _ = try await tested.frontEnd.event("the value") { $0 == .value("temp", .integer(22)) }
+    }
+  }
+
+  @Test func theLettersOfAnEntryAreNotGivenToAnother() async throws {
+    try await Self.tested("zotut") { tested in
+      #expect(await tested.engine.lettersID("zotut", Engine.address) == nil)
+      #expect(await tested.engine.lettersID("zotuv", Engine.address) != nil)
+    }
+  }
+
+  @Test func aNameWithOtherNumbersIsAValueAndNoButton() async throws {
+    try await Self.tested("zotut") { tested in
+      try await Self.hear(["zotut,a,1"], tested)
+      _ = try await tested.frontEnd.event("a press") {
+        if case .reading(_, .text("press_start"), _) = $0 { true } else { false }
+      }
+      try await Self.hear(["zotut,a,500", "zotut,a,501", "zotut,a,1"], tested)
+      _ = try await tested.frontEnd.event("the value") { $0 == .value("a", .integer(1)) }
+    }
+  }
+
+  @Test func whatIsNotHeardIsReportedWithoutABluetoothAdapter() async throws {
+    let tested = try await Engine(Self.entry("zotut"), absentAdapter: 0)
+    try await Self.hear(["zotut,temp,21"], tested)
+    try await tested.frontEnd.availability(true)
+    let description = try #require(await tested.engine.devices.first)
+    await tested.engine.silence(description.address)
+    let found = await tested.engine.findings
+    #expect(found.contains(.notHeard("zotut", isRadio: true)), "\(found)")
+    await tested.end()
+  }
+
+  @Test func theProfileIsForRadioAlone() async throws {
+    try await Self.tested(nil) { tested in
+      var options = DeviceOptionsPatch()
+      options.options.profile = Profile.radio.name
+      do throws(RequestError) {
+        _ = try await tested.engine.add(Engine.address, options)
+        Issue.record("it was added")
+      } catch {
+        #expect(error.reason.contains("only what is heard by radio"))
+      }
+    }
+  }
+}
+
+extension DeviceManager {
+  /// The device was not heard for as long as it may be silent.
+  fileprivate func silence(_ address: BluetoothAddress) {
+    registry.byAddress[address]?.session.follow { $0.stop() }
+  }
+}
