@@ -12,6 +12,7 @@ import MQTT
   let context: BridgeContext
   private unowned let bridge: Bridge
   package private(set) var device: DeviceDescription
+  private let address: BluetoothAddress
   package private(set) var topics: DeviceTopics
   private var properties: [PropertyPublisher]
   /// The values that the device's program names itself, by name.
@@ -29,40 +30,41 @@ import MQTT
     self.context = context
     self.bridge = bridge
     self.device = device
+    address = device.address
     topics = context.topics.topics(of: device.id, device.profile)
     properties = zip(device.profile.properties, topics.properties).map { PropertyPublisher($0, $1, context) }
     updateValues()
   }
 
   package var fields: LogFields {
-    ["device": device.id, "address": device.address, "name": device.name ?? "unknown"]
+    ["device": device.id, "address": address, "name": device.name ?? "unknown"]
   }
 
   // MARK: Ownership
 
-  package var owner: Owner { bridge.ownership.owner(of: device.address) ?? .unknown }
+  package var owner: Owner { bridge.ownership.owner(of: address) ?? .unknown }
 
   private var isOwnedByOther: Bool { if case .other = owner { true } else { false } }
 
   /// What another gateway publishes of the device under another id, if it owns it.
-  var elsewhere: OwnershipMachine.Notice? { bridge.ownership.elsewhere(device.address) }
+  var elsewhere: OwnershipMachine.Notice? { bridge.ownership.elsewhere(address) }
 
   /// What other gateways have said of the device.
-  package var others: OtherGateways { bridge.ownership.others(device.address) ?? OtherGateways() }
+  package var others: OtherGateways { bridge.ownership.others(address) ?? OtherGateways() }
 
   /// What another gateway has in another way for the device than this one.
   var disagreement: Finding? { others.finding(of: device, elsewhere: elsewhere, context.topics) }
 
   /// Another gateway announces the device to Home Assistant again and again, though this one owns it.
   package func announcedToo(by gateway: GatewayID) {
-    bridge.ownership.handle(.announcedToo(device.address, by: gateway))
+    bridge.ownership.handle(.announcedToo(address, by: gateway))
   }
 
   /// The device is known from now on.
   func begin() {
     bridge.ownership.handle(
       .added(
-        device.address, device.id, hasTopics: context.engine.storedID(of: device.address) == device.id,
+        address, device.id, hasTopics: context.engine.storedID(of: address) == device.id,
         offered: Set(names: device.record.offered ?? []), here))
   }
 
@@ -88,12 +90,12 @@ import MQTT
     case .noOwner(let handover): context.engine.setOwner(.unknown, of: device.id, handover)
     case .moved(let notice):
       context.log.notice(
-        "taken over", ["device": device.id, "address": device.address, "from": notice.gateway])
+        "taken over", ["device": device.id, "address": address, "from": notice.gateway])
       moved = Move(from: notice.gateway, area: notice.area, time: .now)
     case .ownedBy(let gateway):
       context.log.notice(
         "owned by another gateway",
-        ["device": device.id, "address": device.address, "gateway": gateway])
+        ["device": device.id, "address": address, "gateway": gateway])
     case .publish:
       // `info` goes first, so that it is there when the device comes online.
       publishInfo()
@@ -143,7 +145,7 @@ import MQTT
     }
     context.log.notice(
       "another gateway uses its id: renamed",
-      ["device": id, "address": device.address, "gateway": gateway, "now": device.id])
+      ["device": id, "address": address, "gateway": gateway, "now": device.id])
   }
 
   /// Logs a disagreement once, until there is another one.
@@ -177,7 +179,7 @@ import MQTT
   package var hasPeers: Bool { bridge.ownership.hasPeers }
 
   package func claim(_ event: HeardEvents.Event) {
-    if elsewhere == nil { context.claim(event, of: device.address) }
+    if elsewhere == nil { context.claim(event, of: address) }
   }
 
   package func answer(_ result: CommandResult, to sender: JSONValue) {
@@ -193,9 +195,9 @@ import MQTT
     if device.values != before.values { updateValues() }
     if !gone.isEmpty { withdraw(gone) }
     held.sessionChanged(device.session)
-    bridge.ownership.handle(.changed(device.address, change, here))
+    bridge.ownership.handle(.changed(address, change, here))
     if case .renamed(_, let reason) = change {
-      bridge.ownership.handle(.renamed(device.address, to: device.id, reason, offered: offered))
+      bridge.ownership.handle(.renamed(address, to: device.id, reason, offered: offered))
     }
     bridge.report.changed()
   }
@@ -203,7 +205,7 @@ import MQTT
   package func detach(_ reason: DetachReason) {
     // If the device is seen again, it is a new one.
     if [.removed, .neverConnected].contains(reason) { bridge.commands.forget(device) }
-    bridge.ownership.handle(.removed(device.address, reason, offered: offered))
+    bridge.ownership.handle(.removed(address, reason, offered: offered))
     bridge.report.changed()
   }
 
@@ -230,7 +232,7 @@ import MQTT
   /// The device no longer offers these properties.
   private func withdraw(_ names: Set<String>) {
     for property in properties where names.contains(property.property.name) { property.forget() }
-    bridge.ownership.handle(.withdrawn(device.address, Set(names: names)))
+    bridge.ownership.handle(.withdrawn(address, Set(names: names)))
   }
 
   // MARK: Publishing
@@ -257,16 +259,16 @@ import MQTT
   }
 
   private func publishOffline() {
-    guard context.engine.isKnownByAddress(device.address) else { return }
+    guard context.engine.isKnownByAddress(address) else { return }
     context.publishState(topics.availability, Payload.availability(false))
-    context.engine.storeID(of: device.address)
+    context.engine.storeID(of: address)
   }
 
   /// Publishes the last values again.
   private func republish() {
     let publishers = properties + device.values.compactMap { values[$0.key] }
     let names = device.propertyNames
-    for (property, last) in zip(publishers, context.engine.lastValues(of: device.address))
+    for (property, last) in zip(publishers, context.engine.lastValues(of: address))
     where names.contains(property.property.name) {
       property.republish(last)
     }

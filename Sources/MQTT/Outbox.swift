@@ -132,7 +132,7 @@ struct Outbox {
   /// The next packet to send; nil if there is none, no connection, or the window is full.
   mutating func next() -> Packet? {
     guard let peer else { return nil }
-    while let (source, qos) = first() {
+    while queuedCount > 0, let (source, qos) = first() {
       guard maySend(qos, to: peer) else { return nil }
       let next: Packet?
       switch source {
