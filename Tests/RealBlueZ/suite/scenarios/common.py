@@ -21,13 +21,15 @@ ALL = (12, 13, "forky")
 scenarios = {}
 
 
-def scenario(virtual_time=True, debians=(12,)):
+def scenario(virtual_time=True, debians=(12,), old_kernel=()):
     """Registers a scenario by its name. Without virtual time it also shows what CPU time and latencies do.
-    `debians` are the ones on whose bluetoothd it runs when no other is asked for."""
+    `debians` are the ones on whose bluetoothd it runs when no other is asked for; `old_kernel` are those of them with
+    the kernel of Debian 12 (6.1) instead of forky's."""
 
     def register(function):
         function.virtual_time = virtual_time
         function.debians = debians
+        function.old_kernel = old_kernel
         scenarios[function.__name__] = function
         return function
 

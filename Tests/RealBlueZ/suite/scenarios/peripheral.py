@@ -1,4 +1,8 @@
-"""microbit-peripheral on a second adapter of the same bluetoothd, bridged by the gateway on the first one."""
+"""microbit-peripheral on a second adapter of the same bluetoothd, bridged by the gateway on the first one.
+
+With kernel 7.2, bluetoothd 5.66 at both ends uses a second ATT channel, and mixes up the answers on the two: so Debian 12
+has its own kernel here.
+"""
 
 import json
 import signal
@@ -49,7 +53,7 @@ def expect_end(peripheral):
     expect(peripheral.wait_end(RETURN) == 0, "it did not end with status 0")
 
 
-@scenario(debians=ALL)
+@scenario(debians=ALL, old_kernel=(12,))
 def peripheral_as_a_microbit(world):
     properties = ["temperature", "period", "button_a", "accelerometer", "led_text", "uart_rx"]
     entry = {"match": {"name_prefix": "BBC micro:bit"}, "properties": properties}
@@ -83,7 +87,7 @@ def peripheral_as_a_microbit(world):
     device.wait_availability("offline", RETURN, after=mark)
 
 
-@scenario(debians=BOTH)
+@scenario(debians=BOTH, old_kernel=(12,))
 def peripheral_as_a_counter(world):
     """A write of any length but one byte is refused with an error."""
     with open("/out/counter.json", "w") as file:
@@ -107,7 +111,7 @@ def peripheral_as_a_counter(world):
     expect_end(peripheral)
 
 
-@scenario(debians=BOTH)
+@scenario(debians=BOTH, old_kernel=(12,))
 def peripheral_after_restarts(world):
     """It is served again after a restart of bluetoothd and of its adapter."""
     entry = {"match": {"name_prefix": "BBC micro:bit"}, "properties": ["temperature"]}
