@@ -35,6 +35,7 @@ extension DeviceDescription {
       "turn": turn?.json,
       "last_heard": record.lastHeard.map { .string($0.description) },
       "told": record.told.isEmpty ? nil : .array(record.told.map(\.json)),
+      "log": settings.log ? (record.log ?? LogPosition()).handedOver : nil,
       "offline_since": offlineSince.map { .string($0.description) },
       "desired": desired.isEmpty ? nil : .object(desired),
       "configured": configured.isEmpty ? nil : .array(configured.sorted().map(JSONValue.string)),

@@ -56,12 +56,15 @@ package struct Handover: Sendable, Equatable {
   let values: [ValueKey: ValueTable.Entry]
   /// See ``DeviceRecord/told``.
   let told: [HeardEvents.Event]
+  /// How far the data log was published; nil: the other gateway does not publish it.
+  let log: LogPosition?
 
   package init(
     desired: [String: PublishedDesired] = [:], isDeleted: Bool = false, revision: Int = 0,
-    values: [(key: ValueKey, written: String, isNumber: Bool)] = [], told: [HeardEvents.Event] = []
+    values: [(key: ValueKey, written: String, isNumber: Bool)] = [], told: [HeardEvents.Event] = [],
+    log: LogPosition? = nil
   ) {
-    self.told = told
+    (self.told, self.log) = (told, log)
     let today = Timestamp.now.day
     self.values = Dictionary(
       values.map { value in

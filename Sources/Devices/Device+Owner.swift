@@ -6,7 +6,10 @@ extension Device {
     let before = owner
     owner = new
     session.ownerChanged(isNewHere: new == .this && before != .this, told: handover?.told)
-    if case .other = new, let handover { values.replace(with: handover.values) }
+    if case .other = new, let handover {
+      values.replace(with: handover.values)
+      if let log = handover.log { context.store.change(address) { $0.log = log } }
+    }
     let (revision, isPending) = (record.revision, record.isPending)
     if isTakenOver {
       // Commands for a device that this gateway owned came to it alone; an owner that was offline received only

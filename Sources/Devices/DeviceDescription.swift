@@ -71,6 +71,9 @@ package struct DeviceDescription: Sendable, Equatable {
   /// Whether a receiver by radio forwards what is sent to its program.
   package var isSentToByRadio = false
 
+  /// Whether the device has a data log, as far as is known, or one is expected.
+  package var mayHaveLog: Bool { hasLog || settings.log || record.log != nil }
+
   /// The property that sends values to its program; one that is sent to by radio has a property that is of no profile.
   package var valueSetter: Property? {
     profile.values?.sent.map { profile.properties[$0] } ?? (isSentToByRadio ? .radioSetter : nil)

@@ -39,7 +39,7 @@ package struct DeviceRecord: Sendable, Equatable {
   /// What the LEDs showed before the device was identified, until they show that again.
   var leds: [UInt8]?
   /// Up to where the rows of the data log were passed on to the front ends.
-  var log: LogPosition?
+  package internal(set) var log: LogPosition?
   /// A user has deleted it where front ends announce it (Home Assistant): it is not announced until it is added again.
   package var isDeleted = false
   /// Grows with each change of what gateways hand over, the overrides and ``isDeleted``: of two copies, the one with the

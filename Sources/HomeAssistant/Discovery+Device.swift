@@ -126,12 +126,16 @@ extension Discovery {
     let properties =
       components(of: device, topics: topics) { device.mayOffer($0.name) } + values(of: device, topics: topics)
     let options = self.topics.bridgeRequest("device/options")
-    func enable(_ isEnabled: Bool) -> String {
+    func set(_ option: String, _ isOn: Bool) -> String {
       let request: JSONValue = [
-        "id": .string(device.id.description), "options": ["enabled": .bool(isEnabled)],
+        "id": .string(device.id.description), "options": .object([option: .bool(isOn)]),
       ]
       return String(decoding: request.bytes, as: UTF8.self)
     }
+    let log = DiscoveryComponent.switch(
+      "log", name: "Publish data log", topic: topics.info, template: .isLogPublished, command: options,
+      on: set("log", true), off: set("log", false), states: ("True", "False"), category: "config",
+      availability: [self.topics.bridgeState])
     let identify = DiscoveryComponent.button(
       "identify", name: "Identify", command: self.topics.bridgeRequest("device/identify"),
       request: ["id": .string(device.id.description)], deviceClass: "identify")
@@ -151,7 +155,7 @@ extension Discovery {
           "model", name: "Model", topic: topics.info, template: InfoTemplate("model"), category: "diagnostic"),
         .switch(
           "enabled", name: "Enabled", topic: topics.info, template: InfoTemplate("enabled"),
-          command: options, on: enable(true), off: enable(false), states: ("True", "False"),
+          command: options, on: set("enabled", true), off: set("enabled", false), states: ("True", "False"),
           category: "config", availability: [self.topics.bridgeState]),
       ]
     // What comes by radio has no signal strength, and says nothing of the firmware.
@@ -160,7 +164,7 @@ extension Discovery {
     }
     // Without links there is none to be made again.
     if !device.profile.hasLinks { return properties + own }
-    return properties + own + [
+    return properties + own + (device.mayHaveLog ? [log] : []) + [
       // Needed most while the device is offline.
       .button(
         "reconnect", name: "Reconnect", command: self.topics.bridgeRequest("device/reconnect"),

@@ -262,6 +262,9 @@ struct InfoTemplate: Sendable {
     text = "{{ (\(value)).\(keys.last ?? "")|default(\(none)) }}"
   }
 
+  /// Whether the rows of a data log are published.
+  static let isLogPublished = InfoTemplate(text: "{{ 'log' in (value_json|default({})) }}")
+
   /// The state of an adapter, by its place in the list.
   static func adapterState(_ index: Int) -> InfoTemplate {
     let adapters = "((value_json|default({})).adapters|default([],true))"

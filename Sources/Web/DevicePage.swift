@@ -7,7 +7,7 @@ import JSON
 extension WebDevice {
   /// The members of a device in the list of devices that the page gets in another form, or that are for other gateways.
   private static let omitted: Set = [
-    "properties", "values", "desired", "configured", "revision", "moved", "home_assistant",
+    "properties", "values", "log", "desired", "configured", "revision", "moved", "home_assistant",
   ]
 
   /// - Parameters:
@@ -20,7 +20,7 @@ extension WebDevice {
       "state": .string(stateText(owner: owner)), "attempt": attempts > 1 ? .integer(attempts) : nil,
       "online": .bool(device.isOnline), "on_demand": .bool(device.settings.isOnDemand),
       "wants_pairing": device.wantsPairing ? .bool(true) : nil,
-      "has_log": device.hasLog ? .bool(true) : nil,
+      "has_log": device.hasLog ? .bool(true) : nil, "publishes_log": device.settings.log ? .bool(true) : nil,
       "battery": device.profile.index(ofPropertyNamed: "battery").flatMap { index in
         let battery = device.profile.properties[index]
         return last[index].published(battery).map(battery.codec.json)

@@ -52,6 +52,14 @@ import Testing
     #expect(try components(device, before: earlier)["period"] == ["p": "number"])
   }
 
+  @Test func aDataLogHasASwitch() throws {
+    #expect(try components(device)["log"] == nil)
+    var device = device
+    device.configure { $0.log = true }
+    let log = try #require(try components(device)["log"])
+    #expect(log["p"] == "switch" && log["pl_off"] == #"{"id":"kitchen","options":{"log":false}}"#)
+  }
+
   @Test func propertyNoLongerOfferedIsUnavailable() throws {
     var device = device
     device.learn(offered: ["temperature", "period"])

@@ -60,7 +60,8 @@ extension OwnershipMachine.Notice {
       isDeleted: object["home_assistant"] == .string("deleted"),
       revision: object["revision"]?.integer.flatMap { Self.revisions.contains($0) ? $0 : nil } ?? 0,
       values: Self.values(object["values"]),
-      told: (object["told"]?.elements ?? []).suffix(HeardEvents.mostTold).compactMap(HeardEvents.Event.init))
+      told: (object["told"]?.elements ?? []).suffix(HeardEvents.mostTold).compactMap(HeardEvents.Event.init),
+      log: object["log"].flatMap { LogPosition($0) })
   }
 
   private static func texts(_ json: JSONValue?) -> [String] { (json?.elements ?? []).compactMap(\.text) }

@@ -123,6 +123,8 @@ import Log
       device.context.store.change(device.address) { $0.log = table.position }
     }
     clock = times
+    // Another gateway goes on from here.
+    if device.record.log != position { device.report(.handover) }
     if let failure, failure != .linkLost {
       device.context.log.info("cannot read the data log: \(failure)", device.fields)
     }

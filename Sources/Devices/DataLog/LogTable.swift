@@ -172,6 +172,16 @@ package struct LogPosition: Sendable, Equatable {
 
   // MARK: As it is stored
 
+  /// The longest position that is handed over, in bytes: headings may be long.
+  private static let longestHandover = 2048
+
+  /// For the gateway that has the device next. With headings that are too long it is empty: that gateway then begins with the
+  /// first row.
+  package var handedOver: JSONValue {
+    let json = json
+    return json.bytes.count <= Self.longestHandover ? json : [:]
+  }
+
   var json: JSONValue {
     [
       "offset": .integer(offset), "tail": .string(Hexadecimal.text(tail)), "row": .integer(row),
@@ -182,7 +192,7 @@ package struct LogPosition: Sendable, Equatable {
     ]
   }
 
-  init?(_ json: JSONValue) {
+  package init?(_ json: JSONValue) {
     guard let offset = json["offset"]?.integer, (0...LogMachine.capacity).contains(offset),
       let tail = json["tail"]?.text.flatMap({ Hexadecimal.bytes($0) }),
       tail.count == min(offset, LogMachine.tailSize),

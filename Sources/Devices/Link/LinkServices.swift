@@ -36,7 +36,12 @@ import Log
     log = resolution.log
     visit = device.settings.visitInterval.map { _ in Visit() }
     learn(resolution)
-    return resolution.isSuitable
+    return isSuitable(resolution)
+  }
+
+  /// A log that is to be published is enough: in pairing mode a micro:bit offers nothing else.
+  private func isSuitable(_ resolution: Resolution) -> Bool {
+    resolution.isSuitable || resolution.log != nil && device.settings.log && profile.isAutomatic
   }
 
   private func learn(_ resolution: Resolution) {
@@ -122,7 +127,7 @@ import Log
     }
     setLog(resolution.log)
     learn(resolution)
-    return resolution.isSuitable ? changed : nil
+    return isSuitable(resolution) ? changed : nil
   }
 
   /// Starts using added characteristics.

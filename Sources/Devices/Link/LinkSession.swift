@@ -65,9 +65,17 @@ import Log
   override func describeOnline() {
     device.owner = .this
     device.description.adapter = adapter.name
-    device.description.hasLog = services.log != nil
+    noteLog(services.log != nil)
     device.values.linkUp()
     device.learn(offered: services.offered, isNewLink: true)
+  }
+
+  /// Whether there is a log is known over a restart.
+  private func noteLog(_ isOffered: Bool) {
+    device.description.hasLog = isOffered
+    let empty = LogPosition()
+    guard device.record.log == (isOffered ? nil : empty) else { return }
+    context.store.change(device.address) { $0.log = isOffered ? empty : nil }
   }
 
   /// Another mode is configured.

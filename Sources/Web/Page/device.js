@@ -69,7 +69,10 @@ class Detail extends View {
       if (named) say(T.saved);
       if (named || to && await act('device/rename', { id, to }, T.saved)) location.hash = `#m/${encodeURIComponent(to ?? id)}`;
     };
-    return card(T.settings, form(save, all.map(([, , label]) => label), h('button', T.save)), h('div', button(T.remove, () => {
+    const [log, logLabel] = field(T.publishLog, { type: 'checkbox' });
+    log.addEventListener('change', () => act('device/options', { id: bit.id, options: { log: log.checked } }, T.saved));
+    this.add('', { update: (_, { d }) => { logLabel.hidden = !d.has_log && !d.publishes_log; log.checked = !!d.publishes_log; } });
+    return card(T.settings, logLabel, form(save, all.map(([, , label]) => label), h('button', T.save)), h('div', button(T.remove, () => {
       const name = nameOf(bit);
       confirmDialog(t(T.removeTitle, { name }), T.removeHelp, T.remove, async () => { if (await act('device/remove', { id: bit.id }, t(T.removed, { name }))) location.hash = '#'; });
     })));

@@ -98,6 +98,19 @@ import Testing
     await second.end()
   }
 
+  /// As in pairing mode, in which the program does not run, or with the extension datalogger alone.
+  @Test func aLogWithoutAnyOtherServiceIsRead() async throws {
+    let tested = try await Engine(Self.configuration(log: true)) {
+      $0.services = [.log]
+      $0.timing.logReply = .milliseconds(1)
+    }
+    try await tested.frontEnd.availability(true)
+    _ = try await Self.row(2, 1, of: tested)
+    let copy = try await tested.engine.log(of: Engine.id)
+    #expect(!copy.isEmpty)
+    await tested.end()
+  }
+
   @Test func visitReadsAllAndEnds() async throws {
     let tested = try await Engine(
       Self.configuration(log: true, every: 600), isInRange: false, Self.simulation)
