@@ -25,10 +25,13 @@ public enum CentralError: Error, Sendable, Equatable {
   /// No bus, no bluetoothd, or no powered adapter.
   case unavailable
 
+  /// The end of the text of ``timedOut(_:)``.
+  public static let noAnswer = "no answer in time"
+
   /// - Parameter operation: the D-Bus method, for the error's text.
   init(_ error: DBusError, during operation: String) {
     switch error {
-    case .timedOut: self = .timedOut("\(operation): no answer in time")
+    case .timedOut: self = .timedOut("\(operation): \(Self.noAnswer)")
     case .disconnected, .tooManyCalls, .unreachable: self = .unavailable
     case .invalid(let what): self = .refused("\(operation): \(what)")
     case .remote(let name, let message):

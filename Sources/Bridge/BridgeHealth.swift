@@ -109,7 +109,7 @@ extension Bridge: RequestHost {
           "the running gateway is not connected to the broker" + (report.failure.map { ": \($0)" } ?? ""),
           remedy: (report.hint.map { "\($0); " } ?? "")
             + "if mqtt in config.json was changed: sudo systemctl restart microbit-gateway"
-        ).coded("no_broker", ["reason": report.failure.map { "\($0)" }])
+        ).coded("no_broker", ["reason": report.failure.map { "\($0)" }, "cause": report.failure?.code])
       ]
   }
 }

@@ -215,6 +215,7 @@ import Log
     _ value: Value, of property: Int, at time: Timestamp, isValues: Bool, senderTime: UInt32?
   ) {
     session.readingReceived(of: property)
+    notePress(value, of: property)
     deliver(count(value, of: property, at: time, isValues: isValues, senderTime))
   }
 
@@ -227,6 +228,7 @@ import Log
   func tell(
     _ value: Value, of property: Int, at time: Timestamp, isElsewhere: Bool, senderTime: UInt32?
   ) {
+    notePress(value, of: property)
     let reading = count(value, of: property, at: time, senderTime)
     for (observer, _) in observers { observer.told(reading, isElsewhere: isElsewhere) }
   }

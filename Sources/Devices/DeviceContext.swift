@@ -1,4 +1,5 @@
 import EventLoop
+import GATT
 import Log
 
 /// What the devices of an engine have in common.
@@ -19,6 +20,8 @@ import Log
   var isStopping = false
   /// Called after the state of a device's session has changed.
   var sessionChanged: () -> Void = {}
+  /// Called after button A of a device was pressed; nil: nobody waits for that.
+  var pressed: ((BluetoothAddress) -> Void)?
 
   init(adapters: [Adapter], links: LinkScheduler, bondLimit: Duration, store: DeviceStore) {
     self.adapters = adapters

@@ -124,7 +124,16 @@ extension Trouble {
   package func finding(
     _ device: String, _ profile: Profile, _ pairing: Configuration.PairingMode
   ) -> Finding {
-    described(device, profile, pairing).coded(code, ["device": device, "reason": reason])
+    described(device, profile, pairing).coded(code, ["device": device, "reason": reason, "cause": cause])
+  }
+
+  /// Of the reasons that a class meets, a key for translations.
+  private var cause: String? {
+    switch reason {
+    case CentralError.disconnected.description: "link_gone"
+    case let reason? where reason.hasSuffix(CentralError.noAnswer): "no_answer"
+    default: nil
+    }
   }
 
   /// For translations.
@@ -286,8 +295,6 @@ extension Device {
     if state == .listening, !description.isOnline, !isAnonymous {
       return .notHeard(name, isRadio: address.radioSender != nil)
     }
-    // One that has left its link to others advertises again a moment later.
-    let isBetweenTurns = description.isOnline && !settings.isOnDemand
-    return state == .absent && !isBetweenTurns ? .notInRange(name) : nil
+    return state == .absent ? .notInRange(name) : nil
   }
 }

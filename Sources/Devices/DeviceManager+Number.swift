@@ -1,18 +1,144 @@
+import Configuration
 import EventLoop
+import GATT
+import JSON
+import Log
 
-/// Numbering the micro:bits of a class: whoever presses a button gets the next number.
+/// How the micro:bits of a class are numbered.
+package struct Numbering: Sendable, Equatable {
+  /// What stands before each number; may be empty.
+  package var prefix: String
+  /// The next number.
+  package var next: Int
+  /// How long it goes on without a press, in seconds.
+  var patience: Int
+  /// Who has got a number, and which one, the newest last.
+  var given: [Given] = []
+  /// Why the last one got none; nil: it got one.
+  package var problem: String?
+
+  struct Given: Sendable, Equatable {
+    let address: BluetoothAddress
+    let number: Int
+  }
+
+  var name: String { prefix.isEmpty ? "\(next)" : "\(prefix) \(next)" }
+  func number(of address: BluetoothAddress) -> Int? { given.first { $0.address == address }?.number }
+}
+
+/// Numbering the micro:bits of a class: whoever presses button A gets the next number. As the gateway gives them, none is given
+/// twice, however many pages show it.
 extension DeviceManager {
-  /// The maximum time in which micro:bits are numbered, in seconds.
+  /// The maximum time without a press, in seconds.
   package nonisolated static let longestNumbering = 600
 
-  /// Connected micro:bits show that they wait for a press of button A, and keep their links until they have got a name, which a
-  /// front end gives them. Then they give up their links to those that have none yet.
+  /// Connected micro:bits show that they wait for a press of button A, and keep their links until they have got a number. Then
+  /// they give up their links to those that have none yet.
   ///
-  /// - Parameter seconds: from now on; 0: no longer.
-  package func number(seconds: Int) {
+  /// - Parameters:
+  ///   - seconds: from now on, and from each press; 0: no longer.
+  ///   - prefix: nil: as it is; none at first.
+  ///   - next: the next number; nil: as it is; 1 at first.
+  package func number(seconds: Int, prefix: String? = nil, next: Int? = nil) {
+    let isNew = numbering == nil
+    var new = numbering ?? Numbering(prefix: "", next: 1, patience: seconds)
+    (new.prefix, new.next, new.patience) = (prefix ?? new.prefix, next ?? new.next, seconds)
+    numbering = seconds > 0 ? new : nil
+    awaitNextPress()
+    if isNew == (seconds > 0) {
+      context.pressed = seconds > 0 ? { [weak self] in self?.pressed($0) } : nil
+      context.links.setNumbering(seconds > 0)
+    }
+    engineChanged()
+  }
+
+  private func awaitNextPress() {
     numberTimer?.cancel()
-    numberTimer =
-      seconds == 0 ? nil : loop.timer(after: .seconds(seconds)) { [weak self] in self?.number(seconds: 0) }
-    context.links.setNumbering(seconds > 0)
+    numberTimer = numbering.map { numbering in
+      loop.timer(after: .seconds(numbering.patience)) { [weak self] in self?.number(seconds: 0) }
+    }
+  }
+
+  /// Gives a device the next number, as if its button were pressed.
+  package func number(_ id: DeviceID) throws(RequestError) {
+    let device = try requireDevice(id)
+    guard numbering != nil else { throw RequestError(.failed, "nothing is numbered now") }
+    awaitNextPress()
+    try give(to: device)
+  }
+
+  /// - Parameter address: of a device whose button was pressed.
+  private func pressed(_ address: BluetoothAddress) {
+    guard numbering != nil, let device = registry.byAddress[address] else { return }
+    awaitNextPress()
+    do throws(RequestError) {
+      try give(to: device)
+    } catch {
+      numbering?.problem = error.reason
+      log.warning("it gets no number: \(error.reason)", device.fields)
+      engineChanged()
+    }
+  }
+
+  private func give(to device: Device) throws(RequestError) {
+    guard let numbering else { return }
+    if let number = numbering.number(of: device.address) { return show(number, on: device) }
+    let name = numbering.name
+    // It was numbered in another lesson.
+    let holder = registry.all.first {
+      $0.settings.name == name && $0 !== device && numbering.number(of: $0.address) == nil
+    }
+    if let holder { try rename(holder.id, name: holder.letters ?? holder.address.description) }
+    try rename(device.id, name: name)
+    self.numbering?.given.append(Numbering.Given(address: device.address, number: numbering.next))
+    self.numbering?.next += 1
+    self.numbering?.problem = nil
+    guard let device = registry.byAddress[device.address] else { return }
+    context.links.wasNumbered(device)
+    show(numbering.next, on: device)
+    engineChanged()
+  }
+
+  /// The number alone if the LEDs can show a text, else what shows which one it is.
+  private func show(_ number: Int, on device: Device) {
+    let text = Command(device.id, "led_text", .string("\(number)"), timeToLive: 60)
+    do throws(RequestError) {
+      try execute(text) { _ in }
+    } catch {
+      // Without LEDs nothing can be shown.
+      loop.task { [self] in _ = try? await identify(device.id) }
+    }
+  }
+
+  /// What a front end shows of the numbering; nil: there is none.
+  package var numberingJSON: JSONValue? {
+    guard let numbering else { return nil }
+    let waiting = registry.all.filter { $0.isLive && context.links.awaitsPress($0) }
+    return [
+      "prefix": .string(numbering.prefix), "next": .integer(numbering.next),
+      "given": .array(
+        numbering.given.compactMap { registry.byAddress[$0.address]?.id.description }.map(JSONValue.string)),
+      "waiting": .integer(waiting.count),
+      "without_leds": .integer(waiting.count { $0.session.links?.services.leds == nil }),
+      "problem": numbering.problem.map(JSONValue.string),
+    ]
+  }
+}
+
+extension Device {
+  /// The five letters that a micro:bit shows; nil: it is another peripheral, or has not sent them.
+  var letters: String? {
+    address.radioSender?.name?.description ?? description.bluetoothName.flatMap(Profile.microbitLetters)
+  }
+
+  /// A press of button A counts while micro:bits are numbered.
+  func notePress(_ value: Value, of property: Int) {
+    guard let pressed = context.pressed else { return }
+    let property = channels[property].property
+    guard property.name == Property.microbitButtonA.name,
+      property.codec.json(value) == .string("press_start")
+    else { return }
+    // The reading is passed on first.
+    loop.timer(after: .zero) { [address] in pressed(address) }
   }
 }

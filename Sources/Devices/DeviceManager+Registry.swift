@@ -316,12 +316,15 @@ extension DeviceManager {
     engineChanged()
   }
 
-  /// Another gateway uses the id of a prefix for another device: this one goes by its address from now on.
+  /// Another gateway uses the id of a prefix, or of five letters, for another device: this one goes by its address from now on.
   /// - Returns: false when that cannot be; then both use the id.
   package func yieldID(_ id: DeviceID) -> Bool {
-    guard let device = registry.byID[id], device.settings.hasSharedID else { return false }
-    let own = DeviceID(device.address)
-    guard own != id, registry.byID[own] == nil else { return false }
+    guard let device = registry.byID[id] else { return false }
+    let own = DeviceID(device.address), isOfLetters = device.letters == id.description
+    guard own != id, registry.byID[own] == nil, device.settings.hasSharedID || isOfLetters else {
+      return false
+    }
+    if isOfLetters { store.change(device.address) { $0.changes.id = nil } }
     rename(device, to: own, .conflict)
     return true
   }

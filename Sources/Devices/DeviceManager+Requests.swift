@@ -81,6 +81,23 @@ extension DeviceManager {
     reconcile(device.address)
   }
 
+  /// Changes a device's name, and its id.
+  ///
+  /// - Parameters:
+  ///   - new: the id; nil: the one that follows from the name, which one without letters and digits has none of.
+  ///   - elsewhere: see ``rename(_:to:elsewhere:)``.
+  @discardableResult
+  package func rename(
+    _ id: DeviceID, name: String, to new: DeviceID? = nil, elsewhere: DeviceID? = nil
+  ) throws(RequestError) -> DeviceID {
+    let new = new ?? TopicWord.similar(to: name).flatMap { try? DeviceID($0) } ?? id
+    if new != id { try rename(id, to: new, elsewhere: elsewhere) }
+    var patch = DeviceOptionsPatch()
+    patch.options.name = name
+    _ = try change(new, patch)
+    return new
+  }
+
   /// - Returns: nil if the device no longer belongs to this gateway.
   package func change(
     _ id: DeviceID, _ options: DeviceOptionsPatch
@@ -94,7 +111,6 @@ extension DeviceManager {
     store.change(device.address) { $0 = record }
     reconcile(device.address)
     guard let changed = registry.byAddress[device.address] else { return nil }
-    if options.set.name != nil { context.links.wasNumbered(changed) }
     set(options.desired, of: changed)
     return changed.description
   }

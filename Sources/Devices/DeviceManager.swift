@@ -29,6 +29,8 @@ import Store
   /// Which micro:bits may join, and until when; nil: none.
   package internal(set) var permitJoin: PermitJoin?
   var joinTimer: LoopTimer?
+  /// How micro:bits are numbered; nil: they are not.
+  package internal(set) var numbering: Numbering?
   var numberTimer: LoopTimer?
   var radio = RadioState()
   /// How many inspections are running.
@@ -313,6 +315,11 @@ import Store
 
   /// Claims do not come back any more.
   package func claimsAreLost() { for device in registry.all { device.session.claimsAreLost() } }
+
+  // MARK: Links
+
+  /// Each device gets a short turn now, so that all have new values soon.
+  package func beginRound() { context.links.beginRound() }
 
   // MARK: Scans
 

@@ -36,7 +36,7 @@ package struct Finding: Sendable, Equatable {
   package let remedy: String?
   /// By what a page in another language finds its own text; nil: it shows this one.
   package private(set) var code: String?
-  /// The words of others in the text, by name: `device`, `adapter`, `reason`.
+  /// The words of others in the text, by name: `device`, `adapter`, `reason`; and `cause`, a key for what the reason says.
   package private(set) var about: [String: String] = [:]
 
   /// The finding with a code for translations.
@@ -68,7 +68,7 @@ package struct Finding: Sendable, Equatable {
       "check": .string(check.rawValue), "level": .string(level.rawValue), "text": .string(text),
       "remedy": remedy.map(JSONValue.string), "code": code.map(JSONValue.string),
       "device": about["device"].map(JSONValue.string), "adapter": about["adapter"].map(JSONValue.string),
-      "reason": about["reason"].map(JSONValue.string),
+      "reason": about["reason"].map(JSONValue.string), "cause": about["cause"].map(JSONValue.string),
     ]
   }
 
@@ -79,7 +79,7 @@ package struct Finding: Sendable, Equatable {
     else { return nil }
     self.init(check: check, level: level, text: text, remedy: json["remedy"]?.text)
     code = json["code"]?.text
-    for name in ["device", "adapter", "reason"] { about[name] = json[name]?.text }
+    for name in ["device", "adapter", "reason", "cause"] { about[name] = json[name]?.text }
   }
 
   private init(check: Check, level: Level, text: String, remedy: String?) {

@@ -75,8 +75,9 @@ public enum GatewayCommand: Sendable, Equatable {
       case .setUp(let setup): try await setup.run()
       case .invite: try await Invitation.run()
       case .applySetup(let path):
-        PendingSetup.noteApplied()
-        for line in try PendingSetup()?.apply(to: path ?? SetupFiles.serviceConfiguration) ?? [] {
+        let path = path ?? SetupFiles.serviceConfiguration
+        PendingSetup.noteApplied(to: path)
+        for line in try PendingSetup()?.apply(to: path) ?? [] {
           print(line)
         }
       case .version: print("microbit-gateway \(Version.current)")
@@ -122,7 +123,7 @@ public enum GatewayCommand: Sendable, Equatable {
     await gateway.serve()
     log.notice("stopped")
     // The service manager starts the service again, and lets root write the configuration before.
-    if gateway.startsAgain, !PendingSetup.isApplied() { ProgramArguments.startAgain() }
+    if gateway.startsAgain, !PendingSetup.isApplied(to: file.path) { ProgramArguments.startAgain() }
     return .done
   }
 

@@ -90,6 +90,18 @@ extension MQTTError: CustomStringConvertible {
     }
   }
 
+  /// For translations; nil: there is none.
+  public var code: String? {
+    switch self {
+    case .lookUpFailed, .timedOut(.lookUp): "broker_unknown"
+    case .unreachable, .timedOut: "broker_silent"
+    case .notAuthorised: "broker_login"
+    case .tls: "broker_tls"
+    case .keepAliveTimedOut, .connectionLost, .closedByBroker: "broker_lost"
+    case .refused, .unsupportedProtocol, .file, .invalidOption, .protocolViolation, .library: nil
+    }
+  }
+
   /// What the user can do about the error; nil if that is not known.
   /// - Parameter broker: as configured.
   public func hint(at broker: MQTTBroker) -> String? {

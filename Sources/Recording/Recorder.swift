@@ -84,6 +84,8 @@ import Log
     case .success(let open):
       log.notice("recording", ["name": open.recording.name])
       begin(open, folder)
+      // In turns, each device would come only after minutes.
+      engine.beginRound()
       return open.recording
     }
   }

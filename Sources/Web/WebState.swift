@@ -38,6 +38,7 @@ extension Bridge: PageHost {}
   private var wasConnected: Bool?
   private var adapterStates: [String: String] = [:]
   private var sentGateway: [UInt8] = []
+  private var numbering: Numbering?
   private var seconds = 0
   let started: Timestamp
 
@@ -103,7 +104,12 @@ extension Bridge: PageHost {}
     for series in state.series where series >= 0 { history.remove(series) }
   }
 
-  func engineChanged() {}
+  func engineChanged() {
+    guard engine.numbering != numbering else { return }
+    numbering = engine.numbering
+    for stream in streams { stream.needsGateway = true }
+    changed()
+  }
   func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {}
 
   // MARK: What has happened
@@ -177,6 +183,7 @@ extension Bridge: PageHost {}
       "healthy": .bool(health.isHealthy), "problems": .array(health.problems.map(JSONValue.string)),
       "findings": .array(health.findings.map(\.json)),
       "read_only": isReadOnly ? .bool(true) : nil, "events": .array(events),
+      "numbering": engine.numberingJSON,
       "recording": host.recorder.current.map {
         ["name": .string($0.name), "started": .string($0.started.description)]
       },

@@ -84,8 +84,11 @@ import Testing
       request("permit_join", #"{"time":0,"device":"c5:a1:b2:c3:d4:e5"}"#)
         == PermitJoining(time: 0, device: BluetoothAddress("C5:A1:B2:C3:D4:E5")))
     #expect(request("record/delete", #"{"name":"a"}"#) == DeleteRecording(name: given("a")))
-    #expect(request("number", "") == NumberDevices(time: 120))
-    #expect(request("number", #"{"time":0}"#) == NumberDevices(time: 0))
+    #expect(request("number", "") == NumberDevices())
+    #expect(
+      request("number", #"{"time":0,"prefix":"Table","next":3}"#)
+        == NumberDevices(time: 0, prefix: "Table", next: 3))
+    #expect(request("number", #"{"id":"kitchen"}"#) == NumberDevices(id: kitchen))
     #expect(request("log_level", #"{"level":"debug"}"#) == SetLogLevel(level: given(.debug)))
   }
 

@@ -240,6 +240,31 @@ import Testing
     #expect(!bench.schedule.awaitsNumber(Bench.address(3)))
   }
 
+  @Test func whatWaitsForANumberIsToldNoTimeThatAPressDecides() {
+    var bench = Bench(links: 2)
+    for device in 0..<2 { _ = bench.asks(device) }
+    bench.schedule.setNumbering(true)
+    bench.schedule.wasNumbered(Bench.address(0), at: bench.now)
+    for device in 2..<4 { _ = bench.asks(device) }
+    bench.schedule.wasNumbered(Bench.address(3), at: bench.now)
+    let turns = bench.schedule.turns(at: bench.now)
+    #expect(turns.map(\.device) == [2, 3].map(Bench.address))
+    #expect(turns[0].next == bench.now + .seconds(10) && turns[1].next == nil)
+  }
+
+  @Test func aRoundOfShortTurnsHasThemAllAgain() {
+    var bench = Bench(links: 1)
+    for device in 0..<3 { _ = bench.asks(device) }
+    bench.receivesFirstValues(0)
+    #expect(bench.review() == [])
+    bench.schedule.beginRound()
+    #expect(bench.review() == [])
+    bench.receivesFirstValues(0)
+    #expect(bench.review() == [.giveUp(Bench.address(0))])
+    bench.ends(0)
+    #expect(bench.review() == [.connect(Bench.address(1))])
+  }
+
   @Test("A class of 25 with 7 links is numbered soon", arguments: 0..<30)
   func aClassIsNumbered(seed: UInt64) {
     var simulation = LinkScheduleSimulation(devices: 25, links: 7, SplitMix64(state: seed))

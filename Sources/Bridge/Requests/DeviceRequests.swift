@@ -70,13 +70,12 @@ struct RenameDevice: GatewayRequest {
   }
 
   func perform(_ call: RequestCall) throws(RequestError) {
-    // A name without letters and digits has no id of its own.
-    let new = to ?? name.flatMap(TopicWord.similar).flatMap { try? DeviceID($0) } ?? id
-    if new != id { try call.engine.rename(id, to: new, elsewhere: call.host.idElsewhere(of: id)) }
+    var new = to ?? id
+    let elsewhere = call.host.idElsewhere(of: id)
     if let name {
-      var patch = DeviceOptionsPatch()
-      patch.options.name = name
-      _ = try call.engine.change(new, patch)
+      new = try call.engine.rename(id, name: name, to: to, elsewhere: elsewhere)
+    } else if new != id {
+      try call.engine.rename(id, to: new, elsewhere: elsewhere)
     }
     call.answer([
       "from": .string(id.description), "to": .string(new.description), "name": name.map(JSONValue.string),

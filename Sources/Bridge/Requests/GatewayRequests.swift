@@ -57,14 +57,25 @@ struct PermitJoining: GatewayRequest {
 struct NumberDevices: GatewayRequest {
   static let verb = "number"
   static let own: [ConfigurationKey<Self>] = [
-    ConfigurationKey("time", \.time, .integer(0...DeviceManager.longestNumbering))
+    ConfigurationKey("time", \.time, .integer(0...DeviceManager.longestNumbering)),
+    ConfigurationKey("prefix", \.prefix, .optional(.label)),
+    ConfigurationKey("next", \.next, .optional(.integer(0...9999))),
+    ConfigurationKey("id", \.id, .optional(.deviceID)),
   ]
-  /// How long micro:bits wait for a press of their button, in seconds.
-  var time = 120
+  /// How long micro:bits wait for the next press of a button, in seconds.
+  var time = DeviceManager.longestNumbering
+  var prefix: String?
+  var next: Int?
+  /// The device that gets the next number without a press; nil: none.
+  var id: DeviceID?
 
-  func perform(_ call: RequestCall) {
-    call.engine.number(seconds: time)
-    call.answer(["time": .integer(time)])
+  func perform(_ call: RequestCall) throws(RequestError) {
+    if let id {
+      try call.engine.number(id)
+    } else {
+      call.engine.number(seconds: time, prefix: prefix, next: next)
+    }
+    call.answer(call.engine.numberingJSON ?? [:])
   }
 }
 

@@ -34,7 +34,7 @@ struct LinkSchedule: Sendable {
     let isNew: Bool
     /// Since when the link is in use; nil while it is being made.
     var liveSince: Moment?
-    /// Whether it is the first of this run on which the device's values have come.
+    /// Whether it is the first of this run, or round, on which the device's values have come.
     var hasFirstValues = false
     var isGivenUp = false
 
@@ -50,8 +50,8 @@ struct LinkSchedule: Sendable {
     /// A command or a request waits for the link.
     var isUrgent: Bool
     let place: Place
-    /// Whether the device has had no values yet in this run.
-    let isFirst: Bool
+    /// Whether the device has had no values yet in this run, or round.
+    var isFirst: Bool
     /// The adapter that has a link reserved for the device.
     var reserved: Int?
 
@@ -126,6 +126,13 @@ struct LinkSchedule: Sendable {
   mutating func receivedFirstValues(_ device: BluetoothAddress) {
     links[device]?.hasFirstValues = true
     firstTurns[device] = Self.mostFirstTurns
+  }
+
+  /// Each device gets a short turn, as at the start, so that all have new values soon.
+  mutating func beginRound() {
+    firstTurns = [:]
+    for device in waiting.keys { waiting[device]?.isFirst = true }
+    for device in links.keys { links[device]?.hasFirstValues = false }
   }
 
   /// The device has no link, and waits for one.
@@ -214,17 +221,24 @@ struct LinkSchedule: Sendable {
       guard let since = link.liveSince, waiter.adapters.contains(link.adapter), !isBusy(device) else {
         continue
       }
-      let end: Moment
-      switch (awaitsNumber(waiting), awaitsNumber(device)) {
-      case (true, false): end = max(since, numbered?[device] ?? since) + Self.shortestStay
-      case (true, true): end = since + (waiter.comesFirst ? stay(for: waiter) : stay)
-      case (false, true) where !waiter.comesFirst: continue
-      case (false, _): end = isFirst(waiter) && link.hasFirstValues ? since : since + stay(for: waiter)
-      }
+      guard let end = turnEnd(of: device, since, link.hasFirstValues, for: waiting, waiter) else { continue }
       if let before = next, before.end <= end { continue }
       next = (device, end)
     }
     return next
+  }
+
+  /// When the device gives up its link to one that waits; nil: not to that one.
+  private func turnEnd(
+    of device: BluetoothAddress, _ since: Moment, _ hasFirstValues: Bool,
+    for waiting: BluetoothAddress, _ waiter: Waiting
+  ) -> Moment? {
+    switch (awaitsNumber(waiting), awaitsNumber(device)) {
+    case (true, false): max(since, numbered?[device] ?? since) + Self.shortestStay
+    case (true, true): since + (waiter.comesFirst ? stay(for: waiter) : stay)
+    case (false, true) where !waiter.comesFirst: nil
+    case (false, _): isFirst(waiter) && hasFirstValues ? since : since + stay(for: waiter)
+    }
   }
 
   /// How long others keep their links while the device waits.
@@ -273,25 +287,29 @@ struct LinkSchedule: Sendable {
 
   /// The devices that wait, in order, and when each is expected to get a link; nil: none can be given up.
   func turns(at now: Moment) -> [(device: BluetoothAddress, next: Moment?)] {
-    /// A link that can be given up, since when it is in use, and whether it is free, or about to be.
-    var slots = links.values.filter { $0.need != .lasting }.map { link in
-      (adapter: link.adapter, since: link.liveSince ?? now + Self.change, isFree: link.isGivenUp)
+    /// A link that can be given up, since when it is in use, and by whom; nil: it is free, or about to be.
+    var slots = links.filter { $0.value.need != .lasting }.map { device, link in
+      (
+        adapter: link.adapter, since: link.liveSince ?? now + Self.change,
+        holder: link.isGivenUp ? nil : device
+      )
     }
     for adapter in 0..<adapters {
-      slots += (0..<max(0, unoccupied(adapter))).map { _ in (adapter, now, true) }
+      slots += (0..<max(0, unoccupied(adapter))).map { _ in (adapter, now, nil) }
     }
     return queue.map { device in
       guard let waiter = waiting[device] else { return (device, nil) }
-      let ends = slots.map { $0.isFree ? now : max(now, $0.since + stay(for: waiter)) }
-      guard
-        let first = slots.indices.filter({ waiter.adapters.contains(slots[$0].adapter) })
-          .min(by: { ends[$0] < ends[$1] })
-      else { return (device, nil) }
-      let next = ends[first] + Self.change
+      var first: (slot: Int, end: Moment)?
+      for (index, slot) in slots.enumerated() where waiter.adapters.contains(slot.adapter) {
+        let end = slot.holder.map { turnEnd(of: $0, slot.since, false, for: device, waiter) } ?? now
+        if let end, first.map({ end < $0.end }) ?? true { first = (index, max(now, end)) }
+      }
+      guard let first else { return (device, nil) }
+      let next = first.end + Self.change
       if waiter.need == .lasting {
-        slots.remove(at: first)
+        slots.remove(at: first.slot)
       } else {
-        slots[first] = (slots[first].adapter, next, false)
+        slots[first.slot] = (slots[first.slot].adapter, next, device)
       }
       return (device, next)
     }

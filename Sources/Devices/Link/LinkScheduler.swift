@@ -45,6 +45,13 @@ import Log
     reviewLater()
   }
 
+  /// See ``LinkSchedule/beginRound()``.
+  func beginRound() {
+    schedule.beginRound()
+    for device in devices.values { device.session.links?.beginRound() }
+    reviewLater()
+  }
+
   /// The last task of the device has ended: it may give up its link.
   func tasksEnded() { reviewLater() }
 

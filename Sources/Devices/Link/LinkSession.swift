@@ -12,7 +12,7 @@ import Log
   let waiting = LinkRequests()
   /// Whether something waits for the next link: it comes before those of other devices.
   private(set) var isUrgent = false
-  /// Whether the first values of this run, which end its turn for devices that have none, are still to come.
+  /// Whether the first values of this run or round, which end its turn for devices that have none, are still to come.
   private var awaitsFirstValues = true
   /// The characteristics after a change of services during `subscribing`, to be handled when the session is live.
   var changedServices: [Characteristic]?
@@ -37,7 +37,11 @@ import Log
     manager.neverConnected < mostNeverConnected
   }
   override var links: LinkSession? { self }
-  override var state: SessionState { machine.state.published }
+  override var state: SessionState {
+    // bluetoothd forgets with a link that the peripheral is in range: one that gave its link to others is received again a
+    // moment later.
+    machine.state == .absent && presence.isOnline && !machine.isOnDemand ? .waiting : machine.state.published
+  }
   override var lastError: Trouble? { machine.lastError }
   /// The object that the adapter has.
   var peripheral: PeripheralID? { adapters.peripheral }
@@ -61,6 +65,9 @@ import Log
     awaitsFirstValues = false
     context.links.receivedFirstValues(device)
   }
+
+  /// The next values count as the first ones.
+  func beginRound() { awaitsFirstValues = true }
 
   override func describeOnline() {
     device.owner = .this

@@ -77,6 +77,7 @@ struct BrokerCheck {
 
   private func fault(_ error: MQTTError) -> Finding {
     .fault(.broker, error.description, remedy: error.hint(at: broker) ?? "see the broker's log")
+      .coded("no_broker", ["reason": error.description, "cause": error.code])
   }
 
   private var connectedText: String {

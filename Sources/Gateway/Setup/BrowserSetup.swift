@@ -32,7 +32,7 @@ import Web
   /// Whether the answers could be written: by this process, or by the service's manager before it starts it again.
   static func isPossible(_ file: ConfigurationFile) -> Bool {
     !file.isSetUp && PendingSetup() != nil
-      && (PendingSetup.isApplied() || SetupFiles(path: file.path).problem == nil)
+      && (PendingSetup.isApplied(to: file.path) || SetupFiles(path: file.path).problem == nil)
   }
 
   func open() -> Result<JSONValue, RequestError> {
@@ -90,6 +90,6 @@ import Web
 extension Finding {
   /// For someone who has filled in a form.
   fileprivate var inWords: JSONValue {
-    ["text": .string(text), "remedy": remedy.map { .string(Setup.inWords($0)) }]
+    json.setting("remedy", to: remedy.map { .string(Setup.inWords($0)) })
   }
 }

@@ -25,7 +25,7 @@ enum Invitation {
     let code = answer["code"]?.text ?? ""
     return [
       "Open one of these addresses in a browser, and type the code \(code)",
-      "(valid for \(answer["minutes"]?.integer ?? 0) minutes):",
+      "(valid for \(answer["minutes"]?.integer ?? 0) minutes; if it is refused: sudo microbit-gateway setup):",
     ] + (answer["urls"]?.elements.compactMap { $0.text.map { "  \($0)" } } ?? [])
   }
 }

@@ -73,16 +73,24 @@ struct PendingSetup: Sendable {
     environment["RUNTIME_DIRECTORY"]?.split(separator: ":").first.map { "\($0)/setup" }
   }
 
-  /// The unit that has started this process has run `setup --apply` before, and does so when it starts it again.
-  static func isApplied(_ environment: [String: String] = RuntimeFolder.environment) -> Bool {
-    mark(environment).map { access($0, F_OK) == 0 } ?? false
+  /// The unit that has started this process has run `setup --apply` before, for this configuration, and does so when it starts it
+  /// again.
+  static func isApplied(
+    to configuration: String, _ environment: [String: String] = RuntimeFolder.environment
+  ) -> Bool {
+    mark(environment).flatMap { try? FileProblem.read($0, limit: 4096) } == Array(configuration.utf8)
   }
 
-  /// `setup --apply` runs: see ``isApplied(_:)``.
-  static func noteApplied(_ environment: [String: String] = RuntimeFolder.environment) {
+  /// `setup --apply` runs: see ``isApplied(to:_:)``.
+  static func noteApplied(
+    to configuration: String, _ environment: [String: String] = RuntimeFolder.environment
+  ) {
     // Root follows no link of the service's user.
     let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-    if let mark = mark(environment) { close(open(mark, flags, 0o644)) }
+    guard let mark = mark(environment) else { return }
+    let file = open(mark, flags, 0o644)
+    _ = write(file, configuration, configuration.utf8.count)
+    close(file)
   }
 
   /// Keeps the answers. Blocks.

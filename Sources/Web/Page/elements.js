@@ -93,6 +93,7 @@ const copy = async (command) => {
   }
   say(T.copied);
 };
+const reasonOf = (f) => T.causes[f.cause] ?? f.reason;
 const CLOSER = ['connect_failed', 'link_ended', 'pairing_failed', 'silent', 'unresponsive', 'subscribe_failed'];
 const remedy = ({ code, remedy: own = '' }) => {
   const commands = [...own.matchAll(COMMAND)].map(([, command]) => command.trim()), known = T.remedies[CLOSER.includes(code) ? 'closer' : code];

@@ -30,12 +30,12 @@ const stateOf = (bit) => {
   return d.attempt > 1 && ['waiting', 'connecting'].includes(d.session) ? t(T.states.attempt, { state, n: d.attempt }) : state;
 };
 // The text of a finding in the language of the page, if it has one.
-const findingText = (f) => (T.findings[f.code] ? t(T.findings[f.code], { ...f, device: devices.has(f.device) ? nameOf(devices.get(f.device)) : f.device }) : f.text);
+const findingText = (f) => (T.findings[f.code] ? t(T.findings[f.code], { ...f, reason: reasonOf(f), device: devices.has(f.device) ? nameOf(devices.get(f.device)) : f.device }) : f.text);
 // What has happened, in the language of the page, if it has a text for it.
 const happened = (e) => (T.happened[e.code] ? t(T.happened[e.code], { ...e, state: T.adapterStates[e.state] ?? e.state }) : e.text);
 const troubleOf = ({ id, d }) => {
   const found = gateway.findings?.find((f) => f.device === id && T.findings[f.code]);
-  return found ? t(T.findings[found.code], { ...found, device: '' }).replace(/^\s*[:：]\s*/, '') : d.last_error;
+  return found ? t(T.findings[found.code], { ...found, reason: reasonOf(found), device: '' }).replace(/^\s*[:：]\s*/, '') : d.last_error;
 };
 // How old a value is, in words, unless it is live.
 const ageOf = (bit, p) => {
@@ -106,7 +106,6 @@ const take = {
     }
   },
   happened(data) {
-    if (data.property === 'button_a' && data.value === 'press_start') numbering?.give(devices.get(data.device)?.d.identifier);
     const p = find(data);
     if (!p || !isEvent(p)) return;
     p.log.unshift(data);

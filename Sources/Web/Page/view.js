@@ -55,7 +55,7 @@ class View {
   showState(word) {
     const { bit } = this, { online, session } = bit.d;
     text(word, stateOf(bit));
-    for (const [name, on] of [['off', !online], ['live', online], ['busy', ['connecting', 'subscribing', 'leaving'].includes(session)], ['bad', isFaulty(bit)]]) flag(this.el, name, on);
+    for (const [name, on] of [['off', !online], ['live', online && !bit.d.turn], ['busy', !bit.d.turn && ['connecting', 'subscribing', 'leaving'].includes(session)], ['bad', isFaulty(bit)]]) flag(this.el, name, on);
   }
 
   top(title, heading = title) {

@@ -1,6 +1,7 @@
 
 const S = T.setup, NEW_CODE = 'sudo microbit-gateway setup', isHere = /^(localhost|127\.|\[::1)/.test(location.hostname);
 const main = h('main'), problem = h('div.problem', { role: 'alert' });
+const findingText = (f) => (T.findings[f.code] ? t(T.findings[f.code], { ...f, reason: reasonOf(f) }) : f.text);
 const command = (words) => h('p.command', h('code', words), button(T.copy, () => copy(words), { label: `${T.copy}: ${words}` }));
 const complain = (...kids) => {
   swap(problem, ...kids);
@@ -21,7 +22,7 @@ const refused = ({ reason, seconds, time, text: words, findings = [], error }) =
   if (isCode || reason === 'done') clearInterval(polling);
   if (reason === 'done') return show(h('p', t(S.done, { time: when(time) })), h('p', h('a', { href: './' }, T.back)));
   if (isCode && main.firstChild !== door) show(door);
-  complain(...(reason === 'broker' ? [h('p.fault', S.trouble), ...findings.map((f) => h('div.finding fault', f.text, remedy(f))), button(S.insist, () => submit(true))]
+  complain(...(reason === 'broker' ? [h('p.fault', S.trouble), ...findings.map((f) => h('div.finding fault', findingText(f), remedy(f))), button(S.insist, () => submit(true))]
     : reason === 'invalid' ? [h('p.fault', `${S.invalid} ${words}`)]
       : reason === 'wait' ? [h('p.fault', t(S.wait, { n: seconds }))]
         : [h('p.fault', S[reason] ?? error ?? T.noAnswer), ...(reason === 'renewed' || reason === 'ended' ? [command(NEW_CODE)] : [])]));
@@ -73,7 +74,7 @@ questions.querySelector('h2').tabIndex = -1;
 
 const update = (found) => {
   fill(local, found.broker, () => (found.broker ? [quiet(S.isHere)] : [quiet(S.notHere), command('sudo apt install mosquitto')]));
-  fill(inRange, [found.findings, found.devices], () => (found.findings.length ? found.findings.map((f) => h(`li.finding ${f.level}`, h('div', h('strong', T.findings[f.code] ? t(T.findings[f.code], f) : f.text), remedy(f))))
+  fill(inRange, [found.findings, found.devices], () => (found.findings.length ? found.findings.map((f) => h(`li.finding ${f.level}`, h('div', h('strong', findingText(f)), remedy(f))))
     : found.devices.length ? found.devices.map(({ name, rssi }) => h('li', h('strong', /\[(\w{5})\]$/.exec(name)?.[1] ?? name), rssi && h('span.quiet', `${number(rssi)} dBm`)))
       : [h('li', h('div', h('p', S.none), quiet(T.makecode)))]));
 };

@@ -70,6 +70,22 @@ import Testing
     await tested.end()
   }
 
+  /// Another gateway has another micro:bit with the same letters.
+  @Test func lettersGiveWayToAnotherGateways() async throws {
+    let name = "BBC micro:bit [zugev]"
+    let tested = try await Engine(Self.none) { $0.names = [0: name] }
+    try await tested.frontEnd.adapterIsOn()
+    _ = try await tested.engine.scan(for: .seconds(1))
+    let letters = try await tested.engine.add(Engine.address, DeviceOptionsPatch()).id
+    #expect(letters.description == "zugev")
+    #expect(await tested.engine.yieldID(letters))
+    let device = try #require(await tested.engine.devices.first)
+    #expect(device.id == Engine.id && device.record.changes.id == nil)
+    let given = try await tested.engine.rename(Engine.id, name: "Table 1")
+    #expect(await !tested.engine.yieldID(given), "a name that a user gave stays")
+    await tested.end()
+  }
+
   /// It ends by itself; the shortest time is a second.
   @Test func permissionEnds() async throws {
     let tested = try await Engine(Self.none, isInRange: false)

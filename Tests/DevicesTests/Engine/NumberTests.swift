@@ -11,6 +11,8 @@ import Testing
 @Suite struct NumberTests {
   typealias Engine = EngineUnderTest
 
+  private static let buttonA = BluetoothUUID.microbit(0xDA90)
+  private static let text = BluetoothUUID.microbit(0x93EE)
   private static let leds = BluetoothUUID.microbit(0x7B77)
   private static let picture: [UInt8] = [0x0A, 0x1F, 0x1F, 0x0E, 0x04]
 
@@ -20,30 +22,34 @@ import Testing
     return tested
   }
 
-  private static func name(_ tested: Engine) async throws {
-    var patch = DeviceOptionsPatch()
-    patch.options.name = "Table 1"
-    _ = try await tested.engine.change(Engine.id, patch)
+  private static func press(_ tested: Engine) async {
+    for state in ["01", "00"] { await tested.notify(buttonA, state) }
   }
 
   @LoopActor private static func endTurn(_ tested: Engine) {
     tested.engine.registry.byID[Engine.id]?.session.links?.endTurn()
   }
 
-  /// Once it has a name, its LEDs show what they showed before.
-  @Test func signIsShownUntilItHasAName() async throws {
+  /// Once it has a number, its LEDs show what they showed before.
+  @Test func signIsShownUntilItHasANumber() async throws {
     let tested = try await Self.start([.temperature, .buttons, .led])
     await tested.notify(Self.leds, Hexadecimal.text(Self.picture))
-    await tested.engine.number(seconds: 60)
+    await tested.engine.number(seconds: 60, prefix: "Table")
     try await tested.shows([Device.pressSign])
-    // Renewed, it begins not anew.
-    await tested.engine.number(seconds: 60)
-    try await Self.name(tested)
+    await Self.press(tested)
     try await tested.shows([Device.pressSign, Self.picture])
+    try await tested.hasName("Table 1", id: "table-1")
+    // Renewed, it begins not anew; another press gives no other number.
+    await tested.engine.number(seconds: 60)
+    await Self.press(tested)
+    try await eventually("it shows its number again") {
+      try await tested.writes(Self.text).map { String(decoding: $0, as: UTF8.self) } == ["1", "1"]
+    }
+    #expect(await tested.engine.numbering?.next == 2)
     await tested.engine.number(seconds: 60)
     await tested.engine.number(seconds: 0)
     try await eventually("nothing is left to show") {
-      await tested.engine.device(Engine.id)?.record.leds == nil
+      await tested.engine.devices.first?.record.leds == nil
     }
     #expect(try await tested.writes(Self.leds).count == 2)
     await tested.end()
@@ -66,23 +72,70 @@ import Testing
     await tested.notify(Self.leds, Hexadecimal.text(Self.picture))
     await tested.engine.number(seconds: 60)
     try await tested.shows([Device.pressSign])
+    let before = tested.frontEnd.events.count
     await Self.endTurn(tested)
     try await tested.shows([Device.pressSign, Self.picture])
-    try await tested.frontEnd.availability(true)
+    // bluetoothd does not know at once that it is still in range.
+    _ = try await tested.frontEnd.events.first(from: before, "it is connected again") { event in
+      if case .changed(.availability, let device) = event { device.session == .live } else { false }
+    }
+    for case .changed(_, let device) in tested.frontEnd.events.elements.dropFirst(before) {
+      #expect(device.session != .absent)
+    }
     await tested.end()
   }
 
   @Test func withoutButtonsNothingIsAwaited() async throws {
     let tested = try await Self.start([.temperature, .led])
     await tested.engine.number(seconds: 60)
-    try await Self.name(tested)
+    #expect(await tested.engine.numberingJSON?["waiting"] == .integer(0))
+    try await tested.engine.number(Engine.id)
+    try await tested.hasName("1", id: "1")
     await tested.engine.number(seconds: 0)
     #expect(try await tested.writes(Self.leds) == [])
+    let id = try DeviceID("1")
+    await #expect(throws: RequestError.self) { try await tested.engine.number(id) }
+    await tested.end()
+  }
+
+  @Test func withoutLEDsItIsPressedToo() async throws {
+    let tested = try await Self.start([.temperature, .buttons])
+    await tested.engine.number(seconds: 1, prefix: "Table", next: 7)
+    let shown = await tested.engine.numberingJSON
+    #expect(shown?["waiting"] == .integer(1) && shown?["without_leds"] == .integer(1))
+    await Self.press(tested)
+    try await tested.hasName("Table 7", id: "table-7")
+    try await eventually("it ends without a press") { await tested.engine.numbering == nil }
+    await tested.end()
+  }
+
+  /// One that was numbered in another lesson gives up its name.
+  @Test func aNameGoesToTheOneThatIsPressed() async throws {
+    let tested = try await Engine {
+      $0.services = [.temperature, .buttons]
+      $0.devices = 2
+    }
+    try await eventually("both are online") { await tested.engine.onlineCount == 2 }
+    let other = try #require(await tested.engine.devices.first { $0.id != Engine.id })
+    try await tested.engine.rename(other.id, name: "Table 1")
+    await tested.engine.number(seconds: 60, prefix: "Table")
+    await Self.press(tested)
+    try await tested.hasName("Table 1", id: "table-1")
+    let names = await tested.engine.devices.map { $0.settings.name }
+    #expect(names.count { $0 == "Table 1" } == 1 && names.count == 2)
     await tested.end()
   }
 }
 
 extension EngineUnderTest {
+  fileprivate func hasName(_ name: String, id: String) async throws {
+    try await eventually("it is called \(name)") {
+      await self.engine.devices.contains {
+        $0.address == Self.address && $0.settings.name == name && $0.id.description == id
+      }
+    }
+  }
+
   /// Waits until these pictures, one after the other, were shown.
   fileprivate func shows(_ pictures: [[UInt8]]) async throws {
     let leds = BluetoothUUID.microbit(0x7B77)

@@ -102,7 +102,9 @@ struct BrokerCheckTests {
           .broker, "the broker cannot be reached: Connection refused",
           remedy:
             "check mqtt.port (usual: 1883, with TLS 8883); is a broker running here? sudo systemctl enable --now mosquitto"
-        )
+        ).coded(
+          "no_broker",
+          ["reason": "the broker cannot be reached: Connection refused", "cause": "broker_silent"])
       ])
   }
 

@@ -127,10 +127,12 @@ import Testing
   @Test func theMarkSaysThatTheServiceAppliesAnswers() throws {
     let folder = try TemporaryFolder()
     let environment = ["RUNTIME_DIRECTORY": folder.path]
-    #expect(!PendingSetup.isApplied(environment) && !PendingSetup.isApplied([:]))
-    PendingSetup.noteApplied([:])
-    PendingSetup.noteApplied(environment)
-    #expect(PendingSetup.isApplied(environment))
+    let path = "/etc/microbit-gateway/config.json"
+    #expect(!PendingSetup.isApplied(to: path, environment) && !PendingSetup.isApplied(to: path, [:]))
+    PendingSetup.noteApplied(to: path, [:])
+    PendingSetup.noteApplied(to: path, environment)
+    #expect(PendingSetup.isApplied(to: path, environment))
+    #expect(!PendingSetup.isApplied(to: "/srv/config.json", environment), "the service uses another one")
   }
 
   @Test func theInvitationHasAddressesAndTheCode() {
@@ -140,7 +142,8 @@ import Testing
     ]
     #expect(
       Invitation.lines(answer) == [
-        "Open one of these addresses in a browser, and type the code K7QD-3MPX", "(valid for 30 minutes):",
+        "Open one of these addresses in a browser, and type the code K7QD-3MPX",
+        "(valid for 30 minutes; if it is refused: sudo microbit-gateway setup):",
         "  http://pi.local:8484/", "  http://192.0.2.7:8484/",
       ])
   }

@@ -1,14 +1,17 @@
-"""What the page shows of each fault, in three languages, on a phone and on a notebook: pictures to look at."""
+"""What the page shows of each fault and of a class, in all languages, on a phone, a notebook and a large screen: pictures to
+look at."""
 
+import functools
 import os
 import re
 import signal
 import threading
 
 from journal import expect
-from scenarios import CONNECT, after_reload, online, scenario
+from scenarios import CONNECT, EVERY, SLOW, after_reload, online, scenario, texts
 
-LANGUAGES = ("en", "de", "ja")
+LANGUAGES = tuple(texts())
+SIZES = ((390, 844), (1280, 800), (1920, 1080))
 CUT = """$$('body *').filter((el) => el.checkVisibility() && el.textContent.trim() && !el.closest('.unseen, svg, .wide, select'))
   .filter((el) => el.getBoundingClientRect().right > innerWidth + 1).map((el) => el.outerHTML.slice(0, 160))"""
 
@@ -22,6 +25,13 @@ def load(page, language, ready):
     after_reload(page, f"!window.isOld && connected && document.documentElement.lang === '{language}' && {ready}")
 
 
+def take(page, room, name):
+    for width, height in SIZES:
+        page.resize(width, height)
+        expect(not page.run(CUT), f"{name}, {width}: {page.run(CUT)}")
+        page.picture(os.path.join(room.folder, f"{name}-{width}.png"))
+
+
 def look(page, room, name, condition):
     """Pictures of the overview and of what is wrong, as soon as the condition is met."""
     for language in LANGUAGES:
@@ -29,11 +39,7 @@ def look(page, room, name, condition):
             page.go(fragment)
             load(page, language, ready)
             page.until(condition, CONNECT)
-            for width, height in ((390, 844), (1280, 800)):
-                page.resize(width, height)
-                where = "gateway" if fragment else "overview"
-                expect(not page.run(CUT), f"{name}, {language}, {width}: {page.run(CUT)}")
-                page.picture(os.path.join(room.folder, f"{name}-{where}-{language}-{width}.png"))
+            take(page, room, f"{name}-{'gateway' if fragment else 'overview'}-{language}")
             if fragment and page.run("gateway.findings?.length"):
                 told = page.run("$('.finding').innerText")
                 expect(re.search(r"\S", told) and "undefined" not in told, f"{name}, {language}: {told}")
@@ -94,3 +100,24 @@ def nothing_in_range(room):
     for width, height in ((390, 844), (1280, 800)):
         page.resize(width, height)
         page.picture(os.path.join(room.folder, f"nothing-{width}.png"))
+
+
+def a_class(room, count):
+    """With seven connections, in each language: the overview, and the dialog that numbers them."""
+    page = room.page()
+    page.until(f"$('.bar p')?.textContent === '{count} of {count} online'", 180)
+    for language in LANGUAGES:
+        load(page, language, "$('.tile .value')?.textContent")
+        page.until(f"$$('.tile .value').filter((el) => /\\d/.test(el.textContent)).length >= {count}", CONNECT)
+        take(page, room, f"{count}-{language}")
+        page.run("addDialog()")
+        page.until("$('dialog .end button')")
+        page.run("[...$$('dialog .end button')].find((el) => el.textContent === T.number).click()")
+        page.until("$('dialog h2')?.textContent === T.number")
+        take(page, room, f"{count}-numbering-{language}")
+
+
+for count in (8, 25):
+    scenario(
+        "--services", "temperature,buttons,led", *SLOW, name=f"languages_of_{count}", devices=count, configuration=EVERY, links=7
+    )(functools.partial(a_class, count=count))
