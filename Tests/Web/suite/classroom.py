@@ -16,7 +16,9 @@ SERVICES = "temperature,buttons,accelerometer,led,uart"
 
 
 class Classroom:
-    def __init__(self, folder, programs, *options, devices=3, configuration=None, http=None, links=100, new=False):
+    def __init__(self, folder, programs, *options, devices=3, configuration=None, http=None, links=100, new=False, radio=None):
+        if radio:
+            options += ("--radio", folder, "--radio-scenario", radio)
         self.folder, self.programs = folder, programs
         self.bus = Bus(folder)
         self.microbits = Microbits(
@@ -26,6 +28,7 @@ class Classroom:
         for password in ("secret", "look"):
             with open(os.path.join(folder, password), "w") as file:
                 file.write(password)
+        self.radio = {"enabled": True, "ports": [self.microbits.ask("radio")["path"]]} if radio else {}
         self.broker = self.gateway = None
         self.start_broker()
         self.told = "the page is served"
@@ -54,6 +57,7 @@ class Classroom:
             "mqtt": {"host": "127.0.0.1", "port": self.port},
             "bluetooth": {"links": self.links},
             "http": {"enabled": True, "port": self.http, **self.options},
+            "radio": self.radio,
             "devices": devices,
         }
         self.write(configuration)
@@ -94,8 +98,11 @@ class Classroom:
         with urllib.request.urlopen(self.address + path, timeout=START) as answer:
             return answer.read().decode()
 
+    def devices(self):
+        return json.loads(self.get("api/devices"))
+
     def device(self, id):
-        for device in json.loads(self.get("api/devices")):
+        for device in self.devices():
             if device["id"] == id:
                 return device
         raise Failed(f"the gateway has no device {id}")

@@ -1,0 +1,162 @@
+"""Thirty micro:bits that a wired one hears by radio, and seven that are connected."""
+
+import statistics
+import time
+
+from journal import Failed, expect
+from scenarios import BUTTON_A, CONNECT, EVERY, PROPERTY, figures, scenario
+
+LIMIT = 300
+"""The most that a value may take to the page, in ms."""
+WATCH = """(() => {
+  window.shown = [];
+  window.presses = [];
+  const happened = take.happened, last = new Map();
+  take.happened = (data) => {
+    if (data.value === 'press_start') window.presses.push([data.device, Date.now()]);
+    happened(data);
+  };
+  (function look() {
+    for (const link of document.querySelectorAll('.tile a[href^="#m/"]')) {
+      const id = link.getAttribute('href').slice(3), text = link.closest('.tile').textContent;
+      if (last.get(id) !== text) window.shown.push([id, last.set(id, text).get(id), Date.now()]);
+    }
+    window.shown.splice(0, window.shown.length - 2000);
+    requestAnimationFrame(look);
+  })();
+})()"""
+
+
+def now():
+    return time.time() * 1000
+
+
+def radio(room, action=None, **keys):
+    return room.microbits.ask("radio", **({"action": action} if action else {}), **keys)
+
+
+def prints(room, line):
+    radio(room, "write", hex=(line + "\r\n").encode().hex())
+
+
+def shown(page, id, text, within=CONNECT):
+    """When the tile has shown the text first, since it is watched."""
+    return page.until(f"window.shown.find(([id, text]) => id === '{id}' && text.includes('{text}'))?.[2]", within)
+
+
+def summary(what, delays):
+    figures.append(f"{what}: median {statistics.median(delays):.0f} ms, most {max(delays):.0f} ms")
+    expect(max(delays) < LIMIT, f"{what}: {sorted(delays)}")
+
+
+def readings(room, name):
+    """How many of them the gateway has of all senders."""
+    return sum(p["count"] for d in room.devices() for p in d["properties"] if p["name"] == name)
+
+
+def all_online(room, page):
+    page.until("ask('permit_join', { time: 600 }).then(({ error }) => !error)")
+    page.until("$('.bar p')?.textContent === '37 of 37 online'", CONNECT)
+    page.until("ask('permit_join', { time: 0 }).then(({ error }) => !error)")
+    page.run(WATCH)
+    names = radio(room)["names"]
+    linked = [d["id"] for d in room.devices() if d["id"] not in names]
+    expect(len(names) == 30 and len(linked) == 7, f"{len(names)} by radio, {len(linked)} connected")
+    return names
+
+
+@scenario(
+    "--services", "temperature,buttons", "--period", "1000", devices=7, links=7, configuration=EVERY,
+    radio="class_by_radio,presses=2,loss=2",
+)
+def values_of_a_class_by_radio(room):
+    page = room.page()
+    names = all_online(room, page)
+    delays, replaced = [], 0
+    for index, name in enumerate(names):
+        for attempt in range(5):
+            number, begin = 100 * (attempt + 1) + index, now()
+            prints(room, f"{name},temp,{number}")
+            try:
+                delays.append(shown(page, name, str(number), 2) - begin)
+                break
+            except Failed:
+                # Its next value came before the page was told of this one.
+                replaced += 1
+    expect(len(delays) == len(names) and replaced <= 15, f"{replaced} values were not shown")
+    summary(f"values of 30 by radio, {replaced} of which were replaced by the next one", delays)
+    delays = []
+    for index in range(7):
+        address = room.microbits.ask("period", index)["address"]
+        id = next(d["id"] for d in room.devices() if d["identifier"] == address)
+        room.microbits.ask("temp", index, v=50 + index)
+        moment = shown(page, id, str(50 + index))
+        arrived = page.run(f"{PROPERTY.format(id, 'temperature')}.then((p) => Date.parse(p.time))")
+        # Since then another one with the same value may have arrived.
+        delays.append((moment - arrived) % 1000)
+        mark, begin = page.run("window.presses.length"), now()
+        room.microbits.ask("value", index, characteristic=BUTTON_A, hex="01")
+        press = f"window.presses.slice({mark}).find(([id]) => id === '{id}')?.[1]"
+        delays.append(page.until(press) - begin)
+        room.microbits.ask("value", index, characteristic=BUTTON_A, hex="00")
+    summary("values and presses of 7 connected ones", delays)
+    before = radio(room), readings(room, "values/temp") + readings(room, "button_a")
+    time.sleep(20)
+    after = radio(room), readings(room, "values/temp") + readings(room, "button_a")
+    sent, printed = (after[0][key] - before[0][key] for key in ("sent", "printed"))
+    lost = {key: after[0][key] - before[0][key] for key in ("collided", "lost", "overrun", "dropped")}
+    read = after[1] - before[1]
+    figures.append(f"in 20 s {sent} packets sent, {printed} printed, {read} read; {lost}")
+    expect(abs(printed - read) <= 10 and lost["dropped"] == 0, "what was printed was not read")
+    expect(sent - printed <= sum(lost.values()) + 5, "packets are missing that nothing has lost")
+
+
+@scenario(
+    "--services", "temperature,buttons", "--period", "1000", devices=7, links=7, configuration=EVERY,
+    radio="class_by_radio,presses=0",
+)
+def quiz_by_radio(room):
+    page = room.page()
+    names = all_online(room, page)
+    delays, missing = [], 0
+    for _ in range(5):
+        begin, mark = now(), page.run("window.presses.length")
+        before = radio(room)
+        order = room.microbits.ask("radio", action="press", all=True, ms=50)
+        time.sleep(1)
+        presses = page.run(f"window.presses.slice({mark})")
+        after = radio(room)
+        got = [id for id, _ in presses]
+        expect(len(set(got)) == len(got), f"a press was told twice: {got}")
+        expect(got == [name for name in order if name in got], f"another order than {order}: {got}")
+        lost = sum(after[key] - before[key] for key in ("collided", "overrun"))
+        expect(len(names) - len(got) <= lost, f"{len(got)} presses, and {lost} packets were lost")
+        missing += len(names) - len(got)
+        delays += [moment - begin - 50 * order.index(id) / 30 for id, moment in presses]
+    summary("presses of 30 within 50 ms", delays)
+    figures.append(f"{missing} of 150 presses were lost in the air, or as the receiver was busy")
+
+
+@scenario(
+    "--services", "temperature", "--period", "1000", devices=7, links=7, configuration=EVERY,
+    radio="class_by_radio,presses=0",
+)
+def receiver_is_pulled_ten_times(room):
+    page = room.page()
+    names = all_online(room, page)
+    took = []
+    for number in range(100, 110):
+        radio(room, "unplug")
+        page.until("ask('health').then(({ data }) => JSON.stringify(data).includes('not plugged in'))")
+        radio(room, "plug")
+        begin = now()
+        page.until("fetch('api/devices').then((a) => a.json()).then((all) => all.length === 37)")
+        while not radio(room)["open"]:
+            expect(now() < begin + CONNECT * 1000, "it is not opened again")
+            time.sleep(0.05)
+        # The first line may be half an old one.
+        prints(room, "half")
+        prints(room, f"{names[0]},temp,{number}")
+        took.append(shown(page, names[0], str(number)) - begin)
+    figures.append(f"from plugging in to a value: median {statistics.median(took):.0f} ms, most {max(took):.0f} ms")
+    page.until("$('.bar p').textContent === '37 of 37 online'")
