@@ -76,7 +76,7 @@ extension Finding {
     .warning(
       .radio,
       "\(names.count) micro:bits are heard by radio, and are no devices: "
-        + names.prefix(8).joined(separator: ", "),
+        + names.prefix(8).joined(separator: ", ") + (names.count > 8 ? " …" : ""),
       remedy:
         "let them join: sudo microbit-gateway permit-join; or if they are not yours, choose another group, "
         + "not 0, in your programs")

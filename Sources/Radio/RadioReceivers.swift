@@ -45,8 +45,8 @@ import Log
     var port: SerialPort?
     /// Asks again whether its program forwards lines.
     var timer: LoopTimer?
-    /// The senders that it has heard last.
-    var heard = Set<RadioSender>()
+    /// The names of the senders that it has heard last.
+    var heard = Set<MicrobitName>()
 
     /// Who has sent what comes without a sender.
     let sender: RadioSender
@@ -175,7 +175,7 @@ import Log
     for index in packets.indices where packets[index].sender == nil {
       (packets[index].sender, packets[index].time) = (receiver.sender, nil)
     }
-    if sends { receiver.heard.formUnion(packets.compactMap(\.sender).prefix(Self.mostHeard)) }
+    if sends { receiver.heard.formUnion(packets.compactMap { $0.sender?.name }.prefix(Self.mostHeard)) }
     if receiver.heard.count > Self.mostHeard { receiver.heard = [] }
     received(packets, receiver.status.port)
   }
@@ -213,15 +213,15 @@ import Log
     guard packets.count < before, receiver.status.sends != true else { return }
     receiver.timer?.cancel()
     receiver.status.sends = true
-    log.notice("the receiver sends, too", ["port": receiver.status.port])
+    log.notice("the receiver forwards values", ["port": receiver.status.port])
     changed()
   }
 
-  /// Has a text sent by the receiver that has heard `sender`, else by any that forwards.
+  /// Has a text sent by the receiver that has heard a sender of this name, else by any that forwards.
   /// - Returns: whether a port has taken it.
-  package func send(_ text: [UInt8], to sender: RadioSender?) -> Bool {
+  package func send(_ text: [UInt8], to name: MicrobitName) -> Bool {
     let able = receivers.filter { $0.status.sends == true }
-    let best = able.first { receiver in sender.map(receiver.heard.contains) == true } ?? able.first
+    let best = able.first { $0.heard.contains(name) } ?? able.first
     return best?.port?.write(text + [UInt8(ascii: "\n")]) ?? false
   }
 }

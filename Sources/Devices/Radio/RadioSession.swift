@@ -53,7 +53,8 @@ import Radio
     guard !isStopped else { throw RequestError("\(device.id) is disabled") }
     guard transmitter.isReady else {
       throw RequestError(
-        "no receiver forwards values: \"send\" of \"radio\" in config.json, and the program of docs/radio.md")
+        "no receiver forwards values: set \"send\" of \"radio\" to true in config.json, and put the program that forwards on it (docs/radio.md)"
+      )
     }
     let target = RadioCommand.Target(device: address, value: key)
     return RadioCommand(

@@ -28,7 +28,8 @@ import Radio
     for action in input(&outbox) {
       switch action {
       case .write(let command):
-        let isWritten = receivers?.send(command.line, to: command.target.device.radioSender) == true
+        let name = command.target.device.radioSender?.name
+        let isWritten = name.map { receivers?.send(command.line, to: $0) == true } == true
         if isWritten, outbox.wrote(command.target) { command.began() }
       case .outcome(let command, let outcome): command.reply(outcome)
       }
