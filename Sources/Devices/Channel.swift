@@ -21,12 +21,14 @@ import Log
   }
   /// Carries out the property's writes; nil if it cannot be written.
   private(set) var writer: PropertyWriter?
+  /// Reads the property on request.
+  private(set) lazy var reader = PropertyReader(for: self, of: device)
   /// When a value that could not be decoded was last logged.
   private var malformedLogged: Moment?
   /// Whether another program has acquired the notifications: the value is read instead.
   private(set) var areNotificationsTaken = false
   /// bluetoothd notifies what is read on this link: a read is received as a notification.
-  private var isReadNotified = false
+  private(set) var isReadNotified = false
   /// Whether a read would be received as an event, which it is not.
   var notifiesReadAsEvent: Bool { isReadNotified && property.kind == .event }
   /// Joins values that arrive in several notifications (``Property/frame``); nil: each arrives in one.
@@ -35,7 +37,6 @@ import Log
   private var frameTimer: LoopTimer?
   /// Whether the property's texts are messages that may have values of the program.
   private let hasLines: Bool
-  private lazy var reader = PropertyReader(of: self, on: device)
   private unowned let device: Device
 
   private var context: DeviceContext { device.context }
@@ -277,29 +278,7 @@ import Log
 
   // MARK: Reading
 
-  /// Reads the value now; connects to a device that is connected on demand.
-  func get(_ reply: @escaping @LoopActor (Outcome) -> Void) {
-    device.withLink { [self, device] obstacle in
-      withExtendedLifetime(device) {
-        if let obstacle { reply(.failed(reason: obstacle)) } else { read(reply) }
-      }
-    }
-  }
-
-  /// Reads the value on the link that there is.
-  func read(_ reply: @escaping @LoopActor (Outcome) -> Void) { reader.read(reply) }
-
-  func read(on central: Central) async -> Outcome {
-    switch await readEncoded(on: central) {
-    case .success(let held):
-      if !isReadNotified { pass(held.value) }
-      return .read(actual: adjusted(held.value))
-    case .failure(let failure):
-      if failure == .timeout { device.handle(.unresponsive) }
-      return .failed(reason: "\(failure)")
-    }
-  }
-
+  /// Reads the value, without reporting it.
   func readEncoded(on central: Central) async -> Result<EncodedValue, WriteFailure> {
     guard let characteristic else { return .failure(.linkLost) }
     return decoded(await central.readResult(of: characteristic))
@@ -317,7 +296,7 @@ import Log
     }
   }
 
-  /// Why commands cannot be carried out, not even after waiting; nil if they can.
+  /// Why commands and reads cannot be carried out, not even after waiting; nil if they can.
   var obstacle: String? { device.obstacle ?? (device.isLive && characteristic == nil ? notOffered : nil) }
 
   private var notOffered: String { "the device does not offer \(property.name)" }

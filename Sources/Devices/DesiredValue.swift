@@ -1,7 +1,6 @@
 import Configuration
 import GATT
 import JSON
-import Log
 
 /// The desired value of a device's property, and its source. Its owner is ``StateWrites``; what is kept of it over a restart is
 /// in the ``DeviceRecord``.
@@ -42,59 +41,4 @@ enum DesiredChange: Sendable {
   case requested(EncodedValue?)
   /// The override is that of another gateway, or of an earlier run. Commands go on.
   case copied(PublishedDesired)
-}
-
-/// What gateways hand over to each other by the `info` of a device: its owner publishes it, the others copy what is newer.
-package struct Handover: Sendable, Equatable {
-  /// The desired values by property; one that is not named is not known to the gateway that hands over.
-  package let desired: [String: PublishedDesired]
-  /// See ``DeviceRecord/isDeleted``.
-  package let isDeleted: Bool
-  /// See ``DeviceRecord/revision``.
-  package let revision: Int
-  /// The values that the device's program names itself, by their names in topics.
-  let values: [ValueKey: ValueTable.Entry]
-  /// See ``DeviceRecord/told``.
-  let told: [HeardEvents.Event]
-  /// How far the data log was published; nil: the other gateway does not publish it.
-  let log: LogPosition?
-
-  package init(
-    desired: [String: PublishedDesired] = [:], isDeleted: Bool = false, revision: Int = 0,
-    values: [(key: ValueKey, written: String, isNumber: Bool)] = [], told: [HeardEvents.Event] = [],
-    log: LogPosition? = nil
-  ) {
-    (self.told, self.log) = (told, log)
-    let today = Timestamp.now.day
-    self.values = Dictionary(
-      values.map { value in
-        let entry = ValueTable.Entry(
-          written: value.written, isNumber: value.isNumber, isConfirmed: true, lastSeen: today)
-        return (value.key, entry)
-      }
-    ) { first, _ in first }
-    self.desired = desired
-    self.isDeleted = isDeleted
-    self.revision = revision
-  }
-
-  /// Whether the handover replaces what this gateway has. Of two that are as new, that of an owner that is online counts.
-  func isNewer(than revision: Int, isTakenOver: Bool) -> Bool {
-    self.revision > revision || isTakenOver && self.revision == revision
-  }
-}
-
-/// What another gateway, which owns the device, has published of a property's desired value.
-package enum PublishedDesired: Sendable, Equatable {
-  /// A command or a request has set this value at the other gateway.
-  case override(EncodedValue)
-  /// No command or request has set a value at the other gateway. What is configured there does not hold here.
-  case noOverride
-
-  var override: EncodedValue? {
-    switch self {
-    case .override(let value): value
-    case .noOverride: nil
-    }
-  }
 }

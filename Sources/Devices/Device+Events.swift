@@ -24,8 +24,8 @@ extension Device {
       description.isInformationPending = false
       context.store.change(address) { $0.learn(texts) }
       if description != before { report(.description) }
-    case .commandWaits(let deadline): session.links?.commandWaits(until: deadline)
-    case .unresponsive: session.links?.feed(.unresponsive)
+    case .commandWaits(let deadline): session.commandWaits(until: deadline)
+    case .unresponsive: session.feed(.unresponsive)
     }
   }
 

@@ -30,7 +30,7 @@ extension Device {
         report(.description)
       }
     }
-    if isTakenOver { session.links?.handedOver(hasNewLink: hasNewLink) }
+    if isTakenOver { session.handedOver(hasNewLink: hasNewLink) }
   }
 
   private func copy(_ handover: Handover) {

@@ -52,12 +52,6 @@ import Log
   var wasNeverConnected: Bool { record.id == nil }
   var state: SessionState { session.state }
   var isLive: Bool { state == .live }
-  /// Whether a link can be made on demand.
-  var isConnectable: Bool { session.links?.isConnectable == true }
-  /// Calls `body` when there is a link, or with the reason why there is none.
-  func withLink(_ body: @escaping LinkRequests.Body) {
-    if let links = session.links { links.withLink(body) } else { body(obstacle) }
-  }
   /// Anybody can send advertisements from a thousand addresses: only devices that the configuration calls by a name or an
   /// id fill the log.
   var isAnonymous: Bool {
@@ -96,7 +90,7 @@ import Log
 
   func taskEnded() {
     tasks -= 1
-    if tasks == 0 { session.links?.tasksEnded() }
+    if tasks == 0 { session.tasksEnded() }
   }
 
   // MARK: Observers
@@ -157,7 +151,7 @@ import Log
     let before = settings
     description.settings = new
     for channel in channels { channel.writer?.configure(new.desired[channel.property.name]) }
-    if new.pairing != before.pairing { session.links?.setPairing(new.pairing) }
+    if new.pairing != before.pairing { session.setPairing(new.pairing) }
     var changed = DeviceOptionTable.all.filter { new[$0] != before[$0] }
     if let adapter = new.adapter, adapter != before.adapter, !context.uses(adapter: adapter) {
       context.log.notice("the pin to the adapter \(adapter) takes effect after a restart", fields)
@@ -193,15 +187,8 @@ import Log
 
   /// Why commands cannot be carried out, not even after waiting; nil if they can.
   var obstacle: String? {
-    guard state == .stopped else { return session.links == nil ? Self.onlyHeard : nil }
+    guard state == .stopped else { return session.obstacle }
     return context.isStopping ? "the gateway is stopping" : "the device is disabled"
-  }
-
-  private static let onlyHeard = "the device is only heard: it has no link"
-
-  func requireLinks() throws(RequestError) -> LinkSession {
-    guard let links = session.links else { throw RequestError(Self.onlyHeard) }
-    return links
   }
 
   func abandonWrites(reason: String) {
@@ -263,7 +250,7 @@ import Log
     if case .integer(let milliseconds) = reading.value,
       reading.property == description.settings.adjustedProfile.alive?.period
     {
-      session.links?.feed(.period(.milliseconds(milliseconds)))
+      session.feed(.period(.milliseconds(milliseconds)))
     }
     for (observer, _) in observers { observer.reported(reading) }
   }

@@ -26,7 +26,7 @@ extension DeviceManager {
   ) throws(RequestError) {
     let channel = try channel(property, of: try requireDevice(id))
     try channel.property.checkReadable()
-    channel.get { [property = channel.property] in reply(CommandResult(property, $0)) }
+    channel.reader.get { [property = channel.property] in reply(CommandResult(property, $0)) }
   }
 
   /// - Throws: if there is no such device, or it does not use such a property.
@@ -96,38 +96,6 @@ extension DeviceManager {
       if let sender = waiting.sender { device.answer(CommandResult(name, nil, outcome), to: sender) }
     }
   }
-}
-
-/// Why a command or a request cannot be carried out, for its sender.
-package struct RequestError: Error, Sendable, Equatable {
-  /// The kind of error, for programs.
-  package enum Code: String, Sendable {
-    /// The request is wrong: a key, a value, or a property that the device does not have.
-    case invalid
-    /// There is no such device or bond.
-    case notFound = "not_found"
-    /// The request cannot be met now: the device is not in range or disabled, the adapter is off, a limit is reached.
-    case unavailable
-    /// The device has refused, or an operation on it has failed.
-    case failed
-  }
-
-  package let code: Code
-  package let reason: String
-  /// What was done before it failed.
-  package let data: JSONValue?
-
-  package init(_ code: Code, _ reason: String, data: JSONValue? = nil) {
-    self.code = code
-    self.reason = reason
-    self.data = data
-  }
-
-  /// ``Code/unavailable``.
-  package init(_ reason: String) { self.init(.unavailable, reason) }
-
-  /// The error with its place in the request.
-  func at(_ path: ConfigurationPath) -> RequestError { RequestError(code, path.error(reason).description) }
 }
 
 extension DeviceDescription {

@@ -153,7 +153,7 @@ extension DeviceManager {
   package func reconnect(_ id: DeviceID) throws(RequestError) -> SessionState {
     let device = try requireDevice(id)
     try device.description.checkEnabled()
-    try device.requireLinks().reconnect()
+    try device.session.requireLinks().reconnect()
     return device.state
   }
 
@@ -165,7 +165,7 @@ extension DeviceManager {
   {
     let device = try requireDevice(device)
     try device.description.checkEnabled()
-    let links = try device.requireLinks()
+    let links = try device.session.requireLinks()
     if device.settings.pairing == .never {
       throw RequestError(.failed, "the entry of \(device.id) in config.json has \"pair\": false")
     }

@@ -44,7 +44,7 @@ extension DeviceManager {
   /// - Returns: why there is no link; nil: there is one, which lasts until ``Device/taskEnded()`` is called.
   func link(to device: Device, _ limit: Deadline) async -> String? {
     let isLinked = await limit.outcome { reply in
-      device.withLink { obstacle in
+      device.session.withLink { obstacle in
         if let obstacle { return _ = reply(.failed(reason: obstacle)) }
         device.taskBegins()
         // The time is over: nothing uses the link.
@@ -60,7 +60,7 @@ extension DeviceManager {
     let value: EncodedValue?
 
     func begin(_ reply: @escaping @LoopActor (Outcome) -> Bool) {
-      guard let value else { return channel.read { _ = reply($0) } }
+      guard let value else { return channel.reader.read { _ = reply($0) } }
       channel.writer?.execute(EncodedCommand(value, waitsForLink: false) { _ = reply($0) })
     }
   }

@@ -4,18 +4,6 @@ import GATT
 import JSON
 import Log
 
-/// What a front end (MQTT, Home Assistant) learns from the engine beyond single devices.
-@LoopActor package protocol FrontEnd: AnyObject, Sendable {
-  /// A device is known from now on.
-  /// - Returns: its observer; nil: the front end does not follow it.
-  func attach(_ device: DeviceDescription) -> (any DeviceObserver)?
-  /// An adapter, the set of devices, or the state of a session has changed.
-  func engineChanged()
-  /// An earlier run published topics of this device under `id`, which it no longer has.
-  /// - Parameter offered: the properties that the device offered on its last link.
-  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>)
-}
-
 /// Follows one device. Called synchronously when the engine's own state is complete. Before it returns, it may call back what is
 /// about the owner and the id: ``DeviceManager/storeID(of:)``, ``DeviceManager/setOwner(_:of:_:isTakenOver:hasNewLink:)`` and
 /// ``DeviceManager/yieldID(_:)``. The calls of observers that follow from that come in between; the rest of the first ones then
@@ -95,12 +83,4 @@ package enum DetachReason: Sendable, Equatable {
   case neverConnected
   /// The device is attached again at once, with other properties.
   case replaced
-}
-
-/// Which gateway owns a device: writes its topics and carries out its commands.
-package enum Owner: Sendable, Equatable {
-  /// None, as far as is known.
-  case unknown
-  case this
-  case other(GatewayID)
 }

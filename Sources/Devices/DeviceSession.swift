@@ -1,4 +1,5 @@
 import BlueZ
+import Configuration
 import EventLoop
 import GATT
 import Log
@@ -44,8 +45,8 @@ import Log
   var state: SessionState { isStopped ? .stopped : .listening }
   /// Why there is no link, or nothing that can be used.
   var lastError: Trouble? { nil }
-  /// Whether the link offers device information.
-  var hasInformation: Bool { false }
+  /// Why commands can never be carried out; nil if they can.
+  var obstacle: String? { Self.onlyHeard }
   /// Whether the device has to be found by Bluetooth before it can be used.
   var needsScan: Bool { state != .live && state != .idle }
   /// The adapter of the link, or of the last one.
@@ -54,6 +55,40 @@ import Log
   final func mayUse(_ adapter: Int) -> Bool {
     context.links.hasLink(device) ? adapters.isCurrent(adapter) : adapters.isEligible(adapter)
   }
+
+  private static let onlyHeard = "the device is only heard: it has no link"
+
+  final func requireLinks() throws(RequestError) -> LinkSession {
+    guard let links else { throw RequestError(Self.onlyHeard) }
+    return links
+  }
+
+  // MARK: Links, which only some sessions have
+
+  /// Whether a link can be made on demand: there is none, and the device had one lately, or waits for one.
+  var isConnectable: Bool { false }
+  /// Whether the link offers device information.
+  var hasInformation: Bool { false }
+  /// The data log; nil without a link, or if the link lacks it.
+  var log: Characteristic? { nil }
+  /// The LEDs of a micro:bit; nil without a link, or if the link lacks them.
+  var leds: Characteristic? { nil }
+  /// Calls `body` when there is a link: at once, or when the device was connected on demand; else with the reason why
+  /// there is none.
+  func withLink(_ body: @escaping LinkRequests.Body) { body(device.obstacle) }
+  /// Gives the machine of the links an input.
+  func feed(_ input: LinkMachine.Input) {}
+  /// Something has happened to the link of an object of the device.
+  func handle(_ event: CentralEvent, of id: PeripheralID) {}
+  /// Another mode is configured.
+  func setPairing(_ mode: Configuration.PairingMode) {}
+  /// The last task of the device has ended.
+  func tasksEnded() {}
+  /// A command waits for a link.
+  /// - Parameter deadline: the end of its time to live; it waits for the next visit if that comes first.
+  func commandWaits(until deadline: Moment?) {}
+  /// - Parameter hasNewLink: whether the other gateway has made a link, or a visit, that was not known yet.
+  func handedOver(hasNewLink: Bool) {}
 
   // MARK: Life
 

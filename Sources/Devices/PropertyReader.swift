@@ -1,4 +1,6 @@
+import BlueZ
 import EventLoop
+import GATT
 
 /// Reads one property of a device on request.
 ///
@@ -12,11 +14,21 @@ import EventLoop
   private unowned let channel: Channel
   private unowned let device: Device
 
-  init(of channel: Channel, on device: Device) {
+  init(for channel: Channel, of device: Device) {
     self.channel = channel
     self.device = device
   }
 
+  /// Reads the value now; connects to a device that is connected on demand.
+  func get(_ reply: @escaping @LoopActor (Outcome) -> Void) {
+    device.session.withLink { [self, device] obstacle in
+      withExtendedLifetime(device) {
+        if let obstacle { reply(.failed(reason: obstacle)) } else { read(reply) }
+      }
+    }
+  }
+
+  /// Reads the value on the link that there is.
   func read(_ reply: @escaping @LoopActor (Outcome) -> Void) {
     guard waiting.count < Self.most else {
       return reply(.failed(reason: "\(Self.most) reads of \(channel.property.name) are waiting already"))
@@ -36,10 +48,21 @@ import EventLoop
     }
     isReading = true
     device.task { [self] central in
-      let outcome = await channel.read(on: central)
+      let outcome = await read(on: central)
       isReading = false
       for reply in replies { reply(outcome) }
       readNext()
+    }
+  }
+
+  private func read(on central: Central) async -> Outcome {
+    switch await channel.readEncoded(on: central) {
+    case .success(let held):
+      if !channel.isReadNotified { channel.pass(held.value) }
+      return .read(actual: channel.adjusted(held.value))
+    case .failure(let failure):
+      if failure == .timeout { device.handle(.unresponsive) }
+      return .failed(reason: "\(failure)")
     }
   }
 }

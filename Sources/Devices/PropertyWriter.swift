@@ -48,7 +48,9 @@ import Log
   func execute(_ command: EncodedCommand) {
     if let reason = channel.obstacle { return command.reply(.failed(reason: reason)) }
     var command = command
-    if property.kind == .event, command.timeToLive == nil, command.waitsForLink, device.isConnectable {
+    if property.kind == .event, command.timeToLive == nil, command.waitsForLink,
+      device.session.isConnectable
+    {
       command.timeToLive = TimeToLive(seconds: LinkRequests.waitLimit, from: .now)
     }
     report(command.value.value, nil)

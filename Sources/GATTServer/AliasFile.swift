@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 
 /// A file with the alias that an adapter had before it got a peripheral's name. bluetoothd keeps the alias, so it must be
@@ -9,9 +10,7 @@ struct AliasFile {
   /// - Parameter folder: created, with the folders above it.
   init(of adapter: String, in folder: String?) {
     path = folder.map { "\($0)/\(adapter).alias" }
-    guard let folder else { return }
-    for end in folder.indices.dropFirst() where folder[end] == "/" { mkdir(String(folder[..<end]), 0o700) }
-    mkdir(folder, 0o700)
+    if let folder { Folder.make(folder) }
   }
 
   /// The alias before; nil if none is stored, or if the adapter no longer has the peripheral's name: then somebody else

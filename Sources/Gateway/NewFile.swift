@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import Glibc
 
 /// A file that is complete on the disk before it replaces what is at its path: nobody ever sees a part of it.
@@ -46,10 +47,7 @@ struct NewFile {
   /// Puts the file in its place.
   func replace() throws(CommandFailure) {
     try Self.check(rename(temporary, path) == 0, path)
-    let folder = open(ConfigurationFile.folder(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard folder >= 0 else { return }
-    fsync(folder)
-    close(folder)
+    Folder.synchronize(ConfigurationFile.folder(of: path))
   }
 
   /// Removes the file, if it is not in its place.
@@ -68,13 +66,6 @@ struct NewFile {
       folder = ConfigurationFile.folder(of: folder)
     }
     return folder
-  }
-
-  /// Creates a folder with those above it. A failure shows when a file is created in it.
-  static func createFolder(_ folder: String) {
-    guard access(folder, F_OK) != 0, folder != "/" else { return }
-    createFolder(ConfigurationFile.folder(of: folder))
-    mkdir(folder, 0o755)
   }
 
   /// Throws the reason in `errno`, unless a call has succeeded.

@@ -9,8 +9,8 @@ import Store
 
 /// Announces the devices that this gateway owns, and the gateway, to Home Assistant, and removes what is gone.
 @LoopActor package final class HomeAssistantDiscovery: DiscoveryFrontEnd {
-  private unowned let bridge: Bridge
-  private let store: DiscoveryStore
+  unowned let bridge: Bridge
+  let store: DiscoveryStore
   private var configuration: Configuration
   private let schedule: AnnouncementSchedule
   /// The last document of each device.
@@ -19,7 +19,7 @@ import Store
   /// A user has deleted the gateway in Home Assistant: it is announced again at the next start.
   private var isGatewayDeleted = false
 
-  private var context: BridgeContext { bridge.context }
+  var context: BridgeContext { bridge.context }
 
   package init(_ configuration: Configuration, _ bridge: Bridge, _ section: StateSection) {
     self.configuration = configuration
@@ -43,7 +43,7 @@ import Store
     announceAll(.plain)
   }
 
-  private var discovery: Discovery? {
+  var discovery: Discovery? {
     let settings = configuration.homeAssistant
     return settings.discovery
       ? Discovery(
@@ -80,63 +80,6 @@ import Store
   package func ownedElsewhere(_ address: BluetoothAddress) {
     store[address] = nil
     published[address]?.expire()
-  }
-
-  // MARK: Subscriptions
-
-  private func subscribe() {
-    if let discovery {
-      context.mqtt.subscribe([TopicFilter(discovery.status)])
-      context.mqtt.subscribe([TopicFilter(discovery.topic(of: .gateway))], options: [.noLocal, .noRetained])
-    }
-    for device in context.engine.devices { subscribe(to: device.address) }
-    for removal in store.removals.values { subscribe(removal) }
-  }
-
-  private func unsubscribe(_ discovery: Discovery) {
-    context.mqtt.unsubscribe([
-      TopicFilter(discovery.status), TopicFilter(discovery.topic(of: .gateway)),
-    ])
-    for device in context.engine.devices {
-      unsubscribe(from: device.address, discovery)
-    }
-  }
-
-  private func subscribe(to address: BluetoothAddress) {
-    guard let topic = discovery?.topic(of: .device(address)) else { return }
-    context.mqtt.subscribe([TopicFilter(topic)], options: [.noLocal, .noRetained])
-  }
-
-  private func unsubscribe(from address: BluetoothAddress, _ discovery: Discovery) {
-    let topic = discovery.topic(of: .device(address))
-    context.mqtt.unsubscribe([TopicFilter(topic)])
-    if let removal = store.removals[topic.string] { subscribe(removal) }
-  }
-
-  private func subscribe(_ removal: Removal) {
-    context.mqtt.subscribe([TopicFilter(removal.status)])
-    guard !isSubscribed(removal.topic) else { return }
-    // What is retained is received too: another gateway may own the device by now.
-    context.mqtt.subscribe([TopicFilter(removal.topic)], options: .noLocal)
-  }
-
-  private func unsubscribe(_ removal: Removal) {
-    if removal.announced.prefix != discovery?.prefix,
-      !store.removals.values.contains(where: { $0.announced.prefix == removal.announced.prefix })
-    {
-      context.mqtt.unsubscribe([TopicFilter(removal.status)])
-    }
-    guard !isSubscribed(removal.topic) else { return }
-    context.mqtt.unsubscribe([TopicFilter(removal.topic)])
-  }
-
-  /// Whether the topic is subscribed to as the discovery topic of a known device or of the gateway.
-  private func isSubscribed(_ topic: TopicName) -> Bool {
-    switch discovery?.subject(of: topic.string) {
-    case .gateway: true
-    case .device(let address): bridge.publishers[address] != nil
-    case nil: false
-    }
   }
 
   // MARK: Messages

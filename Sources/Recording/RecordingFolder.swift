@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import Glibc
 import Log
 
@@ -36,7 +37,7 @@ package struct RecordingFolder: Sendable {
 
   /// Starts a recording; its name has a number behind it if there is one of this name.
   func create(_ name: String, at time: Timestamp, reserve: Int) throws(RecordingFailure) -> Open {
-    try makeFolder()
+    if let folder = Folder.make(path) { throw .system("make the folder", folder) }
     var (unique, number) = (name, 1)
     while access(file(unique, Self.writing), F_OK) == 0 || access(file(unique, Self.ended), F_OK) == 0 {
       number += 1
@@ -50,18 +51,10 @@ package struct RecordingFolder: Sendable {
       unlink(file.path)
       throw error
     }
-    synchronize()
+    Folder.synchronize(path)
     var recording = Recording(name: unique, started: time, readings: 0)
     recording.bytes = start.count
     return Open(recording: recording, file: file)
-  }
-
-  private func makeFolder() throws(RecordingFailure) {
-    for end in path.indices.dropFirst() + [path.endIndex] where end == path.endIndex || path[end] == "/" {
-      let folder = String(path[..<end])
-      guard mkdir(folder, 0o700) != 0, access(folder, F_OK) != 0 else { continue }
-      throw .system("make the folder", folder)
-    }
   }
 
   /// Goes on with a recording of an earlier run. What a power cut has left of a last line is cut off.
@@ -119,7 +112,7 @@ package struct RecordingFolder: Sendable {
     guard rename(file.path, self.file(recording.name, Self.ended)) == 0 else {
       throw .system("rename", file.path)
     }
-    synchronize()
+    Folder.synchronize(path)
     return recording
   }
 
@@ -127,7 +120,7 @@ package struct RecordingFolder: Sendable {
   @discardableResult
   func remove(_ name: String) -> Bool {
     guard unlink(file(name, Self.ended)) == 0 || errno == ENOENT else { return false }
-    synchronize()
+    Folder.synchronize(path)
     return true
   }
 
@@ -147,12 +140,4 @@ package struct RecordingFolder: Sendable {
   }
 
   private func file(_ name: String, _ suffix: String) -> String { "\(path)/\(name)\(suffix)" }
-
-  /// Makes the names of the files durable.
-  private func synchronize() {
-    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else { return }
-    fsync(descriptor)
-    close(descriptor)
-  }
 }

@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 import Log
 
@@ -20,7 +21,8 @@ enum DatabaseFile {
     guard path.hasPrefix("/"), !path.hasSuffix("/"), !path.utf8.contains(0) else {
       throw StoreError(.circumstances, "\(path.debugDescription) is not the absolute path of a file")
     }
-    try makeFolders(of: path)
+    let parent = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+    if !parent.isEmpty, let folder = Folder.make(parent) { throw .system("make the folder", folder) }
     // Checked before locking, which would create a lock file beside something that is not a database.
     _ = try exists(path)
     let lock = try FileLock(path)
@@ -61,19 +63,6 @@ enum DatabaseFile {
       throw StoreError(.circumstances, "cannot open \(path): it is not a regular file")
     }
     return true
-  }
-
-  private static func makeFolders(of path: String) throws(StoreError) {
-    for end in path.indices.dropFirst() where path[end] == "/" {
-      let folder = String(path[..<end])
-      // 0700, as required by the XDG Base Directory Specification.
-      guard mkdir(folder, 0o700) != 0 else { continue }
-      // Existing folders are fine, although a read-only file system reports EROFS rather than EEXIST.
-      let reason = errno
-      guard access(folder, F_OK) != 0 else { continue }
-      errno = reason
-      throw .system("make the folder", folder)
-    }
   }
 
   /// Renames the database and its journal; returns the database's new path.

@@ -32,7 +32,7 @@ import Log
 
   init(of device: Device) { self.device = device }
 
-  private var characteristic: Characteristic? { device.session.links?.services.log }
+  private var characteristic: Characteristic? { device.session.log }
 
   func linkDown() {
     link += 1

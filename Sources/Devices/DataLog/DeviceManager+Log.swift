@@ -14,7 +14,7 @@ extension DeviceManager {
   package func log(of id: DeviceID) async throws(RequestError) -> [UInt8] {
     let device = try requireDevice(id)
     try device.description.checkEnabled()
-    _ = try device.requireLinks()
+    _ = try device.session.requireLinks()
     let log = device.requireLog()
     guard registry.all.count(where: { $0.dataLog?.isCopying == true }) < Self.mostLogs || log.isCopying else {
       throw RequestError("\(Self.mostLogs) logs are being read: try again later")
@@ -31,7 +31,7 @@ extension DeviceManager {
         failure = .unusable(obstacle)
       } else {
         defer { device.taskEnded() }
-        guard device.session.links?.services.log != nil else {
+        guard device.session.log != nil else {
           throw RequestError(
             .failed,
             "\(id) has no log that can be read: that takes a V2 whose program has the extensions datalogger and bluetooth"

@@ -3,7 +3,8 @@ import EventLoop
 import GATT
 import Log
 
-/// The services of a device's link: its characteristics are assigned to the channels, which are read and subscribed to.
+/// What a device's link offers, from its beginning to its end: assigns the characteristics to the channels, which are read and
+/// subscribed to. When there is a link is decided by ``LinkSession`` alone.
 @LoopActor final class LinkServices {
   /// The characteristics of the Device Information Service; empty without a link, or if the link lacks them.
   private var information: [Characteristic] = []

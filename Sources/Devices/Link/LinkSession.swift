@@ -45,12 +45,14 @@ import Log
   override var lastError: Trouble? { machine.lastError }
   /// The object that the adapter has.
   var peripheral: PeripheralID? { adapters.peripheral }
-  /// Whether a link can be made on demand: there is none, and the device had one lately, or waits for one.
-  var isConnectable: Bool {
+  override var isConnectable: Bool {
     !machine.state.isLive && (presence.isOnline || context.links.isWaiting(device))
   }
 
+  override var obstacle: String? { nil }
   override var hasInformation: Bool { services.hasInformation }
+  override var log: Characteristic? { services.log }
+  override var leds: Characteristic? { services.leds }
 
   // MARK: Inputs
 
@@ -85,8 +87,7 @@ import Log
     context.store.change(device.address) { $0.log = isOffered ? empty : nil }
   }
 
-  /// Another mode is configured.
-  func setPairing(_ mode: Configuration.PairingMode) { machine.pairing.mode = mode }
+  override func setPairing(_ mode: Configuration.PairingMode) { machine.pairing.mode = mode }
   /// There is a bond now, or one that could not be deleted.
   func pairingEnded() { machine.pairing.isDue = false }
   func reconnect() {
@@ -100,8 +101,7 @@ import Log
     visitIsDue()
     chooseAgain()
   }
-  /// The last task of the device has ended.
-  func tasksEnded() {
+  override func tasksEnded() {
     if machine.isOnDemand { feed(.visitEnded) } else { context.links.tasksEnded() }
   }
   /// Another device gets the link.
@@ -119,8 +119,7 @@ import Log
     device.report(.description)
   }
 
-  /// - Parameter hasNewLink: whether the other gateway has made a link, or a visit, that was not known yet.
-  func handedOver(hasNewLink: Bool) {
+  override func handedOver(hasNewLink: Bool) {
     // A device that is connected on demand stays there until a visit is overdue.
     if machine.isOnDemand, !hasNewLink { return }
     feed(.handedOver)
@@ -156,8 +155,7 @@ import Log
   /// What the choice of the adapter waits for may have come: an advertisement, or a link.
   private func chooseAgain() { if adapters.isWaiting || context.links.isWaiting(device) { connect() } }
 
-  /// Something has happened to the link of an object of the device.
-  func handle(_ event: CentralEvent, of id: PeripheralID) {
+  override func handle(_ event: CentralEvent, of id: PeripheralID) {
     guard id == peripheral else { return }
     switch event {
     case .disconnected:
@@ -200,7 +198,7 @@ import Log
 
   // MARK: The machine
 
-  func feed(_ input: LinkMachine.Input) {
+  override func feed(_ input: LinkMachine.Input) {
     let actions = machine.handle(
       input,
       LinkMachine.Snapshot(
@@ -247,15 +245,12 @@ import Log
 
   // MARK: Links on demand
 
-  /// - Parameter deadline: the end of its time to live; it waits for the next visit if that comes first.
-  func commandWaits(until deadline: Moment?) {
+  override func commandWaits(until deadline: Moment?) {
     if let deadline, presence.isDue(before: deadline) { return }
     needsLinkNow()
   }
 
-  /// Calls `body` when there is a link: at once, or when the device was connected on demand; else with the reason why
-  /// there is none.
-  func withLink(_ body: @escaping LinkRequests.Body) {
+  override func withLink(_ body: @escaping LinkRequests.Body) {
     if machine.state.isLive { return body(nil) }
     guard isConnectable else { return body(device.obstacle ?? "the device is offline") }
     if waiting.add(body) { needsLinkNow() }

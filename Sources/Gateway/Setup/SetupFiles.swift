@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import Glibc
 import Log
 
@@ -32,7 +33,7 @@ struct SetupFiles: Sendable {
   /// - Parameter backup: the name of the copy of the present config.json.
   /// - Returns: what the user should know.
   func write(_ plan: SetupPlan, backup: String) throws(CommandFailure) -> [String] {
-    NewFile.createFolder(folder)
+    Folder.make(folder, mode: 0o755)
     let (backup, present) = ("\(folder)/\(backup)", NewFile.status(path))
     var notes: [String] = []
     // The files in the order in which they get their places.

@@ -1,5 +1,6 @@
 import BlueZ
 import Configuration
+import EventLoop
 import Glibc
 import JSON
 
@@ -95,7 +96,7 @@ struct PendingSetup: Sendable {
 
   /// Keeps the answers. Blocks.
   func store(_ answers: JSONValue) throws(CommandFailure) {
-    NewFile.createFolder(ConfigurationFile.folder(of: path))
+    Folder.make(ConfigurationFile.folder(of: path), mode: 0o755)
     try NewFile(at: path, answers.bytes, mode: 0o600).replace()
   }
 

@@ -1,0 +1,85 @@
+import Configuration
+import Devices
+import GATT
+import JSON
+import Log
+
+/// The payload of a message on a `…/set` or `…/get` topic, parsed once for all devices that it is for.
+struct CommandPayload {
+  /// The longest payload of a command, in bytes.
+  static let longest = 4096
+
+  let bytes: [UInt8]
+  /// The payload as JSON; nil: it is too long, or not JSON.
+  let json: JSONValue?
+
+  init(_ bytes: [UInt8]) {
+    self.bytes = bytes
+    json = bytes.count <= Self.longest ? try? JSONParser.parse(bytes) : nil
+  }
+
+  /// The transaction of a command whose value is not used.
+  var transaction: String? {
+    if case .object(let object) = json { try? Sender.transaction(object) } else { nil }
+  }
+}
+
+extension Command {
+  /// The allowed values of `ttl`, in seconds: up to a day.
+  static let ttls = 1...86_400
+
+  /// Parses a message on a `…/set` topic: `2000`, `Hello`, or `{"value":2000,"ttl":60,"transaction":"a1"}`.
+  /// - Parameters:
+  ///   - codec: the property's; nil: the device has no such property.
+  ///   - sender: the transaction is added.
+  init(
+    _ payload: CommandPayload, _ device: DeviceID, _ property: String, _ codec: Codec?,
+    from sender: inout Sender
+  ) throws(Rejection) {
+    guard payload.bytes.count <= CommandPayload.longest else {
+      throw Rejection("the payload has more than \(CommandPayload.longest) bytes")
+    }
+    if case .object(let object) = payload.json, Self.isLongForm(object, codec) {
+      sender.transaction = try Sender.transaction(object)
+      self.init(
+        device, property, try Self.value(object, sender.transaction),
+        timeToLive: try Self.ttl(object["ttl"], sender.transaction), sender: sender.json)
+      return
+    }
+    let value: JSONValue
+    if let json = payload.json, json.text != nil || codec?.isPlain == false {
+      value = json
+    } else if let text = String(validating: payload.bytes, as: UTF8.self) {
+      value = .string(text)
+    } else {
+      throw Rejection("\(Excerpt(payload.bytes)) is not \(codec?.valueDescription ?? "a text")")
+    }
+    self.init(device, property, value, sender: sender.json)
+  }
+
+  /// Whether the object is `{"value":…,"ttl":…}`, and not a record itself, of which no field is an object.
+  private static func isLongForm(_ object: JSONObject, _ codec: Codec?) -> Bool {
+    guard let codec, case .record = codec.description else { return true }
+    if case .object = object["value"] { return true }
+    return object["value"] != nil && codec.fields?.contains("value") != true
+  }
+
+  private static func value(_ object: JSONObject, _ transaction: String?) throws(Rejection) -> JSONValue {
+    let known = ["value", "ttl", "transaction"]
+    if let unknown = object.names.first(where: { !known.contains($0) }) {
+      throw Rejection("unknown key \(Excerpt(unknown)); allowed: value, ttl, transaction", transaction)
+    }
+    guard let value = object["value"] else { throw Rejection("the key value is missing", transaction) }
+    return value
+  }
+
+  private static func ttl(_ json: JSONValue?, _ transaction: String?) throws(Rejection) -> Int? {
+    switch json {
+    case nil: return nil
+    case .integer(let seconds) where ttls.contains(seconds): return seconds
+    case .some(let other):
+      let range = "\(ttls.lowerBound)…\(ttls.upperBound)"
+      throw Rejection("ttl: \(Excerpt(other.bytes)) is not a whole number of seconds, \(range)", transaction)
+    }
+  }
+}

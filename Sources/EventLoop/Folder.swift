@@ -1,0 +1,29 @@
+import Glibc
+
+/// Calls for folders on the disk. All of them block.
+package enum Folder {
+  /// Makes the folder, with those above it.
+  /// - Parameter mode: for this user alone by default, as the XDG Base Directory Specification requires.
+  /// - Returns: the folder that could not be made, with the reason in `errno`; nil: all exist now.
+  @discardableResult
+  package static func make(_ path: String, mode: mode_t = 0o700) -> String? {
+    for end in path.indices.dropFirst() + [path.endIndex] where end == path.endIndex || path[end] == "/" {
+      let folder = String(path[..<end])
+      guard mkdir(folder, mode) != 0 else { continue }
+      // Existing folders are fine, although a read-only file system reports EROFS rather than EEXIST.
+      let reason = errno
+      guard access(folder, F_OK) != 0 else { continue }
+      errno = reason
+      return folder
+    }
+    return nil
+  }
+
+  /// Makes the names of its files durable.
+  package static func synchronize(_ path: String) {
+    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    fsync(descriptor)
+    close(descriptor)
+  }
+}

@@ -1,0 +1,63 @@
+import Bridge
+import Configuration
+import Devices
+import GATT
+import MQTT
+
+/// What is received: the status of Home Assistant, and what others publish on the discovery topics.
+extension HomeAssistantDiscovery {
+  func subscribe() {
+    if let discovery {
+      context.mqtt.subscribe([TopicFilter(discovery.status)])
+      context.mqtt.subscribe([TopicFilter(discovery.topic(of: .gateway))], options: [.noLocal, .noRetained])
+    }
+    for device in context.engine.devices { subscribe(to: device.address) }
+    for removal in store.removals.values { subscribe(removal) }
+  }
+
+  func unsubscribe(_ discovery: Discovery) {
+    context.mqtt.unsubscribe([
+      TopicFilter(discovery.status), TopicFilter(discovery.topic(of: .gateway)),
+    ])
+    for device in context.engine.devices {
+      unsubscribe(from: device.address, discovery)
+    }
+  }
+
+  func subscribe(to address: BluetoothAddress) {
+    guard let topic = discovery?.topic(of: .device(address)) else { return }
+    context.mqtt.subscribe([TopicFilter(topic)], options: [.noLocal, .noRetained])
+  }
+
+  func unsubscribe(from address: BluetoothAddress, _ discovery: Discovery) {
+    let topic = discovery.topic(of: .device(address))
+    context.mqtt.unsubscribe([TopicFilter(topic)])
+    if let removal = store.removals[topic.string] { subscribe(removal) }
+  }
+
+  func subscribe(_ removal: Removal) {
+    context.mqtt.subscribe([TopicFilter(removal.status)])
+    guard !isSubscribed(removal.topic) else { return }
+    // What is retained is received too: another gateway may own the device by now.
+    context.mqtt.subscribe([TopicFilter(removal.topic)], options: .noLocal)
+  }
+
+  func unsubscribe(_ removal: Removal) {
+    if removal.announced.prefix != discovery?.prefix,
+      !store.removals.values.contains(where: { $0.announced.prefix == removal.announced.prefix })
+    {
+      context.mqtt.unsubscribe([TopicFilter(removal.status)])
+    }
+    guard !isSubscribed(removal.topic) else { return }
+    context.mqtt.unsubscribe([TopicFilter(removal.topic)])
+  }
+
+  /// Whether the topic is subscribed to as the discovery topic of a known device or of the gateway.
+  private func isSubscribed(_ topic: TopicName) -> Bool {
+    switch discovery?.subject(of: topic.string) {
+    case .gateway: true
+    case .device(let address): bridge.publishers[address] != nil
+    case nil: false
+    }
+  }
+}
