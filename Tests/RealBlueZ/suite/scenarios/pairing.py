@@ -299,8 +299,10 @@ def bond_lost(world):
     expect(world.gateway.said("has lost its pairing"), "the lost pairing was not told")
 
 
-@scenario(debians=BOTH)
+@scenario(debians=BOTH, old_kernel=(12,))
 def bond_lost_and_told(world):
+    """With kernel 7.2, bluetoothd 5.66 often answers Connect with br-connection-canceled, as when the signal is weak: so
+    nothing is told of the bond."""
     device = start(world, "just_works")
     pairing_suggested(world)
     request(world, "pair", device)()
