@@ -1,5 +1,7 @@
 /// A characteristic with a name: a value that a peripheral measures, reports, or accepts.
-public struct Property: Sendable, Hashable {
+///
+/// A class, as every device, channel and publisher refers to it: as a structure it would be copied for each.
+public final class Property: Sendable {
   /// What its values mean.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
     /// A value that lasts: only the newest one matters, and a desired value is set again on the next link.
@@ -111,9 +113,9 @@ public struct Property: Sendable, Hashable {
   /// Converts between the characteristic's bytes and the value.
   public let codec: Codec
   /// The unit of the values: `°C`, `ms`.
-  public private(set) var unit: String?
+  public let unit: String?
   /// What is added to the numbers that are read or notified; see ``adjusted(offset:unit:report:)``.
-  public private(set) var offset: Double?
+  public let offset: Double?
   /// The numbers that a command may set; nil: all that the codec can encode.
   public let range: ClosedRange<Double>?
   /// The maximum length in bytes of a text or bytes in a command; nil: that of a characteristic.
@@ -126,7 +128,7 @@ public struct Property: Sendable, Hashable {
   /// The interval at which the value is read, instead of being notified; nil: it is notified, or not read repeatedly.
   public let poll: Duration?
   /// The limit on how often the retained value is published; nil: every value is published.
-  public private(set) var report: Report?
+  public let report: Report?
   /// The value that is written on every link unless another one is desired.
   public let initial: Value?
   /// Whether the initial value is written on every link before any property is read.
@@ -134,31 +136,28 @@ public struct Property: Sendable, Hashable {
   /// Whether the property is used if the peripheral has it, unless the configuration selects others.
   public let isAutomatic: Bool
   /// How Home Assistant shows the property.
-  public private(set) var homeAssistant: [HomeAssistantEntity]
+  public let homeAssistant: [HomeAssistantEntity]
 
-  /// Does not validate: that is done when a ``Profile`` is made of the property.
-  ///
-  /// - Parameter writeMode: nil: `confirm` for a state that can be read, else `request`.
-  public init(
-    name: String, service: BluetoothUUID, characteristic: BluetoothUUID, alternative: BluetoothUUID? = nil,
-    instance: Int = 0, kind: Kind = .state, access: Access, writeMode: WriteMode? = nil,
-    settle: Duration? = nil, codec: Codec, unit: String? = nil, range: ClosedRange<Double>? = nil,
-    maxLength: Int? = nil, frame: String? = nil, chunk: Int? = nil,
-    poll: Duration? = nil, report: Report? = nil, initial: Value? = nil, isBeforeReading: Bool = false,
-    isAutomatic: Bool = false, homeAssistant: [HomeAssistantEntity] = []
+  private init(
+    name: String, source: Source?, service: BluetoothUUID, characteristic: BluetoothUUID,
+    alternative: BluetoothUUID?, instance: Int, kind: Kind, access: Access, writeMode: WriteMode,
+    settle: Duration?, codec: Codec, unit: String?, offset: Double?, range: ClosedRange<Double>?,
+    maxLength: Int?, frame: String?, chunk: Int?, poll: Duration?, report: Report?, initial: Value?,
+    isBeforeReading: Bool, isAutomatic: Bool, homeAssistant: [HomeAssistantEntity]
   ) {
     self.name = name
-    source = nil
+    self.source = source
     self.service = service
     self.characteristic = characteristic
     self.alternative = alternative
     self.instance = instance
     self.kind = kind
     self.access = access
-    self.writeMode = writeMode ?? (kind == .state && access.contains(.read) ? .confirm : .request)
+    self.writeMode = writeMode
     self.settle = settle
     self.codec = codec
     self.unit = unit
+    self.offset = offset
     self.range = range
     self.maxLength = maxLength
     self.frame = frame
@@ -171,26 +170,37 @@ public struct Property: Sendable, Hashable {
     self.homeAssistant = homeAssistant
   }
 
+  /// Does not validate: that is done when a ``Profile`` is made of the property.
+  ///
+  /// - Parameter writeMode: nil: `confirm` for a state that can be read, else `request`.
+  public convenience init(
+    name: String, service: BluetoothUUID, characteristic: BluetoothUUID, alternative: BluetoothUUID? = nil,
+    instance: Int = 0, kind: Kind = .state, access: Access, writeMode: WriteMode? = nil,
+    settle: Duration? = nil, codec: Codec, unit: String? = nil, range: ClosedRange<Double>? = nil,
+    maxLength: Int? = nil, frame: String? = nil, chunk: Int? = nil,
+    poll: Duration? = nil, report: Report? = nil, initial: Value? = nil, isBeforeReading: Bool = false,
+    isAutomatic: Bool = false, homeAssistant: [HomeAssistantEntity] = []
+  ) {
+    self.init(
+      name: name, source: nil, service: service, characteristic: characteristic, alternative: alternative,
+      instance: instance, kind: kind, access: access,
+      writeMode: writeMode ?? (kind == .state && access.contains(.read) ? .confirm : .request),
+      settle: settle, codec: codec, unit: unit, offset: nil, range: range, maxLength: maxLength, frame: frame,
+      chunk: chunk, poll: poll, report: report, initial: initial, isBeforeReading: isBeforeReading,
+      isAutomatic: isAutomatic, homeAssistant: homeAssistant)
+  }
+
   /// A property whose values come in advertisements: like one that is notified.
-  public init(
+  public convenience init(
     name: String, source: Source, kind: Kind = .state, codec: Codec, unit: String? = nil,
     report: Report? = nil, isAutomatic: Bool = false, homeAssistant: [HomeAssistantEntity] = []
   ) {
-    self.name = name
-    self.source = source
-    (service, characteristic) = (BluetoothUUID(short: 0), BluetoothUUID(short: 0))
-    (alternative, instance) = (nil, 0)
-    self.kind = kind
-    access = .notify
-    writeMode = .request
-    settle = nil
-    self.codec = codec
-    self.unit = unit
-    (range, maxLength, frame, chunk, poll, initial) = (nil, nil, nil, nil, nil, nil)
-    isBeforeReading = false
-    self.report = report
-    self.isAutomatic = isAutomatic
-    self.homeAssistant = homeAssistant
+    self.init(
+      name: name, source: source, service: BluetoothUUID(short: 0), characteristic: BluetoothUUID(short: 0),
+      alternative: nil, instance: 0, kind: kind, access: .notify, writeMode: .request, settle: nil,
+      codec: codec, unit: unit, offset: nil, range: nil, maxLength: nil, frame: nil, chunk: nil, poll: nil,
+      report: report, initial: nil, isBeforeReading: false, isAutomatic: isAutomatic,
+      homeAssistant: homeAssistant)
   }
 
   /// Whether the value can be read.
@@ -203,15 +213,18 @@ public struct Property: Sendable, Hashable {
   /// The property with an offset, and with what is not nil. With another unit, the device class of an entity does not fit
   /// any more.
   public func adjusted(offset: Double?, unit: String?, report: Report?) -> Property {
-    var property = self
-    property.offset = offset
-    property.report = report ?? self.report
-    guard let unit, unit != self.unit else { return property }
-    property.unit = unit
-    property.homeAssistant = homeAssistant.map {
-      HomeAssistantEntity($0.kind, key: $0.key, name: $0.name, category: $0.category)
+    var entities = homeAssistant
+    if let unit, unit != self.unit {
+      entities = entities.map {
+        HomeAssistantEntity($0.kind, key: $0.key, name: $0.name, category: $0.category)
+      }
     }
-    return property
+    return Property(
+      name: name, source: source, service: service, characteristic: characteristic, alternative: alternative,
+      instance: instance, kind: kind, access: access, writeMode: writeMode, settle: settle, codec: codec,
+      unit: unit ?? self.unit, offset: offset, range: range, maxLength: maxLength, frame: frame, chunk: chunk,
+      poll: poll, report: report ?? self.report, initial: initial, isBeforeReading: isBeforeReading,
+      isAutomatic: isAutomatic, homeAssistant: entities)
   }
 
   /// Encodes a value that the property is to be set to. Unlike ``Codec/encode(_:)``, adds the delimiter of a ``frame`` if
@@ -225,6 +238,26 @@ public struct Property: Sendable, Hashable {
     if let frame, !bytes.suffix(frame.utf8.count).elementsEqual(frame.utf8) { bytes += frame.utf8 }
     if let maxLength, bytes.count > maxLength { throw .tooLong(count: bytes.count, most: maxLength) }
     return EncodedValue(value, bytes)
+  }
+}
+
+extension Property: Hashable {
+  /// Compares everything.
+  public static func == (a: Property, b: Property) -> Bool {
+    a === b
+      || a.name == b.name && a.source == b.source && a.service == b.service
+        && a.characteristic == b.characteristic && a.alternative == b.alternative && a.instance == b.instance
+        && a.kind == b.kind && a.access == b.access && a.writeMode == b.writeMode && a.settle == b.settle
+        && a.codec == b.codec && a.unit == b.unit && a.offset == b.offset && a.range == b.range
+        && a.maxLength == b.maxLength && a.frame == b.frame && a.chunk == b.chunk && a.poll == b.poll
+        && a.report == b.report && a.initial == b.initial && a.isBeforeReading == b.isBeforeReading
+        && a.isAutomatic == b.isAutomatic && a.homeAssistant == b.homeAssistant
+  }
+
+  /// Hashes the names of the property and its characteristic.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(name)
+    hasher.combine(characteristic)
   }
 }
 
