@@ -4,7 +4,8 @@ import Testing
 
 @Suite struct PropertyTests {
   private static func property(
-    _ name: String = "x", access: Property.Access = .read, poll: Duration? = nil, report: Property.Report? = nil,
+    _ name: String = "x", access: Property.Access = .read, poll: Duration? = nil,
+    report: Property.Report? = nil,
     homeAssistant: [HomeAssistantEntity] = []
   ) -> Property {
     Property(
