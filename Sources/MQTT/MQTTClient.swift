@@ -11,15 +11,15 @@ import Log
   private var diallings: [Dialling]
   /// The broker of the current or last attempt to connect.
   public private(set) var broker: MQTTBroker
-  /// A connection to the first of several brokers, while another is used, and whether that one is well, once it is known.
-  private var probe: BrokerSession<Bool?>?
-  private let log: MQTTLog
+  /// Finds out whether the first of several brokers is well, while another is used.
+  private var probe: FirstBrokerProbe?
+  let log: MQTTLog
   var handler: (@LoopActor (MQTTEvent) -> Void)?
 
   private var link: BrokerLink
   var outbox: Outbox
   private var outages: OutageLog
-  private(set) var subscriptions = Subscriptions()
+  var subscriptions = Subscriptions()
   /// PUBLISH packets sent.
   private var sent = 0
   /// Whether ``reportOutcomes()`` follows at the end of the iteration.
@@ -106,7 +106,7 @@ import Log
     return result
   }
 
-  // MARK: Publishing and subscribing
+  // MARK: Publishing
 
   /// Publishes `message`, or queues it; if the queue is full, the oldest is dropped.
   ///
@@ -147,23 +147,6 @@ import Log
     guard let socket = openSocket else { return }
     send(outbox.packet(once: message), over: socket)
     socket.updateInterest()
-  }
-
-  /// Subscribes with QoS 1 if the options do not say otherwise, now and on every new connection.
-  public func subscribe(_ filters: [TopicFilter], options: SubscribeOptions = []) {
-    sendSubscriptions(subscriptions.add(filters, options))
-  }
-
-  /// Unsubscribes. Messages on their way still arrive.
-  public func unsubscribe(_ filters: [TopicFilter]) {
-    let filters = subscriptions.remove(filters)
-    guard let socket = openSocket, !filters.isEmpty else { return }
-    do throws(MQTTError) {
-      try socket.handle.unsubscribe(filters)
-      socket.updateInterest()
-    } catch {
-      socket.fail(error)
-    }
   }
 
   // MARK: Sending
@@ -244,16 +227,6 @@ import Log
     }
   }
 
-  private func sendSubscriptions(_ requests: [Subscriptions.Request]) {
-    guard let socket = openSocket else { return }
-    do throws(MQTTError) {
-      for request in requests { subscriptions.sent(request, as: try socket.subscribe(request)) }
-      socket.updateInterest()
-    } catch {
-      socket.fail(error)
-    }
-  }
-
   /// Limits what is not urgent.
   private func pace(for rest: Duration) {
     pacing?.cancel()
@@ -269,7 +242,7 @@ import Log
   // MARK: Connection
 
   /// The socket of the connection, if packets can be sent.
-  private var openSocket: BrokerSocket? {
+  var openSocket: BrokerSocket? {
     guard link.isUp, let socket = connection?.socket, !socket.hasFailed else { return nil }
     return socket
   }
@@ -324,40 +297,16 @@ import Log
 
   private func startProbe() {
     guard probe == nil else { return }
-    var options = options
-    options.brokers = [options.brokers[0]]
-    // The probe ends at once: that must not look like the end of this client.
-    options.will = nil
-    options.clientID += "-probe"
-    let message = options.probe
-    let new = BrokerSession<Bool?>(options, nil) { isWell, event in
-      switch event {
-      case .connected: if message == nil { isWell = true }
-      case .connectFailed: isWell = false
-      case .disconnected, .undelivered, .completed, .message, .subscriptionRefused, .publicationRefused:
-        break
-      }
-    }
-    if let message { new.client.publish(message) }
+    let new = FirstBrokerProbe(options)
     probe = new
-    new.start()
-    loop.task { [limit = options.connectTimeout] in
-      _ = await new.wait(limit) { $0 != nil }
-      let actions = self.link.probed(isWell: new.state == true, at: .now)
+    loop.task {
+      let isWell = await new.result()
+      let actions = self.link.probed(isWell: isWell, at: .now)
       self.probe = nil
       await new.stop()
-      if !actions.isEmpty { self.log(.notice, "going back to \(new.client.broker)") }
+      if !actions.isEmpty { self.log(.notice, "going back to \(new.broker)") }
       self.perform(actions)
     }
-  }
-
-  /// Whether a message is the probe's, which thereby has arrived by the connection to the broker that is used.
-  private func isOfProbe(_ received: MQTTReceived) -> Bool {
-    guard let probe, let message = options.probe, message.topic == received.topic,
-      message.payload == received.payload
-    else { return false }
-    probe.state = true
-    return true
   }
 
   private func dialled(_ handle: MosquittoHandle) {
@@ -444,16 +393,6 @@ import Log
       for (filter, reason) in subscriptions.acknowledged(packet, reasons) { acknowledged(filter, reason) }
     }
     reportOutcomes()
-    for message in events.messages where !isOfProbe(message) { handler?(.message(message)) }
-  }
-
-  private func acknowledged(_ filter: TopicFilter, _ reason: Int32) {
-    guard reason >= 0x80 else {
-      if Logger.isEnabled(.debug) { log(.debug, "subscribed to \(filter)") }
-      return
-    }
-    let text = MosquittoText.reason(reason)
-    log(.error, "the broker refused the subscription to \(filter): \(text)")
-    handler?(.subscriptionRefused(filter, reason: text))
+    for message in events.messages where probe?.received(message) != true { handler?(.message(message)) }
   }
 }

@@ -1,0 +1,47 @@
+import EventLoop
+
+/// A connection to the first of several brokers, made while another one is used: whether it is well.
+@LoopActor final class FirstBrokerProbe {
+  private let session: BrokerSession<Bool?>
+  private let message: MQTTMessage?
+  private let limit: Duration
+
+  init(_ options: MQTTOptions) {
+    var options = options
+    options.brokers = [options.brokers[0]]
+    // The probe ends at once: that must not look like the end of the client.
+    options.will = nil
+    options.clientID += "-probe"
+    message = options.probe
+    limit = options.connectTimeout
+    session = BrokerSession(options, nil) { [message] isWell, event in
+      switch event {
+      case .connected: if message == nil { isWell = true }
+      case .connectFailed: isWell = false
+      case .disconnected, .undelivered, .completed, .message, .subscriptionRefused, .publicationRefused:
+        break
+      }
+    }
+    if let message { session.client.publish(message) }
+    session.start()
+  }
+
+  var broker: MQTTBroker { session.client.broker }
+
+  /// Whether the broker is well: it accepts the connection, and passes the message on if there is one.
+  func result() async -> Bool {
+    _ = await session.wait(limit) { $0 != nil }
+    return session.state == true
+  }
+
+  func stop() async { await session.stop() }
+
+  /// - Returns: whether the message, which has come from the broker that is used, is the probe's.
+  func received(_ received: MQTTReceived) -> Bool {
+    guard let message, message.topic == received.topic, message.payload == received.payload else {
+      return false
+    }
+    session.state = true
+    return true
+  }
+}

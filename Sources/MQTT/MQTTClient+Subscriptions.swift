@@ -1,0 +1,40 @@
+import Log
+
+extension MQTTClient {
+  /// Subscribes with QoS 1 if the options do not say otherwise, now and on every new connection.
+  public func subscribe(_ filters: [TopicFilter], options: SubscribeOptions = []) {
+    sendSubscriptions(subscriptions.add(filters, options))
+  }
+
+  /// Unsubscribes. Messages on their way still arrive.
+  public func unsubscribe(_ filters: [TopicFilter]) {
+    let filters = subscriptions.remove(filters)
+    guard let socket = openSocket, !filters.isEmpty else { return }
+    do throws(MQTTError) {
+      try socket.handle.unsubscribe(filters)
+      socket.updateInterest()
+    } catch {
+      socket.fail(error)
+    }
+  }
+
+  func sendSubscriptions(_ requests: [Subscriptions.Request]) {
+    guard let socket = openSocket else { return }
+    do throws(MQTTError) {
+      for request in requests { subscriptions.sent(request, as: try socket.subscribe(request)) }
+      socket.updateInterest()
+    } catch {
+      socket.fail(error)
+    }
+  }
+
+  func acknowledged(_ filter: TopicFilter, _ reason: Int32) {
+    guard reason >= 0x80 else {
+      if Logger.isEnabled(.debug) { log(.debug, "subscribed to \(filter)") }
+      return
+    }
+    let text = MosquittoText.reason(reason)
+    log(.error, "the broker refused the subscription to \(filter): \(text)")
+    handler?(.subscriptionRefused(filter, reason: text))
+  }
+}
