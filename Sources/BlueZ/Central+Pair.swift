@@ -83,7 +83,8 @@ extension Central {
     try await registerAgent()
     await scanBriefly(isPreferred: true)
     await pauseScan()
-    var result = Result<Void, PairingError>.failure(.failed(.disconnected))
+    var result = Result<Void, PairingError>.failure(
+      .failed(tree.devices[id.path] == nil ? .gone : .disconnected))
     if isNeeded(), isAvailable, tree.devices[id.path] != nil { result = await callPair(id, pairing) }
     await unregisterAgent()
     try result.get()

@@ -42,9 +42,9 @@ import Testing
         "POST /api/request/property/set", port: port.number,
         body: #"{"id":"\#(id)","property":"period","value":70}"#)
       #expect(answer.status == 200 && answer.body.contains(#""status":"applied""#), "\(answer)")
+      // An event of its own, or part of the device's description if that is due.
       try await Self.line(client) {
-        $0.contains(#""device":"\#(id)","property":"period""#)
-          && $0.contains(#""status":"applied","requested":70,"actual":70"#)
+        $0.contains(#""\#(id)""#) && $0.contains(#""status":"applied","requested":70,"actual":70"#)
       }
       try await fixture.message("\(id)/period", "70")
       let mark = try fixture.observer.mark
