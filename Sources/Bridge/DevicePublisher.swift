@@ -72,7 +72,7 @@ import MQTT
     OwnershipMachine.Here(
       onlineSince: device.isOnline ? device.lastConnected?.description : nil,
       isOnDemand: device.settings.isOnDemand, isExclusive: device.isExclusive, rssi: device.rssi,
-      lastHeard: device.record.lastHeard)
+      lastHeard: device.record.lastHeard, hasNewLetters: device.hasNewLetters)
   }
 
   /// The properties whose values may be published.

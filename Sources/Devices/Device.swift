@@ -215,7 +215,6 @@ import Log
   func tell(
     _ value: Value, of property: Int, at time: Timestamp, isElsewhere: Bool, senderTime: UInt32?
   ) {
-    notePress(value, of: property)
     let reading = count(value, of: property, at: time, senderTime)
     for (observer, _) in observers { observer.told(reading, isElsewhere: isElsewhere) }
   }

@@ -49,6 +49,14 @@ package struct DeviceDescription: Sendable, Equatable {
   package var address: BluetoothAddress { settings.address }
   /// The profile with the properties in use only, as they are adjusted.
   package var profile: Profile { settings.adjustedProfile }
+  /// The five letters that a micro:bit shows; nil: it is another peripheral, or has not sent them.
+  var letters: String? {
+    address.radioSender?.name?.description ?? bluetoothName.flatMap(Profile.microbitLetters)
+  }
+  /// Whether the device was never connected, and has the five letters that it got as its id when it joined.
+  package var hasNewLetters: Bool {
+    record.id == nil && record.changes.id == id && letters == id.description
+  }
   /// Whether one gateway alone can use the device at a time; else any number of them hears it.
   package var isExclusive: Bool { profile.session.isExclusive }
   /// The value that a property is to hold.

@@ -86,9 +86,15 @@ extension DeviceManager {
 
   /// The five letters of a micro:bit as its id; nil: it has an id, or another one has these letters.
   func lettersID(_ letters: String?, _ address: BluetoothAddress) -> DeviceID? {
-    guard store.record(address).changes.id == nil, let letters, letters.utf8.count == 5,
+    store.record(address).changes.id == nil ? freeID(ofLetters: letters, for: address) : nil
+  }
+
+  /// The five letters of a micro:bit as its id; nil: another one has these letters.
+  func freeID(ofLetters letters: String?, for address: BluetoothAddress) -> DeviceID? {
+    guard let letters, letters.utf8.count == 5,
       letters.utf8.allSatisfy({ (0x61...0x7A).contains($0) }), let id = try? DeviceID(letters),
-      registry.byID[id] == nil, !configuration.devices.contains(where: { $0.topicName == letters })
+      registry.byID[id].map({ $0.address == address }) ?? true,
+      !configuration.devices.contains(where: { $0.topicName == letters })
     else { return nil }
     return id
   }

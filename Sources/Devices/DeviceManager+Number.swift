@@ -10,11 +10,11 @@ package struct Numbering: Sendable, Equatable {
   package var prefix: String
   /// The next number.
   package var next: Int
-  /// How long it goes on without a press, in seconds.
+  /// How long it goes on after the last number, in seconds.
   var patience: Int
   /// Who has got a number, and which one, the newest last.
   var given: [Given] = []
-  /// Why the last one got none; nil: it got one.
+  /// Why the device that was pressed last got no number; nil: it got one.
   package var problem: String?
 
   struct Given: Sendable, Equatable {
@@ -22,29 +22,30 @@ package struct Numbering: Sendable, Equatable {
     let number: Int
   }
 
-  var name: String { prefix.isEmpty ? "\(next)" : "\(prefix) \(next)" }
+  func name(of number: Int) -> String { prefix.isEmpty ? "\(number)" : "\(prefix) \(number)" }
   func number(of address: BluetoothAddress) -> Int? { given.first { $0.address == address }?.number }
 }
 
 /// Numbering the micro:bits of a class: whoever presses button A gets the next number. As the gateway gives them, none is given
 /// twice, however many pages show it.
 extension DeviceManager {
-  /// The maximum time without a press, in seconds.
+  /// The maximum time from one number to the next, in seconds.
   package nonisolated static let longestNumbering = 600
 
   /// Connected micro:bits show that they wait for a press of button A, and keep their links until they have got a number. Then
   /// they give up their links to those that have none yet.
   ///
   /// - Parameters:
-  ///   - seconds: from now on, and from each press; 0: no longer.
+  ///   - seconds: from now on, and from each number; 0: no longer.
   ///   - prefix: nil: as it is; none at first.
   ///   - next: the next number; nil: as it is; 1 at first.
   package func number(seconds: Int, prefix: String? = nil, next: Int? = nil) {
     let isNew = numbering == nil
     var new = numbering ?? Numbering(prefix: "", next: 1, patience: seconds)
     (new.prefix, new.next, new.patience) = (prefix ?? new.prefix, next ?? new.next, seconds)
+    new.problem = nil
     numbering = seconds > 0 ? new : nil
-    awaitNextPress()
+    awaitNext()
     if isNew == (seconds > 0) {
       context.pressed = seconds > 0 ? { [weak self] in self?.pressed($0) } : nil
       context.links.setNumbering(seconds > 0)
@@ -52,7 +53,7 @@ extension DeviceManager {
     engineChanged()
   }
 
-  private func awaitNextPress() {
+  private func awaitNext() {
     numberTimer?.cancel()
     numberTimer = numbering.map { numbering in
       loop.timer(after: .seconds(numbering.patience)) { [weak self] in self?.number(seconds: 0) }
@@ -63,14 +64,12 @@ extension DeviceManager {
   package func number(_ id: DeviceID) throws(RequestError) {
     let device = try requireDevice(id)
     guard numbering != nil else { throw RequestError(.failed, "nothing is numbered now") }
-    awaitNextPress()
     try give(to: device)
   }
 
   /// - Parameter address: of a device whose button was pressed.
   private func pressed(_ address: BluetoothAddress) {
     guard numbering != nil, let device = registry.byAddress[address] else { return }
-    awaitNextPress()
     do throws(RequestError) {
       try give(to: device)
     } catch {
@@ -83,20 +82,41 @@ extension DeviceManager {
   private func give(to device: Device) throws(RequestError) {
     guard let numbering else { return }
     if let number = numbering.number(of: device.address) { return show(number, on: device) }
-    let name = numbering.name
-    // It was numbered in another lesson.
-    let holder = registry.all.first {
-      $0.settings.name == name && $0 !== device && numbering.number(of: $0.address) == nil
-    }
-    if let holder { try rename(holder.id, name: holder.letters ?? holder.address.description) }
-    try rename(device.id, name: name)
-    self.numbering?.given.append(Numbering.Given(address: device.address, number: numbering.next))
-    self.numbering?.next += 1
+    try checkOwner(of: device)
+    let (number, holders) = nextNumber(for: device, numbering)
+    for holder in holders { try takeName(of: holder) }
+    try rename(device.id, name: numbering.name(of: number))
+    self.numbering?.given.append(Numbering.Given(address: device.address, number: number))
+    self.numbering?.next = number + 1
     self.numbering?.problem = nil
+    awaitNext()
     guard let device = registry.byAddress[device.address] else { return }
     context.links.wasNumbered(device)
-    show(numbering.next, on: device)
+    show(number, on: device)
     engineChanged()
+  }
+
+  /// The next number, and the devices that have its name or id, from another lesson. A number is left out if one keeps these: it
+  /// was numbered in this lesson, or another gateway owns it.
+  private func nextNumber(for device: Device, _ numbering: Numbering) -> (Int, [Device]) {
+    var number = numbering.next
+    while true {
+      let name = numbering.name(of: number), id = TopicWord.similar(to: name)
+      let holders = registry.all.filter {
+        $0 !== device && ($0.settings.name == name || $0.id.description == id)
+      }
+      let isFree = holders.allSatisfy { numbering.number(of: $0.address) == nil && !$0.isOwnedElsewhere }
+      if isFree { return (number, holders) }
+      number += 1
+    }
+  }
+
+  /// The device goes by its five letters from now on, or by its address if another one has these.
+  private func takeName(of device: Device) throws(RequestError) {
+    let letters = freeID(ofLetters: device.description.letters, for: device.address)
+    try rename(
+      device.id, name: letters?.description ?? device.address.description,
+      to: letters ?? DeviceID(device.address))
   }
 
   /// The number alone if the LEDs can show a text, else what shows which one it is.
@@ -126,14 +146,11 @@ extension DeviceManager {
 }
 
 extension Device {
-  /// The five letters that a micro:bit shows; nil: it is another peripheral, or has not sent them.
-  var letters: String? {
-    address.radioSender?.name?.description ?? description.bluetoothName.flatMap(Profile.microbitLetters)
-  }
+  fileprivate var isOwnedElsewhere: Bool { if case .other = owner { true } else { false } }
 
-  /// A press of button A counts while micro:bits are numbered.
+  /// A press of button A counts while micro:bits are numbered, over a link alone.
   func notePress(_ value: Value, of property: Int) {
-    guard let pressed = context.pressed else { return }
+    guard let pressed = context.pressed, isLive else { return }
     let property = channels[property].property
     guard property.name == Property.microbitButtonA.name,
       property.codec.json(value) == .string("press_start")

@@ -316,15 +316,16 @@ extension DeviceManager {
     engineChanged()
   }
 
-  /// Another gateway uses the id of a prefix, or of five letters, for another device: this one goes by its address from now on.
+  /// Another gateway uses the id of a prefix, or of the five letters of a new device, for another one: this one goes by its
+  /// address from now on.
   /// - Returns: false when that cannot be; then both use the id.
   package func yieldID(_ id: DeviceID) -> Bool {
     guard let device = registry.byID[id] else { return false }
-    let own = DeviceID(device.address), isOfLetters = device.letters == id.description
-    guard own != id, registry.byID[own] == nil, device.settings.hasSharedID || isOfLetters else {
+    let own = DeviceID(device.address), hasNewLetters = device.description.hasNewLetters
+    guard own != id, registry.byID[own] == nil, device.settings.hasSharedID || hasNewLetters else {
       return false
     }
-    if isOfLetters { store.change(device.address) { $0.changes.id = nil } }
+    if hasNewLetters { store.change(device.address) { $0.changes.id = nil } }
     rename(device, to: own, .conflict)
     return true
   }

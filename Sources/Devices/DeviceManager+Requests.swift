@@ -73,12 +73,16 @@ extension DeviceManager {
   package func rename(_ id: DeviceID, to new: DeviceID, elsewhere: DeviceID? = nil) throws(RequestError) {
     let device = try requireDevice(id)
     try checkFree(new, for: device.address)
-    if elsewhere == nil, case .other(let gateway) = device.owner {
-      throw RequestError(
-        "\(id) is owned by the gateway \(gateway), which knows it by this id: rename it there first")
-    }
+    if elsewhere == nil { try checkOwner(of: device) }
     store.change(device.address) { $0.changes.id = new }
     reconcile(device.address)
+  }
+
+  /// A device is renamed by the gateway that owns it.
+  func checkOwner(of device: Device) throws(RequestError) {
+    guard case .other(let gateway) = device.owner else { return }
+    throw RequestError(
+      "\(device.id) is owned by the gateway \(gateway), which knows it by this id: rename it there first")
   }
 
   /// Changes a device's name, and its id.

@@ -319,7 +319,11 @@ import Store
   // MARK: Links
 
   /// Each device gets a short turn now, so that all have new values soon.
-  package func beginRound() { context.links.beginRound() }
+  package func beginRound() {
+    // Also those that are out of range: they have one short turn when they come.
+    for device in registry.all { device.session.links?.beginRound() }
+    context.links.beginRound()
+  }
 
   // MARK: Scans
 

@@ -261,6 +261,12 @@ import Testing
     #expect(bench.received(Self.notice(since: 3, of: another)) == [.yieldID(to: Self.other)])
   }
 
+  @Test func aNewDeviceLeavesItsLettersToOneThatIsOffline() {
+    var bench = Bench()
+    bench.here.hasNewLetters = true
+    #expect(bench.received(Self.notice(of: BluetoothAddress(truncating: 2))) == [.yieldID(to: Self.other)])
+  }
+
   private static let otherID = try! DeviceID("kitchen")
   private static let third = GatewayID("third")!
 

@@ -256,9 +256,10 @@ import Testing
     var bench = Bench(links: 1)
     for device in 0..<3 { _ = bench.asks(device) }
     bench.receivesFirstValues(0)
+    bench.pass(30)
     #expect(bench.review() == [])
-    bench.schedule.beginRound()
-    #expect(bench.review() == [])
+    bench.schedule.beginRound(at: bench.now)
+    #expect(bench.review() == [], "its link is old, its turn is not")
     bench.receivesFirstValues(0)
     #expect(bench.review() == [.giveUp(Bench.address(0))])
     bench.ends(0)

@@ -29,6 +29,8 @@ struct OwnershipMachine: Equatable, Sendable {
     var isUpToDate = false
     /// Whether this gateway may publish, on this connection to the broker.
     var isAdmitted = true
+    /// See ``DeviceDescription/hasNewLetters``.
+    var hasNewLetters = false
   }
 
   private(set) var owner = Owner.unknown {
@@ -232,9 +234,12 @@ struct OwnershipMachine: Equatable, Sendable {
     return [.setOwner(notice.handover), here.isUpToDate ? .publishAvailability : .publish]
   }
 
-  /// Another gateway uses this id for another device. Of two that are online the earlier one keeps it.
+  /// Another gateway uses this id for another device. Of two that are online the earlier one keeps it. A new device leaves its
+  /// letters also to one that is offline.
   private func receivedOtherDevice(_ notice: Notice, _ here: Here) -> [Action] {
-    guard let since = notice.liveSince else { return [] }
+    guard let since = notice.liveSince else {
+      return here.hasNewLetters ? [.yieldID(to: notice.gateway)] : []
+    }
     if let own = here.onlineSince, (own, this.description) < (since, notice.gateway.description) {
       return [.publish]
     }

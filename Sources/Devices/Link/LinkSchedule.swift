@@ -32,14 +32,14 @@ struct LinkSchedule: Sendable {
     let need: Need
     /// Whether the device was never connected before.
     let isNew: Bool
-    /// Since when the link is in use; nil while it is being made.
-    var liveSince: Moment?
+    /// The begin of its turn: since when the link is in use, or of the round; nil while it is being made.
+    var turnSince: Moment?
     /// Whether it is the first of this run, or round, on which the device's values have come.
     var hasFirstValues = false
     var isGivenUp = false
 
     func isBeingMade(on adapters: [Int]) -> Bool {
-      liveSince == nil && !isGivenUp && adapters.contains(adapter)
+      turnSince == nil && !isGivenUp && adapters.contains(adapter)
     }
   }
 
@@ -113,13 +113,13 @@ struct LinkSchedule: Sendable {
 
   /// The link is in use.
   mutating func becameLive(_ device: BluetoothAddress, at now: Moment) {
-    links[device]?.liveSince = now
+    links[device]?.turnSince = now
     if links[device]?.isNew == true { hasNewFailed = false }
   }
 
   private mutating func endLink(_ device: BluetoothAddress) {
     guard let link = links.removeValue(forKey: device) else { return }
-    if link.isNew, link.liveSince == nil { hasNewFailed = true }
+    if link.isNew, link.turnSince == nil { hasNewFailed = true }
   }
 
   /// The first values of this run have come.
@@ -129,10 +129,13 @@ struct LinkSchedule: Sendable {
   }
 
   /// Each device gets a short turn, as at the start, so that all have new values soon.
-  mutating func beginRound() {
+  mutating func beginRound(at now: Moment) {
     firstTurns = [:]
     for device in waiting.keys { waiting[device]?.isFirst = true }
-    for device in links.keys { links[device]?.hasFirstValues = false }
+    for (device, link) in links {
+      links[device]?.hasFirstValues = false
+      if link.turnSince != nil { links[device]?.turnSince = now }
+    }
   }
 
   /// The device has no link, and waits for one.
@@ -218,7 +221,7 @@ struct LinkSchedule: Sendable {
   ) -> (device: BluetoothAddress, end: Moment)? {
     var next: (device: BluetoothAddress, end: Moment)?
     for (device, link) in links where link.need == .shared && !link.isGivenUp {
-      guard let since = link.liveSince, waiter.adapters.contains(link.adapter), !isBusy(device) else {
+      guard let since = link.turnSince, waiter.adapters.contains(link.adapter), !isBusy(device) else {
         continue
       }
       guard let end = turnEnd(of: device, since, link.hasFirstValues, for: waiting, waiter) else { continue }
@@ -290,7 +293,7 @@ struct LinkSchedule: Sendable {
     /// A link that can be given up, since when it is in use, and by whom; nil: it is free, or about to be.
     var slots = links.filter { $0.value.need != .lasting }.map { device, link in
       (
-        adapter: link.adapter, since: link.liveSince ?? now + Self.change,
+        adapter: link.adapter, since: link.turnSince ?? now + Self.change,
         holder: link.isGivenUp ? nil : device
       )
     }

@@ -45,10 +45,9 @@ import Log
     reviewLater()
   }
 
-  /// See ``LinkSchedule/beginRound()``.
+  /// See ``LinkSchedule/beginRound(at:)``.
   func beginRound() {
-    schedule.beginRound()
-    for device in devices.values { device.session.links?.beginRound() }
+    schedule.beginRound(at: .now)
     reviewLater()
   }
 

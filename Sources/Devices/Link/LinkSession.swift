@@ -17,6 +17,10 @@ import Log
   /// The characteristics after a change of services during `subscribing`, to be handled when the session is live.
   var changedServices: [Characteristic]?
 
+  /// Runs while a peripheral that gave its link to another device is not received again yet.
+  private var returns: LoopTimer?
+  private static let returnLimit = Duration.seconds(30)
+
   required init(of device: Device, _ adapters: DeviceAdapters) {
     services = LinkServices(of: device)
     let profile = device.description.profile
@@ -38,9 +42,9 @@ import Log
   }
   override var links: LinkSession? { self }
   override var state: SessionState {
-    // bluetoothd forgets with a link that the peripheral is in range: one that gave its link to others is received again a
-    // moment later.
-    machine.state == .absent && presence.isOnline && !machine.isOnDemand ? .waiting : machine.state.published
+    // When a link ends, bluetoothd no longer knows that the peripheral is in range. One that gave its link to another device is
+    // received again within seconds.
+    machine.state == .absent && returns != nil ? .waiting : machine.state.published
   }
   override var lastError: Trouble? { machine.lastError }
   /// The object that the adapter has.
@@ -114,6 +118,11 @@ import Log
     follow { presence in
       presence.turnEnds(nextAfter: wait, at: .now)
       return []
+    }
+    returns?.cancel()
+    returns = loop.timer(after: Self.returnLimit) { [weak self] in
+      self?.returns = nil
+      self?.reportState()
     }
     feed(.turnEnded)
     device.report(.description)

@@ -95,8 +95,8 @@ const copy = async (command) => {
 };
 const reasonOf = (f) => T.causes[f.cause] ?? f.reason;
 const CLOSER = ['connect_failed', 'link_ended', 'pairing_failed', 'silent', 'unresponsive', 'subscribe_failed'];
-const remedy = ({ code, remedy: own = '' }) => {
-  const commands = [...own.matchAll(COMMAND)].map(([, command]) => command.trim()), known = T.remedies[CLOSER.includes(code) ? 'closer' : code];
+const remedy = ({ code, cause, remedy: own = '' }) => {
+  const commands = [...own.matchAll(COMMAND)].map(([, command]) => command.trim()), known = T.remedies[CLOSER.includes(code) ? 'closer' : code] ?? T.remedies[cause];
   const words = known ?? (commands.join('; ') === own ? '' : own);
   return [words && h('p', words), !(known && own.includes('scan')) && commands.map((command) => h('p.command', h('code', command), button(T.copy, () => copy(command), { label: `${T.copy}: ${command}` })))];
 };

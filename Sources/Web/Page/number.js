@@ -1,15 +1,18 @@
 // Numbering: the gateway gives whoever presses button A the next number. This shows it, on as many pages as there are.
 let numbering = null;
+const toNumber = (n) => [...devices.values()].filter(({ id, d }) => n.given.includes(id) || d.session !== 'listening');
+const progress = (n) => joined(t(T.numberOf, { given: n.given.length, all: toNumber(n).length, waiting: n.waiting }), n.without_leds && t(T.numberDark, { n: n.without_leds }));
 class Numbering {
   constructor() {
-    const begin = () => act('number', { prefix: this.prefix.value.trim(), next: Number(this.next.value) });
-    const [prefix, prefixLabel] = field(T.prefix, { maxlength: 40, value: T.prefixDefault, change: begin });
-    const [next, nextLabel] = field(T.nextNumber, { type: 'number', min: 0, max: 999, value: 1, change: begin });
+    const [prefix, prefixLabel] = field(T.prefix, { maxlength: 40, value: T.prefixDefault, change: () => act('number', { prefix: prefix.value.trim() }) });
+    const [next, nextLabel] = field(T.nextNumber, { type: 'number', min: 0, max: 999, value: 1, change: () => act('number', { next: Number(next.value) }) });
+    // Those whose number was announced.
+    this.told = new Set();
     Object.assign(this, { prefix, next, status: h('p', { role: 'status' }), count: quiet(), done: h('ul.found'), rest: h('ul.found') });
     this.dialog = open(T.number, h('p', T.numberHelp), h('div.row', prefixLabel, nextLabel), this.count, this.status, this.done, h('details', h('summary', T.numberRest), this.rest),
       h('div.end', button(T.close, () => this.dialog.close(), { class: 'main' })));
     this.dialog.addEventListener('close', () => { numbering = gateway.numbering = null; act('number', { time: 0 }); });
-    if (gateway.numbering) this.update(); else begin();
+    if (gateway.numbering) { gatewayChanged = true; draw(); } else act('number', { prefix: T.prefixDefault, next: 1 });
   }
 
   async correct(id, name) {
@@ -20,11 +23,13 @@ class Numbering {
   update() {
     const n = gateway.numbering, last = this.shown;
     this.shown = n;
-    if (!n) { if (last) text(this.status, T.numberEnded); return; }
-    for (const key of ['prefix', 'next']) if (document.activeElement !== this[key] || n.given.length !== last?.given.length) this[key].value = n[key];
-    const given = n.given.map((id) => devices.get(id)).filter(Boolean), bits = [...devices.values()].filter((bit) => !given.includes(bit) && bit.d.session !== 'listening');
-    if (n.problem || given.length !== last?.given.length) text(this.status, n.problem ?? (given.length ? t(T.numbered, { name: nameOf(given.at(-1)) }) : ''));
-    text(this.count, joined(t(T.numberOf, { given: given.length, all: bits.length + given.length, waiting: n.waiting }), n.without_leds && t(T.numberDark, { n: n.without_leds })));
+    if (!n) { if (last) text(this.status, T.numberEnded); this.told.clear(); return; }
+    const given = n.given.map((id) => devices.get(id)).filter(Boolean), bits = toNumber(n).filter((bit) => !given.includes(bit));
+    const newest = given.filter(({ d }) => !this.told.has(d.identifier)).at(-1);
+    for (const { d } of given) this.told.add(d.identifier);
+    for (const key of ['prefix', 'next']) if (document.activeElement !== this[key] || key === 'next' && newest) this[key].value = n[key];
+    if (n.problem || newest || !last || last.problem) text(this.status, n.problem ?? (newest ? t(T.numbered, { name: nameOf(newest) }) : ''));
+    text(this.count, progress(n));
     const entry = ({ id, d }) => {
       const input = h('input', { type: 'text', label: `${T.name}: ${d.name}`, value: d.name, maxlength: 64 });
       return h('li', form(() => this.correct(id, input.value.trim()), input, h('button', T.save)));

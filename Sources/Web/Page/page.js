@@ -12,9 +12,10 @@ const areas = h('select', { label: T.area, change: () => arrange() });
 const languages = h('select', { label: T.language, change: () => { kept('language', languages.value); location.reload(); } }, Object.entries(LANGUAGES).map(option));
 languages.value = lang;
 const bar = h('div.bar', count, search, areas, viewSelect, button(T.record, recordDialog, { class: 'join' }), button(T.add, addDialog, { class: 'main' })), isShow = () => document.body.classList.contains('show');
-const showButton = button(T.show, () => setShow(!isShow())), lost = h('span'), joining = h('span');
+const showButton = button(T.show, () => setShow(!isShow())), lost = h('span'), joining = h('span'), numbered = h('span');
+const numberStrip = h('div.strip', { hidden: true }, numbered, button(T.stop, () => act('number', { time: 0 }), { class: 'join' }));
 const lostStrip = h('div.strip bad', { hidden: true }, lost, button(T.retry, () => wake())), joinStrip = h('div.strip', { hidden: true }, joining, button(T.stop, () => act('permit_join', { time: 0 }), { class: 'join' })), readStrip = h('div.strip look', { hidden: true }, T.readOnly);
-document.body.append(h('header', title, h('nav', { label: T.nav }, allLink, gatewayLink), languages, showButton), lostStrip, joinStrip, recordStrip, readStrip, main, toast, voice);
+document.body.append(h('header', title, h('nav', { label: T.nav }, allLink, gatewayLink), languages, showButton), lostStrip, joinStrip, numberStrip, recordStrip, readStrip, main, toast, voice);
 
 let arranged = '';
 const arrange = () => {
@@ -91,6 +92,8 @@ function render() {
     if (page.kind === 'gateway') page.view.update();
     countDown();
     showRecording();
+    numberStrip.hidden = !gateway.numbering || numbering !== null;
+    if (!numberStrip.hidden) text(numbered, progress(gateway.numbering));
     readStrip.hidden = !flag(document.body, 'reading', gateway.read_only);
   }
   lostStrip.hidden = connected || !began && !problem;

@@ -71,7 +71,7 @@ import Testing
   }
 
   /// Another gateway has another micro:bit with the same letters.
-  @Test func lettersGiveWayToAnotherGateways() async throws {
+  @Test func lettersOfANewOneGiveWayToAnotherGateways() async throws {
     let name = "BBC micro:bit [zugev]"
     let tested = try await Engine(Self.none) { $0.names = [0: name] }
     try await tested.frontEnd.adapterIsOn()
@@ -83,6 +83,17 @@ import Testing
     #expect(device.id == Engine.id && device.record.changes.id == nil)
     let given = try await tested.engine.rename(Engine.id, name: "Table 1")
     #expect(await !tested.engine.yieldID(given), "a name that a user gave stays")
+    await tested.end()
+  }
+
+  @Test func lettersOfOneThatWasConnectedStay() async throws {
+    let tested = try await Engine(Self.none) { $0.names = [0: "BBC micro:bit [zugev]"] }
+    try await tested.frontEnd.adapterIsOn()
+    _ = try await tested.engine.scan(for: .seconds(1))
+    let letters = try await tested.engine.add(Engine.address, DeviceOptionsPatch()).id
+    await tested.engine.storeID(of: Engine.address)
+    #expect(await !tested.engine.yieldID(letters))
+    #expect(await tested.engine.devices.first?.id == letters)
     await tested.end()
   }
 

@@ -22,6 +22,15 @@ import Testing
     return tested
   }
 
+  private static func startTwo() async throws -> (Engine, other: DeviceDescription) {
+    let tested = try await Engine {
+      $0.services = [.temperature, .buttons]
+      $0.devices = 2
+    }
+    try await eventually("both are online") { await tested.engine.onlineCount == 2 }
+    return (tested, try #require(await tested.engine.devices.first { $0.id != Engine.id }))
+  }
+
   private static func press(_ tested: Engine) async {
     for state in ["01", "00"] { await tested.notify(buttonA, state) }
   }
@@ -105,24 +114,45 @@ import Testing
     #expect(shown?["waiting"] == .integer(1) && shown?["without_leds"] == .integer(1))
     await Self.press(tested)
     try await tested.hasName("Table 7", id: "table-7")
-    try await eventually("it ends without a press") { await tested.engine.numbering == nil }
+    try await eventually("it ends without a new number, though it is pressed") {
+      await Self.press(tested)
+      return await tested.engine.numbering == nil
+    }
     await tested.end()
   }
 
   /// One that was numbered in another lesson gives up its name.
   @Test func aNameGoesToTheOneThatIsPressed() async throws {
-    let tested = try await Engine {
-      $0.services = [.temperature, .buttons]
-      $0.devices = 2
-    }
-    try await eventually("both are online") { await tested.engine.onlineCount == 2 }
-    let other = try #require(await tested.engine.devices.first { $0.id != Engine.id })
+    let (tested, other) = try await Self.startTwo()
     try await tested.engine.rename(other.id, name: "Table 1")
     await tested.engine.number(seconds: 60, prefix: "Table")
     await Self.press(tested)
     try await tested.hasName("Table 1", id: "table-1")
     let names = await tested.engine.devices.map { $0.settings.name }
     #expect(names.count { $0 == "Table 1" } == 1 && names.count == 2)
+    await tested.end()
+  }
+
+  /// Another one has the id, under another name.
+  @Test func anIDGoesToTheOneThatIsPressed() async throws {
+    let (tested, other) = try await Self.startTwo()
+    try await tested.engine.rename(other.id, name: "Hall", to: DeviceID("table-1"))
+    await tested.engine.number(seconds: 60, prefix: "Table")
+    await Self.press(tested)
+    try await tested.hasName("Table 1", id: "table-1")
+    let id = await tested.engine.devices.first { $0.address == other.address }?.id.description
+    #expect(id == other.bluetoothName.flatMap(Profile.microbitLetters))
+    await tested.end()
+  }
+
+  @Test func aNumberOfThisLessonIsLeftOut() async throws {
+    let (tested, other) = try await Self.startTwo()
+    await tested.engine.number(seconds: 60, prefix: "Table")
+    try await tested.engine.number(other.id)
+    await tested.engine.number(seconds: 60, next: 1)
+    await Self.press(tested)
+    try await tested.hasName("Table 2", id: "table-2")
+    #expect(await tested.engine.numbering?.next == 3)
     await tested.end()
   }
 }
