@@ -8,7 +8,10 @@ extension Device {
     session.ownerChanged(isNewHere: new == .this && before != .this, told: handover?.told)
     if case .other = new, let handover {
       values.replace(with: handover.values)
-      if let log = handover.log { context.store.change(address) { $0.log = log } }
+    }
+    // Rows are passed on once, whoever has read them; what is being read begins again from there.
+    if let log = handover?.log, log.isAhead(of: record.log) {
+      context.store.change(address) { $0.log = log }
     }
     let (revision, isPending) = (record.revision, record.isPending)
     if isTakenOver {

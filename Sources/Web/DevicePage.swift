@@ -20,7 +20,8 @@ extension WebDevice {
       "state": .string(stateText(owner: owner)), "attempt": attempts > 1 ? .integer(attempts) : nil,
       "online": .bool(device.isOnline), "on_demand": .bool(device.settings.isOnDemand),
       "wants_pairing": device.wantsPairing ? .bool(true) : nil,
-      "has_log": device.hasLog ? .bool(true) : nil, "publishes_log": device.settings.log ? .bool(true) : nil,
+      "has_log": device.mayHaveLog ? .bool(true) : nil,
+      "publishes_log": device.settings.log ? .bool(true) : nil,
       "battery": device.profile.index(ofPropertyNamed: "battery").flatMap { index in
         let battery = device.profile.properties[index]
         return last[index].published(battery).map(battery.codec.json)

@@ -6,6 +6,8 @@ import Log
 @LoopActor final class DataLog {
   /// The time between two looks for new rows on a lasting link.
   private static let interval = Duration.seconds(10)
+  /// The time after a look that has failed.
+  private static let patience = Duration.seconds(60)
   /// How long the copy is kept after a request.
   private static let keeping = Duration.seconds(600)
 
@@ -79,11 +81,19 @@ import Log
     let link = link
     let body: @LoopActor (Central) async -> Void = { [self, device] central in
       var clock = LogClock()
-      var isWhole = false
-      while await collectOnce(on: central, &clock, isWhole, while: link) {
-        isWhole = true
+      var last: LogFailure?
+      while self.link == link, device.isLive, device.settings.log, device.owner == .this {
+        let failure = await collectOnce(on: central, &clock)
+        // What is read next may have been written long before.
+        if failure != nil { clock = LogClock() }
+        if failure == .overtaken { continue }
+        if failure == .linkLost { break }
+        if let failure, failure != last {
+          device.context.log.info("cannot read the data log: \(failure)", device.fields)
+        }
         if device.settings.isOnDemand { break }
-        await pause()
+        last = failure
+        await pause(for: failure == nil ? Self.interval : Self.patience)
       }
       isCollecting = false
       // There is another link already.
@@ -93,42 +103,44 @@ import Log
   }
 
   /// Waits for the next look, or for the end of the link.
-  private func pause() async {
+  private func pause(for time: Duration) async {
     let end = Waiter<Void>()
     pausing = end
-    let timer = loop.timer(after: Self.interval) { end.resume(.success(())) }
+    let timer = loop.timer(after: time) { end.resume(.success(())) }
     try? await end.value()
     timer.cancel()
   }
 
-  /// - Returns: whether all was read, and more may follow on this link.
-  private func collectOnce(
-    on central: Central, _ clock: inout LogClock, _ isWhole: Bool, while link: Int
-  ) async -> Bool {
-    guard self.link == link, device.isLive, device.settings.log, device.owner == .this else { return false }
-    let position = device.record.log ?? LogPosition()
-    var table = LogTable(position)
-    var times = clock
-    let failure = await read(from: position.offset, tail: position.tail, on: central) { [device] action in
+  /// - Returns: why not all was read; nil: it was.
+  private func collectOnce(on central: Central, _ clock: inout LogClock) async -> LogFailure? {
+    var position = device.record.log
+    var table = LogTable(position ?? LogPosition())
+    var (times, isFirst, reported) = (clock, true, Moment.now)
+    let start = table.position
+    let failure = await read(from: start.offset, tail: start.tail, on: central) { [device] action in
+      // Another gateway has the device, or has read further.
+      guard device.owner == .this, device.record.log == position else {
+        return self.transfer?.end(.overtaken) ?? ()
+      }
       switch action {
-      case .length: times.answered(at: .now, isWhole: isWhole)
+      case .length:
+        times.answered(at: .now, isWhole: isFirst)
+        isFirst = false
       case .cleared: table.clear()
-      case .take(let bytes):
-        guard device.owner == .this else {
-          return self.transfer?.end(.unusable("another gateway has the device")) ?? ()
-        }
-        for row in table.take(bytes) { device.pass(row, measured: times.measured(row)) }
+      case .take(let bytes): for row in table.take(bytes) { device.pass(row, measured: times.measured(row)) }
       case .write, .end: return
       }
-      device.context.store.change(device.address) { $0.log = table.position }
+      position = table.position
+      device.context.store.change(device.address) { $0.log = position }
+      // Another gateway goes on from here, also if this one ends suddenly.
+      if reported + Self.interval <= .now {
+        reported = .now
+        device.report(.handover)
+      }
     }
     clock = times
-    // Another gateway goes on from here.
-    if device.record.log != position { device.report(.handover) }
-    if let failure, failure != .linkLost {
-      device.context.log.info("cannot read the data log: \(failure)", device.fields)
-    }
-    return failure == nil
+    if device.record.log != start { device.report(.handover) }
+    return failure
   }
 
   // MARK: Transfers

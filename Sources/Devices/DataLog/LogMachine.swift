@@ -199,6 +199,8 @@ struct LogMachine: Sendable {
 /// Why a log was not read to its end.
 package enum LogFailure: Error, Sendable, Equatable, CustomStringConvertible {
   case linkLost
+  /// Another gateway has the device, or has read further.
+  case overtaken
   /// There were no replies, or not the ones that belong to the request.
   case silent
   /// The length is none of a log.
@@ -211,6 +213,7 @@ package enum LogFailure: Error, Sendable, Equatable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .linkLost: "the link was lost"
+    case .overtaken: "another gateway has read further"
     case .silent: "it does not answer requests for its log"
     case .impossible: "it reports an impossible length of its log"
     case .error(let code): "it cannot read its log (error \(code))"

@@ -107,7 +107,7 @@ package struct LogTable: Sendable {
       return nil
     }
     let time = Self.time(in: cells, headings)
-    if position.row == 0 || position.last.flatMap({ time?.isBefore($0) }) == true { position.run += 1 }
+    if position.row == 0 || position.last.flatMap({ time?.isBefore($0) }) == true { position.nextRun() }
     position.row += 1
     position.last = time ?? position.last
     return LogRow(row: position.row, run: position.run, time: time, headings: headings, cells: cells)
@@ -170,6 +170,16 @@ package struct LogPosition: Sendable, Equatable {
     tail = (tail + line.suffix(LogMachine.tailSize)).suffix(LogMachine.tailSize)
   }
 
+  /// The numbers of runs: a greater one is none that a gateway has counted.
+  private static let runs = 0...(1 << 53)
+
+  fileprivate mutating func nextRun() { run = min(run + 1, Self.runs.upperBound) }
+
+  /// Whether it is further than another one: at a later row, or in a later run.
+  func isAhead(of other: LogPosition?) -> Bool {
+    row > 0 && (run, row) > (other?.run ?? 0, other?.row ?? 0)
+  }
+
   // MARK: As it is stored
 
   /// The longest position that is handed over, in bytes: headings may be long.
@@ -196,8 +206,8 @@ package struct LogPosition: Sendable, Equatable {
     guard let offset = json["offset"]?.integer, (0...LogMachine.capacity).contains(offset),
       let tail = json["tail"]?.text.flatMap({ Hexadecimal.bytes($0) }),
       tail.count == min(offset, LogMachine.tailSize),
-      let row = json["row"]?.integer, let run = json["run"]?.integer, row >= 0, run >= 0,
-      row <= offset, run < .max
+      let row = json["row"]?.integer, let run = json["run"]?.integer,
+      (0...offset).contains(row), Self.runs.contains(run)
     else { return nil }
     (self.offset, self.tail, self.row, self.run) = (offset, tail, row, run)
     headings = json["headings"]?.elements.compactMap(\.text) ?? []

@@ -52,6 +52,8 @@ extension LinkSession {
   /// - Returns: whether the link offers what the profile requires.
   func begin(_ characteristics: [Characteristic]) -> Bool {
     let isSuitable = services.begin(characteristics)
+    // Also of a link that is of no use without the setting to publish it.
+    noteLog()
     expectReadings()
     return isSuitable
   }

@@ -78,17 +78,19 @@ import Log
   override func describeOnline() {
     device.owner = .this
     device.description.adapter = adapter.name
-    noteLog(services.log != nil)
     device.values.linkUp()
     device.learn(offered: services.offered, isNewLink: true)
   }
 
-  /// Whether there is a log is known over a restart.
-  private func noteLog(_ isOffered: Bool) {
+  /// Stores that the link offers a log, so that it is known after a restart.
+  func noteLog() {
+    let isOffered = services.log != nil
+    let (before, empty) = (device.description, LogPosition())
     device.description.hasLog = isOffered
-    let empty = LogPosition()
-    guard device.record.log == (isOffered ? nil : empty) else { return }
-    context.store.change(device.address) { $0.log = isOffered ? empty : nil }
+    if device.record.log == (isOffered ? nil : empty) {
+      context.store.change(device.address) { $0.log = isOffered ? empty : nil }
+    }
+    if device.description.mayHaveLog != before.mayHaveLog { device.report(.description) }
   }
 
   override func setPairing(_ mode: Configuration.PairingMode) { machine.pairing.mode = mode }

@@ -100,10 +100,31 @@ import Testing
 
   @Test(arguments: [
     "{}", #"{"offset":4,"tail":"00","row":0,"run":0}"#, #"{"offset":1,"tail":"00","row":2,"run":0}"#,
+    #"{"offset":0,"tail":"","row":0,"run":9223372036854775806}"#,
+    #"{"offset":0,"tail":"","row":0,"run":9007199254740993}"#,
     #"{"offset":9999999,"tail":"","row":0,"run":0}"#, #"{"offset":0,"tail":"","row":-1,"run":0}"#,
   ])
   func damagedPositionIsNotUsed(json: String) throws {
     #expect(LogPosition(try JSONParser.parse(Array(json.utf8))) == nil)
+  }
+
+  @Test func theGreatestRunIsTheLast() throws {
+    let json = #"{"offset":0,"tail":"","row":0,"run":9007199254740992}"#
+    var table = LogTable(try #require(LogPosition(try JSONParser.parse(Array(json.utf8)))))
+    #expect(Self.rows(Array("a\n1\n".utf8), &table) == [#"1/9007199254740992 {"a":1}"#])
+    #expect(LogPosition(table.position.json) == table.position)
+  }
+
+  @Test func aPositionIsAheadByItsRowOrALaterRun() {
+    func position(_ log: String, after run: Int = 0) -> LogPosition {
+      var table = LogTable(LogPosition(run: run))
+      _ = table.take(Array(log.utf8))
+      return table.position
+    }
+    let (first, second) = (position("a\n1\n"), position("a\n1\n2\n"))
+    #expect(second.isAhead(of: first) && !first.isAhead(of: second) && !first.isAhead(of: first))
+    #expect(position("b\n1\n", after: 1).isAhead(of: second))
+    #expect(first.isAhead(of: nil) && !LogPosition(run: 5).isAhead(of: second))
   }
 
   @Test func tableHasOneLineOfHeadings() {

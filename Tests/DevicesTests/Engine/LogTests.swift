@@ -111,6 +111,32 @@ import Testing
     await tested.end()
   }
 
+  /// It is noted although the link is of no use without the setting.
+  @Test func aLogThatIsNotPublishedIsKnown() async throws {
+    let tested = try await Engine(Self.configuration()) { $0.services = [.log] }
+    _ = try await tested.frontEnd.event("the log is known") {
+      if case .changed(_, let description) = $0 { description.mayHaveLog } else { false }
+    }
+    await tested.end()
+  }
+
+  @Test func whatAnotherGatewayHasReadFurtherCountsWhoeverOwnsTheDevice() async throws {
+    let tested = try await Engine(Self.configuration(log: true), Self.simulation)
+    _ = try await Self.row(2, 1, of: tested)
+    var table = LogTable()
+    _ = table.take(Array("Time (seconds),temperature\n0.5,21\n".utf8))
+    let behind = table.position
+    _ = table.take(Array("10.5,22\n11,23\n".utf8))
+    await tested.log("11,23\n12,24\n")
+    for log in [table.position, behind] {
+      await tested.engine.setOwner(.this, of: Engine.id, Handover(log: log))
+    }
+    await tested.hangUp()
+    _ = try await Self.row(4, 1, of: tested)
+    #expect(Self.rows(tested) == ["1/1", "2/1", "4/1"])
+    await tested.end()
+  }
+
   @Test func visitReadsAllAndEnds() async throws {
     let tested = try await Engine(
       Self.configuration(log: true, every: 600), isInRange: false, Self.simulation)
