@@ -20,6 +20,8 @@ import Log
   var isStopping = false
   /// Called after the state of a device's session has changed.
   var sessionChanged: () -> Void = {}
+  /// Whether another device that is heard by radio has the same five letters.
+  var hasNamesake: (BluetoothAddress) -> Bool = { _ in false }
   /// Called after button A of a device was pressed; nil: nobody waits for that.
   var pressed: ((BluetoothAddress) -> Void)?
 

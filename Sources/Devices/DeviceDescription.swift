@@ -82,7 +82,7 @@ package struct DeviceDescription: Sendable, Equatable {
   /// Whether the device has a data log, as far as is known, or one is expected.
   package var mayHaveLog: Bool { hasLog || settings.log || record.log != nil }
 
-  /// The property that sends values to its program; one that is sent to by radio has a property that is of no profile.
+  /// The property that sends values to its program. By radio it is `Property.radioSetter`, which no profile lists.
   package var valueSetter: Property? {
     profile.values?.sent.map { profile.properties[$0] } ?? (isSentToByRadio ? .radioSetter : nil)
   }

@@ -69,6 +69,7 @@ import Store
       store: DeviceStore(state))
     receiver.manager = self
     context.sessionChanged = { [weak self] in self?.sessionChanged() }
+    context.hasNamesake = { [weak self] in self?.hasNamesake($0) == true }
     store.onChange = { [weak self] in self?.registry.byAddress[$0]?.description.record = $1 }
   }
 

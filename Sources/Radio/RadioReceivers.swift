@@ -45,8 +45,8 @@ import Log
     var port: SerialPort?
     /// Asks again whether its program forwards lines.
     var timer: LoopTimer?
-    /// The names of the senders that it has heard last.
-    var heard = Set<MicrobitName>()
+    /// When it has heard the senders with these names last.
+    var heard: [MicrobitName: Moment] = [:]
 
     /// Who has sent what comes without a sender.
     let sender: RadioSender
@@ -175,8 +175,7 @@ import Log
     for index in packets.indices where packets[index].sender == nil {
       (packets[index].sender, packets[index].time) = (receiver.sender, nil)
     }
-    if sends { receiver.heard.formUnion(packets.compactMap { $0.sender?.name }.prefix(Self.mostHeard)) }
-    if receiver.heard.count > Self.mostHeard { receiver.heard = [] }
+    if sends { note(packets, heardBy: receiver) }
     received(packets, receiver.status.port)
   }
 
@@ -184,6 +183,11 @@ import Log
 
   /// Whether there is a receiver whose program forwards lines.
   package var canSend: Bool { receivers.contains { $0.status.sends == true } }
+
+  /// Whether one may still answer whether it forwards lines.
+  package var isAsking: Bool {
+    sends && receivers.contains { $0.status.sends == nil && $0.status.obstacle == nil }
+  }
 
   /// Asks the receivers that have not answered whether they forward lines.
   package func ask() {
@@ -210,18 +214,29 @@ import Log
   private func takeAnswers(from packets: inout [RadioPacket], of receiver: Receiver) {
     let before = packets.count
     packets.removeAll { $0.sender == nil && $0.message == Self.answer }
-    guard packets.count < before, receiver.status.sends != true else { return }
+    // Anybody can send this text: it is an answer only while one is awaited.
+    guard packets.count < before, receiver.status.sends == nil else { return }
     receiver.timer?.cancel()
     receiver.status.sends = true
     log.notice("the receiver forwards values", ["port": receiver.status.port])
     changed()
   }
 
-  /// Has a text sent by the receiver that has heard a sender of this name, else by any that forwards.
+  private func note(_ packets: [RadioPacket], heardBy receiver: Receiver) {
+    for name in packets.compactMap({ $0.sender?.name }) {
+      if receiver.heard[name] == nil, receiver.heard.count >= Self.mostHeard { receiver.heard = [:] }
+      receiver.heard[name] = .now
+    }
+  }
+
+  /// Has a text sent by the receiver that has heard a sender of this name last, else by any that forwards.
   /// - Returns: whether a port has taken it.
   package func send(_ text: [UInt8], to name: MicrobitName) -> Bool {
     let able = receivers.filter { $0.status.sends == true }
-    let best = able.first { $0.heard.contains(name) } ?? able.first
+    let best = able.max { first, second in
+      guard let later = second.heard[name] else { return false }
+      return first.heard[name].map { $0 < later } ?? true
+    }
     return best?.port?.write(text + [UInt8(ascii: "\n")]) ?? false
   }
 }

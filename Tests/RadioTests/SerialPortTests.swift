@@ -1,5 +1,6 @@
 import Configuration
 import EventLoop
+import GATT
 import Glibc
 import TestSupport
 import Testing
@@ -15,9 +16,9 @@ import Testing
 
     nonisolated init() {}
 
-    func start(_ ports: Configuration.Radio.Ports, in folder: String) {
+    func start(_ ports: Configuration.Radio.Ports, sends: Bool = false, in folder: String) {
       receivers = RadioReceivers(
-        ports, in: folder,
+        ports, sends: sends, in: folder,
         received: { packets, _ in self.packets += packets.map { String(decoding: $0.message, as: UTF8.self) }
         },
         changed: { self.changes += 1 })
@@ -109,6 +110,28 @@ import Testing
     try await eventually("what is wrong") { await recorder.obstacles == [.notSerial, .busy, .absent] }
     close(other)
     try await eventually("it is free") { await recorder.open == 1 }
+    await recorder.receivers?.stop()
+  }
+
+  @Test func theReceiverThatHasHeardTheNameLastSends() async throws {
+    let terminals = [try PseudoTerminal(), try PseudoTerminal()]
+    let recorder = Recorder()
+    await recorder.start(.paths(terminals.map(\.path)), sends: true, in: "/nowhere")
+    try await eventually("both are open") { await recorder.open == 2 }
+    try await eventually("both forward") {
+      await recorder.receivers?.ask()
+      for terminal in terminals { terminal.type("\nforwards\n") }
+      return await recorder.receivers?.statuses.allSatisfy { $0.sends == true } == true
+    }
+    #expect(await recorder.receivers?.isAsking == false)
+    let name = try #require(MicrobitName("vopez"))
+    for (round, index) in [1, 0, 1].enumerated() {
+      terminals[index].type("vopez,temp,\(round)\n")
+      try await eventually("it is heard") { await recorder.packets.last == "temp:\(round)" }
+      let line = "vopez>a:\(round)"
+      #expect(await recorder.receivers?.send(Array(line.utf8), to: name) == true)
+      try await eventually("it is sent") { terminals[index].shown().contains(line) }
+    }
     await recorder.receivers?.stop()
   }
 

@@ -40,5 +40,14 @@ public final class PseudoTerminal: Sendable {
     }
   }
 
+  /// What the program has shown since the last call, at most 4096 bytes.
+  public func shown() -> String {
+    var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    guard poll(&waiting, 1, 0) > 0 else { return "" }
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    let count = read(descriptor, &bytes, bytes.count)
+    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+  }
+
   deinit { close(descriptor) }
 }

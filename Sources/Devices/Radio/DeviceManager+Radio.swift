@@ -94,12 +94,18 @@ extension DeviceManager {
     registry.all.filter { $0.address.radioSender?.name == sender.name }
   }
 
+  func hasNamesake(_ address: BluetoothAddress) -> Bool {
+    address.radioSender.map { sender in
+      sender.name != nil && namesakes(of: sender).contains { $0.address != address }
+    } ?? false
+  }
+
   private func hasRoom(for sender: RadioSender) -> Bool {
     sender.name == nil || namesakes(of: sender).count < Self.mostNamesakes
   }
 
-  /// The device of a micro:bit that sends its serial number since another program was put on it or on the receiver, or no
-  /// longer does. Of several with the same letters the first one counts.
+  /// The device of a sender that is known in its other form: by its name before its program sent the serial number, or the
+  /// reverse.
   private func knownOtherwise(_ sender: RadioSender) -> Device? {
     switch sender {
     case .receiver: return nil

@@ -20,7 +20,7 @@ struct RadioCommand: Sendable {
 }
 
 /// The values that are sent by radio, each until the micro:bit has sent it back: radio has no acknowledgement, so a value is sent
-/// again after 1 s, 2 s and 4 s, and given up 2 s later.
+/// up to four times: at once, and 1 s, 3 s and 7 s later. It is given up after 9 s.
 ///
 /// A pure machine. Each command gets one outcome.
 struct RadioOutbox: Sendable {

@@ -27,6 +27,12 @@ import Radio
     context.transmitter.abandon(device.address)
   }
 
+  override func ownerChanged(isNewHere: Bool, told: [HeardEvents.Event]?) {
+    super.ownerChanged(isNewHere: isNewHere, told: told)
+    // That one may send a newer value.
+    if case .other = device.owner { context.transmitter.abandon(device.address) }
+  }
+
   // MARK: Sending
 
   /// The longest text that MakeCode's radio sends, in bytes.
@@ -51,6 +57,14 @@ import Radio
         .invalid, "\(Excerpt(message)) is too long for radio: name, colon and value have at most 13 letters")
     }
     guard !isStopped else { throw RequestError("\(device.id) is disabled") }
+    guard !context.hasNamesake(address) else {
+      throw RequestError(
+        "\(device.id) and another micro:bit have the same five letters: both would take it")
+    }
+    guard !transmitter.isAsking else {
+      throw RequestError(
+        "the receiver has not said yet whether it forwards values: try again in some seconds")
+    }
     guard transmitter.isReady else {
       throw RequestError(
         "no receiver forwards values: set \"send\" of \"radio\" to true in config.json, and put the program that forwards on it (docs/radio.md)"

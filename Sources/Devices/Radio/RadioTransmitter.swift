@@ -19,6 +19,9 @@ import Radio
     return false
   }
 
+  /// Whether none is known to forward, and one may still say so.
+  var isAsking: Bool { receivers.map { !$0.canSend && $0.isAsking } ?? false }
+
   func send(_ command: RadioCommand) { feed { $0.send(command, at: .now) } }
   func echoed(_ target: RadioCommand.Target) { outbox.echoed(target) }
   /// Nothing more is sent to the device.

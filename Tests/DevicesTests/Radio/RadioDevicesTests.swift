@@ -1,7 +1,9 @@
 import Configuration
+import EventLoop
 import Findings
 import GATT
 import Radio
+import TestSupport
 import Testing
 
 @testable import Devices
@@ -78,6 +80,31 @@ import Testing
     }
   }
 
+  @Test func aValueForOneOfTwoWithTheSameLettersIsRefused() async throws {
+    try await Self.tested("zotut") { tested in
+      for number in 1...2 as ClosedRange<UInt32> {
+        try await Self.hear([Self.line(try Self.serial(number), "temp", 21)], tested)
+        let address = BluetoothAddress(.serial(try Self.serial(1)))
+        let reason = try await tested.engine.refusal(of: address) ?? "none"
+        let expected = number == 1 ? "no receiver forwards" : "have the same five letters"
+        #expect(reason.contains(expected), "\(reason)")
+      }
+    }
+  }
+
+  @Test func whatIsBeingSentEndsWhenAnotherGatewayHasTheDevice() async throws {
+    try await Self.tested("zotut") { tested in
+      try await Self.hear(["zotut,servo,21"], tested)
+      let device = try #require(await tested.engine.devices.first)
+      let outcomes = Record<Outcome>()
+      await tested.engine.send(to: device.address) { outcomes.append($0) }
+      await tested.engine.setOwner(.this, of: device.id)
+      #expect(outcomes.elements.isEmpty)
+      await tested.engine.setOwner(.other(GatewayID(hostName: "attic")), of: device.id)
+      #expect(outcomes.elements.map(\.word) == ["failed"])
+    }
+  }
+
   @Test func theLettersOfAnEntryAreNotGivenToAnother() async throws {
     try await Self.tested("zotut") { tested in
       #expect(await tested.engine.lettersID("zotut", Engine.address) == nil)
@@ -125,5 +152,24 @@ extension DeviceManager {
   /// The device was not heard for as long as it may be silent.
   fileprivate func silence(_ address: BluetoothAddress) {
     registry.byAddress[address]?.session.follow { $0.stop() }
+  }
+
+  /// Why the device takes no value; nil: it does.
+  fileprivate func refusal(of address: BluetoothAddress) throws -> String? {
+    let session = try #require(registry.byAddress[address]?.session as? RadioSession)
+    do throws(RequestError) {
+      _ = try session.command("servo:90", as: "servo", began: { _ in }, reply: { _ in })
+      return nil
+    } catch {
+      return error.reason
+    }
+  }
+
+  /// Sends a value, without a receiver.
+  fileprivate func send(
+    to address: BluetoothAddress, reply: @escaping @LoopActor @Sendable (Outcome) -> Void
+  ) {
+    context.transmitter.send(
+      RadioCommand(target: .init(device: address, value: "servo"), line: [], began: {}, reply: reply))
   }
 }
