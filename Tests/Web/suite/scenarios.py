@@ -913,6 +913,7 @@ def number_them(room):
     # Another press shows the number again, and gives no other one, whichever page shows it.
     other = room.page()
     other.until("gateway.numbering?.given.length === 2")
+    other.until("$$('.strip').some((el) => !el.hidden && el.textContent.startsWith('2 of 3 numbered.'))")
     other.run("(numbering = new Numbering())")
     other.until("$('dialog [role=status]').textContent === 'This is Table 2.' && numbering.next.value === '3'")
     room.microbits.ask("value", 2, characteristic=BUTTON_A, hex="00")
