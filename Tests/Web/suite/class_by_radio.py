@@ -4,9 +4,8 @@ import statistics
 import time
 
 from journal import Failed, expect
-from scenarios import BUTTON_A, CONNECT, EVERY, figures, scenario
+from scenarios import BUTTON_A, CONNECT, EVERY, PROPERTY, figures, scenario
 
-TEMPERATURE = "e95d9250-251d-470a-a062-fa1922dfa9a8"
 LIMIT = 300
 """The most that a value may take to the page, in ms."""
 WATCH = """(() => {
@@ -90,11 +89,12 @@ def values_of_a_class_by_radio(room):
     for index in range(7):
         address = room.microbits.ask("period", index)["address"]
         id = next(d["id"] for d in room.devices() if d["identifier"] == address)
-        begin = now()
+        reading = PROPERTY.format(id, "temperature")
+        count = page.run(f"{reading}.then((p) => p.count)")
+        last = page.until(f"{reading}.then((p) => p.count > {count} && Date.parse(p.time))")
+        # The next reading, a period later, is the first one with this value.
         room.microbits.ask("temp", index, v=50 + index)
-        # At once, not with the next period.
-        room.microbits.ask("value", index, characteristic=TEMPERATURE, hex=f"{50 + index:02x}")
-        delays.append(shown(page, id, str(50 + index)) - begin)
+        delays.append(shown(page, id, str(50 + index)) - last - 1000)
         mark, begin = page.run("window.presses.length"), now()
         room.microbits.ask("value", index, characteristic=BUTTON_A, hex="01")
         press = f"window.presses.slice({mark}).find(([id]) => id === '{id}')?.[1]"
