@@ -36,8 +36,10 @@ class School:
             *("--devices", str(len(NAMES)), "--services", ",".join(SERVICES), *names),
         )
         self.rooms = [Room(self, index) for index in range(len(NAMES))]
-        for index in range(len(NAMES)):
+        for index, room in enumerate(self.rooms):
             self.microbits.ask("vanish", index)
+            if index not in known:
+                room.id = NAMES[index]  # who joins has the five letters
         self.set_up([self.rooms[index].address for index in known])
         self.gateway = house.run_gateway(self.folder, self.bus)
 

@@ -122,7 +122,7 @@ def five_programs(house):
         # Nothing is left of them.
         for index, room in enumerate(rooms):
             for gateway in [school, gym] if index in (0, 2) else [school]:
-                house.request("device/remove", gateway.name, id=room.id)
+                house.request("device/remove", gateway.name, id=gateway.rooms[index].id)
             gone(house, room)
             expect(not school.retained(index), f"the broker keeps {school.retained(index)}")
     finally:
