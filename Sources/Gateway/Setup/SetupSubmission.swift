@@ -90,6 +90,8 @@ struct PendingSetup: Sendable {
     let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
     guard let mark = mark(environment) else { return }
     let file = open(mark, flags, 0o644)
+    // For the service's user, whatever the umask.
+    fchmod(file, 0o644)
     _ = write(file, configuration, configuration.utf8.count)
     close(file)
   }
