@@ -10,6 +10,7 @@ from world import BASE, GATEWAY_ID
 ADAPTER = "/org/bluez/hci0"
 INTERVAL = 20
 """Seconds from one restart of the adapter to the next."""
+# With kernel 7.2, bluetoothd 5.87 once did not answer the other program's StartDiscovery just after the adapter was on.
 
 
 class Scanner:
@@ -47,7 +48,7 @@ def is_reading(message):
     return message.topic.endswith("/readings")
 
 
-@scenario(debians=ALL)
+@scenario(debians=ALL, old_kernel=ALL)
 def adapter_shared_with_a_scanner(world):
     """A controller reports each peripheral once in a round of the scan, which takes 10.24 s, and the kernel
     connects when it is reported: so while another program scans, each link may take that long, and not all are
