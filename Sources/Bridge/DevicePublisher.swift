@@ -12,6 +12,7 @@ import MQTT
   let context: BridgeContext
   private unowned let bridge: Bridge
   package private(set) var device: DeviceDescription
+  /// Not taken from ``device`` for each reading, as all of that would be copied.
   private let address: BluetoothAddress
   package private(set) var topics: DeviceTopics
   private var properties: [PropertyPublisher]
@@ -43,8 +44,6 @@ import MQTT
   // MARK: Ownership
 
   package var owner: Owner { bridge.ownership.owner(of: address) ?? .unknown }
-
-  private var isOwnedByOther: Bool { if case .other = owner { true } else { false } }
 
   /// What another gateway publishes of the device under another id, if it owns it.
   var elsewhere: OwnershipMachine.Notice? { bridge.ownership.elsewhere(address) }
@@ -164,7 +163,7 @@ import MQTT
   }
 
   private func publish(_ entry: HeldReadings.Entry) {
-    guard held.passes(entry, isOwnedByOther: isOwnedByOther, device.session) else { return }
+    guard held.passes(entry, isOwnedByOther: owner.isOther, device.session) else { return }
     publisher(of: entry)?.publish(entry.reading)
   }
 

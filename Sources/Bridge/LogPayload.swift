@@ -18,7 +18,7 @@ extension LogRow {
 
 extension DevicePublisher {
   package func logged(_ row: LogRow, measured: Timestamp?) {
-    if case .other = owner { return }
+    if owner.isOther { return }
     context.mqtt.publish(
       MQTTMessage(
         topic: topics.log, payload: row.payload(measured: measured), qos: context.qos, undelivered: .returned)

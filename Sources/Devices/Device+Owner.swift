@@ -6,9 +6,7 @@ extension Device {
     let before = owner
     owner = new
     session.ownerChanged(isNewHere: new == .this && before != .this, told: handover?.told)
-    if case .other = new, let handover {
-      values.replace(with: handover.values)
-    }
+    if new.isOther, let handover { values.replace(with: handover.values) }
     // Rows are passed on once, whoever has read them; what is being read begins again from there.
     if let log = handover?.log, log.isAhead(of: record.log) {
       context.store.change(address) { $0.log = log }

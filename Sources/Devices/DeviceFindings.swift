@@ -274,15 +274,13 @@ extension DeviceManager {
 extension Device {
   /// Whether a request to pair may mend what is wrong with it.
   fileprivate var wantsPairing: Bool {
-    if case .other = owner { return false }
-    return settings.isEnabled && settings.pairing != .never
+    !owner.isOther && settings.isEnabled && settings.pairing != .never
       && session.lastError?.wantsPairing == true
   }
 
   /// What is wrong with it; nil if nothing is, or if another gateway owns it.
   fileprivate var finding: Finding? {
-    if case .other = owner { return nil }
-    guard settings.isEnabled else { return nil }
+    guard !owner.isOther, settings.isEnabled else { return nil }
     let name = id.description
     switch session.lastError {
     // A device whose link ended may be connected again at once.

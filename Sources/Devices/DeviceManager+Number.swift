@@ -105,7 +105,7 @@ extension DeviceManager {
       let holders = registry.all.filter {
         $0 !== device && ($0.settings.name == name || $0.id.description == id)
       }
-      let isFree = holders.allSatisfy { numbering.number(of: $0.address) == nil && !$0.isOwnedElsewhere }
+      let isFree = holders.allSatisfy { numbering.number(of: $0.address) == nil && !$0.owner.isOther }
       if isFree { return (number, holders) }
       number += 1
     }
@@ -146,8 +146,6 @@ extension DeviceManager {
 }
 
 extension Device {
-  fileprivate var isOwnedElsewhere: Bool { if case .other = owner { true } else { false } }
-
   /// A press of button A counts while micro:bits are numbered, over a link alone.
   func notePress(_ value: Value, of property: Int) {
     guard let pressed = context.pressed, isLive else { return }

@@ -6,4 +6,7 @@ package enum Owner: Sendable, Equatable {
   case unknown
   case this
   case other(GatewayID)
+
+  /// Whether it is another gateway.
+  package var isOther: Bool { if case .other = self { true } else { false } }
 }

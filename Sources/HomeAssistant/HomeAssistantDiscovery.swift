@@ -323,7 +323,7 @@ import Store
     guard bridge.ownership.isAdmitted else { return }
     let prefix = discovery?.prefix
     for address in store.announced(notUnder: prefix) {
-      if case .other = bridge.ownership.owner(of: address) {
+      if bridge.ownership.owner(of: address)?.isOther == true {
         store[address] = nil
       } else {
         remove(address)

@@ -74,12 +74,7 @@ struct OwnershipMachine: Equatable, Sendable {
     self.hasTopics = hasTopics
   }
 
-  var isOwnedByOther: Bool {
-    switch owner {
-    case .other: true
-    case .unknown, .this: false
-    }
-  }
+  var isOwnedByOther: Bool { owner.isOther }
 
   /// What another gateway publishes of the device under another id, if it owns it.
   var elsewhere: Notice? { isOwnedByOther && last?.id != id ? last : nil }

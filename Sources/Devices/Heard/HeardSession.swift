@@ -76,7 +76,7 @@ import Log
     let now = Timestamp.now
     let age = before.map { abs(now.milliseconds - $0.milliseconds) } ?? .max
     if age < Self.lastHeardInterval, !isEvent { return false }
-    guard case .other = device.owner else {
+    guard device.owner.isOther else {
       noteHeard(at: now)
       return true
     }

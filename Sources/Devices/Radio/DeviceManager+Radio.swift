@@ -20,7 +20,7 @@ extension DeviceManager {
   }
 
   /// The wired micro:bits that hear others; none while `radio.enabled` is false.
-  package var receivers: [RadioReceivers.Status] { radio.receivers?.statuses ?? [] }
+  package var receivers: [RadioReceivers.Status] { context.transmitter.receivers?.statuses ?? [] }
 
   /// The senders heard in the last ten minutes that are no devices, by their names.
   package var strangers: [BluetoothAddress] {
@@ -40,21 +40,21 @@ extension DeviceManager {
   func updateReceivers() {
     let wanted = context.isStopping ? Configuration.Radio() : configuration.radio
     guard wanted != radio.configuration else { return }
-    radio.receivers?.stop()
+    context.transmitter.receivers?.stop()
     radio = RadioState(configuration: wanted)
+    context.transmitter.receivers = nil
     if wanted.isEnabled {
-      radio.receivers = RadioReceivers(wanted.ports, sends: wanted.isSending) { [weak self] in
+      context.transmitter.receivers = RadioReceivers(wanted.ports, sends: wanted.isSending) { [weak self] in
         self?.received($0, from: $1)
       } changed: { [weak self] in
         self?.receiversChanged()
       }
     }
-    context.transmitter.receivers = radio.receivers
     receiversChanged()
   }
 
   private func receiversChanged() {
-    let canSend = radio.receivers?.canSend == true
+    let canSend = context.transmitter.canSend
     for device in registry.all where device.session is RadioSession {
       guard device.description.isSentToByRadio != canSend else { continue }
       device.description.isSentToByRadio = canSend
@@ -134,11 +134,10 @@ extension DeviceManager {
   }
 }
 
-/// The receivers, and what came from them.
+/// What came from the receivers.
 @LoopActor struct RadioState {
   /// The configuration that holds for the receivers.
   var configuration = Configuration.Radio()
-  var receivers: RadioReceivers?
   var history = RadioHistory()
   /// The serial numbers of devices that are known by their names.
   var serials: [MicrobitName: UInt32] = [:]

@@ -19,7 +19,7 @@ import Radio
   override var limit: Duration? { device.settings.offlineAfter.map(\.limit) ?? rhythm.limit }
 
   override func begin() {
-    device.description.isSentToByRadio = context.transmitter.receivers?.canSend == true
+    device.description.isSentToByRadio = context.transmitter.canSend
   }
 
   override func stop() {
@@ -30,7 +30,7 @@ import Radio
   override func ownerChanged(isNewHere: Bool, told: [HeardEvents.Event]?) {
     super.ownerChanged(isNewHere: isNewHere, told: told)
     // That one may send a newer value.
-    if case .other = device.owner { context.transmitter.abandon(device.address) }
+    if device.owner.isOther { context.transmitter.abandon(device.address) }
   }
 
   // MARK: Sending

@@ -12,15 +12,18 @@ import Radio
 
   nonisolated init() {}
 
+  /// Whether there is a receiver that forwards.
+  var canSend: Bool { receivers?.canSend == true }
+
   /// Whether there is a receiver that forwards; if not, they are asked again.
   var isReady: Bool {
-    if receivers?.canSend == true { return true }
+    if canSend { return true }
     receivers?.ask()
     return false
   }
 
   /// Whether none is known to forward, and one may still say so.
-  var isAsking: Bool { receivers.map { !$0.canSend && $0.isAsking } ?? false }
+  var isAsking: Bool { !canSend && receivers?.isAsking == true }
 
   func send(_ command: RadioCommand) { feed { $0.send(command, at: .now) } }
   func echoed(_ target: RadioCommand.Target) { outbox.echoed(target) }

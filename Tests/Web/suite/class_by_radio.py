@@ -123,7 +123,7 @@ def quiz_by_radio(room):
     for _ in range(5):
         begin, mark = now(), page.run("window.presses.length")
         before = radio(room)
-        order = room.microbits.ask("radio", action="press", all=True, ms=50)
+        order = radio(room, "press", all=True, ms=50)
         time.sleep(1)
         presses = page.run(f"window.presses.slice({mark})")
         after = radio(room)
