@@ -99,7 +99,11 @@ import MQTT
       // `info` goes first, so that it is there when the device comes online.
       publishInfo()
       publishAvailability()
-    case .publishInfo: publishInfo()
+      bridge.ownedDeviceChanged(self)
+    case .publishInfo:
+      publishInfo()
+      bridge.ownedDeviceChanged(self)
+    case .publishHandover: publishInfo()
     case .publishAvailability:
       publishAvailability()
       bridge.ownedDeviceChanged(self)
@@ -244,7 +248,6 @@ import MQTT
   private func publishInfo() {
     publishedInfo = info
     context.publishState(topics.info, publishedInfo)
-    bridge.ownedDeviceChanged(self)
   }
 
   private func publishAvailability() {

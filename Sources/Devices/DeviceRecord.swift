@@ -157,13 +157,13 @@ extension DeviceRecord {
     set { offered = newValue.map { Set($0) } }
   }
 
+  /// The members of a new record; none has its address.
+  private static let new = keys.map { $0.write(DeviceRecord(address: BluetoothAddress(truncating: 0))) }
+
   /// A JSON object; what is as in a new record is left out.
   package var bytes: [UInt8] {
-    let new = DeviceRecord(address: address)
-    let members = Self.keys.compactMap { key in
-      key.write(self).flatMap { json in
-        json == key.write(new) ? nil : JSONObject.Member(name: key.name, value: json)
-      }
+    let members = zip(Self.keys, Self.new).compactMap { key, new in
+      key.write(self).flatMap { $0 == new ? nil : JSONObject.Member(name: key.name, value: $0) }
     }
     return JSONValue.object(JSONObject(members)).bytes
   }

@@ -68,14 +68,15 @@ extension JSONValue {
   /// Appends `text` as a JSON string, in quotes.
   package static func append(_ text: String, to bytes: inout [UInt8]) {
     bytes.append(UInt8(ascii: "\""))
-    let isPlain = text.utf8.allSatisfy { byte in
-      (0x20..<0x7F).contains(byte) && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
+    var native = text
+    let isPlain = native.withUTF8 { utf8 in
+      let isPlain = utf8.allSatisfy { byte in
+        (0x20..<0x7F).contains(byte) && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
+      }
+      if isPlain { bytes.append(contentsOf: utf8) }
+      return isPlain
     }
-    if isPlain {
-      bytes += text.utf8
-    } else {
-      for scalar in text.unicodeScalars { bytes += scalar.inJSON.utf8 }
-    }
+    if !isPlain { for scalar in text.unicodeScalars { bytes += scalar.inJSON.utf8 } }
     bytes.append(UInt8(ascii: "\""))
   }
 }

@@ -57,7 +57,7 @@ extension OwnershipModel {
       publishInfo(g, device)
       set(g, .availability(publisher.id), .online(isOnline))
       if isOnline { set(g, .value(publisher.id), .by(gateway: g)) }
-    case .publishInfo: publishInfo(g, device)
+    case .publishInfo, .publishHandover: publishInfo(g, device)
     case .publishAvailability:
       set(g, .availability(publisher.id), .online(isOnline))
       announce(g, device)

@@ -93,6 +93,8 @@ extension Ownership {
     /// Publish `info`, availability, and what follows.
     case publish
     case publishInfo
+    /// Publish `info` with what gateways hand over to each other; nothing else that is published has changed.
+    case publishHandover
     /// The `info` at the broker is up to date; publish the availability, and what follows, which may be of another gateway,
     /// or cleared.
     case publishAvailability

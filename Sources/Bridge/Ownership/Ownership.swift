@@ -237,7 +237,11 @@ struct Ownership: Sendable {
       feed(address) { $0.availabilityChanged($1) }
       if owner(of: address) == .this { act(.publishHeld, address) }
     case .description, .handover:
-      if owner(of: address) == .this { act(.publishInfo, address) } else { hearAgain(address) }
+      if owner(of: address) == .this {
+        act(change == .handover ? .publishHandover : .publishInfo, address)
+      } else {
+        hearAgain(address)
+      }
     case .session, .renamed: break
     }
   }

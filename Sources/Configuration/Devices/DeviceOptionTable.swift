@@ -5,7 +5,9 @@ import JSON
 /// is to be known of it. From that come the keys of an entry of config.json, of the requests `device/add` and
 /// `device/options`, and of the stored record, the properties of ``DeviceOptions`` and of the device's settings, and the
 /// rows of `check`. deploy/config.schema.json is compared with it by a test.
-package struct DeviceOptionTable: Sendable {
+///
+/// A class, as a key path copies the whole of a struct to get one option.
+package final class DeviceOptionTable: Sendable {
   package static let table = DeviceOptionTable()
 
   /// The options in the order in which they are written.
