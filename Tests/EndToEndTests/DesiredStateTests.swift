@@ -75,8 +75,7 @@ import Testing
       try await fixture.online(id)
       #expect(try await fixture.setPeriod(id, "65")["actual"]?.int == 65)
       try await fixture.message("\(id)/info") { (try? $0.json())?["desired"]?["period"]?.int == 65 }
-      try fixture.gateway.signal(SIGKILL)
-      try await fixture.gateway.exitStatus(within: Fixture.patience)
+      try await fixture.killGateway()
       // A new card, for example: the broker still has what was published.
       try FileManager.default.removeItem(atPath: fixture.folder.path + "/state")
       try await fixture.simulator.control("vanish", 0)
@@ -119,8 +118,7 @@ import Testing
         #expect(try await fixture.stopGateway() == 0)
         try await fixture.message("kitchen/period/result") { $0.text.contains("deferred") }
       case .killed:
-        try fixture.gateway.signal(SIGKILL)
-        try await fixture.gateway.exitStatus(within: Fixture.patience)
+        try await fixture.killGateway()
       }
       #expect(try await fixture.check().contains(/period +70 ms +command/))
       let mark = try fixture.observer.mark

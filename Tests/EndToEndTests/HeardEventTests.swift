@@ -67,8 +67,7 @@ import Testing
       try await restarts { _ = try await fixture.stopGateway() }
       try await press("a restart")
       try await restarts {
-        try fixture.gateway.signal(SIGKILL)
-        try await fixture.gateway.exitStatus(within: Fixture.patience)
+        try await fixture.killGateway()
       }
       try await press("a kill")
       for entry in [#""area":"Hall""#, #""properties":["button","battery"]"#] {

@@ -81,11 +81,10 @@ import Testing
       for _ in 1...3 {
         try await observer.publish("microbit/\(device.id)/info", info, retain: true)
         let mark = observer.mark
-        let gateway = try fixture.startGateway()
+        try fixture.startGateway()
         try await fixture.bridgeOnline(after: mark)
         try await fixture.logged("owned by another gateway")
-        gateway.signal(SIGKILL)
-        _ = try await gateway.exitStatus(within: Fixture.patience)
+        try await fixture.killGateway()
       }
       try await observer.publish("microbit/\(device.id)/info", info, retain: true)
       let mark = observer.mark

@@ -96,9 +96,7 @@ import Testing
       let first = try await fixture.reading(id) { $0.sequence >= 3 }
       let monitor = try await BusMonitor(fixture.bus)
       var mark = try fixture.observer.mark
-      let gateway = try fixture.gateway
-      gateway.signal(SIGKILL)
-      try await gateway.exitStatus(within: Fixture.patience)
+      try await fixture.killGateway()
       try await fixture.message(Self.state, "offline", after: mark)
       try #require(try await fixture.simulator.device(0).isConnected)
       mark = try fixture.observer.mark
@@ -113,9 +111,7 @@ import Testing
 
       // Availability that a killed gateway leaves is corrected at the next start, by this record.
       try await fixture.stored(#""name":"BBC micro:bit"#)
-      let second = try fixture.gateway
-      second.signal(SIGKILL)
-      try await second.exitStatus(within: Fixture.patience)
+      try await fixture.killGateway()
       try await fixture.simulator.control("vanish", 0)
       try await fixture.simulator.waitUntil(0, "its link is lost") { !$0.isConnected }
       let kept = try await fixture.retained()

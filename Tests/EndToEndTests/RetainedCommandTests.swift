@@ -56,8 +56,7 @@ import Testing
     // Stored after all earlier changes.
     try await fixture.perform("device/options", #"{"id":"kitchen","options":{"name":"\#(change)"}}"#)
     try await fixture.stored(change)
-    try fixture.gateway.signal(SIGKILL)
-    try await fixture.gateway.exitStatus(within: Fixture.patience)
+    try await fixture.killGateway()
   }
 
   @Test("A retained command that is being written or waits survives a crash, and is carried out once")

@@ -37,9 +37,7 @@ import Testing
       try await fixture.logged("trying again")
       try await fixture.simulator.waitUntil(0, hasSent: 400)
       let sent = try await fixture.simulator.devices()[0].sent
-      let gateway = try fixture.gateway
-      gateway.signal(SIGKILL)
-      _ = try await gateway.exitStatus(within: Fixture.patience)
+      try await fixture.killGateway()
       try await fixture.restartBrokerAlone()
       let mark = try fixture.observer.mark
       try fixture.startGateway()

@@ -40,6 +40,9 @@ public final class BrokerProcess: Sendable {
 
   deinit { process.withLock { $0?.signal(SIGKILL) } }
 
+  /// Whether it was started, and not ended since.
+  public var isRunning: Bool { process.withLock { $0 != nil } }
+
   func run(_ started: ChildProcess) { process.withLock { $0 = started } }
 
   func signal(_ signal: Int32) { process.withLock { $0?.signal(signal) } }

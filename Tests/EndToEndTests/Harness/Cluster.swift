@@ -189,12 +189,4 @@ extension Fixture {
 
   /// In bytes.
   var brokerLogLength: Int { broker.log.utf8.count }
-
-  func killGateway() async throws {
-    let mark = try observer.mark
-    let gateway = try gateway
-    gateway.signal(SIGKILL)
-    try await gateway.exitStatus(within: Self.patience)
-    try await message("bridge/\(plan.id)/state", "offline", after: mark)
-  }
 }

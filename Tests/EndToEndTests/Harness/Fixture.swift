@@ -239,11 +239,22 @@ final class Fixture: Sendable {
     try gateway.text.split(separator: "\n").filter { $0.contains(text) }
   }
 
-  /// Ends the gateway by SIGTERM; returns its exit status.
-  func stopGateway() async throws -> Int32 {
+  /// Ends the gateway by SIGTERM; returns its exit status. What it has published has arrived then, unless the broker is dead.
+  func stopGateway() async throws -> Int32 { try await endGateway(SIGTERM) }
+
+  /// Ends the gateway by SIGKILL. What it has published has arrived then, and the will, unless the broker is dead.
+  func killGateway() async throws {
+    let mark = try observer.mark
+    _ = try await endGateway(SIGKILL)
+    if broker.process.isRunning { try await message("bridge/\(plan.id)/state", "offline", after: mark) }
+  }
+
+  private func endGateway(_ signal: Int32) async throws -> Int32 {
     let gateway = try gateway
-    gateway.signal(SIGTERM)
-    return try await gateway.exitStatus(within: Self.patience)
+    gateway.signal(signal)
+    let status = try await gateway.exitStatus(within: Self.patience)
+    if broker.process.isRunning { try await running.withLock { $0.observer }?.synchronize() }
+    return status
   }
 
   /// Waits until a record of the state database contains `text`: the gateway writes it asynchronously.
@@ -405,7 +416,7 @@ func withThreeAttempts(
 /// Limits the number of fixtures at a time, for machines with two cores.
 actor FixtureSlots {
   static let shared = FixtureSlots()
-  private var free = 8
+  private var free = 20
   private var waiting: [CheckedContinuation<Void, Never>] = []
 
   func acquire() async throws {
