@@ -55,7 +55,7 @@ extension DeviceManager {
 
   private func receiversChanged() {
     let canSend = context.transmitter.canSend
-    for device in registry.all where device.session is RadioSession {
+    for device in registry.all where device.session.radio != nil {
       guard device.description.isSentToByRadio != canSend else { continue }
       device.description.isSentToByRadio = canSend
       device.report(.description)
@@ -66,7 +66,7 @@ extension DeviceManager {
   func received(_ packets: [RadioPacket], from port: String) {
     let now = Moment.now
     for packet in packets where radio.history.isNew(packet, from: port, at: now) {
-      (device(sending: packet)?.session as? RadioSession)?.received(packet)
+      device(sending: packet)?.session.radio?.received(packet)
     }
   }
 

@@ -10,6 +10,7 @@ import Radio
   private var rhythm = RadioRhythm()
   private var clock = RadioClock()
 
+  override var radio: RadioSession? { self }
   /// Anybody in range can send as anybody.
   override class func hasRoom(in manager: DeviceManager) -> Bool { manager.hasRoomForSender }
   /// A packet is sent once.

@@ -163,8 +163,9 @@ import Log
   /// Sends `name:value`; the outcome is `applied` if the program sends the same value back, else `sent`.
   func execute(_ command: Command, reply: @escaping CommandReply) throws(RequestError) {
     let name = command.property
-    let (sent, radio) = (profile.values?.sent, device.session as? RadioSession)
-    guard sent != nil || radio != nil, settings != nil else {
+    let device = device
+    let (channel, radio) = (profile.values?.sent.map { device.channels[$0] }, device.session.radio)
+    guard channel != nil || radio != nil, settings != nil else {
       throw RequestError(.invalid, "\(device.id) takes no values: uart_rx and uart_tx are not in use")
     }
     guard let key = NamedValue.key(of: name) else {
@@ -189,7 +190,6 @@ import Log
     }
     let message = "\(written):\(text)"
     let echo = Echo(wanted)
-    let device = device
     func report(_ outcome: Outcome?) {
       for (observer, _) in device.observers { observer.wrote(wanted.value, toValue: key, outcome) }
       if let outcome { reply(CommandResult(name, .utf8, requested: wanted.value, outcome)) }
@@ -209,27 +209,27 @@ import Log
         end($0)
       }
       report(nil)
-      return device.context.transmitter.send(command)
-    }
-    guard let channel = sent.map({ device.channels[$0] }) else { return }
-    let value = try channel.property.value(ofCommand: .string(message))
-    echoes.append(echo)
-    report(nil)
-    let timeToLive = command.timeToLive.map { TimeToLive(seconds: $0, from: .now) }
-    channel.writer?.execute(
-      EncodedCommand(value, timeToLive: timeToLive) { outcome in
-        switch outcome {
-        case .pending: report(outcome)
-        case .accepted, .sent:
-          if echo.isReceived { return end(.applied(actual: wanted.value)) }
-          let timer = loop.timer(after: Self.echoTimeout) { end(.sent) }
-          echo.end = { outcome in
-            timer.cancel()
-            end(outcome)
+      device.context.transmitter.send(command)
+    } else if let channel {
+      let value = try channel.property.value(ofCommand: .string(message))
+      echoes.append(echo)
+      report(nil)
+      let timeToLive = command.timeToLive.map { TimeToLive(seconds: $0, from: .now) }
+      channel.writer?.execute(
+        EncodedCommand(value, timeToLive: timeToLive) { outcome in
+          switch outcome {
+          case .pending: report(outcome)
+          case .accepted, .sent:
+            if echo.isReceived { return end(.applied(actual: wanted.value)) }
+            let timer = loop.timer(after: Self.echoTimeout) { end(.sent) }
+            echo.end = { outcome in
+              timer.cancel()
+              end(outcome)
+            }
+          case .applied, .adjusted, .read, .rejected, .deferred, .superseded, .failed, .timeout: end(outcome)
           }
-        case .applied, .adjusted, .read, .rejected, .deferred, .superseded, .failed, .timeout: end(outcome)
-        }
-      })
+        })
+    }
   }
 }
 

@@ -92,19 +92,19 @@ def blinks_and_is_quick(room):
             .observe($('.hero .value', tile('Window')), { subtree: true, childList: true, characterData: true });
         })()"""
     )
-    count = property_of(room, "window", "temperature")["count"]
+    reading = PROPERTY.format("window", "temperature")
+    first = count = page.run(f"{reading}.then((p) => p.count)")
     delays = []
     for temperature in range(30, 50):
-        mark = page.run("window.shown.length")
+        count, last = page.until(f"{reading}.then((p) => p.count > {count} && [p.count, Date.parse(p.time)])")
+        # The next reading, a period later, is the first one with this value.
         room.microbits.ask("temp", 0, v=temperature)
-        moment = page.until(f"window.shown.slice({mark}).find(([value]) => value === {temperature})?.[1]")
-        arrived = page.run(f"{PROPERTY.format('window', 'temperature')}.then((p) => Date.parse(p.time))")
-        # Since then another one with the same value may have arrived.
-        delays.append((moment - arrived) % 500)
+        moment = page.until(f"window.shown.find(([value]) => value === {temperature})?.[1]")
+        delays.append(moment - last - 500)
     median = statistics.median(delays)
     figures.append(f"from the notification to the page: median {median:.0f} ms, most {max(delays):.0f} ms")
     expect(max(delays) < 200, f"a value was shown only after {max(delays)} ms")
-    arrived = property_of(room, "window", "temperature")["count"] - count
+    arrived = property_of(room, "window", "temperature")["count"] - first
     page.until(f"window.blinks >= {arrived}")
     blinks = page.run("window.blinks")
     figures.append(f"{arrived} notifications, {blinks} blinks")
@@ -188,6 +188,10 @@ def data_log_is_downloaded(room):
     page.run("named('Download the data log').click()")
     page.until("window.saved?.startsWith('run,Time (seconds),temperature\\r\\n1,0.5,21\\r\\n')")
     expect(not page.run("named('Download the data log').disabled"), "it cannot be read again")
+    box = "named('Publish new rows of the data log')"
+    for wanted in ("true", "false"):
+        page.run(f"{box}.click()")
+        page.until(f"!!devices.get('window').d.publishes_log === {wanted} && {box}.checked === {wanted}")
 
 
 @scenario()
@@ -916,6 +920,10 @@ def number_them(room):
     other.until("$$('.strip').some((el) => !el.hidden && el.textContent.startsWith('2 of 3 numbered.'))")
     other.run("(numbering = new Numbering())")
     other.until("$('dialog [role=status]').textContent === 'This is Table 2.' && numbering.next.value === '3'")
+    # It goes on while a page is loaded again.
+    other.run("(window.isOld = true, location.reload())")
+    after_reload(other, "!window.isOld && $$('.strip').some((el) => !el.hidden && el.textContent.startsWith('2 of 3 numbered.'))")
+    other.run("(numbering = new Numbering())")
     room.microbits.ask("value", 2, characteristic=BUTTON_A, hex="00")
     room.microbits.ask("value", 2, characteristic=BUTTON_A, hex="01")
     until_shown(room, 2, b"1", b"1")

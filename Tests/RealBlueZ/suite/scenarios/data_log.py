@@ -6,6 +6,8 @@ import time
 
 from journal import expect
 from scenarios.common import ALL, BY_PREFIX, CONNECT, RETURN, scenario
+from scenarios.pairing import PAIR, expect_paired, pair, pair_with_passkey, pairing_suggested
+from scenarios.service_changed import BOTH
 from world import BASE, GATEWAY_ID
 
 CAPACITY = 118_780
@@ -117,3 +119,37 @@ def rows_of_a_log_are_published_once(world):
     expect([m["run"] for m in messages] == [1] * 95 + [2] + [3] * 2, "other runs")
     expect([m["row"] for m in messages] == [*range(1, 97), 1, 2], "other numbers")
     expect(not any(message.retain for message in world.broker.on(device.topic("log"))), "rows are retained")
+
+
+def log_wants_pairing(world, mode, pair_it):
+    """Nothing is read before the micro:bit is paired; after it, the whole log on request, and its rows."""
+    world.start(services=["temperature", "log"])
+    world.microbits.ask("security", mode=mode)
+    call(world, "write", "Time (seconds),n\n1.00,1\n")
+    world.start_gateway([BY_PREFIX[0] | {"log": True}])
+    device = world.devices()[0]
+    pairing_suggested(world)
+    mark = request(world, device)
+    answer = world.broker.wait(f"{BRIDGE}/response/device/log", PAIR, after=mark).json()
+    expect(answer["status"] == "error", f"answered {answer}")
+    expect(world.microbits.ask("state")["log_requests"] == 0, "it was asked without encryption")
+    pair_it(world, device)
+    expect_paired(world, device)
+    device.wait("log", RETURN, lambda m: m.json()["values"]["n"] == 1, what="the row")
+    mark = request(world, device)
+    answer = world.broker.wait(f"{BRIDGE}/response/device/log", PAIR, after=mark).json()
+    expect(answer.get("data", {}).get("csv") == "Time (seconds),n\n1.00,1\n", f"answered {answer}")
+    # On the next link, with the bond.
+    world.microbits.ask("disconnect")
+    call(world, "write", "2.00,2\n")
+    device.wait("log", RETURN, lambda m: m.json()["values"]["n"] == 2, what="the row after the next link")
+
+
+@scenario(debians=BOTH)
+def log_of_a_paired_micro_bit(world):
+    log_wants_pairing(world, "just_works", pair)
+
+
+@scenario(debians=BOTH)
+def log_of_a_micro_bit_with_a_passkey(world):
+    log_wants_pairing(world, "passkey", pair_with_passkey)
