@@ -191,6 +191,11 @@ import Log
     return context.isStopping ? "the gateway is stopping" : "the device is disabled"
   }
 
+  /// Why there is no link now, as far as is known.
+  var offlineReason: String {
+    description.lastError.map { "the device is offline: \($0)" } ?? "the device is offline"
+  }
+
   func abandonWrites(reason: String) {
     for channel in channels { channel.writer?.abandon(reason: reason) }
   }

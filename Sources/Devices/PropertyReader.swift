@@ -42,7 +42,7 @@ import GATT
     waiting = []
     guard !replies.isEmpty else { return }
     guard channel.characteristic != nil, device.isLive else {
-      let outcome = Outcome.failed(reason: channel.obstacle ?? "the device is offline")
+      let outcome = Outcome.failed(reason: channel.obstacle ?? device.offlineReason)
       for reply in replies { reply(outcome) }
       return
     }

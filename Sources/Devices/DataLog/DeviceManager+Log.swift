@@ -42,7 +42,9 @@ extension DeviceManager {
         failure = reason
       }
       if log.copy.count > before { deadline = .now + Self.logPatience }
-      guard .now < deadline, registry.byAddress[device.address] === device, device.obstacle == nil else {
+      guard .now < deadline, registry.byAddress[device.address] === device, device.obstacle == nil,
+        !device.description.wantsPairing
+      else {
         let kept =
           log.copy.isEmpty
           ? "" : ": \(log.copy.count) of \(log.length) bytes were read, ask again for the rest"

@@ -13,8 +13,9 @@ import EventLoop
   private var waiting: [(number: UInt64, timer: LoopTimer, body: Body)] = []
   private var count: UInt64 = 0
 
+  /// - Parameter trouble: why there is no link, as far as is known when the limit has passed.
   /// - Returns: whether the request waits; if it does not, `body` was called.
-  func add(_ body: @escaping Body) -> Bool {
+  func add(_ body: @escaping Body, trouble: @escaping @LoopActor () -> String?) -> Bool {
     guard waiting.count < Self.most else {
       body("\(Self.most) requests are waiting for the device already")
       return false
@@ -23,7 +24,8 @@ import EventLoop
     let number = count
     let timer = loop.timer(after: .seconds(Self.waitLimit)) { [weak self] in
       self?.waiting.removeAll { $0.number == number }
-      body("the device could not be connected within \(Self.waitLimit) s")
+      let trouble = trouble().map { ": \($0)" } ?? ""
+      body("the device could not be connected within \(Self.waitLimit) s\(trouble)")
     }
     waiting.append((number, timer, body))
     return true

@@ -263,7 +263,7 @@ import Log
 
   override func withLink(_ body: @escaping LinkRequests.Body) {
     if machine.state.isLive { return body(nil) }
-    guard isConnectable else { return body(device.obstacle ?? "the device is offline") }
-    if waiting.add(body) { needsLinkNow() }
+    guard isConnectable else { return body(device.obstacle ?? device.offlineReason) }
+    if waiting.add(body, trouble: { [weak device] in device?.description.lastError }) { needsLinkNow() }
   }
 }
