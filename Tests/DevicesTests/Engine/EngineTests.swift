@@ -231,7 +231,8 @@ import Testing
     }
     await tested.vanish()
     try await tested.frontEnd.availability(false, from: before)
-    #expect(await tested.get(Engine.period).elements == [.failed(reason: "the device is offline: the link ended")])
+    #expect(
+      await tested.get(Engine.period).elements == [.failed(reason: "the device is offline: the link ended")])
     await tested.end()
   }
 
