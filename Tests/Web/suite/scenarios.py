@@ -129,7 +129,7 @@ def chart_of_any_value(room):
                 f"""(() => {{
                   const chart = charts[0], end = now();
                   chart.svg.style.width = '{width}px';
-                  chart.lines[0].p = {{ ...chart.p, spark: [] }};
+                  chart.p.spark = [];
                   chart.lines[0].points = [{", ".join(map(str, values))}].map((v, i) => [end - 60000 * (i + 1), v]).reverse();
                   chart.draw();
                   return [$$('line, text', chart.svg).length, $('path', chart.svg)?.getAttribute('d')];
