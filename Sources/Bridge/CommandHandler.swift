@@ -114,7 +114,7 @@ import Store
     }
   }
 
-  /// A command has its first outcome. If it is retained, that is stored, after what the engine stores of the outcome:
+  /// A command has an outcome. If it is retained, it is stored that there is one, after what the engine stores of the outcome:
   /// a command that a crash interrupts is carried out after the next start.
   private func handled(_ message: MQTTReceived, _ address: BluetoothAddress) {
     guard message.retain else { return }

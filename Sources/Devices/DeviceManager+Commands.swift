@@ -2,8 +2,8 @@ import Configuration
 import GATT
 import JSON
 
-/// Setting and reading a property: the one way, for every front end. What cannot be carried out at all is thrown; what
-/// becomes of the rest is an ``Outcome``.
+/// Setting and reading a property, for every front end. What cannot be carried out at all is thrown; what becomes of the rest
+/// is an ``Outcome``.
 extension DeviceManager {
   /// Sets a property.
   package func execute(_ command: Command, reply: @escaping CommandReply) throws(RequestError) {

@@ -87,7 +87,7 @@ import Log
   /// The last task of the device has ended.
   func tasksEnded() {}
   /// A command waits for a link.
-  /// - Parameter deadline: the end of its time to live; it waits for the next visit if that comes first.
+  /// - Parameter deadline: the end of its time to live; it waits for the next visit if that comes a minute or more before.
   func commandWaits(until deadline: Moment?) {}
   /// - Parameter hasNewLink: whether the other gateway has made a link, or a visit, that was not known yet.
   func handedOver(hasNewLink: Bool) {}

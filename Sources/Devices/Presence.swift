@@ -30,7 +30,7 @@ struct Presence: Sendable {
   /// How long the device stays online after a visit, if the next one was to follow after `interval`.
   private static func limit(_ interval: Duration) -> Duration { interval * 2 + margin }
 
-  /// Whether a visit takes place before `deadline`, if the device can be connected then.
+  /// Whether a visit takes place before `deadline`, if the device can be connected within ``margin``.
   func isDue(before deadline: Moment) -> Bool {
     guard let interval else { return false }
     return lastVisit.map { $0 + interval + Self.margin <= deadline } ?? true

@@ -91,7 +91,7 @@ struct StateWrites: WriteMachine {
     case .absent: return []
     case .idle, .reading, .writing(.apply): return waitForLink()
     case .writing(.command(let tracked)):
-      if isSuperseded(tracked) { return report(tracked.command, .superseded) + waitForLink() }
+      if isSuperseded(tracked) { return conclude(tracked.command, .superseded) + waitForLink() }
       waiting = tracked
       return waitForLink()
     }
@@ -99,7 +99,7 @@ struct StateWrites: WriteMachine {
 
   mutating func command(_ command: EncodedCommand) -> [WriteAction] {
     var actions: [WriteAction] = []
-    if let waiting { actions = report(waiting.command, .superseded) }
+    if let waiting { actions = conclude(waiting.command, .superseded) }
     waiting = TrackedCommand(command: command)
     switch state {
     case .absent: return actions + waitForLink()
@@ -112,7 +112,7 @@ struct StateWrites: WriteMachine {
   mutating func expire(at now: Moment) -> [WriteAction] {
     guard let command = waiting?.command, let deadline, deadline <= now else { return [] }
     waiting = nil
-    return report(command, command.expired)
+    return conclude(command, command.expired)
   }
 
   mutating func change(_ change: DesiredChange) -> [WriteAction] {
@@ -211,9 +211,9 @@ struct StateWrites: WriteMachine {
     }
     var actions: [WriteAction] = []
     if case .writing(.command(let tracked)) = state {
-      actions = report(tracked.command, isSuperseded(tracked) ? .superseded : outcome(tracked.command))
+      actions = conclude(tracked.command, isSuperseded(tracked) ? .superseded : outcome(tracked.command))
     }
-    if let waiting { actions += report(waiting.command, outcome(waiting.command)) }
+    if let waiting { actions += conclude(waiting.command, outcome(waiting.command)) }
     waiting = nil
     state = .absent
     return actions
@@ -247,9 +247,9 @@ struct StateWrites: WriteMachine {
     return [.desired]
   }
 
-  /// The command is pending, or has ended.
+  /// The command is pending, or has ended, and the desired value follows from that.
   /// - Parameter isDesired: whether its value is the desired one now.
-  private mutating func report(
+  private mutating func conclude(
     _ command: EncodedCommand, _ outcome: Outcome, isDesired: Bool = false
   ) -> [WriteAction] {
     var new = desired
@@ -275,7 +275,7 @@ struct StateWrites: WriteMachine {
     guard case .command(let tracked) = purpose else { return [] }
     // A value that the device has adjusted is not written again, as it would be adjusted again.
     if !tracked.isSuperseded { mustApply = false }
-    return report(tracked.command, outcome, isDesired: !tracked.isSuperseded)
+    return conclude(tracked.command, outcome, isDesired: !tracked.isSuperseded)
   }
 
   /// The device holds `value`: if that is the desired value, it need not be written.
@@ -308,7 +308,7 @@ struct StateWrites: WriteMachine {
     switch purpose {
     // The failure is not reported if the value is no longer the desired one.
     case .apply(let value): if value == desired.effective { actions = [.applyFailed(value, failure)] }
-    case .command(let tracked): actions = report(tracked.command, outcome)
+    case .command(let tracked): actions = conclude(tracked.command, outcome)
     }
     return actions + (failure == .timeout ? abandonLink() : startNext())
   }
@@ -322,7 +322,7 @@ struct StateWrites: WriteMachine {
   private mutating func waitForLink() -> [WriteAction] {
     if let command = waiting?.command, !command.waitsForLink {
       waiting = nil
-      return report(command, .failed(reason: "the link was lost"))
+      return conclude(command, .failed(reason: "the link was lost"))
     }
     guard let tracked = waiting else { return [] }
     guard !tracked.isPendingReported else {
@@ -332,6 +332,6 @@ struct StateWrites: WriteMachine {
       return set(new)
     }
     waiting?.isPendingReported = true
-    return report(tracked.command, .pending)
+    return conclude(tracked.command, .pending)
   }
 }

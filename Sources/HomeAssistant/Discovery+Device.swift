@@ -10,8 +10,7 @@ extension Discovery {
   ///
   /// - Parameters:
   ///   - hasGateway: whether the gateway is announced. Home Assistant creates a device that others refer to, and renews
-  ///     the
-  ///     reference only with a document that has changed.
+  ///     the reference only with a document that has changed.
   ///   - before: what was announced of the device earlier.
   ///   - removed: what was removed so that others can have the keys.
   func document(

@@ -108,7 +108,8 @@ import Log
 
   // MARK: Publishing
 
-  /// Publishes `message`, or queues it; if the queue is full, the oldest is dropped.
+  /// Publishes `message`, as soon as the broker takes it; if too many wait, the oldest is dropped. Without a connection, the
+  /// message's `undelivered` says what becomes of it.
   ///
   /// - Parameter isUrgent: a reading or a result: sent without delay, and ahead of much else that waits. Otherwise the
   ///   message is sent at the end of the loop's iteration, together with others.
