@@ -11,7 +11,7 @@ package struct GatewayHealth: Sendable {
   var run: RunID?
   /// The file that the configuration was read from, and the digest of its content.
   package var configuration: (path: String, digest: String)?
-  /// In seconds.
+  /// The time in seconds.
   package var uptime = 0
   var adapters: [AdapterStatus] = []
   var devices = (known: 0, online: 0)
@@ -44,7 +44,7 @@ package struct GatewayHealth: Sendable {
 }
 
 extension GatewayHealth {
-  /// That of a gateway without a broker.
+  /// The health of a gateway without a broker.
   package init() { self.init(findings: []) }
 }
 

@@ -35,7 +35,7 @@ import MQTT
     if byID[device.id] === publisher { byID[device.id] = nil }
   }
 
-  /// Those that a command is for.
+  /// The publishers of the devices that a command is for.
   func targets(_ target: Target) -> [DevicePublisher] {
     switch target {
     case .device(let id): byID[id].map { [$0] } ?? []

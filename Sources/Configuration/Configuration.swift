@@ -237,7 +237,7 @@ extension Configuration {
   package struct Radio: Sendable, Equatable {
     /// Which serial ports are read.
     package enum Ports: Sendable, Equatable {
-      /// Those of all micro:bits that are plugged in.
+      /// The ports of all micro:bits that are plugged in.
       case auto
       case paths([String])
     }

@@ -10,7 +10,7 @@ extension CentralState {
     described(adapter).coded(code, ["adapter": adapter])
   }
 
-  /// For translations; nil if nothing is wrong.
+  /// The key for translations; nil if nothing is wrong.
   private var code: String? {
     switch self {
     case .noBus: "no_bus"
@@ -127,7 +127,7 @@ extension Trouble {
     described(device, profile, pairing).coded(code, ["device": device, "reason": reason, "cause": cause])
   }
 
-  /// Of the reasons that a class meets, a key for translations.
+  /// The key for translations of a reason that a class meets.
   private var cause: String? {
     switch reason {
     case CentralError.disconnected.description: "link_gone"
@@ -136,7 +136,7 @@ extension Trouble {
     }
   }
 
-  /// For translations.
+  /// The key for translations.
   private var code: String {
     switch self {
     case .unsuitable: "unsuitable"

@@ -59,7 +59,7 @@ package struct DeviceRecord: Sendable, Equatable {
   struct Desired: Sendable, Equatable {
     var value: JSONValue
     var source = ValueSource.command
-    /// That of a command that waits: see ``Command/sender``.
+    /// The sender of a command that waits: see ``Command/sender``.
     var sender: JSONValue?
   }
 

@@ -18,7 +18,7 @@ package struct Reading: Sendable {
 
 /// The last value in this run of a property, or of one that the device's program names itself.
 package struct LastValue: Sendable {
-  /// As the device has it: without an offset. Nil: none yet.
+  /// The last value as the device has it, without an offset; nil: none yet.
   package private(set) var value: Value?
   package private(set) var time: Timestamp?
   /// How many readings there were.

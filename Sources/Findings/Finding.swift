@@ -34,7 +34,7 @@ package struct Finding: Sendable, Equatable {
   package let text: String
   /// What the user can do: a command or a change; nil if there is nothing to do.
   package let remedy: String?
-  /// By what a page in another language finds its own text; nil: it shows this one.
+  /// The key by which a page in another language finds its own text; nil: it shows this one.
   package private(set) var code: String?
   /// The words of others in the text, by name: `device`, `adapter`, `reason`; and `cause`, a key for what the reason says.
   package private(set) var about: [String: String] = [:]

@@ -239,7 +239,7 @@ import Store
     store.setGateway(announced(by: document, stage, again: .gateway(stage), followUp: .gateway(.remove)))
   }
 
-  /// Unless it is the same as the last one.
+  /// Publishes a document that is not the same as the last one.
   private func publish(
     _ document: DiscoveryDocument, _ last: inout PublishedDocument, _ stage: Announcement.Stage,
     _ here: PublishedDocument.Here? = nil

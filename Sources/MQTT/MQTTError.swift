@@ -90,7 +90,7 @@ extension MQTTError: CustomStringConvertible {
     }
   }
 
-  /// For translations; nil: there is none.
+  /// The key of the hint for translations; nil: there is no hint.
   public var code: String? {
     switch self {
     case .lookUpFailed, .timedOut(.lookUp): "broker_unknown"

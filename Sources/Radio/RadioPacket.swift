@@ -76,7 +76,7 @@ package struct RadioPacket: Sendable, Equatable {
     return rest.isEmpty || rest.starts(with: #","s":"#.utf8)
   }
 
-  /// The same members in another order, or with spaces, as a receiver's own program may write them.
+  /// A packet whose members are in another order, or have spaces between them, as a receiver's own program may write them.
   private static func members(_ line: ArraySlice<UInt8>) -> RadioPacket? {
     guard let json = try? JSONParser.parse(Array(line)), let serial = json["s"]?.integer else { return nil }
     let time = json["t"]?.integer
@@ -118,7 +118,7 @@ package struct RadioPacket: Sendable, Equatable {
 }
 
 extension [UInt8] {
-  /// Without spaces, tabs, NULs and line ends at both ends.
+  /// The bytes without spaces, tabs, NULs and line ends at both ends.
   fileprivate var trimmed: [UInt8] {
     func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0 || (9...13).contains(byte) }
     guard let last = lastIndex(where: { !isBlank($0) }) else { return [] }

@@ -37,9 +37,9 @@ import Glibc
 
   package enum Event {
     case opened
-    /// It was opened again, as nothing had come for a while: interface chips of V1 may fall silent (DAPLink#736).
+    /// The port was opened again, as nothing had come for a while: interface chips of V1 may fall silent (DAPLink#736).
     case resumed
-    /// It cannot be read, and is tried again; reported once for each cause.
+    /// The port cannot be read, and is tried again; reported once for each cause.
     case failed(Obstacle)
     case received(UnsafeRawBufferPointer)
   }

@@ -17,7 +17,7 @@ import Log
   private var loading: Task<Void, Never>?
   /// A file is being made.
   private var isStarting = false
-  /// Those who wait for the end of the recording.
+  /// Requests that wait for the end of the recording.
   private var waiters: [Waiter<Recording>] = []
   /// How long a request waits for the disk.
   private static let patience = Duration.seconds(20)

@@ -7,9 +7,9 @@ package struct Recording: Sendable, Equatable {
   package enum End: String, Sendable {
     /// A user has ended it.
     case stop
-    /// It has lasted for ``longest``.
+    /// The recording has lasted for ``longest``.
     case time
-    /// Its file has ``mostBytes``.
+    /// The recording's file has ``mostBytes``.
     case size
     /// The disk is full, or cannot be written.
     case disk
@@ -34,7 +34,7 @@ package struct Recording: Sendable, Equatable {
   /// Readings that were left out, as the disk was too slow, or there were too many columns.
   package internal(set) var lost = 0
 
-  /// As requests return it.
+  /// The recording as requests return it.
   package var json: JSONValue {
     [
       "name": .string(name), "started": .string(started.description),

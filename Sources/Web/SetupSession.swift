@@ -7,7 +7,7 @@ struct SetupSession: Sendable {
   enum Answer: Sendable, Equatable {
     case right
     case wrong
-    /// It was the last try: there is another code now.
+    /// The last try was wrong too: there is another code now.
     case renewed
     /// There is no code any more.
     case ended
@@ -91,6 +91,6 @@ struct SetupSession: Sendable {
     }
   }
 
-  /// As it is shown: `K7QD-3MPX`.
+  /// The code as it is shown: `K7QD-3MPX`.
   static func shown(_ code: String) -> String { "\(code.prefix(4))-\(code.dropFirst(4))" }
 }

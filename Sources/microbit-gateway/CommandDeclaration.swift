@@ -158,7 +158,7 @@ struct CommandDeclaration {
 
   var usage: String { arguments.isEmpty ? name : "\(name) \(arguments)" }
 
-  /// For `COMMAND --help`.
+  /// The text of `COMMAND --help`.
   var help: String {
     let options = self.options + [(.help, "print this help")]
     let hasID = arguments.split { " []".contains($0) }.first == "ID"

@@ -13,7 +13,7 @@ struct SpoolQueue {
   static let mostBytes: Int64 = 4 * 1024 * 1024
 
   private enum FileState {
-    /// It is opened at once, as an earlier run may have left messages, which come first.
+    /// The file is opened at once, as an earlier run may have left messages, which come first.
     case unopened
     case usable
     /// Not used until ``retry()``, as something has failed, or there is none.

@@ -23,7 +23,7 @@ import Log
   private var transfer: LogTransfer?
   /// Whether the characteristic is subscribed to on this link.
   private var isSubscribed = false
-  /// That of the last request.
+  /// The job number of the last request.
   private var job: UInt8 = 0
   /// Counts the links.
   private var link = 0

@@ -55,7 +55,7 @@ package struct LogTime: Sendable, Equatable {
 
   package let value: JSONValue
   package let unit: Unit
-  /// In ms.
+  /// The time in ms.
   let milliseconds: Double
   let column: Int
 
@@ -185,8 +185,8 @@ package struct LogPosition: Sendable, Equatable {
   /// The longest position that is handed over, in bytes: headings may be long.
   private static let longestHandover = 2048
 
-  /// For the gateway that has the device next. With headings that are too long it is empty: that gateway then begins with the
-  /// first row.
+  /// The position for the gateway that has the device next. It is empty if headings are too long: that gateway then begins
+  /// with the first row.
   package var handedOver: JSONValue {
     let json = json
     return json.bytes.count <= Self.longestHandover ? json : [:]

@@ -19,7 +19,7 @@ import GATT
     follow { $0.stop() }
   }
 
-  /// The same session goes on, as it knows what was heard and told.
+  /// The session itself, as it knows what was heard and told.
   override func renewed() -> DeviceSession {
     isStopped = false
     return self

@@ -48,7 +48,7 @@ struct RadioOutbox: Sendable {
     var isLast: Bool { attempts == waits.count }
   }
 
-  /// In the order in which they came.
+  /// The values that wait for their echo, in the order in which they came.
   private var entries: [Entry] = []
   /// When the next line may be written.
   private var free: Moment?

@@ -88,7 +88,7 @@ import Web
 }
 
 extension Finding {
-  /// For someone who has filled in a form.
+  /// The text for someone who has filled in a form.
   fileprivate var inWords: JSONValue {
     json.setting("remedy", to: remedy.map { .string(Setup.inWords($0)) })
   }

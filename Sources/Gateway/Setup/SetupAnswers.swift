@@ -22,7 +22,7 @@ struct SetupAnswers {
   enum Microbits: String, CaseIterable {
     /// All in range, now and later.
     case all
-    /// Those that somebody lets join.
+    /// The micro:bits that somebody lets join.
     case join
   }
 
