@@ -48,8 +48,8 @@ release: ## all that a release has, into .build/dist (KEY=… signs the apt repo
 test-deb: ## install, set up in a browser, break, repair, upgrade, remove them in clean Debian 12 and 13 roots (ONLY=walk, app …)
 	@scripts/test-deb $(ONLY)
 
-test-release: ## whether two builds in two folders make the same packages; a bill of materials without gaps
-	@scripts/test-release
+test-release: ## whether two builds in two folders make the same packages (ARCH=…); a bill of materials without gaps
+	@scripts/test-release $(ARCH)
 
 bench: ## measure CPU, latency, memory and throughput, beside a C program
 	@scripts/bench
