@@ -240,7 +240,11 @@ final class Fixture: Sendable {
   }
 
   /// Ends the gateway by SIGTERM; returns its exit status. What it has published has arrived then, unless the broker is dead.
-  func stopGateway() async throws -> Int32 { try await endGateway(SIGTERM) }
+  func stopGateway() async throws -> Int32 {
+    let status = try await endGateway(SIGTERM)
+    if broker.process.isRunning { try await running.withLock { $0.observer }?.synchronize() }
+    return status
+  }
 
   /// Ends the gateway by SIGKILL. What it has published has arrived then, and the will, unless the broker is dead.
   func killGateway() async throws {
@@ -252,9 +256,7 @@ final class Fixture: Sendable {
   private func endGateway(_ signal: Int32) async throws -> Int32 {
     let gateway = try gateway
     gateway.signal(signal)
-    let status = try await gateway.exitStatus(within: Self.patience)
-    if broker.process.isRunning { try await running.withLock { $0.observer }?.synchronize() }
-    return status
+    return try await gateway.exitStatus(within: Self.patience)
   }
 
   /// Waits until a record of the state database contains `text`: the gateway writes it asynchronously.
