@@ -17,7 +17,7 @@ extension Central {
     do throws(CentralError) {
       result = .success(try await connectNow(id, isPreferred: isPreferred))
     } catch {
-      result = .failure(error == .disconnected && wasRefusedEncryption(attempt) ? .keyMissing : error)
+      result = .failure(explain(error, attempt))
       // A link to a refused peripheral that is not in use is another program's.
       if error != .gone, error != .unavailable, error != .inputDevice || links[id] != nil {
         // End a link that is partly established.
@@ -46,14 +46,18 @@ extension Central {
     checkConditions()
   }
 
-  /// Whether the attempt's link ended at once, although bluetoothd has a bond with the peripheral. This
-  /// happens if the peripheral has lost its part of the bond (recorded with 5.66 and 5.82): Connect succeeds. A Connect
-  /// that fails says nothing about the bond: a weak radio signal ends as short a link.
-  private func wasRefusedEncryption(_ attempt: Attempt) -> Bool {
-    guard tree.devices[attempt.peripheral.path]?.isPaired == true, let lasted = attempt.shortestLink else {
-      return false
+  /// The error with what follows from a link that ended at once, although bluetoothd has a bond with the peripheral. This
+  /// happens if the peripheral has lost its part of the bond: Connect succeeds (recorded with 5.66 and 5.82), or fails
+  /// (5.66 with kernel 7.2). A Connect that fails proves nothing: a weak radio signal ends as short a link.
+  private func explain(_ error: CentralError, _ attempt: Attempt) -> CentralError {
+    guard tree.devices[attempt.peripheral.path]?.isPaired == true, let lasted = attempt.shortestLink,
+      lasted < limits.shortLink
+    else { return error }
+    return switch error {
+    case .disconnected: .keyMissing
+    case .transient(let text): .cutShort(text)
+    default: error
     }
-    return lasted < limits.shortLink
   }
 
   private func connectNow(

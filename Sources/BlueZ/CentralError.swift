@@ -1,4 +1,5 @@
 import DBus
+import GATT
 
 /// Why an operation of the central failed, by what can be done about it.
 public enum CentralError: Error, Sendable, Equatable {
@@ -22,6 +23,9 @@ public enum CentralError: Error, Sendable, Equatable {
   case notifyAcquired
   /// The link to a paired peripheral ended at once: the peripheral may have lost its part of the bond.
   case keyMissing
+  /// Connect to a paired peripheral failed with this text, and the link had ended at once: the signal is weak, or the
+  /// peripheral has lost its part of the bond.
+  case cutShort(String)
   /// No bus, no bluetoothd, or no powered adapter.
   case unavailable
 
@@ -42,6 +46,9 @@ public enum CentralError: Error, Sendable, Equatable {
       case BlueZName.Failure.notReady: self = .unavailable
       case BlueZName.Failure.notConnected: self = .disconnected
       case BlueZName.Failure.failed where message == "Not connected": self = .disconnected
+      // Of Connect, from BlueZ 5.84 on: "br-connection-key-missing", also where the link is one of LE.
+      case BlueZName.Failure.failed where message.utf8.hasOccurrence(of: "connection-key-missing".utf8):
+        self = .keyMissing
       case BlueZName.Failure.failed where message.hasSuffix("ATT error: 0x0e"): self = .unlikely(text)
       case BlueZName.Failure.notPermitted where message == "Notify acquired": self = .notifyAcquired
       case BlueZName.Failure.inProgress: self = .busy(text)
@@ -67,7 +74,7 @@ extension CentralError {
     switch self {
     case .timedOut, .unlikely: true
     case .refused(let text): text.contains("Not paired") || text.hasPrefix("NotAuthorized")
-    case .transient, .busy, .gone, .disconnected, .notifyAcquired, .keyMissing, .unavailable: false
+    case .transient, .busy, .gone, .disconnected, .notifyAcquired, .keyMissing, .cutShort, .unavailable: false
     }
   }
 
@@ -85,6 +92,8 @@ extension CentralError: CustomStringConvertible {
     case .disconnected: "the link is gone"
     case .notifyAcquired: "another Bluetooth program receives its values"
     case .keyMissing: "the link ended at once: it may have lost its pairing"
+    case .cutShort(let text):
+      "\(text): the link ended at once: its signal is weak, or it may have lost its pairing"
     case .unavailable: "the Bluetooth adapter is missing or off"
     }
   }

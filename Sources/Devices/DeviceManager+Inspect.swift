@@ -189,7 +189,7 @@ extension CentralError {
   fileprivate var concernsOneCharacteristic: Bool {
     switch self {
     case .refused, .transient, .busy, .unlikely, .notifyAcquired: true
-    case .timedOut, .gone, .disconnected, .keyMissing, .unavailable: false
+    case .timedOut, .gone, .disconnected, .keyMissing, .cutShort, .unavailable: false
     }
   }
 }

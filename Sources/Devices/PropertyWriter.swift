@@ -182,7 +182,7 @@ extension WriteFailure {
     switch error {
     case .disconnected, .gone, .unavailable: self = .linkLost
     case .timedOut: self = .timeout
-    case .transient, .busy, .unlikely, .refused, .notifyAcquired, .keyMissing:
+    case .transient, .busy, .unlikely, .refused, .notifyAcquired, .keyMissing, .cutShort:
       self = .failed(reason: "\(error)")
     }
   }

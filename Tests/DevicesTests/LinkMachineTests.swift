@@ -336,6 +336,31 @@ import Testing
     #expect(bench.failed(.keyMissing).last == .forget)
   }
 
+  /// bluetoothd 5.66 with kernel 7.2 answers so if the bond is lost, and if the signal is weak.
+  @Test func aBondThatMayBeLostIsReplacedOnlyByRequest() {
+    let cutShort = CentralError.cutShort("br-connection-canceled")
+    var bench = LinkBench(.always, isPaired: true).connecting()
+    for attempt in 0..<10 {
+      let reports: [Machine.Action] = [.report(.connectFailed(cutShort.description))]
+      #expect(bench.failed(cutShort) == (attempt == 0 ? reports : []))
+      _ = bench.timer()
+    }
+    _ = bench.failed(cutShort)
+    #expect(bench.pair() == [.forget])
+    // Requested while it is being connected.
+    bench = LinkBench(isPaired: true).connecting()
+    _ = bench.failed(cutShort)
+    _ = bench.timer()
+    #expect(bench.pair() == [])
+    #expect(bench.failed(cutShort) == [.forget])
+    // A link that lasts shows that the bond is a good one.
+    bench = LinkBench(isPaired: true).connecting()
+    _ = bench.failed(cutShort)
+    _ = bench.timer()
+    _ = bench.connected()
+    #expect(!bench.machine.pairing.mayBeLost)
+  }
+
   @Test func pairRequestUsesANewLink() {
     var bench = live
     #expect(bench.pair() == [.offline, .disconnect])

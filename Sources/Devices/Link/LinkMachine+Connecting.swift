@@ -48,7 +48,10 @@ extension LinkMachine {
       return trouble(.connectFailed(error.description)) + wait(backOff.next(), seen)
     // A transient error says nothing about the bond.
     case .transient: break
-    case .busy, .unlikely, .timedOut, .disconnected, .refused, .notifyAcquired: pairing.refusedLinks = 0
+    case .cutShort:
+      pairing.mayBeLost = true
+      if pairing.isDue { return trouble(.connectFailed(error.description)) + forget(thenWait: .zero) }
+    case .busy, .unlikely, .timedOut, .disconnected, .refused, .notifyAcquired: pairing.bondHolds()
     }
     let actions = trouble(.connectFailed(error.description))
     if seen.isPaired, !seen.isReceived {
@@ -79,7 +82,8 @@ extension LinkMachine {
       let isCacheOutdated =
         switch error {
         case .refused, .transient: failures.wasUnusable(deletingAfter: 2) && !seen.isPaired
-        case .busy, .unlikely, .timedOut, .gone, .disconnected, .notifyAcquired, .keyMissing, .unavailable:
+        case .busy, .unlikely, .timedOut, .gone, .disconnected, .notifyAcquired, .keyMissing, .cutShort,
+          .unavailable:
           false
         }
       return trouble(.subscribeFailed(error.description))

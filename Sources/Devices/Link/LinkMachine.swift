@@ -87,7 +87,7 @@ struct LinkMachine: Sendable {
       pairing.mode = mode
       pairing.isDue = true
       // The peripheral seems to have lost the bond.
-      if case .waiting = state, seen.isPaired, pairing.refusedLinks > 0 { return forget(thenWait: .zero) }
+      if case .waiting = state, seen.isPaired, pairing.mayBeLost { return forget(thenWait: .zero) }
       return reconnect(seen)
     case .unpair: return unpair()
     case .stop: return change(to: .stopped)
@@ -225,7 +225,7 @@ struct LinkMachine: Sendable {
     case .waiting, .awaitingServices, .subscribing, .live: return forget(thenWait: backOff.next())
     // Makes an attempt to connect fail.
     case .absent, .connecting, .leaving, .idle, .stopped:
-      pairing.refusedLinks = 0
+      pairing.bondHolds()
       return [.unpair]
     }
   }
@@ -256,7 +256,7 @@ struct LinkMachine: Sendable {
   }
 
   mutating func forget(thenWait delay: Duration?) -> [Action] {
-    pairing.refusedLinks = 0
+    pairing.bondHolds()
     return change(to: .leaving(thenWait: delay)) + [.forget]
   }
 

@@ -100,7 +100,7 @@ import Log
       case .refused where isOptional, .transient where isOptional, .notifyAcquired where isOptional:
         channel.exclude(because: error)
       case .refused, .transient, .notifyAcquired, .busy, .unlikely, .timedOut, .gone, .disconnected,
-        .keyMissing, .unavailable:
+        .keyMissing, .cutShort, .unavailable:
         throw error
       }
     }
@@ -205,7 +205,8 @@ extension CentralError {
   fileprivate var leavesLinkUp: Bool {
     switch self {
     case .timedOut, .unlikely: true
-    case .transient, .busy, .gone, .disconnected, .refused, .notifyAcquired, .keyMissing, .unavailable:
+    case .transient, .busy, .gone, .disconnected, .refused, .notifyAcquired, .keyMissing, .cutShort,
+      .unavailable:
       false
     }
   }

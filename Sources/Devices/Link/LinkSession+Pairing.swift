@@ -23,7 +23,7 @@ extension LinkSession {
       return reply(.failure(RequestError("pairing is already in progress")))
     }
     if !context.links.hasLink(device) { adapters.dropBondsOfAbsentAdapters() }
-    if adapters.isPaired, machine.pairing.refusedLinks == 0 { return reply(.success(.paired)) }
+    if adapters.isPaired, !machine.pairing.mayBeLost { return reply(.success(.paired)) }
     begin(passkey, reply)
     feed(.pair(device.settings.pairing))
     rangeChanged()

@@ -7,7 +7,9 @@ struct PairingPlan: Sendable {
   /// The next attempt to connect pairs first, whatever the mode.
   var isDue = false
   /// Links in a row that ended at once although bluetoothd has a bond.
-  var refusedLinks = 0
+  private var refusedLinks = 0
+  /// Whether the peripheral may have lost the bond: a request to pair replaces it.
+  var mayBeLost = false
 
   /// After this many the bond counts as lost: a bad link may end as fast, but seldom several times in a row.
   private static let mostRefusedLinks = 3
@@ -19,12 +21,16 @@ struct PairingPlan: Sendable {
 
   mutating func connected() {
     isDue = false
-    refusedLinks = 0
+    bondHolds()
   }
+
+  /// What has ended links at once so far is no sign of a lost bond.
+  mutating func bondHolds() { (refusedLinks, mayBeLost) = (0, false) }
 
   /// - Returns: whether the peripheral has lost the bond.
   mutating func linkWasRefused() -> Bool {
     refusedLinks += 1
+    mayBeLost = true
     return isDue || refusedLinks >= Self.mostRefusedLinks
   }
 }

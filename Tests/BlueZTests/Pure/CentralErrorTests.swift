@@ -4,10 +4,12 @@ import Testing
 @testable import BlueZ
 
 @Suite struct CentralErrorTests {
-  /// Every error that was recorded on a real bluetoothd, and what a central makes of it.
+  /// Every error that was recorded on a real bluetoothd, and those of newer ones, and what a central makes of it.
   @Test(arguments: [
     ("Connect", "org.bluez.Error.Failed", "le-connection-abort-by-local", Kind.transient),
     ("Connect", "org.bluez.Error.Failed", "br-connection-canceled", .transient),
+    ("Connect", "org.bluez.Error.Failed", "br-connection-key-missing", .keyMissing),
+    ("Connect", "org.bluez.Error.Failed", ":br-connection-key-missing:Link key missing", .keyMissing),
     ("Connect", "org.bluez.Error.Failed", "Operation already in progress", .transient),
     ("Connect", "org.bluez.Error.Failed", "Input/output error", .transient),
     ("Connect", "org.freedesktop.DBus.Error.UnknownObject", "Method \"Connect\" doesn't exist", .gone),
@@ -47,11 +49,12 @@ import Testing
     case .disconnected: #expect(error == .disconnected)
     case .unavailable: #expect(error == .unavailable)
     case .notifyAcquired: #expect(error == .notifyAcquired)
+    case .keyMissing: #expect(error == .keyMissing)
     }
   }
 
   enum Kind: Sendable {
-    case transient, busy, unlikely, refused, gone, disconnected, notifyAcquired, unavailable
+    case transient, busy, unlikely, refused, gone, disconnected, notifyAcquired, keyMissing, unavailable
   }
 
   @Test func localErrorsAreClassified() {

@@ -302,7 +302,7 @@ def bond_lost(world):
 @scenario(debians=BOTH, old_kernel=(12,))
 def bond_lost_and_told(world):
     """With kernel 7.2, bluetoothd 5.66 often answers Connect with br-connection-canceled, as when the signal is weak: so
-    nothing is told of the bond."""
+    it is only told that the bond may be lost."""
     device = start(world, "just_works")
     pairing_suggested(world)
     request(world, "pair", device)()
