@@ -8,7 +8,12 @@ import Log
 /// synchronously. D-Bus and object paths are hidden from the users of this module.
 @LoopActor public final class Central {
   let log = Logger(component: "bluetooth")
-  private let options: Options
+  /// BlueZ's name of the adapter: `hci0`.
+  let adapterName: String
+  private let busAddress: DBusAddress
+  /// Whether the adapter is locked, as by a gateway.
+  let isExclusive: Bool
+  let limits: Limits
   let handler: @LoopActor (CentralEvent) -> Void
 
   private(set) var bluetoothd: BluetoothdConnection?
@@ -22,13 +27,6 @@ import Log
   /// The peripherals that have become keyboards or mice of this machine while they were used: their bonds are deleted.
   private(set) var unwantedBonds: Set<PeripheralID> = []
 
-  private struct Options {
-    let adapter: String
-    let bus: DBusAddress
-    let isExclusive: Bool
-    let limits: Limits
-  }
-
   /// - Parameters:
   ///   - adapter: BlueZ's name of the adapter: `hci0`.
   ///   - bus: bluetoothd's bus; another than the system bus only in tests.
@@ -37,17 +35,17 @@ import Log
     adapter: String, bus: DBusAddress = .system, isExclusive: Bool = true, limits: Limits = Limits(),
     handler: @escaping @LoopActor (CentralEvent) -> Void
   ) {
-    options = Options(adapter: adapter, bus: bus, isExclusive: isExclusive, limits: limits)
+    adapterName = adapter
+    busAddress = bus
+    self.isExclusive = isExclusive
+    self.limits = limits
     tree = ObjectTree(adapter: "\(BlueZName.root)/\(adapter)")
     scanner = Scanner(
       resetBackOff: limits.scanReset, silenceBackOff: limits.scanCheck, fullScan: limits.briefScan)
     self.handler = handler
   }
 
-  var adapterName: String { options.adapter }
   var adapterPath: String { tree.adapterPath }
-  var limits: Limits { options.limits }
-  var isExclusive: Bool { options.isExclusive }
   var state: CentralState { status.state }
 
   /// Whether peripherals can be connected to.
@@ -72,12 +70,12 @@ import Log
   /// Runs one connection to the bus until it ends.
   private func serve(_ backOff: inout BackOff) async throws {
     let bluetoothd = try await BluetoothdConnection.open(
-      options.bus, byteSignals: links.byteSignals, limits: limits
+      busAddress, byteSignals: links.byteSignals, limits: limits
     ) { [weak self] event in
       self?.receive(event)
     }
     self.bluetoothd = bluetoothd
-    if options.isExclusive { try await lockAdapter(on: bluetoothd) }
+    if isExclusive { try await lockAdapter(on: bluetoothd) }
     try await bluetoothd.watch(adapterPath: adapterPath)
     backOff.reset()
     try await bluetoothd.waitForEnd()

@@ -30,17 +30,14 @@ public struct DBusCall: Sendable {
     self.replySerial = nil
   }
 
-  init(
-    received member: String, interface: String?, path: String, sender: String?, replySerial: UInt32?,
-    arguments: [DBusValue]
-  ) {
-    self.destination = nil
-    self.path = path
-    self.interface = interface
-    self.member = member
-    self.arguments = arguments
-    self.sender = sender
-    self.replySerial = replySerial
+  init(_ message: IncomingMessage) {
+    destination = nil
+    path = message.path
+    interface = message.interface
+    member = message.member
+    arguments = message.arguments
+    sender = message.sender
+    replySerial = message.replySerial
   }
 }
 

@@ -19,14 +19,6 @@ struct IncomingMessage {
   var arguments: [DBusValue] { DBus.arguments(of: raw) }
 }
 
-extension DBusCall {
-  init(_ message: IncomingMessage) {
-    self.init(
-      received: message.member, interface: message.interface, path: message.path, sender: message.sender,
-      replySerial: message.replySerial, arguments: message.arguments)
-  }
-}
-
 extension DBusSignal {
   init(_ message: IncomingMessage) {
     self.init(

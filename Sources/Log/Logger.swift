@@ -16,6 +16,7 @@ public struct Logger: Sendable {
   }
 
   private static let threshold = Atomic<Int>(LogLevel.info.rawValue)
+  private static let sink = Mutex(LineSink.standardError())
 
   /// The least severe level that is written by the process; initially `info`.
   public static var level: LogLevel {
@@ -25,8 +26,8 @@ public struct Logger: Sendable {
 
   /// The format of the process's lines; initially ``LogFormat/text``.
   public static var format: LogFormat {
-    get { StandardError.format }
-    set { StandardError.format = newValue }
+    get { sink.withLock { $0.format } }
+    set { sink.withLock { $0.format = newValue } }
   }
 
   /// Whether lines of `level` are written.
@@ -62,6 +63,7 @@ public struct Logger: Sendable {
   /// Writes a line of a level known only at run time.
   public func write(_ level: LogLevel, _ message: String, _ fields: LogFields = [:]) {
     guard Self.isEnabled(level) else { return }
-    StandardError.write(LogLine(level: level, component: component.description, message: message, fields))
+    let line = LogLine(level: level, component: component.description, message: message, fields)
+    Self.sink.withLock { $0.write(line) }
   }
 }
