@@ -45,14 +45,31 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
   }
 }
 
-/// Every error that was found in a configuration.
-package struct ConfigurationErrors: Error, Sendable, Equatable {
-  /// The file of profiles that they are in; nil: the configuration.
+/// Every error that was found in a configuration, in a file of profiles, or in a message.
+package struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConvertible {
+  /// The file that they are in; nil: there is none, or who has read it knows it.
   package var file: String?
-  /// The errors in the order of the document.
+  /// One error or more, in the order of the document.
   package let errors: [ConfigurationError]
-  /// A file or folder of profiles cannot be read at all.
-  var isUnreadable = false
+  /// The configuration, or a file or folder of profiles, cannot be read at all, which may be different later.
+  package var isUnreadable = false
+
+  /// A line for each error: `config.json:7:15: devices[0].period: 0 is below 20`.
+  package var description: String {
+    errors.map { error in file.map { error.description(in: $0) } ?? error.description }.joined(
+      separator: "\n")
+  }
+
+  /// The error of a file that cannot be read; nil: there is none.
+  static func unreadable(_ file: String?, _ problem: String, hint: String? = nil) -> ConfigurationErrors {
+    ConfigurationErrors(
+      file: file, errors: [ConfigurationError(problem: problem, hint: hint)], isUnreadable: true)
+  }
+
+  /// The errors with their file, unless they name one.
+  func located(in file: String?) -> ConfigurationErrors {
+    ConfigurationErrors(file: self.file ?? file, errors: errors, isUnreadable: isUnreadable)
+  }
 }
 
 /// The path to a value of the document.

@@ -30,7 +30,7 @@ package struct ConfigurationFile: Sendable {
   package static func load(
     path: String?, searching places: [String] = searched, without excluded: Set<String> = [],
     filesMayBeAway: Bool = false
-  ) throws(ConfigurationFailure) -> ConfigurationFile {
+  ) throws(ConfigurationErrors) -> ConfigurationFile {
     let (file, bytes) = try find(path, places)
     do throws(ConfigurationErrors) {
       let folder = folder(of: file)
@@ -46,8 +46,7 @@ package struct ConfigurationFile: Sendable {
         path: file, configuration: configuration, digest: digest(bytes), document: document.value,
         warnings: (configuration.warnings + resolver.warnings).map { $0.located(in: document) })
     } catch {
-      throw ConfigurationFailure(
-        file: error.file ?? file, errors: error.errors, isUnreadable: error.isUnreadable)
+      throw error.located(in: file)
     }
   }
 
@@ -81,56 +80,30 @@ package struct ConfigurationFile: Sendable {
 
   private static func find(
     _ path: String?, _ places: [String]
-  ) throws(ConfigurationFailure) -> (file: String, bytes: [UInt8]) {
+  ) throws(ConfigurationErrors) -> (file: String, bytes: [UInt8]) {
     for place in path.map({ [$0] }) ?? places {
       if path == nil, !place.hasPrefix("/"), let reason = FileProblem.distrust(place) {
-        throw ConfigurationFailure(
-          file: place,
-          errors: [
-            ConfigurationError(
-              problem: "root does not use it: \(reason)",
-              hint: "name it with --config if you trust what it says, or go to another folder")
-          ], isUnreadable: true)
+        throw .unreadable(
+          place, "root does not use it: \(reason)",
+          hint: "name it with --config if you trust what it says, or go to another folder")
       }
       do throws(FileProblem) {
         return (place, try FileProblem.read(place, limit: 1 << 20))
       } catch {
         if path == nil, error.isMissing { continue }
         let hint = error.isMissing ? "name another with --config" : nil
-        throw ConfigurationFailure(
-          file: place, errors: [ConfigurationError(problem: error.description, hint: hint)],
-          isUnreadable: true)
+        throw .unreadable(place, error.description, hint: hint)
       }
     }
-    throw ConfigurationFailure(
-      file: nil,
-      errors: [
-        ConfigurationError(
-          problem: "no configuration: neither \(places.joined(separator: " nor ")) exists",
-          hint: "write one: microbit-gateway init; or name another with --config")
-      ], isUnreadable: true)
+    throw .unreadable(
+      nil, "no configuration: neither \(places.joined(separator: " nor ")) exists",
+      hint: "write one: microbit-gateway init; or name another with --config")
   }
 
   /// The folder of a file.
   package static func folder(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
-  }
-}
-
-/// Why there is no configuration: every error.
-package struct ConfigurationFailure: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The file; nil when none was found.
-  package let file: String?
-  /// One error or more.
-  package let errors: [ConfigurationError]
-  /// The configuration or a file of profiles cannot be read at all, which may be different later.
-  package var isUnreadable = false
-
-  /// A line for each error: `config.json:7:15: devices[0].period: 0 is below 20`.
-  package var description: String {
-    errors.map { error in file.map { error.description(in: $0) } ?? error.description }.joined(
-      separator: "\n")
   }
 }
 

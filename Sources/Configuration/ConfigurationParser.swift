@@ -9,11 +9,11 @@ extension ConfigurationSection {
   }
 
   /// Reads a JSON file.
-  package static func parse(file: String) throws(ConfigurationFailure) -> Self {
+  package static func parse(file: String) throws(ConfigurationErrors) -> Self {
     do throws(ConfigurationErrors) {
       return try read(try Configuration.document(file: file), Self()).get()
     } catch {
-      throw ConfigurationFailure(file: file, errors: error.errors, isUnreadable: error.isUnreadable)
+      throw error.located(in: file)
     }
   }
 
@@ -47,7 +47,7 @@ extension Configuration {
     do throws(FileProblem) {
       bytes = try FileProblem.read(file, limit: 1 << 20)
     } catch {
-      throw ConfigurationErrors(errors: [ConfigurationError(problem: error.description)], isUnreadable: true)
+      throw .unreadable(file, error.description)
     }
     return try document(bytes).get()
   }

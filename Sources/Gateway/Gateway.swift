@@ -155,12 +155,12 @@ import Web
   /// Reads config.json again; with an error in it nothing changes.
   ///
   /// - Parameter reply: gets the changed keys that take effect at the next start.
-  func reload(_ reply: @escaping @LoopActor (Result<[String], ConfigurationFailure>) -> Void = { _ in }) {
+  func reload(_ reply: @escaping @LoopActor (Result<[String], ConfigurationErrors>) -> Void = { _ in }) {
     let path = file.path
     loop.task {
       // Off the loop: a file may be on a slow disk or a network.
       let result = await EventLoop.blocking {
-        Result { () throws(ConfigurationFailure) in
+        Result { () throws(ConfigurationErrors) in
           try ConfigurationFile.load(path: path, filesMayBeAway: true)
         }
       }

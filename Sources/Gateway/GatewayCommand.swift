@@ -92,7 +92,7 @@ public enum GatewayCommand: Sendable, Equatable {
   @LoopActor private static func run(_ path: String?) async -> ExitStatus {
     let log = Logger(component: "gateway")
     var file: ConfigurationFile
-    do throws(ConfigurationFailure) {
+    do throws(ConfigurationErrors) {
       // The service is started again if the file cannot be read; if it has errors, that would not help.
       file = try ConfigurationFile.load(path: path, filesMayBeAway: true)
       if let pending = PendingSetup() {
@@ -272,7 +272,7 @@ public enum GatewayCommand: Sendable, Equatable {
 
   /// The configuration; nil, with its errors printed, when it is not valid.
   private static func load(_ path: String?) -> ConfigurationFile? {
-    do throws(ConfigurationFailure) {
+    do throws(ConfigurationErrors) {
       return try ConfigurationFile.load(path: path)
     } catch {
       printError(error.advice)
@@ -281,7 +281,7 @@ public enum GatewayCommand: Sendable, Equatable {
   }
 }
 
-extension ConfigurationFailure {
+extension ConfigurationErrors {
   /// The errors, and what to do if a file is closed to this user.
   var advice: String {
     let isDenied = errors.contains { $0.problem.hasSuffix("Permission denied") }

@@ -95,7 +95,7 @@ struct Arguments: Sendable {
   /// The peripheral to serve. Blocks while it reads the files.
   func peripheral() throws(PeripheralError) -> ServedPeripheral {
     let chosen: Profile
-    do throws(ConfigurationFailure) {
+    do throws(ConfigurationErrors) {
       chosen = try Profile.named(profile, in: directory)
     } catch {
       throw PeripheralError("\(error)")

@@ -196,7 +196,7 @@ struct Arguments: Sendable {
     case .devices: options.devices = Int(try Self.number(kind, text, 0...10_000))
     case .decoys: options.decoys = Int(try Self.number(kind, text, 0...10_000))
     case .peripheral:
-      do throws(ConfigurationFailure) {
+      do throws(ConfigurationErrors) {
         options.described.append(try PeripheralDescription.parse(file: text))
       } catch {
         throw CommandLineError("--peripheral: \(error)")

@@ -246,7 +246,7 @@ import Testing
     #"{"name":"x","profile":{"properties":{"a":{"service":"1111","characteristic":"2222","instance":-1,"access":[]}}}}"#,
   ])
   func invalidDescriptionIsRefused(_ json: String) {
-    #expect(throws: ConfigurationFailure.self) { try parse(json) }
+    #expect(throws: ConfigurationErrors.self) { try parse(json) }
   }
 
   @Test func aFileThatIsNotThereIsNamed() {

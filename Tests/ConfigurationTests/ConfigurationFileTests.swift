@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct ConfigurationFileTests {
   func failure(_ path: String?, _ places: [String] = []) -> String? {
-    do throws(ConfigurationFailure) {
+    do throws(ConfigurationErrors) {
       _ = try ConfigurationFile.load(path: path, searching: places)
       return nil
     } catch {
@@ -160,7 +160,7 @@ import Testing
   @Test func onlyAFileThatCannotBeReadIsUnreadable() throws {
     let folder = try TemporaryFolder()
     func isUnreadable(_ path: String?) -> Bool? {
-      do throws(ConfigurationFailure) {
+      do throws(ConfigurationErrors) {
         _ = try ConfigurationFile.load(path: path, searching: [])
         return nil
       } catch {

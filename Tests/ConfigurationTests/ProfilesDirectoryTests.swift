@@ -15,14 +15,14 @@ import Testing
     try #require(mkdir(folder.path + "/profiles.d", 0o700) == 0)
   }
 
-  private func load(_ more: String = "") throws(ConfigurationFailure) -> Configuration {
+  private func load(_ more: String = "") throws(ConfigurationErrors) -> Configuration {
     let text = #"{"profiles_directory":"profiles.d"\#(more)}"#
     guard let file = try? folder.write(text, to: "config.json") else { fatalError("no folder") }
     return try ConfigurationFile.load(path: file).configuration
   }
 
   private func failure(_ more: String = "") -> String? {
-    do throws(ConfigurationFailure) {
+    do throws(ConfigurationErrors) {
       _ = try load(more)
       return nil
     } catch {

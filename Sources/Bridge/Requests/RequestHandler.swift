@@ -206,7 +206,7 @@ package struct RequestResponse: Sendable {
 /// Reads config.json again; the reply gets the keys that need a restart.
 package typealias ReloadHandler =
   @LoopActor (
-    _ reply: @escaping @LoopActor (Result<[String], ConfigurationFailure>) -> Void
+    _ reply: @escaping @LoopActor (Result<[String], ConfigurationErrors>) -> Void
   ) -> Void
 
 /// What requests need from the gateway in addition to the engine.

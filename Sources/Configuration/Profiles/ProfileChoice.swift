@@ -12,7 +12,7 @@ extension Profile {
   /// - Parameter directory: nil: the first of ``directories`` that exists.
   package static func named(
     _ text: String, in directory: String?
-  ) throws(ConfigurationFailure) -> Profile {
+  ) throws(ConfigurationErrors) -> Profile {
     if let profile = builtIn.first(where: { $0.name == text }) { return profile }
     let isFile = text.hasSuffix(".json")
     do throws(ConfigurationErrors) {
@@ -27,9 +27,9 @@ extension Profile {
         : ConfigurationError(
           problem: "there is no profile \(Excerpt(text))",
           hint: choice(of: text, among: (builtIn + profiles).map(\.name)))
-      throw ConfigurationErrors(errors: [error])
+      throw ConfigurationErrors(error)
     } catch {
-      throw ConfigurationFailure(file: error.file ?? (isFile ? text : nil), errors: error.errors)
+      throw error.located(in: isFile ? text : nil)
     }
   }
 

@@ -60,7 +60,7 @@ package enum ProfilesDirectory {
           origins[profile.name] = file
         }
       } catch {
-        throw ConfigurationErrors(file: file, errors: error.errors, isUnreadable: error.isUnreadable)
+        throw error.located(in: file)
       }
     }
     return (profiles, origins)

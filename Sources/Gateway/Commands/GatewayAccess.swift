@@ -46,7 +46,7 @@ import Sockets
 
   /// The configuration; the defaults where no file is named and none is found.
   nonisolated static func configuration(_ path: String?) throws(CommandFailure) -> Configuration {
-    do throws(ConfigurationFailure) {
+    do throws(ConfigurationErrors) {
       return try ConfigurationFile.load(path: path).configuration
     } catch {
       if path == nil, error.file == nil { return Configuration() }

@@ -30,7 +30,7 @@ struct ConfigurationCheck {
   func run() -> Result {
     var result = Result()
     for _ in 0..<Self.mostRounds {
-      do throws(ConfigurationFailure) {
+      do throws(ConfigurationErrors) {
         let file = try ConfigurationFile.load(path: path, searching: places, without: result.broken)
         result.configuration = file.configuration
         if result.findings.isEmpty { result.findings.append(.ok(.configuration, "\(file.path) is valid")) }
@@ -64,14 +64,14 @@ struct ConfigurationCheck {
   /// What the service cannot read, if the file is its configuration. It is loaded by the path that the service uses.
   func serviceFindings(
     _ file: ConfigurationFile, without broken: Set<String> = []
-  ) throws(ConfigurationFailure) -> [Finding] {
+  ) throws(ConfigurationErrors) -> [Finding] {
     guard let access = service.access, let real = ServiceAccess.real(service.path),
       ServiceAccess.real(file.path) == real
     else { return [] }
     return access.findings(try ConfigurationFile.load(path: service.path, without: broken))
   }
 
-  private func findings(_ failure: ConfigurationFailure) -> [Finding] {
+  private func findings(_ failure: ConfigurationErrors) -> [Finding] {
     failure.errors.map { error in
       let text = failure.file.map { error.withoutHint.description(in: $0) } ?? error.problem
       // The file is perhaps only closed to this user.

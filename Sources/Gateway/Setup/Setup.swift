@@ -187,7 +187,7 @@ private struct SetupRun {
     interruption.action = { exit(128 + $0) }
     let notes = try result.get()
     await console.show(["Written: \(present.path)"] + notes.map { "Note: \($0)" })
-    do throws(ConfigurationFailure) {
+    do throws(ConfigurationErrors) {
       for warning in try ConfigurationFile.load(path: present.path).warnings {
         await console.show(["Note: \(warning)"])
       }
