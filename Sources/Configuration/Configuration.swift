@@ -218,16 +218,10 @@ extension Configuration {
     /// Where browsers of the network find the page; nil: nowhere, or only through a proxy.
     package var networkURL: String? {
       guard isEnabled, !isLocal, proxy == nil else { return nil }
-      guard ["0.0.0.0", "::"].contains(address) else { return url }
-      let host = GatewayID.nameOfThisHost
-      return host.isEmpty
-        ? nil : "http://\(host)\(host.utf8.contains(UInt8(ascii: ".")) ? "" : ".local"):\(port)/"
+      return isEverywhere ? Self.names(GatewayID.nameOfThisHost).last.map(url(of:)) : url
     }
     /// Where a browser on this machine finds the page.
-    package var url: String {
-      let host = ["0.0.0.0", "::"].contains(address) ? "127.0.0.1" : address
-      return "http://\(host.contains(":") ? "[\(host)]" : host):\(port)/"
-    }
+    package var url: String { url(of: isEverywhere ? "127.0.0.1" : Self.bracketed(address)) }
 
     /// The defaults.
     package init() {}

@@ -26,6 +26,18 @@ package struct ConfigurationRule<Value>: Sendable {
   }
 }
 
+extension ConfigurationRule {
+  /// A rule for another type, whose values are made of those of this rule. It reads without the value so far.
+  /// - Parameter back: makes this rule's value of one; nil where the key is left out.
+  package func map<Other>(
+    _ value: @escaping @Sendable (Value) -> Other, back: @escaping @Sendable (Other) -> Value?
+  ) -> ConfigurationRule<Other> {
+    ConfigurationRule<Other>(
+      shape: shape, read: { json, _, path, errors in read(json, nil, path, &errors).map(value) },
+      write: { back($0).flatMap(write) })
+  }
+}
+
 /// The type of a key, as in the JSON schema.
 package indirect enum ConfigurationShape: Sendable, Equatable {
   case bool

@@ -225,10 +225,5 @@ extension ConfigurationRule<MicrobitName> {
 
 extension ConfigurationRule<Configuration.Match> {
   /// The given keys replace the default.
-  static var match: Self {
-    let keys = ConfigurationRule.section
-    return ConfigurationRule(
-      shape: keys.shape, read: { json, _, path, errors in keys.read(json, nil, path, &errors) },
-      write: keys.write)
-  }
+  static var match: Self { section.map({ $0 }, back: { $0 }) }
 }

@@ -7,9 +7,14 @@ extension Configuration.HTTP {
     -> [String]
   {
     let reachable = addresses.filter { address == "::" || !$0.contains(":") }
-    guard ["0.0.0.0", "::"].contains(address), !reachable.isEmpty else { return [url] }
-    return (Self.names(host).suffix(1) + reachable.map(Self.bracketed)).map { "http://\($0):\(port)/" }
+    guard isEverywhere, !reachable.isEmpty else { return [url] }
+    return (Self.names(host).suffix(1) + reachable.map(Self.bracketed)).map(url(of:))
   }
+
+  func url(of host: String) -> String { "http://\(host):\(port)/" }
+
+  /// Whether the page listens at every address.
+  var isEverywhere: Bool { ["0.0.0.0", "::"].contains(address) }
 
   /// What a browser may call this computer: its names and addresses, in lower case. Loopback addresses are not among them.
   package static var hostsOfThisComputer: Set<String> {
@@ -17,11 +22,11 @@ extension Configuration.HTTP {
   }
 
   /// The name of the host, and the one by which other computers find it.
-  private static func names(_ host: String) -> [String] {
+  static func names(_ host: String) -> [String] {
     host.isEmpty ? [] : host.utf8.contains(UInt8(ascii: ".")) ? [host] : [host, "\(host).local"]
   }
 
-  private static func bracketed(_ address: String) -> String {
+  static func bracketed(_ address: String) -> String {
     address.contains(":") ? "[\(address)]" : address
   }
 

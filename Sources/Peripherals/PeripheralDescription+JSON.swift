@@ -68,26 +68,20 @@ extension ConfigurationRule {
   fileprivate static func data<Key: Hashable & Sendable>(
     by parse: @escaping @Sendable (String) -> Key?
   ) -> Self where Value == [Key: [UInt8]] {
-    let members = ConfigurationRule<[Named<[UInt8]>]>.members(of: .hexadecimal, names: "^[0-9A-Fa-f-]+$") {
+    ConfigurationRule<[Named<[UInt8]>]>.members(of: .hexadecimal, names: "^[0-9A-Fa-f-]+$") {
       parse($0) == nil ? ConfigurationProblem("not hexadecimal, or of another length") : nil
     }
-    return ConfigurationRule(
-      shape: members.shape,
-      read: { json, _, path, errors in
-        members.read(json, nil, path, &errors)?.reduce(into: [:]) { data, member in
+    .map(
+      { members in
+        members.reduce(into: [:]) { data, member in
           if let key = parse(member.name) { data[key] = member.value }
         }
-      },
-      write: { _ in nil })
+      }, back: { _ in nil })
   }
 }
 
 extension ConfigurationRule<Set<GATTDatabase.Flag>> {
   fileprivate static var flags: Self {
-    let words = ConfigurationRule<[GATTDatabase.Flag]>.list(of: .choice)
-    return ConfigurationRule(
-      shape: words.shape,
-      read: { json, _, path, errors in words.read(json, nil, path, &errors).map { Set($0) } },
-      write: { _ in nil })
+    ConfigurationRule<[GATTDatabase.Flag]>.list(of: .choice).map({ Set($0) }, back: { _ in nil })
   }
 }

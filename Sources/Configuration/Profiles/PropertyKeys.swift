@@ -70,11 +70,11 @@ struct PropertyKeys: ScalarSection {
       errors.append(
         path.key("fields").error("type and fields must not be combined", hint: "give one of them"))
     case (nil, .some):
-      if let key = flags == nil ? scalar.given : "flags" {
+      if let key = flags == nil ? givenScalarKey : "flags" {
         errors.append(path.key(key).error("a property with fields has no \(key)", hint: "give it to a field"))
       }
     case (.some, nil):
-      if flags != nil, let key = scalar.given {
+      if flags != nil, let key = givenScalarKey {
         errors.append(path.key(key).error("a property with flags has no \(key)", hint: "remove it"))
       }
     }
@@ -110,7 +110,7 @@ struct PropertyKeys: ScalarSection {
     errors += given(others).map {
       path.key($0).error("\($0) and this source must not be combined", hint: "remove one of them")
     }
-    if format != nil, let key = scalar.given {
+    if format != nil, let key = givenScalarKey {
       errors.append(path.key(key).error("a property with a format has no \(key)", hint: "remove it"))
     }
     return errors
@@ -173,13 +173,9 @@ extension ConfigurationRule<Property.Access> {
 
   /// A list of what can be done with the characteristic.
   fileprivate static var access: Self {
-    let words = ConfigurationRule<[Word]>.list(of: .choice)
-    return ConfigurationRule(
-      shape: words.shape,
-      read: { json, _, path, errors in
-        words.read(json, nil, path, &errors).map { Property.Access($0.map(\.access)) }
-      },
-      write: { access in words.write(Word.allCases.filter { access.contains($0.access) }) })
+    ConfigurationRule<[Word]>.list(of: .choice).map(
+      { Property.Access($0.map(\.access)) },
+      back: { access in Word.allCases.filter { access.contains($0.access) } })
   }
 }
 

@@ -21,6 +21,9 @@ extension ScalarSection {
       ConfigurationKey("columns", \.scalar.columns, .optional(.integer(1...8))),
     ]
   }
+
+  /// The first of ``scalarKeys`` that is given.
+  var givenScalarKey: String? { Self.scalarKeys.first { $0.write(self) != nil }?.name }
 }
 
 /// The keys of the encoding of one value: of a property, or of a field.
@@ -34,18 +37,6 @@ struct ScalarKeys {
   var valid: ClosedRange<Double>?
   var rows: Int?
   var columns: Int?
-
-  /// The first of ``ScalarSection/scalarKeys`` that is given.
-  var given: String? {
-    if scale != nil { return "scale" }
-    if offset != nil { return "offset" }
-    if endian != nil { return "endian" }
-    if values != nil { return "values" }
-    if unknown != nil { return "unknown" }
-    if valid != nil { return "valid" }
-    if rows != nil { return "rows" }
-    return columns == nil ? nil : "columns"
-  }
 
   /// The scalar; nil without a type.
   var scalar: Codec.Scalar? {
@@ -74,24 +65,17 @@ struct ScalarKeys {
 extension ConfigurationRule<[Int: String]> {
   /// The words of an enumeration by their numbers: `{"0": "none"}`.
   static var words: Self {
-    let members = ConfigurationRule<[Named<String>]>.members(
+    ConfigurationRule<[Named<String>]>.members(
       of: .text(longest: 64), names: "^(0|-?[1-9][0-9]*)$"
     ) { name in
       // Each number has one spelling, so that no two keys are the same number.
       Int(name).map(String.init) == name
         ? nil : ConfigurationProblem("not a whole number", hint: #"example: {"0": "open", "1": "closed"}"#)
     }
-    return ConfigurationRule(
-      shape: members.shape,
-      read: { json, _, path, errors in
-        members.read(json, nil, path, &errors).map { named in
-          Dictionary(named.compactMap { word in Int(word.name).map { ($0, word.value) } }) { first, _ in first
-          }
-        }
-      },
-      write: { words in
-        members.write(words.sorted { $0.key < $1.key }.map { Named("\($0.key)", $0.value) })
-      })
+    .map(
+      { named in
+        Dictionary(named.compactMap { word in Int(word.name).map { ($0, word.value) } }) { first, _ in first }
+      }, back: { words in words.sorted { $0.key < $1.key }.map { Named("\($0.key)", $0.value) } })
   }
 }
 
