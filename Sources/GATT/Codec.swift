@@ -83,22 +83,14 @@ public struct Codec: Sendable {
     }
   }
 
+  private var scalar: ScalarCodec? { if case .scalar(let scalar) = layout { scalar } else { nil } }
+
   /// The numbers that a scalar can encode; nil if it is not a number, or is an enumeration.
-  public var range: ClosedRange<Double>? {
-    switch layout {
-    case .scalar(let scalar): scalar.range
-    case .scalars, .flags, .record, .records, .advertised: nil
-    }
-  }
+  public var range: ClosedRange<Double>? { scalar?.range }
 
   /// The difference of two successive numbers that a scalar can encode; nil for floating-point numbers and for what is
   /// not a number.
-  public var step: Double? {
-    switch layout {
-    case .scalar(let scalar): scalar.step
-    case .scalars, .flags, .record, .records, .advertised: nil
-    }
-  }
+  public var step: Double? { scalar?.step }
 
   /// The number of bytes of a single value that always has as many; nil for everything else.
   public var width: Int? {

@@ -57,13 +57,13 @@ public struct Profile: Sendable, Hashable {
   /// The model for display, unless the peripheral reports its model itself.
   public let model: String?
   /// The services that a peripheral of this kind must have; may be empty.
-  public let requires: [BluetoothUUID]
+  public private(set) var requires: [BluetoothUUID]
   /// Why a required service is probably absent; nil: nothing is known.
   public let missingHint: MissingHint?
   /// The property that shows that a link is alive, and its interval; nil: a link without values is not ended.
-  public let alive: Alive?
+  public private(set) var alive: Alive?
   /// The properties for values that a program names itself; nil: there are none.
-  public let values: Values?
+  public private(set) var values: Values?
   /// Whether peripherals of this kind are connected to; else they are only heard: all properties come in advertisements.
   public let hasLinks: Bool
   /// How long a peripheral that is only heard is online after an advertisement.
@@ -72,10 +72,10 @@ public struct Profile: Sendable, Hashable {
   /// that those that cost least come first.
   public private(set) var properties: [Property]
   /// Whether the peripheral decides which of the properties there are: see ``limited(to:isAutomatic:)``.
-  public let isAutomatic: Bool
+  public private(set) var isAutomatic: Bool
   /// Whether a peripheral may send more than ``properties``, several of a kind: objects of BTHome. One that decides by
   /// itself has the properties that it has sent.
-  public let growsWithObjects: Bool
+  public private(set) var growsWithObjects: Bool
 
   /// Checks the whole profile. `alive` and `alivePeriod` are the members of a profile's `"alive"`.
   ///
@@ -109,45 +109,6 @@ public struct Profile: Sendable, Hashable {
 
   /// A day, in ms: numbers that can hold more are too large for a duration.
   private static let longestInterval = 86_400_000.0
-
-  private init(_ profile: Profile, isAutomatic: Bool, _ names: Set<String>) {
-    self.isAutomatic = isAutomatic
-    growsWithObjects = profile.growsWithObjects && isAutomatic
-    func isIncluded(_ property: Property) -> Bool { names.contains(property.name) }
-    name = profile.name
-    manufacturer = profile.manufacturer
-    model = profile.model
-    hasLinks = profile.hasLinks
-    offlineAfter = profile.offlineAfter
-    let properties =
-      profile.properties.filter(isIncluded)
-      + (profile.growsWithObjects
-        ? names.subtracting(profile.properties.map(\.name)).sorted().compactMap(BTHome.property) : [])
-    self.properties = properties
-    // A service is not required if all its properties are left out, or it is the peripheral that decides.
-    requires = profile.requires.filter { service in
-      let own = profile.properties.filter { $0.service == service }
-      return own.isEmpty
-        || own.contains(where: isIncluded) && !(isAutomatic && own.contains(where: \.isAutomatic))
-    }
-    missingHint = profile.missingHint
-    func index(_ old: Int) -> Int? {
-      properties.firstIndex { $0.name == profile.properties[old].name }
-    }
-    values = profile.values.flatMap { values in
-      index(values.received).map { Values(received: $0, sent: values.sent.flatMap(index)) }
-    }
-    alive = profile.alive.flatMap { alive in
-      guard let property = index(alive.property) else { return nil }
-      let period = alive.period.flatMap(index)
-      var alive = Alive(property: property, period: period, longestInterval: alive.longestInterval)
-      if let leftOut = profile.alive?.period.map({ profile.properties[$0] }), period == nil {
-        alive.longestInterval = (leftOut.range ?? leftOut.codec.range)
-          .map { .milliseconds(min($0.upperBound, Self.longestInterval)) }
-      }
-      return alive
-    }
-  }
 
   /// The profile with these properties, each in the place of the one with its name.
   public func with(_ properties: [Property]) -> Profile {
@@ -187,6 +148,35 @@ public struct Profile: Sendable, Hashable {
   /// - Parameter isAutomatic: use those that the peripheral has, if the profile marks any: no service with a marked
   ///   property is required, and what shows that a link is alive counts where the link offers it.
   public func limited(to names: Set<String>, isAutomatic: Bool = false) -> Profile {
-    Profile(self, isAutomatic: isAutomatic && properties.contains(where: \.isAutomatic), names)
+    var profile = self
+    profile.isAutomatic = isAutomatic && properties.contains(where: \.isAutomatic)
+    profile.growsWithObjects = growsWithObjects && profile.isAutomatic
+    func isIncluded(_ property: Property) -> Bool { names.contains(property.name) }
+    profile.properties =
+      properties.filter(isIncluded)
+      + (growsWithObjects
+        ? names.subtracting(properties.map(\.name)).sorted().compactMap(BTHome.property) : [])
+    // A service is not required if all its properties are left out, or it is the peripheral that decides.
+    profile.requires = requires.filter { service in
+      let own = properties.filter { $0.service == service }
+      return own.isEmpty
+        || own.contains(where: isIncluded)
+          && !(profile.isAutomatic && own.contains(where: \.isAutomatic))
+    }
+    func index(_ old: Int) -> Int? { profile.index(ofPropertyNamed: properties[old].name) }
+    profile.values = values.flatMap { values in
+      index(values.received).map { Values(received: $0, sent: values.sent.flatMap(index)) }
+    }
+    profile.alive = alive.flatMap { alive in
+      guard let property = index(alive.property) else { return nil }
+      let period = alive.period.flatMap(index)
+      var limited = Alive(property: property, period: period, longestInterval: alive.longestInterval)
+      if let leftOut = alive.period.map({ properties[$0] }), period == nil {
+        limited.longestInterval = (leftOut.range ?? leftOut.codec.range)
+          .map { .milliseconds(min($0.upperBound, Self.longestInterval)) }
+      }
+      return limited
+    }
+    return profile
   }
 }

@@ -25,36 +25,6 @@ public enum ProfileError: Error, Sendable, Hashable {
   case valuesAreNoLines(String)
 }
 
-/// Why a property is refused.
-public enum PropertyError: Error, Sendable, Hashable {
-  /// The name is not `[a-z][a-z0-9_]*`.
-  case name
-  /// The name is used by other topics, or by Home Assistant entities of every device.
-  case reservedName
-  case instance(Int)
-  case noAccess
-  /// An event cannot have this key.
-  case event(key: String)
-  /// The key needs this access.
-  case needs(access: String, key: String)
-  /// `confirm` needs a state that can be read.
-  case unconfirmable
-  /// `settle` needs a value that is read back.
-  case settle
-  /// The range is not one of numbers that the codec can encode.
-  case range(ClosedRange<Double>, codec: ClosedRange<Double>?)
-  case maxLength(Int)
-  case frame
-  case chunk
-  case poll
-  case report
-  case initial(CodecError)
-  /// What is written before reading has to be known.
-  case beforeReading
-  /// Home Assistant cannot show the property as this.
-  case homeAssistant(needs: String)
-}
-
 extension ProfileError: CustomStringConvertible {
   /// The wrong key in the profile's JSON; for an error in a property, the property's key.
   public var key: String {
@@ -92,55 +62,66 @@ extension ProfileError: CustomStringConvertible {
   }
 }
 
-extension PropertyError: CustomStringConvertible {
+/// Why a property is refused.
+public struct PropertyError: Error, Sendable, Hashable, CustomStringConvertible {
   /// The wrong key in the property's JSON.
-  public var key: String {
-    switch self {
-    case .name, .reservedName: "name"
-    case .instance: "instance"
-    case .noAccess: "access"
-    case .event(let key), .needs(_, let key): key
-    case .unconfirmable: "write"
-    case .settle: "settle"
-    case .range: "range"
-    case .maxLength: "max_length"
-    case .frame: "frame"
-    case .chunk: "chunk"
-    case .poll: "poll"
-    case .report: "report"
-    case .initial: "initial"
-    case .beforeReading: "before_reading"
-    case .homeAssistant: "home_assistant"
-    }
-  }
-
+  public let key: String
   /// A sentence for the author of a profile.
-  public var description: String {
-    switch self {
-    case .name: "the name is not made of a-z, 0-9 and _, beginning with a letter"
-    case .reservedName: "the name is reserved (\(Property.reservedNames.joined(separator: ", ")))"
-    case .instance(let instance): "\(instance) is no instance: the first is 0"
-    case .noAccess: "access is empty: read, notify or write"
-    case .event(key: "access"): "an event is not read: leave \"read\" out of its access, or make it a state"
-    case .event(let key): "an event has no \(key): it is over as soon as it has happened (a state has one)"
-    case .needs(let access, let key): "\(key) needs \"\(access)\" in access"
-    case .unconfirmable:
-      "\"confirm\" reads the value back: it needs a state with \"read\" in access (else \"request\")"
-    case .settle: "only what is read back (\"confirm\") can settle, in more than 0 s"
-    case .range(let range, let codec?):
-      "the range \(range.lowerBound)…\(range.upperBound) is more than the type holds, "
-        + "\(codec.lowerBound)…\(codec.upperBound)"
-    case .range: "only a number can have a range"
-    case .maxLength(let length):
-      length < 1 ? "\(length) is no length" : "only text, bytes and lists have a length"
-    case .frame: "only an event of text or bytes comes in frames, with at least one character between them"
-    case .chunk:
-      "only what is not read back (\"request\", \"command\") can be written in pieces, of at least 1 byte"
-    case .poll: "poll must be longer than 0"
-    case .report: "min_interval and change must not be below 0"
-    case .initial(let error): "not a valid initial value: \(error)"
-    case .beforeReading: "what is written before reading has an initial value: give initial"
-    case .homeAssistant(let needs): "needs \(needs)"
-    }
+  public let description: String
+
+  init(_ key: String, _ description: String) { (self.key, self.description) = (key, description) }
+}
+
+extension PropertyError {
+  package static let name = Self("name", "the name is not made of a-z, 0-9 and _, beginning with a letter")
+  /// The name is used by other topics, or by Home Assistant entities of every device.
+  package static let reservedName = Self(
+    "name", "the name is reserved (\(Property.reservedNames.joined(separator: ", ")))")
+  package static func instance(_ instance: Int) -> Self {
+    Self("instance", "\(instance) is no instance: the first is 0")
   }
+  package static let noAccess = Self("access", "access is empty: read, notify or write")
+  /// An event cannot have this key.
+  package static func event(key: String) -> Self {
+    Self(
+      key,
+      key == "access"
+        ? "an event is not read: leave \"read\" out of its access, or make it a state"
+        : "an event has no \(key): it is over as soon as it has happened (a state has one)")
+  }
+  /// The key needs this access.
+  package static func needs(access: String, key: String) -> Self {
+    Self(key, "\(key) needs \"\(access)\" in access")
+  }
+  package static let unconfirmable = Self(
+    "write",
+    "\"confirm\" reads the value back: it needs a state with \"read\" in access (else \"request\")")
+  package static let settle = Self(
+    "settle", "only what is read back (\"confirm\") can settle, in more than 0 s")
+  /// The range is not one of numbers that the codec can encode.
+  package static func range(_ range: ClosedRange<Double>, codec: ClosedRange<Double>?) -> Self {
+    guard let codec else { return Self("range", "only a number can have a range") }
+    return Self(
+      "range",
+      "the range \(range.lowerBound)…\(range.upperBound) is more than the type holds, "
+        + "\(codec.lowerBound)…\(codec.upperBound)")
+  }
+  package static func maxLength(_ length: Int) -> Self {
+    Self(
+      "max_length", length < 1 ? "\(length) is no length" : "only text, bytes and lists have a length")
+  }
+  package static let frame = Self(
+    "frame", "only an event of text or bytes comes in frames, with at least one character between them")
+  package static let chunk = Self(
+    "chunk",
+    "only what is not read back (\"request\", \"command\") can be written in pieces, of at least 1 byte")
+  package static let poll = Self("poll", "poll must be longer than 0")
+  package static let report = Self("report", "min_interval and change must not be below 0")
+  package static func initial(_ error: CodecError) -> Self {
+    Self("initial", "not a valid initial value: \(error)")
+  }
+  package static let beforeReading = Self(
+    "before_reading", "what is written before reading has an initial value: give initial")
+  /// Home Assistant cannot show the property as this.
+  package static func homeAssistant(needs: String) -> Self { Self("home_assistant", "needs \(needs)") }
 }

@@ -138,12 +138,19 @@ public final class Property: Sendable {
   /// How Home Assistant shows the property.
   public let homeAssistant: [HomeAssistantEntity]
 
-  private init(
-    name: String, source: Source?, service: BluetoothUUID, characteristic: BluetoothUUID,
-    alternative: BluetoothUUID?, instance: Int, kind: Kind, access: Access, writeMode: WriteMode,
-    settle: Duration?, codec: Codec, unit: String?, offset: Double?, range: ClosedRange<Double>?,
-    maxLength: Int?, frame: String?, chunk: Int?, poll: Duration?, report: Report?, initial: Value?,
-    isBeforeReading: Bool, isAutomatic: Bool, homeAssistant: [HomeAssistantEntity]
+  /// Does not validate: that is done when a ``Profile`` is made of the property.
+  ///
+  /// - Parameters:
+  ///   - source: nil, unless the property has no characteristic.
+  ///   - writeMode: nil: `confirm` for a state that can be read, else `request`.
+  ///   - offset: see ``adjusted(offset:unit:report:)``.
+  public init(
+    name: String, source: Source? = nil, service: BluetoothUUID, characteristic: BluetoothUUID,
+    alternative: BluetoothUUID? = nil, instance: Int = 0, kind: Kind = .state, access: Access,
+    writeMode: WriteMode? = nil, settle: Duration? = nil, codec: Codec, unit: String? = nil,
+    offset: Double? = nil, range: ClosedRange<Double>? = nil, maxLength: Int? = nil, frame: String? = nil,
+    chunk: Int? = nil, poll: Duration? = nil, report: Report? = nil, initial: Value? = nil,
+    isBeforeReading: Bool = false, isAutomatic: Bool = false, homeAssistant: [HomeAssistantEntity] = []
   ) {
     self.name = name
     self.source = source
@@ -153,7 +160,7 @@ public final class Property: Sendable {
     self.instance = instance
     self.kind = kind
     self.access = access
-    self.writeMode = writeMode
+    self.writeMode = writeMode ?? (kind == .state && access.contains(.read) ? .confirm : .request)
     self.settle = settle
     self.codec = codec
     self.unit = unit
@@ -170,26 +177,6 @@ public final class Property: Sendable {
     self.homeAssistant = homeAssistant
   }
 
-  /// Does not validate: that is done when a ``Profile`` is made of the property.
-  ///
-  /// - Parameter writeMode: nil: `confirm` for a state that can be read, else `request`.
-  public convenience init(
-    name: String, service: BluetoothUUID, characteristic: BluetoothUUID, alternative: BluetoothUUID? = nil,
-    instance: Int = 0, kind: Kind = .state, access: Access, writeMode: WriteMode? = nil,
-    settle: Duration? = nil, codec: Codec, unit: String? = nil, range: ClosedRange<Double>? = nil,
-    maxLength: Int? = nil, frame: String? = nil, chunk: Int? = nil,
-    poll: Duration? = nil, report: Report? = nil, initial: Value? = nil, isBeforeReading: Bool = false,
-    isAutomatic: Bool = false, homeAssistant: [HomeAssistantEntity] = []
-  ) {
-    self.init(
-      name: name, source: nil, service: service, characteristic: characteristic, alternative: alternative,
-      instance: instance, kind: kind, access: access,
-      writeMode: writeMode ?? (kind == .state && access.contains(.read) ? .confirm : .request),
-      settle: settle, codec: codec, unit: unit, offset: nil, range: range, maxLength: maxLength, frame: frame,
-      chunk: chunk, poll: poll, report: report, initial: initial, isBeforeReading: isBeforeReading,
-      isAutomatic: isAutomatic, homeAssistant: homeAssistant)
-  }
-
   /// A property whose values come in advertisements: like one that is notified.
   public convenience init(
     name: String, source: Source, kind: Kind = .state, codec: Codec, unit: String? = nil,
@@ -197,9 +184,7 @@ public final class Property: Sendable {
   ) {
     self.init(
       name: name, source: source, service: BluetoothUUID(short: 0), characteristic: BluetoothUUID(short: 0),
-      alternative: nil, instance: 0, kind: kind, access: .notify, writeMode: .request, settle: nil,
-      codec: codec, unit: unit, offset: nil, range: nil, maxLength: nil, frame: nil, chunk: nil, poll: nil,
-      report: report, initial: nil, isBeforeReading: false, isAutomatic: isAutomatic,
+      kind: kind, access: .notify, codec: codec, unit: unit, report: report, isAutomatic: isAutomatic,
       homeAssistant: homeAssistant)
   }
 
