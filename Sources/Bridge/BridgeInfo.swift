@@ -86,9 +86,7 @@ package struct BridgeInfo: Sendable {
       "permit_join": .bool(permitJoin != nil),
       "permit_join_end": permitJoin.map { .string($0.end.description) },
       "permit_join_device": permitJoin?.device.map { .string($0.description) },
-      "counters": .object(
-        JSONObject(
-          counters.list.map { JSONObject.Member(name: $0.name, value: .integer(Int(clamping: $0.count))) })),
+      "counters": .object(of: counters.list.map { ($0.name, .integer(Int(clamping: $0.count))) }),
       "spool": [
         "messages": .integer(spool.messages), "bytes": .integer(Int(spool.bytes)),
         "oldest": spool.oldest.map { .string($0.description) }, "lost": .integer(Int(clamping: spool.lost)),

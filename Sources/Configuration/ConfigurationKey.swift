@@ -154,11 +154,7 @@ extension ConfigurationSection {
 
   /// The section as JSON: every key that has a value, defaults as well.
   package var json: JSONValue {
-    .object(
-      JSONObject(
-        Self.keys.compactMap { key in
-          key.write(self).map { JSONObject.Member(name: key.name, value: $0) }
-        }))
+    .object(of: Self.keys.map { ($0.name, $0.write(self)) })
   }
 
   private static func hint(for name: String) -> String {

@@ -149,13 +149,7 @@ extension ConfigurationRule {
           return rule.read(member.value, nil, path.key(member.name), &errors).map { Named(member.name, $0) }
         }
       },
-      write: { members in
-        .object(
-          JSONObject(
-            members.compactMap { member in
-              rule.write(member.value).map { JSONObject.Member(name: member.name, value: $0) }
-            }))
-      })
+      write: { members in .object(of: members.map { ($0.name, rule.write($0.value)) }) })
   }
 
   /// An element, or a list of elements.

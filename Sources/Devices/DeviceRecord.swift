@@ -162,10 +162,10 @@ extension DeviceRecord {
 
   /// A JSON object; what is as in a new record is left out.
   package var bytes: [UInt8] {
-    let members = zip(Self.keys, Self.new).compactMap { key, new in
-      key.write(self).flatMap { $0 == new ? nil : JSONObject.Member(name: key.name, value: $0) }
+    let members = zip(Self.keys, Self.new).map { key, new in
+      (key.name, key.write(self).flatMap { $0 == new ? nil : $0 })
     }
-    return JSONValue.object(JSONObject(members)).bytes
+    return JSONValue.object(of: members).bytes
   }
 
   /// Reads a record. Keys of other versions are ignored; nil if it is not a record.

@@ -255,7 +255,7 @@ public enum GatewayCommand: Sendable, Equatable {
       return .configuration
     }
     if !used.contains(name) { printError("\(name) is installed; \(note)") }
-    print(JSONValue.object(JSONObject([JSONObject.Member(name: name, value: json)])).text())
+    print(JSONValue.object(of: [(name, json)]).text())
     return .done
   }
 

@@ -88,9 +88,7 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByArrayLiteral, Expr
 
   /// Members with the value nil are omitted.
   package init(dictionaryLiteral members: (String, JSONValue?)...) {
-    self = .object(
-      JSONObject(members.compactMap { name, value in value.map { JSONObject.Member(name: name, value: $0) } })
-    )
+    self = .object(of: members)
   }
 
   /// A list of these elements.
@@ -138,19 +136,20 @@ extension JSONValue {
   /// The value without members that are `null`.
   package var withoutNulls: JSONValue {
     guard case .object(let object) = self else { return self }
-    return .object(
-      JSONObject(
-        object.members.filter { $0.value != .null }.map {
-          JSONObject.Member(name: $0.name, value: $0.value.withoutNulls)
-        }))
+    return .object(of: object.members.map { ($0.name, $0.value == .null ? nil : $0.value.withoutNulls) })
   }
 }
 
 extension JSONValue {
   /// An object of these members, sorted by name.
   package static func object(_ members: [String: JSONValue]) -> JSONValue {
+    .object(of: members.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
+  }
+
+  /// An object of these members, which have different names, without those with the value nil.
+  package static func object(of members: [(String, JSONValue?)]) -> JSONValue {
     .object(
-      JSONObject(
-        members.sorted { $0.key < $1.key }.map { JSONObject.Member(name: $0.key, value: $0.value) }))
+      JSONObject(members.compactMap { name, value in value.map { JSONObject.Member(name: name, value: $0) } })
+    )
   }
 }

@@ -75,11 +75,7 @@ package struct DeviceOptions: Sendable, Equatable {
 extension DeviceOptions {
   /// An object of what is set.
   package var json: JSONValue {
-    .object(
-      JSONObject(
-        DeviceOptionTable.all.compactMap { option in
-          self[option].map { JSONObject.Member(name: option.name, value: $0) }
-        }))
+    .object(of: DeviceOptionTable.all.map { ($0.name, self[$0]) })
   }
 
   /// Reads an object; nil if the JSON is none, or a value is not valid. Other members are ignored.
