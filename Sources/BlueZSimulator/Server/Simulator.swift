@@ -22,6 +22,7 @@ public enum SimulatorError: Error, Sendable, Equatable {
   private var timer = DeadlineTimer()
   /// The signals of sent notifications: values recur, at thousands per second.
   private var notifications: [Notification: PreparedSignal] = [:]
+  private static let mostNotifications = 65_536
   private var crashes = 0
   private let trace: NotificationTrace?
   private let receiver: ReceiverPort?
@@ -155,6 +156,8 @@ public enum SimulatorError: Error, Sendable, Equatable {
     let notification = Notification(source: source, bytes: bytes)
     if let known = notifications[notification] { return known }
     let new = try? PreparedSignal(signal)
+    // Texts do not recur.
+    if notifications.count >= Self.mostNotifications { notifications = [:] }
     notifications[notification] = new
     return new
   }
@@ -215,20 +218,6 @@ public enum SimulatorError: Error, Sendable, Equatable {
     case .radio:
       guard let receiver else { return .error("no --radio") }
       do { return try receiver.control(request) } catch { return .error("\(error)") }
-    case .period, .subscription, .pairing:
-      let period = request.v.flatMap { UInt16(exactly: $0) }
-      if request.v != nil, period == nil { return .error("v: not a uint16") }
-      let indices = request.all == true ? Array(0..<model.peripherals.count) : [request.i ?? 0]
-      for index in indices {
-        guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
-        switch operation {
-        case .pairing: model.peripherals[index].security.change(by: request)
-        case .subscription: model.peripherals[index].subscriptionFault = request.subscriptionFault
-        case _: if let period { model.setPeriod(index, period, at: now) }
-        }
-      }
-      let states = indices.map { model.state(of: $0, at: now) }
-      return request.all == true ? .array(states) : states[0]
     case .writes:
       let index = request.i ?? 0
       guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
@@ -236,13 +225,16 @@ public enum SimulatorError: Error, Sendable, Equatable {
         return .error("no such characteristic")
       }
       return (model.peripherals[index].writes[characteristic.handle] ?? Writes()).json
-    case .temp, .value, .advertise, .name, .log, .serve, .silent, .vanish, .return, .disconnect, .reset,
-      .forget,
-      .strength:
-      let index = request.i ?? 0
-      guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
-      if let error = control(operation, request, index, at: now) { return .error(error) }
-      return model.state(of: index, at: now)
+    case .period, .subscription, .pairing, .temp, .value, .advertise, .name, .log, .serve, .silent, .vanish,
+      .return, .disconnect, .reset, .forget, .strength:
+      let isForAll = request.all == true && [.period, .subscription, .pairing].contains(operation)
+      let indices = isForAll ? Array(model.peripherals.indices) : [request.i ?? 0]
+      for index in indices {
+        guard model.peripherals.indices.contains(index) else { return .error("no device \(index)") }
+        if let error = control(operation, request, index, at: now) { return .error(error) }
+      }
+      let states = indices.map { model.state(of: $0, at: now) }
+      return isForAll ? .array(states) : states[0]
     }
   }
 
@@ -292,10 +284,14 @@ public enum SimulatorError: Error, Sendable, Equatable {
     case .return: perform(model.comeBack(index, at: now))
     case .disconnect: perform(model.hangUp(index, at: now))
     case .reset: perform(model.reset(index, at: now))
-    case .period, .writes, .list, .counters, .power, .plug, .le, .scan, .restart, .subscription,
-      .pairing, .radio:
-      break
+    case .period:
+      guard let value = request.v else { return nil }
+      guard let period = UInt16(exactly: value) else { return "v: not a uint16" }
+      model.setPeriod(index, period, at: now)
+    case .subscription: model.peripherals[index].subscriptionFault = request.subscriptionFault
+    case .pairing: model.peripherals[index].security.change(by: request)
     case .forget: model.peripherals[index].security.hasBond = false
+    case .writes, .list, .counters, .power, .plug, .le, .scan, .restart, .radio: break
     }
     return nil
   }
