@@ -98,7 +98,8 @@ package enum GATTServerEvent: Sendable, Equatable {
         state = .registering
         let address = try await registration.register(on: bus)
         backOff.reset()
-        report(serving: address)
+        // Otherwise it was turned off, or unplugged, meanwhile.
+        if registration.isPowered { report(serving: address) }
         try await changed.value()
       } catch let error as RegistrationError {
         report(waiting: error.description)

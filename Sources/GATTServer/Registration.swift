@@ -10,7 +10,7 @@ import EventLoop
   /// restarts. Nil: it was not changed.
   private var originalAlias: String?
   private let aliasFile: AliasFile
-  private var isPowered = false
+  private(set) var isPowered = false
 
   /// bluetoothd reads all objects before it answers.
   private static let registration = Duration.seconds(30)

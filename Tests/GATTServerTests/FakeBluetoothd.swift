@@ -22,6 +22,7 @@ import TestSupport
   private var bus: DBusConnection?
   private var client = ""
   private var isPowered = true
+  private(set) var turnsOff = false
   private var refusesAdvertisements = false
   private(set) var alias: String
   private var registered: Set<String> = []
@@ -48,6 +49,9 @@ import TestSupport
   func end() { bus?.close() }
 
   func refuseAdvertisements() { refusesAdvertisements = true }
+
+  /// The adapter is turned off while an advertisement is being registered, once.
+  func turnOffWhileRegistering() { turnsOff = true }
 
   /// Reports the adapter as new, as bluetoothd does after its start.
   func reportAdapter() {
@@ -133,6 +137,10 @@ import TestSupport
         self.advertisement = value
       }
       self.registered.insert(path)
+      if self.turnsOff, call.member == "RegisterAdvertisement" {
+        self.turnsOff = false
+        self.power(false)
+      }
       self.reply(call)
     }
   }

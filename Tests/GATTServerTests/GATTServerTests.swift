@@ -245,6 +245,22 @@ import Testing
     }
   }
 
+  @Test func anAdapterThatIsTurnedOffWhileRegisteringIsNotServed() async throws {
+    try await withServer { served, _ in
+      let (bluetoothd, off) = (served.bluetoothd, "the adapter hci1 is off")
+      await bluetoothd.power(false)
+      #expect(try await served.waitingReason() == off)
+      await bluetoothd.turnOffWhileRegistering()
+      await bluetoothd.power(true)
+      try await eventually("the end of the registration") { await !bluetoothd.turnsOff }
+      // The server has received the answer to its registration before this call.
+      _ = try await bluetoothd.read(bluetoothd.path(DeviceInformation.modelNumber))
+      #expect(served.events.elements.last == .waiting(off))
+      await bluetoothd.power(true)
+      try await served.waitUntilServing()
+    }
+  }
+
   @Test func refusedAdvertisementNamesTheKernelsThatRefuseAll() async throws {
     try await withServer { served, _ in
       await served.bluetoothd.power(false)
