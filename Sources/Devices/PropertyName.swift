@@ -1,4 +1,5 @@
 import Configuration
+import GATT
 
 /// The name of a property as another gateway or an earlier run gives it: one of a profile, or `values/` and a key.
 /// Topics are made of it, so it is checked once, here.
@@ -6,13 +7,10 @@ package struct PropertyName: Hashable, Sendable, CustomStringConvertible {
   /// The name itself.
   package let description: String
 
-  /// The maximum length in bytes.
-  private static let longest = 64
-
   /// Checks a name; nil if `text` is not one.
   package init?(_ text: String) {
     let isOfProfile =
-      (1...Self.longest).contains(text.utf8.count)
+      (1...Property.longestName).contains(text.utf8.count)
       && text.utf8.allSatisfy("abcdefghijklmnopqrstuvwxyz0123456789_".utf8.contains)
     guard isOfProfile || NamedValue.key(of: text) != nil else { return nil }
     description = text

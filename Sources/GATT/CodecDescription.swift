@@ -113,7 +113,7 @@ extension Codec {
 
   /// A part of a record.
   public struct Field: Sendable, Hashable {
-    /// `[a-z][a-z0-9_]*`. Several fields may have the same name if their flags exclude each other, such as bpm in one
+    /// `[a-z][a-z0-9_]{0,63}`. Several fields may have the same name if their flags exclude each other, such as bpm in one
     /// byte or two.
     public let name: String
     /// The encoding and meaning of its bytes.

@@ -4,7 +4,7 @@ public enum CodecDescriptionError: Error, Sendable, Hashable {
   indirect case field(index: Int, name: String, CodecDescriptionError)
   /// A record without a visible field.
   case noVisibleFields
-  /// The field's name is not `[a-z][a-z0-9_]*`.
+  /// The field's name is not `[a-z][a-z0-9_]{0,63}`.
   case fieldName(String)
   /// A field of this name may be present together with an earlier one.
   case duplicateField(String)

@@ -1,4 +1,6 @@
 extension Property {
+  /// The maximum length of a name.
+  package static let longestName = 64
   /// Names that other topics, or Home Assistant entities of every device, use.
   public static let reservedNames = [
     "availability", "info", "readings", "set", "get", "result", "image", "connectivity", "rssi", "firmware",
@@ -223,9 +225,11 @@ extension Codec {
   }
 }
 
-/// Whether a word can be the name of a property or field: `[a-z][a-z0-9_]*`.
+/// Whether a word can be the name of a property or field: `[a-z][a-z0-9_]{0,63}`. Topics and ids are made of it.
 func isName(_ text: String) -> Bool {
-  guard let first = text.utf8.first, (0x61...0x7A).contains(first) else { return false }
+  guard let first = text.utf8.first, (0x61...0x7A).contains(first),
+    text.utf8.count <= Property.longestName
+  else { return false }
   return text.utf8.allSatisfy { byte in
     (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "_")
   }

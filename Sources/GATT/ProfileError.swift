@@ -73,7 +73,9 @@ public struct PropertyError: Error, Sendable, Hashable, CustomStringConvertible 
 }
 
 extension PropertyError {
-  package static let name = Self("name", "the name is not made of a-z, 0-9 and _, beginning with a letter")
+  package static let name = Self(
+    "name", "the name is not made of a-z, 0-9 and _, \(Property.longestName) at most, beginning with a letter"
+  )
   /// The name is used by other topics, or by Home Assistant entities of every device.
   package static let reservedName = Self(
     "name", "the name is reserved (\(Property.reservedNames.joined(separator: ", ")))")

@@ -89,7 +89,7 @@ public final class Property: Sendable {
     }
   }
 
-  /// The name, as used in topics: `[a-z][a-z0-9_]*`.
+  /// The name, as used in topics: `[a-z][a-z0-9_]{0,63}`.
   public let name: String
   /// Where the values are, if they come in advertisements: the property then has no characteristic, and what follows about
   /// one does not hold.

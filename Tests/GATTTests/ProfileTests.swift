@@ -31,6 +31,8 @@ import Testing
   static let wrong: [(Property, PropertyError)] = [
     (property(""), .name), (property("Level"), .name), (property("1st"), .name), (property("a-b"), .name),
     (property("_a"), .name), (property("läuft"), .name), (property("a/b"), .name),
+    // A topic of it would be too long, which has ended the gateway.
+    (property(String(repeating: "a", count: 65)), .name),
     (property(instance: -1), .instance(-1)),
     (property(access: []), .noAccess),
     (property(access: Property.Access(rawValue: 1 << 7)), .noAccess),
@@ -86,7 +88,7 @@ import Testing
   }
 
   @Test(arguments: [
-    property("a"), property("button_a"), property("pm2_5"),
+    property("a"), property("button_a"), property("pm2_5"), property(String(repeating: "a", count: 64)),
     property(access: .write), property(access: .write, writeMode: .command),
     property(kind: .event, access: .write), property(kind: .event, access: [.notify, .write]),
     property(access: [.read, .notify], poll: .seconds(3600)), property(access: .read, poll: .seconds(1)),

@@ -47,12 +47,12 @@ struct ValuesKeys: ConfigurationSection {
 
 extension Property {
   /// What names of properties and fields look like, for editors.
-  package static let namePattern = "^[a-z][a-z0-9_]*$"
+  package static let namePattern = "^[a-z][a-z0-9_]{0,63}$"
 }
 
 extension ConfigurationRule<String> {
   /// A reference to a property.
-  package static var propertyName: Self { .text(longest: 64) }
+  package static var propertyName: Self { .text(longest: Property.longestName) }
 }
 
 extension ConfigurationRule<Profile.OfflineAfter> {
