@@ -438,6 +438,24 @@ private let oneOf =
     #expect(failure.errors.last?.position == TextPosition(line: 1, column: column))
   }
 
+  /// As in a request: the search for similar names, and reading the list for each name, kept the gateway busy for minutes.
+  @Test func thousandsOfUnknownPropertiesAreFoundFast() throws {
+    let names = (0..<3000).map { #""unknown_property_\#($0)""# }
+    let list = names.joined(separator: ",")
+    for options in [
+      #""properties":[\#(list)]"#, #""exclude":[\#(list)]"#,
+      #""desired":{\#(names.map { "\($0):1" }.joined(separator: ","))}"#,
+    ] {
+      let text = #"{"devices":[{"match":{"name":"x"},\#(options)}]}"#
+      guard case .failure(let failure) = Configuration.parse(Array(text.utf8)) else {
+        Issue.record("it is valid")
+        continue
+      }
+      #expect(failure.errors.count == 3000)
+      #expect(failure.errors.count { $0.hint != nil } == 20)
+    }
+  }
+
   @Test func tooLongTextIsAnError() {
     let long = String(repeating: "x", count: 129)
     #expect(

@@ -60,7 +60,8 @@ extension Configuration {
     }
     var errors: [ConfigurationError] = []
     func unknown(_ name: String, _ path: ConfigurationPath) {
-      let hint = choice(of: name, among: profile.properties.map(\.name))
+      // A hint is expensive, and a request may have thousands of unknown names.
+      let hint = errors.count < 20 ? choice(of: name, among: profile.properties.map(\.name)) : nil
       errors.append(path.error("the profile \(profile.name) has no property \(Excerpt(name))", hint: hint))
     }
     if let adapter = options.adapter, !bluetooth.adapters.contains(adapter) {
@@ -69,13 +70,14 @@ extension Configuration {
           "\(adapter) is not an adapter of this gateway",
           hint: "bluetooth.adapters has \(bluetooth.adapters.joined(separator: ", "))"))
     }
-    let list = path.key("properties")
-    if options.properties?.isEmpty == true {
+    // Read once, as the next ones: an option is JSON, and a request may have thousands of names.
+    let (list, names) = (path.key("properties"), options.properties)
+    if names?.isEmpty == true {
       errors.append(list.error("must not be empty", hint: "leave the key out instead"))
     }
-    for (index, name) in (options.properties ?? []).enumerated()
+    for (index, name) in (names ?? []).enumerated()
     where name != DeviceOptions.automatic && profile.property(named: name) == nil {
-      unknown(name, options.properties?.count == 1 ? list : list.index(index))
+      unknown(name, names?.count == 1 ? list : list.index(index))
     }
     for (index, name) in (options.exclude ?? []).enumerated() where profile.property(named: name) == nil {
       unknown(name, path.key("exclude").index(index))
@@ -88,8 +90,9 @@ extension Configuration {
         unknown(member.name, adjust.name(member.name))
       }
     }
+    let desired = Set((options.desired ?? []).map(\.name))
     for (name, value) in options.desiredValues.map({ ($0.name, $0.value) }) {
-      let isShort = options.desired?.contains { $0.name == name } != true
+      let isShort = !desired.contains(name)
       let place = isShort ? path.key(name) : path.key("desired").key(name)
       guard let property = profile.property(named: name) else {
         unknown(name, isShort ? path.name(name) : path.key("desired").name(name))
