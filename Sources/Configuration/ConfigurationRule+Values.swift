@@ -47,7 +47,7 @@ extension ConfigurationRule<ClosedRange<Double>> {
 
 extension JSONValue {
   /// Written as JSON.
-  fileprivate var written: String { String(decoding: bytes, as: UTF8.self) }
+  var written: String { String(decoding: bytes, as: UTF8.self) }
 }
 
 extension ConfigurationRule<BluetoothUUID> {

@@ -78,7 +78,8 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
     switch self {
     case .bool: "true or false"
     case .integer(let range): "a whole number, \(range.lowerBound)…\(range.upperBound)"
-    case .number(let range?): "a number, \(range.lowerBound)…\(range.upperBound)"
+    case .number(let range?):
+      "a number, \(JSONValue(number: range.lowerBound).written)…\(JSONValue(number: range.upperBound).written)"
     case .number(nil): "a number"
     case .numberRange: "a list of two numbers, the smaller first"
     case .text: "a string"

@@ -263,6 +263,10 @@ private let oneOf =
       "devices[0].adjust.temperature.offset: expected a number, found a string (write it without quotes)"
     ),
     (
+      #"{"devices":[{"match":{"name":"x"},"adjust":{"temperature":{"offset":true}}}]}"#,
+      "devices[0].adjust.temperature.offset: expected a number, -1000000000…1000000000, found true"
+    ),
+    (
       #"{"devices":[{"adjust":{"temperature":{"offset":1e10}}}]}"#,
       "devices[0].adjust.temperature.offset: 10000000000 is above 1000000000"
     ),
