@@ -125,12 +125,21 @@ extension JSONValue {
   /// The value with the changes of a JSON merge patch (RFC 7396); an object of which nothing is left is removed too.
   package func patched(by patch: JSONValue) -> JSONValue {
     guard case .object(let changes) = patch else { return patch }
-    var result: JSONValue = if case .object = self { self } else { [:] }
-    for member in changes.members {
-      let value = member.value == .null ? [:] : (result[member.name] ?? .null).patched(by: member.value)
-      result.set(member.name, to: value == [:] ? nil : value)
+    let own: [JSONObject.Member] = if case .object(let object) = self { object.members } else { [] }
+    func apply(_ change: JSONValue, to value: JSONValue) -> JSONValue? {
+      let value = change == .null ? [:] : value.patched(by: change)
+      return value == [:] ? nil : value
     }
-    return result
+    // Looked up, as a request may have thousands.
+    let byName = Dictionary(changes.members.map { ($0.name, $0.value) }) { $1 }
+    var members: [(String, JSONValue?)] = own.map { member in
+      (member.name, byName[member.name].map { apply($0, to: member.value) } ?? member.value)
+    }
+    let names = Set(own.map(\.name))
+    for change in changes.members where !names.contains(change.name) {
+      members.append((change.name, apply(change.value, to: .null)))
+    }
+    return .object(of: members)
   }
 
   /// The value without members that are `null`.

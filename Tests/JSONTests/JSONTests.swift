@@ -211,6 +211,12 @@ import Testing
     #expect(String(decoding: result.bytes, as: UTF8.self) == expected)
   }
 
+  /// As a request may have them.
+  @Test func thousandsOfChangesAreMadeFast() {
+    func object(_ indices: Range<Int>) -> JSONValue { .object(of: indices.map { ("\($0)", .integer($0)) }) }
+    #expect(object(0..<20_000).patched(by: object(10_000..<30_000)) == object(0..<30_000))
+  }
+
   @Test func nullsAreLeftOut() throws {
     let json = try JSONParser.parse(Array(#"{"a":null,"b":{"c":null,"d":[null]},"e":1}"#.utf8))
     #expect(String(decoding: json.withoutNulls.bytes, as: UTF8.self) == #"{"b":{"d":[null]},"e":1}"#)
