@@ -1,3 +1,4 @@
+import Configuration
 import GATT
 import JSON
 import TestSupport
@@ -224,6 +225,24 @@ import Testing
         == "time,temperature (°C),accelerometer.x (mg),accelerometer.z (mg)")
     // Two, if a minute has just begun.
     #expect(lines.count > 1 && lines.last?.hasSuffix("1,-3") == true, "\(lines)")
+  }
+
+  @Test("A value that is removed while its history is downloaded leaves its column empty from then on")
+  func valueIsRemovedDuringADownload() async throws {
+    let site = try await SiteUnderTest()
+    for _ in 0..<3 { await site.receive(lines: ["soil:40", "air:21"]) }
+    let table = try await site.onLoop { () -> String in
+      let state = try #require(site.state)
+      let body = HistoryTable.body(try #require(state.device("kitchen")), hours: 24, state)
+      let header = body.next() ?? []
+      try site.engine.removeValue(try #require(ValueKey("soil")), of: try DeviceID("kitchen"))
+      var bytes = header
+      while let part = body.next() { bytes += part }
+      return String(decoding: bytes, as: UTF8.self)
+    }
+    let lines = table.split(separator: "\r\n")
+    #expect(lines.first == "time,values/air,values/soil" || lines.first == "time,values/soil,values/air")
+    #expect(lines.count > 1 && lines.dropFirst().allSatisfy { $0.contains("21") && !$0.contains("40,") })
   }
 
   @Test func prometheusGetsWhatItKnows() async throws {
