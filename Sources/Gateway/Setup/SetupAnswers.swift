@@ -135,11 +135,12 @@ struct SetupAnswers {
   /// Puts the password into the file beside config.json. A file elsewhere may be another program's too.
   mutating func setPassword(_ new: [UInt8]) {
     let file = present.document?["mqtt"]?["password_file"]?.text
-    password = new
-    if new == present.password { return mqtt.set("password_file", to: file.map(JSONValue.string)) }
     let name = file.flatMap { $0.contains("/") ? nil : $0 } ?? Self.brokerPasswordName
-    mqtt.set("password_file", to: .string(name))
-    secrets[name] = new
+    password = new
+    let isPresent = new == present.password
+    // Another one may have been given before.
+    secrets[name] = isPresent ? nil : new
+    mqtt.set("password_file", to: isPresent ? file.map(JSONValue.string) : .string(name))
   }
 
   // MARK: The micro:bits

@@ -242,6 +242,15 @@ import Testing
     #expect(plan == SetupPlan(text: nil, secrets: ["secret": Array("new".utf8)]))
   }
 
+  @Test("Whoever tries another password, and returns to the one in the file, keeps the file")
+  func presentPasswordAfterAWrongOne() async throws {
+    let outcome = try await dialogue(
+      present(Self.file), trouble: [["the broker rejected the login"]],
+      answering: ["Password": "wrong", "What now?": "change", "Password": "old"])
+    #expect(outcome.tried.map(\.mqtt.password) == ["wrong", "old"].map { Array($0.utf8) })
+    #expect(outcome.plan == SetupPlan())
+  }
+
   @Test func newUserNameDropsTheOldPassword() async throws {
     let outcome = try await dialogue(present(Self.file), answering: ["User": "other"])
     #expect(outcome.questions("Password").first?.prompt == "Password (is not shown)")
