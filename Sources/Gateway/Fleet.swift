@@ -16,6 +16,7 @@ struct Fleet: Sendable {
   private var waiting: [UInt8]?
   /// The digest of the last one that was decided, or is being decided.
   private var last: String
+  /// Whether ``next()`` will be called.
   private var isDeciding = false
 
   /// - Parameter isAllowed: the key `fleet` of config.json.
@@ -43,6 +44,7 @@ struct Fleet: Sendable {
   /// - Returns: whether to call ``next()``.
   mutating func received(_ payload: [UInt8]) -> Bool {
     waiting = payload
+    defer { isDeciding = true }
     return !isDeciding
   }
 

@@ -58,6 +58,17 @@ import Testing
     #expect(fleet.next() == nil)
   }
 
+  @Test func ofTwoThatArriveAtOnceOneIsDecidedAtATime() throws {
+    let file = try Self.file()
+    #expect(fleet.received(Self.message(1, "a")))
+    #expect(!fleet.received(Self.message(2, "b")))
+    let newest = try #require(fleet.next())
+    #expect(!fleet.received(Self.message(3, "c")))
+    #expect(fleet.decide(newest, file))
+    #expect(fleet.ids(file) == ["b"])
+    #expect(fleet.next() == Self.message(3, "c"))
+  }
+
   /// One that comes while an empty one is decided is not lost.
   @Test func anEmptyMessageDoesNotEndTheNextOne() throws {
     let file = try Self.file()
