@@ -25,6 +25,8 @@ import Web
   private let web: WebServer
   private let serviceManager: ServiceManager
   private let stopping = Waiter<Void>()
+  /// The last reload that was asked for.
+  private var reloading: Task<Void, Never>?
   /// Nil: the gateway is set up, or cannot be set up in a browser.
   private var setup: BrowserSetup?
   /// Whether the gateway has ended to be started with another configuration.
@@ -156,8 +158,10 @@ import Web
   ///
   /// - Parameter reply: gets the changed keys that take effect at the next start.
   func reload(_ reply: @escaping @LoopActor (Result<[String], ConfigurationErrors>) -> Void = { _ in }) {
-    let path = file.path
-    loop.task {
+    let (path, before) = (file.path, reloading)
+    reloading = loop.task {
+      // One after the other: what the file had earlier must not replace what it has now.
+      await before?.value
       // Off the loop: a file may be on a slow disk or a network.
       let result = await EventLoop.blocking {
         Result { () throws(ConfigurationErrors) in
