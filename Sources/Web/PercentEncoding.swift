@@ -6,9 +6,10 @@ enum PercentEncoding {
   static func decode(_ text: some StringProtocol) -> String {
     var (bytes, rest) = ([UInt8](), text.utf8[...])
     while let byte = rest.popFirst() {
-      let digits = String(decoding: rest.prefix(2), as: UTF8.self)
-      if byte == UInt8(ascii: "%"), digits.utf8.count == 2, let decoded = UInt8(digits, radix: 16) {
-        bytes.append(decoded)
+      if byte == UInt8(ascii: "%"), rest.count > 1,
+        let decoded = Hexadecimal.bytes(String(decoding: rest.prefix(2), as: UTF8.self))
+      {
+        bytes += decoded
         rest = rest.dropFirst(2)
       } else {
         bytes.append(byte)
