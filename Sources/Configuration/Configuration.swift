@@ -198,8 +198,8 @@ extension Configuration {
   /// The page in the browser, and what else is served over HTTP.
   package struct HTTP: Sendable, Equatable {
     package var isEnabled = false
-    /// The IP address at which the gateway listens.
-    package var address = "127.0.0.1"
+    /// The IP addresses at which the gateway listens. One that is for all networks stands alone.
+    package var addresses = ["127.0.0.1"]
     /// The TCP port, 1…65535.
     package var port = 8484
     /// The file whose first line is the password; nil: none is asked for.
@@ -214,14 +214,19 @@ extension Configuration {
     package var language = PageLanguage.auto
 
     /// Whether only programs on this machine can connect.
-    package var isLocal: Bool { address.hasPrefix("127.") || address == "::1" }
+    package var isLocal: Bool { networkAddress == nil }
+    private var networkAddress: String? { addresses.first { !$0.hasPrefix("127.") && $0 != "::1" } }
+    /// Whether an address stands for every one of this machine.
+    static func isEverywhere(_ address: String) -> Bool { ["0.0.0.0", "::"].contains(address) }
     /// Where browsers of the network find the page; nil: nowhere, or only through a proxy.
     package var networkURL: String? {
-      guard isEnabled, !isLocal, proxy == nil else { return nil }
-      return isEverywhere ? Self.names(GatewayID.nameOfThisHost).last.map(url(of:)) : url
+      guard isEnabled, let address = networkAddress, proxy == nil else { return nil }
+      return Self.isEverywhere(address) ? Self.names(GatewayID.nameOfThisHost).last.map(url(of:)) : url(at: address)
     }
-    /// Where a browser on this machine finds the page.
-    package var url: String { url(of: isEverywhere ? "127.0.0.1" : Self.bracketed(address)) }
+    /// Where a browser finds the page that is served at an address.
+    func url(at address: String) -> String {
+      url(of: Self.isEverywhere(address) ? "127.0.0.1" : Self.bracketed(address))
+    }
 
     /// The defaults.
     package init() {}

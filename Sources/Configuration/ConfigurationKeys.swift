@@ -123,7 +123,7 @@ extension Configuration.HomeAssistant: ConfigurationSection {
 extension Configuration.HTTP: ConfigurationSection {
   package static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey("enabled", \.isEnabled, .bool),
-    ConfigurationKey("address", \.address, .ipAddress),
+    ConfigurationKey("address", \.addresses, .ipAddresses),
     ConfigurationKey("port", \.port, .integer(1...65535)),
     ConfigurationKey("password_file", \.passwordFile, .optional(.text(longest: 4096))),
     ConfigurationKey("read_password_file", \.readPasswordFile, .optional(.text(longest: 4096))),
@@ -137,6 +137,26 @@ extension Configuration.HTTP: ConfigurationSection {
     let open = path.key("address").error("others could control the micro:bits without a password", hint: hint)
     let reading = path.key("read_password_file").error("everybody could look without a password", hint: hint)
     return (isLocal || proxy != nil ? [] : [open]) + (readPasswordFile == nil ? [] : [reading])
+  }
+}
+
+extension ConfigurationRule<[String]> {
+  /// IP addresses of this machine.
+  fileprivate static var ipAddresses: Self {
+    let list = oneOrMore(.ipAddress)
+    return ConfigurationRule(
+      shape: list.shape,
+      read: { json, _, path, errors in
+        guard let addresses = list.read(json, nil, path, &errors) else { return nil }
+        let isAlone = addresses.count == 1 || !addresses.contains(where: Configuration.HTTP.isEverywhere)
+        guard (1...8).contains(addresses.count), Set(addresses).count == addresses.count, isAlone else {
+          errors.append(
+            path.error(
+              "expected 1 to 8 different addresses", hint: "one that is for all networks stands alone"))
+          return nil
+        }
+        return addresses
+      }, write: list.write)
   }
 }
 

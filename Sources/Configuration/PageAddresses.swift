@@ -2,19 +2,16 @@ import Glibc
 
 extension Configuration.HTTP {
   /// The addresses by which browsers find the page: by the name and each IP address of this computer, or, if the page
-  /// listens at one address alone, by that.
-  package func urls(_ host: String = GatewayID.nameOfThisHost, _ addresses: [String] = ipAddresses)
+  /// listens at certain addresses alone, by those.
+  package func urls(_ host: String = GatewayID.nameOfThisHost, _ known: [String] = ipAddresses)
     -> [String]
   {
-    let reachable = addresses.filter { address == "::" || !$0.contains(":") }
-    guard isEverywhere, !reachable.isEmpty else { return [url] }
+    let reachable = known.filter { addresses == ["::"] || !$0.contains(":") }
+    guard addresses.contains(where: Self.isEverywhere), !reachable.isEmpty else { return addresses.map(url(at:)) }
     return (Self.names(host).suffix(1) + reachable.map(Self.bracketed)).map(url(of:))
   }
 
   func url(of host: String) -> String { "http://\(host):\(port)/" }
-
-  /// Whether the page listens at every address.
-  var isEverywhere: Bool { ["0.0.0.0", "::"].contains(address) }
 
   /// What a browser may call this computer: its names and addresses, in lower case. Loopback addresses are not among them.
   package static var hostsOfThisComputer: Set<String> {

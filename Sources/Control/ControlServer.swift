@@ -45,7 +45,7 @@ import Sockets
     } catch {
       throw ControlError(error.description)
     }
-    let socket = SocketListener(descriptor, mostConnections: Self.mostClients) { [weak self] in
+    let socket = SocketListener([descriptor], mostConnections: Self.mostClients) { [weak self] in
       self?.serve($0)
     }
     listener = (socket, path)

@@ -1,35 +1,37 @@
 import EventLoop
 import Glibc
 
-/// A listening socket. It accepts connections while fewer than a maximum are open; further ones wait in the kernel's
-/// queue.
+/// Listening sockets. They accept connections while fewer than a maximum are open; further ones wait in the kernel's
+/// queues.
 @LoopActor package final class SocketListener {
   private static let retry = Duration.seconds(1)
 
-  private let descriptor: Int32
+  private let descriptors: [Int32]
   private let mostConnections: Int
   private let accepted: @LoopActor (Int32) -> Void
   private var connections = 0
-  private var watch: Watch?
+  private var watches: [Watch] = []
 
   /// - Parameters:
-  ///   - descriptor: a listening socket that does not block, owned from now on.
+  ///   - descriptors: listening sockets that do not block, owned from now on.
   ///   - accepted: called with each connection, whose descriptor it owns. Its end is reported by
   ///     ``connectionEnded()``.
   package init(
-    _ descriptor: Int32, mostConnections: Int, accepted: @escaping @LoopActor (Int32) -> Void
+    _ descriptors: [Int32], mostConnections: Int, accepted: @escaping @LoopActor (Int32) -> Void
   ) {
-    self.descriptor = descriptor
+    self.descriptors = descriptors
     self.mostConnections = mostConnections
     self.accepted = accepted
-    watch = loop.watch(descriptor, for: .readable) { [weak self] _ in self?.accept() }
+    watches = descriptors.map { descriptor in
+      loop.watch(descriptor, for: .readable) { [weak self] _ in self?.accept(descriptor) }
+    }
   }
 
   deinit {
     // The last reference may be released on any thread.
-    loop.onLoop { [watch, descriptor] in
-      watch?.cancel()
-      close(descriptor)
+    loop.onLoop { [watches, descriptors] in
+      for watch in watches { watch.cancel() }
+      for descriptor in descriptors { close(descriptor) }
     }
   }
 
@@ -39,11 +41,13 @@ import Glibc
     updateInterest()
   }
 
-  private func accept() {
+  private func accept(_ descriptor: Int32) {
+    // Another socket may have accepted the last one just now.
+    guard connections < mostConnections else { return }
     let connection = Glibc.accept(descriptor, nil, nil)
     guard connection >= 0 else {
       // Out of descriptors, perhaps: the client still waits.
-      watch?.interest = []
+      for watch in watches { watch.interest = [] }
       loop.timer(after: Self.retry) { [weak self] in self?.updateInterest() }
       return
     }
@@ -54,5 +58,7 @@ import Glibc
     accepted(connection)
   }
 
-  private func updateInterest() { watch?.interest = connections < mostConnections ? .readable : [] }
+  private func updateInterest() {
+    for watch in watches { watch.interest = connections < mostConnections ? .readable : [] }
+  }
 }

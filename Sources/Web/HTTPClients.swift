@@ -2,7 +2,7 @@ import EventLoop
 import Glibc
 import Sockets
 
-/// The clients of a listening socket: how many are served, for how long, and how much they may leave unread.
+/// The clients of listening sockets: how many are served, for how long, and how much they may leave unread.
 @LoopActor final class HTTPClients {
   /// Further clients wait.
   nonisolated static let most = 64
@@ -18,16 +18,16 @@ import Sockets
   private let handle: (HTTPRequest, HTTPConnection) -> Void
 
   /// - Parameters:
-  ///   - descriptor: a listening socket, owned from now on.
+  ///   - descriptors: listening sockets, owned from now on.
   ///   - onTick: called once a second while there are clients.
   ///   - handle: called with each request.
   init(
-    _ descriptor: Int32, onTick: @escaping () -> Void = {},
+    _ descriptors: [Int32], onTick: @escaping () -> Void = {},
     handle: @escaping (HTTPRequest, HTTPConnection) -> Void
   ) {
     self.onTick = onTick
     self.handle = handle
-    listener = SocketListener(descriptor, mostConnections: Self.most) { [weak self] in
+    listener = SocketListener(descriptors, mostConnections: Self.most) { [weak self] in
       if let self { serve($0) } else { close($0) }
     }
   }

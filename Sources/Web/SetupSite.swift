@@ -33,6 +33,8 @@ package struct SetupInvitation: Sendable, Equatable {
   private unowned let host: any SetupHost
   private let http: Configuration.HTTP
   private let log = Logger(component: "setup")
+  /// Every address of this computer.
+  private static let address = "::"
   private var session = SetupSession()
   private var random = SystemRandomNumberGenerator()
   private var rules: AccessRules
@@ -46,7 +48,7 @@ package struct SetupInvitation: Sendable, Equatable {
   package init(_ http: Configuration.HTTP, host: any SetupHost) {
     self.host = host
     var everywhere = http
-    everywhere.address = "::"
+    everywhere.addresses = [Self.address]
     self.http = everywhere
     rules = AccessRules(
       Passwords(), port: http.port, names: { Configuration.HTTP.hostsOfThisComputer })
@@ -55,13 +57,13 @@ package struct SetupInvitation: Sendable, Equatable {
   /// Makes a code, or gives the present one more time, and tells it in the log.
   package func open() -> Result<SetupInvitation, RequestError> {
     if clients == nil {
-      switch TCPSocket.listen(at: http.address, port: http.port) {
+      switch TCPSocket.listen(at: Self.address, port: http.port) {
       case .failure(let failure):
         let reason = "the page for set-up is not served: port \(http.port): \(failure)"
         log.warning("\(reason)")
         return .failure(RequestError(reason))
       case .success(let descriptor):
-        clients = HTTPClients(descriptor) { [weak self] in self?.handle($0, $1) }
+        clients = HTTPClients([descriptor]) { [weak self] in self?.handle($0, $1) }
       }
     }
     let invitation = tell(session.open(at: .now, using: &random))

@@ -89,25 +89,29 @@ import Sockets
         site.setPasswords(passwords)
         return nil
       }
-      switch TCPSocket.listen(at: http.address, port: http.port) {
-      case .failure(let failure):
-        return .warning(
-          .gateway, "the page is not served: \(http.address), port \(http.port): \(failure)",
-          remedy:
-            "choose another port from 1024 on in http.port, or another http.address: ss -ltnp shows the used ones"
-        )
-      case .success(let descriptor):
-        let state = WebState(engine, host: host, gateway: gateway, bluetooth)
-        let site = WebSite(
-          descriptor, state, requests,
-          AccessRules(passwords, proxy: http.proxy.flatMap(TCPSocket.bytes), port: http.port), http.language)
-        self.site = site
-        site.begin()
-        let url = http.urls()[0]
-        log.notice("the page is served", ["url": url])
-        onChange(url, nil)
-        return nil
+      var descriptors: [Int32] = []
+      for address in http.addresses {
+        switch TCPSocket.listen(at: address, port: http.port) {
+        case .success(let descriptor): descriptors.append(descriptor)
+        case .failure(let failure):
+          for descriptor in descriptors { close(descriptor) }
+          return .warning(
+            .gateway, "the page is not served: \(address), port \(http.port): \(failure)",
+            remedy:
+              "choose another port from 1024 on in http.port, or another http.address: ss -ltnp shows the used ones"
+          )
+        }
       }
+      let state = WebState(engine, host: host, gateway: gateway, bluetooth)
+      let site = WebSite(
+        descriptors, state, requests,
+        AccessRules(passwords, proxy: http.proxy.flatMap(TCPSocket.bytes), port: http.port), http.language)
+      self.site = site
+      site.begin()
+      let url = http.urls()[0]
+      log.notice("the page is served", ["url": url])
+      onChange(url, nil)
+      return nil
     }
   }
 }

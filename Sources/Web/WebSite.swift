@@ -17,16 +17,16 @@ import Recording
   private var clients: HTTPClients?
   private var running = 0
 
-  /// - Parameter descriptor: a listening socket, owned from now on.
+  /// - Parameter descriptors: listening sockets, owned from now on.
   init(
-    _ descriptor: Int32, _ state: WebState, _ requests: RequestHandler, _ rules: AccessRules,
+    _ descriptors: [Int32], _ state: WebState, _ requests: RequestHandler, _ rules: AccessRules,
     _ language: Configuration.PageLanguage
   ) {
     self.state = state
     self.requests = requests
     self.rules = rules
     self.language = language
-    clients = HTTPClients(descriptor) { [state] in
+    clients = HTTPClients(descriptors) { [state] in
       state.tick()
     } handle: { [weak self] in
       self?.handle($0, $1)

@@ -68,6 +68,15 @@ private let oneOf =
       #"http.address: "localhost" is not an IP address "#
         + "(127.0.0.1 for this machine alone, 0.0.0.0 for all networks; the port goes to http.port)"
     ),
+    (
+      #"{"http":{"address":["127.0.0.1","0.0.0.0"],"password_file":"p"}}"#,
+      "http.address: expected 1 to 8 different addresses (one that is for all networks stands alone)"
+    ),
+    (
+      #"{"http":{"address":["127.0.0.1","192.0.2.7"]}}"#,
+      "http.address: others could control the micro:bits without a password "
+        + "(add password_file, the name of a file whose first line is the password; or leave this out)"
+    ),
     (#"{"http":{"proxy":"::1"}}"#, #"http.proxy: "::1" is not an IPv4 address"#),
     (
       #"{"http":{"address":"0.0.0.0"}}"#,

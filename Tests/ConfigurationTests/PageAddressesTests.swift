@@ -14,18 +14,19 @@ import Testing
     ("::", "", ["http://192.0.2.7:8484/", "http://[fd00::2]:8484/"]),
     ("192.0.2.7", "pi", ["http://192.0.2.7:8484/"]),
     ("127.0.0.1", "pi", ["http://127.0.0.1:8484/"]), ("fd00::2", "pi", ["http://[fd00::2]:8484/"]),
+    ("127.0.0.1 fd00::2", "pi", ["http://127.0.0.1:8484/", "http://[fd00::2]:8484/"]),
   ]
 
   @Test(arguments: places)
   func urlsCanBeOpened(address: String, host: String, urls: [String]) {
     var http = Configuration.HTTP()
-    http.address = address
+    http.addresses = address.split(separator: " ").map(String.init)
     #expect(http.urls(host, Self.addresses) == urls)
   }
 
   @Test func withoutANetworkThereIsThisMachine() {
     var http = Configuration.HTTP()
-    http.address = "::"
+    http.addresses = ["::"]
     #expect(http.urls("pi", []) == ["http://127.0.0.1:8484/"])
   }
 

@@ -140,10 +140,10 @@ import Testing
 
   @Test func pageIsLinkedWhereItCanBeOpened() throws {
     var http = Configuration.HTTP()
-    (http.isEnabled, http.address) = (true, "0.0.0.0")
+    (http.isEnabled, http.addresses) = (true, ["0.0.0.0"])
     let url = try #require(http.networkURL)
     #expect(url.hasSuffix(":8484/") && !url.contains("0.0.0.0"))
-    http.address = "192.0.2.7"
+    http.addresses = ["127.0.0.1", "192.0.2.7"]
     #expect(http.networkURL == "http://192.0.2.7:8484/")
     http.proxy = "172.30.32.2"
     #expect(http.networkURL == nil)

@@ -36,7 +36,7 @@ import Sockets
   }
 
   private func begin(_ descriptor: Int32) {
-    listener = SocketListener(descriptor, mostConnections: Self.mostClients) { [weak self] client in
+    listener = SocketListener([descriptor], mostConnections: Self.mostClients) { [weak self] client in
       self?.serve(client)
     }
   }
