@@ -37,7 +37,7 @@ let languages = ["en", "de", "fr", "es", "it", "nl", "pt", "ja", "zh"]
 let pageFiles =
   (["page.html", "page.css"] + pageScripts.map { "\($0).js" } + languages.map { "texts/\($0).json" })
   .map { "Page/\($0)" }
-  + (["setup.js", "setup.css"] + languages.map { "texts/setup_\($0).json" }).map { "SetupPage/\($0)" }
+  + ["SetupPage/setup.js", "SetupPage/setup.css"]
 
 let package = Package(
   name: "microbit-gateway",

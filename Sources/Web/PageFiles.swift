@@ -10,28 +10,24 @@ import EventLoop
       PackageResources.tile_js, PackageResources.compact_js, PackageResources.chart_js,
       PackageResources.device_js, PackageResources.dialogs_js, PackageResources.gateway_js,
       PackageResources.record_js, PackageResources.number_js, PackageResources.page_js,
-    ], styles: [PackageResources.page_css], texts: languages)
+    ], styles: [PackageResources.page_css])
 
-  /// The page for set-up in a browser. Its own texts are the member `setup` of the page's.
+  /// The page for set-up in a browser. Its own texts are the member `setup`.
   static let setup = PageFiles(
-    scripts: [PackageResources.setup_js], styles: [PackageResources.page_css, PackageResources.setup_css],
-    texts: languages.merging(setupTexts) { page, setup in
-      let members = page.prefix(page.lastIndex(of: UInt8(ascii: "}")) ?? 0)
-      return Array(members) + Array(#","setup":"#.utf8) + setup + [UInt8(ascii: "}")]
-    })
+    scripts: [PackageResources.setup_js], styles: [PackageResources.page_css, PackageResources.setup_css])
 
   private let files: [String: File]
   /// What has been asked for, compressed once.
   private var zipped: [String: [UInt8]] = [:]
 
   /// - Parameter scripts: those that follow what all pages have in common, in their order.
-  private init(scripts: [[UInt8]], styles: [[UInt8]], texts: [String: [UInt8]]) {
+  private init(scripts: [[UInt8]], styles: [[UInt8]]) {
     var files = [
       "/page.css": File(type: "text/css; charset=utf-8", bytes: styles.flatMap { $0 }),
       "/language.js": File(type: Self.script, bytes: PackageResources.language_js),
       "/page.js": File(type: Self.script, bytes: PackageResources.elements_js + scripts.flatMap { $0 }),
     ]
-    for (language, texts) in texts {
+    for (language, texts) in Self.languages {
       files["/texts/\(language).json"] = File(type: "application/json", bytes: texts)
     }
     let markup = String(decoding: PackageResources.page_html, as: UTF8.self)
@@ -75,14 +71,6 @@ import EventLoop
     "en": PackageResources.en_json, "de": PackageResources.de_json, "fr": PackageResources.fr_json,
     "es": PackageResources.es_json, "it": PackageResources.it_json, "nl": PackageResources.nl_json,
     "pt": PackageResources.pt_json, "ja": PackageResources.ja_json, "zh": PackageResources.zh_json,
-  ]
-
-  private static let setupTexts = [
-    "en": PackageResources.setup_en_json, "de": PackageResources.setup_de_json,
-    "fr": PackageResources.setup_fr_json, "es": PackageResources.setup_es_json,
-    "it": PackageResources.setup_it_json, "nl": PackageResources.setup_nl_json,
-    "pt": PackageResources.setup_pt_json, "ja": PackageResources.setup_ja_json,
-    "zh": PackageResources.setup_zh_json,
   ]
 
   private func zipped(_ path: String, _ file: File) -> [UInt8] {

@@ -6,9 +6,8 @@ import Testing
 @Suite struct GuideTests {
   @Test(arguments: ["raspberry-pi", "classroom", "page"])
   func labelsAreThoseOfThePage(guide: String) throws {
-    let texts = try ["Page/texts/en", "SetupPage/texts/setup_en"].reduce(into: Set<String>()) {
-      $0.formUnion(Self.texts(in: try JSONParser.parse(try shipped("Sources/Web/\($1).json"))))
-    }
+    let english = try JSONParser.parse(try shipped("Sources/Web/Page/texts/en.json"))
+    let texts = Set(Self.texts(in: english))
     let document = String(decoding: try shipped("docs/\(guide).md"), as: UTF8.self)
     let labels = Self.labels(in: document).filter { label in
       !Self.ofOthers.contains { label.hasPrefix($0) }

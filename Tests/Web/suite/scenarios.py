@@ -593,7 +593,7 @@ def after_reload(page, expression):
     raise Failed(f"the page is loaded again and again: {expression}")
 
 
-def texts(folder="Sources/Web/Page/texts"):
+def texts():
     """The texts of each language, by key."""
 
     def flat(value, key=""):
@@ -601,7 +601,7 @@ def texts(folder="Sources/Web/Page/texts"):
             return {k: text for name, part in value.items() for k, text in flat(part, f"{key}.{name}").items()}
         return {f"{key}[{i}]": text for i, text in enumerate(value)} if isinstance(value, list) else {key: value}
 
-    all = {}
+    folder, all = "Sources/Web/Page/texts", {}
     for name in sorted(os.listdir(folder)):
         with open(os.path.join(folder, name), encoding="utf-8") as file:
             all[name.removesuffix(".json")] = flat(json.load(file))
