@@ -1,6 +1,4 @@
 // What the overview has of a micro:bit where many fit on a screen; what can be done is on its own page.
-const linkTo = (bit) => h('a', { href: `#m/${encodeURIComponent(bit.id)}` });
-
 class Compact extends View {
   build() {
     const { bit, hero } = this.begin(), link = linkTo(bit), word = h('span');

@@ -15,6 +15,7 @@ const h = make('1999/xhtml'), svg = make('2000/svg');
 const button = (label, click, props) => h('button', { type: 'button', click, ...props }, label);
 const form = (submit, ...kids) => h('form', { submit: (event) => { event.preventDefault(); submit(); } }, ...kids);
 const field = (label, props) => { const input = h('input', { type: 'text', autocomplete: 'off', ...props }); return [input, h('label', label, input)]; };
+const option = ([value, label]) => h('option', { value }, label);
 const card = (title, ...kids) => h('section.card', { label: title }, h('h2', title), ...kids);
 const text = (el, value) => { if (el.shown !== value) el.textContent = el.shown = value; };
 const attr = (el, name, value) => {
@@ -36,8 +37,13 @@ const span = (unit, n) => new Intl.NumberFormat(locale, { style: 'unit', unit, u
 const relative = new Intl.RelativeTimeFormat(locale, { style: 'short', numeric: 'auto' });
 const ago = (seconds) => (seconds < 60 ? relative.format(-floor(seconds), 'second') : seconds < 3600 ? relative.format(-floor(seconds / 60), 'minute')
   : seconds < 86400 ? relative.format(-floor(seconds / 3600), 'hour') : relative.format(-floor(seconds / 86400), 'day'));
+// A micro:bit is known by the five letters that its LEDs show.
+const short = (name) => /^BBC micro:bit \[(\w{5})\]$/.exec(name)?.[1] ?? name;
 const chosen = (id, name) => kept(`large ${id}`, name);
 const { abs, ceil, floor, max, min } = Math, still = matchMedia('(prefers-reduced-motion: reduce)');
+
+const languages = h('select', { label: T.language, change: () => { kept('language', languages.value); location.reload(); } }, Object.entries(LANGUAGES).map(option));
+languages.value = lang;
 
 // A group of buttons is one stop of the Tab key; the arrow keys move in it.
 const roving = (el) => {
@@ -93,10 +99,11 @@ const copy = async (command) => {
   }
   say(T.copied);
 };
+const command = (words) => h('p.command', h('code', words), button(T.copy, () => copy(words), { label: `${T.copy}: ${words}` }));
 const reasonOf = (f) => T.causes[f.cause] ?? f.reason;
 const CLOSER = ['connect_failed', 'link_ended', 'pairing_failed', 'silent', 'unresponsive', 'subscribe_failed'];
 const remedy = ({ code, cause, remedy: own = '' }) => {
-  const commands = [...own.matchAll(COMMAND)].map(([, command]) => command.trim()), known = T.remedies[CLOSER.includes(code) ? 'closer' : code] ?? T.remedies[cause];
+  const commands = [...own.matchAll(COMMAND)].map(([, words]) => words.trim()), known = T.remedies[CLOSER.includes(code) ? 'closer' : code] ?? T.remedies[cause];
   const words = known ?? (commands.join('; ') === own ? '' : own);
-  return [words && h('p', words), !(known && own.includes('scan')) && commands.map((command) => h('p.command', h('code', command), button(T.copy, () => copy(command), { label: `${T.copy}: ${command}` })))];
+  return [words && h('p', words), !(known && own.includes('scan')) && commands.map(command)];
 };

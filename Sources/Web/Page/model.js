@@ -15,8 +15,6 @@ const isNumber = (p) => ['integer', 'number'].includes(p.d.type) && !isEvent(p);
 const isSetting = (p) => isNumber(p) && p.d.writable && !p.d.notifies;
 const hasValue = (p) => p.d.value != null;
 const propsOf = (bit) => [...bit.props.values()];
-// A micro:bit is known by the five letters that its LEDs show.
-const short = (name) => /^BBC micro:bit \[(\w{5})\]$/.exec(name)?.[1] ?? name;
 const nameOf = (bit) => short(bit.d.name ?? bit.d.bluetooth_name) ?? bit.id;
 const bluetoothIsOff = () => gateway.adapters?.length > 0 && gateway.adapters.every(({ state }) => state !== 'on');
 const isOff = ({ d }) => !d.online && d.session !== 'disabled' && bluetoothIsOff();

@@ -5,12 +5,9 @@ const LAYOUTS = { tiles: [grid, grid, (bit) => new Tile(bit, h('li.tile'))], com
 // Full screen has its own way to fit all of them.
 const layout = () => (isShow() ? 'tiles' : viewSelect.value in LAYOUTS && viewSelect.value || (devices.size > 8 ? 'compact' : 'tiles'));
 const allLink = h('a', { href: '#' }, T.title), gatewayLink = h('a', { href: '#gateway' }), search = h('input', { type: 'search', label: T.find, placeholder: T.find, input: () => arrange() });
-const option = ([value, label]) => h('option', { value }, label);
 const viewSelect = h('select', { label: T.view, change: () => { kept('view', viewSelect.value); listChanged = true; draw(); } }, [['', `${T.view} …`], ...Object.entries(T.views)].map(option));
 viewSelect.value = kept('view') in LAYOUTS ? kept('view') : '';
 const areas = h('select', { label: T.area, change: () => arrange() });
-const languages = h('select', { label: T.language, change: () => { kept('language', languages.value); location.reload(); } }, Object.entries(LANGUAGES).map(option));
-languages.value = lang;
 const bar = h('div.bar', count, search, areas, viewSelect, button(T.record, recordDialog, { class: 'join' }), button(T.add, addDialog, { class: 'main' })), isShow = () => document.body.classList.contains('show');
 const showButton = button(T.show, () => setShow(!isShow())), lost = h('span'), joining = h('span'), numbered = h('span');
 const numberStrip = h('div.strip', { hidden: true }, numbered, button(T.stop, () => act('number', { time: 0 }), { class: 'join' }));

@@ -1,6 +1,6 @@
 class Tile extends View {
   build() {
-    const { bit, hero } = this.begin(), kids = [], link = h('a', { href: `#m/${encodeURIComponent(bit.id)}` });
+    const { bit, hero } = this.begin(), kids = [], link = linkTo(bit);
     const { head, state, note, actions } = this.top(link, h('h2', link)), period = bit.props.get('period');
     if (hero) kids.push(h('div.hero', h('p.quiet label', h('span', hero.d.title), this.age(hero)), this.add(hero.name, view(hero, bit))));
     if (hero && isNumber(hero)) {

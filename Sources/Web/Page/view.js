@@ -88,6 +88,7 @@ class View {
       actions: h('div.row actions', main, identify, pair) };
   }
 }
+const linkTo = (bit) => h('a', { href: `#m/${encodeURIComponent(bit.id)}` });
 const strength = (dBm) => (dBm >= -60 ? 3 : dBm >= -72 ? 2 : dBm >= -84 ? 1 : 0);
 const signal = (dBm) => t(T.signal, { dBm: number(dBm), word: T.strength[strength(dBm)] });
 // The value that is shown large: the one chosen here, else one that the program has named, else a number that arrives.

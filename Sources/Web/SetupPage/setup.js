@@ -2,7 +2,6 @@
 const S = T.setup, NEW_CODE = 'sudo microbit-gateway setup', isHere = /^(localhost|127\.|\[::1)/.test(location.hostname);
 const main = h('main'), problem = h('div.problem', { role: 'alert' });
 const findingText = (f) => (T.findings[f.code] ? t(T.findings[f.code], { ...f, reason: reasonOf(f) }) : f.text);
-const command = (words) => h('p.command', h('code', words), button(T.copy, () => copy(words), { label: `${T.copy}: ${words}` }));
 const complain = (...kids) => {
   swap(problem, ...kids);
   problem.scrollIntoView({ block: 'nearest' });
@@ -75,7 +74,7 @@ questions.querySelector('h2').tabIndex = -1;
 const update = (found) => {
   fill(local, found.broker, () => (found.broker ? [quiet(S.isHere)] : [quiet(S.notHere), command('sudo apt install mosquitto')]));
   fill(inRange, [found.findings, found.devices], () => (found.findings.length ? found.findings.map((f) => h(`li.finding ${f.level}`, h('div', h('strong', findingText(f)), remedy(f))))
-    : found.devices.length ? found.devices.map(({ name, rssi }) => h('li', h('strong', /\[(\w{5})\]$/.exec(name)?.[1] ?? name), rssi && h('span.quiet', `${number(rssi)} dBm`)))
+    : found.devices.length ? found.devices.map(({ name, rssi }) => h('li', h('strong', short(name)), rssi && h('span.quiet', `${number(rssi)} dBm`)))
       : [h('li', h('div', h('p', S.none), quiet(T.makecode)))]));
 };
 const poll = async () => {
@@ -116,8 +115,6 @@ const finish = (opens) => {
   setTimeout(() => { slow.hidden = false; }, 60000);
 };
 
-const languages = h('select', { label: T.language, change: () => { kept('language', languages.value); location.reload(); } }, Object.entries(LANGUAGES).map(([value, label]) => h('option', { value }, label)));
-languages.value = lang;
 document.title = S.title;
 document.body.append(h('header', h('h1', S.title), languages), main, toast, voice);
 show(door);
