@@ -113,9 +113,7 @@ import Log
 
   func report(_ change: DeviceChange) {
     description.session = state
-    description.lastError = session.lastError?.text(description.profile)
-    description.wantsPairing =
-      settings.pairing != .never && session.lastError?.wantsPairing == true
+    description.trouble = session.lastError
     for (observer, _) in observers { observer.changed(change, description) }
   }
 

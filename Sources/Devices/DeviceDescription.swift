@@ -18,9 +18,7 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var isPaired = false
   package internal(set) var session = SessionState.absent
   /// Why the device is not connected, as far as is known; nil once it is.
-  package internal(set) var lastError: String?
-  /// Whether a request to pair may mend ``lastError``.
-  package internal(set) var wantsPairing = false
+  package internal(set) var trouble: Trouble?
   /// Whether the device has a link and sends readings; if it is connected on demand or in turns: whether none is overdue.
   package internal(set) var isOnline = false
   /// The begin of its last link in this run; if it is only heard, since when it was heard without a pause.
@@ -53,6 +51,10 @@ package struct DeviceDescription: Sendable, Equatable {
   var letters: String? {
     address.radioSender?.name?.description ?? bluetoothName.flatMap(Profile.microbitLetters)
   }
+  /// The ``trouble`` in words.
+  package var lastError: String? { trouble?.text(profile) }
+  /// Whether a request to pair may mend the ``trouble``.
+  package var wantsPairing: Bool { settings.pairing != .never && trouble?.wantsPairing == true }
   /// Whether the device was never connected, and has the five letters that it got as its id when it joined.
   package var hasNewLetters: Bool {
     record.id == nil && record.changes.id == id && letters == id.description

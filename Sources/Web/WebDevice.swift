@@ -129,7 +129,13 @@ struct PropertyState: Sendable {
     if let outcome, outcome != .pending {
       writes[outcome.word, default: 0] += 1
       if let reason = outcome.reason {
-        state.add("\(device.profile.properties[property].name): \(outcome.word): \(reason)", device.id)
+        let property = device.profile.properties[property]
+        state.add(
+          "\(property.name): \(outcome.word): \(reason)", device.id, code: "not_set",
+          about: [
+            "property": .string(property.name), "value": property.codec.json(value),
+            "reason": .string(reason),
+          ])
       }
     }
   }
@@ -160,8 +166,14 @@ struct PropertyState: Sendable {
       state.add(
         new.isOnline ? "connected" : "no longer connected", new.id,
         code: new.isOnline ? "connected" : "disconnected")
-    } else if let trouble = new.lastError, trouble != old.lastError {
-      state.add(trouble, new.id)
+    } else if let trouble = new.trouble, trouble != old.trouble {
+      let finding = trouble.finding(new.id.description, new.profile, new.settings.pairing)
+      state.add(
+        trouble.text(new.profile), new.id, code: finding.code,
+        about: [
+          "reason": finding.about["reason"].map(JSONValue.string),
+          "cause": finding.about["cause"].map(JSONValue.string),
+        ])
     }
     if case .renamed(let before, _) = change { state.renamed(new.id, from: before) }
     state.changed()

@@ -4,6 +4,7 @@ import JSON
 import TestSupport
 import Testing
 
+@testable import Devices
 @testable import Web
 
 @Suite struct EventTests {
@@ -77,6 +78,32 @@ import Testing
       known[id] = name == "removed" ? nil : data["identifier"]?.text
     }
     #expect(known == [first: "C5:A1:B2:C3:D4:E5", second: "C5:A1:B2:C3:D4:E6"])
+  }
+
+  @Test("What went wrong with a device has a code and the words for a page in another language")
+  func troubles() async throws {
+    let site = try await SiteUnderTest()
+    let events = try await site.onLoop { () -> [JSONValue] in
+      let state = try #require(site.state)
+      let kitchen = try #require(state.device("kitchen"))
+      let period = try #require(kitchen.device.profile.index(ofPropertyNamed: "period"))
+      kitchen.wrote(.integer(5), to: period, .failed(reason: "no answer"))
+      var description = kitchen.device
+      description.trouble = .connectFailed("le-connection-abort-by-local")
+      kitchen.changed(.session, description)
+      return state.gatewayJSON()["events"]?.elements.map { $0.setting("time", to: nil) } ?? []
+    }
+    #expect(
+      events == [
+        [
+          "device": "kitchen", "text": "period: failed: no answer", "code": "not_set", "property": "period",
+          "value": .integer(5), "reason": "no answer",
+        ],
+        [
+          "device": "kitchen", "text": "cannot connect yet: le-connection-abort-by-local",
+          "code": "connect_failed", "reason": "le-connection-abort-by-local",
+        ],
+      ])
   }
 
   @Test("A command is told, from wherever it comes, until its end")

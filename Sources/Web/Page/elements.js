@@ -100,7 +100,7 @@ const copy = async (command) => {
   say(T.copied);
 };
 const command = (words) => h('p.command', h('code', words), button(T.copy, () => copy(words), { label: `${T.copy}: ${words}` }));
-const reasonOf = (f) => T.causes[f.cause] ?? f.reason;
+const reasonOf = (f) => T.causes[f.cause] ?? (f.code === 'silent' ? span('second', parseFloat(f.reason)) : f.reason);
 const CLOSER = ['connect_failed', 'link_ended', 'pairing_failed', 'silent', 'unresponsive', 'subscribe_failed'];
 const remedy = ({ code, cause, remedy: own = '' }) => {
   const commands = [...own.matchAll(COMMAND)].map(([, words]) => words.trim()), known = T.remedies[CLOSER.includes(code) ? 'closer' : code] ?? T.remedies[cause];

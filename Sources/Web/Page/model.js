@@ -29,11 +29,16 @@ const stateOf = (bit) => {
 };
 // The text of a finding in the language of the page, if it has one.
 const findingText = (f) => (T.findings[f.code] ? t(T.findings[f.code], { ...f, reason: reasonOf(f), device: devices.has(f.device) ? nameOf(devices.get(f.device)) : f.device }) : f.text);
-// What has happened, in the language of the page, if it has a text for it.
-const happened = (e) => (T.happened[e.code] ? t(T.happened[e.code], { ...e, state: T.adapterStates[e.state] ?? e.state }) : e.text);
+const troubleText = (f) => t(T.findings[f.code], { ...f, reason: reasonOf(f), device: '' }).replace(/^\s*[:：]\s*/, '');
 const troubleOf = ({ id, d }) => {
   const found = gateway.findings?.find((f) => f.device === id && T.findings[f.code]);
-  return found ? t(T.findings[found.code], { ...found, reason: reasonOf(found), device: '' }).replace(/^\s*[:：]\s*/, '') : d.last_error;
+  return found ? troubleText(found) : d.last_error;
+};
+// What has happened, in the language of the page, if it has a text for it.
+const happened = (e) => {
+  const p = devices.get(e.device)?.props.get(e.property);
+  if (p && e.code === 'not_set') return `${p.d.title}: ${t(T.notSet, { value: full(e.value, p.d), reason: e.reason })}`;
+  return T.happened[e.code] ? t(T.happened[e.code], { ...e, state: T.adapterStates[e.state] ?? e.state }) : T.findings[e.code] ? troubleText(e) : e.text;
 };
 // How old a value is, in words, unless it is live.
 const ageOf = (bit, p) => {
