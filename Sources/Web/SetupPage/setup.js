@@ -8,17 +8,18 @@ const complain = (...kids) => {
 };
 const show = (...kids) => swap(main, ...kids, problem);
 let code = '', polling = 0;
+const endPolling = () => { clearInterval(polling); polling = 0; };
 
 const post = async (verb, body) => {
   try {
-    const answer = await fetch(`api/setup/${verb}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ code, ...body }) });
-    return { isGood: answer.ok, ...(await answer.json()) };
+    const answer = await fetch(`api/setup/${verb}`, { method: 'POST', headers: { 'content-type': 'application/json' }, credentials: 'omit', body: JSON.stringify({ code, ...body }) });
+    return { ...(await answer.json()), isGood: answer.ok, status: answer.status };
   } catch { return { reason: 'away' }; }
 };
 // Why a request was refused, in words; where the code is wrong, it is asked for again.
 const refused = ({ reason, seconds, time, text: words, findings = [], error }) => {
   const isCode = ['wrong', 'renewed', 'ended'].includes(reason);
-  if (isCode || reason === 'done') clearInterval(polling);
+  if (isCode || reason === 'done') endPolling();
   if (reason === 'done') return show(h('p', t(S.done, { time: when(time) })), h('p', h('a', { href: './' }, T.back)));
   if (isCode && main.firstChild !== door) show(door);
   complain(...(reason === 'broker' ? [h('p.fault', S.trouble), ...findings.map((f) => h('div.finding fault', findingText(f), remedy(f))), button(S.insist, () => submit(true))]
@@ -37,7 +38,7 @@ const enter = async () => {
   if (!answer.isGood) return refused(answer);
   show(questions);
   update(answer);
-  clearInterval(polling);
+  endPolling();
   polling = setInterval(poll, 2000);
   questions.querySelector('h2').focus();
 };
@@ -79,7 +80,12 @@ const update = (found) => {
 };
 const poll = async () => {
   const answer = await post('situation');
-  if (answer.isGood) update(answer); else if (answer.reason !== 'away') refused(answer);
+  // An answer to the last one may come after that to the submission.
+  if (!polling) return;
+  if (answer.isGood) update(answer);
+  // The gateway was set up elsewhere, and serves its page.
+  else if ([401, 404].includes(answer.status)) location.replace('./');
+  else if (answer.reason !== 'away') refused(answer);
 };
 
 const invalid = (input, words) => {
@@ -101,7 +107,7 @@ const submit = async (insist) => {
   const answer = await post('submit', { answers });
   save.disabled = false;
   if (!answer.isGood) return refused(answer);
-  clearInterval(polling);
+  endPolling();
   swap(problem);
   finish(answers.page === 'network' || isHere);
 };
