@@ -125,7 +125,7 @@ public struct DeviceCommand: Sendable, Equatable {
     case .bonds:
       let paired = try await access.request("devices").elements.compactMap { Target($0) }.filter(\.isPaired)
       if paired.isEmpty { printError("no device is paired") }
-      for target in paired { print(target.candidate) }
+      for target in paired { print(target) }
       return .done
     case .add(let label, let area):
       try await add(label, area, access)

@@ -88,9 +88,7 @@ import JSON
     configuration.devices.compactMap { entry in
       entry.match.identifier.map { address in
         Target(
-          Candidate(
-            address: address, id: (entry.id ?? DeviceID(address)).description,
-            names: [entry.name].compactMap { $0 }))
+          address, id: (entry.id ?? DeviceID(address)).description, names: [entry.name].compactMap { $0 })
       }
     }
   }

@@ -33,11 +33,12 @@ struct ScanTable {
     let advertisement = Advertisement(
       name: peripheral.name, services: peripheral.services, manufacturers: peripheral.manufacturers)
     let assignment = configuration.assignment(peripheral.address, advertisement, record: nil, in: gateway)
+    let match = configuration.device(matching: peripheral.address, advertisement)?.match
     let guess = profile(for: advertisement, configuration)
     let (profile, use): (String, String) =
       switch assignment {
       case .here(let settings) where !settings.isEnabled: (settings.profile.name, "disabled")
-      case .here(let settings): (settings.profile.name, Self.use(peripheral, settings, configuration))
+      case .here(let settings): (settings.profile.name, Self.use(peripheral, settings, match?.minRSSI))
       case .elsewhere(let other, let settings): (settings.profile.name, "left to the gateway \(other)")
       case .unmatched, .removed: (guess ?? "-", "ignored")
       }
@@ -50,14 +51,8 @@ struct ScanTable {
       advertised: advertised(by: peripheral))
   }
 
-  private static func use(
-    _ peripheral: Peripheral, _ settings: DeviceSettings, _ configuration: Configuration
-  ) -> String {
-    let match = configuration.device(
-      matching: settings.address,
-      Advertisement(
-        name: peripheral.name, services: peripheral.services, manufacturers: peripheral.manufacturers))?.match
-    if let least = match?.minRSSI, let rssi = peripheral.rssi, rssi < least {
+  private static func use(_ peripheral: Peripheral, _ settings: DeviceSettings, _ least: Int?) -> String {
+    if let least, let rssi = peripheral.rssi, rssi < least {
       return "too weak: min_rssi is \(least)"
     }
     return settings.hasSharedID || settings.source(of: \.id) == .default

@@ -2,9 +2,13 @@ import Configuration
 import GATT
 import JSON
 
-/// A device of the gateway, or another peripheral.
+/// A device of the gateway, or another peripheral, that the user may mean.
 struct Target {
-  let candidate: Candidate
+  let address: BluetoothAddress
+  /// The id; nil: the peripheral is not a device of the gateway.
+  let id: String?
+  /// The Bluetooth name, and the configured one.
+  let names: [String]
   /// Whether the gateway has no link to the device, and is to make one.
   var isOffline = false
   /// The gateway that owns the device.
@@ -17,22 +21,30 @@ struct Target {
   /// The profile's name; nil if it is not a device.
   var profile: String?
 
-  var address: BluetoothAddress { candidate.address }
-  var id: String? { candidate.id }
-  var label: String { id ?? candidate.names.first.map { Excerpt($0).description } ?? address.description }
+  var label: String { id ?? names.first.map { Excerpt($0).description } ?? address.description }
 
   /// The keys that name it in a request.
   var selector: JSONValue {
     id.map { ["id": .string($0)] } ?? ["identifier": .string(address.description)]
   }
 
-  init(_ candidate: Candidate) { self.candidate = candidate }
+  init(_ address: BluetoothAddress, id: String? = nil, names: [String] = []) {
+    (self.address, self.id, self.names) = (address, id, names)
+  }
 
-  /// What the user means: one of several, or what has this address; nil: neither.
+  /// What the user means by an address, an id, or a part of a name that no other has; nil: none of them.
   static func named(_ text: String, among targets: [Target]) throws(CommandFailure) -> Target? {
-    if let one = try one(text, among: targets) { return one }
-    let address = BluetoothAddress(text) ?? BluetoothAddress(compact: text.lowercased())
-    return address.map { Target(Candidate(address: $0, id: nil, names: [])) }
+    let part = text.lowercased()
+    let address = BluetoothAddress(text) ?? BluetoothAddress(compact: part)
+    if let address, let one = targets.first(where: { $0.address == address }) { return one }
+    if let one = targets.first(where: { $0.id == text }) { return one }
+    let matching = targets.filter { target in
+      (target.names + [target.id].compactMap { $0 }).contains { $0.lowercased().hasOccurrence(of: part) }
+    }
+    guard matching.count > 1 else { return matching.first ?? address.map { Target($0) } }
+    let lines = matching.map { "\n  \($0)" }.joined()
+    throw CommandFailure(
+      .usage, "\(Excerpt(text)) is not unique: use an address or an id, or more of the name:\(lines)")
   }
 
   /// What is said if nothing has that name.
@@ -44,21 +56,12 @@ struct Target {
     return CommandFailure(.unavailable, "no \(kind) is called \(Excerpt(text))\(hint ?? list)")
   }
 
-  private static func one(_ text: String, among targets: [Target]) throws(CommandFailure) -> Target? {
-    switch DeviceName.meaning(of: text, among: targets.map(\.candidate)) {
-    case .one(let candidate): return targets.first { $0.candidate == candidate }
-    case .not(let several):
-      guard !several.isEmpty else { return nil }
-      let lines = several.map { "\n  \($0)" }.joined()
-      throw CommandFailure(
-        .usage, "\(Excerpt(text)) is not unique: use an address or an id, or more of the name:\(lines)")
-    }
-  }
-
   /// Reads an entry of the requests `devices` or `scan`.
   init?(_ json: JSONValue) {
-    guard let candidate = Candidate(json) else { return nil }
-    self.init(candidate)
+    guard let address = json["identifier"]?.text.flatMap({ BluetoothAddress($0) }) else { return nil }
+    self.init(
+      address, id: (json["id"] ?? json["device"])?.text,
+      names: [json["name"], json["bluetooth_name"]].compactMap { $0?.text })
     isOffline = ["absent", "waiting", "connecting", "subscribing", "leaving"].contains(json["session"]?.text)
     owner = json["owner"]?.text
     offlineSince = json["offline_since"]?.text
@@ -66,4 +69,22 @@ struct Target {
     isPaired = json["paired"] == .bool(true)
     profile = json["profile"]?.text
   }
+}
+
+extension Target: CustomStringConvertible {
+  /// A line: `kitchen  C5:A1:B2:C3:D4:E5  "BBC micro:bit [zagep]"`.
+  var description: String {
+    ([id, address.description].compactMap { $0 } + names.map { Excerpt($0).description })
+      .joined(separator: "  ")
+  }
+}
+
+extension JSONValue {
+  /// The value as text to display: a string without quotes, with a mark for each invisible character.
+  var shown: String {
+    Excerpt.harmless(text ?? String(decoding: bytes, as: UTF8.self))
+  }
+
+  /// The value with its unit: `21 °C`.
+  func shown(unit: JSONValue?) -> String { unit.map { "\(shown) \($0.shown)" } ?? shown }
 }
