@@ -17,11 +17,13 @@ public final class LineClient: Sendable {
   }
 
   /// Connects to a port of the loopback interface.
-  /// - Parameter host: the last number of the client's own address: 127.0.0.1 …
-  public convenience init(port: UInt16, from host: UInt8 = 1) throws {
+  /// - Parameters:
+  ///   - host: the last number of the client's own address: 127.0.0.1 …
+  ///   - server: the last number of the server's address.
+  public convenience init(port: UInt16, from host: UInt8 = 1, to server: UInt8 = 1) throws {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     _ = withLoopbackAddress(0, host: host) { bind(descriptor, $0, $1) }
-    let isConnected = withLoopbackAddress(port) { connect(descriptor, $0, $1) == 0 }
+    let isConnected = withLoopbackAddress(port, host: server) { connect(descriptor, $0, $1) == 0 }
     try self.init(descriptor, isConnected, "port \(port)")
   }
 

@@ -117,6 +117,15 @@ import Testing
     ("device/remove", #"{"id":"hall"}"#, 200, #""id":"hall""#),
   ]
 
+  @Test func thePageIsServedAtEachOfSeveralAddresses() async throws {
+    let site = try await SiteUnderTest(http: #","address":["127.0.0.1","127.0.0.2"]"#)
+    for server: UInt8 in [1, 2] {
+      let client = try LineClient(port: site.port.number, to: server)
+      client.send("GET /health HTTP/1.0\r\n\r\n")
+      #expect(try await HTTPReply(client.rest()).status == 200)
+    }
+  }
+
   @Test("Requests are answered as everywhere, and have a status", arguments: requests)
   func request(verb: String, body: String, status: Int, part: String) async throws {
     let reply = try await SiteUnderTest().post(verb, body)
