@@ -36,9 +36,10 @@ public struct Setup: Sendable, Equatable {
 
   /// A text for someone who has answered questions and has not seen the keys of config.json.
   static func inWords(_ text: String) -> String {
-    // The order matters: mqtt.tls begins other keys.
+    // The order matters: mqtt.host and mqtt.tls begin other keys.
     let words = [
-      ("mqtt.host", "the broker's name"), ("mqtt.port", "the port"), ("mqtt.username", "the user name"),
+      ("mqtt.hosts", "a list of brokers"), ("mqtt.host", "the broker's name"), ("mqtt.port", "the port"),
+      ("mqtt.username", "the user name"),
       ("mqtt.password_file", "the password"), ("mqtt.tls.ca_file", "the CA certificate"),
       ("mqtt.tls", "whether it needs TLS"),
     ]

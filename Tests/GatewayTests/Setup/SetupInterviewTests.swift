@@ -124,6 +124,9 @@ import Testing
       Setup.inWords("check mqtt.port, mqtt.tls.ca_file, and that mqtt.host is in it")
         == "check the port, the CA certificate, and that the broker's name is in it")
     #expect(Setup.inWords("check mqtt.port and mqtt.tls") == "check the port and whether it needs TLS")
+    #expect(
+      Setup.inWords("mqtt.hosts is for the nodes of one cluster")
+        == "a list of brokers is for the nodes of one cluster")
   }
 
   // MARK: Invalid answers
