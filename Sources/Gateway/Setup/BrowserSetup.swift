@@ -76,6 +76,8 @@ import Web
           ]
         }
       }
+      // Set up elsewhere while the broker was tried.
+      guard site != nil else { return ["reason": "invalid", "text": "the gateway is set up"] }
       try await EventLoop.blocking {
         Result { () throws(CommandFailure) in try PendingSetup()?.store(answers) }
       }.get()
