@@ -59,16 +59,18 @@ import Recording
       guard request.method == "POST" else { return connection.respond(Self.wrongMethod("POST")) }
       return carryOut(String(request.path.dropFirst(Self.requestPath.count)), request.body, connection)
     }
-    let isHistory = request.path.hasPrefix(Self.historyPath) && request.path.hasSuffix(".csv")
-    let isRecording = request.path.hasPrefix(Self.recordPath) && request.path.hasSuffix(".csv")
+    let device = Self.nameOfTable(in: "/api/history/", request.path)
+    let record = Self.nameOfTable(in: "/api/record/", request.path)
     let file = PageFiles.page.response(request, language)
-    guard file != nil || isHistory || isRecording || Self.paths.contains(request.path) else {
+    guard file != nil || device != nil || record != nil || Self.paths.contains(request.path) else {
       return connection.respond(.error(.notFound))
     }
     guard ["GET", "HEAD"].contains(request.method) else {
       return connection.respond(Self.wrongMethod("GET, HEAD"))
     }
     if let file { return connection.respond(file) }
+    if let device { return connection.respond(history(device, request)) }
+    if let record { return recording(record, request, connection) }
     switch request.path {
     case "/api/gateway": connection.respond(.json(state.gatewayJSON(isReadOnly: rules.isReadOnly(request))))
     case "/api/devices": connection.respond(HTTPResponse(body: .source(devices)))
@@ -76,16 +78,18 @@ import Recording
     case "/metrics":
       let metrics = Metrics(state: state, connections: clients?.count ?? 0)
       connection.respond(HTTPResponse(type: Metrics.type, body: .source(metrics.body)))
-    case "/health": connection.respond(health)
-    case _ where isRecording: recording(request, connection)
-    case _: connection.respond(history(request))
+    case _: connection.respond(health)
     }
   }
 
   private static let requestPath = "/api/request/"
-  private static let historyPath = "/api/history/"
-  private static let recordPath = "/api/record/"
   private static let paths: Set = ["/api/gateway", "/api/devices", "/api/events", "/metrics", "/health"]
+
+  /// The name in a path such as `/api/history/{name}.csv`; nil: it is another path.
+  private static func nameOfTable(in folder: String, _ path: String) -> String? {
+    guard path.hasPrefix(folder), path.hasSuffix(".csv") else { return nil }
+    return PercentEncoding.decode(path.dropFirst(folder.count).dropLast(".csv".count))
+  }
 
   static func wrongMethod(_ allowed: String) -> HTTPResponse {
     .error(.methodNotAllowed, nil, [("Allow", allowed)])
@@ -119,8 +123,7 @@ import Recording
     return .json(health.json, health.isHealthy ? .ok : .unavailable)
   }
 
-  private func history(_ request: HTTPRequest) -> HTTPResponse {
-    let name = PercentEncoding.decode(request.path.dropFirst(Self.historyPath.count).dropLast(".csv".count))
+  private func history(_ name: String, _ request: HTTPRequest) -> HTTPResponse {
     guard let device = state.device(name) else {
       return .error(.notFound, "no device is called \(Excerpt(name))")
     }
@@ -138,8 +141,7 @@ import Recording
     return response
   }
 
-  private func recording(_ request: HTTPRequest, _ connection: HTTPConnection) {
-    let name = PercentEncoding.decode(request.path.dropFirst(Self.recordPath.count).dropLast(".csv".count))
+  private func recording(_ name: String, _ request: HTTPRequest, _ connection: HTTPConnection) {
     guard let layout = RecordingTable.Layout(rawValue: request.parameter("layout") ?? "rows") else {
       return connection.respond(.error(.badRequest, "layout must be rows or wide"))
     }
