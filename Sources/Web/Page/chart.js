@@ -11,6 +11,8 @@ const rowsOf = async (bit) => {
 const loadCharts = async () => {
   if (!charts.length) return;
   const all = charts, rows = await rowsOf(page.bit);
+  // Another page is shown meanwhile.
+  if (all !== charts) return;
   for (const chart of all) { chart.load(chart.lines.filter((line) => line.p === chart.p), rows); chart.compare(); }
 };
 const HOUR = 3600000, SPANS = [1 / 60, 1 / 6, 1, 6, 24];
