@@ -22,7 +22,7 @@ import Log
   /// The stream is to end: the client then connects again.
   var onClose: () -> Void = {}
   var needsGateway = true
-  private var isGreeted = false
+  private var greeting = Array("retry: 2000\n\n".utf8)
   private var isComplete = false
   private var removedIDs: [String] = []
   private var pending: [JSONValue] = []
@@ -50,8 +50,6 @@ import Log
 
   func tick() { if lastSent + Self.heartbeat < .now { onReady() } }
 
-  func close() { onClose() }
-
   func end() {
     guard !hasEnded else { return }
     hasEnded = true
@@ -60,11 +58,8 @@ import Log
 
   func next() -> [UInt8]? {
     guard !hasEnded else { return nil }
-    var bytes: [UInt8] = []
-    if !isGreeted {
-      isGreeted = true
-      bytes += "retry: 2000\n\n".utf8
-    }
+    var bytes = greeting
+    greeting = []
     if needsGateway {
       needsGateway = false
       append("gateway", state.gatewayJSON(isReadOnly: isReadOnly), to: &bytes)

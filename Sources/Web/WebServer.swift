@@ -107,7 +107,7 @@ import Sockets
         descriptors, state, requests,
         AccessRules(passwords, proxy: http.proxy.flatMap(TCPSocket.bytes), port: http.port), http.language)
       self.site = site
-      site.begin()
+      state.begin()
       let url = http.urls()[0]
       log.notice("the page is served", ["url": url])
       onChange(url, nil)

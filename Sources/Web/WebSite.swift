@@ -33,8 +33,6 @@ import Recording
     }
   }
 
-  func begin() { state.begin() }
-
   func setPasswords(_ passwords: Passwords) {
     guard passwords != rules.passwords else { return }
     rules.setPasswords(passwords)

@@ -61,7 +61,7 @@ extension Bridge: PageHost {}
   func end() {
     engine.remove(self)
     timer?.cancel()
-    for stream in streams { stream.close() }
+    for stream in streams { stream.onClose() }
   }
 
   /// The devices in the order of their ids.
