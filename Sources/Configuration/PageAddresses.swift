@@ -20,7 +20,7 @@ extension Configuration.HTTP {
 
   /// The name of the host, and the one by which other computers find it.
   static func names(_ host: String) -> [String] {
-    host.isEmpty ? [] : host.utf8.contains(UInt8(ascii: ".")) ? [host] : [host, "\(host).local"]
+    host.isEmpty || host == "localhost" ? [] : host.utf8.contains(UInt8(ascii: ".")) ? [host] : [host, "\(host).local"]
   }
 
   static func bracketed(_ address: String) -> String {
