@@ -74,6 +74,9 @@ package struct LogTable: Sendable {
   package private(set) var position: LogPosition
   /// The beginning of a line.
   private var rest: [UInt8] = []
+  /// The maximum number of cells in a row; further ones are left out. A log that is nothing but commas would make a table with
+  /// that many columns in each row.
+  private static let mostCells = 256
 
   package init(_ position: LogPosition = LogPosition()) { self.position = position }
 
@@ -81,12 +84,14 @@ package struct LogTable: Sendable {
   package mutating func take(_ bytes: [UInt8]) -> [LogRow] {
     rest += bytes
     var rows: [LogRow] = []
-    while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-      let line = Array(rest[...end])
-      rest.removeFirst(line.count)
+    var start = rest.startIndex
+    while let end = rest[start...].firstIndex(of: UInt8(ascii: "\n")) {
+      let line = rest[start...end]
       position.passed(line)
       if let row = row(line.dropLast()) { rows.append(row) }
+      start = end + 1
     }
+    rest.removeFirst(start)
     return rows
   }
 
@@ -99,8 +104,9 @@ package struct LogTable: Sendable {
   private mutating func row(_ line: ArraySlice<UInt8>) -> LogRow? {
     let text = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
     guard !text.isEmpty else { return nil }
-    let cells = text.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
-      .map { String(decoding: $0, as: UTF8.self) }
+    let cells = text.split(
+      separator: UInt8(ascii: ","), maxSplits: Self.mostCells, omittingEmptySubsequences: false
+    ).prefix(Self.mostCells).map { String(decoding: $0, as: UTF8.self) }
     let headings = position.headings
     if headings.isEmpty || cells.count > headings.count && Array(cells.prefix(headings.count)) == headings {
       position.headings = cells
@@ -165,7 +171,7 @@ package struct LogPosition: Sendable, Equatable {
 
   package init(run: Int = 0) { self.run = run }
 
-  fileprivate mutating func passed(_ line: [UInt8]) {
+  fileprivate mutating func passed(_ line: ArraySlice<UInt8>) {
     offset += line.count
     tail = (tail + line.suffix(LogMachine.tailSize)).suffix(LogMachine.tailSize)
   }
