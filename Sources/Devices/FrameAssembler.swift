@@ -67,6 +67,8 @@ struct FrameAssembler: Sendable {
     }
     guard !isLastFull else { return frames }
     switch mode {
+    // A notification may be empty.
+    case .undecided(let ends) where ends.last ?? 0 == buffer.count: break
     case .undecided(let ends): mode = .undecided(ends: ends + [buffer.count])
     case .notifications: flush(into: &frames)
     case .delimited: break

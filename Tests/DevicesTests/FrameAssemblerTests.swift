@@ -12,6 +12,12 @@ import Testing
     }
   }
 
+  @Test(.timeLimit(.minutes(1))) func emptyNotificationsTakeNoRoom() {
+    var assembler = FrameAssembler(delimiter: "\n")
+    for _ in 0..<300_000 { _ = assembler.append([]) }
+    #expect(assembler.append([0x61]) == [] && assembler.end().map(\.bytes) == [[0x61]])
+  }
+
   private static let full = "0123456789abcdefghij"
 
   private static let cases: [(String, [String], [String])] = [
