@@ -24,7 +24,7 @@ import Log
   /// Reads the data log; nil until that is asked for.
   var dataLog: DataLog?
   /// The sequence number of the last reading in this run, and its time.
-  private(set) var sequence: UInt64 = 0
+  var sequence: UInt64 = 0
   private(set) var lastReading: Timestamp?
   /// How many tasks run for the device: a link on demand or in turns lasts until they have ended.
   private var tasks = 0

@@ -16,13 +16,20 @@ import GATT
 
   var all: Dictionary<BluetoothAddress, Device>.Values { byAddress.values }
 
+  /// The last sequence numbers of devices that were removed: one that comes again in this run goes on from there.
+  private var sequences: [BluetoothAddress: UInt64] = [:]
+
   mutating func insert(_ device: Device) {
+    device.sequence = sequences.removeValue(forKey: device.address) ?? 0
     byAddress[device.address] = device
     byID[device.id] = device
     if device.session.isOnlyAdvertised { onlyAdvertised += 1 }
   }
 
   mutating func remove(_ device: Device) {
+    if device.sequence > 0, sequences.count < DeviceManager.capacity {
+      sequences[device.address] = device.sequence
+    }
     if byAddress.removeValue(forKey: device.address) != nil, device.session.isOnlyAdvertised {
       onlyAdvertised -= 1
     }

@@ -410,6 +410,7 @@ import Testing
     let events = tested.frontEnd.events.elements.dropFirst(before)
     guard case .attached = events.first else { throw Failure("not attached again: \(events)") }
     try await tested.frontEnd.reading(Engine.period, 250, sequence: .some(nil), from: before)
+    try await tested.frontEnd.noSequenceNumberIsGivenTwice(from: before)
     await tested.end()
   }
 
@@ -623,6 +624,7 @@ import Testing
     #expect(device.id == Engine.id && device.desired == ["period": 500], "the override is kept")
     let online = try await tested.frontEnd.availability(true, from: detached)
     #expect(online.record.offered == Set(everything))
+    try await tested.frontEnd.noSequenceNumberIsGivenTwice(from: detached)
     await tested.end()
   }
 

@@ -6,6 +6,7 @@ import JSON
 import Log
 import Store
 import TestSupport
+import Testing
 
 @testable import BlueZSimulator
 @testable import Devices
@@ -323,6 +324,17 @@ final class EngineUnderTest: Sendable {
       guard case .reading(property, value, let number) = $0 else { return false }
       return sequence.map { $0 == number } ?? true
     }
+  }
+
+  /// Waits for a reading, and checks the numbers of all that there were in this run.
+  func noSequenceNumberIsGivenTwice(from start: Int) async throws {
+    try await event(from: start, "a reading") {
+      if case .reading(_, _, .some) = $0 { true } else { false }
+    }
+    let numbers = events.elements.compactMap { event -> UInt64? in
+      if case .reading(_, _, let number) = event { number } else { nil }
+    }
+    #expect(numbers == Array(1...UInt64(numbers.count)))
   }
 
   func detached(_ reason: DetachReason) async throws {
