@@ -149,7 +149,8 @@ import Log
     let before = settings
     description.settings = new
     for channel in channels { channel.writer?.configure(new.desired[channel.property.name]) }
-    if new.pairing != before.pairing { session.setPairing(new.pairing) }
+    if new.pairing != before.pairing { session.links?.setPairing(new.pairing) }
+    if new.offlineAfter != before.offlineAfter { session.limitChanged() }
     var changed = DeviceOptionTable.all.filter { new[$0] != before[$0] }
     if let adapter = new.adapter, adapter != before.adapter, !context.uses(adapter: adapter) {
       context.log.notice("the pin to the adapter \(adapter) takes effect after a restart", fields)

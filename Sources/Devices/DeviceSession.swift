@@ -148,6 +148,8 @@ import Log
 
   /// The device, which is connected on demand, is to be connected.
   func visitIsDue() {}
+  /// The entry has another `offline_after`.
+  func limitChanged() {}
   /// The device is no longer online, which it is told next.
   func becameOffline() {}
 

@@ -54,6 +54,11 @@ struct Presence: Sendable {
     return isOnline ? [] : [.online]
   }
 
+  /// The device, which is only heard, stays online for so long after it was heard, without a limit if there is none.
+  mutating func changeLimit(to limit: Duration?) {
+    if isOnline, let lastVisit { deadline = limit.map { lastVisit + $0 } }
+  }
+
   /// Another gateway has visited the device; this gateway takes over when the other one misses a visit.
   mutating func visitedElsewhere(at now: Moment) -> [Action] {
     lastVisit = now

@@ -54,7 +54,13 @@ import Testing
     #expect(presence.heard(for: .seconds(60), at: at(50)) == [] && presence.deadline == at(110))
     #expect(presence.timer(at: at(60)) == [] && presence.timer(at: at(110)) == [.offline])
     #expect(!presence.isOnline && presence.deadline == nil)
+    presence.changeLimit(to: nil)
+    #expect(presence.deadline == nil, "it is offline")
     #expect(presence.heard(for: .seconds(60), at: at(200)) == [.online])
+    presence.changeLimit(to: .seconds(20))
+    #expect(presence.deadline == at(220))
+    presence.changeLimit(to: nil)
+    #expect(presence.deadline == nil && presence.isOnline)
     #expect(presence.stop() == [.offline])
   }
 

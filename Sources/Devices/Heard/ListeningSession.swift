@@ -32,6 +32,13 @@ import GATT
 
   final func keepOnline() { follow { [limit] in $0.heard(for: limit, at: .now) } }
 
+  override func limitChanged() {
+    follow { [limit] presence in
+      presence.changeLimit(to: limit)
+      return []
+    }
+  }
+
   /// What is heard from now on are readings again.
   override func becameOffline() { events.forgetReadings() }
 

@@ -84,6 +84,22 @@ import Testing
     await tested.end()
   }
 
+  @Test func anotherTimeUntilItIsOfflineHoldsAtOnce() async throws {
+    var configuration = try Self.configuration()
+    configuration.devices[0].options.offlineAfter = .never
+    let tested = try await Engine(configuration) {
+      $0.described = [Self.beacon(Self.named, Self.frame(17))]
+    }
+    let id = DeviceID(Self.named)
+    try await tested.frontEnd.change("heard") { $0.id == id && $0.isOnline }
+    await tested.vanish(1)
+    let mark = tested.frontEnd.events.elements.count
+    configuration.devices[0].options.offlineAfter = .seconds(1)
+    await tested.engine.configure(configuration)
+    try await tested.frontEnd.change(from: mark, "offline") { $0.id == id && !$0.isOnline }
+    await tested.end()
+  }
+
   /// In steps of 10 dB: the simulated signals differ by up to 3 dB from the given one.
   @Test func signalStrengthIsAMean() async throws {
     let tested = try await Engine(try Self.configuration()) {
