@@ -81,7 +81,8 @@ import Log
   func end(_ reason: Recording.End) {
     guard recording.end == nil else { return }
     recording.end = reason
-    recording.ended = .now
+    // The gateway may have been off for days.
+    recording.ended = min(.now, Timestamp(milliseconds: recording.started.milliseconds + limits.longest))
     limit?.cancel()
     write()
   }
@@ -139,6 +140,8 @@ import Log
   /// Writes what is left; the next run goes on.
   func pause() async {
     limit?.cancel()
+    // What has come during a write follows in the next one.
+    await writing?.value
     write()
     await writing?.value
   }

@@ -160,6 +160,7 @@ import Testing
     try await eventually("it ends") { await test.recorder.current == nil }
     let ended = try #require(await test.recorder.list().first)
     #expect(ended.end == .time && ended.readings == 1)
+    #expect(ended.ended?.milliseconds == ended.started.milliseconds + 1, "and not at the begin of that run")
   }
 
   @Test func aFullDiskEndsItAndWhatWasWrittenIsKept() async throws {
