@@ -69,7 +69,10 @@ extension LinkSession {
       return nil
     } catch {
       context.log.info("not paired: \(error)", device.fields)
-      if error != .failed(.gone) { endPairing(.failure(RequestError(error))) }
+      // One that has gone is paired with when it is back, but no longer displays its passkey.
+      if error != .failed(.gone) || requests.isPasskeyDisplayed {
+        endPairing(.failure(RequestError(error)))
+      }
       return error
     }
   }
