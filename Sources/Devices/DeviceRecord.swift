@@ -245,7 +245,7 @@ extension ValueTable.Entry {
   var json: JSONValue {
     [
       "name": .string(written), "number": .bool(isNumber), "confirmed": .bool(isConfirmed),
-      "last_seen": .integer(lastSeen),
+      "unit": unit.map(JSONValue.string), "last_seen": .integer(lastSeen),
     ]
   }
 
@@ -255,7 +255,6 @@ extension ValueTable.Entry {
     else { return nil }
     self.init(
       written: written, isNumber: json["number"] == .bool(true),
-      isConfirmed: json["confirmed"] == .bool(true),
-      lastSeen: lastSeen)
+      isConfirmed: json["confirmed"] == .bool(true), unit: json["unit"]?.text, lastSeen: lastSeen)
   }
 }

@@ -56,7 +56,8 @@ import Testing
     record.name = "BBC"
     record.serial = nil
     record.desired["text"] = nil
-    let entry = ValueTable.Entry(written: "a b", isNumber: true, isConfirmed: false, lastSeen: 3)
+    let entry = ValueTable.Entry(
+      written: "a b", isNumber: true, isConfirmed: false, unit: "°C", lastSeen: 3)
     record.values = ["a_b": entry]
     #expect(
       String(decoding: record.bytes, as: UTF8.self)
@@ -66,8 +67,9 @@ import Testing
         + #""added":true,"removed":true,"#
         + #""desired":{"another":{"value":{"x":-1,"y":null},"source":"request"},"#
         + #""period":{"value":5000}},"waiting":{"period":{"value":700,"sender":{"transaction":"t"}}},"#
-        + #""values":{"a_b":{"name":"a b","number":true,"confirmed":false,"last_seen":3}},"#
+        + #""values":{"a_b":{"name":"a b","number":true,"confirmed":false,"unit":"°C","last_seen":3}},"#
         + #""deleted":true,"revision":7,"pending":true}"#)
+    #expect(DeviceRecord(address: address, bytes: record.bytes) == record)
   }
 
   /// Another gateway's `info`, or a broken disk, may have brought them there.
