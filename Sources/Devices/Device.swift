@@ -41,6 +41,7 @@ import Log
     self.advertisement = advertisement
     channels = description.profile.properties.indices.map { Channel(index: $0, of: self) }
     self.description.values = values.described
+    self.description.isSentToByRadio = isSentToByRadio
   }
 
   var id: DeviceID { description.id }
@@ -52,6 +53,7 @@ import Log
   var wasNeverConnected: Bool { record.id == nil }
   var state: SessionState { session.state }
   var isLive: Bool { state == .live }
+  private var isSentToByRadio: Bool { session.radio != nil && context.transmitter.canSend }
   /// Anybody can send advertisements from a thousand addresses: only devices that the configuration calls by a name or an
   /// id fill the log.
   var isAnonymous: Bool {
@@ -114,6 +116,7 @@ import Log
   func report(_ change: DeviceChange) {
     description.session = state
     description.trouble = session.lastError
+    description.isSentToByRadio = isSentToByRadio
     for (observer, _) in observers { observer.changed(change, description) }
   }
 

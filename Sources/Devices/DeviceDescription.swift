@@ -37,8 +37,6 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var unknownObjects: Set<UInt8> = []
   /// The values that the device's program names itself, in the order of their names.
   package internal(set) var values: [NamedValue] = []
-  /// Whether the last link offered the data log of a micro:bit V2.
-  package internal(set) var hasLog = false
   /// Whether model, firmware and serial number are being read for the first time.
   package internal(set) var isInformationPending = false
 
@@ -79,10 +77,10 @@ package struct DeviceDescription: Sendable, Equatable {
   package var propertyNames: Set<String> { Set(properties.map(\.name) + values.map(\.property.name)) }
 
   /// Whether a receiver by radio forwards what is sent to its program.
-  package var isSentToByRadio = false
+  package internal(set) var isSentToByRadio = false
 
   /// Whether the device has a data log, as far as is known, or one is expected.
-  package var mayHaveLog: Bool { hasLog || settings.log || record.log != nil }
+  package var mayHaveLog: Bool { settings.log || record.log != nil }
 
   /// The property that sends values to its program. By radio it is `Property.radioSetter`, which no profile lists.
   package var valueSetter: Property? {

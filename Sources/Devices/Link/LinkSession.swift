@@ -85,12 +85,11 @@ import Log
   /// Stores that the link offers a log, so that it is known after a restart.
   func noteLog() {
     let isOffered = services.log != nil
-    let (before, empty) = (device.description, LogPosition())
-    device.description.hasLog = isOffered
+    let (before, empty) = (device.description.mayHaveLog, LogPosition())
     if device.record.log == (isOffered ? nil : empty) {
       context.store.change(device.address) { $0.log = isOffered ? empty : nil }
     }
-    if device.description.mayHaveLog != before.mayHaveLog { device.report(.description) }
+    if device.description.mayHaveLog != before { device.report(.description) }
   }
 
   override func setPairing(_ mode: Configuration.PairingMode) { machine.pairing.mode = mode }

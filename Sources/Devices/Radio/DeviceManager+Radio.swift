@@ -55,9 +55,8 @@ extension DeviceManager {
 
   private func receiversChanged() {
     let canSend = context.transmitter.canSend
-    for device in registry.all where device.session.radio != nil {
-      guard device.description.isSentToByRadio != canSend else { continue }
-      device.description.isSentToByRadio = canSend
+    for device in registry.all
+    where device.session.radio != nil && device.description.isSentToByRadio != canSend {
       device.report(.description)
     }
     engineChanged()

@@ -19,10 +19,6 @@ import Radio
   override var needsScan: Bool { false }
   override var limit: Duration? { device.settings.offlineAfter.map(\.limit) ?? rhythm.limit }
 
-  override func begin() {
-    device.description.isSentToByRadio = context.transmitter.canSend
-  }
-
   override func stop() {
     super.stop()
     context.transmitter.abandon(device.address)
