@@ -24,8 +24,8 @@ extension Device {
       description.isInformationPending = false
       context.store.change(address) { $0.learn(texts) }
       if description != before { report(.description) }
-    case .commandWaits(let deadline): session.commandWaits(until: deadline)
-    case .unresponsive: session.feed(.unresponsive)
+    case .commandWaits(let deadline): session.links?.commandWaits(until: deadline)
+    case .unresponsive: session.links?.feed(.unresponsive)
     }
   }
 
@@ -47,7 +47,8 @@ extension Device {
       record.lastSeen = max(record.lastSeen ?? 0, Timestamp.now.day)
     }
     // Device information is not awaited if an earlier link or run has read it.
-    description.isInformationPending = session.hasInformation && !record.hasInformation
+    description.isInformationPending =
+      session.links?.services.hasInformation == true && !record.hasInformation
     report(.availability)
   }
 

@@ -31,7 +31,7 @@ extension Device {
         report(.description)
       }
     }
-    if isTakenOver { session.handedOver(hasNewLink: hasNewLink) }
+    if isTakenOver { session.links?.handedOver(hasNewLink: hasNewLink) }
   }
 
   private func copy(_ handover: Handover) {

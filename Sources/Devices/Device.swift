@@ -92,7 +92,7 @@ import Log
 
   func taskEnded() {
     tasks -= 1
-    if tasks == 0 { session.tasksEnded() }
+    if tasks == 0 { session.links?.tasksEnded() }
   }
 
   // MARK: Observers
@@ -256,7 +256,7 @@ import Log
     if case .integer(let milliseconds) = reading.value,
       reading.property == description.settings.adjustedProfile.alive?.period
     {
-      session.feed(.period(.milliseconds(milliseconds)))
+      session.links?.feed(.period(.milliseconds(milliseconds)))
     }
     for (observer, _) in observers { observer.reported(reading) }
   }

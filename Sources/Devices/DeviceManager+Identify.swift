@@ -83,7 +83,7 @@ extension Device {
       .first { $0.characteristic != nil && $0.property.codec.pictures != nil }
   }
 
-  private var picture: Characteristic? { leds?.characteristic ?? session.leds }
+  private var picture: Characteristic? { leds?.characteristic ?? session.links?.services.leds }
 
   /// - Parameter bytes: what they show; of two uses at a time the first one counts.
   fileprivate func noteLEDs(_ bytes: [UInt8]) { context.store.change(address) { $0.leds = $0.leds ?? bytes } }
@@ -103,7 +103,7 @@ extension Device {
   /// Shows the sign while a press is awaited. Else, if the LEDs still show that, or a picture of the blinking, or nothing, as after
   /// a text, restores them.
   func updateLEDs() {
-    guard record.leds != nil || context.links.awaitsPress(self) && session.leds != nil,
+    guard record.leds != nil || context.links.awaitsPress(self) && session.links?.services.leds != nil,
       picture != nil
     else { return }
     task { [self] central in await updateLEDs(on: central, mayShowSign: true) }

@@ -214,7 +214,7 @@ import Store
       _ = device.session.learn(from: peripheral)
       device.found(peripheral, by: adapter)
     case .disconnected(let id), .linkEnded(let id, _), .servicesChanged(let id, _), .unusable(let id, _):
-      registry.byPeripheral[id]?.session.handle(event, of: id)
+      registry.byPeripheral[id]?.session.links?.handle(event, of: id)
     case .lost(let id):
       registry.ignored[id] = nil
       guard let device = registry.byPeripheral.removeValue(forKey: id) else { return }

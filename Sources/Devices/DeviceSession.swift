@@ -65,32 +65,9 @@ import Log
     return links
   }
 
-  // MARK: Links, which only some sessions have
-
-  /// Whether a link can be made on demand: there is none, and the device had one lately, or waits for one.
-  var isConnectable: Bool { false }
-  /// Whether the link offers device information.
-  var hasInformation: Bool { false }
-  /// The data log; nil without a link, or if the link lacks it.
-  var log: Characteristic? { nil }
-  /// The LEDs of a micro:bit; nil without a link, or if the link lacks them.
-  var leds: Characteristic? { nil }
   /// Calls `body` when there is a link: at once, or when the device was connected on demand; else with the reason why
   /// there is none.
   func withLink(_ body: @escaping LinkRequests.Body) { body(device.obstacle) }
-  /// Gives the machine of the links an input.
-  func feed(_ input: LinkMachine.Input) {}
-  /// Something has happened to the link of an object of the device.
-  func handle(_ event: CentralEvent, of id: PeripheralID) {}
-  /// Another mode is configured.
-  func setPairing(_ mode: Configuration.PairingMode) {}
-  /// The last task of the device has ended.
-  func tasksEnded() {}
-  /// A command waits for a link.
-  /// - Parameter deadline: the end of its time to live; it waits for the next visit if that comes a minute or more before.
-  func commandWaits(until deadline: Moment?) {}
-  /// - Parameter hasNewLink: whether the other gateway has made a link, or a visit, that was not known yet.
-  func handedOver(hasNewLink: Bool) {}
 
   // MARK: Life
 

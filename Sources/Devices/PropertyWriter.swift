@@ -49,7 +49,7 @@ import Log
     if let reason = channel.obstacle { return command.reply(.failed(reason: reason)) }
     var command = command
     if property.kind == .event, command.timeToLive == nil, command.waitsForLink,
-      device.session.isConnectable
+      device.session.links?.isConnectable == true
     {
       command.timeToLive = TimeToLive(seconds: LinkRequests.waitLimit, from: .now)
     }

@@ -34,7 +34,7 @@ import Log
 
   init(of device: Device) { self.device = device }
 
-  private var characteristic: Characteristic? { device.session.log }
+  private var characteristic: Characteristic? { device.session.links?.services.log }
 
   func linkDown() {
     link += 1

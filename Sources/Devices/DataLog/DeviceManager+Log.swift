@@ -31,7 +31,7 @@ extension DeviceManager {
         failure = .unusable(obstacle)
       } else {
         defer { device.taskEnded() }
-        guard device.session.log != nil else {
+        guard device.session.links?.services.log != nil else {
           throw RequestError(
             .failed,
             "\(id) has no log that can be read: that takes a V2 whose program has the extensions datalogger and bluetooth"

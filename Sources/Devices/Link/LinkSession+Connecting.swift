@@ -78,7 +78,7 @@ extension LinkSession {
 
   /// Reads the device information last, as nothing depends on it.
   private func readInformation() {
-    guard hasInformation else { return }
+    guard services.hasInformation else { return }
     device.task { [self] central in
       if await !services.readInformation(on: central) { feed(.unresponsive) }
     }

@@ -49,14 +49,12 @@ import Log
   override var lastError: Trouble? { machine.lastError }
   /// The object that the adapter has.
   var peripheral: PeripheralID? { adapters.peripheral }
-  override var isConnectable: Bool {
+  /// Whether a link can be made on demand: there is none, and the device had one lately, or waits for one.
+  var isConnectable: Bool {
     !machine.state.isLive && (presence.isOnline || context.links.isWaiting(device))
   }
 
   override var obstacle: String? { nil }
-  override var hasInformation: Bool { services.hasInformation }
-  override var log: Characteristic? { services.log }
-  override var leds: Characteristic? { services.leds }
 
   // MARK: Inputs
 
@@ -92,7 +90,8 @@ import Log
     if device.description.mayHaveLog != before { device.report(.description) }
   }
 
-  override func setPairing(_ mode: Configuration.PairingMode) { machine.pairing.mode = mode }
+  /// Another mode is configured.
+  func setPairing(_ mode: Configuration.PairingMode) { machine.pairing.mode = mode }
   /// There is a bond now, or one that could not be deleted.
   func pairingEnded() { machine.pairing.isDue = false }
   func reconnect() {
@@ -106,7 +105,8 @@ import Log
     visitIsDue()
     chooseAgain()
   }
-  override func tasksEnded() {
+  /// The last task of the device has ended.
+  func tasksEnded() {
     if machine.isOnDemand { feed(.visitEnded) } else { context.links.tasksEnded() }
   }
   /// Another device gets the link.
@@ -129,7 +129,8 @@ import Log
     device.report(.description)
   }
 
-  override func handedOver(hasNewLink: Bool) {
+  /// - Parameter hasNewLink: whether the other gateway has made a link, or a visit, that was not known yet.
+  func handedOver(hasNewLink: Bool) {
     // A device that is connected on demand stays there until a visit is overdue.
     if machine.isOnDemand, !hasNewLink { return }
     feed(.handedOver)
@@ -165,7 +166,8 @@ import Log
   /// What the choice of the adapter waits for may have come: an advertisement, or a link.
   private func chooseAgain() { if adapters.isWaiting || context.links.isWaiting(device) { connect() } }
 
-  override func handle(_ event: CentralEvent, of id: PeripheralID) {
+  /// Something has happened to the link of an object of the device.
+  func handle(_ event: CentralEvent, of id: PeripheralID) {
     guard id == peripheral else { return }
     switch event {
     case .disconnected:
@@ -208,7 +210,8 @@ import Log
 
   // MARK: The machine
 
-  override func feed(_ input: LinkMachine.Input) {
+  /// Gives the machine an input, and performs the actions that it returns.
+  func feed(_ input: LinkMachine.Input) {
     let actions = machine.handle(
       input,
       LinkMachine.Snapshot(
@@ -255,7 +258,9 @@ import Log
 
   // MARK: Links on demand
 
-  override func commandWaits(until deadline: Moment?) {
+  /// A command waits for a link.
+  /// - Parameter deadline: the end of its time to live; it waits for the next visit if that comes a minute or more before.
+  func commandWaits(until deadline: Moment?) {
     if let deadline, presence.isDue(before: deadline) { return }
     needsLinkNow()
   }
