@@ -7,65 +7,54 @@ import Glibc
 extension CentralState {
   /// Whether Bluetooth can be used; the adapter's name is the configured one.
   package func finding(adapter: String) -> Finding {
-    described(adapter).coded(code, ["adapter": adapter])
-  }
-
-  /// The key for translations; nil if nothing is wrong.
-  private var code: String? {
-    switch self {
-    case .noBus: "no_bus"
-    case .noBluetoothd: "no_bluetoothd"
-    case .adapterInUse: "adapter_in_use"
-    case .unauthorized: "unauthorized"
-    case .adapterUnsupported: "adapter_unsupported"
-    case .adapterAbsent: "adapter_absent"
-    case .adapterOff: "adapter_off"
-    case .adapterBlocked: "adapter_blocked"
-    case .on: nil
+    /// - Parameter code: the key for translations.
+    func fault(_ check: Finding.Check, _ code: String, _ text: String, remedy: String) -> Finding {
+      .fault(check, text, remedy: remedy).coded(code, ["adapter": adapter])
     }
-  }
-
-  private func described(_ adapter: String) -> Finding {
-    switch self {
+    return switch self {
     case .noBus(let reason):
-      .fault(.bus, "no D-Bus (\(reason))", remedy: "sudo apt install dbus; sudo systemctl start dbus")
+      fault(
+        .bus, "no_bus", "no D-Bus (\(reason))", remedy: "sudo apt install dbus; sudo systemctl start dbus")
     case .noBluetoothd:
-      .fault(
-        .bluetoothd, "bluetoothd is not running",
+      fault(
+        .bluetoothd, "no_bluetoothd", "bluetoothd is not running",
         remedy: "sudo apt install bluez; sudo systemctl enable --now bluetooth")
     case .adapterInUse(let process):
-      .fault(
-        .adapter,
+      fault(
+        .adapter, "adapter_in_use",
         "adapter \(adapter) is used by another gateway" + (process.map { " (process \($0))" } ?? ""),
         remedy: "stop the other one, for example: sudo systemctl stop microbit-gateway"
           + (process.map { "; ps -p \($0) shows what it is" } ?? ""))
     case .unauthorized:
-      .fault(
-        .bluetoothd, "the D-Bus policy does not let the user \(Self.user) use bluetoothd",
+      fault(
+        .bluetoothd, "unauthorized", "the D-Bus policy does not let the user \(Self.user) use bluetoothd",
         remedy:
           "sudo usermod -aG bluetooth \(Self.user), and start it again; if that does not help, a file in "
           + "/etc/dbus-1/system.d or /usr/share/dbus-1/system.d denies org.bluez: "
           + "grep -l org.bluez /etc/dbus-1/system.d/* /usr/share/dbus-1/system.d/*")
     case .adapterUnsupported:
-      .fault(
-        .adapter, "the adapter \(adapter) has no Bluetooth LE",
+      fault(
+        .adapter, "adapter_unsupported", "the adapter \(adapter) has no Bluetooth LE",
         remedy: "use another adapter (Bluetooth 4.0 or later), and name it in bluetooth.adapters")
     case .adapterAbsent:
-      .fault(
-        .adapter, "there is no Bluetooth adapter \(adapter)",
+      fault(
+        .adapter, "adapter_absent", "there is no Bluetooth adapter \(adapter)",
         remedy:
           "plug it in, or name another one in bluetooth.adapters: ls /sys/class/bluetooth shows which there are"
       )
     case .adapterOff:
-      .fault(
-        .adapter, "the adapter \(adapter) is off",
+      fault(
+        .adapter, "adapter_off", "the adapter \(adapter) is off",
         // bluetoothctl knows one adapter by default.
         remedy: adapter == "hci0"
           ? "bluetoothctl power on"
           : "busctl set-property org.bluez /org/bluez/\(adapter) org.bluez.Adapter1 Powered b true")
     case .adapterBlocked:
-      .fault(.adapter, "the adapter \(adapter) is blocked", remedy: "sudo rfkill unblock bluetooth")
-    case .on(let adapter, let address): .ok(.adapter, "\(adapter) (\(address)) is on")
+      fault(
+        .adapter, "adapter_blocked", "the adapter \(adapter) is blocked",
+        remedy: "sudo rfkill unblock bluetooth")
+    case .on(let name, let address):
+      .ok(.adapter, "\(name) (\(address)) is on").coded(nil, ["adapter": adapter])
     }
   }
 
@@ -120,69 +109,51 @@ extension Trouble {
   /// What the user types to pair with a device.
   static func pairingCommand(_ device: String) -> String { "sudo microbit-gateway pair \(device)" }
 
+  /// The key for translations, and what bluetoothd says, or what else differs from case to case.
+  private var coded: (code: String, reason: String?) {
+    switch self {
+    case .unsuitable: ("unsuitable", nil)
+    case .connectFailed(let reason): ("connect_failed", reason)
+    case .unusable(let reason): ("unusable", reason)
+    case .linkEnded(let reason): ("link_ended", reason)
+    case .subscribeFailed(let reason): ("subscribe_failed", reason)
+    case .wantsPairing: ("wants_pairing", nil)
+    case .endsLinks: ("ends_links", nil)
+    case .pairingFailed(let reason): ("pairing_failed", reason)
+    case .bondLost: ("bond_lost", nil)
+    case .silent(let limit): ("silent", "\(limit)")
+    case .unresponsive: ("unresponsive", nil)
+    case .servicesLost: ("services_lost", nil)
+    case .unreadable(let obstacle): ("unreadable", "\(CodecError.unreadable(obstacle))")
+    }
+  }
+
   /// - Parameter device: what the user calls it.
   package func finding(
-    _ device: String, _ profile: Profile, _ pairing: Configuration.PairingMode
-  ) -> Finding {
-    described(device, profile, pairing).coded(code, ["device": device, "reason": reason, "cause": cause])
-  }
-
-  /// The key for translations of a reason that a class meets.
-  private var cause: String? {
-    switch reason {
-    case CentralError.disconnected.description: "link_gone"
-    case let reason? where reason.hasSuffix(CentralError.noAnswer): "no_answer"
-    default: nil
-    }
-  }
-
-  /// The key for translations.
-  private var code: String {
-    switch self {
-    case .unsuitable: "unsuitable"
-    case .connectFailed: "connect_failed"
-    case .unusable: "unusable"
-    case .linkEnded: "link_ended"
-    case .subscribeFailed: "subscribe_failed"
-    case .wantsPairing: "wants_pairing"
-    case .endsLinks: "ends_links"
-    case .pairingFailed: "pairing_failed"
-    case .bondLost: "bond_lost"
-    case .silent: "silent"
-    case .unresponsive: "unresponsive"
-    case .servicesLost: "services_lost"
-    case .unreadable: "unreadable"
-    }
-  }
-
-  /// What bluetoothd says, or what else differs from case to case.
-  private var reason: String? {
-    switch self {
-    case .connectFailed(let reason), .unusable(let reason), .subscribeFailed(let reason),
-      .pairingFailed(let reason):
-      reason
-    case .linkEnded(let reason): reason
-    case .silent(let limit): "\(limit)"
-    case .unreadable(let obstacle): "\(CodecError.unreadable(obstacle))"
-    case .unsuitable, .wantsPairing, .endsLinks, .bondLost, .unresponsive, .servicesLost: nil
-    }
-  }
-
-  private func described(
     _ device: String, _ profile: Profile, _ pairing: Configuration.PairingMode
   ) -> Finding {
     let text = "\(device): \(self.text(profile))"
     let remedy =
       self.remedy(device, profile, pairing)
       ?? "move it closer to the adapter, charge its battery, or press its reset button"
-    switch self {
-    case .unsuitable, .unusable, .wantsPairing, .endsLinks, .bondLost(pairsAgain: false), .subscribeFailed,
-      .unreadable:
-      return .fault(.device, text, remedy: remedy)
-    case .connectFailed, .linkEnded, .pairingFailed, .bondLost(pairsAgain: true), .silent, .unresponsive,
-      .servicesLost:
-      return .warning(.device, text, remedy: remedy)
-    }
+    let finding: Finding =
+      switch self {
+      case .unsuitable, .unusable, .wantsPairing, .endsLinks, .bondLost(pairsAgain: false), .subscribeFailed,
+        .unreadable:
+        .fault(.device, text, remedy: remedy)
+      case .connectFailed, .linkEnded, .pairingFailed, .bondLost(pairsAgain: true), .silent, .unresponsive,
+        .servicesLost:
+        .warning(.device, text, remedy: remedy)
+      }
+    let (code, reason) = coded
+    // The key for translations of a reason that a class meets.
+    let cause: String? =
+      switch reason {
+      case CentralError.disconnected.description: "link_gone"
+      case let reason? where reason.hasSuffix(CentralError.noAnswer): "no_answer"
+      default: nil
+      }
+    return finding.coded(code, ["device": device, "reason": reason, "cause": cause])
   }
 }
 
