@@ -46,10 +46,10 @@ extension DeviceManager {
 
   /// Adds a peripheral that is not known, if it may join.
   func join(_ address: BluetoothAddress, _ advertisement: Advertisement) {
-    let isMicrobit = advertisement.name?.hasPrefix(Profile.microbitNamePrefix) == true
+    let name = advertisement.name
+    let isMicrobit = name?.hasPrefix(Profile.microbitNamePrefix) == true
     guard mayJoin(address, advertisement, isMicrobit: isMicrobit) else { return }
-    join(address, letters: advertisement.name.flatMap(Profile.microbitLetters))
-    log.notice("joined", ["address": address, "name": advertisement.name ?? "unknown"])
+    join(address, name: name, letters: name.flatMap(Profile.microbitLetters))
   }
 
   /// Whether a packet is of a micro:bit: what a receiver prints without a sender may be anything but values.
@@ -60,10 +60,9 @@ extension DeviceManager {
   /// Adds the sender of a packet, if it may join.
   func join(_ packet: RadioPacket, from address: BluetoothAddress) {
     guard permitJoin != nil, hasRoomForSender, let sender = address.radioSender else { return }
-    let letters = sender.name?.description
     guard mayJoin(address, Advertisement(), isMicrobit: isMicrobit(packet, sender)) else { return }
-    join(address, letters: letters)
-    log.notice("joined", ["address": address, "name": letters ?? "unknown"])
+    let letters = sender.name?.description
+    join(address, name: letters, letters: letters)
   }
 
   private func mayJoin(_ address: BluetoothAddress, _ advertisement: Advertisement, isMicrobit: Bool) -> Bool
@@ -78,10 +77,11 @@ extension DeviceManager {
     }
   }
 
-  private func join(_ address: BluetoothAddress, letters: String?) {
+  private func join(_ address: BluetoothAddress, name: String?, letters: String?) {
     permitJoin?.rest -= 1
     store.change(address) { ($0.isAdded, $0.isRemoved) = (true, false) }
     if let id = lettersID(letters, address) { store.change(address) { $0.changes.id = id } }
+    log.notice("joined", ["address": address, "name": name ?? "unknown"])
   }
 
   /// The five letters of a micro:bit as its id; nil: it has an id, or another one has these letters.

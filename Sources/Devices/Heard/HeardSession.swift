@@ -119,16 +119,11 @@ import Log
         .map { HeardEvents.Content(property: $0.0.index, value: $0.1) }
       if !contents.isEmpty { happened.append((source, novelty.hasEvents ? contents : [])) }
     }
-    let names =
-      states.map(\.channel.property.name)
-      + happened.flatMap(\.contents).map { device.channels[$0.property].property.name }
     // Something else may share its advertisements with it.
     guard device.description.isOnline || !states.isEmpty || !happened.isEmpty else { return }
-    device.learn(offered: Set(names), usable: Set(device.channels.map(\.property.name)), isNewLink: false)
-    device.description.reports += 1
     if !device.description.isOnline { device.description.adapter = context.adapters[adapter].name }
     if !states.isEmpty || !happened.isEmpty { note(nil) }
-    keepOnline()
+    wasHeard(states.map(\.channel) + happened.flatMap(\.contents).map { device.channels[$0.property] })
     if noteTime(states, isEvent: happened.contains { !$0.contents.isEmpty })
       || (device.record.offered, device.description.rssi) != before
     {

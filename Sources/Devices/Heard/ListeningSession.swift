@@ -30,6 +30,14 @@ import GATT
   /// How long it is online after it was heard; nil: without a limit.
   var limit: Duration? { nil }
 
+  /// - Parameter channels: of which there were values.
+  final func wasHeard(_ channels: [Channel]) {
+    let offered = Set(channels.map(\.property.name))
+    device.learn(offered: offered, usable: Set(device.channels.map(\.property.name)), isNewLink: false)
+    device.description.reports += 1
+    keepOnline()
+  }
+
   final func keepOnline() { follow { [limit] in $0.heard(for: limit, at: .now) } }
 
   override func limitChanged() {

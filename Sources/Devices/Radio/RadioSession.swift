@@ -86,10 +86,7 @@ import Radio
     let press = press(in: packet.message)
     let line = device.description.profile.values.map { device.channels[$0.received] }
     let before = device.record.offered
-    let heard = (press?.channel ?? line).map { [$0.property.name] } ?? []
-    device.learn(offered: Set(heard), usable: Set(device.channels.map(\.property.name)), isNewLink: false)
-    device.description.reports += 1
-    keepOnline()
+    wasHeard([press?.channel ?? line].compactMap { $0 })
     if device.record.offered != before { device.report(.description) }
     if let press {
       tell(press.value, of: press.channel, packet)
