@@ -190,11 +190,11 @@ import Log
   private func take(_ bytes: [UInt8]) {
     // Values may arrive on a link that is being ended.
     guard device.state.isReceiving else { return }
-    if frames == nil { passValue(of: bytes) } else { assemble(bytes) }
+    if frames == nil { receiveValue(of: bytes) } else { assemble(bytes) }
   }
 
   private func assemble(_ bytes: [UInt8]) {
-    for frame in frames?.append(bytes) ?? [] { passText(of: frame) }
+    for frame in frames?.append(bytes) ?? [] { receiveText(of: frame) }
     if frames?.isUndecided == true, frameTimer != nil { return }
     awaitRest()
   }
@@ -209,20 +209,20 @@ import Log
     }
   }
 
-  private func endFrame() { for frame in frames?.end() ?? [] { passText(of: frame) } }
+  private func endFrame() { for frame in frames?.end() ?? [] { receiveText(of: frame) } }
 
-  private func passText(of frame: FrameAssembler.Frame) {
-    guard hasLines else { return passValue(of: frame.bytes) }
+  private func receiveText(of frame: FrameAssembler.Frame) {
+    guard hasLines else { return receiveValue(of: frame.bytes) }
     guard !frame.bytes.contains(where: { $0 < 0x20 && $0 != UInt8(ascii: "\t") || $0 == 0x7F }) else {
       return malformed("control characters in a text")
     }
     guard let text = decode(frame.bytes) else { return }
     let message = device.values.received(frame)
-    pass(text, isValues: message.isValues)
-    device.values.pass(message)
+    received(text, isValues: message.isValues)
+    device.values.report(message)
   }
 
-  private func passValue(of bytes: [UInt8]) { if let value = decode(bytes) { pass(value) } }
+  private func receiveValue(of bytes: [UInt8]) { if let value = decode(bytes) { received(value) } }
 
   private func decode(_ bytes: [UInt8]) -> Value? {
     do throws(CodecError) {
@@ -248,14 +248,14 @@ import Log
       device.fields)
   }
 
-  /// Passes on a reading, whether notified, read or advertised.
+  /// A value was notified, read on request or at an interval, or heard: it is a reading.
   /// - Parameters:
   ///   - isValues: see ``Reading/isValues``.
   ///   - senderTime: see ``Reading/senderTime``.
-  func pass(_ value: Value, isValues: Bool = false, senderTime: UInt32? = nil) {
+  func received(_ value: Value, isValues: Bool = false, senderTime: UInt32? = nil) {
     let time = Timestamp.now
     if isValues { last.reportedValues() } else { last.reported(value, at: time) }
-    device.pass(adjusted(value), of: index, at: time, isValues: isValues, senderTime: senderTime)
+    device.received(adjusted(value), of: index, at: time, isValues: isValues, senderTime: senderTime)
   }
 
   /// An event that was heard, and that a gateway tells: see ``DeviceObserver/told(_:isElsewhere:)``.

@@ -205,7 +205,7 @@ import Log
   // MARK: Values
 
   /// A value was notified, or read at an interval or on request, or heard. Called for every reading.
-  func pass(
+  func received(
     _ value: Value, of property: Int, at time: Timestamp, isValues: Bool, senderTime: UInt32?
   ) {
     session.readingReceived(of: property)
@@ -261,8 +261,8 @@ import Log
     for (observer, _) in observers { observer.reported(reading) }
   }
 
-  /// Passes on a value that the program names itself.
-  func pass(_ key: ValueKey, _ value: Value, at time: Timestamp, senderTime: UInt32?) {
+  /// A value that the program names itself was received.
+  func received(_ key: ValueKey, _ value: Value, at time: Timestamp, senderTime: UInt32?) {
     nextSequence(at: time)
     let reading = ValueReading(
       key: key,

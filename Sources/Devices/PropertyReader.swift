@@ -58,7 +58,7 @@ import GATT
   private func read(on central: Central) async -> Outcome {
     switch await channel.readEncoded(on: central) {
     case .success(let held):
-      if !channel.isReadNotified { channel.pass(held.value) }
+      if !channel.isReadNotified { channel.received(held.value) }
       return .read(actual: channel.adjusted(held.value))
     case .failure(let failure):
       if failure == .timeout { device.handle(.unresponsive) }

@@ -75,7 +75,7 @@ extension DeviceManager {
 
   fileprivate func deliver(_ values: [Int], to address: BluetoothAddress) {
     guard let device = registry.byAddress[address] else { return }
-    for value in values { device.channels[0].pass(.integer(value)) }
+    for value in values { device.channels[0].received(.integer(value)) }
   }
 
   fileprivate func observers(of address: BluetoothAddress) -> Int {

@@ -42,11 +42,11 @@ import Testing
 
   func receive(_ values: Int..., of property: String = "temperature") {
     let index = device.description.profile.index(ofPropertyNamed: property)!
-    for value in values { device.channels[index].pass(.integer(value)) }
+    for value in values { device.channels[index].received(.integer(value)) }
   }
 
   func receive(line: String) {
-    device.values.pass(device.values.received(FrameAssembler.Frame(bytes: Array(line.utf8))))
+    device.values.report(device.values.received(FrameAssembler.Frame(bytes: Array(line.utf8))))
   }
 
   /// The device, property and value of each reading of a recording.

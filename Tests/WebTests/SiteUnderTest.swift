@@ -151,12 +151,12 @@ extension DeviceManager {
     guard let device = registry.byAddress[address],
       let property = device.description.profile.index(ofPropertyNamed: name)
     else { return }
-    for value in values { device.channels[property].pass(value) }
+    for value in values { device.channels[property].received(value) }
   }
 
   fileprivate func deliver(_ lines: [String], to address: BluetoothAddress) {
     guard let values = registry.byAddress[address]?.values else { return }
-    for line in lines { values.pass(values.received(FrameAssembler.Frame(bytes: Array(line.utf8)))) }
+    for line in lines { values.report(values.received(FrameAssembler.Frame(bytes: Array(line.utf8)))) }
   }
 
   fileprivate func observers(of address: BluetoothAddress) -> Int {

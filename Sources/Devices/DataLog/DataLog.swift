@@ -127,7 +127,8 @@ import Log
         times.answered(at: .now, isWhole: isFirst)
         isFirst = false
       case .cleared: table.clear()
-      case .take(let bytes): for row in table.take(bytes) { device.pass(row, measured: times.measured(row)) }
+      case .take(let bytes):
+        for row in table.take(bytes) { device.logged(row, measured: times.measured(row)) }
       case .write, .end: return
       }
       position = table.position

@@ -69,8 +69,8 @@ extension Device {
     if settings.log, isLive { requireLog().collect() }
   }
 
-  /// Passes on a new row of the data log.
-  func pass(_ row: LogRow, measured: Timestamp?) {
+  /// A new row of the data log was read.
+  func logged(_ row: LogRow, measured: Timestamp?) {
     for (observer, _) in observers { observer.logged(row, measured: measured) }
   }
 }

@@ -85,7 +85,7 @@ import Log
       guard let self else { return }
       noteHeard(at: now)
       device.report(.description)
-      if device.owner == .this { for (channel, value) in states { channel.pass(value) } }
+      if device.owner == .this { for (channel, value) in states { channel.received(value) } }
     }
     return false
   }
@@ -129,7 +129,7 @@ import Log
     {
       device.report(.description)
     }
-    for (channel, value) in states { channel.pass(value) }
+    for (channel, value) in states { channel.received(value) }
     for (source, contents) in happened where !contents.isEmpty { heardEvents(contents, of: source) }
   }
 

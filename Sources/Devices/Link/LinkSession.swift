@@ -229,16 +229,16 @@ import Log
     switch action {
     case .connect: connect()
     case .subscribe:
-      operate { [services] central in .subscribed(await services.subscribe(on: central)) }
+      run { [services] central in .subscribed(await services.subscribe(on: central)) }
     case .disconnect:
       resetLink()
-      operate { [peripheral] central in
+      run { [peripheral] central in
         if let peripheral { await central.disconnect(peripheral) }
         return .disconnectCompleted
       }
     case .forget:
       let removal = forget()
-      operate { central in
+      run { central in
         await removal(central)
         return .disconnectCompleted
       }
@@ -252,7 +252,7 @@ import Log
   }
 
   /// Runs an operation on the adapter. Its result is an input.
-  private func operate(_ operation: @escaping @LoopActor (Central) async -> LinkMachine.Input) {
+  private func run(_ operation: @escaping @LoopActor (Central) async -> LinkMachine.Input) {
     device.task { [self] central in feed(await operation(central)) }
   }
 

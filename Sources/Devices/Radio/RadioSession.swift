@@ -92,10 +92,10 @@ import Radio
       tell(press.value, of: press.channel, packet)
     } else if let line {
       let message = device.values.received(FrameAssembler.Frame(bytes: packet.message))
-      line.pass(
+      line.received(
         .text(String(decoding: packet.message, as: UTF8.self)), isValues: message.isValues,
         senderTime: packet.time)
-      device.values.pass(message, senderTime: packet.time)
+      device.values.report(message, senderTime: packet.time)
     }
   }
 
@@ -119,7 +119,7 @@ import Radio
 
   /// Two gateways know a press as the same one by the sender's time; without that, its owner tells it.
   private func tell(_ value: Value, of channel: Channel, _ packet: RadioPacket) {
-    guard let source = channel.property.source, let time = packet.time else { return channel.pass(value) }
+    guard let source = channel.property.source, let time = packet.time else { return channel.received(value) }
     let bytes = (0..<4).map { UInt8(truncatingIfNeeded: time >> (8 * $0)) } + packet.message
     guard events.heard(source, bytes, packetID: nil, at: .now).hasEvents else { return }
     heardEvents([HeardEvents.Content(property: channel.index, value: value, senderTime: time)], of: source)

@@ -93,13 +93,14 @@ import Log
     return message
   }
 
-  func pass(_ message: ProgramValue.Message, senderTime: UInt32? = nil) {
+  /// Reports the values of a message that was received.
+  func report(_ message: ProgramValue.Message, senderTime: UInt32? = nil) {
     guard let settings else { return }
     for value in message.values {
       let (key, time) = (value.name.key, Timestamp.now)
       let published = settings[key]?.adjustment.offset.map(value.value.adding) ?? value.value
       last[key, default: LastValue()].reported(published, at: time)
-      device.pass(key, published, at: time, senderTime: senderTime)
+      device.received(key, published, at: time, senderTime: senderTime)
       for echo in echoes where echo.value.matches(value) && !echo.isReceived {
         echo.isReceived = true
         echo.end?(.applied(actual: echo.value.value))
