@@ -19,15 +19,16 @@ package struct Handover: Sendable, Equatable {
 
   package init(
     desired: [String: PublishedDesired] = [:], isDeleted: Bool = false, revision: Int = 0,
-    values: [(key: ValueKey, written: String, isNumber: Bool)] = [], told: [HeardEvents.Event] = [],
-    log: LogPosition? = nil
+    values: [(key: ValueKey, written: String, isNumber: Bool, unit: String?)] = [],
+    told: [HeardEvents.Event] = [], log: LogPosition? = nil
   ) {
     (self.told, self.log) = (told, log)
     let today = Timestamp.now.day
     self.values = Dictionary(
       values.map { value in
         let entry = ValueTable.Entry(
-          written: value.written, isNumber: value.isNumber, isConfirmed: true, lastSeen: today)
+          written: value.written, isNumber: value.isNumber, isConfirmed: true, unit: value.unit,
+          lastSeen: today)
         return (value.key, entry)
       }
     ) { first, _ in first }

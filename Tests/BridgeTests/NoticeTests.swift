@@ -60,6 +60,13 @@ import Testing
     #expect(known == notice.properties, "no room")
   }
 
+  @Test func unitsOfValuesAreThoseThatAProgramWrites() throws {
+    let notice = try Self.notice(
+      #""values":{"t":{"name":"t","unit":"°C"},"a":{"name":"a","unit":"x"},"b":{"name":"b","unit":7}}"#)
+    let units = notice.handover.values.map { "\($0.key) \($0.value.unit ?? "-")" }
+    #expect(units.sorted() == ["a -", "b -", "t °C"])
+  }
+
   @Test func longInfoIsNotRead() {
     let info = #"{"owner":"attic","area":"x"}"#
     let padding = String(repeating: " ", count: TopicMap.longestPayload - info.utf8.count)

@@ -79,13 +79,17 @@ extension OwnershipMachine.Notice {
     return isTime ? text : nil
   }
 
-  private static func values(_ json: JSONValue?) -> [(key: ValueKey, written: String, isNumber: Bool)] {
+  /// A unit that only the configuration there gives is left out.
+  private static func values(
+    _ json: JSONValue?
+  ) -> [(key: ValueKey, written: String, isNumber: Bool, unit: String?)] {
     guard case .object(let values) = json else { return [] }
-    let read = values.members.lazy.compactMap { member -> (ValueKey, String, Bool)? in
+    let read = values.members.lazy.compactMap { member -> (ValueKey, String, Bool, String?)? in
       guard let key = ValueKey(member.name), let name = member.value["name"]?.text,
         name.utf8.count <= ValueTable.longestName
       else { return nil }
-      return (key, name, member.value["type"] == .string("number"))
+      let unit = ValueName.units.values.first { member.value["unit"] == .string($0) }
+      return (key, name, member.value["type"] == .string("number"), unit)
     }
     return Array(read.prefix(ValueTable.capacity))
   }
