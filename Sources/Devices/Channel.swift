@@ -233,13 +233,9 @@ import Log
     }
   }
 
+  /// Counts a malformed value, and logs it, at most once an hour: a device may send many, and valid values in between.
   private func malformed(_ reason: String) {
     context.counters.malformed += 1
-    logMalformed(reason)
-  }
-
-  /// Logs a malformed value, at most once an hour, as a device may send many, and valid values in between.
-  private func logMalformed(_ reason: String) {
     let now = Moment.now
     if let malformedLogged, now < malformedLogged + .seconds(3600) { return }
     malformedLogged = now
