@@ -40,7 +40,7 @@ extension HeardSession {
     guard mayHaveObjects else { return seen }
     guard let data = seen.advertised.serviceData[BTHome.service] else {
       let isOld = BTHome.oldServices.contains { seen.advertised.serviceData[$0] != nil }
-      if isOld { note(.unreadable(.version(1))) }
+      if isOld { note(.version(1)) }
       return seen
     }
     var seen = seen
@@ -49,7 +49,7 @@ extension HeardSession {
         data, key: device.settings.key, from: device.address)
     } catch {
       seen.advertised.serviceData[BTHome.service] = nil
-      note(.unreadable(error))
+      note(error)
     }
     return seen
   }

@@ -14,7 +14,9 @@ import Log
   /// Whether the device sends only when something happens, and is silent until then, as it says itself.
   private var isTriggerOnly: Bool
   /// Why nothing can be read of what the device sends; nil since something could.
-  private var trouble: Trouble?
+  private var unreadable: BTHome.Obstacle?
+  /// When each obstacle was logged last: anybody can send what cannot be read between two values.
+  private var logged: [BTHome.Obstacle: Moment] = [:]
   /// Reads and decrypts what the device advertises in BTHome.
   var objects: ObjectReader
   /// When the counter of encrypted frames was stored last in this run.
@@ -36,18 +38,22 @@ import Log
     manager.registry.onlyAdvertised < manager.capacity / 2
   }
   override var isOnlyAdvertised: Bool { true }
-  override var lastError: Trouble? { trouble }
+  override var lastError: Trouble? { unreadable.map(Trouble.unreadable) }
 
   /// The device has sent a value, or none that can be used, and why.
-  func note(_ trouble: Trouble?) {
-    guard trouble != self.trouble else { return }
-    self.trouble = trouble
-    if let trouble { log(trouble) }
+  func note(_ obstacle: BTHome.Obstacle?) {
+    guard obstacle != unreadable else { return }
+    unreadable = obstacle
+    let now = Moment.now
+    if let obstacle, logged[obstacle].map({ now >= $0 + .seconds(3600) }) ?? true {
+      logged[obstacle] = now
+      log(.unreadable(obstacle))
+    }
     device.report(.session)
   }
 
   override func renewed() -> DeviceSession {
-    trouble = nil
+    (unreadable, logged) = (nil, [:])
     return super.renewed()
   }
 
