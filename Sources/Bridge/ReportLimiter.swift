@@ -52,7 +52,8 @@ extension Value {
   /// Whether a number, or a field of a record, differs by at least `change`; anything else: at all.
   fileprivate func differs(from other: Value, by change: Double) -> Bool {
     switch (self, other) {
-    case (.integer(let a), .integer(let b)): abs(Double(a) - Double(b)) >= max(change, 1)
+    // Large ones may be equal as numbers of 53 bits.
+    case (.integer(let a), .integer(let b)): a != b && abs(Double(a) - Double(b)) >= change
     case (.number, .number), (.integer, .number), (.number, .integer):
       Self.differ(doubleValue ?? .nan, other.doubleValue ?? .nan, by: change)
     case (.record(let a), .record(let b)):

@@ -64,6 +64,13 @@ import Testing
     #expect(limiter.update(5, at: start) == .skip, "it has not changed")
   }
 
+  /// The numbers are equal as numbers of 53 bits.
+  @Test func everyChangeOfALargeNumberIsPublished() {
+    var limiter = limiter()
+    _ = limiter.update(.integer(1 << 53), at: start)
+    #expect(limiter.update(.integer(1 << 53 + 1), at: start) == .publish)
+  }
+
   // MARK: The change
 
   @Test func aSmallChangeIsSkippedUntilItAddsUp() {
