@@ -25,7 +25,7 @@ struct RetainedCommands {
 
   private let section: StateSection
   private var commands: [BluetoothAddress: [Entry]] = [:]
-  /// The topics whose command was rejected: each is answered once.
+  /// The topics whose command was rejected: the copies that the broker sends on later connections are not answered again.
   private var rejected: [BluetoothAddress: Set<String>] = [:]
 
   init(_ section: StateSection) {
@@ -57,9 +57,10 @@ struct RetainedCommands {
     // A property that cannot be set: the command is refused like any other.
     guard let property, property.isWritable else { return isNew ? .execute : .ignore }
     if !isMQTT5 || property.kind == .event {
-      guard rejected[address, default: []].count < Self.capacity,
-        rejected[address, default: []].insert(message.topic.string).inserted
-      else { return .ignore }
+      let isFirst =
+        rejected[address, default: []].count < Self.capacity
+        && rejected[address, default: []].insert(message.topic.string).inserted
+      guard isNew || isFirst else { return .ignore }
       return .reject(
         reason: isMQTT5
           ? "a retained command for an event is not carried out"
