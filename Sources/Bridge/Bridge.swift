@@ -147,8 +147,8 @@ import Store
 
   func remove(_ publisher: DevicePublisher) {
     unfollow(publisher)
-    publishers.discovery?.detached(publisher.device.address)
     publishers.remove(publisher)
+    publishers.discovery?.detached(publisher.device.address)
   }
 
   /// Something that is published of a device of this gateway has changed.
