@@ -77,18 +77,18 @@ extension Discovery {
     guard property.takesOffset,
       let part = property.homeAssistantParts.first(where: { $0.entity.deviceClass == "temperature" })
     else { return [] }
-    let number = DiscoveryComponent.number(
-      "offset-\(property.name)", name: "\(part.name) offset", topic: info,
-      command: self.topics.bridgeRequest("device/options"), range: -50...50, step: 0.1, mode: "box",
-      // Home Assistant would convert it as if it were a temperature.
-      deviceClass: nil, unit: part.entity.unit ?? property.unit, category: "config")
     let request = #"{"id":"\#(device.id)","options":{"adjust":{"\#(property.name)":{"offset":{{ value }}}}}}"#
     return [
+      // Without the class, by which Home Assistant would convert it as if it were a temperature.
       DiscoveryComponent(
-        key: number.key, platform: number.platform,
-        members: number.members.setting("val_tpl", to: .string(InfoTemplate.offset(of: property.name).text))
-          .setting("cmd_tpl", to: .string(request))
-          .setting("avty", to: .availability([self.topics.bridgeState])))
+        .number, "offset-\(property.name)", name: "\(part.name) offset", topic: info,
+        command: self.topics.bridgeRequest("device/options"), unit: part.entity.unit ?? property.unit,
+        category: "config", availability: [self.topics.bridgeState],
+        [
+          "min": JSONValue(number: -50), "max": JSONValue(number: 50), "step": JSONValue(number: 0.1),
+          "mode": "box", "val_tpl": InfoTemplate.offset(of: property.name).json,
+          "cmd_tpl": .string(request),
+        ])
     ]
   }
 
@@ -133,7 +133,7 @@ extension Discovery {
     }
     let log = DiscoveryComponent.switch(
       "log", name: "Publish data log", topic: topics.info, template: .isLogPublished, command: options,
-      on: set("log", true), off: set("log", false), states: ("True", "False"), category: "config",
+      on: set("log", true), off: set("log", false), category: "config",
       availability: [self.topics.bridgeState])
     let identify = DiscoveryComponent.button(
       "identify", name: "Identify", command: self.topics.bridgeRequest("device/identify"),
@@ -154,8 +154,8 @@ extension Discovery {
           "model", name: "Model", topic: topics.info, template: InfoTemplate("model"), category: "diagnostic"),
         .switch(
           "enabled", name: "Enabled", topic: topics.info, template: InfoTemplate("enabled"),
-          command: options, on: set("enabled", true), off: set("enabled", false), states: ("True", "False"),
-          category: "config", availability: [self.topics.bridgeState]),
+          command: options, on: set("enabled", true), off: set("enabled", false), category: "config",
+          availability: [self.topics.bridgeState]),
       ]
     // What comes by radio has no signal strength, and says nothing of the firmware.
     if device.address.radioSender != nil {
@@ -195,52 +195,61 @@ extension Discovery {
     let state = isShown ? topics.value : nil
     let codec = property.codec
     let isText = codec.isPlain && codec.words.isEmpty && !codec.isPicture
-    let template = part.field.map(InfoTemplate.init(field:))
+    let template = part.field.map { InfoTemplate($0) }
     func payload(_ value: Value) -> String {
       String(decoding: Payload.value(value, property.codec), as: UTF8.self)
     }
     switch entity.kind {
     case .sensor(let stateClass):
-      let sensor = DiscoveryComponent.sensor(
-        key, name: name, topic: topics.value, template: isText ? .sensorText : template,
-        deviceClass: deviceClass, stateClass: stateClass?.rawValue, unit: unit, category: category)
       return DiscoveryComponent(
-        key: key, platform: .sensor,
-        members: sensor.members.setting(
-          "sug_dsp_prc", to: unit == nil ? nil : property.decimals.map(JSONValue.integer)
-        )
-        .setting("en", to: entity.isEnabled ? nil : .bool(false)))
+        .sensor, key, name: name, topic: topics.value, deviceClass: deviceClass,
+        stateClass: stateClass?.rawValue, unit: unit, category: category,
+        [
+          "val_tpl": isText ? InfoTemplate.sensorText.json : template?.json,
+          "sug_dsp_prc": unit == nil ? nil : property.decimals.map(JSONValue.integer),
+          "en": entity.isEnabled ? nil : .bool(false),
+        ])
     case .binarySensor:
-      return .flag(key, name: name, topic: topics.value, deviceClass: deviceClass, category: category)
-    case .number(let mode):
-      let range = property.range ?? property.codec.range ?? 0...0
-      let number = DiscoveryComponent.number(
-        key, name: name, topic: topics.value, command: topics.set, range: range,
-        step: property.codec.step ?? 0, mode: mode.rawValue, deviceClass: deviceClass, unit: unit,
-        category: category)
       return DiscoveryComponent(
-        key: key, platform: .number,
-        members: number.members.setting("val_tpl", to: .string(InfoTemplate.number(in: range).text)))
+        .binarySensor, key, name: name, topic: topics.value, deviceClass: deviceClass, category: category,
+        ["pl_on": "true", "pl_off": "false"])
+    case .number(let mode):
+      let range = property.range ?? codec.range ?? 0...0
+      return DiscoveryComponent(
+        .number, key, name: name, topic: topics.value, command: topics.set, deviceClass: deviceClass,
+        unit: unit, category: category,
+        [
+          "min": JSONValue(number: range.lowerBound), "max": JSONValue(number: range.upperBound),
+          // The smallest that Home Assistant allows.
+          "step": JSONValue(number: max(codec.step ?? 0, 0.001)), "mode": .string(mode.rawValue),
+          "val_tpl": InfoTemplate.number(in: range).json,
+        ])
     case .select(let choices):
       return .select(
         key, name: name, topic: state, command: topics.set,
         options: choices.isEmpty ? words(of: property) : choices.map(\.label),
         payloads: choices.isEmpty ? nil : choices.map { payload($0.value) }, category: category)
     case .switch(let on, let off):
-      return .switch(
-        key, name: name, topic: state, command: topics.set, on: payload(on), off: payload(off),
-        deviceClass: deviceClass, category: category)
+      return DiscoveryComponent(
+        .switch, key, name: name, topic: state, command: topics.set, deviceClass: deviceClass,
+        category: category, ["pl_on": .string(payload(on)), "pl_off": .string(payload(off))])
     case .event:
-      return .event(
-        key, name: name, topic: topics.value, types: words(of: property), deviceClass: deviceClass,
-        category: category)
+      return DiscoveryComponent(
+        .event, key, name: name, topic: topics.value, deviceClass: deviceClass, category: category,
+        ["evt_typ": .array(words(of: property).map(JSONValue.string))])
     case .text:
+      // Home Assistant's own limit is 255.
       let longest = min(property.maxLength ?? 255, 255)
-      return .text(
-        key, name: name, topic: state, template: isText ? .plainText(longest: longest) : template,
-        command: topics.set, longest: longest, category: category)
-    case .notify: return .notify(key, name: name, command: topics.set, category: category)
-    case .image: return .image(key, name: name, topic: topics.image ?? topics.value, category: category)
+      let shown: InfoTemplate? = isText ? .plainText(longest: longest) : template
+      return DiscoveryComponent(
+        .text, key, name: name, topic: state, command: topics.set, category: category,
+        ["val_tpl": state == nil ? nil : shown?.json, "max": .integer(longest)])
+    case .notify:
+      return DiscoveryComponent(.notify, key, name: name, command: topics.set, category: category)
+    case .image:
+      return DiscoveryComponent(
+        .image, key, name: name, category: category,
+        ["img_t": .string((topics.image ?? topics.value).string), "cont_type": "image/svg+xml"])
     }
   }
 

@@ -80,7 +80,7 @@ extension Discovery {
       let words = name.split(separator: "_").joined(separator: " ")
       return .sensor(
         name, name: words.prefix(1).uppercased() + words.dropFirst(), topic: topics.bridgeInfo,
-        template: InfoTemplate(counter: name),
+        template: InfoTemplate("counters", name),
         // The only one that decreases.
         stateClass: name == "queued" ? "measurement" : "total_increasing", category: "diagnostic")
     }
@@ -91,7 +91,7 @@ extension Discovery {
       .switch(
         "permit_join", name: "Permit join", topic: topics.bridgeInfo, template: InfoTemplate("permit_join"),
         command: topics.bridgeRequest("permit_join"), on: #"{"time":254}"#, off: #"{"time":0}"#,
-        states: ("True", "False"), category: nil),
+        category: nil),
       .button(
         "scan", name: "Scan", command: topics.bridgeRequest("scan"), request: [:]),
     ]

@@ -10,67 +10,47 @@ struct DiscoveryComponent {
   let platform: Platform
   /// The members in Home Assistant's abbreviations; what is nil is left out.
   let members: JSONValue
+}
 
-  /// A value, as a topic has it or as `template` takes it out of the payload.
+extension DiscoveryComponent {
+  /// - Parameters:
+  ///   - topic: of the state; nil: it has none.
+  ///   - availability: on what the entity depends; nil: on the same as the others of its device.
+  ///   - own: the members that only some platforms have.
+  init(
+    _ platform: Platform, _ key: String, name: String, topic: TopicName? = nil, command: TopicName? = nil,
+    deviceClass: String? = nil, stateClass: String? = nil, unit: String? = nil, category: String? = nil,
+    availability: [TopicName]? = nil, _ own: JSONValue = [:]
+  ) {
+    let common: JSONValue = [
+      "name": .string(name), "dev_cla": deviceClass.map(JSONValue.string),
+      "stat_cla": stateClass.map(JSONValue.string), "unit_of_meas": unit.map(JSONValue.string),
+      "ent_cat": category.map(JSONValue.string), "stat_t": topic.map { .string($0.string) },
+      "cmd_t": command.map { .string($0.string) },
+    ]
+    self.init(
+      key: key, platform: platform,
+      members: common.merging(own).setting("avty", to: availability.map(JSONValue.availability)))
+  }
+
+  /// A value that `template` takes out of JSON.
   static func sensor(
-    _ key: String, name: String, topic: TopicName, template: InfoTemplate?, deviceClass: String? = nil,
+    _ key: String, name: String, topic: TopicName, template: InfoTemplate, deviceClass: String? = nil,
     stateClass: String? = nil, unit: String? = nil, category: String?, options: [String]? = nil
   ) -> DiscoveryComponent {
     DiscoveryComponent(
-      key: key, platform: .sensor,
-      members: [
-        "name": .string(name), "dev_cla": deviceClass.map(JSONValue.string),
-        "stat_cla": stateClass.map(JSONValue.string), "unit_of_meas": unit.map(JSONValue.string),
-        "ent_cat": category.map(JSONValue.string), "ops": options.map { .array($0.map(JSONValue.string)) },
-        "stat_t": .string(topic.string), "val_tpl": template.map { .string($0.text) },
-      ])
+      .sensor, key, name: name, topic: topic, deviceClass: deviceClass, stateClass: stateClass, unit: unit,
+      category: category,
+      ["ops": options.map { .array($0.map(JSONValue.string)) }, "val_tpl": template.json])
   }
 
   /// Whether something is connected, from a topic with `online` or `offline`.
-  ///
-  /// - Parameter availability: on what that information depends.
   static func connectivity(
     _ key: String, name: String, topic: TopicName, availability: [TopicName]
   ) -> DiscoveryComponent {
     DiscoveryComponent(
-      key: key, platform: .binarySensor,
-      members: [
-        "name": .string(name), "dev_cla": "connectivity", "ent_cat": "diagnostic",
-        "stat_t": .string(topic.string), "pl_on": "online", "pl_off": "offline",
-        "avty": .availability(availability),
-      ])
-  }
-
-  /// A number to set.
-  ///
-  /// - Parameter step: between the numbers that Home Assistant offers, which allows none below 0.001.
-  static func number(
-    _ key: String, name: String, topic: TopicName, command: TopicName, range: ClosedRange<Double>,
-    step: Double, mode: String, deviceClass: String?, unit: String?, category: String?
-  ) -> DiscoveryComponent {
-    DiscoveryComponent(
-      key: key, platform: .number,
-      members: [
-        "name": .string(name), "dev_cla": deviceClass.map(JSONValue.string),
-        "unit_of_meas": unit.map(JSONValue.string), "ent_cat": category.map(JSONValue.string),
-        "stat_t": .string(topic.string), "cmd_t": .string(command.string),
-        "min": JSONValue(number: range.lowerBound), "max": JSONValue(number: range.upperBound),
-        "step": JSONValue(number: max(step, 0.001)),
-        "mode": .string(mode),
-      ])
-  }
-
-  /// An event, from a topic whose JSON has an `event_type`.
-  static func event(
-    _ key: String, name: String, topic: TopicName, types: [String], deviceClass: String?, category: String?
-  ) -> DiscoveryComponent {
-    DiscoveryComponent(
-      key: key, platform: .event,
-      members: [
-        "name": .string(name), "dev_cla": deviceClass.map(JSONValue.string),
-        "ent_cat": category.map(JSONValue.string), "stat_t": .string(topic.string),
-        "evt_typ": .array(types.map(JSONValue.string)),
-      ])
+      .binarySensor, key, name: name, topic: topic, deviceClass: "connectivity", category: "diagnostic",
+      availability: availability, ["pl_on": "online", "pl_off": "offline"])
   }
 
   /// Starts an automation when the event happens. Not an entity: shown among the device's automations.
@@ -93,24 +73,9 @@ struct DiscoveryComponent {
     "long_press_start": "button_long_press", "long_press_end": "button_long_release",
   ]
 
-  /// A value that is true or false.
-  static func flag(
-    _ key: String, name: String, topic: TopicName, deviceClass: String?, category: String?
-  ) -> DiscoveryComponent {
-    DiscoveryComponent(
-      key: key, platform: .binarySensor,
-      members: [
-        "name": .string(name), "dev_cla": deviceClass.map(JSONValue.string),
-        "ent_cat": category.map(JSONValue.string), "stat_t": .string(topic.string), "pl_on": "true",
-        "pl_off": "false",
-      ])
-  }
-
   /// A choice of values.
   ///
-  /// - Parameters:
-  ///   - topic: nil: without a state.
-  ///   - payloads: of the options; nil: the options themselves.
+  /// - Parameter payloads: of the options; nil: the options themselves.
   static func select(
     _ key: String, name: String, topic: TopicName?, command: TopicName, options: [String],
     payloads: [String]?, category: String?
@@ -120,93 +85,40 @@ struct DiscoveryComponent {
       let map = String(decoding: JSONValue.object(JSONObject(members)).bytes, as: UTF8.self)
       return .string("{{ \(map).get(value) }}")
     }
-    let known = JSONValue.string(InfoTemplate.word(of: options).text)
     return DiscoveryComponent(
-      key: key, platform: .select,
-      members: [
-        "name": .string(name), "ent_cat": category.map(JSONValue.string),
-        "stat_t": topic.map { .string($0.string) }, "cmd_t": .string(command.string),
+      .select, key, name: name, topic: topic, command: command, category: category,
+      [
         "ops": .array(options.map(JSONValue.string)),
-        "val_tpl": topic == nil ? nil : payloads.map { lookUp($0, options) } ?? known,
+        "val_tpl": topic == nil
+          ? nil : payloads.map { lookUp($0, options) } ?? InfoTemplate.word(of: options).json,
         "cmd_tpl": payloads.map { lookUp(options, $0) },
       ])
   }
 
-  /// - Parameters:
-  ///   - topic: nil: without a state.
-  ///   - template: extracts the state from the topic's payload, in the form of `on`.
-  static func `switch`(
-    _ key: String, name: String, topic: TopicName?, template: InfoTemplate? = nil, command: TopicName,
-    on: String, off: String, states: (on: String, off: String)? = nil, deviceClass: String? = nil,
-    category: String?, availability: [TopicName]? = nil
-  ) -> DiscoveryComponent {
-    DiscoveryComponent(
-      key: key, platform: .switch,
-      members: [
-        "name": .string(name), "dev_cla": deviceClass.map(JSONValue.string),
-        "ent_cat": category.map(JSONValue.string), "stat_t": topic.map { .string($0.string) },
-        "val_tpl": template.map { .string($0.text) }, "cmd_t": .string(command.string),
-        "pl_on": .string(on), "pl_off": .string(off), "stat_on": states.map { .string($0.on) },
-        "stat_off": states.map { .string($0.off) }, "avty": availability.map(JSONValue.availability),
-      ])
-  }
-
-  /// A text to send.
+  /// A switch that sends requests to the gateway.
   ///
-  /// - Parameters:
-  ///   - topic: nil: without a state.
-  ///   - template: extracts the state from the topic's payload.
-  static func text(
-    _ key: String, name: String, topic: TopicName?, template: InfoTemplate?, command: TopicName, longest: Int,
-    category: String?
+  /// - Parameter template: makes `True` or `False` of the topic's JSON.
+  static func `switch`(
+    _ key: String, name: String, topic: TopicName, template: InfoTemplate, command: TopicName, on: String,
+    off: String, category: String?, availability: [TopicName]? = nil
   ) -> DiscoveryComponent {
     DiscoveryComponent(
-      key: key, platform: .text,
-      members: [
-        "name": .string(name), "ent_cat": category.map(JSONValue.string),
-        "stat_t": topic.map { .string($0.string) },
-        "val_tpl": topic.flatMap { _ in template.map { .string($0.text) } },
-        "cmd_t": .string(command.string),
-        // Home Assistant's own limit is 255.
-        "max": .integer(min(longest, 255)),
-      ])
-  }
-
-  /// A text that automations send.
-  static func notify(_ key: String, name: String, command: TopicName, category: String?) -> DiscoveryComponent
-  {
-    DiscoveryComponent(
-      key: key, platform: .notify,
-      members: [
-        "name": .string(name), "ent_cat": category.map(JSONValue.string), "cmd_t": .string(command.string),
-      ])
-  }
-
-  /// A picture, from a topic with SVG.
-  static func image(_ key: String, name: String, topic: TopicName, category: String?) -> DiscoveryComponent {
-    DiscoveryComponent(
-      key: key, platform: .image,
-      members: [
-        "name": .string(name), "ent_cat": category.map(JSONValue.string), "img_t": .string(topic.string),
-        "cont_type": "image/svg+xml",
+      .switch, key, name: name, topic: topic, command: command, category: category,
+      availability: availability,
+      [
+        "val_tpl": template.json, "pl_on": .string(on), "pl_off": .string(off), "stat_on": "True",
+        "stat_off": "False",
       ])
   }
 
   /// A button that sends a request to the gateway.
-  ///
-  /// - Parameter availability: nil: the same as for the other entities.
   static func button(
     _ key: String, name: String, command: TopicName, request: JSONValue, deviceClass: String? = nil,
     availability: [TopicName]? = nil
   ) -> DiscoveryComponent {
     DiscoveryComponent(
-      key: key, platform: .button,
-      members: [
-        "name": .string(name), "dev_cla": deviceClass.map(JSONValue.string), "ent_cat": "diagnostic",
-        "cmd_t": .string(command.string),
-        "pl_prs": .string(String(decoding: request.bytes, as: UTF8.self)),
-        "avty": availability.map(JSONValue.availability),
-      ])
+      .button, key, name: name, command: command, deviceClass: deviceClass, category: "diagnostic",
+      availability: availability, ["pl_prs": .string(String(decoding: request.bytes, as: UTF8.self))])
   }
 }
 
@@ -234,22 +146,11 @@ extension JSONValue {
 ///
 /// A member that is missing, or a topic that was cleared, makes the entity `unknown`, and Home Assistant logs nothing.
 struct InfoTemplate: Sendable {
-  let text: String
+  private let text: String
+  var json: JSONValue { .string(text) }
 
-  /// - Parameter path: the keys from the outside in, as literals of this program.
-  init(_ path: StaticString...) {
-    self.init(keys: path.map(\.description))
-  }
-
-  /// A field of a record.
-  init(field name: String) {
-    self.init(keys: [name])
-  }
-
-  /// The count of this name.
-  init(counter name: String) {
-    self.init(keys: ["counters", name])
-  }
+  /// - Parameter path: the keys from the outside in.
+  init(_ path: String...) { self.init(keys: path) }
 
   /// What is added to the values of the property of this name.
   static func offset(of property: String) -> InfoTemplate {
@@ -296,9 +197,7 @@ struct InfoTemplate: Sendable {
   }
 
   /// The command that pairs with a device that wants it.
-  static var pairing: InfoTemplate {
-    InfoTemplate(text: "{{ ((value_json|default({})).devices|default({})).pairing|default('no') }}")
-  }
+  static let pairing = InfoTemplate(keys: ["devices", "pairing"], else: "'no'")
 
   private init(text: String) {
     self.text = text

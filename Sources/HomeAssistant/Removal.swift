@@ -84,6 +84,6 @@ extension DiscoveryComponent {
   /// The component, unavailable: by a topic on which nothing is ever published.
   func unavailable(_ placeholder: TopicName) -> DiscoveryComponent {
     DiscoveryComponent(
-      key: key, platform: platform, members: members.merging(["avty": .availability([placeholder])]))
+      key: key, platform: platform, members: members.setting("avty", to: .availability([placeholder])))
   }
 }

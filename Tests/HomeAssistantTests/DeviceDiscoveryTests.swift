@@ -69,6 +69,9 @@ import Testing
     guard case .object(let members) = period else { throw Broken() }
     #expect(members["avty"] == [["t": "homeassistant/device/ble_c5a1b2c3d4e5/removed"]])
     #expect(members["cmd_t"] == "microbit/kitchen/period/set")
+    device.learn(offered: ["period"])
+    let offset = try #require(try components(device)["offset-temperature"])
+    #expect(offset["avty"] == [["t": "homeassistant/device/ble_c5a1b2c3d4e5/removed"]])
     device.learn(offered: ["temperature", "period"])
     #expect(try components(device) == whole)
   }
@@ -233,8 +236,8 @@ import Testing
           "enabled": {
             "p": "switch", "uniq_id": "ble_c5a1b2c3d4e5_enabled", "qos": 1,
             "name": "Enabled", "ent_cat": "config", "stat_t": "microbit/kitchen/info",
-            "val_tpl": "{{ (value_json|default({})).enabled|default(none) }}",
             "cmd_t": "microbit/bridge/attic/request/device/options",
+            "val_tpl": "{{ (value_json|default({})).enabled|default(none) }}",
             "pl_on": "{\\"id\\":\\"kitchen\\",\\"options\\":{\\"enabled\\":true}}",
             "pl_off": "{\\"id\\":\\"kitchen\\",\\"options\\":{\\"enabled\\":false}}",
             "stat_on": "True", "stat_off": "False",
@@ -425,8 +428,8 @@ import Testing
       components["note"],
       #"""
       { "p": "text", "uniq_id": "ble_c5a1b2c3d4e5_note", "name": "It", "stat_t": "b/kitchen/note",
-        "val_tpl": "{{ (value_json|default(value) if value[:1] == '\"' else value)[:255] }}",
-        "cmd_t": "b/kitchen/note/set", "max": 255 }
+        "cmd_t": "b/kitchen/note/set",
+        "val_tpl": "{{ (value_json|default(value) if value[:1] == '\"' else value)[:255] }}", "max": 255 }
       """#)
     try expect(
       components["shown"],

@@ -48,8 +48,8 @@ import Testing
       """
       { "p": "switch", "uniq_id": "ble_gateway_attic_permit_join", "qos": 1, "name": "Permit join",
         "stat_t": "microbit/bridge/attic/info",
-        "val_tpl": "{{ (value_json|default({})).permit_join|default(none) }}",
-        "cmd_t": "microbit/bridge/attic/request/permit_join", "pl_on": "{\\"time\\":254}",
+        "cmd_t": "microbit/bridge/attic/request/permit_join",
+        "val_tpl": "{{ (value_json|default({})).permit_join|default(none) }}", "pl_on": "{\\"time\\":254}",
         "pl_off": "{\\"time\\":0}", "stat_on": "True", "stat_off": "False" }
       """)
     try expect(
@@ -65,9 +65,8 @@ import Testing
       components["adapter"],
       """
       { "p": "sensor", "uniq_id": "ble_gateway_attic_adapter", "qos": 1, "name": "Adapter",
-        "dev_cla": "enum", "ent_cat": "diagnostic",
+        "dev_cla": "enum", "ent_cat": "diagnostic", "stat_t": "microbit/bridge/attic/info",
         "ops": ["on", "off", "blocked", "in_use", "absent", "unauthorized", "unsupported"],
-        "stat_t": "microbit/bridge/attic/info",
         "val_tpl": 
           "{{ (((value_json|default({})).adapters|default([],true))[0]|default({})).state|default(none) }}" }
       """)
