@@ -199,22 +199,22 @@ func onLoop(_ body: @escaping @LoopActor () async -> Void) {
       isQuiet = true
       for gateway in gateways {
         subscribe(gateway)
-        while let packet = Self.next(gateway.mqtt) {
+        while let message = Self.next(gateway.mqtt) {
           isQuiet = false
           sent += 1
-          expect(sent < 20_000, "the gateways answer each other without end: \(packet.topic)")
-          if packet.retain { retained[packet.topic] = packet.payload.isEmpty ? nil : packet.payload }
-          route(packet.topic, packet.payload)
+          expect(sent < 20_000, "the gateways answer each other without end: \(message.topic)")
+          if message.retain { retained[message.topic] = message.payload.isEmpty ? nil : message.payload }
+          route(message.topic, message.payload)
         }
       }
     }
   }
 
-  private static func next(_ client: MQTTClient) -> Outbox.Packet? {
+  private static func next(_ client: MQTTClient) -> MQTTMessage? {
     guard let packet = client.outbox.next() else { return nil }
     client.outbox.sent(packet, as: 1)
-    if packet.qos != .atMostOnce { _ = client.outbox.acknowledged(1, isRefusal: false) }
-    return packet
+    if packet.message.qos != .atMostOnce { _ = client.outbox.acknowledged(1, isRefusal: false) }
+    return packet.message
   }
 
   private func subscribe(_ gateway: Gateway) {

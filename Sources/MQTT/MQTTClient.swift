@@ -35,8 +35,7 @@ import Log
   private var endWaiters: [CheckedContinuation<Void, Never>] = []
 
   /// Messages and subscriptions are queued until ``run()``.
-  /// - Parameters:
-  ///   - log: must not call the client.
+  /// - Parameter log: must not call the client.
   public init(options: MQTTOptions, log: @escaping MQTTLog = MQTTClient.standardLog) {
     self.options = options
     diallings = options.brokers.map { Dialling(options, $0) }
@@ -139,9 +138,7 @@ import Log
   }
 
   /// Stops publishing the state of `topic`, but leaves the retained message: another client publishes it now.
-  public func releaseState(_ topic: TopicName) {
-    outbox.releaseState(topic)
-  }
+  public func releaseState(_ topic: TopicName) { outbox.releaseState(topic) }
 
   /// Sends `message` now, ahead of the queue and before ``admit()``; without a connection it is dropped.
   public func send(_ message: MQTTMessage) {
@@ -213,12 +210,12 @@ import Log
   @discardableResult
   private func send(_ packet: Outbox.Packet, over socket: BrokerSocket) -> Bool {
     do throws(MQTTError) {
-      if let identifier = try socket.handle.publish(packet) {
+      if let identifier = try socket.handle.publish(packet.message) {
         outbox.sent(packet, as: identifier)
         sent += 1
       } else {
         outbox.unsendable(packet)
-        write(outages.refused(packet.topic, "libmosquitto cannot send it"))
+        write(outages.refused(packet.message.topic, "libmosquitto cannot send it"))
       }
       return true
     } catch {

@@ -73,15 +73,10 @@ struct MessageQueue {
   /// The packet of the first message in the lane.
   mutating func takeFirst(_ lane: Outbox.Lane, for peer: Outbox.Peer) -> Outbox.Packet? {
     guard let entry = removeFirst(lane) else { return nil }
-    let message = entry.message
-    var packet = Outbox.Packet(
-      topic: message.topic, payload: message.payload, qos: min(message.qos, peer.maximumQoS),
-      retain: message.retain, source: .message(entry))
-    if peer.hasProperties {
-      packet.responseTopic = message.responseTopic
-      packet.correlationData = message.correlationData
-    }
-    return packet
+    var message = entry.message
+    message.qos = min(message.qos, peer.maximumQoS)
+    if !peer.hasProperties { (message.responseTopic, message.correlationData) = (nil, nil) }
+    return Outbox.Packet(message: message, source: .message(entry))
   }
 
   /// Makes the message the first of its lane again.

@@ -178,20 +178,20 @@ final class MosquittoHandle: @unchecked Sendable {
     if code != 0 { throw error(code, errno: errno) }
   }
 
-  /// Sends `packet`; returns its packet identifier, or nil if libmosquitto rejects the message.
-  func publish(_ packet: Outbox.Packet) throws(MQTTError) -> Int32? {
+  /// Sends `message`; returns its packet identifier, or nil if libmosquitto rejects it.
+  func publish(_ message: MQTTMessage) throws(MQTTError) -> Int32? {
     var identifier: Int32 = 0
     var properties: OpaquePointer?
-    if packet.responseTopic != nil || packet.correlationData != nil {
+    if message.responseTopic != nil || message.correlationData != nil {
       properties = Properties.of(
-        responseTopic: packet.responseTopic, correlationData: packet.correlationData)
+        responseTopic: message.responseTopic, correlationData: message.correlationData)
     }
     // A string passed directly to C would be copied first.
-    let code = packet.topic.string.withCString { topic in
-      packet.payload.withUnsafeBytes { bytes in
+    let code = message.topic.string.withCString { topic in
+      message.payload.withUnsafeBytes { bytes in
         mosquitto_publish_v5(
           raw, &identifier, topic, Int32(clamping: bytes.count), bytes.baseAddress,
-          Int32(packet.qos.rawValue), packet.retain, properties)
+          Int32(message.qos.rawValue), message.retain, properties)
       }
     }
     let reason = errno

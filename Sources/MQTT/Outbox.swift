@@ -92,10 +92,9 @@ struct Outbox {
 
   /// A packet of a message that is not queued: to be sent now or never.
   func packet(once message: MQTTMessage) -> Packet {
-    Packet(
-      topic: message.topic, payload: message.payload,
-      qos: min(message.qos, peer?.maximumQoS ?? .atLeastOnce), retain: message.retain,
-      source: .once(message.topic))
+    var message = message
+    message.qos = min(message.qos, peer?.maximumQoS ?? .atLeastOnce)
+    return Packet(message: message, source: .once(message.topic))
   }
 
   // MARK: The connection
@@ -148,7 +147,7 @@ struct Outbox {
       guard let next else { continue }
       if let maximum = peer.maximumPacketSize, next.size(hasProperties: peer.hasProperties) > maximum {
         rejected += 1
-        tooLarge.append(next.topic)
+        tooLarge.append(next.message.topic)
         complete(next.source)
         continue
       }
@@ -193,7 +192,7 @@ struct Outbox {
 
   /// `packet` was sent with the packet identifier `identifier`.
   mutating func sent(_ packet: Packet, as identifier: Int32) {
-    if packet.qos == .atMostOnce {
+    if packet.message.qos == .atMostOnce {
       complete(packet.source)
     } else {
       inFlight.append((identifier, packet.source))

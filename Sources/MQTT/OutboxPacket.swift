@@ -1,12 +1,8 @@
 extension Outbox {
   /// A PUBLISH to send now. It has been removed from the queue: pass it to ``sent(_:as:)`` or ``unsent(_:)``.
   struct Packet {
-    var topic: TopicName
-    var payload: [UInt8]
-    var qos: QoS
-    var retain: Bool
-    var responseTopic: TopicName?
-    var correlationData: [UInt8]?
+    /// The message in the form that the broker takes.
+    let message: MQTTMessage
     let source: Source
   }
 
@@ -30,11 +26,12 @@ extension Outbox {
 extension Outbox.Packet {
   /// The size of the PUBLISH packet in bytes (MQTT 5, 3.3; 3.1.1 has no properties).
   func size(hasProperties: Bool) -> Int {
-    var remaining = 2 + topic.string.utf8.count + payload.count + (qos == .atMostOnce ? 0 : 2)
+    var remaining =
+      2 + message.topic.string.utf8.count + message.payload.count + (message.qos == .atMostOnce ? 0 : 2)
     if hasProperties {
       var properties = 0
-      if let responseTopic { properties += 3 + responseTopic.string.utf8.count }
-      if let correlationData { properties += 3 + correlationData.count }
+      if let topic = message.responseTopic { properties += 3 + topic.string.utf8.count }
+      if let data = message.correlationData { properties += 3 + data.count }
       remaining += lengthOfLength(properties) + properties
     }
     return 1 + lengthOfLength(remaining) + remaining

@@ -91,7 +91,8 @@ struct StateTable {
     states[slot].queued = nil
     let state = states[slot]
     return Outbox.Packet(
-      topic: state.topic, payload: state.payload, qos: min(state.qos, peer.maximumQoS), retain: true,
+      message: MQTTMessage(
+        topic: state.topic, payload: state.payload, qos: min(state.qos, peer.maximumQoS), retain: true),
       source: .state(Version(topic: state.topic, slot: slot, number: state.version)))
   }
 

@@ -37,7 +37,7 @@ import Testing
     var sent: [String] = []
     var identifier = first
     while let packet = outbox.next() {
-      sent.append("\(packet.topic)=\(String(decoding: packet.payload, as: UTF8.self))")
+      sent.append("\(packet.message.topic)=\(String(decoding: packet.message.payload, as: UTF8.self))")
       outbox.sent(packet, as: identifier)
       identifier += 1
     }
@@ -257,9 +257,9 @@ import Testing
   @Test func maximumQoSOfTheBrokerIsRespected() {
     var outbox = outbox()
     outbox.connected(peer(maximumQoS: .atMostOnce))
-    #expect(outbox.packet(once: message("now")).qos == .atMostOnce)
+    #expect(outbox.packet(once: message("now")).message.qos == .atMostOnce)
     outbox.append(message("1"))
-    #expect(outbox.next()?.qos == .atMostOnce)
+    #expect(outbox.next()?.message.qos == .atMostOnce)
   }
 
   @Test func oldestMessagesAreDroppedAndStateIsKept() {
@@ -364,7 +364,7 @@ import Testing
     outbox.append(message("12345678901"))
     outbox.append(message("1234567890"))
     let packet = try next(&outbox)
-    #expect(packet.payload.count == 10)
+    #expect(packet.message.payload.count == 10)
     #expect(packet.size(hasProperties: true) == 18)
     #expect(packet.size(hasProperties: false) == 17)
     #expect(outbox.rejected == 1)
