@@ -21,13 +21,11 @@ enum Announcement: Sendable, Hashable {
 /// Announcements that wait, in order, each once.
 struct AnnouncementQueue {
   private var waiting: [Announcement] = []
-  /// The first so many are done.
-  private var done = 0
   private var members: Set<Announcement> = []
   /// Announcements that are too early.
   private var held: Set<Announcement> = []
 
-  var isEmpty: Bool { members.isEmpty }
+  var isEmpty: Bool { waiting.isEmpty }
 
   mutating func append(_ announcement: Announcement) {
     guard !held.contains(announcement) else { return }
@@ -37,7 +35,7 @@ struct AnnouncementQueue {
   /// Puts the announcement before all others, unless it waits already.
   mutating func prepend(_ announcement: Announcement) {
     guard !held.contains(announcement) else { return }
-    if members.insert(announcement).inserted { waiting.insert(announcement, at: done) }
+    if members.insert(announcement).inserted { waiting.insert(announcement, at: 0) }
   }
 
   /// Ignores the announcement until it is released.
@@ -49,13 +47,9 @@ struct AnnouncementQueue {
 
   /// Takes out the first `count`.
   mutating func next(_ count: Int) -> ArraySlice<Announcement> {
-    let next = waiting[done...].prefix(count)
-    done += next.count
-    for announcement in next { members.remove(announcement) }
-    if members.isEmpty {
-      waiting = []
-      done = 0
-    }
+    let next = waiting.prefix(count)
+    waiting.removeFirst(next.count)
+    members.subtract(next)
     return next
   }
 }
