@@ -64,6 +64,8 @@ struct AnnouncementQueue {
 
   /// Makes an announcement.
   var perform: (Announcement) -> Void = { _ in }
+  /// Whether the next ones have to wait.
+  var hasBacklog: () -> Bool = { false }
   private var queue = AnnouncementQueue()
   /// Announcements to make when Home Assistant has handled those at its start.
   private var followUps: [Announcement] = []
@@ -92,7 +94,7 @@ struct AnnouncementQueue {
   }
 
   private func announceNext() {
-    for announcement in queue.next(Self.batch) { perform(announcement) }
+    if !hasBacklog() { for announcement in queue.next(Self.batch) { perform(announcement) } }
     if !queue.isEmpty {
       announceNext(after: Self.batchPause)
     } else if !followUps.isEmpty, followUp == nil {

@@ -27,6 +27,8 @@ import Store
     store = DiscoveryStore(section)
     schedule = AnnouncementSchedule()
     schedule.perform = { [weak self] in self?.perform($0) }
+    // The documents of a thousand devices are more than the queue for a slow broker holds.
+    schedule.hasBacklog = { [unowned bridge] in bridge.context.mqtt.hasBacklog }
   }
 
   package func start() { subscribe() }

@@ -105,6 +105,9 @@ import Log
     return result
   }
 
+  /// Whether there is a connection, and what is not urgent comes faster than it is sent: long messages would fill the queue.
+  public var hasBacklog: Bool { openSocket != nil && outbox.hasBacklog }
+
   // MARK: Publishing
 
   /// Publishes `message`, as soon as the broker takes it; if too many wait, the oldest is dropped. Without a connection, the

@@ -54,6 +54,8 @@ struct Outbox {
   var lost: Int { messages.lost }
   var queuedCount: Int { messages.count + states.queuedCount }
   var isEmpty: Bool { queuedCount == 0 && inFlight.isEmpty }
+  /// Whether what is not urgent comes faster than it is sent: the urgent overtakes it.
+  var hasBacklog: Bool { states.bulkCount + messages.bulkCount > Self.backlog }
   /// Whether QoS 1 messages have to wait for a PUBACK.
   var isWindowFull: Bool { peer.map { inFlight.count >= $0.window } ?? false }
 
@@ -174,7 +176,7 @@ struct Outbox {
     func offer(_ queue: Queue, _ qos: QoS, _ sequence: UInt64) {
       if sequence < first?.sequence ?? .max { first = (queue, qos, sequence) }
     }
-    let mayOvertake = states.bulkCount + messages.bulkCount > Self.backlog && sentUrgent < Self.urgentShare
+    let mayOvertake = hasBacklog && sentUrgent < Self.urgentShare
     for lane in [Lane.urgent, .bulk] {
       if lane == .bulk, mayOvertake && first != nil || bulkAllowance == 0 { break }
       if let state = states.first(lane) { offer(.state(lane), state.qos, state.sequence) }

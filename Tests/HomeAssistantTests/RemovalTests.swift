@@ -1,6 +1,7 @@
 import EventLoop
 import GATT
 import MQTT
+import TestSupport
 import Testing
 
 @testable import HomeAssistant
@@ -121,5 +122,21 @@ import Testing
     #expect(released == [true, false])
     queue.append(.device(address, .plain))
     #expect(Array(queue.next(10)) == [.device(address, .plain)])
+  }
+}
+
+@LoopActor @Suite struct AnnouncementScheduleTests {
+  @Test func announcementsWaitForASlowBroker() async throws {
+    let schedule = AnnouncementSchedule()
+    let made = Record<Announcement>()
+    var questions = 0
+    schedule.perform = { made.append($0) }
+    schedule.hasBacklog = {
+      questions += 1
+      return questions < 4
+    }
+    schedule.append(.gateway(.plain))
+    _ = try await made.first(within: patience, "the announcement") { _ in true }
+    #expect(questions == 4 && made.count == 1)
   }
 }
