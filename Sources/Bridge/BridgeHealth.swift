@@ -80,13 +80,13 @@ extension Bridge: RequestHost {
   private var fleetFindings: [Finding] {
     guard let fleet = report.fleet else { return [] }
     let topic = context.topics.fleetConfiguration
-    let version = fleet.version.map { " \($0)" } ?? ""
+    let message = fleet.version.map { "version \($0)" } ?? "the message"
     guard let reason = fleet.reason else {
-      return [.ok(.configuration, "version\(version) of \(topic) is in force")]
+      return [.ok(.configuration, "\(message) of \(topic) is in force")]
     }
     return [
       .warning(
-        .configuration, "version\(version) of \(topic) was rejected: \(reason)",
+        .configuration, "\(message) of \(topic) was rejected: \(reason)",
         remedy: "correct the message, and publish it with another version")
     ]
   }

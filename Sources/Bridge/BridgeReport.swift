@@ -39,7 +39,10 @@ import MQTT
     spool.onChange = { [weak self] in self?.changed() }
   }
 
-  func configure(_ configuration: Configuration) { area = configuration.gateway.area }
+  func configure(_ configuration: Configuration) {
+    area = configuration.gateway.area
+    changed()
+  }
 
   func start() {
     changed()
@@ -66,14 +69,12 @@ import MQTT
 
   func failed(_ error: MQTTError) {
     failure = error
-    broker.address = address
+    broker.address = context.mqtt.broker
   }
-
-  private var address: MQTTBroker { context.mqtt.broker }
 
   func connected() {
     failure = nil
-    broker.address = address
+    broker.address = context.mqtt.broker
     broker.connectedSince = .now
     broker.connects += 1
     changed()
