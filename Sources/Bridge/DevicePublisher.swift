@@ -22,8 +22,8 @@ import MQTT
   private var publishedInfo: [UInt8] = []
   /// The last move to this gateway.
   private(set) var moved: Move?
-  /// Whether it was logged that another gateway uses this device's id for another device, and neither can be renamed.
-  private var isIDConflictLogged = false
+  /// Whether another gateway uses this device's id for another device, and neither can be renamed.
+  private var hasIDConflict = false
   /// What was logged last of what other gateways have in another way.
   private var reported: Finding?
 
@@ -129,6 +129,7 @@ import MQTT
   }
 
   private func useTopics(ofIDBefore before: DeviceID) {
+    hasIDConflict = false
     bridge.unfollow(self)
     topics = context.topics.topics(of: device.id, device.profile)
     for (property, topics) in zip(properties, topics.properties) { property.move(to: topics) }
@@ -139,11 +140,11 @@ import MQTT
   private func yieldID(to gateway: GatewayID) {
     let id = device.id
     guard context.engine.yieldID(id) else {
-      if !isIDConflictLogged {
+      if !hasIDConflict {
         context.log.error(
           "another gateway uses its id for another device: give each device its own id", fields)
       }
-      isIDConflictLogged = true
+      hasIDConflict = true
       return
     }
     context.log.notice(
@@ -254,9 +255,12 @@ import MQTT
     context.publishState(topics.availability, Payload.availability(device.isOnline))
   }
 
-  /// Corrects what an earlier owner has published late.
+  /// Corrects what an earlier owner has published late. What is another device's is not: two gateways would correct each other
+  /// without end.
   func received(availability payload: [UInt8]) {
-    guard owner == .this, !payload.elementsEqual(Payload.availability(device.isOnline)) else { return }
+    guard owner == .this, !hasIDConflict, !payload.elementsEqual(Payload.availability(device.isOnline)) else {
+      return
+    }
     publishAvailability()
   }
 

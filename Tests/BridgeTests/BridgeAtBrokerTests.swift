@@ -668,6 +668,28 @@ import Testing
     #expect(try await tested.payloads("kitchen/readings").count == 1)
   }
 
+  /// Both gateways have an entry with the id: they would correct each other without end.
+  @Test func theAvailabilityOfAnotherDeviceOfTheSameIDIsLeftAsItIs() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    try await tested.comeOnline()
+    try await tested.message("kitchen/availability", "online")
+    var start = tested.messages.count
+    try await tested.device { publisher in
+      var description = publisher.device
+      (description.session, description.isOnline, description.offlineSince) = (.waiting, false, .now)
+      publisher.changed(.availability, description)
+    }
+    try await tested.message("kitchen/availability", "offline", from: start)
+    let other = Self.info("attic").replacing("C3:D4:E5", with: "C3:D4:E6")
+    try await tested.publish("kitchen/info", other, retain: true)
+    start = tested.messages.count
+    try await tested.publish("kitchen/availability", "online", retain: true)
+    let availability = try await tested.payloads("kitchen/availability", from: start)
+    #expect(availability == ["online"])
+    // It is another device, which may have another name.
+    try await tested.device { #expect($0.owner == .this && $0.disagreement == nil) }
+  }
+
   /// What is read on the new link before the device is online here is not lost.
   @Test func firstReadingsAfterATakeoverFollowTheInfo() async throws {
     let tested = try await BridgeUnderTest(broker, retained: [("kitchen/info", Self.info("attic"))])

@@ -177,7 +177,9 @@ struct Ownership: Sendable {
   ) {
     let (isOwn, isOwnID) = (notice.gateway == this, notice.id == devices[address]!.machine.id)
     if isOwn || isOwnID { devices[address]!.orphanedValues.add(notice.properties) }
-    if !isOwn { devices[address]!.others.received(notice, isOwnID: isOwnID) }
+    if !isOwn, notice.address ?? address == address {
+      devices[address]!.others.received(notice, isOwnID: isOwnID)
+    }
     let before = owner(of: address)
     feed(address, notice, isUpToDate: isUpToDate)
     if let now = owner(of: address), now != before, case .other(let gateway) = now {
