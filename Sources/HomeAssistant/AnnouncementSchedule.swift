@@ -1,10 +1,8 @@
 import EventLoop
-import GATT
 
 /// Something to announce to Home Assistant.
 enum Announcement: Sendable, Hashable {
-  case gateway(Stage)
-  case device(BluetoothAddress, Stage)
+  case document(Discovery.Subject, Stage)
   /// A device that was removed, by its discovery topic.
   case removal(String, Stage)
 

@@ -18,7 +18,7 @@ struct Discovery: Sendable {
   var page: String?
 
   /// What a discovery topic is about.
-  enum Subject: Sendable, Equatable {
+  enum Subject: Sendable, Hashable {
     case device(BluetoothAddress)
     /// The gateway itself.
     case gateway

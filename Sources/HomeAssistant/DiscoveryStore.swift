@@ -11,8 +11,7 @@ import Store
   private static let removalPrefix = "removal/"
 
   private let section: StateSection
-  private var devices: [BluetoothAddress: Announced] = [:]
-  private(set) var announcedGateway: Announced?
+  private var announced: [Discovery.Subject: Announced] = [:]
   /// What was removed while Home Assistant may have been away, by its discovery topic.
   private(set) var removals: [String: Removal] = [:]
 
@@ -20,10 +19,9 @@ import Store
     self.section = section
     for (key, bytes) in section.records {
       guard let json = try? JSONParser.parse(bytes) else { continue }
-      if key == Self.gatewayKey {
-        announcedGateway = json["announced"].flatMap(Announced.init)
-      } else if let address = BluetoothAddress(key) {
-        devices[address] = json["announced"].flatMap(Announced.init)
+      if let subject = key == Self.gatewayKey ? .gateway : BluetoothAddress(key).map(Discovery.Subject.device)
+      {
+        announced[subject] = json["announced"].flatMap(Announced.init)
       } else if key.hasPrefix(Self.removalPrefix), removals.count < Self.mostRemovals {
         let topic = String(key.dropFirst(Self.removalPrefix.count))
         removals[topic] = Removal(key: topic, bytes: bytes)
@@ -31,29 +29,24 @@ import Store
     }
   }
 
-  /// What was announced of a device; nil: nothing.
-  subscript(address: BluetoothAddress) -> Announced? {
-    get { devices[address] }
+  /// What was announced; nil: nothing.
+  subscript(subject: Discovery.Subject) -> Announced? {
+    get { announced[subject] }
     set {
-      guard newValue != devices[address] else { return }
-      devices[address] = newValue
-      put(newValue, address.description)
+      guard newValue != announced[subject] else { return }
+      announced[subject] = newValue
+      let key =
+        switch subject {
+        case .gateway: Self.gatewayKey
+        case .device(let address): address.description
+        }
+      section.put(key, newValue.map { JSONValue.object(["announced": $0.json]).bytes })
     }
   }
 
-  private func put(_ announced: Announced?, _ key: String) {
-    section.put(key, announced.map { JSONValue.object(["announced": $0.json]).bytes })
-  }
-
-  /// The devices that were announced under another prefix than `prefix`; nil: under any.
-  func announced(notUnder prefix: String?) -> [BluetoothAddress] {
-    devices.filter { $0.value.prefix != prefix }.map(\.key)
-  }
-
-  func setGateway(_ announced: Announced?) {
-    guard announced != announcedGateway else { return }
-    announcedGateway = announced
-    put(announced, Self.gatewayKey)
+  /// What was announced under another prefix than `prefix`; nil: under any.
+  func announced(notUnder prefix: String?) -> [Discovery.Subject] {
+    announced.filter { $0.value.prefix != prefix }.map(\.key)
   }
 
   func add(_ removal: Removal) {

@@ -13,9 +13,8 @@ import Store
   let store: DiscoveryStore
   private var configuration: Configuration
   private let schedule: AnnouncementSchedule
-  /// The last document of each device.
-  private var published: [BluetoothAddress: PublishedDocument] = [:]
-  private var publishedGateway = PublishedDocument()
+  /// The last documents.
+  private var published: [Discovery.Subject: PublishedDocument] = [:]
   /// A user has deleted the gateway in Home Assistant: it is announced again at the next start.
   private var isGatewayDeleted = false
 
@@ -60,7 +59,9 @@ import Store
     removeOtherPrefixes()
     // A deletion that waited for the connection is sent now.
     for removal in store.removals.values {
-      if case .device(let address) = discovery?.subject(of: removal.topic.string) { cleared(address) }
+      if case .device(let address) = discovery?.subject(of: removal.topic.string) {
+        cleared(.device(address))
+      }
     }
     announceAll(.plain)
   }
@@ -74,14 +75,14 @@ import Store
   }
 
   package func deviceChanged(_ publisher: DevicePublisher) {
-    schedule.append(.device(publisher.device.address, .plain))
+    schedule.append(.document(.device(publisher.device.address), .plain))
   }
 
-  package func deviceRemoved(_ address: BluetoothAddress) { remove(address) }
+  package func deviceRemoved(_ address: BluetoothAddress) { remove(.device(address)) }
 
   package func ownedElsewhere(_ address: BluetoothAddress) {
-    store[address] = nil
-    published[address]?.expire()
+    store[.device(address)] = nil
+    published[.device(address)]?.expire()
   }
 
   // MARK: Messages
@@ -101,10 +102,10 @@ import Store
   }
 
   private func gatewayDeleted() {
-    guard store.announcedGateway != nil else { return }
+    guard store[.gateway] != nil else { return }
     context.log.notice("the gateway was deleted in Home Assistant: it is announced again at the next start")
     isGatewayDeleted = true
-    store.setGateway(nil)
+    store[.gateway] = nil
     // The documents are published without the reference to the gateway, so that later ones with it are other ones.
     for publisher in bridge.publishers.all { deviceChanged(publisher) }
   }
@@ -112,15 +113,15 @@ import Store
   /// The other gateways learn it from the `info` of an owner that is online: the empty payload may also come from an
   /// owner that no longer announces its devices.
   private func deviceDeleted(_ address: BluetoothAddress) {
-    if bridge.ownership.owner(of: address) != .this { published[address]?.expire() }
+    if bridge.ownership.owner(of: address) != .this { published[.device(address)]?.expire() }
     guard let publisher = bridge.publishers[address], case let owner = publisher.owner, owner != .unknown,
       bridge.ownership.isResponsible(for: publisher)
     else { return }
-    if publisher.device.record.isDeleted || owner == .this && store[address] == nil { return }
+    if publisher.device.record.isDeleted || owner == .this && store[.device(address)] == nil { return }
     context.log.notice(
       "deleted in Home Assistant: announced again when it is added with device/add", publisher.fields)
-    if owner != .this { store[address] = nil }
-    cleared(address)
+    if owner != .this { store[.device(address)] = nil }
+    cleared(.device(address))
     let id = publisher.device.id
     context.engine.setDeleted(id)
   }
@@ -159,12 +160,12 @@ import Store
       let publisher = bridge.publishers[address]
     else { return }
     let sendsInfo = publisher.others.informants.contains(other)
-    for action in published[address, default: PublishedDocument()]
+    for action in published[.device(address), default: PublishedDocument()]
       .received(from: other, sendsInfo: sendsInfo, here(publisher))
     {
       switch action {
       case .announce: deviceChanged(publisher)
-      case .forget: store[address] = nil
+      case .forget: store[.device(address)] = nil
       case .report: publisher.announcedToo(by: other)
       }
     }
@@ -180,19 +181,20 @@ import Store
 
   /// Announces everything, even unchanged documents.
   private func announceAll(_ stage: Announcement.Stage) {
-    publishedGateway.expire()
-    for address in published.keys { published[address]?.expire() }
+    for subject in published.keys { published[subject]?.expire() }
     schedule.change {
       // Devices refer to it.
-      $0.prepend(.gateway(stage))
-      for publisher in bridge.publishers.all { $0.append(.device(publisher.device.address, stage)) }
+      $0.prepend(.document(.gateway, stage))
+      for publisher in bridge.publishers.all {
+        $0.append(.document(.device(publisher.device.address), stage))
+      }
     }
   }
 
-  /// - Returns: whether it is too early for the next document of a device; it follows in time.
-  private func isTooEarly(_ announcement: Announcement, after last: PublishedDocument?) -> Bool {
-    guard let delay = last?.delay(at: .now) else { return false }
-    schedule.postpone(announcement, for: delay)
+  /// - Returns: whether it is too early for the next document; it follows in time.
+  private func isTooEarly(_ subject: Discovery.Subject, _ stage: Announcement.Stage) -> Bool {
+    guard let delay = published[subject]?.delay(at: .now) else { return false }
+    schedule.postpone(.document(subject, stage), for: delay)
     return true
   }
 
@@ -200,8 +202,8 @@ import Store
     // Once the gateway is admitted, everything is announced.
     guard bridge.ownership.isAdmitted else { return }
     switch announcement {
-    case .gateway(let stage): announceGateway(stage)
-    case .device(let address, let stage):
+    case .document(.gateway, let stage): announceGateway(stage)
+    case .document(.device(let address), let stage):
       if let publisher = bridge.publishers[address] { announce(publisher, stage) }
     case .removal(let topic, let stage): if let removal = store.removals[topic] { announce(removal, stage) }
     }
@@ -217,63 +219,61 @@ import Store
     // The device was deleted, perhaps at another gateway: it is announced when it is added, even if the document is the
     // same.
     guard !device.record.isDeleted else { return ownedElsewhere(address) }
-    guard !isTooEarly(.device(address, stage), after: published[address]) else { return }
+    let subject = Discovery.Subject.device(address)
+    guard !isTooEarly(subject, stage) else { return }
     let before =
-      store[address]
+      store[subject]
       ?? discovery.announced(publisher.others.properties, of: device, topics: publisher.topics)
     let document = discovery.document(
       of: device, topics: publisher.topics, hasGateway: !isGatewayDeleted, before: before,
-      isReannouncement: stage == .reannounce, removed: published[address]?.removed ?? [])
-    publish(document, &published[address, default: PublishedDocument()], stage, here(publisher))
-    store[address] = announced(
-      by: document, stage, again: .device(address, stage), followUp: .device(address, .remove))
+      isReannouncement: stage == .reannounce, removed: published[subject]?.removed ?? [])
+    publish(document, of: subject, stage, here(publisher))
   }
 
   private func announceGateway(_ stage: Announcement.Stage) {
-    guard let discovery, !isGatewayDeleted, !isTooEarly(.gateway(stage), after: publishedGateway) else {
-      return
-    }
+    guard let discovery, !isGatewayDeleted, !isTooEarly(.gateway, stage) else { return }
     let document = discovery.document(
       ofGatewayIn: configuration.gateway.area, adapters: configuration.bluetooth.adapters,
-      before: store.announcedGateway, isReannouncement: stage == .reannounce,
-      removed: publishedGateway.removed)
-    publish(document, &publishedGateway, stage)
-    store.setGateway(announced(by: document, stage, again: .gateway(stage), followUp: .gateway(.remove)))
+      before: store[.gateway], isReannouncement: stage == .reannounce,
+      removed: published[.gateway]?.removed ?? [])
+    publish(document, of: .gateway, stage)
   }
 
   /// Publishes a document that is not the same as the last one.
   private func publish(
-    _ document: DiscoveryDocument, _ last: inout PublishedDocument, _ stage: Announcement.Stage,
+    _ document: DiscoveryDocument, of subject: Discovery.Subject, _ stage: Announcement.Stage,
     _ here: PublishedDocument.Here? = nil
   ) {
+    var last = published[subject] ?? PublishedDocument()
     if stage == .reannounce { last.reannounce() } else { last.replace(by: document) }
     // All bytes at once: an array's own `hashValue` takes them one by one.
     var hasher = Hasher()
     document.payload.withUnsafeBytes { hasher.combine(bytes: $0) }
-    guard last.publish(hasher.finalize(), at: .now, here) else { return }
-    discardRemoval(document.topic.string)
-    // A deletion that the broker has not received yet would come after it on the next connection.
-    context.mqtt.releaseState(document.topic)
-    // Everything is announced again on the next connection, as it is then.
-    context.mqtt.publish(
-      MQTTMessage(
-        topic: document.topic, payload: document.payload, retain: true, undelivered: .dropped))
+    let isNew = last.publish(hasher.finalize(), at: .now, here)
+    published[subject] = last
+    if isNew {
+      discardRemoval(document.topic.string)
+      // A deletion that the broker has not received yet would come after it on the next connection.
+      context.mqtt.releaseState(document.topic)
+      // Everything is announced again on the next connection, as it is then.
+      context.mqtt.publish(
+        MQTTMessage(
+          topic: document.topic, payload: document.payload, retain: true, undelivered: .dropped))
+    }
+    store[subject] = announced(by: document, of: subject, stage)
   }
 
-  /// What to record of `document`; what was announced only to be removed is removed later.
-  ///
-  /// - Parameters:
-  ///   - again: the document after one that removes entities whose keys others have by now.
-  ///   - followUp: the document after a reannouncement.
+  /// What to record of `document`. What was announced only to be removed is removed by a later one, as are entities whose keys
+  /// others have by now.
   private func announced(
-    by document: DiscoveryDocument, _ stage: Announcement.Stage, again: Announcement, followUp: Announcement
+    by document: DiscoveryDocument, of subject: Discovery.Subject, _ stage: Announcement.Stage
   ) -> Announced {
     switch stage {
     case .reannounce:
-      if document.announced != document.completed { schedule.addFollowUp(followUp) }
+      if document.announced != document.completed { schedule.addFollowUp(.document(subject, .remove)) }
     case .plain, .remove:
       if !document.replaced.isEmpty {
-        schedule.append(again)
+        schedule.append(.document(subject, stage))
       } else if stage == .remove {
         return document.completed
       }
@@ -292,26 +292,27 @@ import Store
     case .remove:
       discardRemoval(removal.topic.string)
       context.mqtt.clearState(removal.topic)
-      if case .device(let address) = discovery?.subject(of: removal.topic.string) { cleared(address) }
+      if let subject = discovery?.subject(of: removal.topic.string) { cleared(subject) }
     }
   }
 
-  /// Home Assistant removes the entities of the device now: the next document comes after a pause.
-  private func cleared(_ address: BluetoothAddress) {
-    published[address, default: PublishedDocument()].clear(at: .now)
+  /// Home Assistant removes the entities now: the next document comes after a pause, but for that of the gateway, which goes
+  /// before those of devices.
+  private func cleared(_ subject: Discovery.Subject) {
+    if subject == .gateway {
+      published[subject]?.expire()
+    } else {
+      published[subject, default: PublishedDocument()].clear(at: .now)
+    }
   }
 
   // MARK: Removing
 
-  private func remove(_ address: BluetoothAddress) {
-    guard let announced = store[address] else { return }
+  private func remove(_ subject: Discovery.Subject) {
+    guard let announced = store[subject] else { return }
     // First, as the broker returns the empty payload where it does not know noLocal.
-    store[address] = nil
-    cleared(address)
-    remove(.device(address), announced)
-  }
-
-  private func remove(_ subject: Discovery.Subject, _ announced: Announced) {
+    store[subject] = nil
+    cleared(subject)
     let discovery = Discovery(prefix: announced.prefix, qos: context.qos, topics: context.topics)
     context.mqtt.clearState(discovery.topic(of: subject))
     let removal = Removal(object: discovery.object(of: subject), announced)
@@ -323,18 +324,12 @@ import Store
   private func removeOtherPrefixes() {
     // Another gateway may have announced a device meanwhile, which is known once this one is admitted.
     guard bridge.ownership.isAdmitted else { return }
-    let prefix = discovery?.prefix
-    for address in store.announced(notUnder: prefix) {
-      if bridge.ownership.owner(of: address)?.isOther == true {
-        store[address] = nil
+    for subject in store.announced(notUnder: discovery?.prefix) {
+      if case .device(let address) = subject, bridge.ownership.owner(of: address)?.isOther == true {
+        store[subject] = nil
       } else {
-        remove(address)
+        remove(subject)
       }
-    }
-    if let announced = store.announcedGateway, announced.prefix != prefix {
-      store.setGateway(nil)
-      publishedGateway.expire()
-      remove(.gateway, announced)
     }
   }
 

@@ -35,8 +35,8 @@ import Testing
   @Test func recordsAreStoredUnderTheseKeys() {
     let removal = Removal(object: "ble_000000000002", announced)
     let stored = stored { store in
-      store[kitchen] = announced
-      store.setGateway(announced)
+      store[.device(kitchen)] = announced
+      store[.gateway] = announced
       store.add(removal)
     }
     let text = #"{"prefix":"homeassistant","components":{"temperature":"sensor"}}"#
@@ -47,18 +47,18 @@ import Testing
         "removal/homeassistant/device/ble_000000000002/config": text,
       ])
     let store = reopened()
-    #expect(store[kitchen] == announced)
-    #expect(store.announcedGateway == announced)
+    #expect(store[.device(kitchen)] == announced)
+    #expect(store[.gateway] == announced)
     #expect(store.removals == [removal.topic.string: removal])
   }
 
   @Test func emptyRecordsAreNotStored() {
     let removal = Removal(object: "ble_000000000002", announced)
     let stored = stored { store in
-      store[kitchen] = announced
-      store[kitchen] = nil
-      store.setGateway(announced)
-      store.setGateway(nil)
+      store[.device(kitchen)] = announced
+      store[.device(kitchen)] = nil
+      store[.gateway] = announced
+      store[.gateway] = nil
       store.add(removal)
       store.discardRemoval(removal.topic.string)
       store.discardRemoval("nothing")
@@ -75,17 +75,17 @@ import Testing
     ] { section.put(key, Array(text.utf8)) }
     before.close()
     let store = reopened()
-    #expect(store[kitchen] == nil && store[hall] == nil)
-    #expect(store.announcedGateway == nil && store.removals == [:])
+    #expect(store[.device(kitchen)] == nil && store[.device(hall)] == nil)
+    #expect(store[.gateway] == nil && store.removals == [:])
   }
 
   @Test func listsDevicesAnnouncedUnderAnotherPrefix() {
     let store = reopened()
-    store[kitchen] = announced
-    store[hall] = Announced(prefix: "ha", components: [])
-    #expect(store.announced(notUnder: "homeassistant") == [hall])
-    #expect(store.announced(notUnder: "ha") == [kitchen])
-    #expect(Set(store.announced(notUnder: nil)) == [kitchen, hall])
+    store[.device(kitchen)] = announced
+    store[.device(hall)] = Announced(prefix: "ha", components: [])
+    #expect(store.announced(notUnder: "homeassistant") == [.device(hall)])
+    #expect(store.announced(notUnder: "ha") == [.device(kitchen)])
+    #expect(Set(store.announced(notUnder: nil)) == [.device(kitchen), .device(hall)])
   }
 
   @Test func numberOfRemovalsIsLimited() {

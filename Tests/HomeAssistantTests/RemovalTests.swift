@@ -85,43 +85,48 @@ import Testing
     var queue = AnnouncementQueue()
     #expect(queue.isEmpty)
     #expect(queue.next(10).isEmpty)
-    queue.append(.gateway(.plain))
-    queue.append(.device(address, .plain))
-    queue.append(.device(address, .reannounce))
-    queue.append(.device(address, .plain))
+    queue.append(.document(.gateway, .plain))
+    queue.append(.document(.device(address), .plain))
+    queue.append(.document(.device(address), .reannounce))
+    queue.append(.document(.device(address), .plain))
     queue.append(.removal("a/device/b/config", .reannounce))
-    #expect(Array(queue.next(2)) == [.gateway(.plain), .device(address, .plain)])
+    #expect(Array(queue.next(2)) == [.document(.gateway, .plain), .document(.device(address), .plain)])
     // An announcement that was taken out can be added again.
-    queue.append(.gateway(.plain))
+    queue.append(.document(.gateway, .plain))
     #expect(!queue.isEmpty)
     #expect(
       Array(queue.next(10)) == [
-        .device(address, .reannounce), .removal("a/device/b/config", .reannounce), .gateway(.plain),
+        .document(.device(address), .reannounce), .removal("a/device/b/config", .reannounce),
+        .document(.gateway, .plain),
       ])
     #expect(queue.isEmpty)
-    queue.append(.device(address, .remove))
-    queue.append(.device(address, .plain))
-    #expect(Array(queue.next(1)) == [.device(address, .remove)])
-    queue.prepend(.gateway(.remove))
-    queue.prepend(.device(address, .plain))
-    #expect(Array(queue.next(3)) == [.gateway(.remove), .device(address, .plain)])
+    queue.append(.document(.device(address), .remove))
+    queue.append(.document(.device(address), .plain))
+    #expect(Array(queue.next(1)) == [.document(.device(address), .remove)])
+    queue.prepend(.document(.gateway, .remove))
+    queue.prepend(.document(.device(address), .plain))
+    #expect(Array(queue.next(3)) == [.document(.gateway, .remove), .document(.device(address), .plain)])
     #expect(queue.isEmpty)
   }
 
   @Test func heldAnnouncementIsNotPublished() throws {
     let address = try #require(address)
     var queue = AnnouncementQueue()
-    let held = [queue.hold(.device(address, .plain)), queue.hold(.device(address, .plain))]
+    let held = [
+      queue.hold(.document(.device(address), .plain)), queue.hold(.document(.device(address), .plain)),
+    ]
     #expect(held == [true, false])
-    queue.append(.device(address, .plain))
-    queue.prepend(.device(address, .plain))
-    queue.append(.device(address, .reannounce))
-    #expect(Array(queue.next(10)) == [.device(address, .reannounce)])
+    queue.append(.document(.device(address), .plain))
+    queue.prepend(.document(.device(address), .plain))
+    queue.append(.document(.device(address), .reannounce))
+    #expect(Array(queue.next(10)) == [.document(.device(address), .reannounce)])
     #expect(queue.isEmpty)
-    let released = [queue.release(.device(address, .plain)), queue.release(.device(address, .plain))]
+    let released = [
+      queue.release(.document(.device(address), .plain)), queue.release(.document(.device(address), .plain)),
+    ]
     #expect(released == [true, false])
-    queue.append(.device(address, .plain))
-    #expect(Array(queue.next(10)) == [.device(address, .plain)])
+    queue.append(.document(.device(address), .plain))
+    #expect(Array(queue.next(10)) == [.document(.device(address), .plain)])
   }
 }
 
@@ -135,7 +140,7 @@ import Testing
       questions += 1
       return questions < 4
     }
-    schedule.append(.gateway(.plain))
+    schedule.append(.document(.gateway, .plain))
     _ = try await made.first(within: patience, "the announcement") { _ in true }
     #expect(questions == 4 && made.count == 1)
   }
