@@ -23,9 +23,8 @@ struct DiscoveryDocument: Sendable, Equatable {
   ///   - availability: topics that must all have `online` for the entities to be available.
   ///   - qos: of Home Assistant's subscriptions and commands.
   ///   - before: what was announced of the same object earlier.
-  ///   - isReannouncement: name the entities that no longer exist too: Home Assistant removes only what it has seen in
-  ///     its
-  ///     present run.
+  ///   - isReannouncement: whether to name the entities that no longer exist too, as Home Assistant removes only what it has
+  ///     seen in its present run.
   ///   - removed: what earlier documents have removed so that others can have the keys.
   init(
     object: String, prefix: String, device: JSONValue, availability: [TopicName], qos: QoS,

@@ -24,7 +24,8 @@ struct Claim: Equatable, Sendable {
   ///
   /// A gateway that connects to the device goes before one that only hears it. Of two links the later one counts: the id
   /// of the gateway decides between two that are as new. A device that is only heard stays with the gateway that
-  /// published it last, unless it is heard better here, or that one has not heard it for long; under two ids nothing says which was the last, and the id decides.
+  /// published it last, unless it is heard better here, or that one has not heard it for long; under two ids nothing says
+  /// which gateway was the last, and the id of the device decides.
   func goesBefore(_ other: Claim, isOnline: Bool, of address: BluetoothAddress) -> Bool {
     guard let since else { return other.since == nil && id != other.id && hasBetterID(than: other, address) }
     guard let otherSince = other.since else { return true }
