@@ -207,10 +207,7 @@ struct BrokerLink {
   }
 
   private mutating func delay(after error: MQTTError, _ jitter: Double) -> Duration {
-    switch error.remedy {
-    case .retry: backOff.next(chance: jitter)
-    case .refused, .configuration: refusalBackOff.next(chance: jitter)
-    }
+    error.needsChange ? refusalBackOff.next(chance: jitter) : backOff.next(chance: jitter)
   }
 
   private mutating func dial() -> [Action] {

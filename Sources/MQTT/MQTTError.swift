@@ -43,25 +43,13 @@ public enum MQTTError: Error, Equatable, Sendable {
     case connack
   }
 
-  /// What can be done about an error.
-  enum Remedy: Sendable {
-    /// Retry: the next attempt may succeed.
-    case retry
-    /// Change the broker's configuration.
-    case refused
-    /// Change this client's configuration.
-    case configuration
-  }
-
-  var remedy: Remedy {
+  /// Whether the configuration of this client, or of the broker, has to be changed; otherwise the next attempt may succeed.
+  var needsChange: Bool {
     switch self {
     case .lookUpFailed, .unreachable, .timedOut, .keepAliveTimedOut, .connectionLost, .closedByBroker,
       .library, .protocolViolation, .file:
-      .retry
-    case .notAuthorised, .refused, .unsupportedProtocol:
-      .refused
-    case .tls, .invalidOption:
-      .configuration
+      false
+    case .notAuthorised, .refused, .unsupportedProtocol, .tls, .invalidOption: true
     }
   }
 }

@@ -28,7 +28,7 @@ struct OutageLog {
     if known.contains(error) { return (.debug, "\(place)still trying: \(error)") }
     // Bounded: a broker may give a different reason each time.
     if known.count < 100 { reported[broker] = known + [error] }
-    let level: LogLevel = error.remedy == .retry ? .warning : .error
+    let level: LogLevel = error.needsChange ? .error : .warning
     let line = place + error.description + (error.hint(at: broker).map { " (\($0))" } ?? "")
     guard let retryIn else { return (level, "\(line); still waiting") }
     if retryIn == .zero { return (level, "\(line); trying the next broker") }

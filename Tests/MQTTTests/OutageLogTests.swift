@@ -110,6 +110,6 @@ import Testing
     ] as [(Int32, MQTTError)])
   func refusalCodesAreMappedToErrors(_ code: Int32, _ error: MQTTError) {
     #expect(MosquittoText.refusal(code) == error)
-    #expect(error.remedy == .refused)
+    #expect(error.needsChange)
   }
 }

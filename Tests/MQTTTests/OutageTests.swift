@@ -16,7 +16,7 @@ import Testing
     try await client.connected()
     await client.setState(topic("state/a"), Array("3".utf8))
     try await broker.stop()
-    #expect(try await client.disconnected()?.remedy == .retry)
+    #expect(try await client.disconnected()?.needsChange == false)
     await client.setState(topic("state/b"), Array("4".utf8))
     await client.clearState(topic("state/a"))
     await client.setState(topic("state/c"), Array("5".utf8))
