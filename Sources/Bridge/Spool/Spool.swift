@@ -163,7 +163,10 @@ import Store
     if let aside = outcome.setAside {
       Self.log.error(
         "the spool was damaged: it was renamed, and a new one created",
-        ["moved_to": aside.path, "reason": aside.reason, "lost": outcome.lost])
+        [
+          "moved_to": aside.path, "reason": aside.reason,
+          "lost": outcome.lost == 0 ? "unknown" : "\(outcome.lost)",
+        ])
     }
     if let reason = outcome.failure, !isFailing {
       Self.log.error(
