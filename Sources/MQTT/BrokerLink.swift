@@ -11,8 +11,11 @@ struct BrokerLink {
     case dialling(isOverdue: Bool)
     /// There is a socket; TCP, TLS and the CONNACK are pending. → connected, waiting, stopped
     case handshaking
-    /// The broker has accepted the connection. → waiting, pausing, flushing, disconnecting
+    /// The broker has accepted the connection. → waiting, draining, pausing, flushing, disconnecting
     case connected
+    /// Acknowledgements are awaited before DISCONNECT: a broker that cannot send them to the closed socket publishes the will.
+    /// → pausing, waiting, flushing, disconnecting
+    case draining(for: Duration)
     /// DISCONNECT is being sent; to be connected again after the delay. → waiting, disconnecting
     case pausing(for: Duration)
     /// The last attempt failed, the connection was lost, or it is paused. → dialling, stopped
@@ -124,7 +127,7 @@ struct BrokerLink {
       state = .waiting
       let delay = delay(after: error, jitter)
       return [.drop, .setTimer(delay), .reportLoss(error, retryIn: delay)]
-    case .pausing(let delay):
+    case .draining(let delay), .pausing(let delay):
       state = .waiting
       return [.drop, .setTimer(delay), .reportEnd]
     case .flushing, .disconnecting:
@@ -144,6 +147,8 @@ struct BrokerLink {
       // The thread cannot be interrupted, and a second one would be delayed in the same way.
       state = .dialling(isOverdue: true)
       return [.reportFailure(.timedOut(.lookUp), retryIn: nil)]
+    case .draining(let delay):
+      return pause(for: delay)
     case .handshaking, .pausing:
       return failed(.timedOut(phase), at: now, jitter: jitter)
     case .flushing, .disconnecting:
@@ -157,17 +162,23 @@ struct BrokerLink {
     }
   }
 
-  /// Disconnects, and connects again after `delay`.
-  mutating func reconnect(after delay: Duration) -> [Action] {
+  /// Disconnects, and connects again after `delay`; `isInFlight`: there are messages that are not acknowledged.
+  mutating func reconnect(after delay: Duration, isInFlight: Bool) -> [Action] {
     guard state == .connected else { return [] }
+    guard isInFlight else { return pause(for: delay) }
+    state = .draining(for: delay)
+    return [.setTimer(Self.disconnectTimeout)]
+  }
+
+  private mutating func pause(for delay: Duration) -> [Action] {
     state = .pausing(for: delay)
     return [.setTimer(Self.disconnectTimeout), .disconnect]
   }
 
   /// The first broker has accepted a connection, or has not.
-  mutating func probed(isWell: Bool, at now: Moment) -> [Action] {
+  mutating func probed(isWell: Bool, at now: Moment, isInFlight: Bool) -> [Action] {
     guard state == .connected, choice.probed(isWell: isWell, at: now) else { return [] }
-    return reconnect(after: .zero)
+    return reconnect(after: .zero, isInFlight: isInFlight)
   }
 
   /// Stops within `deadline`; `isWaiting`: messages are queued.
@@ -179,7 +190,7 @@ struct BrokerLink {
       guard isWaiting else { return finish() }
       isStopping = true
       return [.setTimer(deadline)]
-    case .connected:
+    case .connected, .draining:
       if isWaiting {
         state = .flushing
         return [.setTimer(deadline)]
@@ -194,11 +205,17 @@ struct BrokerLink {
     }
   }
 
-  /// The queue is empty.
+  /// The queue is empty, and all is acknowledged.
   mutating func drained() -> [Action] {
     guard state == .flushing else { return [] }
     state = .disconnecting
     return [.disconnect]
+  }
+
+  /// All that was sent is acknowledged.
+  mutating func acknowledged() -> [Action] {
+    guard case .draining(let delay) = state else { return [] }
+    return pause(for: delay)
   }
 
   /// Stops at once, without DISCONNECT.

@@ -86,7 +86,9 @@ import Log
   }
 
   /// Disconnects, and connects again after `delay`.
-  public func reconnect(after delay: Duration) { perform(link.reconnect(after: delay)) }
+  public func reconnect(after delay: Duration) {
+    perform(link.reconnect(after: delay, isInFlight: outbox.isInFlight))
+  }
 
   private func end() async {
     await withCheckedContinuation { continuation in
@@ -97,12 +99,8 @@ import Log
 
   /// The current values.
   public var statistics: MQTTStatistics {
-    var result = MQTTStatistics()
-    result.sent = sent
-    result.lost = outbox.lost
-    result.rejected = outbox.rejected
-    result.queued = outbox.queuedCount
-    return result
+    MQTTStatistics(
+      sent: sent, lost: outbox.lost, rejected: outbox.rejected, queued: outbox.queuedCount)
   }
 
   /// Whether there is a connection, and what is not urgent comes faster than it is sent: long messages would fill the queue.
@@ -302,7 +300,7 @@ import Log
     probe = new
     loop.task {
       let isWell = await new.result()
-      let actions = self.link.probed(isWell: isWell, at: .now)
+      let actions = self.link.probed(isWell: isWell, at: .now, isInFlight: self.outbox.isInFlight)
       self.probe = nil
       await new.stop()
       if !actions.isEmpty { self.log(.notice, "going back to \(new.broker)") }
@@ -390,6 +388,7 @@ import Log
       write(outages.refused(topic, text))
       handler?(.publicationRefused(topic, reason: text))
     }
+    if !outbox.isInFlight { perform(link.acknowledged()) }
     for (packet, reasons) in events.subscriptions {
       for (filter, reason) in subscriptions.acknowledged(packet, reasons) { acknowledged(filter, reason) }
     }

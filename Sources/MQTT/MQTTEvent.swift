@@ -38,14 +38,16 @@ public struct MQTTConnection: Sendable, Equatable {
 /// Counters since the client was created, and the current length of its queue.
 public struct MQTTStatistics: Sendable, Equatable {
   /// PUBLISH packets sent, including repetitions.
-  public var sent = 0
+  public var sent: Int
   /// Messages dropped because the queue was full, the oldest first.
-  public var lost = 0
+  public var lost: Int
   /// Messages that the broker rejected, or that are larger than it accepts.
-  public var rejected = 0
+  public var rejected: Int
   /// Messages waiting to be sent.
-  public var queued = 0
+  public var queued: Int
 
-  /// All at 0.
-  public init() {}
+  /// Without arguments, all at 0.
+  public init(sent: Int = 0, lost: Int = 0, rejected: Int = 0, queued: Int = 0) {
+    (self.sent, self.lost, self.rejected, self.queued) = (sent, lost, rejected, queued)
+  }
 }

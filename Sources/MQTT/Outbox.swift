@@ -53,9 +53,11 @@ struct Outbox {
   /// Messages dropped because the queue was full.
   var lost: Int { messages.lost }
   var queuedCount: Int { messages.count + states.queuedCount }
-  var isEmpty: Bool { queuedCount == 0 && inFlight.isEmpty }
+  var isEmpty: Bool { queuedCount == 0 && !isInFlight }
   /// Whether what is not urgent comes faster than it is sent: the urgent overtakes it.
   var hasBacklog: Bool { states.bulkCount + messages.bulkCount > Self.backlog }
+  /// Whether there are messages that were sent and not acknowledged.
+  var isInFlight: Bool { !inFlight.isEmpty }
   /// Whether QoS 1 messages have to wait for a PUBACK.
   var isWindowFull: Bool { peer.map { inFlight.count >= $0.window } ?? false }
 

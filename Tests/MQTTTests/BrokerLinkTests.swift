@@ -155,11 +155,13 @@ import Testing
     #expect(link.timeout(in: .lookUp, at: start, jitter: 0.5) == [.setTimer(.seconds(15)), .probe])
     let probes = [(15, true), (30, true), (45, false), (60, true), (90, true), (119, true)]
     for (seconds, isWell) in probes {
-      #expect(link.probed(isWell: isWell, at: start + .seconds(seconds)) == [])
+      #expect(link.probed(isWell: isWell, at: start + .seconds(seconds), isInFlight: false) == [])
     }
     #expect(
-      link.probed(isWell: true, at: start + .seconds(120)) == [.setTimer(.seconds(1)), .disconnect])
-    #expect(link.probed(isWell: true, at: start + .seconds(121)) == [], "it is on its way")
+      link.probed(isWell: true, at: start + .seconds(120), isInFlight: false) == [
+        .setTimer(.seconds(1)), .disconnect,
+      ])
+    #expect(link.probed(isWell: true, at: start + .seconds(121), isInFlight: false) == [], "it is on its way")
     #expect(
       link.failed(.connectionLost(reason: ""), at: start + .seconds(120), jitter: 1)
         == [.drop, .setTimer(.zero), .reportEnd])
@@ -167,6 +169,23 @@ import Testing
     _ = link.timeout(in: .lookUp, at: start, jitter: 0)
     _ = link.dialled()
     #expect(link.accepted(at: start) == [.cancelTimer, .begin], "the first is not probed")
+  }
+
+  /// A broker that cannot send an acknowledgement to a closed socket publishes the will.
+  @Test func acknowledgementsAreAwaitedBeforeDisconnect() {
+    var link = connected()
+    #expect(link.acknowledged() == [])
+    #expect(link.reconnect(after: .seconds(10), isInFlight: true) == [.setTimer(.seconds(1))])
+    #expect(!link.isUp)
+    var (late, lost, stopped) = (link, link, link)
+    #expect(link.acknowledged() == [.setTimer(.seconds(1)), .disconnect])
+    #expect(link.acknowledged() == [], "once")
+    #expect(late.timeout(in: .lookUp, at: start, jitter: 0) == [.setTimer(.seconds(1)), .disconnect])
+    #expect(
+      lost.failed(.connectionLost(reason: ""), at: start, jitter: 0)
+        == [.drop, .setTimer(.seconds(10)), .reportEnd])
+    #expect(stopped.stop(isWaiting: true, deadline: .seconds(2)) == [.setTimer(.seconds(2))])
+    #expect(stopped.drained() == [.disconnect])
   }
 
   /// One that accepts and then closes the connection does not keep the client from the others.

@@ -63,6 +63,29 @@ import Testing
     try await client.connected()
   }
 
+  /// A broker that cannot send an acknowledgement to a closed socket publishes the will.
+  @Test func requestedReconnectPublishesNoWillAndRepeatsNothing() async throws {
+    let broker = try await MosquittoBroker()
+    let observer = await TestClient(.local(broker.port)) { $0.subscribe([filter("#")]) }
+    try await observer.connected()
+    var options = MQTTOptions.local(broker.port)
+    options.will = MQTTMessage(topic: topic("state"), payload: Array("offline".utf8))
+    let client = await TestClient(options)
+    try await client.connected()
+    await client.client.isolated { client in
+      for number in 0..<4 {
+        client.publish(MQTTMessage(topic: topic("e"), payload: Array("\(number)".utf8)), isUrgent: true)
+      }
+      client.reconnect(after: .zero)
+    }
+    #expect(try await client.disconnected() == nil)
+    try await client.connected()
+    await client.publish(MQTTMessage(topic: topic("e"), payload: Array("end".utf8)))
+    var texts: [String] = []
+    while texts.last != "end" { texts.append(try await observer.message().text) }
+    #expect(texts == ["0", "1", "2", "3", "end"])
+  }
+
   @Test func messagesAreKeptInOrder() async throws {
     let broker = try await MosquittoBroker()
     let client = await TestClient(.local(broker.port)) { $0.subscribe([filter("e")]) }
