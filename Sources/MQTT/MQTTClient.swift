@@ -301,10 +301,11 @@ import Log
     loop.task {
       let isWell = await new.result()
       let actions = self.link.probed(isWell: isWell, at: .now, isInFlight: self.outbox.isInFlight)
+      if !actions.isEmpty { self.log(.notice, "going back to \(new.broker)") }
+      // At once: the link counts as ending from here on.
+      self.perform(actions)
       self.probe = nil
       await new.stop()
-      if !actions.isEmpty { self.log(.notice, "going back to \(new.broker)") }
-      self.perform(actions)
     }
   }
 
