@@ -221,7 +221,8 @@ extension Configuration {
     /// Where browsers of the network find the page; nil: nowhere, or only through a proxy.
     package var networkURL: String? {
       guard isEnabled, let address = networkAddress, proxy == nil else { return nil }
-      return Self.isEverywhere(address) ? Self.names(GatewayID.nameOfThisHost).last.map(url(of:)) : url(at: address)
+      return Self.isEverywhere(address)
+        ? Self.names(GatewayID.nameOfThisHost).last.map(url(of:)) : url(at: address)
     }
     /// Where a browser finds the page that is served at an address.
     func url(at address: String) -> String {

@@ -7,7 +7,9 @@ extension Configuration.HTTP {
     -> [String]
   {
     let reachable = known.filter { addresses == ["::"] || !$0.contains(":") }
-    guard addresses.contains(where: Self.isEverywhere), !reachable.isEmpty else { return addresses.map(url(at:)) }
+    guard addresses.contains(where: Self.isEverywhere), !reachable.isEmpty else {
+      return addresses.map(url(at:))
+    }
     return (Self.names(host).suffix(1) + reachable.map(Self.bracketed)).map(url(of:))
   }
 
@@ -20,7 +22,8 @@ extension Configuration.HTTP {
 
   /// The name of the host, and the one by which other computers find it.
   static func names(_ host: String) -> [String] {
-    host.isEmpty || host == "localhost" ? [] : host.utf8.contains(UInt8(ascii: ".")) ? [host] : [host, "\(host).local"]
+    host.isEmpty || host == "localhost"
+      ? [] : host.utf8.contains(UInt8(ascii: ".")) ? [host] : [host, "\(host).local"]
   }
 
   static func bracketed(_ address: String) -> String {
