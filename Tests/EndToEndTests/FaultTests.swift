@@ -18,7 +18,6 @@ import Testing
     print("FaultTests: seed \(Self.seed), \(Self.count) micro:bits for \(Self.seconds) s")
     var plan = Plan(devices: Self.count, period: 100)
     plan.entries = #"{"match":{"name_prefix":"BBC micro:bit"},"properties":["temperature"]}"#
-    plan.access = { _ in "allow_anonymous true\nmax_queued_messages 0" }
     try await withFixture(plan) { fixture in
       var faults = RandomFaults(seed: Self.seed, devices: Self.count, first: Self.first)
       var hasFailed = true

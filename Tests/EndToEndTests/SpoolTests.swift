@@ -141,8 +141,6 @@ import Testing
     let seed = UInt64(environmentNumber("SPOOL_SEED") ?? Int.random(in: 1...1_000_000))
     print("SpoolTests: seed \(seed)")
     var plan = Plan(devices: Self.randomCount, period: 20)
-    // By default mosquitto drops what a subscriber does not take at once.
-    plan.access = { _ in "allow_anonymous true\nmax_queued_messages 0" }
     plan.more = #""spool": {"rate": 10000}"#
     try await withFixture(plan) { fixture in
       let ids = try await fixture.ids(Self.randomCount)

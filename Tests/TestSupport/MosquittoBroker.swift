@@ -21,12 +21,14 @@ public final class MosquittoBroker: TestBroker {
     let folder = try folder ?? TemporaryFolder()
     self.folder = folder
     reserved = try ReservedPort()
-    // As root mosquitto would become another user, who may not read the folder.
+    // As root mosquitto would become another user, who may not read the folder. By default it drops what a subscriber, on a
+    // busy machine the test itself, does not take at once.
     try folder.write(
       """
       user root
       log_type all
       log_dest stderr
+      max_queued_messages 0
       listener \(reserved.number) 127.0.0.1
       \(configuration(folder.path))
 

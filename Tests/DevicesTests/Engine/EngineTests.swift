@@ -102,7 +102,7 @@ import Testing
     configuration.devices = [Configuration.Device(match: .namePrefix("something else"))]
     let tested = try await Engine(configuration)
     try await tested.frontEnd.adapterIsOn()
-    let found = try await tested.engine.scan(for: .milliseconds(300))
+    let found = try await tested.engine.scan(for: .seconds(2))
     #expect(found.map(\.peripheral.address) == [Engine.address])
     #expect(found.map(\.device?.id) == [nil])
     #expect(tested.frontEnd.events.elements == [])
