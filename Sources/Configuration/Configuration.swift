@@ -71,6 +71,14 @@ extension Configuration {
     /// The defaults.
     package init() {}
 
+    /// This, with the adapters named by the same key as in `other` if they are the same.
+    func named(as other: Self) -> Self {
+      guard adapters == other.adapters else { return self }
+      var renamed = self
+      (renamed.adapter, renamed.adapterList) = (other.adapter, other.adapterList)
+      return renamed
+    }
+
     /// Whichever key names the adapters.
     package static func == (one: Self, other: Self) -> Bool {
       one.adapters == other.adapters && one.links == other.links && one.stay == other.stay

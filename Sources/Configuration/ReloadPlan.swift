@@ -26,7 +26,9 @@ extension Configuration {
 
   /// The paths of the keys, two levels deep at most, whose values are not the same.
   private static func differences(_ old: Configuration, _ new: Configuration) -> [String] {
-    keys.flatMap { key -> [String] in
+    var new = new
+    new.bluetooth = new.bluetooth.named(as: old.bluetooth)
+    return keys.flatMap { key -> [String] in
       guard case .object(let members) = key.shape else {
         return key.write(old) == key.write(new) ? [] : [key.name]
       }

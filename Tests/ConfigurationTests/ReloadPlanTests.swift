@@ -98,6 +98,16 @@ import Testing
     #expect(new.changes(from: plan.configuration).live == [])
   }
 
+  @Test func theSameAdaptersByTheOtherKeyAreNoChange() throws {
+    let one = try parse(#"{"bluetooth":{"adapter":"hci1"}}"#)
+    let list = try parse(#"{"bluetooth":{"adapters":["hci1"],"links":5}}"#)
+    #expect(list.changes(from: one).waiting == ["bluetooth.links"])
+    #expect(one.changes(from: list).waiting == ["bluetooth.links"])
+    #expect(one.changes(from: one).waiting == [] && one.changes(from: list).live == [])
+    let other = try parse(#"{"bluetooth":{"adapter":"hci2"}}"#)
+    #expect(other.changes(from: one).waiting == ["bluetooth.adapter"])
+  }
+
   @Test func changedPasswordInTheSameFileNeedsNoRestart() {
     var old = Configuration()
     old.mqtt.passwordFile = "p"
