@@ -220,8 +220,12 @@ public final class Property: Sendable {
       throw .range(value: number, allowed: range)
     }
     var bytes = try codec.encode(value)
+    let sent = bytes.count
     if let frame, !bytes.suffix(frame.utf8.count).elementsEqual(frame.utf8) { bytes += frame.utf8 }
-    if let maxLength, bytes.count > maxLength { throw .tooLong(count: bytes.count, most: maxLength) }
+    if let maxLength, bytes.count > maxLength {
+      // The delimiter that is added here is not the sender's.
+      throw .tooLong(count: sent, most: maxLength - (bytes.count - sent))
+    }
     return EncodedValue(value, bytes)
   }
 }

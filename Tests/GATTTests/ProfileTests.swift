@@ -226,6 +226,12 @@ import Testing
     #expect(try text.encode(.text("°C")).bytes == [0xC2, 0xB0, 0x43])
     #expect(throws: CodecError.tooLong(count: 4, most: 3)) { try text.encode(.text("abcd")) }
     #expect(try Self.property().encode(.integer(255)).bytes == [255])
+    // The line feed is not the sender's, unless it has sent one.
+    let line = try #require(Profile.microbit.property(named: "uart_tx"))
+    let longest = String(repeating: "x", count: 511)
+    #expect(try line.encode(.text(longest)).bytes.count == 512)
+    #expect(throws: CodecError.tooLong(count: 512, most: 511)) { try line.encode(.text(longest + "x")) }
+    #expect(throws: CodecError.tooLong(count: 513, most: 512)) { try line.encode(.text(longest + "x\n")) }
   }
 }
 
