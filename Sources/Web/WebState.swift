@@ -90,7 +90,12 @@ extension Bridge: PageHost {}
     let address = device.device.address
     guard devices[address] === device else { return }
     devices[address] = nil
-    if reason == .replaced { replaced[address] = device } else { gone(device) }
+    guard reason == .replaced else { return gone(device) }
+    replaced[address] = device
+    // Replaced devices are attached again at once: one that is left then had no id or no room.
+    loop.timer(after: .zero) { [weak self] in
+      if let self, let device = replaced.removeValue(forKey: address) { gone(device) }
+    }
   }
 
   private func gone(_ device: WebDevice) {
@@ -232,9 +237,6 @@ extension Bridge: PageHost {}
 
   /// Called once a second.
   func tick() {
-    // Replaced devices are attached again at once: those that are left had no id or no room.
-    for device in replaced.values { gone(device) }
-    replaced = [:]
     guard streamSet != 0 else { return }
     seconds += 1
     let gateway = gatewayJSON()

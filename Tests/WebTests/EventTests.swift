@@ -80,6 +80,19 @@ import Testing
     #expect(known == [first: "C5:A1:B2:C3:D4:E5", second: "C5:A1:B2:C3:D4:E6"])
   }
 
+  @Test("A device that is replaced and does not come back is gone, also while nobody looks")
+  func replacedForGood() async throws {
+    let site = try await SiteUnderTest()
+    try await site.onLoop {
+      let state = try #require(site.state)
+      let device = try #require(state.device("kitchen"))
+      state.detached(device, .replaced)
+    }
+    try await eventually("the device is gone") {
+      try await site.onLoop { site.state?.gatewayJSON()["events"]?.elements.last?["text"] == "removed" }
+    }
+  }
+
   @Test("What went wrong with a device has a code and the words for a page in another language")
   func troubles() async throws {
     let site = try await SiteUnderTest()
