@@ -10,6 +10,8 @@ import Sockets
 
   private let socket: LineSocket
   private var waiter: Waiter<[UInt8]>?
+  /// Whether the gateway has sent anything: it serves this client.
+  private var isServed = false
   /// Called with each line that is not the answer to a request.
   package var onLine: (JSONValue) -> Void = { _ in }
   /// Called once, when the gateway has closed the connection.
@@ -20,6 +22,7 @@ import Sockets
     socket = LineSocket(descriptor, longestLine: Self.longestAnswer)
     socket.onLine = { [weak self] line in
       guard let self else { return }
+      isServed = true
       if let waiter {
         self.waiter = nil
         waiter.resume(.success(line))
@@ -56,7 +59,11 @@ import Sockets
     self.waiter = waiter
     socket.send((["request": .string(verb)] as JSONValue).merging(keys).bytes)
     let timer = loop.timer(after: limit) { [weak self] in
-      waiter.resume(.failure(ControlError("the gateway does not answer")))
+      let most = ControlServer.mostClients
+      let reason =
+        self?.isServed == false
+        ? ": perhaps \(most) programs are connected to it, and one of them has to end first" : ""
+      waiter.resume(.failure(ControlError("the gateway does not answer\(reason)")))
       // An answer that is late must not be taken for the next one.
       self?.ended()
     }

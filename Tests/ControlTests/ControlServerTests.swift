@@ -148,6 +148,28 @@ import Testing
     #expect(try await late.line()?.contains("late") == true)
   }
 
+  @Test("The command line says what a client beyond the maximum waits for")
+  func clientBeyondTheMaximum() async throws {
+    let server = try await ServerUnderTest()
+    let clients = try (0..<ControlServer.mostClients).map { _ in try LineClient(server.path) }
+    for client in clients { _ = try await client.request(#"{"request":"health"}"#) }
+    let path = server.path
+    let connected = try await server.onLoop { ControlClient(try UnixSocket.connect(to: path)) }
+    func reason() async -> String? {
+      do throws(ControlError) {
+        _ = try await connected.request("health", within: .milliseconds(50))
+        return nil
+      } catch {
+        return error.reason
+      }
+    }
+    #expect(
+      await reason()
+        == "the gateway does not answer: perhaps 16 programs are connected to it, and one of them has to end first"
+    )
+    for client in clients { client.hangUp() }
+  }
+
   @Test("The socket is accessible to its user and group only, and is removed on stop")
   func mode() async throws {
     let server = try await ServerUnderTest()
