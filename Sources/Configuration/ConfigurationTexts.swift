@@ -95,7 +95,18 @@ extension Configuration.MQTT.Host {
 
 extension ConfigurationRule<String> {
   /// The name of a device or of an area, for users.
-  package static var label: Self { .text(longest: 128) }
+  package static var label: Self {
+    .text(
+      1...128,
+      parse: { text throws(ConfigurationProblem) in
+        if text.unicodeScalars.allSatisfy(\.isBlank) {
+          throw ConfigurationProblem(
+            "\(Excerpt(text)) has no visible character", hint: "leave the key out instead")
+        }
+        return text
+      },
+      write: { $0 })
+  }
 
   /// An adapter as BlueZ names it.
   package static var adapter: Self {

@@ -16,6 +16,12 @@ extension Unicode.Scalar {
     }
   }
 
+  /// Whether nothing of the scalar is seen: a space, or an invisible one. A text of blanks alone looks empty.
+  package var isBlank: Bool {
+    // U+2800, a cell of Braille without dots, is a symbol for Unicode.
+    isInvisible || properties.isWhitespace || properties.isDefaultIgnorableCodePoint || value == 0x2800
+  }
+
   /// The scalar within a JSON string: escaped where JSON requires it, and if it is invisible.
   package var inJSON: String {
     switch self {

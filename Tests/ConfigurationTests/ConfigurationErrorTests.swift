@@ -56,6 +56,15 @@ private let oneOf =
     // Impossible values.
     (#"{"mqtt":{"port":0}}"#, "mqtt.port: 0 is below 1"),
     (#"{"mqtt":{"port":65536}}"#, "mqtt.port: 65536 is above 65535"),
+    (#"{"mqtt":{"port":65536.0}}"#, "mqtt.port: 65536 is above 65535"),
+    (
+      #"{"devices":[{"name":"   "}]}"#,
+      #"devices[0].name: "   " has no visible character (leave the key out instead)"#
+    ),
+    (
+      #"{"gateway":{"area":"\u200b\u3164\u2800\u00a0"}}"#,
+      "gateway.area: \"·\u{3164}\u{2800}\u{A0}\" has no visible character (leave the key out instead)"
+    ),
     (#"{"mqtt":{"qos":2}}"#, "mqtt.qos: 2 is above 1"),
     (#"{"mqtt":{"qos":-1}}"#, "mqtt.qos: -1 is below 0"),
     (#"{"mqtt":{"protocol":"4"}}"#, #"mqtt.protocol: expected "5" or "3.1.1", found "4""#),
