@@ -47,7 +47,7 @@ extension Command {
       return
     }
     let value: JSONValue
-    if let json = payload.json, json.text != nil || codec?.isPlain == false {
+    if let json = payload.json, json.text != nil {
       value = json
     } else if let text = String(validating: payload.bytes, as: UTF8.self) {
       value = .string(text)
@@ -76,8 +76,8 @@ extension Command {
   private static func ttl(_ json: JSONValue?, _ transaction: String?) throws(Rejection) -> Int? {
     switch json {
     case nil: return nil
-    case .integer(let seconds) where ttls.contains(seconds): return seconds
     case .some(let other):
+      if let seconds = other.wholeNumber, ttls.contains(seconds) { return seconds }
       let range = "\(ttls.lowerBound)…\(ttls.upperBound)"
       throw Rejection("ttl: \(Excerpt(other.bytes)) is not a whole number of seconds, \(range)", transaction)
     }

@@ -190,16 +190,17 @@ extension ConfigurationRule<Int> {
     ConfigurationRule(
       shape: .integer(range),
       parse: { json throws(ConfigurationProblem) in
-        switch json {
-        case .integer(let value) where range.contains(value): return value
-        case .integer(let value):
+        if let value = json.wholeNumber {
+          if range.contains(value) { return value }
           let problem = value < range.lowerBound ? "below \(range.lowerBound)" : "above \(range.upperBound)"
           throw ConfigurationProblem("\(value) is \(problem)")
+        }
+        switch json {
         case .number(let value):
           throw ConfigurationProblem("\(value) is not \(ConfigurationShape.integer(range).expectation)")
         case .string(let text) where Int(text) != nil:
           throw ConfigurationProblem("expected a number, found a string", hint: "write it without quotes")
-        case .null, .bool, .string, .array, .object: return nil
+        case .null, .bool, .integer, .string, .array, .object: return nil
         }
       },
       write: JSONValue.integer)

@@ -113,8 +113,10 @@ extension Codec.Scalar {
     case (_, .string(let word)): values.isEmpty ? nil : .text(word)
     case _ where !values.isEmpty: nil
     case (_, .integer(let number)): .integer(number)
-    // A large number is refused later, as out of range; a fraction is refused here.
-    case (_, .number(let number)): isInteger && abs(number) < 0x1p53 ? nil : .number(number)
+    // One beyond every type is refused later, as out of range; a fraction is refused here.
+    case (_, .number(let number)) where isInteger && abs(number) < 0x1p63:
+      json.wholeNumber.map(Value.integer)
+    case (_, .number(let number)): .number(number)
     case (_, .null), (_, .bool), (_, .array), (_, .object): nil
     }
   }

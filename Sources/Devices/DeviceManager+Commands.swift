@@ -131,7 +131,8 @@ extension Property {
       return try value(of: sent)
     } catch {
       if case .type(let expected, _) = error {
-        throw RequestError(.invalid, "\(Excerpt(sent.payload)) is not \(expected)")
+        // As it was sent: 1e-5, not 1e-05.
+        throw RequestError(.invalid, "\(Excerpt(json.payload)) is not \(expected)")
       }
       throw RequestError(.invalid, error.reason)
     }

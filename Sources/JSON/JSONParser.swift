@@ -223,7 +223,16 @@ package struct JSONParser {
       position = start
       throw error("this number is too large")
     }
+    // 1e-400 is not 0.
+    guard number != 0 || isZero(text) else {
+      position = start
+      throw error("this number is too small")
+    }
     return .number(number)
+  }
+
+  private func isZero(_ number: String) -> Bool {
+    number.utf8.prefix { $0 | 0x20 != UInt8(ascii: "e") }.allSatisfy { "-0.".utf8.contains($0) }
   }
 
   /// Returns the number of digits.

@@ -39,6 +39,16 @@ package enum JSONValue: Sendable, Equatable {
   /// The number if it is an integer; nil for anything else.
   package var integer: Int? { if case .integer(let number) = self { number } else { nil } }
 
+  /// The whole number, also if it has a fraction or an exponent in the text, as templates write: `1000.0`, `1e3`; nil for
+  /// anything else. One that is too large for a `Double` to hold exactly is not known to be whole.
+  package var wholeNumber: Int? {
+    switch self {
+    case .integer(let number): number
+    case .number(let number): abs(number) < 0x1p53 ? Int(exactly: number) : nil
+    case .null, .bool, .string, .array, .object: nil
+    }
+  }
+
   /// The number; nil for anything else.
   package var double: Double? {
     switch self {

@@ -62,6 +62,13 @@ import Testing
     #expect(try value("5", codec(.uint8)) == .integer(5))
     #expect(try value("300", codec(.uint8)) == .integer(300), "the range is not checked here")
     #expect(try value("5.5", codec(.uint8)) == nil)
+    for text in ["5.0", "5e0", "0.5E+1", "50e-1"] {
+      #expect(try value(text, codec(.uint8)) == .integer(5), "\(text)")
+    }
+    #expect(try value("-0.0", codec(.uint8)) == .integer(0))
+    #expect(try value("0.0e-400", codec(.uint8)) == .integer(0))
+    #expect(try value("9007199254740991.0", codec(.int64)) == .integer(9_007_199_254_740_991))
+    #expect(try value("9007199254740993.0", codec(.int64)) == nil, "its Double is another number")
     #expect(try value("1e300", codec(.uint8)) == .number(1e300))
     #expect(try value("5.5", codec(.float32)) == .number(5.5))
     #expect(try value("5", codec(.float32)) == .integer(5))

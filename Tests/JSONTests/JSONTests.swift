@@ -76,6 +76,7 @@ import Testing
     ("1e", "line 1, column 3: expected a digit in the exponent, found the end"),
     ("1e+-2", "line 1, column 4: expected a digit in the exponent, found \"-\""),
     ("1e999", "line 1, column 1: this number is too large"),
+    ("-0.01e-400", "line 1, column 1: this number is too small"),
     ("+1", "line 1, column 1: expected a value, found \"+\""),
     (".5", "line 1, column 1: expected a value, found \".\""),
     ("'a'", "line 1, column 1: expected a value, found \"'\""),
