@@ -110,6 +110,19 @@ extension Property {
     if let problem = readProblem { throw RequestError(.invalid, problem) }
   }
 
+  /// - Throws: where the text is not JSON.
+  static func checkJSON(_ text: String) throws(RequestError) {
+    do throws(JSONSyntaxError) {
+      _ = try JSONParser.parse(Array(text.utf8))
+    } catch {
+      throw malformed(error)
+    }
+  }
+
+  private static func malformed(_ error: JSONSyntaxError) -> RequestError {
+    RequestError(.invalid, "the payload is not a JSON object: \(error)")
+  }
+
   /// The value that the property is set to by a command with `json`. A string is the value itself for a text, a word or
   /// bytes, else JSON as text: `"2000"` stands for a number.
   func value(ofCommand json: JSONValue) throws(RequestError) -> EncodedValue {
@@ -119,9 +132,7 @@ extension Property {
         sent = try JSONParser.parse(Array(text.utf8))
       } catch {
         // Most that is not JSON is meant as a plain value.
-        if text.utf8.contains(UInt8(ascii: "{")) {
-          throw RequestError(.invalid, "the payload is not a JSON object: \(error)")
-        }
+        if text.utf8.contains(UInt8(ascii: "{")) { throw Self.malformed(error) }
         if text.utf8.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) {
           throw RequestError(.invalid, "the payload is empty")
         }

@@ -132,6 +132,10 @@ import Testing
     ] as [(String, JSONValue)] {
       #expect(try await set(value, name, of: tested).final().word == "rejected")
     }
+    #expect(
+      try await set(#"{"value":1,"value":2}"#, of: tested).final()
+        == .rejected(
+          reason: #"the payload is not a JSON object: line 1, column 12: duplicate key "value""#))
     // It waits to be sent back, or is still being written.
     let unanswered = await set(1, of: tested)
     await tested.end()
