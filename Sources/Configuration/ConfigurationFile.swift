@@ -50,12 +50,20 @@ package struct ConfigurationFile: Sendable {
     }
   }
 
-  /// The password in a file: its first line, which is not empty.
+  /// The password in a file: its first line, which is not empty, without a byte order mark.
   package static func password(in file: String) throws(FileProblem) -> [UInt8] {
-    let line = try FileProblem.read(file, limit: 1 << 20).prefix {
-      $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r")
-    }
+    var bytes = try FileProblem.read(file, limit: 1 << 20)[...]
+    // Editors on Windows write it.
+    if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
+    let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
     if line.isEmpty { throw FileProblem("its first line is empty") }
+    // UTF-16 has one or the other.
+    guard let text = String(validating: line, as: UTF8.self) else {
+      throw FileProblem("its first line is not UTF-8: save the file as UTF-8")
+    }
+    guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+      throw FileProblem("its first line has a control character: save the file as plain text in UTF-8")
+    }
     return Array(line)
   }
 

@@ -100,7 +100,9 @@ import Testing
     #expect(failure(file) == "\(file):1:17: mqtt.port: 0 is below 1\n\(file):1:25: mqtt.qos: 2 is above 1")
   }
 
-  @Test(arguments: ["secret", "secret\n", "secret\r\n", "secret\nsecond line\n"])
+  @Test(arguments: [
+    "secret", "secret\n", "secret\r\n", "secret\nsecond line\n", "\u{FEFF}secret\r\n", "secret\n\0",
+  ])
   func passwordIsTheFirstLineOfItsFile(content: String) throws {
     let folder = try TemporaryFolder()
     let password = try folder.write("password", content)
@@ -109,6 +111,22 @@ import Testing
     #expect(loaded.configuration.mqtt.password == Array("secret".utf8))
     #expect(loaded.configuration.mqtt.passwordFile == password)
     #expect(loaded.warnings == [])
+  }
+
+  @Test(arguments: [
+    ([0xFF, 0xFE, 0x61, 0x00, 0x62, 0x00, 0x0A, 0x00], "is not UTF-8: save the file as UTF-8"),
+    ([0xFE, 0xFF, 0x00, 0x61], "is not UTF-8: save the file as UTF-8"),
+    ([0x61, 0x00, 0x62, 0x00], "has a control character: save the file as plain text in UTF-8"),
+    ([0x61, 0x09, 0x62], "has a control character: save the file as plain text in UTF-8"),
+    ([0x67, 0xFC, 0x6E], "is not UTF-8: save the file as UTF-8"),
+    ([0xEF, 0xBB, 0xBF, 0x0A], "is empty"),
+  ])
+  func aPasswordThatIsNoTextIsRefused(content: [UInt8], problem: String) throws {
+    let folder = try TemporaryFolder()
+    let password = try folder.write("password", content)
+    let file = try folder.write("a.json", #"{"mqtt":{"username":"u","password_file":"password"}}"#)
+    #expect(
+      failure(file) == "\(file):1:41: mqtt.password_file: \(password): its first line \(problem)")
   }
 
   @Test func worldReadablePasswordFileHasAWarning() throws {
