@@ -33,12 +33,14 @@ public enum GatewayCommand: Sendable, Equatable {
   case applySetup(configuration: String?)
   /// Prints the version.
   case version
+  /// Prints how the program is used.
+  case help(String)
 
   /// The exit status of the program (sysexits.h).
   public enum ExitStatus: Int32, Sendable {
     /// Success; of `run`: stopped by a signal.
     case done = 0
-    /// The peripheral has refused; of `doctor`: there are faults.
+    /// The peripheral has refused, or the output cannot be written; of `doctor`: there are faults.
     case refused = 1
     /// Wrong command line.
     case usage = 64
@@ -62,6 +64,13 @@ public enum GatewayCommand: Sendable, Equatable {
   /// Executes it, and returns the exit status of the process. Results go to standard output, errors to standard error.
   /// Called once, with signals blocked (``Signals/block(_:)``).
   @LoopActor public func execute() async -> ExitStatus {
+    let status = await perform()
+    guard let reason = StandardOutput.failure else { return status }
+    printError("cannot write the output: \(reason)")
+    return status == .done ? .refused : status
+  }
+
+  @LoopActor private func perform() async -> ExitStatus {
     do throws(CommandFailure) {
       switch self {
       case .run(let path): return await Self.run(path)
@@ -78,9 +87,10 @@ public enum GatewayCommand: Sendable, Equatable {
         let path = path ?? SetupFiles.serviceConfiguration
         PendingSetup.noteApplied(to: path)
         for line in try PendingSetup()?.apply(to: path) ?? [] {
-          print(line)
+          printOutput(line)
         }
-      case .version: print("microbit-gateway \(Version.current)")
+      case .version: printOutput("microbit-gateway \(Version.current)")
+      case .help(let text): printOutput(text)
       }
       return .done
     } catch {
@@ -155,7 +165,7 @@ public enum GatewayCommand: Sendable, Equatable {
     for warning in file.warnings { printError(warning.description(in: file.path)) }
     let unreadable = (try? ConfigurationCheck(path: path).serviceFindings(file)) ?? []
     for finding in unreadable { printError(finding.line) }
-    if unreadable.isEmpty { print("\(file.path): valid") }
+    if unreadable.isEmpty { printOutput("\(file.path): valid") }
     let id = StateFolder.gatewayID(of: file.configuration)
     if let unknown = StateFolder.unknownID(of: file.configuration) { printError(unknown.line) }
     let state = state(of: id)
@@ -163,10 +173,12 @@ public enum GatewayCommand: Sendable, Equatable {
       withFleet(file, state[Fleet.section]?[Fleet.key]), document: file.document,
       records: DeviceRecord.records(state["devices"] ?? [:]),
       gateway: id)
-    print("\n\(report)")
+    printOutput("\n\(report)")
     let http = file.configuration.http
-    if let open = ConfigurationCheck.setUpIsOpen(file) { print("\n\(open.line)") }
-    if http.isEnabled { print("\nthe page of a running gateway: \(http.urls().joined(separator: ", "))") }
+    if let open = ConfigurationCheck.setUpIsOpen(file) { printOutput("\n\(open.line)") }
+    if http.isEnabled {
+      printOutput("\nthe page of a running gateway: \(http.urls().joined(separator: ", "))")
+    }
     let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
       .connect()
     if case .running(_, let client) = presence, let health = try? await client.request("health"),
@@ -178,20 +190,22 @@ public enum GatewayCommand: Sendable, Equatable {
   }
 
   /// The configuration with the fleet's, if it is in force. Prints which that is.
-  private static func withFleet(_ file: ConfigurationFile, _ stored: [UInt8]?) -> Configuration {
+  @LoopActor private static func withFleet(_ file: ConfigurationFile, _ stored: [UInt8]?) -> Configuration {
     guard file.configuration.fleet else { return file.configuration }
     do throws(ConfigurationErrors) {
       guard let stored else {
-        print("fleet: no configuration was received")
+        printOutput("fleet: no configuration was received")
         return file.configuration
       }
       let fleet = try FleetConfiguration.read(stored)
       let merged = try fleet.merged(into: file)
-      print("fleet: version \(fleet.version): \(fleet.entryCount) entries, \(fleet.profileCount) profiles")
+      printOutput(
+        "fleet: version \(fleet.version): \(fleet.entryCount) entries, \(fleet.profileCount) profiles")
       let overridden = fleet.overridden(by: file).map(\.description)
       if !overridden.isEmpty {
         let more = overridden.count > 10 ? " and \(overridden.count - 10) more" : ""
-        print("fleet: config.json has its own for \(overridden.prefix(10).joined(separator: ", "))\(more)")
+        printOutput(
+          "fleet: config.json has its own for \(overridden.prefix(10).joined(separator: ", "))\(more)")
       }
       return merged
     } catch {
@@ -201,9 +215,10 @@ public enum GatewayCommand: Sendable, Equatable {
   }
 
   /// The sections of the state database. Prints which file that is.
-  private static func state(of id: GatewayID) -> [String: [String: [UInt8]]] {
+  @LoopActor private static func state(of id: GatewayID) -> [String: [String: [UInt8]]] {
     guard let database = StateFolder.checked(id, StateFolder.environment) else {
-      print("state database: no folder; set STATE_DIRECTORY, XDG_STATE_HOME or HOME")
+      printOutput(
+        "state database: no folder; set STATE_DIRECTORY, XDG_STATE_HOME or HOME to an absolute path")
       return [:]
     }
     if let ofService = database.ofService {
@@ -216,7 +231,7 @@ public enum GatewayCommand: Sendable, Equatable {
       var status = stat()
       let user =
         stat(database.path, &status) == 0 ? " (of the user \(RuntimeFolder.name(ofUser: status.st_uid)))" : ""
-      print("state database: \(database.path)\(database.isThere ? user : " (not created yet)")")
+      printOutput("state database: \(database.path)\(database.isThere ? user : " (not created yet)")")
       return sections
     } catch {
       let isDenied = access(database.path, R_OK) != 0 && errno == EACCES
@@ -229,7 +244,7 @@ public enum GatewayCommand: Sendable, Equatable {
   static let installedProfiles = "/usr/share/microbit-gateway/profiles"
 
   /// - Parameter folder: that of the installed profiles.
-  static func profiles(
+  @LoopActor static func profiles(
     _ name: String?, _ path: String?, installed folder: String = installedProfiles
   ) throws(CommandFailure) -> ExitStatus {
     var profiles = Profile.builtIn
@@ -244,7 +259,7 @@ public enum GatewayCommand: Sendable, Equatable {
     guard let name else {
       for profile in profiles + others {
         let properties = profile.properties.map(\.name).joined(separator: ", ")
-        print("\(profile.name): \(properties)\(used.contains(profile.name) ? "" : " (installed)")")
+        printOutput("\(profile.name): \(properties)\(used.contains(profile.name) ? "" : " (installed)")")
       }
       if !others.isEmpty { printError("(installed): \(note)") }
       return .done
@@ -255,14 +270,14 @@ public enum GatewayCommand: Sendable, Equatable {
       return .configuration
     }
     if !used.contains(name) { printError("\(name) is installed; \(note)") }
-    print(JSONValue.object(of: [(name, json)]).text())
+    printOutput(JSONValue.object(of: [(name, json)]).text())
     return .done
   }
 
-  private static func checkProfiles(_ file: String) -> ExitStatus {
+  @LoopActor private static func checkProfiles(_ file: String) -> ExitStatus {
     do throws(ConfigurationErrors) {
       let profiles = try ProfilesDirectory.read(file)
-      print("\(file): valid: \(profiles.map(\.name).joined(separator: ", "))")
+      printOutput("\(file): valid: \(profiles.map(\.name).joined(separator: ", "))")
       return .done
     } catch {
       for error in error.errors { printError(error.description(in: file)) }
@@ -289,11 +304,4 @@ extension ConfigurationErrors {
       ? "\(self)\nThe user \(RuntimeFolder.name(ofUser: geteuid())) may not read it: use sudo, or change the owner of the file."
       : description
   }
-}
-
-/// Prints lines on standard error.
-public func printError(_ text: String) {
-  let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-  let bytes = Array(lines.map { Excerpt.harmless(String($0)) + "\n" }.joined().utf8)
-  _ = write(2, bytes, bytes.count)
 }

@@ -50,11 +50,9 @@ struct Arguments {
   let logLevel: LogLevel?
   let logFormat: LogFormat?
 
-  enum Usage: Error {
-    /// The help.
-    case help(String)
+  struct Usage: Error {
     /// What is wrong, and how to get help.
-    case wrong(String)
+    let text: String
   }
 
   /// - Parameter arguments: the program's own name first.
@@ -69,7 +67,9 @@ struct Arguments {
     let commands = CommandDeclaration.all
     let declaration = commands.first { $0.name == line.words.first }
     if given[.help] != nil || line.words == ["help"] {
-      throw .help(declaration?.help ?? CommandDeclaration.generalHelp)
+      let text = declaration?.help ?? CommandDeclaration.generalHelp
+      (command, logLevel, logFormat) = (.help(text), nil, nil)
+      return
     }
     if given[.version] != nil, line.words.isEmpty {
       (command, logLevel, logFormat) = (.version, nil, nil)
@@ -87,7 +87,7 @@ struct Arguments {
   }
 
   private static func wrong(_ text: String) -> Usage {
-    .wrong("\(text)\nTry: microbit-gateway --help")
+    Usage(text: "\(text)\nTry: microbit-gateway --help")
   }
 }
 

@@ -19,14 +19,8 @@ struct Main {
     do throws(Arguments.Usage) {
       arguments = try Arguments(ProgramArguments.all)
     } catch {
-      switch error {
-      case .help(let text):
-        print(text)
-        exit(GatewayCommand.ExitStatus.done.rawValue)
-      case .wrong(let text):
-        printError("microbit-gateway: \(text)")
-        exit(GatewayCommand.ExitStatus.usage.rawValue)
-      }
+      printError("microbit-gateway: \(error.text)")
+      exit(GatewayCommand.ExitStatus.usage.rawValue)
     }
     // What goes well needs no words.
     if case .run = arguments.command {} else { Logger.level = .warning }

@@ -72,6 +72,31 @@ import Testing
     #expect(text.contains("--help"))
   }
 
+  /// Runs a line of a shell, in which `$0` is the program and `$1` a name for a file, to its end.
+  private static func shell(_ line: String) async throws -> (status: Int32, text: String) {
+    let folder = try TemporaryFolder()
+    let process = try ChildProcess(
+      "/bin/sh", ["-c", line, try program("microbit-gateway"), folder.path + "/file"])
+    let status = try await process.exitStatus(within: Fixture.patience)
+    return (status, process.text)
+  }
+
+  @Test(
+    "Output that cannot be written is an error",
+    arguments: ["version", "--help", "profiles", "profiles microbit", "doctor --json --config /nonexistent"])
+  func fullDisk(command: String) async throws {
+    let (status, text) = try await Self.shell("\"$0\" \(command) > /dev/full")
+    #expect(status == 1)
+    #expect(text.hasSuffix("cannot write the output: No space left on device"), "\(text)")
+  }
+
+  @Test("Output that nobody reads is none")
+  func closedOutput() async throws {
+    let (status, text) = try await Self.shell(
+      #"mkfifo "$1"; exec 3<> "$1" 4> "$1" 3>&-; "$0" profiles microbit >&4"#)
+    #expect(status == 0 && text.isEmpty, "\(text)")
+  }
+
   @Test("A profile is printed as JSON that is a valid profile file")
   func profiles() async throws {
     let folder = try TemporaryFolder()

@@ -101,23 +101,23 @@ public struct DeviceCommand: Sendable, Equatable {
     case .unpair:
       let target = try await access.find(name ?? "", orInRange: false)
       _ = try await access.request("device/unpair", target.selector, within: .seconds(30))
-      print("\(target.label) \(target.isPaired ? "is no longer" : "was not") paired")
+      printOutput("\(target.label) \(target.isPaired ? "is no longer" : "was not") paired")
       return .done
     case .identify:
       let target = try await access.device(name ?? "")
       let data = try await request("device/identify", [:], target, access)
-      print("\(target.label) " + (data["value"].map { "shows \($0.shown)" } ?? "blinks"))
+      printOutput("\(target.label) " + (data["value"].map { "shows \($0.shown)" } ?? "blinks"))
       return .done
     case .log(let raw):
       let target = try await access.device(name ?? "")
       let keys: JSONValue = ["id": target.id.map(JSONValue.string), "raw": .bool(raw)]
       // A full log takes minutes.
       let data = try await access.request("device/log", keys, within: .seconds(7200))
-      print(data["csv"]?.text ?? "", terminator: "")
+      printOutput(data["csv"]?.text ?? "", terminator: "")
       return .done
     case .list:
       let devices = try await access.request("devices")
-      if json { print(devices.text()) } else { list(devices, of: access.gateway) }
+      if json { printOutput(devices.text()) } else { list(devices, of: access.gateway) }
       return .done
     case .record(let record):
       try await record.run(access, json: json)
@@ -125,7 +125,7 @@ public struct DeviceCommand: Sendable, Equatable {
     case .bonds:
       let paired = try await access.request("devices").elements.compactMap { Target($0) }.filter(\.isPaired)
       if paired.isEmpty { printError("no device is paired") }
-      for target in paired { print(target) }
+      for target in paired { printOutput(target) }
       return .done
     case .add(let label, let area):
       try await add(label, area, access)
@@ -136,7 +136,7 @@ public struct DeviceCommand: Sendable, Equatable {
     case .permitJoin(let seconds):
       let data = try await access.request("permit_join", ["time": seconds.map(JSONValue.integer)])
       let time = data["time"]?.integer ?? 0
-      print(
+      printOutput(
         time == 0
           ? "no more micro:bits are added"
           : "micro:bits in range in the next \(time) s are added: microbit-gateway devices lists them"
@@ -145,19 +145,19 @@ public struct DeviceCommand: Sendable, Equatable {
     case .remove:
       let target = try await access.find(name ?? "", orInRange: false)
       _ = try await access.request("device/remove", ["id": target.id.map(JSONValue.string)])
-      print("\(target.label) is removed: add it again with microbit-gateway add \(target.address)")
+      printOutput("\(target.label) is removed: add it again with microbit-gateway add \(target.address)")
       return .done
     }
   }
 
-  private func show(inspection data: JSONValue) {
-    if json { print(data.text()) } else { print(InspectionText(data)) }
+  @LoopActor private func show(inspection data: JSONValue) {
+    if json { printOutput(data.text()) } else { printOutput(InspectionText(data)) }
   }
 
-  private func list(_ devices: JSONValue, of gateway: String) {
+  @LoopActor private func list(_ devices: JSONValue, of gateway: String) {
     let lines = DeviceList(devices, gateway: gateway).lines
     if lines.isEmpty { printError("the gateway \(gateway) knows no device yet: microbit-gateway scan") }
-    for line in lines { print(line) }
+    for line in lines { printOutput(line) }
   }
 
   @LoopActor private func add(_ label: String?, _ area: String?, _ access: GatewayAccess)
@@ -171,7 +171,7 @@ public struct DeviceCommand: Sendable, Equatable {
         "id": label.flatMap { TopicWord.similar(to: $0) }.map(JSONValue.string),
         "area": area.map(JSONValue.string),
       ])
-    print("\(target.address) is added as \(device["id"]?.shown ?? "")")
+    printOutput("\(target.address) is added as \(device["id"]?.shown ?? "")")
   }
 
   /// The name, and the id that follows from it, as in `init`.
@@ -179,7 +179,7 @@ public struct DeviceCommand: Sendable, Equatable {
     let target = try await access.find(name ?? "", orInRange: false)
     let data = try await access.request(
       "device/rename", ["id": target.id.map(JSONValue.string), "name": .string(label)])
-    print("\(target.label) is now \(Excerpt(label)), in topics \(data["to"]?.shown ?? "")")
+    printOutput("\(target.label) is now \(Excerpt(label)), in topics \(data["to"]?.shown ?? "")")
   }
 
   /// The font of the micro:bit has the printable characters of ASCII (32 to 126).
@@ -200,20 +200,20 @@ public struct DeviceCommand: Sendable, Equatable {
   }
 
   /// Prints an outcome.
-  private func report(
+  @LoopActor private func report(
     _ data: JSONValue, _ property: String
   ) throws(CommandFailure) -> GatewayCommand.ExitStatus {
     let status = data["status"]?.text ?? ""
-    if json { print(String(decoding: data.bytes, as: UTF8.self)) }
+    if json { printOutput(String(decoding: data.bytes, as: UTF8.self)) }
     let actual = data["actual"]?.shown(unit: data["unit"]) ?? ""
     switch status {
-    case "read": if !json { print(actual) }
-    case "applied": if !json { print("applied: \(actual)") }
+    case "read": if !json { printOutput(actual) }
+    case "applied": if !json { printOutput("applied: \(actual)") }
     case "adjusted":
       if !json {
-        print("adjusted: it holds \(actual), not \(data["requested"]?.shown(unit: data["unit"]) ?? "")")
+        printOutput("adjusted: it holds \(actual), not \(data["requested"]?.shown(unit: data["unit"]) ?? "")")
       }
-    case "accepted", "sent": if !json { print(status) }
+    case "accepted", "sent": if !json { printOutput(status) }
     default:
       let reason = data["reason"]?.shown ?? "another command has replaced it"
       switch status {

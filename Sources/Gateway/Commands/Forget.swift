@@ -62,7 +62,7 @@ public struct Forget: Sendable, Equatable {
     guard !found.isOnline else { throw Self.running(id) }
     let topics = found.topicsToClear.compactMap { TopicName($0) }
     let place = broker.client.broker
-    guard !topics.isEmpty else { return print("\(place) retains nothing of the gateway \(id)") }
+    guard !topics.isEmpty else { return printOutput("\(place) retains nothing of the gateway \(id)") }
     let devices = found.devices.count
     let text =
       "\(topics.count) retained messages of the gateway \(id) and its \(devices) \(devices == 1 ? "device" : "devices")"
@@ -78,7 +78,7 @@ public struct Forget: Sendable, Equatable {
     try await wait(
       Self.limit * (1 + topics.count / 1000), broker,
       "the broker has not confirmed that all messages are cleared", until: \.uncleared.isEmpty)
-    print("cleared \(text)")
+    printOutput("cleared \(text)")
   }
 
   @LoopActor private func wait(

@@ -19,7 +19,7 @@ struct Pairing {
       printError("\(error.text): once more")
       try await attempt(target, nil)
     }
-    print("\(target.label) is paired")
+    printOutput("\(target.label) is paired")
   }
 
   @LoopActor private func attempt(_ target: Target, _ passkey: Int?) async throws(CommandFailure) {

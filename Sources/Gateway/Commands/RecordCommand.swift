@@ -35,9 +35,9 @@ public enum RecordCommand: Sendable, Equatable {
       show(data, json) { "\(Self.line(data))\nmicrobit-gateway record csv \($0) > \($0).csv" }
     case .list:
       let data = try await access.request("record/list")
-      if json { return print(data.text()) }
+      if json { return printOutput(data.text()) }
       if data.elements.isEmpty { printError("there is no recording: microbit-gateway record start") }
-      for recording in data.elements { print(Self.line(recording)) }
+      for recording in data.elements { printOutput(Self.line(recording)) }
     case .delete(let name):
       guard let name else {
         throw CommandFailure(.usage, "record delete needs a name: microbit-gateway record list")
@@ -52,8 +52,8 @@ public enum RecordCommand: Sendable, Equatable {
     }
   }
 
-  private func show(_ data: JSONValue, _ json: Bool, _ text: (String) -> String) {
-    print(json ? data.text() : text(data["name"]?.shown ?? ""))
+  @LoopActor private func show(_ data: JSONValue, _ json: Bool, _ text: (String) -> String) {
+    printOutput(json ? data.text() : text(data["name"]?.shown ?? ""))
   }
 
   /// A recording on one line.
@@ -87,31 +87,22 @@ public enum RecordCommand: Sendable, Equatable {
     }
     var failure = "there is no state folder"
     for folder in folders ?? [] {
-      let result = await EventLoop.blocking { () -> Result<Void, RecordingFailure> in
+      let result = await EventLoop.blocking { () -> Result<StandardOutput.WriteResult, RecordingFailure> in
         Result { () throws(RecordingFailure) in
           var table = try RecordingFolder(path: folder).table(name, layout)
           while let piece = try table.next() {
-            // The reader of the output may be gone.
-            guard printBytes(piece) else { return }
+            let result = StandardOutput.write(piece)
+            guard case .written = result else { return result }
           }
+          return .written
         }
       }
-      guard case .failure(let error) = result else { return }
-      failure = error.description
+      switch result {
+      case .success(let written): return StandardOutput.note(written)
+      case .failure(let error): failure = error.description
+      }
       if access(folder, X_OK) != 0, errno == EACCES { failure += " (use sudo)" }
     }
     throw CommandFailure(.unavailable, failure)
-  }
-
-  /// - Returns: whether all of it was written.
-  private static func printBytes(_ bytes: [UInt8]) -> Bool {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { return false }
-      rest.removeFirst(count)
-    }
-    return true
   }
 }

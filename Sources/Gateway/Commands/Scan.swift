@@ -52,13 +52,15 @@ public struct Scan: Sendable, Equatable {
     return isEmpty && !faults.isEmpty ? .unavailable : .done
   }
 
-  private func show(_ peripherals: [Peripheral], _ configuration: Configuration, _ gateway: GatewayID) {
+  @LoopActor private func show(
+    _ peripherals: [Peripheral], _ configuration: Configuration, _ gateway: GatewayID
+  ) {
     if json {
-      return print(
+      return printOutput(
         String(decoding: JSONValue.array(peripherals.map { $0.json(nil) }).bytes, as: UTF8.self))
     }
     if peripherals.isEmpty { printError("no Bluetooth device found") }
-    for line in ScanTable(peripherals, configuration, gateway: gateway).lines { print(line) }
+    for line in ScanTable(peripherals, configuration, gateway: gateway).lines { printOutput(line) }
   }
 
   /// - Returns: whether nothing was found.
@@ -84,7 +86,7 @@ public struct Scan: Sendable, Equatable {
         }
       }
       await pause.wait(Self.interval)
-      if pause.isInterrupted || deadline.map({ $0 <= .now }) == true || screen.isClosed { break }
+      if pause.isInterrupted || deadline.map({ $0 <= .now }) == true || StandardOutput.isClosed { break }
     }
     await screen.finish()
     return isEmpty

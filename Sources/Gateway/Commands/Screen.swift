@@ -5,9 +5,7 @@ import Glibc
 /// that pauses holds up neither the loop nor Ctrl-C.
 @LoopActor final class Screen {
   let isTerminal = isatty(STDOUT_FILENO) != 0
-  /// Whether nobody reads the output any more.
-  private(set) var isClosed = false
-  /// Called when the reader has read something, or has closed its end.
+  /// Called when something was written, or nothing can be written any more.
   var onProgress: () -> Void = {}
   private var unwritten: [UInt8] = []
   private var isWriting = false
@@ -32,7 +30,7 @@ import Glibc
   }
 
   func write(_ text: String) {
-    guard !isClosed else { return }
+    guard !StandardOutput.isClosed else { return }
     unwritten += text.utf8
     writeNext()
   }
@@ -51,9 +49,9 @@ import Glibc
     let bytes = unwritten
     unwritten = []
     loop.task { [self] in
-      isClosed = !(await EventLoop.blocking { Self.write(bytes) })
+      StandardOutput.note(await EventLoop.blocking { StandardOutput.write(bytes) })
       isWriting = false
-      if isClosed { (unwritten, nextLines) = ([], nil) }
+      if StandardOutput.isClosed { (unwritten, nextLines) = ([], nil) }
       if let lines = nextLines {
         nextLines = nil
         show(lines)
@@ -63,24 +61,6 @@ import Glibc
       if !isWriting { finished?.resume(.success(())) }
       onProgress()
     }
-  }
-
-  /// - Returns: whether somebody has read it.
-  private nonisolated static func write(_ bytes: [UInt8]) -> Bool {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
-      if count > 0 {
-        rest = rest.dropFirst(count)
-      } else if errno == EAGAIN {
-        // Another program has made standard output non-blocking.
-        var output = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
-        poll(&output, 1, -1)
-      } else if errno != EINTR {
-        return false
-      }
-    }
-    return true
   }
 }
 

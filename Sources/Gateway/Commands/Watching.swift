@@ -92,7 +92,7 @@ import JSON
 
   private func outputProgressed() {
     access.client.isPaused = screen.isFull
-    if screen.isClosed { stop() }
+    if StandardOutput.isClosed { stop() }
   }
 
   // MARK: CSV

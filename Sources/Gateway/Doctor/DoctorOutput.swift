@@ -1,9 +1,9 @@
+import EventLoop
 import Findings
-import Glibc
 import JSON
 
 /// Prints findings as they come, or at the end as JSON.
-struct DoctorOutput {
+@LoopActor struct DoctorOutput {
   let json: Bool
   private(set) var findings: [Finding] = []
 
@@ -11,7 +11,7 @@ struct DoctorOutput {
 
   mutating func add(_ finding: Finding) {
     findings.append(finding)
-    if !json { for line in Self.lines(finding) { print(line: line) } }
+    if !json { for line in Self.lines(finding) { printOutput(line) } }
   }
 
   /// - Returns: whether there are faults.
@@ -19,25 +19,19 @@ struct DoctorOutput {
     let faults = findings.count { $0.level == .fault }
     let warnings = findings.count { $0.level == .warning }
     if json {
-      print(line: String(decoding: JSONValue.array(findings.map(\.json)).bytes, as: UTF8.self))
+      printOutput(String(decoding: JSONValue.array(findings.map(\.json)).bytes, as: UTF8.self))
     } else {
       func count(_ number: Int, _ word: String) -> String { "\(number) \(word)\(number == 1 ? "" : "s")" }
-      print(line: "\(count(faults, "fault")), \(count(warnings, "warning"))")
+      printOutput("\(count(faults, "fault")), \(count(warnings, "warning"))")
     }
     return faults > 0
   }
 
-  /// Writes a line at once, also into a pipe.
-  private func print(line: String) {
-    let bytes = Array((line + "\n").utf8)
-    _ = write(1, bytes, bytes.count)
-  }
-
-  private static let levelWidth = 9
-  private static let checkWidth = 16
+  private nonisolated static let levelWidth = 9
+  private nonisolated static let checkWidth = 16
 
   /// The finding, and the remedy below it.
-  static func lines(_ finding: Finding) -> [String] {
+  nonisolated static func lines(_ finding: Finding) -> [String] {
     let first =
       padded(finding.level.rawValue, levelWidth) + padded(finding.check.rawValue, checkWidth)
       + Excerpt.harmless(finding.text)

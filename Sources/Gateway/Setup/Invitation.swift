@@ -9,7 +9,7 @@ enum Invitation {
   @LoopActor static func run() async throws(CommandFailure) {
     let gateway = try await open()
     defer { gateway.close() }
-    for line in lines(try await gateway.request("setup")) { print(line) }
+    for line in lines(try await gateway.request("setup")) { printOutput(line) }
   }
 
   @LoopActor private static func open() async throws(CommandFailure) -> GatewayAccess {

@@ -1,9 +1,10 @@
+import EventLoop
 import TestSupport
 import Testing
 
 @testable import Gateway
 
-@Suite struct ProfilesTests {
+@LoopActor @Suite struct ProfilesTests {
   @Test func installedProfilesAreFoundWithoutBeingConfigured() throws {
     let folder = try TemporaryFolder()
     try folder.write("{}", to: "config.json")
