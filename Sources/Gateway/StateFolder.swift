@@ -39,6 +39,15 @@ enum StateFolder {
     path(environment).map { below($0, "\(gateway).recordings") }
   }
 
+  /// The folder of the recordings of a running gateway, which another user may have started.
+  /// - Parameter isOfService: whether it is the service. The user's own folder can have a recording of the same name.
+  static func recordings(
+    of gateway: GatewayID, _ environment: [String: String], isOfService: Bool
+  ) -> String? {
+    let isService = isOfService && environment["STATE_DIRECTORY"] == nil
+    return recordings(of: gateway, isService ? ["STATE_DIRECTORY": service] : environment)
+  }
+
   /// See ``CrashNote``; nil when there is no folder for it.
   static func crashNote(of gateway: GatewayID, _ environment: [String: String]) -> String? {
     path(environment).map { below($0, "\(gateway).crash") }

@@ -50,6 +50,18 @@ import Testing
     #expect(StateFolder.database(of: id, [:]) == nil)
   }
 
+  @Test func recordingsAreThoseOfTheGatewayThatAnswers() throws {
+    let id = try #require(GatewayID("house"))
+    func folder(isOfService: Bool, _ state: String? = nil) -> String? {
+      var environment = ["HOME": "/home/me"]
+      environment["STATE_DIRECTORY"] = state
+      return StateFolder.recordings(of: id, environment, isOfService: isOfService)
+    }
+    #expect(folder(isOfService: true) == "/var/lib/microbit-gateway/house.recordings")
+    #expect(folder(isOfService: false) == "/home/me/.local/state/microbit-gateway/house.recordings")
+    #expect(folder(isOfService: true, "/data") == "/data/house.recordings")
+  }
+
   /// `check` at a terminal: the user's own database, the service's, or the one in STATE_DIRECTORY.
   @Test func checkReadsTheDatabaseInUse() throws {
     let id = try #require(GatewayID("house"))

@@ -27,8 +27,8 @@ public struct Forget: Sendable, Equatable {
       throw CommandFailure(
         .usage, "forget asks before it clears anything: run it at a terminal, or add --yes")
     }
-    if let (_, socket) = try GatewayAccess.running(id.description) {
-      close(socket)
+    if let running = try GatewayAccess.running(id.description) {
+      close(running.descriptor)
       throw Self.running(id)
     }
     let mqtt = configuration.mqtt

@@ -10,10 +10,13 @@ import Sockets
   let client: ControlClient
   /// The gateway's id.
   let gateway: String
+  /// Whether it is the service.
+  let isOfService: Bool
 
-  private init(_ client: ControlClient, of gateway: String) {
-    self.client = client
-    self.gateway = gateway
+  private init(_ running: Running) {
+    client = ControlClient(running.descriptor)
+    gateway = running.gateway
+    isOfService = ConfigurationFile.folder(of: running.path) == RuntimeFolder.service
   }
 
   /// - Returns: nil if none runs, and the command has not named one by its id.
@@ -21,16 +24,14 @@ import Sockets
     // The file is not needed to ask the only running gateway, whose files this user may not be allowed to read.
     let file = command.configuration == nil ? nil : try configuration(command.configuration)
     let id = command.gateway ?? file.map { StateFolder.gatewayID(of: $0).description }
-    if let (gateway, descriptor) = try running(id) {
-      return GatewayAccess(ControlClient(descriptor), of: gateway)
-    }
+    if let running = try running(id) { return GatewayAccess(running) }
     if command.gateway != nil { throw noneRuns(id, configuration: command.configuration) }
     return nil
   }
 
   /// - Returns: the only gateway that runs; nil if none does.
   static func open() throws(CommandFailure) -> GatewayAccess? {
-    try running(nil).map { GatewayAccess(ControlClient($0.descriptor), of: $0.gateway) }
+    try running(nil).map(GatewayAccess.init)
   }
 
   /// What is said if there is no gateway to ask.
@@ -54,16 +55,17 @@ import Sockets
     }
   }
 
-  /// The running gateway and its socket; nil: none runs.
-  static func running(
-    _ id: String?
-  ) throws(CommandFailure) -> (gateway: String, descriptor: Int32)? {
-    var open: [(gateway: String, descriptor: Int32)] = []
+  /// A gateway that runs, by its id, with a connection to its socket.
+  typealias Running = (gateway: String, path: String, descriptor: Int32)
+
+  /// The running gateway; nil: none runs.
+  static func running(_ id: String?) throws(CommandFailure) -> Running? {
+    var open: [Running] = []
     var denied: [(gateway: String, path: String)] = []
     for (gateway, path) in RuntimeFolder.sockets(RuntimeFolder.environment) {
       if let id, gateway != id { continue }
       do throws(UnixSocket.Failure) {
-        open.append((gateway, try UnixSocket.connect(to: path)))
+        open.append((gateway, path, try UnixSocket.connect(to: path)))
       } catch {
         if error == .denied { denied.append((gateway, path)) }
       }

@@ -48,7 +48,7 @@ public enum RecordCommand: Sendable, Equatable {
       guard let name = name ?? all.first, all.contains(name) else {
         throw CommandFailure(.unavailable, "there is no such recording: microbit-gateway record list")
       }
-      try await Self.printTable(name, isWide ? .wide : .rows, of: access.gateway)
+      try await Self.printTable(name, isWide ? .wide : .rows, of: access)
     }
   }
 
@@ -78,31 +78,27 @@ public enum RecordCommand: Sendable, Equatable {
 
   /// The file is read by the command itself, in the state folder of the gateway.
   @LoopActor private static func printTable(
-    _ name: String, _ layout: RecordingTable.Layout, of gateway: String
+    _ name: String, _ layout: RecordingTable.Layout, of gateway: GatewayAccess
   ) async throws(CommandFailure) {
-    let folders = GatewayID(gateway).map { id in
-      [StateFolder.environment, ["STATE_DIRECTORY": StateFolder.service]].compactMap {
-        StateFolder.recordings(of: id, $0)
-      }
-    }
-    var failure = "there is no state folder"
-    for folder in folders ?? [] {
-      let result = await EventLoop.blocking { () -> Result<StandardOutput.WriteResult, RecordingFailure> in
-        Result { () throws(RecordingFailure) in
-          var table = try RecordingFolder(path: folder).table(name, layout)
-          while let piece = try table.next() {
-            let result = StandardOutput.write(piece)
-            guard case .written = result else { return result }
-          }
-          return .written
+    let environment = StateFolder.environment
+    guard let id = GatewayID(gateway.gateway),
+      let folder = StateFolder.recordings(of: id, environment, isOfService: gateway.isOfService)
+    else { throw CommandFailure(.unavailable, "there is no state folder") }
+    let result = await EventLoop.blocking { () -> Result<StandardOutput.WriteResult, RecordingFailure> in
+      Result { () throws(RecordingFailure) in
+        var table = try RecordingFolder(path: folder).table(name, layout)
+        while let piece = try table.next() {
+          let result = StandardOutput.write(piece)
+          guard case .written = result else { return result }
         }
+        return .written
       }
-      switch result {
-      case .success(let written): return StandardOutput.note(written)
-      case .failure(let error): failure = error.description
-      }
-      if access(folder, X_OK) != 0, errno == EACCES { failure += " (use sudo)" }
     }
-    throw CommandFailure(.unavailable, failure)
+    switch result {
+    case .success(let written): StandardOutput.note(written)
+    case .failure(let failure):
+      let isClosed = access(folder, X_OK) != 0 && errno == EACCES
+      throw CommandFailure(.unavailable, "\(failure)\(isClosed ? " (use sudo)" : "")")
+    }
   }
 }
