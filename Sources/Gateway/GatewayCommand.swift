@@ -118,6 +118,7 @@ public enum GatewayCommand: Sendable, Equatable {
       return error.isUnreadable ? .unreadable : .configuration
     }
     for warning in file.warnings { log.warning("\(warning.description(in: file.path))") }
+    if let finding = StateFolder.relativePath(StateFolder.environment) { log.warning("\(finding.line)") }
     let interruption = Interruption([SIGTERM, SIGINT])
     // There is nothing to end until the gateway exists.
     interruption.action = { _ in exit(0) }
@@ -167,7 +168,10 @@ public enum GatewayCommand: Sendable, Equatable {
     for finding in unreadable { printError(finding.line) }
     if unreadable.isEmpty { printOutput("\(file.path): valid") }
     let id = StateFolder.gatewayID(of: file.configuration)
-    if let unknown = StateFolder.unknownID(of: file.configuration) { printError(unknown.line) }
+    let unused = StateFolder.relativePath(StateFolder.environment)
+    for finding in [StateFolder.unknownID(of: file.configuration), unused].compactMap({ $0 }) {
+      printError(finding.line)
+    }
     let state = state(of: id)
     let report = CheckReport(
       withFleet(file, state[Fleet.section]?[Fleet.key]), document: file.document,

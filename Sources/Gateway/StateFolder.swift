@@ -1,6 +1,7 @@
 import Configuration
 import Findings
 import Glibc
+import JSON
 
 /// The folder of the state database.
 enum StateFolder {
@@ -19,6 +20,18 @@ enum StateFolder {
       return below(home, ".local/state/microbit-gateway")
     }
     return nil
+  }
+
+  /// A warning that `$STATE_DIRECTORY` is not used; nil: it is, or is not set.
+  static func relativePath(_ environment: [String: String]) -> Finding? {
+    guard let first = environment["STATE_DIRECTORY"]?.split(separator: ":").first, !isAbsolute(first) else {
+      return nil
+    }
+    let instead = path(environment).map { "the state folder is \($0)" } ?? "there is no state folder"
+    return .warning(
+      .state,
+      "STATE_DIRECTORY is not an absolute path, and is not used: \(Excerpt(String(first))); \(instead)",
+      remedy: "let it begin with /")
   }
 
   /// The folder of the systemd service: `/var/lib` and the `StateDirectory=` of deploy/microbit-gateway.service.

@@ -62,6 +62,19 @@ import Testing
     #expect(folder(isOfService: true, "/data") == "/data/house.recordings")
   }
 
+  @Test func aRelativeStateDirectoryIsTold() {
+    func text(_ environment: [String: String]) -> String? { StateFolder.relativePath(environment)?.line }
+    #expect(text([:]) == nil && text(["STATE_DIRECTORY": "/a:b"]) == nil)
+    #expect(
+      text(["STATE_DIRECTORY": "state"])
+        == "STATE_DIRECTORY is not an absolute path, and is not used: \"state\"; there is no state folder (let it begin with /)"
+    )
+    #expect(
+      text(["STATE_DIRECTORY": "a", "XDG_STATE_HOME": "/b"])?.contains(
+        "the state folder is /b/microbit-gateway")
+        == true)
+  }
+
   /// `check` at a terminal: the user's own database, the service's, or the one in STATE_DIRECTORY.
   @Test func checkReadsTheDatabaseInUse() throws {
     let id = try #require(GatewayID("house"))

@@ -18,11 +18,15 @@ struct StateCheck {
   private static let least = 50 << 20
 
   func run() -> [Finding] {
+    [StateFolder.relativePath(environment)].compactMap { $0 } + folderFindings()
+  }
+
+  private func folderFindings() -> [Finding] {
     guard let database = StateFolder.checked(gateway, environment, service: service) else {
       return [
         .fault(
           .state, "there is no state folder: changes will be lost on restart",
-          remedy: "set STATE_DIRECTORY, XDG_STATE_HOME or HOME")
+          remedy: "set STATE_DIRECTORY, XDG_STATE_HOME or HOME to an absolute path")
       ]
     }
     // Root without a database of its own asks about the service, which has none yet either.

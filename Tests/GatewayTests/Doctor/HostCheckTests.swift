@@ -244,7 +244,7 @@ struct StateCheckTests {
 
   @Test func undefinedFolderIsAFault() {
     let found = StateCheck(gateway: gateway, environment: [:], service: "/no/such/service").run()
-    #expect(found.first?.remedy == "set STATE_DIRECTORY, XDG_STATE_HOME or HOME")
+    #expect(found.first?.remedy == "set STATE_DIRECTORY, XDG_STATE_HOME or HOME to an absolute path")
   }
 
   /// A file in its place, because permissions do not restrict root, which the tests may run as.
