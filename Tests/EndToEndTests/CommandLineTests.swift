@@ -350,6 +350,20 @@ import Testing
     }
   }
 
+  @Test("scan with an adapter that is turned off meanwhile: what was found, the reason, and status 1")
+  func scanIsCutShort() async throws {
+    try await withFixture(Self.plan()) { fixture in
+      let scan = try ChildProcess(
+        try program("microbit-gateway"), ["scan", "--live", "--timeout", "5"],
+        environment: ["DBUS_SYSTEM_BUS_ADDRESS": fixture.bus.address])
+      let address = try await fixture.simulator.device(0).address
+      _ = try await scan.line { $0.contains(address) }
+      try await fixture.simulator.control(#"{"op":"power","on":false}"#)
+      #expect(try await scan.exitStatus(within: Fixture.patience) == 1)
+      #expect(scan.text.contains("the adapter hci0 is off"), "\(scan.text)")
+    }
+  }
+
   @Test("scan with an adapter that cannot scan: status 69, with the reason")
   func scanIsRefused() async throws {
     try await withFixture(Self.plan()) { fixture in

@@ -9,6 +9,8 @@ import Findings
   private(set) var centrals: [(adapter: String, central: Central)] = []
   private var found = ScanRequest()
   private var states: [CentralState?]
+  /// The adapters that were on when the scan began.
+  private var scanning: Set<String> = []
   private let decided = Waiter<Void>()
   private var running: [Task<Void, Never>] = []
 
@@ -29,7 +31,7 @@ import Findings
 
   /// Scans for a while.
   /// - Parameter started: called when the adapters are on.
-  /// - Returns: the peripherals that were in range, the strongest first, and which adapters cannot scan.
+  /// - Returns: the peripherals that were in range, the strongest first, and which adapters have not scanned to the end.
   static func scan(
     _ adapters: [String], for limit: Duration, started: () -> Void = {}
   ) async throws(CommandFailure) -> (found: [Peripheral], faults: [Finding]) {
@@ -57,7 +59,12 @@ import Findings
     }
   }
 
-  func scan() { for (_, central) in centrals { central.scan(true) } }
+  func scan() {
+    for (index, (adapter, central)) in centrals.enumerated() {
+      if states[index]?.isOn == true { scanning.insert(adapter) }
+      central.scan(true)
+    }
+  }
 
   /// The peripherals in range, the strongest first, each once.
   var inRange: [Peripheral] {
@@ -68,10 +75,12 @@ import Findings
     return found.peripherals
   }
 
-  /// The adapters that cannot scan. It is known after a few seconds of scanning.
+  /// The adapters that cannot scan, which is known after a few seconds of scanning, and those that are on no more.
   var scanFindings: [Finding] {
-    centrals.compactMap { adapter, central in
-      central.recovery.map { .cannotScan(adapter, $0.reason) }
+    zip(centrals, states).compactMap { scanner, state in
+      if let recovery = scanner.central.recovery { return .cannotScan(scanner.adapter, recovery.reason) }
+      guard let state, !state.isOn, scanning.contains(scanner.adapter) else { return nil }
+      return state.finding(adapter: scanner.adapter)
     }
   }
 

@@ -49,7 +49,7 @@ public struct Scan: Sendable, Equatable {
       (isEmpty, faults) = (scan.found.isEmpty, scan.faults)
     }
     for fault in faults { printError(fault.line) }
-    return isEmpty && !faults.isEmpty ? .unavailable : .done
+    return faults.isEmpty ? .done : isEmpty ? .unavailable : .refused
   }
 
   @LoopActor private func show(
