@@ -18,10 +18,23 @@ package struct FileProblem: Error, CustomStringConvertible {
   }
 
   /// The whole file, which is no longer than `limit` bytes.
+  ///
+  /// A named pipe or a device could be waited for without an end, and is refused. What the caller has opened, and names as
+  /// a file, may be one: `--config /dev/stdin`, or `--config <(…)` of a shell.
   package static func read(_ path: String, limit: Int) throws(FileProblem) -> [UInt8] {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    // With O_NONBLOCK, open(2) does not wait for a writer.
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { throw FileProblem() }
     defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw FileProblem() }
+    // read(2) names the problem of a folder.
+    if ![S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT) {
+      let isOpenedByCaller =
+        path == "/dev/stdin" || ["/dev/fd/", "/proc/self/fd/"].contains(where: path.hasPrefix)
+      guard isOpenedByCaller else { throw FileProblem("it is a pipe or a device, not a file") }
+      _ = fcntl(descriptor, F_SETFL, 0)
+    }
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 64 << 10)
     while true {

@@ -12,12 +12,14 @@ public func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
   pthread_attr_init(&attributes)
   pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
   var thread = pthread_t()
-  let failure = pthread_create(
-    &thread, &attributes,
-    { raw in
-      Unmanaged<Box>.fromOpaque(raw!).takeRetainedValue().body()
-      return nil
-    }, box.toOpaque())
+  let failure = Signals.blockedForNewThread {
+    pthread_create(
+      &thread, &attributes,
+      { raw in
+        Unmanaged<Box>.fromOpaque(raw!).takeRetainedValue().body()
+        return nil
+      }, box.toOpaque())
+  }
   pthread_attr_destroy(&attributes)
   if failure != 0 { box.release() }
   return failure == 0

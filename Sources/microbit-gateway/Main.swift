@@ -7,8 +7,6 @@ import Log
 @main
 struct Main {
   static func main() {
-    // Before any thread starts, so that each inherits it.
-    Signals.block([SIGTERM, SIGINT, SIGHUP])
     // Writing to a closed pipe or connection is an error of that call, not the end of the process.
     signal(SIGPIPE, SIG_IGN)
     // So is exceeding the limit of file sizes; the state database handles it like a full disk.
@@ -22,8 +20,13 @@ struct Main {
       printError("microbit-gateway: \(error.text)")
       exit(GatewayCommand.ExitStatus.usage.rawValue)
     }
-    // What goes well needs no words.
-    if case .run = arguments.command {} else { Logger.level = .warning }
+    if case .run = arguments.command {
+      // A reload that is asked for during the start is done after it.
+      Signals.block([SIGHUP])
+    } else {
+      // What goes well needs no words.
+      Logger.level = .warning
+    }
     if let level = arguments.logLevel { Logger.level = level }
     if let format = arguments.logFormat { Logger.format = format }
     loop.run { exit(await arguments.command.execute().rawValue) }

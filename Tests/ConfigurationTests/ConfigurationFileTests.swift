@@ -94,6 +94,25 @@ import Testing
     #expect(failure(binary) == "\(binary):1:5: this is not UTF-8")
   }
 
+  @Test(.timeLimit(.minutes(1)))
+  func aPipeIsReadOnlyIfTheCallerHasOpenedIt() throws {
+    let folder = try TemporaryFolder()
+    let pipe = folder.path + "/pipe"
+    try #require(mkfifo(pipe, 0o600) == 0)
+    #expect(failure(pipe) == "\(pipe): it is a pipe or a device, not a file")
+    #expect(failure("/dev/zero") == "/dev/zero: it is a pipe or a device, not a file")
+    let file = try folder.write("a.json", #"{"mqtt":{"username":"u","password_file":"pipe"}}"#)
+    #expect(
+      failure(file)
+        == "\(file):1:41: mqtt.password_file: \(pipe): it is a pipe or a device, not a file")
+    var ends: [Int32] = [0, 0]
+    try #require(Glibc.pipe(&ends) == 0)
+    try #require(write(ends[1], #"{"mqtt":{"port":1}}"#, 19) == 19)
+    close(ends[1])
+    #expect(try ConfigurationFile.load(path: "/dev/fd/\(ends[0])").configuration.mqtt.port == 1)
+    close(ends[0])
+  }
+
   @Test func everyErrorIsALineWithTheFilePath() throws {
     let folder = try TemporaryFolder()
     let file = try folder.write("a.json", #"{"mqtt":{"port":0,"qos":2}}"#)

@@ -97,6 +97,38 @@ import Testing
     #expect(status == 0 && text.isEmpty, "\(text)")
   }
 
+  @Test("A command can be stopped while it waits for a file that its caller has opened")
+  func stopWhileReading() async throws {
+    let folder = try TemporaryFolder()
+    let pipe = folder.path + "/pipe"
+    // Open for writing too, so that reading does not end.
+    let process = try ChildProcess(
+      "/bin/sh",
+      [
+        "-c", #"mkfifo "$1"; exec 3<> "$1"; exec "$0" check --config /dev/fd/3"#,
+        try program("microbit-gateway"), pipe,
+      ])
+    let descriptors = "/proc/\(process.pid)/fd"
+    try await eventually("the program reads the pipe") {
+      (try? names(in: descriptors))?.filter { Self.link("\(descriptors)/\($0)") == pipe }.count == 2
+    }
+    process.signal(SIGTERM)
+    #expect(try await process.exitStatus(within: Fixture.patience) == 128 + SIGTERM)
+  }
+
+  /// Where a symbolic link leads.
+  private static func link(_ path: String) -> String? {
+    var target = [CChar](repeating: 0, count: 4096)
+    let count = readlink(path, &target, target.count)
+    return count < 0 ? nil : String(decoding: target[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
+
+  @Test("A configuration may come through a pipe of the shell")
+  func configurationFromPipe() async throws {
+    let (status, text) = try await Self.shell("echo '{}' | \"$0\" check --config /dev/stdin")
+    #expect(status == 0 && text.hasPrefix("/dev/stdin: valid"), "\(text)")
+  }
+
   @Test("A profile is printed as JSON that is a valid profile file")
   func profiles() async throws {
     let folder = try TemporaryFolder()

@@ -57,18 +57,17 @@ public struct DeviceCommand: Sendable, Equatable {
   }
 
   @LoopActor func run() async throws(CommandFailure) -> GatewayCommand.ExitStatus {
-    let interruption = Interruption()
     guard let access = try GatewayAccess.open(self) else {
       guard action == .inspect else { throw GatewayAccess.noneRuns(configuration: configuration) }
-      show(inspection: try await Inspector.inspect(name ?? "", configuration, timeout, interruption))
+      show(inspection: try await Inspector.inspect(name ?? "", configuration, timeout))
       return .done
     }
     defer { access.close() }
-    return try await perform(with: access, interruption)
+    return try await perform(with: access)
   }
 
   @LoopActor private func perform(
-    with access: GatewayAccess, _ interruption: Interruption
+    with access: GatewayAccess
   ) async throws(CommandFailure) -> GatewayCommand.ExitStatus {
     switch action {
     case .inspect:
@@ -94,7 +93,7 @@ public struct DeviceCommand: Sendable, Equatable {
       return try report(try await request("property/set", keys, target, access), property)
     case .watch(let property, let csv):
       let watching = Watching(access, property: property, format: csv ? .csv : json ? .json : .text)
-      return try await watching.run(name, interruption)
+      return try await watching.run(name)
     case .pair(let passkey):
       try await Pairing(access).pair(try await access.find(name ?? "", orInRange: true), passkey: passkey)
       return .done

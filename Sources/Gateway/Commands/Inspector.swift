@@ -56,7 +56,7 @@ import JSON
   ///   - name: what the user calls the peripheral.
   ///   - path: the configuration file; nil: the default file.
   static func inspect(
-    _ name: String, _ path: String?, _ timeout: Duration, _ interruption: Interruption
+    _ name: String, _ path: String?, _ timeout: Duration
   ) async throws(CommandFailure) -> JSONValue {
     let configuration = try GatewayAccess.configuration(path)
     let devices = configured(configuration)
@@ -67,7 +67,7 @@ import JSON
     }
     guard let target else { throw Target.none(name, among: devices, orInRange: true) }
     let inspector = try await start(configuration, timeout: timeout)
-    interruption.action = { signal in
+    Interruption().action = { signal in
       loop.task {
         await inspector.stop()
         exit(128 + signal)

@@ -27,8 +27,8 @@ public struct Scan: Sendable, Equatable {
   }
 
   @LoopActor func run() async throws(CommandFailure) -> GatewayCommand.ExitStatus {
-    let interruption = Interruption()
     let configuration = try GatewayAccess.configuration(self.configuration)
+    let interruption = Interruption()
     let gateway = StateFolder.gatewayID(of: configuration)
     let adapters = configuration.bluetooth.adapters
     let faults: [Finding]

@@ -32,9 +32,7 @@ import JSON
   }
 
   /// Runs until it is interrupted, or the gateway ends.
-  func run(_ name: String?, _ interruption: Interruption) async throws(CommandFailure)
-    -> GatewayCommand.ExitStatus
-  {
+  func run(_ name: String?) async throws(CommandFailure) -> GatewayCommand.ExitStatus {
     var keys: JSONValue = ["property": property.map(JSONValue.string)]
     if let name {
       keys = keys.merging(["id": try await access.device(name).id.map(JSONValue.string)])
@@ -46,7 +44,7 @@ import JSON
     await access.warnOfChangedConfiguration()
     if format == .csv { write(Self.csvHeader + "\n") }
     _ = try await access.request("watch", keys)
-    interruption.action = { [self] _ in stop() }
+    Interruption().action = { [self] _ in stop() }
     screen.onProgress = { [weak self] in self?.outputProgressed() }
     let failure = try? await ended.value()
     draw()

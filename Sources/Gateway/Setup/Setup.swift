@@ -101,7 +101,7 @@ private struct SetupRun {
       answers.isReadable = { access.obstacle(to: $0) == nil }
     }
     var interview = SetupInterview(
-      answers: answers, given: try setup.given(present), isUnattended: setup.isUnattended,
+      answers: answers, given: try await given(), isUnattended: setup.isUnattended,
       triesBroker: !setup.has("--no-test"),
       reply: { [console] in await console.ask($0.text, isSecret: $0.isSecret) }, tryBroker: trouble)
     if !setup.isUnattended { await console.show(introduction) }
@@ -119,6 +119,13 @@ private struct SetupRun {
     if http.isEnabled {
       await console.show(["The page is at \(http.urls().joined(separator: " or "))"])
     }
+  }
+
+  /// Off the loop: a file can be standard input, at which the user types.
+  @LoopActor private func given() async throws(CommandFailure) -> [String: String] {
+    try await EventLoop.blocking { [setup, present] in
+      Result { () throws(CommandFailure) in try setup.given(present) }
+    }.get()
   }
 
   private static func question(_ plan: SetupPlan, _ service: ServiceUnit.State) -> String {
