@@ -6,7 +6,7 @@ import Log
 import MQTT
 import Store
 
-/// After runs that died of what others have retained at the broker, the gateway does without it.
+/// After runs that died of what others have retained at the broker, the gateway does without it, for one run.
 @LoopActor final class Caution {
   /// So many runs in a row, each within ``trial``.
   private static let mostDeaths = 3
@@ -15,7 +15,11 @@ import Store
   private let note: CrashNote
   private var timer: LoopTimer?
 
-  init(_ note: CrashNote) { self.note = note }
+  init(_ note: CrashNote) {
+    self.note = note
+    // The next run takes everything again, however this one ends.
+    if isNeeded { note.survived() }
+  }
 
   private var isNeeded: Bool { note.deaths >= Self.mostDeaths }
 
@@ -25,10 +29,11 @@ import Store
     let last = note.topic.map { ", the last one while it handled \(Excerpt($0))" } ?? ""
     return .fault(
       .retained,
-      "the last \(note.deaths) runs died within a minute of taking what others have retained at the broker\(last): "
-        + "this run does without it, and does not know which gateway owns a device",
-      remedy: "clear the message that does not belong there (mosquitto_pub -r -n -t TOPIC), and report it; "
-        + "then: sudo systemctl restart microbit-gateway")
+      "the last \(note.deaths) runs died within a minute of taking what others have retained at the broker\(last), of that "
+        + "or because they were killed: this run does without it, and does not know which gateway owns a device",
+      remedy: "if they were not killed, clear the message that does not belong there "
+        + "(mosquitto_pub -r -n -t TOPIC), and report it; the next start tries again: "
+        + "sudo systemctl restart microbit-gateway")
   }
 
   /// The broker sends what it retains.

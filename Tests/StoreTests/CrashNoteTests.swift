@@ -26,6 +26,33 @@ import Testing
     #expect(CrashNote(path: path).deaths == 0)
   }
 
+  @Test func deathsOfAnotherBootDoNotCount() {
+    let boots = ["1", "2"].map { String(repeating: $0, count: 36) }
+    for boot in [boots[0], boots[1], boots[0]] {
+      for count in 0..<3 {
+        let note = CrashNote(path: path, boot: boot)
+        #expect(note.deaths == count)
+        note.setTaking(true)
+      }
+    }
+  }
+
+  @Test func aDamagedFileIsNotBelieved() throws {
+    for byte: UInt8 in [0xFF, 1] {
+      try folder.write([UInt8](repeating: byte, count: 4096), to: "here.crash")
+      let note = CrashNote(path: path)
+      #expect(note.deaths == 0 && note.topic == nil)
+      note.setTaking(true)
+      #expect(CrashNote(path: path).deaths == 1, "it is used again")
+    }
+  }
+
+  @Test(arguments: [nil, "", "1"])
+  func withoutABootNothingIsNoted(boot: String?) {
+    CrashNote(path: path, boot: boot).setTaking(true)
+    #expect(CrashNote(path: path, boot: boot).deaths == 0)
+  }
+
   @Test func aRunThatTakesNothingDoesNotCount() {
     for _ in 1...5 {
       let note = CrashNote(path: path)
@@ -48,7 +75,7 @@ import Testing
     let note = CrashNote(path: path)
     note.setTaking(true)
     note.handling(String(repeating: "x", count: 70_000)) {
-      #expect(CrashNote(path: path).topic?.utf8.count == 4093)
+      #expect(CrashNote(path: path).topic?.utf8.count == 4057)
     }
   }
 }
