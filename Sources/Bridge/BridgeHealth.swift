@@ -66,7 +66,7 @@ extension Bridge: RequestHost {
     let trouble = state.trouble.map { [Finding.stateNotWritable($0)] } ?? []
     return GatewayHealth(
       findings: engine.findings + disagreements + trouble + fleetFindings + brokerFindings
-        + [cautionFinding, pageFinding].compactMap { $0 },
+        + [spool.finding, cautionFinding, pageFinding].compactMap { $0 },
       run: context.run, configuration: configurationFile,
       uptime: Int(context.begin.duration(to: .now).components.seconds), adapters: engine.adapters,
       devices: (engine.deviceCount, engine.onlineCount), page: page)
@@ -115,13 +115,15 @@ extension Bridge: RequestHost {
 }
 
 extension Finding {
+  /// For a file of the state folder that cannot be used.
+  static let stateRemedy =
+    "sudo chown -R microbit-gateway: /var/lib/microbit-gateway; sudo systemctl restart microbit-gateway"
+    + " (that is the folder of the service); if its disk is full, free some space: df -h /var/lib"
+
   /// - Parameter reason: from the state database.
   fileprivate static func stateNotWritable(_ reason: String) -> Finding {
     .fault(
-      .state, "changes will be lost on restart: \(reason)",
-      remedy:
-        "sudo chown -R microbit-gateway: /var/lib/microbit-gateway; sudo systemctl restart microbit-gateway"
-        + " (that is the folder of the service); if its disk is full, free some space: df -h /var/lib"
+      .state, "changes will be lost on restart: \(reason)", remedy: stateRemedy
     ).coded("state_not_writable", ["reason": reason])
   }
 }

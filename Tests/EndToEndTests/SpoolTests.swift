@@ -126,6 +126,9 @@ import Testing
       let id = try await fixture.id()
       try await fixture.reading(id) { $0.sequence == 10 }
       try await fixture.logged("cannot use the spool")
+      let problems = try await fixture.perform("health")["problems"]?.array?.compactMap(\.string) ?? []
+      #expect(problems.contains { $0.hasPrefix("the spool cannot be used") }, "\(problems)")
+      #expect(try await fixture.command(["doctor"]).text.contains("undelivered readings are in memory"))
       try await fixture.killBroker()
       try await fixture.logged("trying again")
       try await fixture.simulator.waitUntil(0, hasSent: 150)
@@ -133,6 +136,11 @@ import Testing
       let live = try await fixture.reading(id) { !$0.isReplayed && $0.sequence > 150 }
       try await fixture.reading(id) { $0.sequence == live.sequence - 1 }
       try fixture.requireAll(of: id, run: live.run)
+      try await fixture.killBroker()
+      let sent = try await fixture.simulator.device(0).sent
+      try await fixture.simulator.waitUntil(0, hasSent: sent + 50)
+      _ = try await fixture.stopGateway()
+      #expect(try fixture.lines(with: "undelivered readings are lost: they could not be stored").count == 1)
     }
   }
 

@@ -1,5 +1,6 @@
 import Configuration
 import EventLoop
+import Findings
 import Log
 import MQTT
 import Store
@@ -22,8 +23,10 @@ import Store
   private var writeTimer: LoopTimer?
   private var sendTimer: LoopTimer?
   private var working: Task<Void, Never>?
+  /// Why the file cannot be used; nil: it can.
+  private var failure: String?
   /// Reported, until it has ended.
-  private var (isFailing, isLosing) = (false, false)
+  private var isLosing = false
   private var lost: UInt64 = 0
   /// Messages published since the connection was made, until it is reported.
   private var published = 0
@@ -42,6 +45,16 @@ import Store
     SpoolStatus(
       messages: queue.messages, bytes: queue.bytes,
       oldest: queue.oldest.map { Timestamp(milliseconds: $0) }, lost: queue.lost)
+  }
+
+  var finding: Finding? {
+    failure.map {
+      Finding.fault(
+        .state,
+        "the spool cannot be used: undelivered readings are in memory, and lost when the gateway stops: \($0)",
+        remedy: Finding.stateRemedy
+      ).coded("spool_not_writable", ["reason": $0])
+    }
   }
 
   // MARK: Inputs
@@ -94,6 +107,11 @@ import Store
       end.resume(.success(()))
     }
     try? await loop.withTimeout(limit) { try await end.value() }
+    if queue.unstored > 0 {
+      Self.log.error(
+        "undelivered readings are lost: they could not be stored",
+        ["messages": queue.unstored, "reason": failure ?? "there is no file for them"])
+    }
   }
 
   // MARK: Work
@@ -149,8 +167,8 @@ import Store
   }
 
   private func finish() async {
-    guard let file else { return }
     queue.disconnected()
+    guard let file else { return }
     queue.retry()
     work()
     while queue.isWorking { await working?.value }
@@ -168,14 +186,14 @@ import Store
           "lost": outcome.lost == 0 ? "unknown" : "\(outcome.lost)",
         ])
     }
-    if let reason = outcome.failure, !isFailing {
+    if let reason = outcome.failure, failure == nil {
       Self.log.error(
         "cannot use the spool: undelivered readings are kept in memory, and it is tried again",
         ["reason": reason])
-    } else if outcome.failure == nil, isFailing {
+    } else if outcome.failure == nil, failure != nil {
       Self.log.notice("the spool can be used again")
     }
-    isFailing = outcome.failure != nil
+    failure = outcome.failure
     reportLoss()
   }
 

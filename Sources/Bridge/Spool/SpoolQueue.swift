@@ -63,6 +63,8 @@ struct SpoolQueue {
   var oldest: Int64? { content.oldest ?? notInFile.first?.time }
   var lost: UInt64 { lostInMemory + lostInFile }
 
+  /// The messages that are not known to be in the file.
+  var unstored: Int { notInFile.count }
   private var notInFile: [Entry] { sent.filter { $0.number < 0 } + (work?.added ?? []) + memory }
 
   /// Whether ``writeMemory()`` is to be called a second later.

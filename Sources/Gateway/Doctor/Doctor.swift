@@ -58,10 +58,8 @@ public struct Doctor: Sendable, Equatable {
     let presence = GatewayCheck(gateway: file.gateway?.description, environment: environment)
       .connect()
     let state = StateCheck(gateway: gateway, environment: environment)
-    if case .running = presence {
-    } else {
-      await report(.state) { state.run() }
-    }
+    let isAnswered = if case .running = presence { true } else { false }
+    await report(.state) { isAnswered ? state.space() : state.run() }
     let isUsable = await checkBluetooth(file.configuration, isRunning: presence.isRunning)
     await checkBroker(file, gateway)
     switch presence {

@@ -15,7 +15,7 @@ struct StateCheck {
   var user = geteuid()
 
   /// Fewer bytes do not last.
-  private static let least = 50 << 20
+  var least = 50 << 20
 
   func run() -> [Finding] {
     [StateFolder.relativePath(environment)].compactMap { $0 } + folderFindings()
@@ -73,6 +73,13 @@ struct StateCheck {
     ]
   }
 
+  /// Whether the disk is nearly full; the rest is known to the running gateway.
+  func space() -> [Finding] {
+    guard let database = StateFolder.checked(gateway, environment, service: service) else { return [] }
+    let folder = String(database.path[..<(database.path.lastIndex(of: "/") ?? database.path.endIndex)])
+    return [space(in: NewFile.existingFolder(folder), folder)].filter { $0.level != .ok }
+  }
+
   /// What the database has of devices; nothing if it cannot be read, which ``run()`` reports.
   func records() -> [DeviceRecord] {
     guard let database = StateFolder.checked(gateway, environment, service: service) else { return [] }
@@ -116,7 +123,7 @@ struct StateCheck {
     guard statvfs(existing, &disk) == 0 else { return .ok(.state, "\(folder) is writable") }
     let free = Self.bytes(UInt64(disk.f_bavail), of: UInt64(disk.f_frsize))
     let shown = "\(free >> 20) MiB are free"
-    if free < Self.least {
+    if free < least {
       return .warning(
         .state, "the disk of \(folder) is nearly full: \(shown)",
         remedy: "free some space: df -h \(existing.shellWord)"

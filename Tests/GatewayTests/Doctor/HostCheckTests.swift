@@ -242,6 +242,17 @@ struct StateCheckTests {
     #expect(found.first?.text.contains("/new/state is writable") == true)
   }
 
+  /// Beside a running gateway, which may be another user's.
+  @Test func onlyAFullDiskIsFoundWithoutTheDatabase() {
+    var check = StateCheck(
+      gateway: gateway, environment: ["STATE_DIRECTORY": "/proc/1"], service: "/no/such/service")
+    check.least = 0
+    #expect(check.space() == [])
+    check.least = .max
+    #expect(check.space().map(\.level) == [.warning])
+    #expect(check.space().first?.text.hasPrefix("the disk of /proc/1 is nearly full") == true)
+  }
+
   @Test func undefinedFolderIsAFault() {
     let found = StateCheck(gateway: gateway, environment: [:], service: "/no/such/service").run()
     #expect(found.first?.remedy == "set STATE_DIRECTORY, XDG_STATE_HOME or HOME to an absolute path")
