@@ -17,6 +17,8 @@ import Store
   private let section: StateSection
   /// The devices whose record is not passed to the database yet: answers that are due go out first.
   private var changed: Set<BluetoothAddress> = []
+  /// Whether somebody has asked for one of these changes, and may have been told that it is done.
+  private var isUrgent = false
 
   init(_ section: StateSection) {
     self.section = section
@@ -53,18 +55,25 @@ import Store
     onChange(address, record)
     if changed.isEmpty { loop.timer(after: Self.delay) { [weak self] in self?.flush() } }
     changed.insert(address)
+    if !record.isSet(as: before) { isUrgent = true }
   }
 
   func remove(_ address: BluetoothAddress) { change(address) { $0 = DeviceRecord(address: address) } }
 
   /// Hands all changes to the database.
   func flush() {
-    for address in changed { section.put(address.description, records[address]?.bytes) }
-    changed = []
+    for address in changed { section.put(address.description, records[address]?.bytes, isUrgent: isUrgent) }
+    (changed, isUrgent) = ([], false)
   }
 }
 
 extension DeviceRecord {
+  /// Whether commands and requests have set the same; the rest changes by itself, and often.
+  fileprivate func isSet(as other: DeviceRecord) -> Bool {
+    changes == other.changes && isAdded == other.isAdded && isRemoved == other.isRemoved
+      && isDeleted == other.isDeleted && desired == other.desired && waiting == other.waiting
+  }
+
   /// The records in a section of the state database, in the order of their addresses.
   package static func records(_ section: [String: [UInt8]]) -> [DeviceRecord] {
     DeviceStore.records(section).values.sorted { $0.address.value < $1.address.value }

@@ -17,6 +17,8 @@ struct Backlog: Sendable {
 
   private(set) var writer = Writer.none
   private(set) var isClosing = false
+  /// Whether a change that is not taken yet is urgent.
+  private(set) var isUrgent = false
   private var waiting: [String: Change] = [:]
   /// Changes that are being written.
   private var writing: [String: Change] = [:]
@@ -26,9 +28,10 @@ struct Backlog: Sendable {
 
   /// Adds a change; ignored after ``close()``.
   /// - Returns: whether the caller has to start the writer.
-  mutating func add(_ key: String, _ change: Change) -> Bool {
+  mutating func add(_ key: String, _ change: Change, isUrgent: Bool = false) -> Bool {
     guard !isClosing else { return false }
     waiting[key] = change
+    if isUrgent { self.isUrgent = true }
     return startWriter()
   }
 
@@ -51,7 +54,7 @@ struct Backlog: Sendable {
   /// The changes to write now, and whether to close the database afterwards.
   mutating func take() -> (changes: [String: Change], isLast: Bool) {
     writing = waiting
-    waiting = [:]
+    (waiting, isUrgent) = ([:], false)
     return (writing, isClosing)
   }
 

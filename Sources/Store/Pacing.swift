@@ -2,9 +2,10 @@ import EventLoop
 
 /// The delays of the writer.
 package struct Pacing: Sendable, Equatable {
-  /// The time from the first change to the transaction, which writes related changes together.
-  var gather = Duration.milliseconds(20)
-  /// The time between transactions, to limit the wear of a memory card.
+  /// The time from a change to the transaction, which writes related changes together; also the time between transactions
+  /// of urgent changes.
+  var gather = Duration.milliseconds(50)
+  /// The time between other transactions, to limit the wear of a memory card.
   var apart = Duration.seconds(1)
   /// The delays between attempts after a transaction has failed.
   var retry = BackOff(first: .seconds(1), longest: .seconds(60), spread: 0)

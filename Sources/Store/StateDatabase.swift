@@ -123,6 +123,9 @@ package final class StateSection: Sendable {
   /// A section that is not persisted.
   package static func inMemory() -> StateSection { StateSection(.inMemory(), prefix: "", [:]) }
 
-  /// Sets the value of `key`, in UTF-8; nil deletes it. Returns at once; the change is written within about a second.
-  package func put(_ key: String, _ value: [UInt8]?) { store.put(prefix + key, value) }
+  /// Sets the value of `key`, in UTF-8; nil deletes it. Returns at once; the change is written within about a second, an
+  /// urgent one with all others within a tenth of it.
+  package func put(_ key: String, _ value: [UInt8]?, isUrgent: Bool = false) {
+    store.put(prefix + key, value, isUrgent: isUrgent)
+  }
 }

@@ -65,11 +65,11 @@ package final class StateStore: Sendable {
   }
 
   /// Sets the value of `key`, in UTF-8; nil deletes it. Returns at once, on any thread; the change is written within
-  /// about a second. Has no effect after ``close(within:)``.
-  package func put(_ key: String, _ value: [UInt8]?) {
+  /// about a second, an urgent one with all others within a tenth of it. Has no effect after ``close(within:)``.
+  package func put(_ key: String, _ value: [UInt8]?, isUrgent: Bool = false) {
     guard database != nil else { return }
     let change = value.map(Change.put) ?? .delete
-    guard monitor.withLock({ $0.backlog.add(key, change) }) else { return }
+    guard monitor.notify({ $0.backlog.add(key, change, isUrgent: isUrgent) }) else { return }
     if !startThread({ self.write() }) { monitor.withLock { $0.backlog.writerNotStarted() } }
   }
 
@@ -93,8 +93,8 @@ package final class StateStore: Sendable {
     guard let database else { return }
     var backOff = pacing.retry
     var isFailing = false
-    pause(pacing.gather)
     while true {
+      pause(pacing.gather)
       let (changes, isLast) = monitor.withLock { $0.backlog.take() }
       var delay = pacing.apart
       do throws(StoreError) {
@@ -114,13 +114,15 @@ package final class StateStore: Sendable {
         monitor.notify { $0.backlog.ended() }
         return
       }
-      pause(delay)
+      pause(delay, unlessUrgent: !isFailing)
       if monitor.withLock({ $0.backlog.release() }) { return }
     }
   }
 
   /// Waits, unless the store is being closed.
-  private func pause(_ duration: Duration) { monitor.wait(atMost: duration, until: \.backlog.isClosing) }
+  private func pause(_ duration: Duration, unlessUrgent: Bool = false) {
+    monitor.wait(atMost: duration) { $0.backlog.isClosing || unlessUrgent && $0.backlog.isUrgent }
+  }
 
   private func report(_ event: StoreEvent) { monitor.withLock { $0.handler }(event) }
 }

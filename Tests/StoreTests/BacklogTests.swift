@@ -65,6 +65,17 @@ import Testing
     #expect(!startsAgain)
   }
 
+  @Test func urgentChangeIsUrgentUntilItIsTaken() {
+    var backlog = Backlog()
+    _ = backlog.add("a", a)
+    #expect(!backlog.isUrgent)
+    _ = backlog.add("b", a, isUrgent: true)
+    _ = backlog.add("c", a)
+    #expect(backlog.isUrgent)
+    _ = backlog.take()
+    #expect(!backlog.isUrgent)
+  }
+
   @Test func startOfWriterIsRetried() {
     var backlog = Backlog()
     _ = backlog.add("a", a)

@@ -114,6 +114,31 @@ import Testing
     #expect(try connection.text("SELECT value FROM record") == "2")
   }
 
+  @Test func urgentChangeIsWrittenAtOnceWithAllOthers() async throws {
+    let store = open(pacing: Pacing(gather: .milliseconds(1), apart: .seconds(600), retry: quick.retry))
+    for round in ["1", "2", "3"] {
+      // After the first one the writer is in its pause.
+      store.put("paced", bytes(round))
+      store.put("urgent", bytes(round), isUrgent: true)
+      try await eventually("round \(round) in the file") { [path] in
+        try StateStore.records(path: path).texts == ["paced": round, "urgent": round]
+      }
+    }
+  }
+
+  @Test func urgentChangesAreAtMostTwentyTransactionsASecond() async throws {
+    #expect(Pacing().gather >= .milliseconds(50))
+    let store = open(pacing: Pacing(gather: .milliseconds(50), apart: .seconds(1), retry: quick.retry))
+    let connection = try SQLiteConnection(path)
+    var versions: Set<String> = []
+    let start = ContinuousClock.now
+    while start.duration(to: .now) < .milliseconds(500) {
+      store.put("urgent", bytes("\(versions.count)"), isUrgent: true)
+      versions.insert(try connection.text("PRAGMA data_version"))
+    }
+    #expect((3...11).contains(versions.count), "\(versions.count) transactions")
+  }
+
   @Test func putAfterCloseIsIgnored() throws {
     let store = open()
     store.put("a", bytes("a"))
