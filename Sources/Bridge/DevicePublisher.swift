@@ -22,8 +22,6 @@ import MQTT
   private var publishedInfo: [UInt8] = []
   /// The last move to this gateway.
   private(set) var moved: Move?
-  /// Whether another gateway uses this device's id for another device, and neither can be renamed.
-  private var hasIDConflict = false
   /// What was logged last of what other gateways have in another way.
   private var reported: Finding?
 
@@ -52,10 +50,13 @@ import MQTT
   package var others: OtherGateways { bridge.ownership.others(address) ?? OtherGateways() }
 
   /// What another gateway has in another way for the device than this one.
-  var disagreement: Finding? { others.finding(of: device, elsewhere: elsewhere, context.topics) }
+  var disagreement: Finding? {
+    others.finding(
+      of: device, elsewhere: elsewhere, online: bridge.ownership.ownership.online, context.topics)
+  }
 
-  /// Another gateway announces the device to Home Assistant again and again, though this one owns it.
-  package func announcedToo(by gateway: GatewayID) {
+  /// Another gateway announces the device to Home Assistant again and again, though this one owns it; nil: none does any more.
+  package func announcedToo(by gateway: GatewayID?) {
     bridge.ownership.handle(.announcedToo(address, by: gateway))
   }
 
@@ -129,7 +130,6 @@ import MQTT
   }
 
   private func useTopics(ofIDBefore before: DeviceID) {
-    hasIDConflict = false
     bridge.unfollow(self)
     topics = context.topics.topics(of: device.id, device.profile)
     for (property, topics) in zip(properties, topics.properties) { property.move(to: topics) }
@@ -140,12 +140,11 @@ import MQTT
   private func yieldID(to gateway: GatewayID) {
     let id = device.id
     guard context.engine.yieldID(id) else {
-      if !hasIDConflict {
+      if others.sameID != gateway {
         context.log.error(
           "another gateway uses its id for another device: give each device its own id", fields)
       }
-      hasIDConflict = true
-      return
+      return bridge.ownership.handle(.sameID(address, at: gateway))
     }
     context.log.notice(
       "another gateway uses its id: renamed",
@@ -258,9 +257,9 @@ import MQTT
   /// Corrects what an earlier owner has published late. What is another device's is not: two gateways would correct each other
   /// without end.
   func received(availability payload: [UInt8]) {
-    guard owner == .this, !hasIDConflict, !payload.elementsEqual(Payload.availability(device.isOnline)) else {
-      return
-    }
+    guard owner == .this, others.sameID == nil,
+      !payload.elementsEqual(Payload.availability(device.isOnline))
+    else { return }
     publishAvailability()
   }
 

@@ -40,6 +40,9 @@ import Store
       if let before { unsubscribe(before) }
       subscribe()
       removeOtherPrefixes()
+      for publisher in bridge.publishers.all where publisher.others.announcer != nil {
+        publisher.announcedToo(by: nil)
+      }
     }
     announceAll(.plain)
   }
@@ -117,6 +120,12 @@ import Store
     guard let publisher = bridge.publishers[address], case let owner = publisher.owner, owner != .unknown,
       bridge.ownership.isResponsible(for: publisher)
     else { return }
+    if owner == .this, publisher.others.announcer != nil {
+      // That gateway has removed its own document, as it has another prefix now.
+      publisher.announcedToo(by: nil)
+      cleared(.device(address))
+      return deviceChanged(publisher)
+    }
     if publisher.device.record.isDeleted || owner == .this && store[.device(address)] == nil { return }
     context.log.notice(
       "deleted in Home Assistant: announced again when it is added with device/add", publisher.fields)

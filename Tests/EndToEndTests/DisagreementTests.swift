@@ -196,6 +196,14 @@ import Testing
       #expect(
         try await Self.findings(fixture).contains { $0.contains("let a bridge between brokers pass on") })
       #expect(try fixture.lines(with: "announces it to Home Assistant too").count == 1)
+      // The other one gets its own prefix, and removes what it has announced under this one.
+      let mark = try fixture.observer.mark
+      try await fixture.observer.publish(Cluster.discovery, [], retain: true)
+      _ = try await fixture.observer.message(Cluster.discovery, after: mark, within: Fixture.patience) {
+        $0.text.contains("bridge/fixture/state")
+      }
+      #expect(try await Self.findings(fixture) == [])
+      #expect(try fixture.lines(with: "deleted in Home Assistant").isEmpty)
     }
   }
 }

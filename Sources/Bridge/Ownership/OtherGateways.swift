@@ -14,7 +14,9 @@ package struct OtherGateways: Sendable {
   /// The last `info` of another gateway under the device's id.
   private var entry: (gateway: GatewayID, name: String?, profile: String?)?
   /// The gateway that announces the device to Home Assistant too, and whose `info` does not arrive here.
-  var announcer: GatewayID?
+  package internal(set) var announcer: GatewayID?
+  /// The gateway that uses the device's id for another device, where neither can be renamed.
+  var sameID: GatewayID?
 
   package init() {}
 
@@ -28,9 +30,25 @@ package struct OtherGateways: Sendable {
     if isOwnID { entry = (notice.gateway, notice.name, notice.profile) }
   }
 
-  /// - Parameter elsewhere: what another gateway, which owns the device, publishes of it under another id.
+  /// The `info` under the device's id is cleared.
+  mutating func cleared() { (entry, sameID) = (nil, nil) }
+
+  /// The gateway is offline: it may have another configuration when it is back.
+  mutating func isOffline(_ gateway: GatewayID) {
+    if entry?.gateway == gateway { entry = nil }
+    if announcer == gateway { announcer = nil }
+    if sameID == gateway { sameID = nil }
+  }
+
+  /// There is no connection to the broker; what still holds is told again on the next one.
+  mutating func disconnected() { (entry, announcer, sameID) = (nil, nil, nil) }
+
+  /// - Parameters:
+  ///   - elsewhere: what another gateway, which owns the device, publishes of it under another id.
+  ///   - online: the other gateways that are.
   func finding(
-    of device: DeviceDescription, elsewhere: OwnershipMachine.Notice?, _ topics: TopicMap
+    of device: DeviceDescription, elsewhere: OwnershipMachine.Notice?, online: Set<GatewayID>,
+    _ topics: TopicMap
   ) -> Finding? {
     let id = device.id
     if let announcer {
@@ -48,7 +66,7 @@ package struct OtherGateways: Sendable {
         remedy: "give it one id: \"id\": \"\(elsewhere.id)\" in its entry of config.json here, or:"
           + " sudo microbit-gateway rename \(id) \(elsewhere.id)")
     }
-    guard let entry else { return nil }
+    guard let entry, online.contains(entry.gateway) else { return nil }
     let name = device.settings.name == device.bluetoothName ? nil : device.settings.name
     let differences = [
       entry.name == name ? nil : "name", entry.profile == device.profile.name ? nil : "profile",

@@ -29,8 +29,10 @@ extension Ownership {
     case info(OwnershipMachine.Notice, isUpToDate: Bool)
     /// The `info` of this id is cleared.
     case cleared(DeviceID)
-    /// Another gateway announces the device to Home Assistant again and again, though this one owns it.
-    case announcedToo(BluetoothAddress, by: GatewayID)
+    /// Another gateway announces the device to Home Assistant again and again, though this one owns it; nil: none does any more.
+    case announcedToo(BluetoothAddress, by: GatewayID?)
+    /// Another gateway uses the device's id for another device, and neither can be renamed.
+    case sameID(BluetoothAddress, at: GatewayID)
     /// The device is known from now on.
     /// - `hasTopics`: whether an earlier run has published it under the id; `offered`: the properties that it offered then.
     case added(

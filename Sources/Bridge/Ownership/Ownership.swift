@@ -62,6 +62,7 @@ struct Ownership: Sendable {
     case .announcedToo(let address, let gateway):
       devices[address]?.others.announcer = gateway
       act(.otherGateways, address)
+    case .sameID(let address, let gateway): devices[address]?.others.sameID = gateway
     case .added(let address, let id, let hasTopics, let offered, let here):
       added(address, id, hasTopics: hasTopics, offered, here)
     case .changed(let address, let change, let here): changed(address, change, here)
@@ -91,6 +92,7 @@ struct Ownership: Sendable {
     barriers.disconnected()
     online = []
     routes.disconnected()
+    for index in devices.values.indices { devices.values[index].others.disconnected() }
     idGuard.disconnected()
     awaitRetained(.max)
     // Another gateway may own the devices by the next connection.
@@ -153,9 +155,11 @@ struct Ownership: Sendable {
       perform(idGuard.received(isOnline: isOnline))
     } else if !isOnline {
       guard online.remove(gateway) != nil else { return }
+      for index in devices.values.indices { devices.values[index].others.isOffline(gateway) }
       for address in known(where: { $0.machine.owner == .other(gateway) }) { hearAgain(address) }
-    } else if online.count < Self.mostGateways {
-      online.insert(gateway)
+    } else if online.count < Self.mostGateways, online.insert(gateway).inserted {
+      // Its `info` may have arrived before.
+      for address in known(where: { $0.others.informants.contains(gateway) }) { act(.otherGateways, address) }
     }
   }
 
@@ -192,6 +196,7 @@ struct Ownership: Sendable {
   private mutating func cleared(_ id: DeviceID) {
     routes.cleared(id)
     for address in known(where: { $0.machine.follows(id) }) {
+      if id == devices[address]!.machine.id { devices[address]!.others.cleared() }
       feed(address) { machine, _ in machine.cleared(id) }
       if owner(of: address) == .this, id == devices[address]!.machine.id { act(.republish, address) }
       act(.otherGateways, address)
@@ -257,6 +262,7 @@ struct Ownership: Sendable {
     if addresses[machine.id] == address { addresses[machine.id] = nil }
     addresses[id] = address
     devices[address]!.machine.renamed(to: id)
+    devices[address]!.others.cleared()
     devices[address]!.orphanedValues = []
     act(.renamed(from: machine.id), address)
     follow(address)
