@@ -53,8 +53,8 @@ struct BrokerLink {
 
   /// How long the broker may take to close the connection after DISCONNECT.
   private static let disconnectTimeout = Duration.seconds(1)
-  /// How long a connection must last to reset the back-off.
-  private static let stableAfter = Duration.seconds(30)
+  /// How long a connection must last to reset the back-off, and to end an outage.
+  static let stableAfter = Duration.seconds(30)
 
   private(set) var state = State.idle
   /// Start of the current or last connection.

@@ -28,6 +28,7 @@ import Log
   private var connection: Connection?
   private var timer: LoopTimer?
   private var pacing: LoopTimer?
+  private var lasting: LoopTimer?
   /// How many clients, this one among them, connect again when the broker is back. With several, each sends for the
   /// first 15 s of a connection no more than its share of 670 messages a second, of those that are not urgent: all
   /// states of a fleet at once are many times what a broker is used to.
@@ -331,6 +332,7 @@ import Log
     socket.close()
     connection = nil
     pacing?.cancel()
+    lasting?.cancel()
     guard socket.phase == nil else { return }
     subscriptions.disconnected()
     outbox.disconnected()
@@ -369,11 +371,9 @@ import Log
         maximumQoS: connection.maximumQoS, maximumPacketSize: connection.maximumPacketSize.map { Int($0) },
         hasProperties: options.protocolVersion == .v5))
     write(outages.connected(to: broker))
-    if !connection.retainAvailable {
-      log(
-        .warning,
-        "the broker does not support retained messages: clients that subscribe later do not see the current values"
-      )
+    if !connection.retainAvailable { write(outages.retainsNothing()) }
+    lasting = loop.timer(after: BrokerLink.stableAfter) { [weak self] in
+      if let self, let entry = outages.lasted(at: broker) { write(entry) }
     }
     pace(for: reconnecting > 1 ? .seconds(15) : .zero)
     perform(link.accepted(at: .now))

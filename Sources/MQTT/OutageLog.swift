@@ -10,12 +10,17 @@ extension MQTTClient {
 }
 
 /// Chooses the log lines of a client: each error is logged once per outage, and each topic whose messages are refused
-/// once per connection; repetitions have the level `debug`. Pure.
+/// once per connection; repetitions have the level `debug`. An outage ends with a connection that lasts: a broker may accept
+/// each one, and end it at once. Pure.
 struct OutageLog {
   typealias Entry = (level: LogLevel, line: String)
 
   private let brokers: [MQTTBroker]
   private var reported: [MQTTBroker: [MQTTError]] = [:]
+  /// The connections since an error was logged.
+  private var connects = 0
+  /// Whether the last connection has lasted.
+  private var hasLasted = false
   private var hasReportedLoss = false
   private var refusedTopics: Set<TopicName> = []
 
@@ -25,7 +30,15 @@ struct OutageLog {
   mutating func failed(_ error: MQTTError, at broker: MQTTBroker, retryIn: Duration?) -> Entry {
     let place = brokers.count == 1 ? "" : "\(broker): "
     let known = reported[broker, default: []]
-    if known.contains(error) { return (.debug, "\(place)still trying: \(error)") }
+    if known.contains(error) {
+      guard connects == 1 else { return (.debug, "\(place)still trying: \(error)") }
+      connects += 1
+      return (
+        .warning,
+        "\(place)\(error), again; trying again, not logged any more until a connection has lasted 30 s"
+      )
+    }
+    connects = 0
     // Bounded: a broker may give a different reason each time.
     if known.count < 100 { reported[broker] = known + [error] }
     let level: LogLevel = error.needsChange ? .error : .warning
@@ -37,9 +50,24 @@ struct OutageLog {
   }
 
   mutating func connected(to broker: MQTTBroker) -> Entry {
-    defer { self = OutageLog(brokers) }
-    return reported.isEmpty
-      ? (.info, "connected to \(broker)") : (.notice, "connected again to \(broker)")
+    connects += 1
+    if hasLasted { (hasReportedLoss, refusedTopics, hasLasted) = (false, [], false) }
+    if reported.isEmpty { return (.info, "connected to \(broker)") }
+    return (connects == 1 ? .notice : .debug, "connected again to \(broker)")
+  }
+
+  /// The connection has lasted: the outage is over.
+  mutating func lasted(at broker: MQTTBroker) -> Entry? {
+    defer { (reported, connects, hasLasted) = ([:], 0, true) }
+    return connects > 1 ? (.notice, "connected again to \(broker)") : nil
+  }
+
+  /// The broker that is connected does not support retained messages.
+  func retainsNothing() -> Entry {
+    (
+      connects > 1 ? .debug : .warning,
+      "the broker does not support retained messages: clients that subscribe later do not see the current values"
+    )
   }
 
   /// The queue was full, and its oldest message was dropped.

@@ -15,9 +15,32 @@ import Testing
     #expect(log.failed(wrong, at: broker, retryIn: .seconds(2)).level == .error)
     #expect(log.failed(refused, at: broker, retryIn: .seconds(2)).level == .debug)
     #expect(log.connected(to: broker).line == "connected again to broker:1883")
+    let told = log.lasted(at: broker)
+    #expect(told == nil)
     #expect(log.failed(refused, at: broker, retryIn: .seconds(2)).line.hasSuffix("; trying again in 2.0 s"))
     #expect(log.lost().level == .warning)
     #expect(log.lost().level == .debug)
+  }
+
+  @Test("A broker that ends each connection at once gives no lines without end")
+  func flappingIsLoggedOnce() {
+    var log = OutageLog([broker])
+    let lost = MQTTError.connectionLost(reason: "closed by the other end")
+    var entries = [log.connected(to: broker)]
+    for _ in 1...10 {
+      entries.append(log.failed(lost, at: broker, retryIn: .seconds(1)))
+      entries.append(log.connected(to: broker))
+    }
+    #expect(entries.prefix(4).map(\.level) == [.info, .warning, .notice, .warning])
+    #expect(entries[3].line.hasSuffix("until a connection has lasted 30 s"))
+    #expect(entries.dropFirst(4).allSatisfy { $0.level == .debug })
+    #expect(log.retainsNothing().level == .debug)
+    let end = log.lasted(at: broker)
+    #expect(end?.level == .notice && end?.line == "connected again to broker:1883")
+    #expect(log.failed(lost, at: broker, retryIn: .seconds(1)).level == .warning, "another outage")
+    #expect(log.connected(to: broker).level == .notice)
+    let told = log.lasted(at: broker)
+    #expect(told == nil, "it was said when it was made")
   }
 
   @Test(arguments: ["localhost", "127.0.0.1", "::1"])
