@@ -112,6 +112,8 @@ extension MQTTError: CustomStringConvertible {
     case .unsupportedProtocol: return "change mqtt.protocol"
     case .tls:
       return "check mqtt.port, mqtt.tls.ca_file, and that mqtt.host is a name in the broker's certificate"
+    case .refused(reasonCode: 149, _):
+      return "allow larger packets in the broker's configuration, in that of mosquitto by max_packet_size"
     case .refused(reasonCode: 154, _): return "allow retained messages in the broker's configuration"
     case .file: return "check mqtt.password_file and the files in mqtt.tls, and their permissions"
     case .refused, .invalidOption, .keepAliveTimedOut, .connectionLost, .closedByBroker, .library: return nil

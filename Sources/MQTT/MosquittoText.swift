@@ -41,6 +41,13 @@ enum MosquittoText {
     case MOSQ_ERR_PROTOCOL.code, MOSQ_ERR_MALFORMED_PACKET.code, MOSQ_ERR_MALFORMED_UTF8.code,
       MOSQ_ERR_DUPLICATE_PROPERTY.code, MOSQ_ERR_NOT_SUPPORTED.code, MOSQ_ERR_TOPIC_ALIAS_INVALID.code:
       return .protocolViolation(reason: reason ?? text(of: code))
+    case MOSQ_ERR_NOMEM.code:
+      // libmosquitto's `return 1` for an AUTH packet without a reason code.
+      return .protocolViolation(reason: "a packet is too short")
+    case MOSQ_ERR_OVERSIZE_PACKET.code:
+      return .refused(
+        reasonCode: Int(MQTT_RC_PACKET_TOO_LARGE.rawValue),
+        reason: "it only accepts packets that are too small")
     case MOSQ_ERR_ERRNO.code where isTLSHandshake, MOSQ_ERR_CONN_LOST.code where isTLSHandshake:
       // OpenSSL has reported no error; errno is the result of closing the socket.
       return .tlsClosed

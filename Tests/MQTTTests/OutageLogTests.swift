@@ -43,6 +43,18 @@ import Testing
     #expect(told == nil, "it was said when it was made")
   }
 
+  @Test func sendingTooMuchAndTooLittleIsSaidInWords() {
+    func error(_ code: Int32) -> MQTTError {
+      MosquittoText.error(code, errno: 0, lines: [], isTLSHandshake: false)
+    }
+    #expect(error(1 /* MOSQ_ERR_NOMEM */) == .protocolViolation(reason: "a packet is too short"))
+    let tooLarge = error(25 /* MOSQ_ERR_OVERSIZE_PACKET */)
+    #expect(
+      tooLarge.description
+        == "the broker refused the connection: it only accepts packets that are too small")
+    #expect(tooLarge.hint(at: broker)?.hasSuffix("max_packet_size") == true)
+  }
+
   @Test(arguments: ["localhost", "127.0.0.1", "::1"])
   func aRefusedLocalConnectionHasAHint(_ host: String) {
     let local = MQTTBroker(host: host)
