@@ -194,6 +194,11 @@ import Web
       log.warning(
         "configuration reloaded; some changes need a restart", ["keys": plan.waiting.joined(separator: ", ")])
     }
+    for key in plan.waiting where ["gateway.id", "mqtt.base_topic"].contains(key) {
+      log.warning(
+        "what is retained under the present \(key) stays at the broker: to clear it, put \(key) back, stop the gateway, "
+          + "run: sudo microbit-gateway forget, and only then change it")
+    }
     return plan.waiting
   }
 

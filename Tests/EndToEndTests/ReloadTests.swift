@@ -191,6 +191,8 @@ import Testing
       let keys = try await fixture.perform("reload")["restart_required"]
       #expect(keys == .array(["gateway.id", "mqtt.host", "mqtt.base_topic"].map(JSON.string)))
       try await fixture.logged("need a restart keys=\"gateway.id, mqtt.host, mqtt.base_topic\"")
+      try await fixture.logged(
+        "put mqtt.base_topic back, stop the gateway, run: sudo microbit-gateway forget")
       try await fixture.message("room-0/info") { $0.text.contains(#""name":"Hall""#) }
     }
   }
