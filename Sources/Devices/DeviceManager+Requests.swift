@@ -134,7 +134,8 @@ extension DeviceManager {
     let whole = configuration.profile(named: settings.profile.name)
     // A null only has to name a property.
     options.desired = options.desired?.filter { $0.value != .null || whole?.property(named: $0.name) == nil }
-    var problems = configuration.problems(of: options, at: path)
+    var problems =
+      configuration.problems(of: options, at: path) + record.changes.excess(after: patch, at: path)
     if record.changes.every != nil, settings.connect != .onDemand {
       problems.append(.everyWithoutVisits(at: path))
     }

@@ -127,6 +127,21 @@ extension DeviceOptionsPatch: ConfigurationSection {
 }
 
 extension DeviceOptions {
+  /// The most members that requests set of an option whose members are set one by one.
+  package static let mostMembers = 64
+
+  /// Of which options a patch that was applied has left too many members.
+  package func excess(after patch: DeviceOptionsPatch, at path: ConfigurationPath) -> [ConfigurationError] {
+    DeviceOptionTable.all.compactMap { option in
+      guard option.setsMembers, patch.options[option] != nil, case .object(let object) = self[option],
+        object.members.count > Self.mostMembers
+      else { return nil }
+      return path.key(option.name).error(
+        "requests set at most \(Self.mostMembers) of them for a device",
+        hint: "set those to null that are no longer used, or describe them in config.json")
+    }
+  }
+
   /// Applies a patch. The desired values are stored elsewhere.
   package mutating func merge(_ patch: DeviceOptionsPatch) {
     for option in DeviceOptionTable.all where !option.setsValues {

@@ -44,6 +44,28 @@ import Testing
     await tested.end()
   }
 
+  /// Requests add members to those of earlier ones.
+  @Test func requestsDescribeABoundedNumberOfValues() async throws {
+    let tested = try await Engine(Self.limited())
+    try await tested.frontEnd.availability(true)
+    func describe(_ names: ClosedRange<Int>, as value: String = #"{"unit":"m"}"#) async throws {
+      let members = names.map { "\"v\($0)\":\(value)" }.joined(separator: ",")
+      _ = try await tested.engine.change(Engine.id, Self.patch(#"{"values":{\#(members)}}"#))
+    }
+    try await describe(1...40)
+    try await describe(41...64)
+    do {
+      try await describe(65...65)
+      Issue.record("accepted")
+    } catch {
+      #expect("\(error)".contains("options.values: requests set at most 64 of them"), "\(error)")
+    }
+    _ = try await tested.engine.change(Engine.id, Self.patch(#"{"name":"Hall"}"#))
+    try await describe(1...2, as: "null")
+    try await describe(65...66)
+    await tested.end()
+  }
+
   @Test func badAdjustmentChangesNothing() async throws {
     let tested = try await Engine(Self.limited())
     try await tested.frontEnd.availability(true)
