@@ -184,13 +184,31 @@ import Log
   /// Whether there is a receiver whose program forwards lines.
   package var canSend: Bool { receivers.contains { $0.status.sends == true } }
 
-  /// Whether one may still answer whether it forwards lines.
-  package var isAsking: Bool {
-    sends && receivers.contains { $0.status.sends == nil && $0.status.obstacle == nil }
+  /// Why no receiver can forward a value now; nil: one can. Those that have said nothing are asked again.
+  package func sendProblem() -> String? {
+    if canSend { return nil }
+    guard sends else {
+      return
+        "no receiver forwards values: set \"send\" of \"radio\" to true in config.json, and put the program that forwards on it (docs/radio.md)"
+    }
+    let readable = receivers.filter { $0.status.obstacle == nil }
+    guard !readable.isEmpty else {
+      let reasons = receivers.compactMap { receiver in
+        receiver.status.obstacle.map { "\($0) (\(receiver.status.port))" }
+      }
+      return reasons.isEmpty
+        ? "no receiver is plugged in" : "the receiver cannot be used: \(reasons.joined(separator: "; "))"
+    }
+    if readable.contains(where: { $0.status.sends == nil }) {
+      return "the receiver has not said yet whether it forwards values: try again in some seconds"
+    }
+    ask()
+    return
+      "the receiver's program does not forward values: put the program that forwards on it (docs/radio.md)"
   }
 
   /// Asks the receivers that have not answered whether they forward lines.
-  package func ask() {
+  func ask() {
     for receiver in receivers where receiver.status.sends == false {
       receiver.status.sends = nil
       ask(receiver)

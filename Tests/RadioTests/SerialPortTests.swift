@@ -24,6 +24,8 @@ import Testing
         changed: { self.changes += 1 })
     }
 
+    /// Why nothing can be sent.
+    var problem: String? { receivers?.sendProblem() }
     var open: Int { receivers?.statuses.count { $0.obstacle == nil } ?? 0 }
     var obstacles: [SerialPort.Obstacle?] { receivers?.statuses.map(\.obstacle) ?? [] }
   }
@@ -108,8 +110,26 @@ import Testing
     let recorder = Recorder()
     await recorder.start(.paths([file, terminal.path, root.path + "/none"]), in: root.path)
     try await eventually("what is wrong") { await recorder.obstacles == [.notSerial, .busy, .absent] }
+    #expect(await recorder.problem?.hasPrefix("no receiver forwards values: set") == true)
     close(other)
     try await eventually("it is free") { await recorder.open == 1 }
+    await recorder.receivers?.stop()
+  }
+
+  /// What is said is what is the matter: `send` is set.
+  @Test func whyNothingCanBeSent() async throws {
+    let root = try TemporaryFolder()
+    let recorder = Recorder()
+    await recorder.start(.auto, sends: true, in: root.path)
+    #expect(await recorder.problem == "no receiver is plugged in")
+    await recorder.receivers?.stop()
+    let terminal = try PseudoTerminal()
+    let port = root.path + "/port"
+    await recorder.start(.paths([port]), sends: true, in: root.path)
+    #expect(await recorder.problem == "the receiver cannot be used: it is not plugged in (\(port))")
+    try Self.link(terminal.path, "port", in: root.path)
+    try await eventually("it is open") { await recorder.open == 1 }
+    #expect(await recorder.problem?.hasPrefix("the receiver has not said yet") == true)
     await recorder.receivers?.stop()
   }
 
@@ -123,7 +143,7 @@ import Testing
       for terminal in terminals { terminal.type("\nforwards\n") }
       return await recorder.receivers?.statuses.allSatisfy { $0.sends == true } == true
     }
-    #expect(await recorder.receivers?.isAsking == false)
+    #expect(await recorder.problem == nil)
     let name = try #require(MicrobitName("vopez"))
     for (round, index) in [1, 0, 1].enumerated() {
       terminals[index].type("vopez,temp,\(round)\n")

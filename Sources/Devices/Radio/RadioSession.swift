@@ -58,15 +58,7 @@ import Radio
       throw RequestError(
         "\(device.id) and another micro:bit have the same five letters: both would take it")
     }
-    guard !transmitter.isAsking else {
-      throw RequestError(
-        "the receiver has not said yet whether it forwards values: try again in some seconds")
-    }
-    guard transmitter.isReady else {
-      throw RequestError(
-        "no receiver forwards values: set \"send\" of \"radio\" to true in config.json, and put the program that forwards on it (docs/radio.md)"
-      )
-    }
+    if let problem = transmitter.problem() { throw RequestError(problem) }
     let target = RadioCommand.Target(device: address, value: key)
     return RadioCommand(
       target: target, line: line, began: { began { transmitter.echoed(target) } }, reply: reply)

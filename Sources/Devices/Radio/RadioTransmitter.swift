@@ -15,15 +15,11 @@ import Radio
   /// Whether there is a receiver that forwards.
   var canSend: Bool { receivers?.canSend == true }
 
-  /// Whether there is a receiver that forwards; if not, they are asked again.
-  var isReady: Bool {
-    if canSend { return true }
-    receivers?.ask()
-    return false
+  /// Why nothing can be sent; nil: it can.
+  func problem() -> String? {
+    guard let receivers else { return "\"radio\" is not enabled in config.json" }
+    return receivers.sendProblem()
   }
-
-  /// Whether none is known to forward, and one may still say so.
-  var isAsking: Bool { !canSend && receivers?.isAsking == true }
 
   func send(_ command: RadioCommand) { feed { $0.send(command, at: .now) } }
   func echoed(_ target: RadioCommand.Target) { outbox.echoed(target) }

@@ -86,7 +86,7 @@ import Testing
         try await Self.hear([Self.line(try Self.serial(number), "temp", 21)], tested)
         let address = BluetoothAddress(.serial(try Self.serial(1)))
         let reason = try await tested.engine.refusal(of: address) ?? "none"
-        let expected = number == 1 ? "no receiver forwards" : "have the same five letters"
+        let expected = number == 1 ? "is not enabled" : "have the same five letters"
         #expect(reason.contains(expected), "\(reason)")
       }
     }
