@@ -228,6 +228,8 @@ private struct Operation {
   typealias Answer = Result<[DBusValue], CentralError>
 
   let characteristic: Characteristic
+  /// How many of the operations the ``Link`` still counts as unanswered by bluetoothd.
+  var unanswered: Int
   private var answers: [Answer?]
   /// Whether the replies came in the order of the operations.
   private(set) var isInOrder = true
@@ -237,11 +239,10 @@ private struct Operation {
   /// - Parameter done: called once, when all operations are answered; those after a failed one fail with it.
   init(of count: Int, on characteristic: Characteristic, _ done: @escaping @LoopActor (Exchange) -> Void) {
     self.characteristic = characteristic
+    unanswered = count
     answers = Array(repeating: nil, count: count)
     self.done = done
   }
-
-  var unansweredCount: Int { answers.count { $0 == nil } }
 
   /// The answer to an operation; only valid when all operations are answered.
   subscript(index: Int) -> Answer { answers[index]! }

@@ -29,12 +29,16 @@ import EventLoop
   /// `exchange` is in progress; it fails if the link or the characteristic ends first.
   func begin(_ exchange: Exchange) {
     self.exchange = exchange
-    unanswered += exchange.unansweredCount
+    unanswered += exchange.unanswered
   }
 
   /// An operation of an exchange is answered, or has timed out.
   func receive(_ answer: Exchange.Answer, to index: Int, of exchange: Exchange) {
-    if case .failure(.timedOut) = answer {} else { unanswered -= 1 }
+    if case .failure(.timedOut) = answer {
+    } else if exchange.unanswered > 0 {
+      exchange.unanswered -= 1
+      unanswered -= 1
+    }
     exchange.answer(index, answer)
   }
 
@@ -45,10 +49,11 @@ import EventLoop
     servicesTimer = timer
   }
 
-  /// Ends what depends on a removed characteristic: bluetoothd never answers an operation on one.
+  /// Ends what depends on a removed characteristic: bluetoothd may never answer an operation on one.
   func end(where isRemoved: (Characteristic) -> Bool) {
     if let exchange, isRemoved(exchange.characteristic) {
-      unanswered -= exchange.unansweredCount
+      unanswered -= exchange.unanswered
+      exchange.unanswered = 0
       exchange.end(.refused("the characteristic was removed"))
     }
     for characteristic in listening where isRemoved(characteristic) { stopListening(to: characteristic) }
