@@ -66,11 +66,23 @@ extension Central {
     }
   }
 
-  /// The bus may read the policy later, as after the installation of the package.
+  /// The bus may read the policy later, as after the installation of the package. Until then another gateway may take the lock.
   private func lockLater(on bluetoothd: BluetoothdConnection) async {
     var backOff = limits.deniedLockBackOff
-    repeat {
+    var isShared = false
+    while true {
       do { try await loop.sleep(for: backOff.next()) } catch { return }
-    } while (try? await bluetoothd.lock(adapterName)) == .denied
+      switch try? await bluetoothd.lock(adapterName) {
+      case .acquired, nil: return
+      case .denied: isShared = false
+      case .taken(let process):
+        if !isShared {
+          log.warning(
+            "another gateway uses the adapter as well, and each ends scans and links of the other: stop one of them",
+            ["adapter": adapterName, "process": process.map(String.init) ?? "unknown"])
+        }
+        isShared = true
+      }
+    }
   }
 }
