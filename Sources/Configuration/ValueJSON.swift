@@ -59,7 +59,7 @@ extension Codec.Description {
     case (.scalar(let scalar), _): scalar.value(json)
     case (.record(let fields), .object(let object)): Self.record(object, fields.filter { !$0.isHidden })
     case (.flags, .array(let elements)):
-      Self.list(elements) { $0.text.map(Value.text) }
+      Self.list(elements) { $0.text.map(Value.text) ?? $0.integer.map(Value.integer) }
     case (.list(let element), .array(let elements)): Self.list(elements) { element.value($0) }
     case (.record, _), (.flags, _), (.list, _), (.advertised, _): nil
     }

@@ -31,13 +31,22 @@ struct FlagsCodec: Sendable {
       })
   }
 
+  /// A bit is set by its name, or by its number.
   func encode(_ value: Value, to bytes: inout [UInt8]) throws(CodecError) {
     guard case .list(let list) = value else { throw .kind(expected: "a list", found: value.kind) }
     var value: UInt64 = 0
     for element in list {
-      guard case .text(let name) = element else { throw .kind(expected: "a name", found: element.kind) }
-      guard let bit = bits[name] else { throw .word(name, known: sortedNames) }
-      value |= 1 << UInt64(bit)
+      switch element {
+      case .integer(let bit):
+        guard (0..<width * 8).contains(bit) else {
+          throw .range(value: Double(bit), allowed: 0...Double(width * 8 - 1))
+        }
+        value |= 1 << UInt64(bit)
+      case .text(let name):
+        guard let bit = bits[name] else { throw .word(name, known: sortedNames) }
+        value |= 1 << UInt64(bit)
+      case _: throw .kind(expected: "a name", found: element.kind)
+      }
     }
     number.append(value, to: &bytes)
   }

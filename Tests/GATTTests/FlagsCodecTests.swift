@@ -13,6 +13,7 @@ import Testing
     #expect(try codec.encode(.list([.text("P19"), .text("P0"), .text("P0")])) == [0x01, 0, 0x02, 0])
     // A bit without a name.
     #expect(try codec.decode([0x05, 0, 0, 0]) == .list([.text("P0"), .integer(2)]))
+    #expect(try codec.encode(.list([.text("P0"), .integer(2)])) == [0x05, 0, 0, 0])
   }
 
   @Test func otherValuesAreRefused() throws {
@@ -20,6 +21,10 @@ import Testing
     #expect(throws: CodecError.word("P2", known: ["P0", "P1"])) { try codec.encode(.list([.text("P2")])) }
     #expect(throws: CodecError.kind(expected: "a list", found: "a number")) {
       try codec.encode(.integer(1))
+    }
+    #expect(throws: CodecError.range(value: 32, allowed: 0...31)) { try codec.encode(.list([.integer(32)])) }
+    #expect(throws: CodecError.kind(expected: "a name", found: "true or false")) {
+      try codec.encode(.list([.bool(true)]))
     }
     #expect(throws: CodecError.length(expected: 4, bytes: [1])) { try codec.decode([1]) }
   }
