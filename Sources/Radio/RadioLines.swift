@@ -1,7 +1,7 @@
 /// Makes packets of the bytes that a receiver prints, in whatever pieces they arrive.
 ///
-/// The first line after opening the port may be half an old one, and is left out. DAPLink writes its mark where it has dropped
-/// bytes, also within a line: both what stands before it and what stands behind it is left out.
+/// The first line after opening the port may be half an old one, and is left out. Where DAPLink has dropped bytes, also in the
+/// middle of a line, it writes its mark and the end of a line: what stands before the mark, and the line after it, is left out.
 package struct RadioLines: Sendable {
   /// The maximum length of a line, in bytes: MakeCode's have at most 100, padded 128.
   package static let longest = 256
