@@ -57,7 +57,8 @@ package struct RecordingFolder: Sendable {
     return Open(recording: recording, file: file)
   }
 
-  /// Goes on with a recording of an earlier run. What a power cut has left of a last line is cut off.
+  /// Goes on with a recording of an earlier run. What a power cut has left of a last line is cut off; a file without a line is
+  /// removed.
   private func resume(_ name: String) throws(RecordingFailure) -> Open {
     let file = try RecordingFile(file(name, Self.writing), O_RDWR)
     let size = file.status.bytes
@@ -76,7 +77,11 @@ package struct RecordingFolder: Sendable {
         }
       }
     }
-    guard let started else { throw RecordingFailure("\(file.path) is no recording") }
+    guard let started else {
+      // A power cut at the start of the recording has left no line of it. Its name is free again.
+      if reader.lineStart == 0 { unlink(file.path) }
+      throw RecordingFailure("\(file.path) is no recording")
+    }
     if reader.lineStart < size { try file.cut(to: reader.lineStart) }
     var recording = Recording(name: name, started: started, readings: readings)
     recording.bytes = reader.lineStart

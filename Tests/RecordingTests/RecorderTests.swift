@@ -131,6 +131,18 @@ import Testing
     #expect(try text(of: "recordings/a.rec").split(separator: "\n").count == 6, "one column, one end")
   }
 
+  @Test(arguments: ["", "[12,0", "\u{0}\u{0}\u{0}"])
+  func whatAPowerCutHasLeftOfANewOneIsRemoved(_ text: String) async throws {
+    let test = try RecorderUnderTest(folder)
+    _ = try await test.recorder.record("b")
+    _ = try await test.recorder.finish()
+    try folder.write(text, to: "recordings/a.part")
+    await test.startAgain()
+    #expect(test.recorder.current == nil)
+    #expect(access(folder.path + "/recordings/a.part", F_OK) != 0)
+    #expect(try await test.recorder.record("a").name == "a")
+  }
+
   private func text(of path: String) throws -> String {
     let file = try RecordingFile(folder.path + "/" + path, O_RDONLY)
     return String(decoding: try file.read(100_000, at: 0), as: UTF8.self)
