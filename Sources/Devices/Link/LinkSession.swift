@@ -12,6 +12,9 @@ import Log
   let waiting = LinkRequests()
   /// Whether something waits for the next link: it comes before those of other devices.
   private(set) var isUrgent = false
+  /// When nothing waits for the next link any more; nil: not before the link, or nothing waits.
+  private(set) var urgencyEnd: Moment?
+  private var urgencyTimer = DeadlineTimer()
   /// Whether the first values of this run or round, which end its turn for devices that have none, are still to come.
   private var awaitsFirstValues = true
   /// The characteristics after a change of services during `subscribing`, to be handled when the session is live.
@@ -100,10 +103,25 @@ import Log
   }
   override func visitIsDue() { feed(.demanded) }
   /// Something waits for a link.
-  func needsLinkNow() {
-    isUrgent = !machine.state.isLive
+  /// - Parameter deadline: when it no longer does; nil: it waits for however long.
+  func needsLinkNow(until deadline: Moment? = nil) {
+    if machine.state.isLive {
+      setUrgent(false, until: nil)
+    } else if !isUrgent {
+      setUrgent(true, until: deadline)
+    } else if let before = urgencyEnd {
+      setUrgent(true, until: deadline.map { max($0, before) })
+    }
     visitIsDue()
     chooseAgain()
+  }
+
+  private func setUrgent(_ isUrgent: Bool, until deadline: Moment?) {
+    (self.isUrgent, urgencyEnd) = (isUrgent, deadline)
+    urgencyTimer.set(deadline) { [weak self] in
+      self?.setUrgent(false, until: nil)
+      self?.chooseAgain()
+    }
   }
   /// The last task of the device has ended.
   func tasksEnded() {
@@ -192,12 +210,14 @@ import Log
 
   override func stop() {
     adapters.stopWaiting()
+    // First, as the end of a frame that was received is a reading, and one while the device is online.
+    resetLink()
+    setUrgent(false, until: nil)
     feed(.stop)
     endPairing(.failure(RequestError("the device is disabled or removed, or the gateway is stopping")))
     context.links.forget(device)
     follow { $0.stop() }
     waiting.resume(context.isStopping ? "the gateway is stopping" : "the device was disabled or removed")
-    resetLink()
     if context.isStopping { return }
     guard let peripheral else { return }
     let central = adapter.central
@@ -244,7 +264,7 @@ import Log
       }
     case .unpair: device.task(forget())
     case .online:
-      isUrgent = false
+      setUrgent(false, until: nil)
       becameLive()
     case .offline: follow { $0.linkEnded() }
     case .report(let trouble): log(trouble)
@@ -262,12 +282,14 @@ import Log
   /// - Parameter deadline: the end of its time to live; it waits for the next visit if that comes a minute or more before.
   func commandWaits(until deadline: Moment?) {
     if let deadline, presence.isDue(before: deadline) { return }
-    needsLinkNow()
+    needsLinkNow(until: deadline)
   }
 
   override func withLink(_ body: @escaping LinkRequests.Body) {
     if machine.state.isLive { return body(nil) }
     guard isConnectable else { return body(device.obstacle ?? device.offlineReason) }
-    if waiting.add(body, trouble: { [weak device] in device?.description.lastError }) { needsLinkNow() }
+    if waiting.add(body, trouble: { [weak device] in device?.description.lastError }) {
+      needsLinkNow(until: .now + .seconds(LinkRequests.waitLimit))
+    }
   }
 }

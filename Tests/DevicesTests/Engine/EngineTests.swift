@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import GATT
 import JSON
 import Peripherals
@@ -172,6 +173,18 @@ import Testing
     #expect(await tested.engine.device(Engine.id)?.desired == [:], "a command with a ttl is not kept")
     #expect(try await outcomes.final() == .timeout(reason: "not applied within 1 s"))
     #expect(outcomes.elements.first == .pending)
+    try await eventually("no urgent link") { await !tested.engine.isUrgent(Engine.id) }
+    await tested.end()
+  }
+
+  @Test func aLinkIsUrgentAsLongAsAnythingWaitsForIt() async throws {
+    let tested = try await Engine(configuration(), isInRange: false)
+    _ = await tested.command(500, ttl: 1)
+    #expect(await tested.engine.isUrgent(Engine.id))
+    _ = await tested.command(600)
+    _ = await tested.command(700, ttl: 1)
+    #expect(await tested.engine.isUrgent(Engine.id))
+    #expect(await tested.engine.urgencyEnd(Engine.id) == nil)
     await tested.end()
   }
 
@@ -1065,6 +1078,10 @@ extension DeviceManager {
   }
 
   /// In one loop iteration: in the next one, the device may already be connecting again.
+  private func links(_ id: DeviceID) -> LinkSession? { (try? requireDevice(id))?.session.links }
+  fileprivate func isUrgent(_ id: DeviceID) -> Bool { links(id)?.isUrgent == true }
+  fileprivate func urgencyEnd(_ id: DeviceID) -> Moment? { links(id)?.urgencyEnd }
+
   fileprivate func setOwnerAndRename(
     _ owner: Owner, _ desired: [String: PublishedDesired], to id: DeviceID
   ) throws {

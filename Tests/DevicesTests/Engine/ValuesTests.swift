@@ -82,6 +82,26 @@ import Testing
     await tested.end()
   }
 
+  /// What has no end yet is a reading of a device that is still online.
+  @Test func theEndOfALineComesBeforeTheDeviceIsOffline() async throws {
+    let tested = try await Self.start()
+    await Self.send("a:1\nhello", by: tested)
+    try await Self.value("a", 1, by: tested)
+    let mark = tested.frontEnd.events.count
+    var patch = DeviceOptionsPatch()
+    patch.options.isEnabled = false
+    _ = try await tested.engine.change(Engine.id, patch)
+    try await tested.frontEnd.availability(false, from: mark)
+    let events = tested.frontEnd.events.elements[mark...]
+    let line = events.firstIndex { if case .reading(_, .text("hello"), _) = $0 { true } else { false } }
+    let offline = events.firstIndex {
+      if case .changed(_, let device) = $0 { !device.isOnline } else { false }
+    }
+    let (first, second) = (try #require(line), try #require(offline))
+    #expect(first < second)
+    await tested.end()
+  }
+
   @Test func otherNumberOfColumnsIsCounted() async throws {
     let tested = try await Self.start(#","values":{"columns":["seq","temp"],"a":{"columns":["x","y"]}}"#)
     await Self.send("1,20\n2,20,5\nseq,temp\na:1,2,3\n3\n4,21\n", by: tested)
