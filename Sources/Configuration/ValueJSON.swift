@@ -151,7 +151,8 @@ extension Property {
     case .range(let number, let allowed) where number < allowed.lowerBound:
       "\(value) is below the smallest \(name), \(text(allowed.lowerBound))"
     case .tooLong(let count, let most): "\(name) has \(count) bytes, the maximum is \(most)"
-    case .range, .length, .tooShort, .notUTF8, .tooLarge, .kind, .word, .missingField, .presence, .field,
+    case .range, .length, .tooShort, .notUTF8, .controlCharacters, .tooLarge, .kind, .word, .missingField,
+      .presence, .field,
       .absent, .unreadable:
       error.harmless
     }
@@ -169,7 +170,8 @@ extension CodecError {
     switch self {
     case .word(let word, let known): "\(Excerpt(word)) is not one of \(known.joined(separator: ", "))"
     case .field(let name, let error): "\(name): \(error.harmless)"
-    case .length, .tooShort, .notUTF8, .tooLarge, .range, .kind, .tooLong, .missingField, .presence,
+    case .length, .tooShort, .notUTF8, .controlCharacters, .tooLarge, .range, .kind, .tooLong, .missingField,
+      .presence,
       .absent, .unreadable:
       description
     }

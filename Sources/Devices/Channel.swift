@@ -213,9 +213,6 @@ import Log
 
   private func receiveText(of frame: FrameAssembler.Frame) {
     guard hasLines else { return receiveValue(of: frame.bytes) }
-    guard !frame.bytes.contains(where: { $0 < 0x20 && $0 != UInt8(ascii: "\t") || $0 == 0x7F }) else {
-      return malformed("control characters in a text")
-    }
     guard let text = decode(frame.bytes) else { return }
     let message = device.values.received(frame)
     received(text, isValues: message.isValues)
@@ -226,11 +223,23 @@ import Log
 
   private func decode(_ bytes: [UInt8]) -> Value? {
     do throws(CodecError) {
-      return try property.codec.decode(bytes)
+      return try value(of: bytes)
     } catch {
       malformed("\(error)")
       return nil
     }
+  }
+
+  /// Decodes what the peripheral has sent. A text is published as it is, and might be shown on a terminal: zeros and line ends behind
+  /// it are left out, and with any other control characters it is no value.
+  private func value(of bytes: [UInt8]) throws(CodecError) -> Value {
+    let value = try property.codec.decode(bytes)
+    guard case .text(var text) = value, text.hasControlCharacters else { return value }
+    while let last = text.unicodeScalars.last, ["\0", "\n", "\r"].contains(last) {
+      text.unicodeScalars.removeLast()
+    }
+    guard !text.hasControlCharacters else { throw .controlCharacters(bytes) }
+    return .text(text)
   }
 
   /// Counts a malformed value, and logs it, at most once an hour: a device may send many, and valid values in between.
@@ -265,7 +274,7 @@ import Log
   func value(in frame: [UInt8]) -> Value? {
     guard let bytes = property.source?.value(in: frame, width: property.codec.width) else { return nil }
     do throws(CodecError) {
-      return try property.codec.decode(bytes)
+      return try value(of: bytes)
     } catch {
       if error != .absent { malformed("\(error)") }
       return nil
@@ -285,7 +294,7 @@ import Log
     case .failure(let error): return .failure(WriteFailure(error))
     case .success(let bytes):
       do throws(CodecError) {
-        return .success(EncodedValue(try property.codec.decode(bytes), bytes))
+        return .success(EncodedValue(try value(of: bytes), bytes))
       } catch {
         return .failure(.failed(reason: "\(error)"))
       }
@@ -307,6 +316,6 @@ import Log
 
   /// The characteristic holds these bytes again.
   func wasRestored(to bytes: [UInt8]) {
-    if let held = try? property.codec.decode(bytes), held != last.value { readBack(held) }
+    if let held = try? value(of: bytes), held != last.value { readBack(held) }
   }
 }

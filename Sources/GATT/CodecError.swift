@@ -6,6 +6,8 @@ public enum CodecError: Error, Sendable, Hashable {
   case tooShort(needed: Int, bytes: [UInt8])
   /// A text is not UTF-8.
   case notUTF8([UInt8])
+  /// A text has control characters other than tabs.
+  case controlCharacters([UInt8])
   /// A uint64 that ``Value/integer(_:)`` cannot hold.
   case tooLarge(UInt64)
 
@@ -38,6 +40,7 @@ extension CodecError: CustomStringConvertible {
     case .tooShort(let needed, let bytes):
       "expected at least \(Self.count(needed)), got \(bytes.count)\(Self.excerpt(bytes))"
     case .notUTF8(let bytes): "not UTF-8\(Self.excerpt(bytes))"
+    case .controlCharacters(let bytes): "control characters in a text\(Self.excerpt(bytes))"
     case .tooLarge(let value): "\(value) is above \(Int.max)"
     case .range(let value, let allowed):
       "\(Self.plain(value)) is outside \(Self.plain(allowed.lowerBound))…\(Self.plain(allowed.upperBound))"

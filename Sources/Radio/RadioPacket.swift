@@ -18,9 +18,9 @@ package struct RadioPacket: Sendable, Equatable {
   /// - Anything else: a message without a sender.
   package init?(_ line: some BidirectionalCollection<UInt8>) {
     let text = Array(line).trimmed[...]
-    guard !text.isEmpty, String(validating: text, as: UTF8.self) != nil,
-      !text.contains(where: { $0 < 0x20 && $0 != UInt8(ascii: "\t") || $0 == 0x7F })
-    else { return nil }
+    guard !text.isEmpty, String(validating: text, as: UTF8.self)?.hasControlCharacters == false else {
+      return nil
+    }
     message = Array(text)
     if text.first == UInt8(ascii: "{") {
       guard let packet = Self.printed(text) ?? Self.members(text) else {
@@ -86,7 +86,7 @@ package struct RadioPacket: Sendable, Equatable {
     guard name != nil || value != nil else { return nil }
     var packet = RadioPacket(time ?? 0, serial, pair(name?[...] ?? [], value?[...] ?? []))
     if time == nil { packet.time = nil }
-    return packet.message.contains { $0 < 0x20 || $0 == 0x7F } ? nil : packet
+    return String(decoding: packet.message, as: UTF8.self).hasControlCharacters ? nil : packet
   }
 
   /// A message that begins with a micro:bit's name says who has sent it, unless its serial number does.

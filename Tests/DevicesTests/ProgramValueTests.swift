@@ -34,6 +34,13 @@ import Testing
     }
   }
 
+  /// Escaped in JSON, they are none of the message.
+  @Test(arguments: [#"\u001b[2J"#, #"\u009b2J"#, #"a\nb"#])
+  func aTextWithControlCharactersIsNoValue(text: String) {
+    let message = ProgramValue.values(in: Array(#"{"a":"\#(text)","b":1}"#.utf8))
+    #expect(message.values.map(\.name.written) == ["b"] && !message.isWhole)
+  }
+
   @Test func linesOfTheFieldAreRead() { #expect(FieldLine.all.count > 50) }
 
   @Test(

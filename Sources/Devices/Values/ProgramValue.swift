@@ -184,7 +184,7 @@ private enum JSONValues {
       case .integer(let number): value = .integer(number)
       case .number(let number): value = .number(number)
       case .bool(let bool): value = .bool(bool)
-      case .string(let text) where text.utf8.count <= 255: value = .text(text)
+      case .string(let text) where text.utf8.count <= 255 && !text.hasControlCharacters: value = .text(text)
       case .object(let object):
         add(object, after: name + "_", to: &message)
         continue

@@ -108,6 +108,22 @@ import Testing
     await tested.end()
   }
 
+  @Test func aTextWithControlCharactersIsMalformed() async throws {
+    let tested = try await Engine(Self.configuration()) { $0.described = [Self.sensor("40" + "53026869")] }
+    try await tested.frontEnd.change("heard") { $0.id == Self.id && $0.isOnline }
+    await Self.advertise(tested, "40" + "53021b5b")
+    await Self.advertise(tested, "40" + "5303796f00")
+    try await tested.frontEnd.event("the text") {
+      if case .reading(0, .text("yo"), _) = $0 { true } else { false }
+    }
+    let texts = tested.frontEnd.events.elements.compactMap {
+      if case .reading(0, .text(let text), _) = $0 { text } else { nil }
+    }
+    #expect(texts == ["hi", "yo"])
+    #expect(await tested.engine.counters.malformed == 1)
+    await tested.end()
+  }
+
   @Test func anEncryptedFrameIsRead() async throws {
     let tested = try await Engine(Self.configuration(key: Self.key)) {
       $0.described = [Self.sensor("41a47266c95f730011223378237214")]
