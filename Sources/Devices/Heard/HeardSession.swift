@@ -15,10 +15,14 @@ import Log
   private var isTriggerOnly: Bool
   /// Why nothing can be read of what the device sends; nil since something could.
   private var unreadable: BTHome.Obstacle?
+  /// When a value could be read last, or ``unreadable`` became another obstacle.
+  private var settled: Moment?
   /// When each obstacle was logged last: anybody can send what cannot be read between two values.
   private var logged: [BTHome.Obstacle: Moment] = [:]
   /// Reads and decrypts what the device advertises in BTHome.
   var objects: ObjectReader
+  /// What was heard last while another gateway owned the device, until its `info` should have come.
+  private var heardMeanwhile: (time: Timestamp, states: [(channel: Channel, value: Value)])?
   /// When the counter of encrypted frames was stored last in this run.
   var counterStored: Moment?
 
@@ -40,11 +44,19 @@ import Log
   override var isOnlyAdvertised: Bool { true }
   override var lastError: Trouble? { unreadable.map(Trouble.unreadable) }
 
+  /// For so long after a value or another obstacle, what cannot be read is no news: anybody can send it between two values.
+  private static let unreadableInterval = Duration.seconds(60)
+
   /// The device has sent a value, or none that can be used, and why.
   func note(_ obstacle: BTHome.Obstacle?) {
-    guard obstacle != unreadable else { return }
-    unreadable = obstacle
     let now = Moment.now
+    if obstacle == nil {
+      settled = now
+    } else if let settled, now < settled + Self.unreadableInterval {
+      return
+    }
+    guard obstacle != unreadable else { return }
+    (unreadable, settled) = (obstacle, now)
     if let obstacle, logged[obstacle].map({ now >= $0 + .seconds(3600) }) ?? true {
       logged[obstacle] = now
       log(.unreadable(obstacle))
@@ -53,7 +65,7 @@ import Log
   }
 
   override func renewed() -> DeviceSession {
-    (unreadable, logged) = (nil, [:])
+    (unreadable, settled, logged) = (nil, nil, [:])
     return super.renewed()
   }
 
@@ -74,24 +86,28 @@ import Log
 
   /// - Returns: whether the time is to be told.
   private func noteTime(_ states: [(channel: Channel, value: Value)], isEvent: Bool) -> Bool {
-    let before = device.record.lastHeard
+    let lastHeard = device.record.lastHeard
     guard limit == nil else {
-      if before != nil { noteHeard(at: nil) }
-      return before != nil
+      if lastHeard != nil { noteHeard(at: nil) }
+      return lastHeard != nil
     }
     let now = Timestamp.now
-    let age = before.map { abs(now.milliseconds - $0.milliseconds) } ?? .max
+    let age = lastHeard.map { abs(now.milliseconds - $0.milliseconds) } ?? .max
     if age < Self.lastHeardInterval, !isEvent { return false }
     guard device.owner.isOther else {
       noteHeard(at: now)
       return true
     }
+    let before = heardMeanwhile
+    heardMeanwhile = (now, states.isEmpty ? before?.states ?? [] : states)
+    guard before == nil else { return false }
     // The owner's `info` comes first, if that has heard it, too; else this gateway takes it over.
     loop.timer(after: Self.ownerLimit) { [weak self] in
-      guard let self else { return }
-      noteHeard(at: now)
+      guard let self, let heard = heardMeanwhile else { return }
+      heardMeanwhile = nil
+      noteHeard(at: heard.time)
       device.report(.description)
-      if device.owner == .this { for (channel, value) in states { channel.received(value) } }
+      if device.owner == .this { for (channel, value) in heard.states { channel.received(value) } }
     }
     return false
   }

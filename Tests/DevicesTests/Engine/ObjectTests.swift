@@ -108,6 +108,27 @@ import Testing
     await tested.end()
   }
 
+  /// Anybody can send it between two frames of the device.
+  @Test func whatCannotBeReadBetweenValuesIsNoNews() async throws {
+    let tested = try await Engine(Self.configuration()) { $0.described = [Self.sensor("40" + "02ca09")] }
+    try await tested.frontEnd.change("heard") { $0.id == Self.id && $0.isOnline }
+    let mark = tested.frontEnd.events.count
+    for number in 0...9 {
+      await Self.advertise(tested, "41a47266c95f730\(number)11223378237214")
+      await Self.advertise(tested, "40" + "02c\(number)09")
+      let value = Value.number(Double(0x09C0 + number) / 100)
+      try await tested.frontEnd.event(from: mark, "\(value)") {
+        if case .reading(0, value, _) = $0 { true } else { false }
+      }
+    }
+    let reports = tested.frontEnd.events.elements[mark...].filter {
+      if case .changed(.session, _) = $0 { true } else { false }
+    }
+    #expect(reports.isEmpty)
+    #expect(await tested.engine.device(Self.id)?.lastError == nil)
+    await tested.end()
+  }
+
   @Test func aTextWithControlCharactersIsMalformed() async throws {
     let tested = try await Engine(Self.configuration()) { $0.described = [Self.sensor("40" + "53026869")] }
     try await tested.frontEnd.change("heard") { $0.id == Self.id && $0.isOnline }
