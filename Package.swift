@@ -149,9 +149,8 @@ let package = Package(
     tests(
       "BridgeTests",
       [
-        "Bridge", "HomeAssistant", "BlueZ", "Devices", "Configuration", "EventLoop", "GATT", "JSON", "Log",
-        "MQTT", "Store",
-        "TestSupport",
+        "Bridge", "HomeAssistant", "BlueZ", "Devices", "Configuration", "EventLoop", "Findings", "GATT", "JSON",
+        "Log", "MQTT", "Store", "TestSupport",
       ]),
     tests(
       "ControlTests",

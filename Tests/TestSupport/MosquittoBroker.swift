@@ -28,7 +28,7 @@ public final class MosquittoBroker: TestBroker {
       user root
       log_type all
       log_dest stderr
-      max_queued_messages 0
+      max_queued_messages 1000000
       listener \(reserved.number) 127.0.0.1
       \(configuration(folder.path))
 

@@ -31,13 +31,15 @@ extension DeviceManager {
         failure = .unusable(obstacle)
       } else {
         defer { device.taskEnded() }
-        guard device.session.links?.services.log != nil else {
+        // Not of a link that has ended in between.
+        guard device.session.links?.services.log != nil || !device.isLive else {
           throw RequestError(
             .failed,
             "\(id) has no log that can be read: that takes a V2 whose program has the extensions datalogger and bluetooth"
           )
         }
-        guard let reason = await log.completeCopy(on: device.session.adapter.central) else { return log.copy }
+        let reason = device.isLive ? await log.completeCopy(on: device.session.adapter.central) : .linkLost
+        guard let reason else { return log.copy }
         if case .linkLost = reason {} else { throw RequestError(.failed, "\(id): \(reason)") }
         failure = reason
       }
