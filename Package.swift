@@ -149,7 +149,8 @@ let package = Package(
     tests(
       "BridgeTests",
       [
-        "Bridge", "HomeAssistant", "BlueZ", "Devices", "Configuration", "EventLoop", "Findings", "GATT", "JSON",
+        "Bridge", "HomeAssistant", "BlueZ", "Devices", "Configuration", "EventLoop", "Findings", "GATT",
+        "JSON",
         "Log", "MQTT", "Store", "TestSupport",
       ]),
     tests(
