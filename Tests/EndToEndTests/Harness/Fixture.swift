@@ -418,7 +418,7 @@ func withThreeAttempts(
 /// Limits the number of fixtures at a time, for machines with two cores.
 actor FixtureSlots {
   static let shared = FixtureSlots()
-  private var free = 20
+  private var free = 12
   private var waiting: [CheckedContinuation<Void, Never>] = []
 
   func acquire() async throws {
