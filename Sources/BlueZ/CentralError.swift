@@ -1,5 +1,4 @@
 import DBus
-import GATT
 
 /// Why an operation of the central failed, by what can be done about it.
 public enum CentralError: Error, Sendable, Equatable {
@@ -47,7 +46,7 @@ public enum CentralError: Error, Sendable, Equatable {
       case BlueZName.Failure.notConnected: self = .disconnected
       case BlueZName.Failure.failed where message == "Not connected": self = .disconnected
       // Of Connect, from BlueZ 5.84 on: "br-connection-key-missing", also where the link is one of LE.
-      case BlueZName.Failure.failed where message.utf8.hasOccurrence(of: "connection-key-missing".utf8):
+      case BlueZName.Failure.failed where message.contains("connection-key-missing"):
         self = .keyMissing
       case BlueZName.Failure.failed where message.hasSuffix("ATT error: 0x0e"): self = .unlikely(text)
       case BlueZName.Failure.notPermitted where message == "Notify acquired": self = .notifyAcquired

@@ -1,3 +1,4 @@
+import GATT
 import JSON
 
 /// A configuration read from disk, with the files that it names.
@@ -61,7 +62,7 @@ package struct ConfigurationFile: Sendable {
     guard let text = String(validating: line, as: UTF8.self) else {
       throw FileProblem("its first line is not UTF-8: save the file as UTF-8")
     }
-    guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+    guard !text.unicodeScalars.contains(where: \.isControl) else {
       throw FileProblem("its first line has a control character: save the file as plain text in UTF-8")
     }
     return Array(line)

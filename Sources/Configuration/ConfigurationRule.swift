@@ -1,3 +1,4 @@
+import GATT
 import JSON
 
 /// What a key may hold, and how it is read and written.
@@ -131,7 +132,7 @@ extension ConfigurationRule {
         guard lengths.contains(text.unicodeScalars.count) else {
           throw ConfigurationProblem("must not be longer than \(lengths.upperBound) characters")
         }
-        guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+        guard !text.unicodeScalars.contains(where: \.isControl) else {
           throw ConfigurationProblem("\(Excerpt(text)) contains a control character")
         }
         return try parse(text)

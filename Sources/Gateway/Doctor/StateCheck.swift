@@ -32,7 +32,7 @@ struct StateCheck {
     // Root without a database of its own asks about the service, which has none yet either.
     let isService = user == 0 && serviceAccess != nil && environment["STATE_DIRECTORY"] == nil
     let path = isService && !database.isThere ? "\(service)/\(gateway).db" : database.path
-    let folder = String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)])
+    let folder = ConfigurationFile.folder(of: path)
     // A folder that does not exist is created in the nearest one that does.
     let existing = NewFile.existingFolder(folder)
     // Root may write everything, the service may not.
@@ -76,7 +76,7 @@ struct StateCheck {
   /// Whether the disk is nearly full; the rest is known to the running gateway.
   func space() -> [Finding] {
     guard let database = StateFolder.checked(gateway, environment, service: service) else { return [] }
-    let folder = String(database.path[..<(database.path.lastIndex(of: "/") ?? database.path.endIndex)])
+    let folder = ConfigurationFile.folder(of: database.path)
     return [space(in: NewFile.existingFolder(folder), folder)].filter { $0.level != .ok }
   }
 
