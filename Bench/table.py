@@ -84,7 +84,7 @@ def starts(table, programs, counts):
     show(["micro:bits", "", "ms", "least–most", "CPU ms till then"], rows)
 
 
-def steady(table, programs, counts):
+def steady(table, programs, counts, rate):
     rows, number = [], 0
     for count in counts:
         for program in programs:
@@ -101,7 +101,7 @@ def steady(table, programs, counts):
                 *(f"{median(values(memory, name)) / 1024:.1f}" for name in ("private", "pss", "rss", "peak")),
                 f"{missing:.0f}" + (f", {unanswered:.0f} commands" if unanswered else "")])
             number = len(commands)
-    print(f"10 Hz each, medians of {number}; µs a notification, µs from the notification to the "
+    print(f"{rate} each, medians of {number}; µs a notification, µs from the notification to the "
           "subscriber, µs from a\nperiod command to its confirmation, MiB of memory: private, proportional, resident, and the most that "
           "was\nresident")
     show(["micro:bits", "", "CPU", "spread", "waits", "p50", "p99", "command p50", "p99", "private", "PSS", "RSS",
@@ -193,7 +193,7 @@ def climb(table, programs):
 def main(path, machine, *programs):
     tables = read(path)
     heard = tables.pop("beacons", None)
-    table = tables["temperature at 10 Hz"]
+    load, table = next(iter(tables.items()))
     # Each program's climb to the highest rate comes after its other runs, and has a row of its own.
     for (program, count, what), runs in table.items():
         if what in ("steady", "memory"):
@@ -201,7 +201,7 @@ def main(path, machine, *programs):
     counts = sorted({count for _, count, what in table if what == "commands"})
     print()
     starts(table, programs, counts)
-    steady(table, programs, counts)
+    steady(table, programs, counts, load.removeprefix("temperature at "))
     if len(tables) > 1:
         records(tables, programs)
     requests(table, programs, counts)

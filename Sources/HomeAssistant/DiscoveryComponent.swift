@@ -149,7 +149,7 @@ struct InfoTemplate: Sendable {
   private let text: String
   var json: JSONValue { .string(text) }
 
-  /// - Parameter path: the keys from the outside in.
+  /// - Parameter path: the keys from the outside in. In brackets, as Jinja takes `.items` for Python's method.
   init(_ path: String...) { self.init(keys: path) }
 
   /// What is added to the values of the property of this name.
@@ -159,8 +159,8 @@ struct InfoTemplate: Sendable {
 
   private init(keys: [String], else none: String = "none") {
     var value = "value_json|default({})"
-    for key in keys.dropLast() { value = "(\(value)).\(key)|default({})" }
-    text = "{{ (\(value)).\(keys.last ?? "")|default(\(none)) }}"
+    for key in keys.dropLast() { value = "(\(value))['\(key)']|default({})" }
+    text = "{{ (\(value))['\(keys.last ?? "")']|default(\(none)) }}"
   }
 
   /// Whether the rows of a data log are published.

@@ -7,15 +7,18 @@ package struct Pacing: Sendable, Equatable {
   var gather = Duration.milliseconds(50)
   /// The time between other transactions, to limit the wear of a memory card.
   var apart = Duration.seconds(1)
+  /// The number of urgent transactions in a row that do not wait for `apart`; each `apart` without one allows one more.
+  var early = 20
   /// The delays between attempts after a transaction has failed.
   var retry = BackOff(first: .seconds(1), longest: .seconds(60), spread: 0)
 
   /// The delays of a gateway.
   package init() {}
 
-  init(gather: Duration, apart: Duration, retry: BackOff) {
+  init(gather: Duration, apart: Duration, early: Int = 20, retry: BackOff) {
     self.gather = gather
     self.apart = apart
+    self.early = early
     self.retry = retry
   }
 }

@@ -28,7 +28,7 @@ import Log
       store = .inMemory()
       records = [:]
       inUse = nil
-      trouble = "there is no state folder: set STATE_DIRECTORY, XDG_STATE_HOME or HOME"
+      trouble = "there is no state folder: set STATE_DIRECTORY, XDG_STATE_HOME or HOME to an absolute path"
       Self.logInMemoryOnly(trouble)
       return
     }
@@ -124,7 +124,7 @@ package final class StateSection: Sendable {
   package static func inMemory() -> StateSection { StateSection(.inMemory(), prefix: "", [:]) }
 
   /// Sets the value of `key`, in UTF-8; nil deletes it. Returns at once; the change is written within about a second, an
-  /// urgent one with all others within a tenth of it.
+  /// urgent one with all others within a tenth of it, unless there are many.
   package func put(_ key: String, _ value: [UInt8]?, isUrgent: Bool = false) {
     store.put(prefix + key, value, isUrgent: isUrgent)
   }

@@ -65,7 +65,7 @@ package final class StateStore: Sendable {
   }
 
   /// Sets the value of `key`, in UTF-8; nil deletes it. Returns at once, on any thread; the change is written within
-  /// about a second, an urgent one with all others within a tenth of it. Has no effect after ``close(within:)``.
+  /// about a second, an urgent one with all others within a tenth of it, unless there are many. Has no effect after ``close(within:)``.
   package func put(_ key: String, _ value: [UInt8]?, isUrgent: Bool = false) {
     guard database != nil else { return }
     let change = value.map(Change.put) ?? .delete
@@ -93,6 +93,7 @@ package final class StateStore: Sendable {
     guard let database else { return }
     var backOff = pacing.retry
     var isFailing = false
+    var early = pacing.early
     while true {
       pause(pacing.gather)
       let (changes, isLast) = monitor.withLock { $0.backlog.take() }
@@ -114,14 +115,18 @@ package final class StateStore: Sendable {
         monitor.notify { $0.backlog.ended() }
         return
       }
-      pause(delay, unlessUrgent: !isFailing)
+      let isEarly = pause(delay, unlessUrgent: !isFailing && early > 0)
+      early = isEarly ? early - 1 : min(early + 1, pacing.early)
       if monitor.withLock({ $0.backlog.release() }) { return }
     }
   }
 
   /// Waits, unless the store is being closed.
-  private func pause(_ duration: Duration, unlessUrgent: Bool = false) {
+  /// - Returns: whether an urgent change ended the wait.
+  @discardableResult
+  private func pause(_ duration: Duration, unlessUrgent: Bool = false) -> Bool {
     monitor.wait(atMost: duration) { $0.backlog.isClosing || unlessUrgent && $0.backlog.isUrgent }
+    return unlessUrgent && monitor.withLock { $0.backlog.isUrgent }
   }
 
   private func report(_ event: StoreEvent) { monitor.withLock { $0.handler }(event) }

@@ -125,31 +125,24 @@ struct PropertyState: Sendable {
   }
 
   func wrote(_ value: Value, to property: Int, _ outcome: Outcome?) {
-    wrote(value, outcome, &properties[property])
-    if let outcome, outcome != .pending {
-      writes[outcome.word, default: 0] += 1
-      if let reason = outcome.reason {
-        let property = device.profile.properties[property]
-        state.add(
-          "\(property.name): \(outcome.word): \(reason)", device.id, code: "not_set",
-          about: [
-            "property": .string(property.name), "value": property.codec.json(value),
-            "reason": .string(reason),
-          ])
-      }
-    }
+    properties[property].write = PropertyState.Write(requested: value, outcome: outcome, time: .now)
+    properties[property].waitingForWrite = state.streamSet
+    waitingForValues = state.streamSet
+    state.changed()
+    guard let outcome, outcome != .pending else { return }
+    writes[outcome.word, default: 0] += 1
+    guard let reason = outcome.reason else { return }
+    let written = device.allProperties[property]
+    state.add(
+      "\(written.name): \(outcome.word): \(reason)", device.id, code: "not_set",
+      about: [
+        "property": .string(written.name), "value": written.codec.json(value), "reason": .string(reason),
+      ])
   }
 
   func wrote(_ value: Value, toValue key: ValueKey, _ outcome: Outcome?) {
     // A value that the device's program has never sent is not shown.
-    if let place = places[key] { wrote(value, outcome, &properties[place]) }
-  }
-
-  private func wrote(_ value: Value, _ outcome: Outcome?, _ known: inout PropertyState) {
-    known.write = PropertyState.Write(requested: value, outcome: outcome, time: .now)
-    known.waitingForWrite = state.streamSet
-    waitingForValues = state.streamSet
-    state.changed()
+    if let place = places[key] { wrote(value, to: place, outcome) }
   }
 
   func changed(_ change: DeviceChange, _ new: DeviceDescription) {

@@ -13,12 +13,13 @@ import TestSupport
 
 /// The gateway's socket with an engine that has no Bluetooth: the device is that of the configuration, and tests call
 /// its observers as the engine would.
-final class ServerUnderTest: RequestHost, Sendable {
+@LoopActor final class ServerUnderTest {
   static let address = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E5)
 
   let folder: TemporaryFolder
   let engine: DeviceManager
-  private let parts = Mutex<ControlServer?>(nil)
+  private nonisolated let host: Host
+  private nonisolated let parts = Mutex<ControlServer?>(nil)
 
   init() async throws {
     folder = try TemporaryFolder()
@@ -29,13 +30,20 @@ final class ServerUnderTest: RequestHost, Sendable {
     engine = DeviceManager(
       configuration, gateway: GatewayID(hostName: "here"), state: .inMemory())
     engine.start()
+    host = Host(engine)
     let server = ControlServer(requests, engine)
     parts.withLock { $0 = server }
     let path = path
     try await onLoop { try server.listen(at: path) }
   }
 
-  var requests: RequestHandler { RequestHandler(engine, host: self) }
+  deinit {
+    // The server's host lives as long as the server serves.
+    let (server, host) = (parts.withLock { $0 }, host)
+    loop.onLoop { withExtendedLifetime(host) { server?.stop() } }
+  }
+
+  var requests: RequestHandler { RequestHandler(engine, host: host) }
 
   nonisolated var path: String { folder.path + "/here.sock" }
   var server: ControlServer { parts.withLock { $0! } }
@@ -57,8 +65,13 @@ final class ServerUnderTest: RequestHost, Sendable {
 
   /// The number of observers of the first device.
   func observers() async -> Int { engine.observers(of: Self.address) }
+}
 
-  // MARK: Requests
+/// What requests ask of the gateway.
+private final class Host: RequestHost, Sendable {
+  private let engine: DeviceManager
+
+  init(_ engine: DeviceManager) { self.engine = engine }
 
   func listing(of device: DeviceDescription) -> JSONValue {
     device.listing(owner: nil)

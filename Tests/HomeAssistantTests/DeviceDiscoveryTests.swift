@@ -205,7 +205,7 @@ import Testing
             "stat_t": "microbit/kitchen/info", "cmd_t": "microbit/bridge/attic/request/device/options",
             "min": -50, "max": 50, "step": 0.1, "mode": "box",
             "val_tpl":
-              "{{ (((value_json|default({})).adjust|default({})).temperature|default({})).offset|default(0) }}",
+              "{{ (((value_json|default({}))['adjust']|default({}))['temperature']|default({}))['offset']|default(0) }}",
             "cmd_tpl":
               "{\\"id\\":\\"kitchen\\",\\"options\\":{\\"adjust\\":{\\"temperature\\":{\\"offset\\":{{ value }}}}}}",
             "avty": [{ "t": "microbit/bridge/attic/state" }] },
@@ -224,20 +224,20 @@ import Testing
             "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_rssi", "qos": 1,
             "name": "Signal strength", "dev_cla": "signal_strength", "stat_cla": "measurement",
             "unit_of_meas": "dBm", "ent_cat": "diagnostic", "stat_t": "microbit/kitchen/info",
-            "val_tpl": "{{ (value_json|default({})).rssi|default(none) }}" },
+            "val_tpl": "{{ (value_json|default({}))['rssi']|default(none) }}" },
           "firmware": {
             "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_firmware", "qos": 1,
             "name": "Firmware", "ent_cat": "diagnostic", "stat_t": "microbit/kitchen/info",
-            "val_tpl": "{{ (value_json|default({})).firmware|default(none) }}" },
+            "val_tpl": "{{ (value_json|default({}))['firmware']|default(none) }}" },
           "model": {
             "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_model", "qos": 1,
             "name": "Model", "ent_cat": "diagnostic", "stat_t": "microbit/kitchen/info",
-            "val_tpl": "{{ (value_json|default({})).model|default(none) }}" },
+            "val_tpl": "{{ (value_json|default({}))['model']|default(none) }}" },
           "enabled": {
             "p": "switch", "uniq_id": "ble_c5a1b2c3d4e5_enabled", "qos": 1,
             "name": "Enabled", "ent_cat": "config", "stat_t": "microbit/kitchen/info",
             "cmd_t": "microbit/bridge/attic/request/device/options",
-            "val_tpl": "{{ (value_json|default({})).enabled|default(none) }}",
+            "val_tpl": "{{ (value_json|default({}))['enabled']|default(none) }}",
             "pl_on": "{\\"id\\":\\"kitchen\\",\\"options\\":{\\"enabled\\":true}}",
             "pl_off": "{\\"id\\":\\"kitchen\\",\\"options\\":{\\"enabled\\":false}}",
             "stat_on": "True", "stat_off": "False",

@@ -49,7 +49,7 @@ import Testing
       { "p": "switch", "uniq_id": "ble_gateway_attic_permit_join", "qos": 1, "name": "Permit join",
         "stat_t": "microbit/bridge/attic/info",
         "cmd_t": "microbit/bridge/attic/request/permit_join",
-        "val_tpl": "{{ (value_json|default({})).permit_join|default(none) }}", "pl_on": "{\\"time\\":254}",
+        "val_tpl": "{{ (value_json|default({}))['permit_join']|default(none) }}", "pl_on": "{\\"time\\":254}",
         "pl_off": "{\\"time\\":0}", "stat_on": "True", "stat_off": "False" }
       """)
     try expect(
@@ -59,7 +59,7 @@ import Testing
         "name": "Broker connected since", "dev_cla": "timestamp", "ent_cat": "diagnostic",
         "stat_t": "microbit/bridge/attic/info",
         "val_tpl":
-          "{{ ((value_json|default({})).broker|default({})).connected_since|default(none) }}" }
+          "{{ ((value_json|default({}))['broker']|default({}))['connected_since']|default(none) }}" }
       """)
     try expect(
       components["adapter"],
@@ -75,21 +75,21 @@ import Testing
       """
       { "p": "sensor", "uniq_id": "ble_gateway_attic_online", "qos": 1, "name": "Micro:bits online",
         "stat_cla": "measurement", "stat_t": "microbit/bridge/attic/info",
-        "val_tpl": "{{ ((value_json|default({})).devices|default({})).online|default(none) }}" }
+        "val_tpl": "{{ ((value_json|default({}))['devices']|default({}))['online']|default(none) }}" }
       """)
     try expect(
       components["pairing"],
       """
       { "p": "sensor", "uniq_id": "ble_gateway_attic_pairing", "qos": 1, "name": "Pairing wanted",
         "ent_cat": "diagnostic", "stat_t": "microbit/bridge/attic/info",
-        "val_tpl": "{{ ((value_json|default({})).devices|default({})).pairing|default('no') }}" }
+        "val_tpl": "{{ ((value_json|default({}))['devices']|default({}))['pairing']|default('no') }}" }
       """)
     try expect(
       components["over_limit"],
       """
       { "p": "sensor", "uniq_id": "ble_gateway_attic_over_limit", "qos": 1, "name": "Over limit",
         "stat_cla": "total_increasing", "ent_cat": "diagnostic", "stat_t": "microbit/bridge/attic/info",
-        "val_tpl": "{{ ((value_json|default({})).counters|default({})).over_limit|default(none) }}" }
+        "val_tpl": "{{ ((value_json|default({}))['counters']|default({}))['over_limit']|default(none) }}" }
       """)
     try expect(
       components["scan"],

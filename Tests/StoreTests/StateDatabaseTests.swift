@@ -44,7 +44,9 @@ import Testing
 
   @Test func withoutFolderDatabaseIsInMemory() {
     let database = StateDatabase(path: nil)
-    #expect(database.trouble == "there is no state folder: set STATE_DIRECTORY, XDG_STATE_HOME or HOME")
+    #expect(
+      database.trouble
+        == "there is no state folder: set STATE_DIRECTORY, XDG_STATE_HOME or HOME to an absolute path")
     database.section("a").put("key", bytes("value"))
     database.close()
   }

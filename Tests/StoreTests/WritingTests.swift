@@ -139,6 +139,20 @@ import Testing
     #expect((3...11).contains(versions.count), "\(versions.count) transactions")
   }
 
+  @Test func manyUrgentChangesWaitAsOthersDo() async throws {
+    let store = open(
+      pacing: Pacing(gather: .milliseconds(1), apart: .milliseconds(200), early: 3, retry: quick.retry))
+    let connection = try SQLiteConnection(path)
+    var versions: Set<String> = []
+    let start = ContinuousClock.now
+    while start.duration(to: .now) < .milliseconds(500) {
+      store.put("urgent", bytes("\(versions.count)"), isUrgent: true)
+      versions.insert(try connection.text("PRAGMA data_version"))
+    }
+    // The first, three at once, and for each pause two at most.
+    #expect(versions.count <= 12, "\(versions.count) transactions")
+  }
+
   @Test func putAfterCloseIsIgnored() throws {
     let store = open()
     store.put("a", bytes("a"))

@@ -47,6 +47,12 @@ import Testing
       code = try site.open().get().code
     }
 
+    deinit {
+      // The site's host lives as long as the site serves.
+      let (site, host) = (site, host)
+      loop.onLoop { withExtendedLifetime(host) { site.close() } }
+    }
+
     /// Tells the code again, as the command does.
     func tell() throws -> SetupInvitation { try site.open().get() }
     func close() { site.close() }
