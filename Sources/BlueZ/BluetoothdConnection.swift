@@ -161,9 +161,10 @@ enum BluetoothdEvent: Sendable {
         backlog = nil
         return handler(.objects(events))
       } catch {
+        guard self.owner == owner else { return }
         if !hasFailed { log.warning("cannot list bluetoothd's objects", ["error": error]) }
         hasFailed = true
-        if error.name == DBusName.Failure.accessDenied, self.owner == owner { handler(.denied) }
+        if error.name == DBusName.Failure.accessDenied { handler(.denied) }
         // The next reply includes them.
         backlog = []
         try? await loop.sleep(for: limits.retry)

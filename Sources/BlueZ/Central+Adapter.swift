@@ -17,7 +17,11 @@ extension Central {
       loop.task { await self.powerOnLater() }
       throw error
     }
-    if let failure { throw failure }
+    if let failure {
+      // What was not answered in time may still take effect, and power the adapter off.
+      if case .timedOut = failure { loop.task { await self.powerOnLater() } }
+      throw failure
+    }
     guard await wait(limits.local, until: { self.state.isOn }) else {
       throw .timedOut("the adapter did not come back in time")
     }
@@ -25,6 +29,7 @@ extension Central {
 
   /// Powers the adapter on after a reset has left it off, again and again until it is on, or is off for another reason.
   private func powerOnLater() async {
+    _ = await wait(limits.lateChange) { !self.state.isOn || self.queue.isClosing }
     var backOff = limits.powerBackOff
     while state == .adapterOff, !queue.isClosed {
       do { try await loop.sleep(for: backOff.next()) } catch { return }

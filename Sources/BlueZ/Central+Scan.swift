@@ -105,8 +105,11 @@ extension Central {
   /// Only the gateway's central resets the adapter (a command's may run beside it), and only without connects and
   /// links. An adapter that cannot do what is required, as one without LE, cannot do it after a reset either.
   private func mayReset(after error: CentralError) -> Bool {
-    if case .refused = error { return false }
-    return isExclusive && !queue.isBusy && !tree.devices.values.contains(where: \.isConnected)
+    if case .refused = error { false } else { mayReset }
+  }
+
+  private var mayReset: Bool {
+    isExclusive && !queue.isBusy && !tree.devices.values.contains(where: \.isConnected)
   }
 
   private func resetForScan() async {
@@ -163,7 +166,12 @@ extension Central {
         scanner.heard()
         return watchScan()
       }
-      scanner.heardNothing()
+      if scanner.heardNothing(), tree.advertisements > 0, mayReset {
+        log.notice(
+          "nothing was received for long: resetting the adapter, which may be stuck", ["adapter": adapterName])
+        loop.task { await self.resetForScan() }
+        return
+      }
     } else {
       scanFailed(.transient("bluetoothd has stopped discovery"))
     }

@@ -50,7 +50,7 @@ public enum CentralError: Error, Sendable, Equatable {
         self = .keyMissing
       case BlueZName.Failure.failed where message.hasSuffix("ATT error: 0x0e"): self = .unlikely(text)
       case BlueZName.Failure.notPermitted where message == "Notify acquired": self = .notifyAcquired
-      case BlueZName.Failure.inProgress: self = .busy(text)
+      case BlueZName.Failure.inProgress, BlueZName.Failure.busy: self = .busy(text)
       case BlueZName.Failure.notPermitted, BlueZName.Failure.notAuthorized,
         BlueZName.Failure.notSupported, BlueZName.Failure.invalidArguments, DBusName.Failure.unknownMethod:
         self = .refused(text)

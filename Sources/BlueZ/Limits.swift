@@ -60,6 +60,8 @@ package struct Limits: Sendable {
   var scanReset = BackOff(first: .seconds(60), longest: .seconds(3600))
   /// The delays between attempts to power on an adapter that a reset has left off.
   var powerBackOff = BackOff(first: .seconds(5), longest: .seconds(300))
+  /// The limit for a change of the power that was not answered to take effect.
+  var lateChange = Duration.seconds(60)
   /// The time that a bluetoothd that has just started gets to bring up its adapters, before they are reported as absent
   /// or off.
   var startup = Duration.seconds(2)

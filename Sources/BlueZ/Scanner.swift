@@ -51,6 +51,8 @@ public struct Recovery: Sendable, Equatable {
   /// How long discovery may report no advertisement: longer after each restart that did not help.
   private(set) var longestSilence: Duration
   private var silenceBackOff: BackOff
+  /// How often discovery was started again in succession, and still reported nothing.
+  private var silences = 0
   /// How often discovery has failed in succession.
   private var failures = 0
   /// The recovery in progress; nil: discovery has not failed twice in succession, or is not needed.
@@ -156,14 +158,18 @@ public struct Recovery: Sendable, Equatable {
 
   /// Discovery has reported advertisements since the last check.
   func heard() {
+    silences = 0
     silenceBackOff.reset()
     longestSilence = silenceBackOff.next()
   }
 
   /// Discovery has reported nothing for ``longestSilence``, and is started again.
-  func heardNothing() {
+  /// - Returns: whether the adapter should be reset, which may have stopped receiving: after 12 minutes, then each hour.
+  func heardNothing() -> Bool {
     wantsStrengths.toggle()
     longestSilence = silenceBackOff.next()
+    silences += 1
+    return silences % 12 == 5
   }
 
   // MARK: Faults

@@ -69,6 +69,8 @@ package enum BlueZName {
     package static let doesNotExist = "org.bluez.Error.DoesNotExist"
     package static let failed = "org.bluez.Error.Failed"
     package static let inProgress = "org.bluez.Error.InProgress"
+    /// Of a property that is being changed already (BlueZ, src/adapter.c).
+    package static let busy = "org.bluez.Error.Busy"
     package static let invalidArguments = "org.bluez.Error.InvalidArguments"
     package static let notAuthorized = "org.bluez.Error.NotAuthorized"
     package static let notConnected = "org.bluez.Error.NotConnected"

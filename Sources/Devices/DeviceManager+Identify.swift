@@ -143,7 +143,7 @@ extension Device {
   fileprivate func scrollTime(of text: String) -> Duration {
     let delay = channels.first { $0.property.name == Property.microbitScrollDelay.name }?.last.value
     guard case .integer(let milliseconds) = delay ?? .integer(120) else { return .zero }
-    return min(.milliseconds(milliseconds * (6 * text.count + 5)), Self.longestScroll)
+    return min(.milliseconds(max(0, min(milliseconds, 10_000)) * (6 * text.count + 5)), Self.longestScroll)
   }
 }
 

@@ -280,17 +280,23 @@ extension DeviceManager {
 
   /// Notes which devices are in range, once a day, and removes those that nobody has configured and that were not in
   /// range for 30 days. To be called every hour.
+  ///
+  /// Days on which the gateway did not run are not counted, and a clock that jumps makes no difference.
   /// - Parameter today: counted from 1970-01-01.
   func expireDevices(today: Int) {
-    for device in registry.all { device.values.removeUnseen(today: today) }
+    let passed = lastExpiry.map { today - $0 } ?? 0
+    let uncounted = (0...1).contains(passed) ? 0 : passed
+    lastExpiry = today
+    for device in registry.all { device.values.removeUnseen(today: today, uncounted: uncounted) }
     for device in Array(registry.all) where !device.wasNeverConnected {
-      let before = device.record.lastSeen
+      let before = device.record.lastSeen.map { max(0, min($0 + uncounted, today)) }
       // A device whose silence means nothing is online all the time.
       let isOnline = device.record.lastHeard.map { $0.day >= today } ?? device.description.isOnline
       if before == nil || isOnline || device.session.adapters.isInRange {
-        // The clock of a machine without a battery may be late at first.
-        store.change(device.address) { $0.lastSeen = max(before ?? today, today) }
-      } else if let before, today - before > Self.mostDaysUnseen, !isConfigured(device.address) {
+        store.change(device.address) { $0.lastSeen = today }
+      } else if let before, today - before <= Self.mostDaysUnseen || isConfigured(device.address) {
+        store.change(device.address) { $0.lastSeen = before }
+      } else {
         log.notice("removing it: it was not in range for \(Self.mostDaysUnseen) days", device.fields)
         expire(device)
       }

@@ -18,6 +18,8 @@ import Store
   /// The maximum number of devices; smaller than ``DeviceManager/capacity`` only in tests.
   let capacity: Int
   private var expiryTimer: LoopTimer?
+  /// The day on which devices were last expired, in this run or an earlier one.
+  var lastExpiry: Int?
   let context: DeviceContext
   /// This gateway, among those that a device may be pinned to.
   let gateway: GatewayID
@@ -94,6 +96,7 @@ import Store
   /// Creates the devices that are known from earlier runs.
   package func start() {
     loadKnownDevices()
+    lastExpiry = store.records.values.compactMap(\.lastSeen).max()
     updateReceivers()
     scheduleExpiry()
   }

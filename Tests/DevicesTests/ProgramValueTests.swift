@@ -250,5 +250,10 @@ import Testing
     // A clock that is late.
     table.removeUnseen(today: 0)
     #expect(table.entries.count == 1)
+    // The gateway was off for 100 days, of 30 without the value.
+    table.removeUnseen(today: 231, uncounted: 100)
+    #expect(table.entries.count == 1)
+    table.removeUnseen(today: 232)
+    #expect(table.entries.isEmpty)
   }
 }

@@ -36,7 +36,7 @@ extension OwnershipMachine.Notice {
   /// The most bytes of a name, profile or area.
   private static let longestLabel = 256
   /// The revisions that are taken; beyond them, the next change might have no greater number.
-  private static let revisions = 0...(1 << 53)
+  private static let revisions = 0...(1 << 52)
 
   /// Reads a device's `info`; nil when it cannot be read.
   /// - Parameter profile: that of the device at an address here: desired values that it cannot encode are left out.
@@ -50,7 +50,8 @@ extension OwnershipMachine.Notice {
     area = Self.label(object["area"])
     isExclusive = object["heard"] != .bool(true)
     rssi = object["rssi"]?.integer.flatMap { Int8(exactly: $0) }
-    lastHeard = object["last_heard"]?.text.flatMap { Timestamp($0) }
+    // Where a clock is ahead, it was heard now at the latest.
+    lastHeard = object["last_heard"]?.text.flatMap { Timestamp($0) }.map { min($0, .now) }
     if object["offline_since"] == nil { liveSince = Self.time(object["last_connected"]) }
     address = object["identifier"]?.text.flatMap { BluetoothAddress($0) }
     let names = Self.texts(object["properties"])

@@ -143,9 +143,9 @@ import Log
     return true
   }
 
-  func removeUnseen(today: Int) {
+  func removeUnseen(today: Int, uncounted: Int) {
     let before = table
-    table.removeUnseen(today: today)
+    table.removeUnseen(today: today, uncounted: uncounted)
     if table != before { changed() }
   }
 
@@ -197,6 +197,8 @@ import Log
       if let outcome { reply(CommandResult(name, .utf8, requested: wanted.value, outcome)) }
     }
     func end(_ outcome: Outcome) {
+      // The closure has the echo in it.
+      echo.end = nil
       echoes.removeAll { $0 === echo }
       report(outcome)
     }

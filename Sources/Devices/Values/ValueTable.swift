@@ -127,7 +127,15 @@ package struct ValueTable: Equatable, Sendable {
   /// - Returns: whether there was such a value.
   mutating func remove(_ key: ValueKey) -> Bool { entries.removeValue(forKey: key) != nil }
 
-  mutating func removeUnseen(today: Int) {
+  /// - Parameter uncounted: see ``DeviceManager/expireDevices(today:)``.
+  mutating func removeUnseen(today: Int, uncounted: Int = 0) {
+    if uncounted != 0 {
+      entries = entries.mapValues { entry in
+        var entry = entry
+        entry.lastSeen = max(0, min(entry.lastSeen + uncounted, today))
+        return entry
+      }
+    }
     entries = entries.filter { today - $0.value.lastSeen <= Self.mostDaysUnseen }
   }
 

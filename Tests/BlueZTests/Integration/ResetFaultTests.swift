@@ -50,6 +50,31 @@ import Testing
     try await faults.tested.end()
   }
 
+  /// The controller hangs, and powers off later; meanwhile bluetoothd refuses another change (BlueZ, src/adapter.c).
+  @Test func adapterThatPowersOffLateIsPoweredOnAgain() async throws {
+    let (asked, isLate) = (Record<Bool>(), Record<Bool>())
+    let faults = try await Faults(answers: [
+      "Set": { fake, call in
+        let isOn = call.arguments.last?.unwrapped.bool ?? false
+        asked.append(isOn)
+        if !isLate.elements.isEmpty { return Self.power(Record())(fake, call) }
+        // The first call is never answered.
+        if isOn { fake.refuse(call, "org.bluez.Error.Busy", "") }
+      }
+    ]) {
+      $0.local = .milliseconds(100)
+      $0.busyBackOff = BackOff(first: .milliseconds(1), longest: .milliseconds(1))
+      $0.powerBackOff = BackOff(first: .milliseconds(10), longest: .milliseconds(10))
+    }
+    await #expect(throws: CentralError.self) { try await faults.central.resetAdapter() }
+    #expect(asked.elements.first == false && asked.elements.dropFirst().allSatisfy { $0 })
+    isLate.append(true)
+    await faults.fake.signal(Recorded.adapter(["Powered": .boolean(false)]))
+    #expect(await faults.central.wait(patience) { !$0.state.isOn })
+    #expect(await faults.central.wait(patience) { $0.state.isOn })
+    try await faults.tested.end()
+  }
+
   @Test func aStopWaitsForItAndNoneBeginsAfterThat() async throws {
     let asked = Record<Bool>()
     let faults = try await Faults(answers: [

@@ -112,6 +112,31 @@ import Testing
     try await faults.tested.end()
   }
 
+  /// StartDiscovery succeeds, `Discovering` is true, and nothing is received any more.
+  @Test func adapterThatReceivesNothingAnyMoreIsReset() async throws {
+    let asked = Record<Bool>()
+    let faults = try await Faults(answers: [
+      "StartDiscovery": { fake, call in
+        fake.reply(call)
+        fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
+        if fake.count("StartDiscovery") == 1 || asked.elements == [false, true] {
+          fake.signal(Recorded.device(["RSSI": .int16(-51)]))
+        }
+      },
+      "StopDiscovery": { fake, call in
+        fake.reply(call)
+        fake.signal(Recorded.adapter(["Discovering": .boolean(false)]))
+      },
+      "Set": ResetFaultTests.power(asked),
+    ]) { $0.scanCheck = soon }
+    await faults.central.scan(true)
+    for _ in 0..<2 { try await faults.fake.called("Set") }
+    #expect(await faults.central.wait(patience) { $0.tree.adapter?.isDiscovering == true })
+    #expect(asked.elements == [false, true])
+    #expect(faults.fake.count("StartDiscovery") == 6)
+    try await faults.tested.end()
+  }
+
   /// bluetoothd answers `InProgress` also if the kernel refuses to scan.
   @Test func repeatedInProgressIsAProblem() async throws {
     let faults = try await Faults(answers: [

@@ -28,7 +28,7 @@ import Testing
     #expect(scanner.longestSilence == .seconds(30) && scanner.takeFilter().strength)
     var silences: [Duration] = []
     for _ in 0..<5 {
-      scanner.heardNothing()
+      _ = scanner.heardNothing()
       silences.append(scanner.longestSilence)
     }
     #expect(silences == [60, 120, 240, 300, 300].map { .seconds($0) })

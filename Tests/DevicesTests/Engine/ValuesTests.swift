@@ -125,6 +125,25 @@ import Testing
     await tested.end()
   }
 
+  /// A command that stayed in memory would be one more for each change of a slider.
+  @Test func nothingIsKeptOfACommandThatEnded() async throws {
+    final class Reply: Sendable {
+      let gone: Record<Bool>
+      init(_ gone: Record<Bool>) { self.gone = gone }
+      deinit { gone.append(true) }
+    }
+    let tested = try await Self.start()
+    let (outcomes, gone) = (Record<Outcome>(), Record<Bool>())
+    var reply: Reply? = Reply(gone)
+    try await tested.engine.execute(Command(Engine.id, "values/servo", 90)) { [reply] result in
+      withExtendedLifetime(reply) { outcomes.append(result.outcome) }
+    }
+    reply = nil
+    #expect(try await outcomes.final() == .sent)
+    try await eventually("the command is gone") { !gone.elements.isEmpty }
+    await tested.end()
+  }
+
   private func set(
     _ value: JSONValue, _ name: String = "values/servo", of tested: Engine
   ) async -> Record<Outcome> {
