@@ -168,7 +168,8 @@ extension Central {
       }
       if scanner.heardNothing(), tree.advertisements > 0, mayReset {
         log.notice(
-          "nothing was received for long: resetting the adapter, which may be stuck", ["adapter": adapterName])
+          "nothing was received for long: resetting the adapter, which may be stuck", ["adapter": adapterName]
+        )
         loop.task { await self.resetForScan() }
         return
       }
