@@ -13,11 +13,14 @@ let strict: [SwiftSetting] = [
     .when(configuration: .release)),
 ]
 
+/// For the programs also without regular expressions, which would be a tenth of them.
+let lean = strict + [.unsafeFlags(["-Xfrontend", "-disable-implicit-string-processing-module-import"])]
+
 /// A module of ours: its name and what it may import. Arrows point one way.
 func module(
   _ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []
 ) -> Target {
-  .target(name: name, dependencies: dependencies, resources: resources, swiftSettings: strict)
+  .target(name: name, dependencies: dependencies, resources: resources, swiftSettings: lean)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
@@ -101,7 +104,7 @@ let package = Package(
       ]),
     .executableTarget(
       name: "microbit-gateway", dependencies: ["Gateway", "Configuration", "EventLoop", "Log", "CLinux"],
-      swiftSettings: strict),
+      swiftSettings: lean),
 
     module("Peripherals", ["EventLoop", "JSON", "GATT", "Configuration"]),
     module(
@@ -109,13 +112,13 @@ let package = Package(
     .executableTarget(
       name: "microbit-simulator",
       dependencies: ["BlueZSimulator", "Peripherals", "Configuration", "GATT", "EventLoop", "CLinux"],
-      swiftSettings: strict),
+      swiftSettings: lean),
 
     module("GATTServer", ["EventLoop", "DBus", "GATT", "Peripherals"]),
     .executableTarget(
       name: "microbit-peripheral",
       dependencies: ["GATTServer", "Peripherals", "Configuration", "GATT", "EventLoop", "CLinux"],
-      swiftSettings: strict),
+      swiftSettings: lean),
 
     .target(
       name: "TestSupport", dependencies: ["EventLoop", "CLinux"], path: "Tests/TestSupport",

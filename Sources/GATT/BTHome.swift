@@ -89,7 +89,7 @@ public enum BTHome {
 
   /// `battery_low` is `Battery low`.
   private static func label(_ name: String) -> String {
-    name.prefix(1).uppercased() + name.dropFirst().replacing("_", with: " ")
+    name.prefix(1).uppercased() + String(name.dropFirst().map { $0 == "_" ? " " : $0 })
   }
 
   private static let percent = 0.0...100.0

@@ -30,9 +30,11 @@ import EventLoop
     for (language, texts) in Self.languages {
       files["/texts/\(language).json"] = File(type: "application/json", bytes: texts)
     }
+    // What follows the first two lines, the second of which is `<html …>`.
     let markup = String(decoding: PackageResources.page_html, as: UTF8.self)
+      .split(separator: "\n", maxSplits: 2).last ?? ""
     for language in Configuration.PageLanguage.allCases {
-      let its = markup.replacing(#"data-language="auto""#, with: #"data-language="\#(language.rawValue)""#)
+      let its = "<!doctype html>\n<html lang=\"en\" data-language=\"\(language.rawValue)\">\n\(markup)"
       files[Self.document(in: language)] = File(type: "text/html; charset=utf-8", bytes: Array(its.utf8))
     }
     self.files = files

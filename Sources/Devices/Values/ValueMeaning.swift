@@ -27,16 +27,17 @@ struct ValueMeaning: Equatable, Sendable {
   }
 
   private static func deviceClass(unit: String, _ key: String) -> String? {
-    switch unit {
+    func contains(_ part: String) -> Bool { key.indices.contains { key[$0...].hasPrefix(part) } }
+    return switch unit {
     case "°C", "°F": "temperature"
-    case "%" where key.contains("moisture") || key.contains("soil"): "moisture"
-    case "%" where key.contains("hum"): "humidity"
-    case "%" where key.contains("bat"): "battery"
+    case "%" where contains("moisture") || contains("soil"): "moisture"
+    case "%" where contains("hum"): "humidity"
+    case "%" where contains("bat"): "battery"
     case "hPa", "kPa": "pressure"
     case "V", "mV": "voltage"
     case "mA": "current"
     case "lx": "illuminance"
-    case "ppm" where key.contains("co2"): "carbon_dioxide"
+    case "ppm" where contains("co2"): "carbon_dioxide"
     case _: nil
     }
   }
