@@ -31,7 +31,8 @@ import EventLoop
       files["/texts/\(language).json"] = File(type: "application/json", bytes: texts)
     }
     // What follows the first two lines, the second of which is `<html …>`.
-    let markup = String(decoding: PackageResources.page_html, as: UTF8.self)
+    let markup =
+      String(decoding: PackageResources.page_html, as: UTF8.self)
       .split(separator: "\n", maxSplits: 2).last ?? ""
     for language in Configuration.PageLanguage.allCases {
       let its = "<!doctype html>\n<html lang=\"en\" data-language=\"\(language.rawValue)\">\n\(markup)"
