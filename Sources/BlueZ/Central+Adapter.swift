@@ -29,7 +29,7 @@ extension Central {
 
   /// Powers the adapter on after a reset has left it off, again and again until it is on, or is off for another reason.
   private func powerOnLater() async {
-    _ = await wait(limits.lateChange) { !self.state.isOn || self.queue.isClosing }
+    _ = await wait(limits.lateChange) { !self.state.isOn || self.queue.isClosed }
     var backOff = limits.powerBackOff
     while state == .adapterOff, !queue.isClosed {
       do { try await loop.sleep(for: backOff.next()) } catch { return }
