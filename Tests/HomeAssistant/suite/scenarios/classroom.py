@@ -124,7 +124,7 @@ def five_programs(house):
             for gateway in [school, gym] if index in (0, 2) else [school]:
                 house.request("device/remove", gateway.name, id=gateway.rooms[index].id)
             gone(house, room)
-            expect(not school.retained(index), f"the broker keeps {school.retained(index)}")
+            home_assistant.until("the broker keeps nothing of it", lambda: not school.retained(index), MOMENT)
     finally:
         for gateway in filter(None, (gym, school)):
             gateway.leave()
