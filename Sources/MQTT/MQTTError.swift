@@ -110,6 +110,13 @@ extension MQTTError: CustomStringConvertible {
     case .timedOut(.tls), .timedOut(.connack), .protocolViolation: return "check mqtt.port and mqtt.tls"
     case .notAuthorised: return "check mqtt.username and mqtt.password_file"
     case .unsupportedProtocol: return "change mqtt.protocol"
+    case .tls(let reason)
+    where reason.hasSuffix("certificate has expired") || reason.hasSuffix("certificate is not yet valid"):
+      return "check the clock of this computer (date), and renew the broker's certificate"
+    case .tls(let reason) where reason.hasSuffix("key values mismatch"):
+      return "mqtt.tls.key_file is not the key of the certificate in mqtt.tls.cert_file"
+    case .tls(let reason) where reason.split(separator: " ").contains("alert"):
+      return "check mqtt.tls.cert_file and key_file: the broker requires a certificate that it accepts"
     case .tls:
       return "check mqtt.port, mqtt.tls.ca_file, and that mqtt.host is a name in the broker's certificate"
     case .refused(reasonCode: 149, _):

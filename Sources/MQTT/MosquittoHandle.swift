@@ -252,12 +252,22 @@ final class MosquittoHandle: @unchecked Sendable {
     MosquittoText.error(code, errno: errno, lines: errorLines, isTLSHandshake: usesTLS && !isAccepted)
   }
 
+  /// What is wrong with the broker's certificate, of which libmosquitto only says that the verification failed.
+  private var certificateFault: String? {
+    guard let ssl = mosquitto_ssl_get(raw) else { return nil }
+    let result = SSL_get_verify_result(OpaquePointer(ssl))
+    guard result != X509_V_OK, result != X509_V_ERR_UNSPECIFIED else { return nil }
+    return String(cString: X509_verify_cert_error_string(result))
+  }
+
   // MARK: Callbacks
 
   private func setCallbacks() {
     mosquitto_log_callback_set(raw) { _, context, level, line in
       guard level == MOSQ_LOG_ERR, let line else { return }
-      MosquittoHandle.of(context).errorLines.append(String(cString: line))
+      let handle = MosquittoHandle.of(context)
+      handle.errorLines.append(String(cString: line))
+      if let fault = handle.certificateFault { handle.errorLines.append(fault) }
     }
     mosquitto_connect_v5_callback_set(raw) { _, context, reason, _, properties in
       MosquittoHandle.of(context).events.connack = Connack(

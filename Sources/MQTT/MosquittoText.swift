@@ -104,7 +104,7 @@ func text(ofErrno number: Int32) -> String {
 
 extension MQTTError {
   static let tlsClosed = MQTTError.tls(
-    reason: "the other end closed the connection: it may not use TLS, or it may require a client certificate")
+    reason: "the other end closed the connection: it may not use TLS, or require another client certificate")
 }
 
 extension mosq_err_t {

@@ -37,8 +37,10 @@ import Log
         }
       },
       {
-        family("device_connected", .gauge, "Whether the device is online", devices) {
-          [([], $0.device.isOnline ? 1 : 0)]
+        family(
+          "device_connected", .gauge, "Whether the device is online, unless another gateway has it", devices
+        ) {
+          state.host.otherOwner(of: $0.device) == nil ? [([], $0.device.isOnline ? 1 : 0)] : []
         }
       },
       {

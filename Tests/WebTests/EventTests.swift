@@ -301,6 +301,9 @@ import Testing
     ] {
       #expect(lines.contains(line[...]), "\(line) in \(text)")
     }
+    // A gateway that only knows the device would raise an alert for it.
+    site.give(try DeviceID("hall"), to: GatewayID(hostName: "attic"))
+    #expect(try await !site.get("/metrics").body.contains(#"device_connected{device="hall"}"#))
     // A family is in one piece.
     let names = lines.filter { !$0.isEmpty && !$0.hasPrefix("#") }.map {
       $0.prefix { $0 != "{" && $0 != " " }

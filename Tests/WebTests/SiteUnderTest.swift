@@ -102,6 +102,9 @@ import TestSupport
   /// The adapter is broken from now on.
   nonisolated func breakAdapter() { host.faulty.withLock { $0 = true } }
 
+  /// Another gateway has the device from now on.
+  nonisolated func give(_ id: DeviceID, to gateway: GatewayID) { host.owners.withLock { $0[id] = gateway } }
+
   /// Its health has these findings from now on.
   nonisolated func report(_ findings: [Finding]) { host.findings.withLock { $0 = findings } }
 }
@@ -111,6 +114,7 @@ private final class Host: PageHost, Sendable {
   private let engine: DeviceManager
   nonisolated let faulty = Mutex(false)
   nonisolated let findings = Mutex<[Finding]>([])
+  nonisolated let owners = Mutex<[DeviceID: GatewayID]>([:])
 
   let recorder: Recorder
 
@@ -121,7 +125,7 @@ private final class Host: PageHost, Sendable {
 
   var requests: RequestHandler { RequestHandler(engine, host: self) }
   func listing(of device: DeviceDescription) -> JSONValue { device.listing(owner: nil) }
-  func otherOwner(of device: DeviceDescription) -> GatewayID? { nil }
+  func otherOwner(of device: DeviceDescription) -> GatewayID? { owners.withLock { $0[device.id] } }
   func idElsewhere(of id: DeviceID) -> DeviceID? { nil }
   var reload: ReloadHandler { { _ in } }
   var info: BridgeInfo {
