@@ -46,7 +46,8 @@ public enum CentralError: Error, Sendable, Equatable {
       case BlueZName.Failure.notConnected: self = .disconnected
       case BlueZName.Failure.failed where message == "Not connected": self = .disconnected
       // Of Connect, from BlueZ 5.84 on: "br-connection-key-missing", also where the link is one of LE.
-      case BlueZName.Failure.failed where message.hasSuffix("connection-key-missing"):
+      case BlueZName.Failure.failed
+      where message.split(separator: ":").contains { $0.hasSuffix("connection-key-missing") }:
         self = .keyMissing
       case BlueZName.Failure.failed where message.hasSuffix("ATT error: 0x0e"): self = .unlikely(text)
       case BlueZName.Failure.notPermitted where message == "Notify acquired": self = .notifyAcquired
