@@ -124,7 +124,7 @@ import Sockets
     deadline = .now + Self.sendLimit
     switch response.body {
     case .bytes(let bytes):
-      if request?.method != "HEAD" { socket.send(bytes) }
+      if request?.method != "HEAD", response.status != .notModified { socket.send(bytes) }
       state = .sending(request, nil, closes: closes)
     case .source(let source) where request?.method == "HEAD":
       source.end()

@@ -5,6 +5,7 @@ import JSON
 /// The statuses that are used.
 enum HTTPStatus: Int, Error, Sendable {
   case ok = 200
+  case notModified = 304
   case badRequest = 400
   case unauthorized = 401
   case forbidden = 403
@@ -21,10 +22,11 @@ enum HTTPStatus: Int, Error, Sendable {
   case unavailable = 503
   case versionNotSupported = 505
 
-  /// The text of an error, for people.
+  /// The text for people.
   var text: String {
     switch self {
     case .ok: "OK"
+    case .notModified: "Not Modified"
     case .badRequest: "this is no valid HTTP request"
     case .unauthorized: "a password is needed"
     case .forbidden: "only the page itself may send requests; a proxy has to add X-Forwarded-Host"
@@ -58,8 +60,8 @@ enum HTTPStatus: Int, Error, Sendable {
     case .notFound: .notFound
     case .conflict: .failed
     case .unavailable, .requestTimeout, .tooManyRequests: .unavailable
-    case .ok, .badRequest, .unauthorized, .forbidden, .methodNotAllowed, .lengthRequired, .contentTooLarge,
-      .unsupportedMediaType, .misdirectedRequest, .headerTooLarge, .versionNotSupported:
+    case .ok, .notModified, .badRequest, .unauthorized, .forbidden, .methodNotAllowed, .lengthRequired,
+      .contentTooLarge, .unsupportedMediaType, .misdirectedRequest, .headerTooLarge, .versionNotSupported:
       .invalid
     }
   }
@@ -97,7 +99,7 @@ struct HTTPResponse: Sendable {
 
   /// The status line and the header.
   func head(for request: HTTPRequest?, closes: Bool) -> [UInt8] {
-    var text = "HTTP/1.1 \(status.rawValue) \(status == .ok ? "OK" : "Error")\r\n"
+    var text = "HTTP/1.1 \(status.rawValue) \(status.rawValue < 400 ? status.text : "Error")\r\n"
     var lines = [
       ("Content-Type", type), ("Cache-Control", cacheControl), ("X-Content-Type-Options", "nosniff"),
       ("Referrer-Policy", "no-referrer"), ("Cross-Origin-Resource-Policy", "same-origin"),

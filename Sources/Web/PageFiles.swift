@@ -1,7 +1,8 @@
 import Configuration
 import EventLoop
 
-/// The files of a page as browsers get them: the scripts are one, and each language is a file of its own.
+/// The files of a page as browsers get them: the scripts are one, and each language is a file of its own. A browser keeps
+/// them, and asks each time whether they are still the same.
 @LoopActor final class PageFiles {
   /// The page.
   static let page = PageFiles(
@@ -17,8 +18,6 @@ import EventLoop
     scripts: [PackageResources.setup_js], styles: [PackageResources.page_css, PackageResources.setup_css])
 
   private let files: [String: File]
-  /// What has been asked for, compressed once.
-  private var zipped: [String: [UInt8]] = [:]
 
   /// - Parameter scripts: those that follow what all pages have in common, in their order.
   private init(scripts: [[UInt8]], styles: [[UInt8]]) {
@@ -44,14 +43,12 @@ import EventLoop
   func response(_ request: HTTPRequest, _ language: Configuration.PageLanguage) -> HTTPResponse? {
     let name = request.path == "/" ? Self.document(in: language) : request.path
     guard let file = files[name] else { return nil }
-    // Home Assistant's ingress passes the body on without `Content-Encoding`.
-    let isZipped = request.list("accept-encoding").contains("gzip") && request.header("x-ingress-path") == nil
-    var response = HTTPResponse(
-      type: file.type, body: .bytes(isZipped ? zipped(name, file) : file.bytes))
-    response.headers = [
-      ("Content-Security-Policy", Self.policy), ("Vary", "Accept-Encoding"),
-    ]
-    if isZipped { response.headers.append(("Content-Encoding", "gzip")) }
+    var response = HTTPResponse(type: file.type, cacheControl: "no-cache", body: .bytes(file.bytes))
+    response.headers = [("Content-Security-Policy", Self.policy), ("ETag", file.tag)]
+    let known = request.list("if-none-match")
+    if known.contains("*") || known.contains(file.tag) || known.contains("w/" + file.tag) {
+      response.status = .notModified
+    }
     return response
   }
 
@@ -63,6 +60,15 @@ import EventLoop
   private struct File {
     let type: String
     let bytes: [UInt8]
+    /// Differs from the tags of other contents.
+    let tag: String
+
+    init(type: String, bytes: [UInt8]) {
+      (self.type, self.bytes) = (type, bytes)
+      // FNV-1a.
+      let hash = bytes.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+      tag = "\"\(String(hash, radix: 16))\""
+    }
   }
 
   private static let script = "text/javascript; charset=utf-8"
@@ -75,11 +81,4 @@ import EventLoop
     "es": PackageResources.es_json, "it": PackageResources.it_json, "nl": PackageResources.nl_json,
     "pt": PackageResources.pt_json, "ja": PackageResources.ja_json, "zh": PackageResources.zh_json,
   ]
-
-  private func zipped(_ path: String, _ file: File) -> [UInt8] {
-    if let known = zipped[path] { return known }
-    let bytes = Gzip.compress(file.bytes)
-    zipped[path] = bytes
-    return bytes
-  }
 }

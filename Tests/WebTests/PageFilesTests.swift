@@ -18,7 +18,6 @@ import Testing
       #expect(
         policy?.contains("script-src 'self'; style-src 'self'") == true && policy?.contains("unsafe") == false
       )
-      #expect(!reply.headers.contains { $0.hasPrefix("Content-Encoding") })
     }
     #expect(try await site.get("/texts/xx.json").status == 404)
   }
@@ -38,72 +37,58 @@ import Testing
     }
   }
 
-  @Test func browsersGetThemCompressedButNotThroughTheIngress() async throws {
+  /// The value of `ETag`.
+  private static func tag(_ reply: HTTPReply) throws -> String {
+    let line = try #require(reply.headers.first { $0.hasPrefix("ETag: ") })
+    return String(line.dropFirst(6))
+  }
+
+  @Test(arguments: ["/", "/page.css", "/page.js", "/language.js", "/texts/de.json"])
+  func aBrowserThatHasAFileGetsItNoSecondTime(path: String) async throws {
     let site = try await SiteUnderTest()
-    let accepts = "Accept-Encoding: br, gzip"
-    let zipped = try await site.get("/page.js", [accepts]).headers
-    #expect(zipped.contains("Content-Encoding: gzip") && zipped.contains("Vary: Accept-Encoding"))
-    let passedOn = try await site.get("/page.js", [accepts, "X-Ingress-Path: /api/hassio_ingress/token"])
-      .headers
-    #expect(!passedOn.contains("Content-Encoding: gzip"))
-  }
-
-  @Test(arguments: ["", "a", "abab", String(repeating: "x", count: 70_000), "äöü\u{0}日本 äöü\u{0}日本"])
-  func gzipGivesTheTextBack(text: String) throws {
-    var reader = FixedInflater(bytes: Gzip.compress(Array(text.utf8)))
-    #expect(try reader.text() == Array(text.utf8))
-  }
-}
-
-/// Reads gzip with one block of the fixed codes.
-private struct FixedInflater {
-  let bytes: [UInt8]
-  var bit = 10 * 8
-
-  mutating func next(_ count: Int) throws -> Int {
-    var value = 0
-    for place in 0..<count {
-      guard bit / 8 < bytes.count else { throw Failure("it ends too early") }
-      value |= Int(bytes[bit / 8] >> UInt8(bit % 8) & 1) << place
-      bit += 1
+    let first = try await site.get(path)
+    let tag = try Self.tag(first)
+    #expect(tag.hasPrefix("\"") && tag.hasSuffix("\"") && tag.count > 10)
+    for known in [tag, "W/" + tag, "\"a\", \(tag)", "\"a\",W/\(tag) , \"b\"", "*"] {
+      let again = try await site.get(path, ["If-None-Match: \(known)"])
+      #expect(again.status == 304 && again.body.isEmpty, "\(known)")
+      // They take the place of those that the browser has kept.
+      #expect(again.headers == first.headers)
     }
-    return value
-  }
-
-  mutating func code(_ count: Int, from start: Int = 0) throws -> Int {
-    var value = start
-    for _ in 0..<count { value = try value << 1 | next(1) }
-    return value
-  }
-
-  mutating func symbol() throws -> Int {
-    let seven = try code(7)
-    if seven < 24 { return 256 + seven }
-    let eight = try code(1, from: seven)
-    if eight < 192 { return eight - 48 }
-    if eight < 200 { return 280 + eight - 192 }
-    return try code(1, from: eight) - 400 + 144
-  }
-
-  mutating func text() throws -> [UInt8] {
-    guard try next(3) == 3 else { throw Failure("it is no last block of the fixed codes") }
-    var text: [UInt8] = []
-    while true {
-      let symbol = try symbol()
-      if symbol == 256 { return text }
-      if symbol < 256 {
-        text.append(UInt8(symbol))
-        continue
-      }
-      let code = symbol - 257
-      let further = code < 8 || code == 28 ? 0 : code / 4 - 1
-      let length =
-        code == 28 ? 258 : (code < 8 ? 3 + code : 3 + (4 + code % 4) << further) + (try next(further))
-      let far = try self.code(5)
-      let bits = far < 4 ? 0 : far / 2 - 1
-      let distance = (far < 4 ? 1 + far : 1 + (2 + far % 2) << bits) + (try next(bits))
-      guard distance <= text.count else { throw Failure("it refers to what is not there") }
-      for _ in 0..<length { text.append(text[text.count - distance]) }
+    for other in ["\"a\"", tag.replacing("\"", with: ""), "W/", "", "\"*\""] {
+      let again = try await site.get(path, ["If-None-Match: \(other)"])
+      #expect(again.status == 200 && again.body == first.body, "\(other)")
     }
+  }
+
+  @Test func anotherContentHasAnotherTag() async throws {
+    let site = try await SiteUnderTest()
+    let german = try await SiteUnderTest(http: #","language":"de""#)
+    var tags = [try Self.tag(try await german.get("/"))]
+    for path in ["/", "/page.css", "/page.js", "/language.js", "/texts/de.json", "/texts/en.json"] {
+      tags.append(try Self.tag(try await site.get(path)))
+    }
+    #expect(Set(tags).count == tags.count, "\(tags)")
+    #expect(try Self.tag(try await german.get("/page.js")) == tags[3])
+  }
+
+  @Test func whatABrowserHasIsToldToNobodyElse() async throws {
+    let site = try await SiteUnderTest(http: #","password_file":"FOLDER/password""#)
+    let any = "If-None-Match: *"
+    #expect(try await site.get("/page.js", [any]).status == 401)
+    #expect(try await site.get("/page.js", [any, "Authorization: Basic OnNlY3JldA=="]).status == 304)
+    let open = try await SiteUnderTest()
+    #expect(try await open.get("/page.js", [any, "Host: example.com"]).status == 421)
+    #expect(try await HTTPReply("POST /page.js", port: open.port.number, [any], body: "{}").status == 405)
+  }
+
+  @Test func requestsFollowAnAnswerWithoutABody() async throws {
+    let site = try await SiteUnderTest()
+    let client = try LineClient(port: site.port.number)
+    client.send("GET /page.css HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: *\r\n\r\n")
+    client.send("GET /nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    let answers = try await client.rest().split(separator: "HTTP/1.1 ")
+    #expect(answers.count == 2 && answers[0].hasPrefix("304 Not Modified\r\n"))
+    #expect(answers[0].hasSuffix("\r\n\r\n") && answers[1].hasPrefix("404 "), "\(answers)")
   }
 }

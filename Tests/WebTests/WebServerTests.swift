@@ -48,6 +48,8 @@ import Testing
     let reply = try await HTTPReply(request, port: site.port.number)
     #expect(reply.status == status && reply.body.contains(part), "\(reply)")
     #expect(part.isEmpty == reply.body.isEmpty)
+    // Only the files of the page are kept.
+    #expect(reply.headers.contains("Cache-Control: \(request == "GET /" ? "no-cache" : "no-store")"))
     #expect(!reply.headers.contains { $0.hasPrefix("Server") } && !reply.body.contains("secret-path"))
   }
 

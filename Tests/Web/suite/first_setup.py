@@ -123,9 +123,6 @@ def setup_in_languages(room):
             expect(not page.run(CUT), f"{name}: {page.run(CUT)}")
             page.picture(os.path.join(room.folder, f"{name}-{width}.png"))
         page.resize(360, 780)
-    sent = 0
-    for path in ("", "page.css", "language.js", "page.js", "texts/ja.json"):
-        request = urllib.request.Request(room.address + path, headers={"Accept-Encoding": "gzip"})
-        with urllib.request.urlopen(request, timeout=START) as answer:
-            sent += len(answer.read())
-    expect(sent <= 40_000, f"{sent} bytes are sent")
+    files = ("", "page.css", "language.js", "page.js", "texts/ja.json")
+    size = sum(len(room.get(path).encode()) for path in files)
+    expect(size <= 60_000, f"the page has {size} bytes")

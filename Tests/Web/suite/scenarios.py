@@ -1,7 +1,6 @@
 """What the page has to do. A scenario is a function with a classroom."""
 
 import functools
-import gzip
 import json
 import os
 import re
@@ -10,6 +9,7 @@ import signal
 import statistics
 import subprocess
 import time
+import urllib.error
 import urllib.request
 
 from classroom import SERVICES, Classroom
@@ -610,20 +610,22 @@ def texts():
 
 @scenario()
 def files_of_the_page(room):
-    """They are small, and the same when they are compressed."""
-    plain = sent = 0
+    """They are small, and a browser that has them gets them no second time."""
+    size = 0
     for path in ("", "page.css", "language.js", "page.js", *(f"texts/{name}.json" for name in sorted(texts()))):
-        body = room.get(path).encode()
-        request = urllib.request.Request(room.address + path, headers={"Accept-Encoding": "gzip"})
-        with urllib.request.urlopen(request, timeout=START) as answer:
-            expect(answer.headers["Content-Encoding"] == "gzip", f"/{path} is not compressed")
-            zipped = answer.read()
-        expect(gzip.decompress(zipped) == body, f"/{path} is not the same when it is compressed")
-        if path.startswith("texts/") and path != "texts/ja.json":
-            continue
-        plain, sent = plain + len(body), sent + len(zipped)
-    figures.append(f"the page has {plain / 1000:.0f} kB, {sent / 1000:.0f} kB are sent")
-    expect(plain <= 120_000 and sent <= 40_000, "the page is too large")
+        with urllib.request.urlopen(room.address + path, timeout=START) as answer:
+            body, tag = answer.read(), answer.headers["ETag"]
+        try:
+            urllib.request.urlopen(
+                urllib.request.Request(room.address + path, headers={"If-None-Match": tag}), timeout=START
+            )
+            raise Failed(f"/{path} is sent again")
+        except urllib.error.HTTPError as answer:
+            expect(answer.code == 304 and not answer.read(), f"/{path} is sent again")
+        if not path.startswith("texts/") or path == "texts/ja.json":
+            size += len(body)
+    figures.append(f"the page has {size / 1000:.0f} kB")
+    expect(size <= 120_000, "the page is too large")
 
 
 @scenario(http={"language": "fr"})
