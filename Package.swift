@@ -106,7 +106,7 @@ let package = Package(
       name: "microbit-gateway", dependencies: ["Gateway", "Configuration", "EventLoop", "Log", "CLinux"],
       swiftSettings: lean),
 
-    module("Peripherals", ["EventLoop", "JSON", "GATT", "Configuration"]),
+    module("Peripherals", ["EventLoop", "Log", "JSON", "GATT", "Configuration"]),
     module(
       "BlueZSimulator", ["EventLoop", "Sockets", "DBus", "JSON", "GATT", "Configuration", "Peripherals"]),
     .executableTarget(

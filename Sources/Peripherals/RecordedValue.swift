@@ -1,7 +1,7 @@
 import Configuration
 import GATT
-import Glibc
 import JSON
+import Log
 
 /// A value of a recording, and the time until the next one.
 struct RecordedValue: Sendable, Hashable {
@@ -13,7 +13,7 @@ struct RecordedValue: Sendable, Hashable {
   /// The columns of a CSV file by `microbit-gateway watch --csv`.
   private static let columns = ["time", "device", "property", "value"]
 
-  /// The values of a property in a CSV file with the columns `time` (RFC 3339), `device`, `property` and
+  /// The values of a property in a CSV file with the columns `time` (RFC 3339, in UTC), `device`, `property` and
   /// `value`. The last value is followed by the first one, after the same interval as before the last.
   static func read(_ path: String, _ property: Property) throws(PeripheralError) -> [RecordedValue] {
     let bytes: [UInt8]
@@ -37,7 +37,7 @@ struct RecordedValue: Sendable, Hashable {
     guard rows.first?.fields.starts(with: columns) == true else {
       throw PeripheralError("1: the first line is not \(columns.joined(separator: ","))")
     }
-    var found: [(time: Double, value: Value)] = []
+    var found: [(time: Timestamp, value: Value)] = []
     var device: String?
     for row in rows.dropFirst() {
       func problem(_ text: String) -> PeripheralError { PeripheralError("\(row.line): \(text)") }
@@ -50,8 +50,10 @@ struct RecordedValue: Sendable, Hashable {
           "values of \(Excerpt(row.fields[1])) besides \(Excerpt(device)): keep those of one device")
       }
       device = row.fields[1]
-      guard let time = time(row.fields[0]) else {
-        throw problem("\(Excerpt(row.fields[0])) is not a time such as 2026-11-22T10:30:15.000Z")
+      let text = row.fields[0]
+      let isOfWholeSeconds = text.hasSuffix("Z") && !text.utf8.contains(UInt8(ascii: "."))
+      guard let time = Timestamp(isOfWholeSeconds ? "\(text.dropLast()).000Z" : text) else {
+        throw problem("\(Excerpt(text)) is not a time such as 2026-11-22T10:30:15.000Z")
       }
       if let last = found.last, time < last.time {
         throw problem("the time is before that of the line above")
@@ -63,30 +65,10 @@ struct RecordedValue: Sendable, Hashable {
       }
     }
     guard !found.isEmpty else { throw PeripheralError("1: there is no value of \(property.name)") }
-    var waits = zip(found, found.dropFirst()).map { $1.time - $0.time }
-    waits.append(waits.last ?? 1)
+    var waits = zip(found, found.dropFirst()).map { $1.time.milliseconds - $0.time.milliseconds }
+    waits.append(waits.last ?? 1000)
     // Values of the same time follow each other at once; the minimum prevents an endless loop.
-    return zip(found, waits).map { RecordedValue(value: $0.value, wait: .seconds(max($1, 0.001))) }
-  }
-
-  /// Seconds since 1970 of `2026-11-22T10:30:15.250Z`; nil for anything else.
-  private static func time(_ text: String) -> Double? {
-    let parts = text.split(separator: "T", omittingEmptySubsequences: false)
-    guard parts.count == 2, parts[1].hasSuffix("Z") else { return nil }
-    let date = parts[0].split(separator: "-", omittingEmptySubsequences: false).map { Int32($0) }
-    let clock = parts[1].dropLast().split(separator: ":", omittingEmptySubsequences: false)
-    guard date.count == 3, let year = date[0], let month = date[1], let day = date[2], clock.count == 3,
-      let hour = Int32(clock[0]), let minute = Int32(clock[1]), let second = Double(clock[2]),
-      (1970...9999).contains(year), (1...12).contains(month), (1...31).contains(day),
-      (0...23).contains(hour), (0...59).contains(minute), (0..<61).contains(second)
-    else { return nil }
-    var fields = tm()
-    fields.tm_year = year - 1900
-    fields.tm_mon = month - 1
-    fields.tm_mday = day
-    fields.tm_hour = hour
-    fields.tm_min = minute
-    return Double(timegm(&fields)) + second
+    return zip(found, waits).map { RecordedValue(value: $0.value, wait: .milliseconds(max($1, 1))) }
   }
 }
 

@@ -21,11 +21,34 @@ import Testing
     #expect(Timestamp(milliseconds: milliseconds).description == text)
   }
 
+  @Test(arguments: [0, 951_782_400_000, 951_868_799_999, 1_763_661_662_345, 253_402_300_799_999] as [Int64])
+  func isReadAsItIsWritten(milliseconds: Int64) {
+    let time = Timestamp(milliseconds: milliseconds)
+    #expect(Timestamp(time.description) == time)
+  }
+
+  @Test(arguments: [
+    "", "Z", "yesterday", "1000000000000000000", "2026-02-31T00:00:00.000Z", "2025-02-29T00:00:00.000Z",
+    "2026-13-01T00:00:00.000Z", "2026-00-01T00:00:00.000Z", "2026-01-00T00:00:00.000Z",
+    "2026-01-01T24:00:00.000Z", "2026-01-01T00:60:00.000Z", "2026-01-01T00:00:60.000Z",
+    "1969-12-31T23:59:59.999Z", "0000-01-01T00:00:00.000Z", "10000-01-01T00:00:00.000Z",
+    "99999999999999999999-01-01T00:00:00.000Z", "-026-01-01T00:00:00.000Z", "+026-01-01T00:00:00.000Z",
+    "2026-1-01T00:00:00.000Z", " 2026-01-01T00:00:00.000Z", "2026- 1-01T00:00:00.000Z",
+    "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.5Z", "2026-01-01T00:00:00.+12Z", "2026-01-01T00:00:00.-12Z",
+    "2026-01-01T00:00:00.0000Z", "2026-01-01T00:00:00.000", "2026-01-01T00:00:00.000+01:00",
+    "2026-01-01 00:00:00.000Z", "2026-01-01T00:00:00.000Z\n", "2026-01-01T00:00:00.000Z\u{0}",
+    "2026-01-01T00:00:00\u{0}.000Z", "２026-01-01T00:00:00.000Z",
+  ])
+  func anythingElseIsNoTime(text: String) {
+    #expect(Timestamp(text) == nil)
+  }
+
   /// Foundation's calendar agrees, every 31 hours or so over two centuries.
   @Test func agreesWithFoundation() {
     for seconds in stride(from: Int64(0), to: 6_400_000_000, by: 111_111 * 9) {
       let text = Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601)
       #expect(Timestamp(milliseconds: seconds * 1000).description == text.dropLast() + ".000Z")
+      #expect(Timestamp(String(text.dropLast()) + ".000Z")?.milliseconds == seconds * 1000)
     }
   }
 

@@ -151,6 +151,12 @@ import Testing
     }
   }
 
+  @Test func replayOfWholeSeconds() throws {
+    var generator = try Self.replay(
+      Self.header + "2026-11-22T10:30:15Z,a,level,1\n2026-11-22T10:30:17Z,a,level,2\n")
+    #expect(generator.next().wait == .seconds(2))
+  }
+
   @Test func replayOfRecords() throws {
     var generator = try Self.replay(
       Self.header + #"2026-11-22T10:30:15.000Z,a,accelerometer,"{""x"":1,""y"":0,""z"":0}""# + "\n",

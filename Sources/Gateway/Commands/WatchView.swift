@@ -1,5 +1,5 @@
-import Glibc
 import JSON
+import Log
 
 /// What `watch` shows: a line for each device with its newest values.
 struct WatchView {
@@ -79,17 +79,6 @@ struct WatchView {
 
   /// The local time of day of `2026-01-02T03:04:05.678Z`, or now.
   static func clock(_ text: String?) -> String {
-    var seconds = time(nil)
-    let numbers = text?.split { !$0.isNumber }.compactMap { Int32($0) } ?? []
-    if numbers.count >= 6 {
-      var parts = tm()
-      (parts.tm_year, parts.tm_mon, parts.tm_mday) = (numbers[0] - 1900, numbers[1] - 1, numbers[2])
-      (parts.tm_hour, parts.tm_min, parts.tm_sec) = (numbers[3], numbers[4], numbers[5])
-      seconds = timegm(&parts)
-    }
-    var local = tm()
-    localtime_r(&seconds, &local)
-    return [local.tm_hour, local.tm_min, local.tm_sec].map { $0 < 10 ? "0\($0)" : "\($0)" }
-      .joined(separator: ":")
+    String((text.flatMap { Timestamp($0) } ?? .now).clock.prefix(8))
   }
 }
