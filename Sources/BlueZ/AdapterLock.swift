@@ -57,31 +57,10 @@ extension Central {
         log.info(
           "cannot lock the adapter: a second gateway on it would not be noticed",
           ["adapter": adapterName, "policy": "dbus-1/system.d/microbit-gateway.conf"])
-        loop.task { await self.lockLater(on: bluetoothd) }
         return
       case .taken(let process):
         setState(.adapterInUse(by: process))
         try await loop.sleep(for: limits.lockRetry)
-      }
-    }
-  }
-
-  /// The bus may read the policy later, as after the installation of the package. Until then another gateway may take the lock.
-  private func lockLater(on bluetoothd: BluetoothdConnection) async {
-    var backOff = limits.deniedLockBackOff
-    var isShared = false
-    while true {
-      do { try await loop.sleep(for: backOff.next()) } catch { return }
-      switch try? await bluetoothd.lock(adapterName) {
-      case .acquired, nil: return
-      case .denied: isShared = false
-      case .taken(let process):
-        if !isShared {
-          log.warning(
-            "another gateway uses the adapter as well, and each ends scans and links of the other: stop one of them",
-            ["adapter": adapterName, "process": process.map(String.init) ?? "unknown"])
-        }
-        isShared = true
       }
     }
   }

@@ -67,8 +67,6 @@ package struct Limits: Sendable {
   var startup = Duration.seconds(2)
   /// The delay between two attempts to lock an adapter that another gateway uses.
   var lockRetry = Duration.seconds(1)
-  /// The delays between two attempts to lock an adapter if the bus does not allow it; the bus logs each.
-  var deniedLockBackOff = BackOff(first: .seconds(30), longest: .seconds(3600))
   /// The delays between attempts to connect to the bus.
   var busBackOff = BackOff(first: .milliseconds(500), longest: .seconds(10))
 }
