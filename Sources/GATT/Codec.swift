@@ -19,7 +19,7 @@ public struct Codec: Sendable {
   public static let longestValue = 512
 
   /// Checks and compiles the description.
-  public init(_ description: Description) throws(CodecDescriptionError) {
+  public init(_ description: Description) throws(ProfileError) {
     self.description = description
     switch description {
     case .scalar(let scalar):

@@ -6,7 +6,7 @@ struct FlagsCodec: Sendable {
 
   var width: Int { number.width }
 
-  init(_ type: Codec.ScalarType, _ names: [Int: String]) throws(CodecDescriptionError) {
+  init(_ type: Codec.ScalarType, _ names: [Int: String]) throws(ProfileError) {
     guard let integers = type.integers, integers.lowerBound == 0, let width = type.width else {
       throw .notAnInteger(key: "flags", type: type)
     }

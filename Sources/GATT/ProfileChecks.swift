@@ -7,7 +7,7 @@ extension Property {
     "model", "reconnect", "enabled", "auto", "values", "log",
   ]
 
-  func check() throws(PropertyError) {
+  func check() throws(ProfileError) {
     guard isName(name) else { throw .name }
     guard !Self.reservedNames.contains(name) else { throw .reservedName }
     guard instance >= 0 else { throw .instance(instance) }
@@ -32,7 +32,7 @@ extension Property {
     for entity in homeAssistant { try entity.check(for: self) }
   }
 
-  private func checkPieces() throws(PropertyError) {
+  private func checkPieces() throws(ProfileError) {
     if let frame, kind != .event || !(codec.isText || codec.isBytes) || frame.isEmpty { throw .frame }
     if let chunk {
       guard isWritable else { throw .needs(access: "write", key: "chunk") }
@@ -41,14 +41,14 @@ extension Property {
   }
 
   /// Checks the keys that an event cannot have, as it is never read and has no lasting value.
-  private func checkEvent() throws(PropertyError) {
+  private func checkEvent() throws(ProfileError) {
     guard !isReadable else { throw .event(key: "access") }
     guard poll == nil else { throw .event(key: "poll") }
     guard report == nil else { throw .event(key: "report") }
     guard initial == nil else { throw .event(key: "initial") }
   }
 
-  private func checkCommands() throws(PropertyError) {
+  private func checkCommands() throws(ProfileError) {
     if let range {
       guard isWritable else { throw .needs(access: "write", key: "range") }
       guard let limits = codec.range, limits.contains(range.lowerBound), limits.contains(range.upperBound)
@@ -60,7 +60,7 @@ extension Property {
     }
   }
 
-  private func checkReading() throws(PropertyError) {
+  private func checkReading() throws(ProfileError) {
     if let poll {
       guard isReadable else { throw .needs(access: "read", key: "poll") }
       guard poll > .zero else { throw .poll }
@@ -76,7 +76,7 @@ extension Profile {
     }
     var entities: Set<String> = []
     for (index, property) in properties.enumerated() {
-      do throws(PropertyError) { try property.check() } catch { throw .property(property.name, error) }
+      do throws(ProfileError) { try property.check() } catch { throw .property(property.name, error) }
       for other in properties[..<index] {
         guard other.name != property.name else { throw .duplicateProperty(property.name) }
         guard !other.isSameDirection(property) else { throw .sameCharacteristic(other.name, property.name) }
@@ -96,45 +96,47 @@ extension Profile {
   static func values(
     _ received: String?, _ sent: String?, in properties: [Property]
   ) throws(ProfileError) -> Values? {
-    func find(_ name: String, _ isSuitable: (Property) -> Bool) throws(ProfileError) -> Int {
+    func find(
+      _ name: String, _ key: ProfileError.Step, _ isSuitable: (Property) -> Bool
+    ) throws(ProfileError) -> Int {
       guard let index = properties.firstIndex(where: { $0.name == name }) else {
-        throw .unknownProperty(key: "values", name: name)
+        throw .unknownProperty(["values", key], name)
       }
       let property = properties[index]
       guard property.kind == .event, property.codec.isText,
         property.frame != nil || property.source?.data == .radio,
         isSuitable(property)
       else {
-        throw .valuesAreNoLines(name)
+        throw .valuesAreNoLines(["values", key], name)
       }
       return index
     }
     guard let received else {
-      if let sent { throw .unknownProperty(key: "values", name: sent) }
+      if let sent { throw .unknownProperty(["values", "set"], sent) }
       return nil
     }
-    let index = try find(received, \.isNotifying)
+    let index = try find(received, "property", \.isNotifying)
     guard let sent else { return Values(received: index, sent: nil) }
-    return Values(received: index, sent: try find(sent, \.isWritable))
+    return Values(received: index, sent: try find(sent, "set", \.isWritable))
   }
 
   static func alive(
     _ name: String?, _ period: String?, in properties: [Property]
   ) throws(ProfileError) -> Alive? {
-    func find(_ name: String) throws(ProfileError) -> Int {
+    func find(_ name: String, _ key: ProfileError.Step) throws(ProfileError) -> Int {
       guard let index = properties.firstIndex(where: { $0.name == name }) else {
-        throw .unknownProperty(key: "alive", name: name)
+        throw .unknownProperty(["alive", key], name)
       }
       return index
     }
     guard let name else {
-      if let period { throw .unknownProperty(key: "alive", name: period) }
+      if let period { throw .unknownProperty(["alive", "period"], period) }
       return nil
     }
-    let index = try find(name)
+    let index = try find(name, "property")
     guard properties[index].isNotifying || properties[index].poll != nil else { throw .aliveIsSilent(name) }
     guard let period else { return Alive(property: index, period: nil) }
-    let periodIndex = try find(period)
+    let periodIndex = try find(period, "period")
     let property = properties[periodIndex]
     guard property.kind == .state, property.isReadable, property.codec.range != nil else {
       throw .alivePeriodIsNone(period)
@@ -157,11 +159,11 @@ extension Property {
 
 extension HomeAssistantEntity {
   /// Checks what Home Assistant requires of a property with this kind of entity.
-  fileprivate func check(for property: Property) throws(PropertyError) {
+  fileprivate func check(for property: Property) throws(ProfileError) {
     if let key, !isName(key) {
       throw .homeAssistant(needs: "a key made of a-z, 0-9 and _, beginning with a letter")
     }
-    func need(_ condition: Bool, _ need: String) throws(PropertyError) {
+    func need(_ condition: Bool, _ need: String) throws(ProfileError) {
       if !condition { throw .homeAssistant(needs: need) }
     }
     let isState = property.kind == .state
@@ -201,7 +203,7 @@ extension HomeAssistantEntity {
     }
   }
 
-  private func check(_ value: Value, of property: Property, _ key: String) throws(PropertyError) {
+  private func check(_ value: Value, of property: Property, _ key: String) throws(ProfileError) {
     do throws(CodecError) {
       _ = try property.encode(value)
     } catch {

@@ -41,16 +41,16 @@ struct RecordCodec: Sendable {
   // MARK: Compiling
 
   /// Checks and compiles the description.
-  init(_ description: [Codec.Field]) throws(CodecDescriptionError) {
+  init(_ description: [Codec.Field]) throws(ProfileError) {
     var fields: [Field] = []
     var names: [String] = []
     var offset: Int? = 0
     for (index, field) in description.enumerated() {
       let compiled: Field
-      do throws(CodecDescriptionError) {
+      do throws(ProfileError) {
         compiled = try Self.compile(field, at: offset, after: fields, &names)
       } catch {
-        throw .field(index: index, name: field.name, error)
+        throw .field(index: index, error)
       }
       fields.append(compiled)
       offset = compiled.takesTheRest ? nil : compiled.offset.map { $0 + compiled.scalar.width }
@@ -65,7 +65,7 @@ struct RecordCodec: Sendable {
 
   private static func compile(
     _ field: Codec.Field, at offset: Int?, after others: [Field], _ names: inout [String]
-  ) throws(CodecDescriptionError) -> Field {
+  ) throws(ProfileError) -> Field {
     guard isName(field.name) else { throw .fieldName(field.name) }
     let scalar = try ScalarCodec(field.scalar)
     guard !field.isRepeated || scalar.width > 0 else { throw .notRepeatable }
@@ -86,26 +86,26 @@ struct RecordCodec: Sendable {
 
   private static func condition(
     _ field: Codec.Field, after others: [Field]
-  ) throws(CodecDescriptionError) -> Condition? {
+  ) throws(ProfileError) -> Condition? {
     var condition: Condition?
-    for (flag, isSet) in field.requiresSet.map({ ($0, true) }) + field.requiresClear.map({ ($0, false) }) {
+    for (flag, key) in field.requiresSet.map({ ($0, "if") }) + field.requiresClear.map({ ($0, "unless") }) {
       guard let index = others.firstIndex(where: { $0.name == flag.field }) else {
-        throw .unknownFlags(flag)
+        throw .unknownFlags(flag, in: key)
       }
       let flags = others[index]
       guard let offset = flags.offset, flags.scalar.isInteger, !flags.isRepeated else {
-        throw .unusableFlags(flag)
+        throw .unusableFlags(flag, in: key)
       }
       guard (0..<8 * flags.scalar.width).contains(flag.bit) else {
-        throw .bit(flag, count: 8 * flags.scalar.width)
+        throw .bit(flag, count: 8 * flags.scalar.width, in: key)
       }
       if let condition, condition.flags != index {
-        throw .severalFlags(others[condition.flags].name, flag.field)
+        throw .severalFlags(others[condition.flags].name, flag.field, in: key)
       }
       let bit: UInt64 = 1 << UInt64(flag.bit)
-      let expected = isSet ? bit : 0
+      let expected = key == "if" ? bit : 0
       if let condition, condition.mask & bit != 0, condition.expected & bit != expected {
-        throw .contradiction(flag)
+        throw .contradiction(flag, in: key)
       }
       condition = Condition(
         flags: index, offset: offset, mask: (condition?.mask ?? 0) | bit,

@@ -21,7 +21,7 @@ struct ScalarCodec: Sendable {
   private let valid: ClosedRange<Double>?
 
   /// Checks and compiles the description.
-  init(_ scalar: Codec.Scalar) throws(CodecDescriptionError) {
+  init(_ scalar: Codec.Scalar) throws(ProfileError) {
     let type = scalar.type
     form =
       switch type {
@@ -57,15 +57,15 @@ struct ScalarCodec: Sendable {
     try checkReceived(type)
   }
 
-  private func checkReceived(_ type: Codec.ScalarType) throws(CodecDescriptionError) {
+  private func checkReceived(_ type: Codec.ScalarType) throws(ProfileError) {
     if !unknown.isEmpty, !isInteger { throw .notAnInteger(key: "unknown", type: type) }
     if let number = unknown.first(where: { !integers.contains($0) }) {
-      throw .unknown(number, type: type)
+      throw .number(number, type: type, in: "unknown")
     }
     if valid != nil, range == nil { throw .notANumber(key: "valid") }
   }
 
-  private static func checkPicture(_ scalar: Codec.Scalar) throws(CodecDescriptionError) {
+  private static func checkPicture(_ scalar: Codec.Scalar) throws(ProfileError) {
     let isPicture = scalar.type == .bits
     guard isPicture ? (1...Codec.longestValue).contains(scalar.rows) : scalar.rows == 0 else {
       throw .picture(key: "rows", isPicture: isPicture)
@@ -75,7 +75,7 @@ struct ScalarCodec: Sendable {
     }
   }
 
-  private static func numbers(_ scalar: Codec.Scalar) throws(CodecDescriptionError) -> [String: Int] {
+  private static func numbers(_ scalar: Codec.Scalar) throws(ProfileError) -> [String: Int] {
     var numbers: [String: Int] = [:]
     guard !scalar.values.isEmpty else { return numbers }
     guard let integers = scalar.type.integers else { throw .notAnInteger(key: "values", type: scalar.type) }

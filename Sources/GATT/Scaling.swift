@@ -6,7 +6,7 @@ struct Scaling: Sendable {
   private let addend: Double
   private let divisor: Double
 
-  init(scale: Double, offset: Double, of integers: ClosedRange<Int>) throws(CodecDescriptionError) {
+  init(scale: Double, offset: Double, of integers: ClosedRange<Int>) throws(ProfileError) {
     let largest = max(Double(integers.lowerBound.magnitude), Double(integers.upperBound))
     guard scale.isFinite, scale != 0, (largest * scale).isFinite else { throw .scale(scale) }
     guard offset.isFinite, (largest * abs(scale) + abs(offset)).isFinite else { throw .offset(offset) }

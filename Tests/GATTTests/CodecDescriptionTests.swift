@@ -2,7 +2,7 @@ import GATT
 import Testing
 
 @Suite struct CodecDescriptionTests {
-  static let scalars: [(Codec.Scalar, CodecDescriptionError)] = [
+  static let scalars: [(Codec.Scalar, ProfileError)] = [
     (Codec.Scalar(.uint8, scale: 0), .scale(0)),
     (Codec.Scalar(.uint8, scale: .infinity), .scale(.infinity)),
     (Codec.Scalar(.uint16, scale: 1e308), .scale(1e308)),
@@ -18,9 +18,9 @@ import Testing
   ]
 
   @Test(arguments: scalars)
-  func refusesInvalidScalars(scalar: Codec.Scalar, expected: CodecDescriptionError) {
+  func refusesInvalidScalars(scalar: Codec.Scalar, expected: ProfileError) {
     #expect(throws: expected) { try Codec(.scalar(scalar)) }
-    #expect(throws: CodecDescriptionError.field(index: 1, name: "b", expected)) {
+    #expect(throws: ProfileError.field(index: 1, expected)) {
       try Codec(.record([Codec.Field("a", .uint8), Codec.Field("b", scalar)]))
     }
     #expect(!expected.description.isEmpty)
@@ -28,14 +28,14 @@ import Testing
 
   @Test func nanScaleOrOffsetIsRefused() {
     for scalar in [Codec.Scalar(.uint8, scale: .nan), Codec.Scalar(.uint8, offset: .nan)] {
-      #expect(error(of: CodecDescriptionError.self) { try Codec(.scalar(scalar)) } != nil)
+      #expect(error(of: ProfileError.self) { try Codec(.scalar(scalar)) } != nil)
     }
   }
 
   static let flags = Codec.Field("flags", .uint8, isHidden: true)
 
   /// The last field is the invalid one.
-  static let records: [([Codec.Field], CodecDescriptionError)] = [
+  static let records: [([Codec.Field], ProfileError)] = [
     ([Codec.Field("", .uint8)], .fieldName("")),
     ([Codec.Field("heartRate", .uint8)], .fieldName("heartRate")),
     ([Codec.Field("1st", .uint8)], .fieldName("1st")),
@@ -48,48 +48,48 @@ import Testing
     ([Codec.Field("a", .utf8), Codec.Field("b", .uint8)], .unreachable(after: "a")),
     ([Codec.Field("a", .uint8, isRepeated: true), Codec.Field("b", .uint8)], .unreachable(after: "a")),
     ([Codec.Field("a", .bytes, isRepeated: true)], .notRepeatable),
-    ([Codec.Field("a", .uint8, if: ["flags.0"])], .unknownFlags("flags.0")),
-    ([flags, Codec.Field("a", .uint8, if: ["flag.0"])], .unknownFlags("flag.0")),
-    ([flags, Codec.Field("a", .uint8, unless: ["flags.8"])], .bit("flags.8", count: 8)),
-    ([Codec.Field("f", .bool), Codec.Field("a", .uint8, if: ["f.0"])], .unusableFlags("f.0")),
-    ([Codec.Field("f", .float32), Codec.Field("a", .uint8, if: ["f.0"])], .unusableFlags("f.0")),
+    ([Codec.Field("a", .uint8, if: ["flags.0"])], .unknownFlags("flags.0", in: "if")),
+    ([flags, Codec.Field("a", .uint8, if: ["flag.0"])], .unknownFlags("flag.0", in: "if")),
+    ([flags, Codec.Field("a", .uint8, unless: ["flags.8"])], .bit("flags.8", count: 8, in: "unless")),
+    ([Codec.Field("f", .bool), Codec.Field("a", .uint8, if: ["f.0"])], .unusableFlags("f.0", in: "if")),
+    ([Codec.Field("f", .float32), Codec.Field("a", .uint8, if: ["f.0"])], .unusableFlags("f.0", in: "if")),
     (
       [flags, Codec.Field("f", .uint8, if: ["flags.0"]), Codec.Field("a", .uint8, if: ["f.0"])],
-      .unusableFlags("f.0")
+      .unusableFlags("f.0", in: "if")
     ),
     (
       [
         flags, Codec.Field("b", .uint8, if: ["flags.0"]), Codec.Field("f", .uint8),
         Codec.Field("a", .uint8, if: ["f.0"]),
       ],
-      .unusableFlags("f.0")
+      .unusableFlags("f.0", in: "if")
     ),
     (
-      [flags, Codec.Field("a", .uint8, if: ["flags.0"], unless: ["flags.0"])], .contradiction("flags.0")
+      [flags, Codec.Field("a", .uint8, if: ["flags.0"], unless: ["flags.0"])],
+      .contradiction("flags.0", in: "unless")
     ),
     (
       [flags, Codec.Field("more", .uint8), Codec.Field("a", .uint8, if: ["flags.0"], unless: ["more.1"])],
-      .severalFlags("flags", "more")
+      .severalFlags("flags", "more", in: "unless")
     ),
   ]
 
   @Test(arguments: records)
-  func refusesInvalidFields(fields: [Codec.Field], expected: CodecDescriptionError) throws {
-    let name = try #require(fields.last).name
-    let error = CodecDescriptionError.field(index: fields.count - 1, name: name, expected)
+  func refusesInvalidFields(fields: [Codec.Field], expected: ProfileError) {
+    let error = ProfileError.field(index: fields.count - 1, expected)
     #expect(throws: error) { try Codec(.record(fields)) }
-    #expect(error.description == "field \(name): \(expected)")
-    #expect(error.key == expected.key && !error.key.isEmpty)
+    #expect(error.description == expected.description && !expected.path.isEmpty)
+    #expect(error.path == ["fields", .index(fields.count - 1)] + expected.path)
   }
 
   @Test func refusesRecordsWithoutVisibleFields() {
-    #expect(throws: CodecDescriptionError.noVisibleFields) { try Codec(.record([])) }
-    #expect(throws: CodecDescriptionError.noVisibleFields) { try Codec(.record([Self.flags])) }
+    #expect(throws: ProfileError.noVisibleFields) { try Codec(.record([])) }
+    #expect(throws: ProfileError.noVisibleFields) { try Codec(.record([Self.flags])) }
   }
 
   @Test func refusesRecordsLongerThanACharacteristic() throws {
     let fields = (0..<65).map { Codec.Field("f\($0)", .uint64) }
-    #expect(throws: CodecDescriptionError.tooLong(520)) { try Codec(.record(fields)) }
+    #expect(throws: ProfileError.tooLong(520)) { try Codec(.record(fields)) }
     #expect(throws: Never.self) { try Codec(.record(Array(fields.dropLast()))) }
   }
 
@@ -100,7 +100,7 @@ import Testing
       .record([Codec.Field("a", .uint8, isRepeated: true)]),
     ] as [Codec.Description])
   func refusesListsOfVariableLengthElements(element: Codec.Description) {
-    #expect(throws: CodecDescriptionError.notRepeatable) { try Codec(.list(of: element)) }
+    #expect(throws: ProfileError.notRepeatable) { try Codec(.list(of: element)) }
   }
 
   /// Both take all remaining bytes, but only one of them is present.

@@ -89,6 +89,6 @@ import Testing
 
   @Test(arguments: wrong)
   func descriptionsAreChecked(scalar: Codec.Scalar, key: String) {
-    #expect(error(of: CodecDescriptionError.self) { try Codec(.scalar(scalar)) }?.key == key)
+    #expect(error(of: ProfileError.self) { try Codec(.scalar(scalar)) }?.path == [.key(key)])
   }
 }

@@ -30,9 +30,9 @@ import Testing
   }
 
   @Test func wrongDescriptionsAreRefused() {
-    #expect(throws: CodecDescriptionError.flag(8, type: .uint8)) { try codec([8: "a"], .uint8) }
-    #expect(throws: CodecDescriptionError.flagName("a")) { try codec([0: "a", 1: "a"]) }
-    #expect(throws: CodecDescriptionError.notAnInteger(key: "flags", type: .int8)) {
+    #expect(throws: ProfileError.flag(8, type: .uint8)) { try codec([8: "a"], .uint8) }
+    #expect(throws: ProfileError.flagName("a")) { try codec([0: "a", 1: "a"]) }
+    #expect(throws: ProfileError.notAnInteger(key: "flags", type: .int8)) {
       try codec([0: "a"], .int8)
     }
   }

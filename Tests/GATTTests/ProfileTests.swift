@@ -28,7 +28,7 @@ import Testing
 
   static let event = Property.Access.notify
 
-  static let wrong: [(Property, PropertyError)] = [
+  static let wrong: [(Property, ProfileError)] = [
     (property(""), .name), (property("Level"), .name), (property("1st"), .name), (property("a-b"), .name),
     (property("_a"), .name), (property("läuft"), .name), (property("a/b"), .name),
     // A topic of it would be too long, which has ended the gateway.
@@ -71,11 +71,13 @@ import Testing
   ]
 
   @Test(arguments: wrong)
-  func refusesInvalidProperties(property: Property, expected: PropertyError) {
+  func refusesInvalidProperties(property: Property, expected: ProfileError) {
     let problem = error(of: ProfileError.self) { try Self.profile([property]) }
     #expect(problem == .property(property.name, expected))
-    #expect(problem?.key == expected.key && !expected.key.isEmpty)
-    #expect(problem?.description == "property \(property.name): \(expected)")
+    let place: [ProfileError.Step] =
+      expected.path == ["name"] ? [.name(property.name)] : [.key(property.name)] + expected.path
+    #expect(problem?.path == ["properties"] + place && expected.path.count == 1)
+    #expect(problem?.description == expected.description)
   }
 
   @Test(arguments: [
@@ -171,9 +173,9 @@ import Testing
     #expect(try alive("level", nil)?.property == 1)
     #expect(try alive("polled", "period")?.property == 3)
     #expect(try alive("level", "period")?.period == 0)
-    #expect(throws: ProfileError.unknownProperty(key: "alive", name: "x")) { try alive("x", nil) }
-    #expect(throws: ProfileError.unknownProperty(key: "alive", name: "x")) { try alive("level", "x") }
-    #expect(throws: ProfileError.unknownProperty(key: "alive", name: "period")) { try alive(nil, "period") }
+    #expect(throws: ProfileError.unknownProperty(["alive", "property"], "x")) { try alive("x", nil) }
+    #expect(throws: ProfileError.unknownProperty(["alive", "period"], "x")) { try alive("level", "x") }
+    #expect(throws: ProfileError.unknownProperty(["alive", "period"], "period")) { try alive(nil, "period") }
     #expect(throws: ProfileError.aliveIsSilent("text")) { try alive("text", nil) }
     #expect(throws: ProfileError.alivePeriodIsNone("text")) { try alive("level", "text") }
     #expect(throws: ProfileError.alivePeriodIsNone("level")) { try alive("level", "level") }
@@ -275,11 +277,7 @@ import Testing
   ])
   func unsuitableEntityIsRefused(property: Property) {
     let problem = error(of: ProfileError.self) { try ProfileTests.profile([property]) }
-    guard case .property("level", let reason) = problem, reason.key == "home_assistant" else {
-      Issue.record("\(String(describing: problem))")
-      return
-    }
-    #expect(problem?.key == "home_assistant")
+    #expect(problem?.path == ["properties", "level", "home_assistant"])
   }
 
   @Test(arguments: [

@@ -129,16 +129,17 @@ extension ProfileKeys {
   ) -> Profile? {
     let before = errors.count
     let inside = path.key("properties")
-    let properties = (self.properties ?? []).compactMap { named in
-      let property = named.value.property(named.name, at: inside.key(named.name), &errors)
+    var properties: [Property] = []
+    for named in self.properties ?? [] {
+      guard let property = named.value.property(named.name, at: inside.key(named.name), &errors) else {
+        continue
+      }
       // Each property is checked by itself first, to find the errors of all.
-      guard let property,
-        let error = Self.error(of: { () throws(ProfileError) in
-          try Profile(name: name, properties: [property])
-        })
-      else { return property }
-      errors.append(self.error(error, at: path))
-      return nil
+      do throws(ProfileError) {
+        properties += try Profile(name: name, properties: [property]).properties
+      } catch {
+        errors.append(path.error(error))
+      }
     }
     guard errors.count == before else { return nil }
     do throws(ProfileError) {
@@ -147,43 +148,8 @@ extension ProfileKeys {
         alive: alive?.property, alivePeriod: alive?.period, values: values?.property,
         valuesSet: values?.set, offlineAfter: offlineAfter, properties: properties)
     } catch {
-      errors.append(self.error(error, at: path))
+      errors.append(path.error(error, among: properties.map(\.name)))
       return nil
-    }
-  }
-
-  private static func error(of body: () throws(ProfileError) -> Profile) -> ProfileError? {
-    do throws(ProfileError) {
-      _ = try body()
-      return nil
-    } catch {
-      return error
-    }
-  }
-
-  private func error(_ error: ProfileError, at path: ConfigurationPath) -> ConfigurationError {
-    let names = (properties ?? []).map(\.name)
-    switch error {
-    case .property(let name, let problem):
-      let place = path.key("properties")
-      let isName = problem.key == "name"
-      return (isName ? place.name(name) : place.key(name).key(problem.key)).error("\(problem)")
-    case .duplicateProperty(let name): return path.key("properties").name(name).error("\(error)")
-    case .sameCharacteristic(_, let name), .sameEntity(_, let name):
-      return path.key("properties").key(name).key(error.key).error("\(error)")
-    case .mixedSources(_, let name): return path.key("properties").key(name).error("\(error)")
-    case .offlineAfter: return path.key("offline_after").error("\(error)")
-    case .noProperties: return path.key("properties").error("\(error)")
-    case .unknownProperty(key: "values", let name):
-      let key = values?.property == name ? "property" : "set"
-      return path.key("values").key(key).error("\(error)", hint: choice(of: name, among: names))
-    case .valuesAreNoLines(let name):
-      return path.key("values").key(values?.property == name ? "property" : "set").error("\(error)")
-    case .unknownProperty(_, let name):
-      let key = alive?.property == name ? "property" : "period"
-      return path.key("alive").key(key).error("\(error)", hint: choice(of: name, among: names))
-    case .aliveIsSilent: return path.key("alive").key("property").error("\(error)")
-    case .alivePeriodIsNone: return path.key("alive").key("period").error("\(error)")
     }
   }
 
@@ -205,6 +171,22 @@ extension ProfileKeys {
     }
     offlineAfter = profile.offlineAfter == .usual ? nil : profile.offlineAfter
     properties = profile.properties.map { Named($0.name, PropertyKeys($0)) }
+  }
+}
+
+extension ConfigurationPath {
+  /// The error of a profile, or of a part of it, which is at this path.
+  ///
+  /// - Parameter names: those of the profile's properties.
+  func error(_ error: ProfileError, among names: [String] = []) -> ConfigurationError {
+    let place = error.path.reduce(self) { path, step in
+      switch step {
+      case .key(let name): path.key(name)
+      case .name(let name): path.name(name)
+      case .index(let index): path.index(index)
+      }
+    }
+    return place.error(error.description, hint: error.unknownProperty.map { choice(of: $0, among: names) })
   }
 }
 

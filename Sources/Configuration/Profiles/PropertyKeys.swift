@@ -79,7 +79,7 @@ struct PropertyKeys: ScalarSection {
       }
     }
     if writeMode != nil, access?.contains(.write) == false {
-      errors.append(path.key("write").error("\(PropertyError.needs(access: "write", key: "write"))"))
+      errors.append(path.key("write").error("\(ProfileError.needs(access: "write", key: "write"))"))
     }
     return errors
   }
@@ -211,10 +211,10 @@ extension PropertyKeys {
   ) -> Property? {
     guard let description else { return nil }
     let codec: Codec
-    do throws(CodecDescriptionError) {
+    do throws(ProfileError) {
       codec = try Codec(description)
     } catch {
-      errors.append(self.error(error, at: path))
+      errors.append(path.error(error))
       return nil
     }
     let isAlone = homeAssistant?.count == 1
@@ -248,15 +248,6 @@ extension PropertyKeys {
     if let flags, let type = scalar.type { return .flags(type, flags) }
     let one = fields.map { .record($0.compactMap(\.field)) } ?? scalar.scalar.map(Codec.Description.scalar)
     return one.map { isRepeated == true ? .list(of: $0) : $0 }
-  }
-
-  private func error(_ error: CodecDescriptionError, at path: ConfigurationPath) -> ConfigurationError {
-    guard case .field(let index, _, let inner) = error, let field = fields?[index] else {
-      return path.key(error.key).error("\(error)")
-    }
-    // Bits of flags are named by "if" and by "unless".
-    let key = inner.key == "if" && !field.sets(inner) ? "unless" : inner.key
-    return path.key("fields").index(index).key(key).error("\(inner)")
   }
 
   init(_ property: Property) {
@@ -301,18 +292,6 @@ extension PropertyKeys {
     homeAssistant =
       property.homeAssistant.isEmpty
       ? nil : property.homeAssistant.map { EntityKeys($0, codec: property.codec) }
-  }
-}
-
-extension FieldKeys {
-  /// Whether what is wrong is a bit that `if` names.
-  fileprivate func sets(_ error: CodecDescriptionError) -> Bool {
-    let set = requiresSet ?? []
-    switch error {
-    case .unknownFlags(let flag), .unusableFlags(let flag), .bit(let flag, _): return set.contains(flag)
-    case .severalFlags(_, let field): return set.contains { $0.field == field }
-    case _: return !set.isEmpty
-    }
   }
 }
 
