@@ -4,8 +4,6 @@ import Sockets
 
 /// A client: its requests one after the other, and the answers.
 @LoopActor final class HTTPConnection {
-  typealias Respond = @LoopActor (HTTPResponse) -> Void
-
   /// The most time from the begin of a request to its end; ``sendLimit`` is what a client may take to read something.
   static let requestLimit = Duration.seconds(10)
   /// The most time between two requests. A browser opens several connections for the page, and keeps them.
