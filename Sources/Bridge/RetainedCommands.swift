@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import GATT
 import JSON
 import MQTT
@@ -6,7 +7,7 @@ import Store
 
 /// Decides which retained commands are carried out: the broker sends the last of each topic at every connection. It is
 /// stored when it is handled.
-struct RetainedCommands {
+@LoopActor struct RetainedCommands {
   enum Decision: Equatable {
     case execute
     case reject(reason: String)

@@ -107,13 +107,12 @@ extension DeviceManager {
   /// - Parameter body: gets a reply to call, which returns false if the time is over.
   func outcome(of body: (_ reply: @escaping @LoopActor (Outcome) -> Bool) -> Void) async -> Outcome {
     let waiter = Waiter<Outcome>()
-    let timer = loop.timer(after: max(.zero, Moment.now.duration(to: moment))) { [seconds] in
-      waiter.resume(
-        .success(.timeout(reason: "timed out after \(seconds) s; a write may have taken effect")))
-    }
     body { waiter.resume(.success($0)) }
-    let outcome = try? await waiter.value()
-    timer.cancel()
-    return outcome ?? .failed(reason: "cancelled")
+    do {
+      return try await waiter.value(within: Moment.now.duration(to: moment))
+        ?? .timeout(reason: "timed out after \(seconds) s; a write may have taken effect")
+    } catch {
+      return .failed(reason: "cancelled")
+    }
   }
 }

@@ -1,33 +1,32 @@
-/// An operation exceeded its time limit.
-public struct TimedOut: Error, Sendable {}
+extension Waiter {
+  private struct TimeIsOver: Error {}
+
+  /// Waits as ``value(_:)`` does, for at most `limit`; nil: the time is over, and a value that is delivered later is
+  /// dropped.
+  @LoopActor public func value(within limit: Duration) async throws -> Value? {
+    let timer = loop.timer(after: limit) { self.resume(.failure(TimeIsOver())) }
+    // Also after a cancelled wait, as the deadline may be hours away.
+    defer { timer.cancel() }
+    do {
+      return try await value()
+    } catch is TimeIsOver {
+      return nil
+    }
+  }
+}
 
 extension EventLoop {
   /// Suspends for `duration`; ends early, with `CancellationError`, when the task is cancelled.
   @LoopActor public func sleep(for duration: Duration) async throws {
-    let waiter = Waiter<Void>()
-    let timer = timer(after: duration) { waiter.resume(.success(())) }
-    do {
-      try await waiter.value()
-    } catch {
-      // Removed at once: its deadline may be hours away.
-      timer.cancel()
-      throw error
-    }
+    _ = try await Waiter<Void>().value(within: duration)
   }
 
-  /// Runs `operation`, and throws ``TimedOut`` if it takes longer than `limit`; `operation` is then cancelled, and
-  /// awaited.
-  @LoopActor public func withTimeout<T: Sendable>(
-    _ limit: Duration, _ operation: @escaping @LoopActor () async throws -> T
-  ) async throws -> T {
-    try await withThrowingTaskGroup(of: T.self) { group in
-      group.addTask(executorPreference: self, operation: operation)
-      group.addTask(executorPreference: self) {
-        try await self.sleep(for: limit)
-        throw TimedOut()
-      }
-      defer { group.cancelAll() }
-      return try await group.next()!
-    }
+  /// The result of `body`; nil if it takes longer than `limit`, or the task is cancelled: `body` then goes on by itself.
+  @LoopActor public func result<T: Sendable>(
+    within limit: Duration, of body: @escaping @LoopActor () async -> T
+  ) async -> T? {
+    let waiter = Waiter<T>()
+    task { waiter.resume(.success(await body())) }
+    return try? await waiter.value(within: limit)
   }
 }

@@ -24,16 +24,9 @@
 ///
 /// A sorted array: with a few timers per peripheral it is smaller and faster than a heap.
 @LoopActor struct TimerQueue {
-  private var timers: [LoopTimer] = []
+  private(set) var timers: [LoopTimer] = []
 
   nonisolated init() {}
-
-  var count: Int { timers.count }
-
-  /// How many timers that are not cancelled have a deadline after `moment`.
-  func pending(after moment: Moment) -> Int {
-    timers.count { !$0.isCancelled && $0.deadline > moment }
-  }
 
   var next: Moment? { timers.last?.deadline }
 

@@ -103,10 +103,7 @@ package enum GATTServerEvent: Sendable, Equatable {
         try await changed.value()
       } catch let error as RegistrationError {
         report(waiting: error.description)
-        let changed = changed
-        do {
-          try await loop.withTimeout(backOff.next()) { try await changed.value() }
-        } catch is TimedOut {}
+        _ = try await changed.value(within: backOff.next())
       }
       try await loop.sleep(for: Self.pause)
       // What has changed until now is registered together.

@@ -1,9 +1,10 @@
 import Bridge
 import Configuration
+import EventLoop
 import Store
 
 /// The message for the whole fleet that is in force, and what became of the last one.
-struct Fleet: Sendable {
+@LoopActor struct Fleet {
   /// The section of the state database.
   static let section = "fleet"
   /// The key of the message in force, for a start without the broker.

@@ -110,7 +110,7 @@ import Web
     }
     running.cancel()
     run.put(Self.started, nil)
-    state.close()
+    await state.close()
   }
 
   /// The key of the time when a run that has not ended was started.

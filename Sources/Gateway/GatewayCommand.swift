@@ -147,7 +147,7 @@ public enum GatewayCommand: Sendable, Equatable {
     var isReported = false
     while true {
       let state = StateDatabase(path: path)
-      guard let reason = state.inUse else { return state }
+      guard case .inUse(let reason) = state.opening else { return state }
       if !isReported {
         Logger(component: "state").warning(
           "waiting for another gateway with this id to end; if it is to go on, set another gateway.id in config.json",

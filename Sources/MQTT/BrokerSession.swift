@@ -5,12 +5,12 @@ import EventLoop
   package let client: MQTTClient
   /// What was learned; also changed by what the owner learns elsewhere.
   package var state: State {
-    didSet { if let waiter, condition(state) { waiter.resume(.success(true)) } }
+    didSet { if let waiter, condition(state) { waiter.resume(.success(())) } }
   }
   private let add: (inout State, MQTTEvent) -> Void
   private var running: Task<Void, Never>?
   private var condition: (State) -> Bool = { _ in false }
-  private var waiter: Waiter<Bool>?
+  private var waiter: Waiter<Void>?
 
   /// - Parameter add: changes the state by an event.
   package init(_ options: MQTTOptions, _ state: State, _ add: @escaping (inout State, MQTTEvent) -> Void) {
@@ -38,12 +38,9 @@ import EventLoop
   /// Whether `condition` holds before `limit` is over.
   package func wait(_ limit: Duration, until condition: @escaping (State) -> Bool) async -> Bool {
     if condition(state) { return true }
-    let waiter = Waiter<Bool>()
+    let waiter = Waiter<Void>()
     (self.condition, self.waiter) = (condition, waiter)
-    let timer = loop.timer(after: limit) { waiter.resume(.success(false)) }
-    let holds = (try? await waiter.value()) ?? false
-    timer.cancel()
-    self.waiter = nil
-    return holds
+    defer { self.waiter = nil }
+    return (try? await waiter.value(within: limit)) != nil
   }
 }

@@ -1,4 +1,4 @@
-/// A double-ended queue: a ring buffer that doubles when it is full.
+/// A queue that also takes elements back at its front: a ring buffer that doubles when it is full.
 struct Deque<Element> {
   private var slots: [Element?] = []
   private var head = 0
@@ -6,11 +6,6 @@ struct Deque<Element> {
 
   var isEmpty: Bool { count == 0 }
   var first: Element? { count == 0 ? nil : slots[head] }
-
-  subscript(index: Int) -> Element {
-    precondition(index >= 0 && index < count, "beyond the deque's end")
-    return slots[slot(index)]!
-  }
 
   mutating func append(_ element: Element) {
     makeRoom()
@@ -25,28 +20,10 @@ struct Deque<Element> {
     count += 1
   }
 
+  @discardableResult
   mutating func popFirst() -> Element? {
     guard count > 0 else { return nil }
     let element = slots[head]
-    slots[head] = nil
-    head = slot(1)
-    count -= 1
-    return element
-  }
-
-  mutating func popLast() -> Element? {
-    guard count > 0 else { return nil }
-    count -= 1
-    let last = slot(count)
-    let element = slots[last]
-    slots[last] = nil
-    return element
-  }
-
-  /// Removes the element at `index`, by moving those before it.
-  mutating func remove(at index: Int) -> Element {
-    let element = self[index]
-    for place in stride(from: index, to: 0, by: -1) { slots[slot(place)] = slots[slot(place - 1)] }
     slots[head] = nil
     head = slot(1)
     count -= 1

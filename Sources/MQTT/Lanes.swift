@@ -4,34 +4,20 @@ struct Lanes<Element> {
   private var bulk = Deque<Element>()
 
   var count: Int { urgent.count + bulk.count }
-  var bulkCount: Int { bulk.count }
 
-  func first(_ lane: Outbox.Lane) -> Element? {
-    switch lane {
-    case .urgent: urgent.first
-    case .bulk: bulk.first
+  subscript(lane: Outbox.Lane) -> Deque<Element> {
+    get {
+      switch lane {
+      case .urgent: urgent
+      case .bulk: bulk
+      }
     }
-  }
-
-  mutating func append(_ element: Element, to lane: Outbox.Lane) {
-    switch lane {
-    case .urgent: urgent.append(element)
-    case .bulk: bulk.append(element)
-    }
-  }
-
-  mutating func prepend(_ element: Element, to lane: Outbox.Lane) {
-    switch lane {
-    case .urgent: urgent.prepend(element)
-    case .bulk: bulk.prepend(element)
-    }
-  }
-
-  @discardableResult
-  mutating func popFirst(_ lane: Outbox.Lane) -> Element? {
-    switch lane {
-    case .urgent: urgent.popFirst()
-    case .bulk: bulk.popFirst()
+    // With `set`, each change would copy the whole lane.
+    _modify {
+      switch lane {
+      case .urgent: yield &urgent
+      case .bulk: yield &bulk
+      }
     }
   }
 }

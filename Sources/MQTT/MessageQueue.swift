@@ -36,9 +36,9 @@ struct MessageQueue {
   init(limits: OutboxLimits) { self.limits = limits }
 
   var count: Int { lanes.count }
-  var bulkCount: Int { lanes.bulkCount }
+  var bulkCount: Int { lanes[.bulk].count }
 
-  func first(_ lane: Outbox.Lane) -> Entry? { lanes.first(lane) }
+  func first(_ lane: Outbox.Lane) -> Entry? { lanes[lane].first }
 
   /// Whether the message was queued before this connection.
   func isOlder(_ entry: Entry) -> Bool { entry.connection != connection }
@@ -46,7 +46,7 @@ struct MessageQueue {
   mutating func append(_ message: MQTTMessage, sequence: UInt64, lane: Outbox.Lane) {
     let entry = Entry(message, sequence: sequence, lane: lane, connection: connection)
     bytes += entry.bytes
-    lanes.append(entry, to: lane)
+    lanes[lane].append(entry)
     dropOldest()
   }
 
@@ -81,7 +81,7 @@ struct MessageQueue {
 
   /// Makes the message the first of its lane again.
   mutating func putBack(_ entry: Entry) {
-    lanes.prepend(entry, to: entry.lane)
+    lanes[entry.lane].prepend(entry)
     bytes += entry.bytes
   }
 
@@ -101,7 +101,7 @@ struct MessageQueue {
 
   @discardableResult
   private mutating func removeFirst(_ lane: Outbox.Lane) -> Entry? {
-    let entry = lanes.popFirst(lane)
+    let entry = lanes[lane].popFirst()
     bytes -= entry?.bytes ?? 0
     return entry
   }

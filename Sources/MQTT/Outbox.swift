@@ -39,7 +39,7 @@ struct Outbox {
   private var sentUrgent = 0
   /// What may still be sent of the bulk lane; nil: all.
   private var bulkAllowance: Int?
-  private var inFlight = Deque<(packet: Int32, source: Source)>()
+  private var inFlight: [(packet: Int32, source: Source)] = []
 
   /// Messages that are larger than the broker accepts, or that it rejected.
   private(set) var rejected = 0
@@ -228,9 +228,7 @@ struct Outbox {
   @discardableResult
   mutating func acknowledged(_ identifier: Int32, isRefusal: Bool = false) -> TopicName? {
     // Brokers usually acknowledge in order.
-    guard let index = (0..<inFlight.count).first(where: { inFlight[$0].packet == identifier }) else {
-      return nil
-    }
+    guard let index = inFlight.firstIndex(where: { $0.packet == identifier }) else { return nil }
     let source = inFlight.remove(at: index).source
     if isRefusal { rejected += 1 }
     complete(source)

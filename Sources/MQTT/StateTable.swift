@@ -31,7 +31,7 @@ struct StateTable {
   private var queue = Lanes<(slot: Int, sequence: UInt64)>()
 
   var queuedCount: Int { queue.count }
-  var bulkCount: Int { queue.bulkCount }
+  var bulkCount: Int { queue[.bulk].count }
 
   /// - Parameters:
   ///   - sequence: its place among all that is queued.
@@ -52,7 +52,7 @@ struct StateTable {
 
   private mutating func enqueue(_ slot: Int, _ sequence: UInt64, in lane: Outbox.Lane) {
     states[slot].queued = (sequence, lane)
-    queue.append((slot, sequence), to: lane)
+    queue[lane].append((slot, sequence))
   }
 
   mutating func remove(_ topic: TopicName) {
@@ -70,24 +70,24 @@ struct StateTable {
   }
 
   mutating func unqueueAll() {
-    while let entry = queue.popFirst(.urgent) ?? queue.popFirst(.bulk) { states[entry.slot].queued = nil }
+    while let entry = queue[.urgent].popFirst() ?? queue[.bulk].popFirst() { states[entry.slot].queued = nil }
   }
 
   /// What is first in the lane.
   mutating func first(_ lane: Outbox.Lane) -> (sequence: UInt64, qos: QoS)? {
-    while let (slot, sequence) = queue.first(lane) {
+    while let (slot, sequence) = queue[lane].first {
       if let queued = states[slot].queued, queued.lane == lane, queued.sequence == sequence {
         return (sequence, states[slot].qos)
       }
       // The state was removed, or is in the other lane; the slot may be in use by another.
-      queue.popFirst(lane)
+      queue[lane].popFirst()
     }
     return nil
   }
 
   /// The packet of the ``first(_:)`` state.
   mutating func takeFirst(_ lane: Outbox.Lane, for peer: Outbox.Peer) -> Outbox.Packet? {
-    guard let slot = queue.popFirst(lane)?.slot else { return nil }
+    guard let slot = queue[lane].popFirst()?.slot else { return nil }
     states[slot].queued = nil
     let state = states[slot]
     return Outbox.Packet(
@@ -101,7 +101,7 @@ struct StateTable {
     let slot = version.slot
     guard slots[version.topic] == slot, states[slot].queued == nil else { return }
     states[slot].queued = (0, .bulk)
-    queue.prepend((slot, 0), to: .bulk)
+    queue[.bulk].prepend((slot, 0))
   }
 
   /// The payload need not be sent again on this connection.

@@ -52,12 +52,7 @@ import Log
     guard let session else { return }
     engine.remove(session)
     self.session = nil
-    let end = Waiter<Void>()
-    loop.task {
-      await session.pause()
-      end.resume(.success(()))
-    }
-    try? await loop.withTimeout(limit) { try await end.value() }
+    _ = await loop.result(within: limit, of: session.pause)
   }
 
   // MARK: Requests
@@ -103,11 +98,10 @@ import Log
     let waiter = Waiter<Recording>()
     waiters.append(waiter)
     session.end(.stop)
-    do {
-      return try await loop.withTimeout(Self.patience) { try await waiter.value() }
-    } catch {
+    guard let recording = try? await waiter.value(within: Self.patience) else {
       throw RequestError("the disk does not answer")
     }
+    return recording
   }
 
   /// The recordings, from the newest, when those of earlier runs are known.

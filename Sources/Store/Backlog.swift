@@ -1,78 +1,87 @@
+import EventLoop
+
 /// A change of a key.
 enum Change: Sendable, Equatable {
   case put([UInt8])
   case delete
 }
 
-/// The changes that are not written yet, the newest for each key, and the state of the writer.
+/// The changes that are not written yet, the newest for each key, and when a transaction is to write them. Pure.
 struct Backlog: Sendable {
-  enum Writer: Sendable {
-    /// No changes. A change, or closing, → running.
-    case none
-    /// A thread uses the database. No more changes → none; the store is closed → ended.
-    case running
-    /// The database is closed. Final.
-    case ended
-  }
-
-  private(set) var writer = Writer.none
-  private(set) var isClosing = false
-  /// Whether a change that is not taken yet is urgent.
-  private(set) var isUrgent = false
+  private let pacing: Pacing
   private var waiting: [String: Change] = [:]
-  /// Changes that are being written.
+  /// The changes of the transaction that is running; empty: none is.
   private var writing: [String: Change] = [:]
+  /// When the first of the waiting changes was put, and the first that is urgent.
+  private var first: Moment?
+  private var firstUrgent: Moment?
+  /// The pause after the last transaction.
+  private var pause: (start: Moment, end: Moment)
+  /// How many urgent transactions may still end their pauses.
+  private var early: Int
+  private var backOff: BackOff
+  private var isFailing = false
+  private(set) var isClosed = false
+
+  init(_ pacing: Pacing, at now: Moment) {
+    self.pacing = pacing
+    pause = (now, now)
+    early = pacing.early
+    backOff = pacing.retry
+  }
 
   /// The number of keys whose last change is not known to be written.
   var count: Int { waiting.count + writing.count { waiting[$0.key] == nil } }
 
+  /// When to ``take(at:)`` the changes; nil: there are none, a transaction is running, or the database is closed.
+  var deadline: Moment? {
+    guard let first, writing.isEmpty, !isClosed else { return nil }
+    let paced = max(first + pacing.gather, pause.end)
+    guard let firstUrgent, early > 0, !isFailing else { return paced }
+    return min(paced, max(firstUrgent, pause.start) + pacing.gather)
+  }
+
   /// Adds a change; ignored after ``close()``.
-  /// - Returns: whether the caller has to start the writer.
-  mutating func add(_ key: String, _ change: Change, isUrgent: Bool = false) -> Bool {
-    guard !isClosing else { return false }
+  mutating func add(_ key: String, _ change: Change, isUrgent: Bool = false, at now: Moment) {
+    guard !isClosed else { return }
     waiting[key] = change
-    if isUrgent { self.isUrgent = true }
-    return startWriter()
+    first = first ?? now
+    if isUrgent { firstUrgent = firstUrgent ?? now }
   }
 
-  /// The pending changes are to be written, and the database to be closed.
-  /// - Returns: whether the caller has to start the writer.
-  mutating func close() -> Bool {
-    isClosing = true
-    return startWriter()
+  /// The changes to write now; to be called while no transaction is running.
+  mutating func take(at now: Moment) -> [String: Change] {
+    if now < pause.end {
+      early -= 1
+    } else {
+      let pauses = pause.start.duration(to: now) / pacing.apart
+      early = Int(min(Double(pacing.early), Double(early) + pauses))
+    }
+    (writing, waiting, first, firstUrgent) = (waiting, [:], nil, nil)
+    return writing
   }
 
-  private mutating func startWriter() -> Bool {
-    guard writer == .none else { return false }
-    writer = .running
-    return true
+  /// The transaction has written what was taken.
+  /// - Returns: whether the one before had failed.
+  mutating func written(at now: Moment) -> Bool {
+    defer { isFailing = false }
+    writing = [:]
+    backOff.reset()
+    pause = (now, now + pacing.apart)
+    return isFailing
   }
 
-  /// The writer could not be started; the next change tries again.
-  mutating func writerNotStarted() { writer = .none }
-
-  /// The changes to write now, and whether to close the database afterwards.
-  mutating func take() -> (changes: [String: Change], isLast: Bool) {
-    writing = waiting
-    (waiting, isUrgent) = ([:], false)
-    return (writing, isClosing)
-  }
-
-  mutating func written() { writing = [:] }
-
-  /// Returns the taken changes to the queue, except for keys that have changed since.
-  mutating func failed() {
+  /// The transaction has failed: what was taken waits again, except for keys that have changed since.
+  /// - Returns: whether it is the first one since the last success.
+  mutating func failed(at now: Moment) -> Bool {
+    defer { isFailing = true }
     waiting.merge(writing) { newer, _ in newer }
     writing = [:]
+    first = now
+    pause = (now, now + backOff.next())
+    return !isFailing
   }
 
-  /// Ends the writer if there are no changes; returns whether it has ended.
-  mutating func release() -> Bool {
-    guard waiting.isEmpty, !isClosing else { return false }
-    writer = .none
-    return true
-  }
-
-  /// The writer has closed the database.
-  mutating func ended() { writer = .ended }
+  /// Later changes are ignored; what waits is taken once more.
+  mutating func close() { isClosed = true }
 }

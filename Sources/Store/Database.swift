@@ -22,8 +22,7 @@ struct Schema: Sendable {
 ///
 /// Other programs may read the file at any time, for example the shell `sqlite3`.
 final class Database: @unchecked Sendable {
-  // @unchecked: one thread at a time. The thread that opened it hands it over to the store, whose mutex hands it from
-  // one writer to the next.
+  // @unchecked: one thread at a time. Its owner makes the next call when the one before has returned.
 
   enum Access {
     case readOnly

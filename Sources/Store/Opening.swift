@@ -12,14 +12,6 @@ package enum Opening: Sendable, Equatable {
   case inMemoryOnly(reason: String)
 }
 
-/// A change in the state of writing.
-package enum StoreEvent: Sendable, Equatable {
-  /// Writing has failed and is being retried. Reported once until it has recovered.
-  case failing(reason: String)
-  /// All changes are written.
-  case recovered
-}
-
 /// A database file that could not be used and was renamed.
 package struct SetAside: Sendable, Equatable {
   /// The file's new path.

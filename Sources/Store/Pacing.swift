@@ -1,6 +1,6 @@
 import EventLoop
 
-/// The delays of the writer.
+/// The delays of transactions.
 package struct Pacing: Sendable, Equatable {
   /// The time from a change to the transaction, which writes related changes together; also the time between transactions
   /// of urgent changes.

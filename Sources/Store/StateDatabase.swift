@@ -1,44 +1,39 @@
 import EventLoop
 import Log
 
-/// The state database of a gateway, with a section for each part of the program.
+/// The state database of a gateway: a persistent map of keys to values, with a section for each part of the program.
 ///
-/// A key of a section is stored as `{section}/{key}`. Used on the event loop, which only waits for the disk when the
-/// database is opened and closed.
+/// A key of a section is stored as `{section}/{key}`. The records are read once, when the file is opened; changes are
+/// gathered, and written without blocking the event loop.
 @LoopActor package final class StateDatabase {
   private static let log = Logger(component: "state")
   private nonisolated static let separator: Character = "/"
 
-  private let store: StateStore
-  /// The records by section and key, as read when the database was opened.
-  private let records: [String: [String: [UInt8]]]
-  /// Why another process has to end before this one can use the database; nil: it need not.
-  package let inUse: String?
+  /// Nil: nothing is persisted.
+  private let database: Database?
+  /// The records as read when the file was opened.
+  package let records: [String: [UInt8]]
+  package let opening: Opening
   /// Why changes are not persisted; nil if they are.
   package private(set) var trouble: String?
+  private var backlog: Backlog
+  private var timer = DeadlineTimer()
+  private var writing: Task<Void, Never>?
 
-  /// Opens the database. Blocks for some milliseconds.
+  // MARK: Opening
+
+  /// Opens the database at `path`; creates it with its folders if there is none, accessible to this user only (0600,
+  /// 0700). Blocks for some milliseconds, at most a few seconds.
   ///
-  /// Does not fail: if the file cannot be written, changes are kept in memory, which is logged and reported by
-  /// ``trouble``.
+  /// Does not fail: if the file cannot be used, changes are kept in memory, which is logged and reported by ``trouble``.
   /// - Parameters:
   ///   - path: nil if there is no folder for it.
   package init(path: String?, pacing: Pacing = Pacing()) {
-    guard let path else {
-      store = .inMemory()
-      records = [:]
-      inUse = nil
-      trouble = "there is no state folder: set STATE_DIRECTORY, XDG_STATE_HOME or HOME to an absolute path"
-      Self.logInMemoryOnly(trouble)
-      return
-    }
-    let opened = StateStore.open(path: path, pacing: pacing)
-    store = opened.store
-    records = Self.sections(opened.records)
-    inUse = if case .inUse(let reason) = opened.opening { reason } else { nil }
-    switch opened.opening {
+    backlog = Backlog(pacing, at: .now)
+    (database, records, opening) = Self.open(path)
+    switch opening {
     case .opened:
-      Self.log.debug("state database", ["path": path, "records": opened.records.count])
+      Self.log.debug("state database", ["path": path ?? "", "records": records.count])
     case .setAside(let aside):
       Self.log.warning(
         "the state database was damaged: it was renamed, and a new one created",
@@ -50,37 +45,50 @@ import Log
     case .inUse(let reason): trouble = reason
     case .inMemoryOnly(let reason):
       trouble = reason
-      Self.logInMemoryOnly(reason)
-    }
-    store.setHandler { [weak self] event in
-      guard let self else { return }
-      loop.onLoop { self.handle(event) }
+      Self.log.warning(
+        "cannot write the state folder: changes will be lost on restart", ["reason": reason])
     }
   }
 
-  private static func logInMemoryOnly(_ reason: String?) {
-    log.warning(
-      "cannot write the state folder: changes will be lost on restart", ["reason": reason ?? ""])
+  private nonisolated static func open(_ path: String?) -> (Database?, [String: [UInt8]], Opening) {
+    guard let path else {
+      let reason = "there is no state folder: set STATE_DIRECTORY, XDG_STATE_HOME or HOME to an absolute path"
+      return (nil, [:], .inMemoryOnly(reason: reason))
+    }
+    do throws(StoreError) {
+      let opened = try DatabaseFile.open(path, .records) {
+        database throws(StoreError) in try database.records()
+      }
+      return (opened.database, opened.content, opened.setAside.map(Opening.setAside) ?? .opened)
+    } catch {
+      switch error.cause {
+      case .newer: return (nil, [:], .newer(reason: error.description))
+      case .inUse: return (nil, [:], .inUse(reason: error.description))
+      case .content, .circumstances:
+        // The file may still be readable, as on a card that has become read-only.
+        return (nil, (try? records(path: path)) ?? [:], .inMemoryOnly(reason: error.description))
+      }
+    }
   }
+
+  // MARK: Records
 
   /// The section of this name, which must not contain a slash.
   package func section(_ name: String) -> StateSection {
     precondition(!name.contains(Self.separator), "the name of a section contains a slash")
-    return StateSection(store, prefix: name + String(Self.separator), records[name] ?? [:])
+    return StateSection(
+      records: Self.sections(records)[name] ?? [:], database: self, prefix: name + String(Self.separator))
   }
 
-  /// Writes pending changes, for at most a second; later changes are not persisted.
-  package func close() {
-    let lost = store.close(within: .seconds(1))
-    if lost > 0 {
-      Self.log.error("some changes were not written to the state database", ["records": lost])
-    }
+  /// The records of the database at `path`, without changing the file, whether a gateway uses it or not; empty if there
+  /// is none. Blocks for at most a few seconds.
+  package nonisolated static func records(path: String) throws(StoreError) -> [String: [UInt8]] {
+    try DatabaseFile.exists(path) ? Database(path, .records, .readOnly).records() : [:]
   }
 
-  /// The records of the database at `path`, by section and key, without changing the file, whether a gateway uses it or
-  /// not; empty if there is none. Blocks for at most a few seconds.
+  /// ``records(path:)`` by section and key.
   package nonisolated static func sections(path: String) throws(StoreError) -> [String: [String: [UInt8]]] {
-    sections(try StateStore.records(path: path))
+    sections(try records(path: path))
   }
 
   /// Records by section and key; keys without a section are omitted.
@@ -93,39 +101,76 @@ import Log
     return sections
   }
 
-  private func handle(_ event: StoreEvent) {
-    switch event {
-    case .failing(let reason):
-      trouble = reason
-      Self.log.error(
-        "cannot write the state database: changes are kept in memory, and writing is retried",
-        ["reason": reason])
-    case .recovered:
-      trouble = nil
-      Self.log.notice("the state database can be written again")
+  // MARK: Writing
+
+  /// Sets the value of `key`, in UTF-8; nil deletes it. The change is written within about a second, an urgent one with
+  /// all others within a tenth of it, unless there are many. Has no effect after ``close(within:)``.
+  package func put(_ key: String, _ value: [UInt8]?, isUrgent: Bool = false) {
+    guard database != nil else { return }
+    backlog.add(key, value.map(Change.put) ?? .delete, isUrgent: isUrgent, at: .now)
+    setTimer()
+  }
+
+  /// Writes pending changes and closes the file; waits for at most `limit`.
+  /// - Returns: the number of keys whose last change is not known to be written.
+  @discardableResult
+  package func close(within limit: Duration = .seconds(1)) async -> Int {
+    if let database, !backlog.isClosed {
+      backlog.close()
+      setTimer()
+      _ = await loop.result(within: limit) { [self] in
+        await writing?.value
+        write()
+        await writing?.value
+        await EventLoop.blocking { database.close() }
+      }
+    }
+    let lost = backlog.count
+    if lost > 0 {
+      Self.log.error("some changes were not written to the state database", ["records": lost])
+    }
+    return lost
+  }
+
+  /// The timer keeps this object until the changes are written.
+  private func setTimer() { timer.set(backlog.deadline) { self.write() } }
+
+  private func write() {
+    let changes = backlog.take(at: .now)
+    guard let database, !changes.isEmpty else { return }
+    writing = loop.task { [self] in
+      let result = await EventLoop.blocking {
+        Result { () throws(StoreError) in try database.write(changes) }
+      }
+      switch result {
+      case .success:
+        trouble = nil
+        if backlog.written(at: .now) { Self.log.notice("the state database can be written again") }
+      case .failure(let error):
+        trouble = error.description
+        if backlog.failed(at: .now) {
+          Self.log.error(
+            "cannot write the state database: changes are kept in memory, and writing is retried",
+            ["reason": error.description])
+        }
+      }
+      setTimer()
     }
   }
 }
 
 /// The records of one part of the program.
-package final class StateSection: Sendable {
+package struct StateSection: Sendable {
   /// The records by key, as read when the database was opened.
   package let records: [String: [UInt8]]
-  private let store: StateStore
-  private let prefix: String
-
-  fileprivate init(_ store: StateStore, prefix: String, _ records: [String: [UInt8]]) {
-    self.store = store
-    self.prefix = prefix
-    self.records = records
-  }
+  fileprivate let database: StateDatabase?
+  fileprivate let prefix: String
 
   /// A section that is not persisted.
-  package static func inMemory() -> StateSection { StateSection(.inMemory(), prefix: "", [:]) }
+  package static func inMemory() -> StateSection { StateSection(records: [:], database: nil, prefix: "") }
 
-  /// Sets the value of `key`, in UTF-8; nil deletes it. Returns at once; the change is written within about a second, an
-  /// urgent one with all others within a tenth of it, unless there are many.
-  package func put(_ key: String, _ value: [UInt8]?, isUrgent: Bool = false) {
-    store.put(prefix + key, value, isUrgent: isUrgent)
+  /// Sets the value of `key`, as ``StateDatabase/put(_:_:isUrgent:)`` does.
+  @LoopActor package func put(_ key: String, _ value: [UInt8]?, isUrgent: Bool = false) {
+    database?.put(prefix + key, value, isUrgent: isUrgent)
   }
 }

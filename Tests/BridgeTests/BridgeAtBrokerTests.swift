@@ -399,11 +399,11 @@ import Testing
   }
 
   /// A state database in `folder` with one record.
-  @LoopActor private static func state(in folder: TemporaryFolder, _ record: DeviceRecord) -> String {
+  @LoopActor private static func state(in folder: TemporaryFolder, _ record: DeviceRecord) async -> String {
     let path = folder.path + "/state.db"
     let state = StateDatabase(path: path)
     state.section("devices").put(record.address.description, record.bytes)
-    state.close()
+    await state.close()
     return path
   }
 

@@ -45,12 +45,12 @@ import Testing
     #expect(answers == [true, true, true, false, false])
   }
 
-  @Test func commandsAreKnownAfterARestart() {
+  @Test func commandsAreKnownAfterARestart() async {
     let before = database()
     var retained = RetainedCommands(before.section("commands"))
     retained.handle(command("5000"), for: kitchen)
     retained.handle(command("{\"value\":5000}\n", "microbit/all/period/set"), for: kitchen)
-    before.close()
+    await before.close()
     let after = database()
     let section = after.section("commands")
     #expect(
@@ -66,26 +66,26 @@ import Testing
       restored.handle(command("5001"), for: kitchen),
     ]
     #expect(answers == [false, false, true])
-    after.close()
+    await after.close()
   }
 
-  @Test func nothingIsKeptOfARemovedDevice() {
+  @Test func nothingIsKeptOfARemovedDevice() async {
     let before = database()
     var retained = RetainedCommands(before.section("commands"))
     retained.handle(command("5000"), for: kitchen)
     retained.handle(command("5000"), for: hall)
     retained.forget(kitchen)
-    before.close()
+    await before.close()
     let after = database()
     var restored = RetainedCommands(after.section("commands"))
     let answers = [
       restored.handle(command("5000"), for: kitchen), restored.handle(command("5000"), for: hall),
     ]
     #expect(answers == [true, false])
-    after.close()
+    await after.close()
   }
 
-  @Test func deletedCommandIsNewWhenSentAgain() {
+  @Test func deletedCommandIsNewWhenSentAgain() async {
     let before = database()
     var retained = RetainedCommands(before.section("commands"))
     let all = "microbit/all/period/set"
@@ -95,14 +95,14 @@ import Testing
       let decision = retained.decide(command(""), for: device)
       #expect(decision == .ignore)
     }
-    before.close()
+    await before.close()
     let after = database()
     var restored = RetainedCommands(after.section("commands"))
     let answers = [
       restored.handle(command("5000", all), for: kitchen), restored.handle(command("5000"), for: kitchen),
     ]
     #expect(answers == [false, true])
-    after.close()
+    await after.close()
   }
 
   @Test func commandsOf64TopicsAreKeptPerDevice() {
@@ -122,17 +122,17 @@ import Testing
   }
 
   @Test(arguments: ["", "{", "[]", "7", #"{"microbit/kitchen/period/set":"5"}"#, #"{"a":null}"#])
-  func damagedRecordsAreDropped(record: String) {
+  func damagedRecordsAreDropped(record: String) async {
     let before = database()
     before.section("commands").put(kitchen.description, Array(record.utf8))
     before.section("commands").put("nobody", Array(#"{"microbit/kitchen/period/set":5}"#.utf8))
-    before.close()
+    await before.close()
     var retained = RetainedCommands(database().section("commands"))
     let isNew = retained.handle(command("5000"), for: kitchen)
     #expect(isNew)
   }
 
-  @Test func commandsThatAreNotHandledAreRepeatedAfterARestart() {
+  @Test func commandsThatAreNotHandledAreRepeatedAfterARestart() async {
     let before = database()
     var retained = RetainedCommands(before.section("commands"))
     retained.handle(command("5000"), for: kitchen)
@@ -148,7 +148,7 @@ import Testing
       retained.decide(command("5000"), for: kitchen), retained.decide(command("6000"), for: hall),
     ]
     #expect(known == [.ignore, .ignore])
-    before.close()
+    await before.close()
     let after = database()
     var restored = RetainedCommands(after.section("commands"))
     let again = [
@@ -158,7 +158,7 @@ import Testing
       restored.decide(command("5000"), for: hall), restored.decide(command("6000"), for: hall),
     ]
     #expect(again == Array(repeating: .execute, count: 5))
-    after.close()
+    await after.close()
   }
 
   @Test(arguments: [true, false])

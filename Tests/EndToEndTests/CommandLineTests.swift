@@ -209,10 +209,11 @@ import Testing
     #expect(
       try await check(["STATE_DIRECTORY": folder.path])
         .contains("state database: \(path) (not created yet)"))
-    let (store, _, _) = StateStore.open(path: path)
-    store.put("devices/C5:A1:B2:C3:D4:E5", Array(#"{"name":"BBC","desired":{"period":{"value":5}}}"#.utf8))
-    store.put("devices/D0:5A:00:00:C0:DE", Array(#"{"name":"BBC"}"#.utf8))
-    store.close(within: Fixture.patience)
+    let store = await StateDatabase(path: path)
+    await store.put(
+      "devices/C5:A1:B2:C3:D4:E5", Array(#"{"name":"BBC","desired":{"period":{"value":5}}}"#.utf8))
+    await store.put("devices/D0:5A:00:00:C0:DE", Array(#"{"name":"BBC"}"#.utf8))
+    await store.close(within: Fixture.patience)
     let lines = try await check(["STATE_DIRECTORY": folder.path])
     #expect(lines.contains { $0.hasPrefix("state database: \(path) (of the user ") })
     #expect(lines.contains(#"D0:5A:00:00:C0:DE "BBC": no entry of config.json matches it"#))

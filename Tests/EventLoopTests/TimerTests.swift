@@ -154,7 +154,7 @@ import Testing
       queue.insert(timer)
       timer.cancel()
     }
-    #expect(queue.count <= 2048)
+    #expect(queue.timers.count <= 2048)
     #expect(queue.next == start)
   }
 
@@ -166,7 +166,7 @@ import Testing
       if moment <= second { timer.cancel() }
     }
     queue.dropCancelled()
-    #expect(queue.count == 1)
+    #expect(queue.timers.count == 1)
     #expect(queue.next! > second)
   }
 }

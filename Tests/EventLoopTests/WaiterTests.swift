@@ -64,7 +64,9 @@ import Testing
   @Test func aCancelledSleepEndsAtOnceAndLeavesNothingBehind() async throws {
     // Other tests have timers of the same loop: none of them is due as late as these sleeps.
     let late = Moment.now + .seconds(100_000)
-    let pending = { @Sendable in await loop.perform { loop.timers.pending(after: late) } }
+    let pending = { @Sendable in
+      await loop.perform { loop.timers.timers.count { !$0.isCancelled && $0.deadline > late } }
+    }
     let sleeps = (0..<200).map { _ in Task { try await loop.sleep(for: .seconds(200_000)) } }
     try await eventually("200 sleepers") { await pending() == 200 }
     for sleep in sleeps { sleep.cancel() }
@@ -76,23 +78,33 @@ import Testing
     try await eventually("the end of their timers") { await pending() == 0 }
   }
 
-  @Test func resultInTimeIsReturnedOrThrown() async throws {
-    #expect(try await loop.withTimeout(.seconds(60)) { 7 } == 7)
-    await #expect(throws: Trouble.self) { try await loop.withTimeout(.seconds(60)) { throw Trouble() } }
+  @Test func aValueInTimeIsReturnedOrThrown() async throws {
+    let (waiter, failing) = (Waiter<Int>(), Waiter<Int>())
+    waiter.resume(.success(7))
+    #expect(try await waiter.value(within: .seconds(60)) == 7)
+    failing.resume(.failure(Trouble()))
+    await #expect(throws: Trouble.self) { try await failing.value(within: .seconds(60)) }
   }
 
-  @Test func lateBodyIsCancelledAndAwaited() async throws {
-    let cancelled = Record<Bool>()
-    await #expect(throws: TimedOut.self) {
-      try await loop.withTimeout(.milliseconds(5)) {
-        try? await loop.sleep(for: .seconds(3600))
-        cancelled.append(Task.isCancelled)
-      }
+  @Test func withoutAValueInTimeThereIsNone() async throws {
+    let waiter = Waiter<Int>()
+    #expect(try await waiter.value(within: .milliseconds(5)) == nil)
+    #expect(!waiter.resume(.success(7)), "it is dropped")
+  }
+
+  @Test func aBodyThatTakesTooLongGoesOnByItself() async throws {
+    let (gate, ended) = (Waiter<Int>(), Record<Int>())
+    let result = await loop.result(within: .milliseconds(5)) { () -> Int in
+      let value = (try? await gate.value()) ?? 0
+      ended.append(value)
+      return value
     }
-    #expect(cancelled.elements == [true])
+    #expect(result == nil)
+    gate.resume(.success(7))
+    #expect(try await ended.first(1) == [7])
   }
 
-  @Test func theOperationRunsOnTheLoop() async throws {
-    #expect(try await loop.withTimeout(.seconds(60)) { loop.isCurrent })
+  @Test func theBodyRunsOnTheLoop() async throws {
+    #expect(await loop.result(within: .seconds(60)) { loop.isCurrent } == true)
   }
 }

@@ -1,3 +1,4 @@
+import EventLoop
 import JSON
 import Store
 import Testing
@@ -6,7 +7,7 @@ import Testing
 @testable import Configuration
 @testable import Gateway
 
-@Suite struct FleetTests {
+@LoopActor @Suite struct FleetTests {
   private let fleet = FleetUnderTest()
 
   private static func message(_ version: Int, _ ids: String...) -> [UInt8] {
@@ -100,7 +101,7 @@ import Testing
   }
 }
 
-private final class FleetUnderTest {
+@LoopActor private final class FleetUnderTest {
   private var fleet = Fleet(.inMemory(), isAllowed: true)
 
   var status: FleetStatus? { fleet.status }

@@ -21,20 +21,20 @@ import Testing
   }
 
   /// What is stored after `body`, as text.
-  private func stored(after body: (DiscoveryStore) -> Void) -> [String: String] {
+  private func stored(after body: (DiscoveryStore) -> Void) async -> [String: String] {
     let before = database()
     body(DiscoveryStore(before.section("home_assistant")))
-    before.close()
+    await before.close()
     let after = database()
-    defer { after.close() }
+    await after.close()
     return after.section("home_assistant").records.mapValues { String(decoding: $0, as: UTF8.self) }
   }
 
   private func reopened() -> DiscoveryStore { DiscoveryStore(database().section("home_assistant")) }
 
-  @Test func recordsAreStoredUnderTheseKeys() {
+  @Test func recordsAreStoredUnderTheseKeys() async {
     let removal = Removal(object: "ble_000000000002", announced)
-    let stored = stored { store in
+    let stored = await stored { store in
       store[.device(kitchen)] = announced
       store[.gateway] = announced
       store.add(removal)
@@ -52,9 +52,9 @@ import Testing
     #expect(store.removals == [removal.topic.string: removal])
   }
 
-  @Test func emptyRecordsAreNotStored() {
+  @Test func emptyRecordsAreNotStored() async {
     let removal = Removal(object: "ble_000000000002", announced)
-    let stored = stored { store in
+    let stored = await stored { store in
       store[.device(kitchen)] = announced
       store[.device(kitchen)] = nil
       store[.gateway] = announced
@@ -66,14 +66,14 @@ import Testing
     #expect(stored == [:])
   }
 
-  @Test func damagedRecordsAreSkipped() {
+  @Test func damagedRecordsAreSkipped() async {
     let before = database()
     let section = before.section("home_assistant")
     for (key, text) in [
       ("C5:A1:B2:C3:D4:E5", #"{"announced":7}"#), ("gateway", "[]"), ("nobody", "{}"),
       ("00:00:00:00:00:01", "{"), ("removal/a", #"{"prefix":"a","components":{}}"#), ("removal/b", "7"),
     ] { section.put(key, Array(text.utf8)) }
-    before.close()
+    await before.close()
     let store = reopened()
     #expect(store[.device(kitchen)] == nil && store[.device(hall)] == nil)
     #expect(store[.gateway] == nil && store.removals == [:])

@@ -13,14 +13,13 @@ import Testing
 @LoopActor @Suite struct SubscriptionTests {
   /// A device that was removed before is found again, and is gone before it was announced: Home Assistant is still to remove it
   /// at its next start, unless another gateway announces it until then.
-  @Test func aRemovalIsFollowedThoughItsDeviceWasHereMeanwhile() throws {
+  @Test func aRemovalIsFollowedThoughItsDeviceWasHereMeanwhile() async throws {
     let folder = try TemporaryFolder()
     let removal = Removal(object: "ble_c5a1b2c3d4e5", Announced(prefix: "homeassistant", components: []))
     let before = StateDatabase(path: folder.path + "/state.db")
     DiscoveryStore(before.section("home_assistant")).add(removal)
-    before.close()
+    await before.close()
     let state = StateDatabase(path: folder.path + "/state.db")
-    defer { state.close() }
     let (configuration, gateway) = (Configuration(), GatewayID(hostName: "here"))
     let engine = DeviceManager(configuration, gateway: gateway, state: state.section("devices"))
     let bridge = Bridge(configuration, gateway: gateway, engine: engine, state: state, spool: nil) { _ in }
@@ -37,5 +36,6 @@ import Testing
     #expect(isFollowed())
     device?.detach(.neverConnected)
     #expect(isFollowed())
+    await state.close()
   }
 }

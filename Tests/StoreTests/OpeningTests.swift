@@ -1,10 +1,11 @@
+import EventLoop
 import Glibc
 import TestSupport
 import Testing
 
 @testable import Store
 
-@Suite struct OpeningTests {
+@LoopActor @Suite struct OpeningTests {
   let folder: TemporaryFolder
   let path: String
 
@@ -13,13 +14,13 @@ import Testing
     path = folder.path + "/state.db"
   }
 
-  @Test func foldersAndFilesArePrivateToUser() throws {
+  @Test func foldersAndFilesArePrivateToUser() async throws {
     let path = folder.path + "/a/b/state.db"
-    let (store, records, opening) = StateStore.open(path: path)
-    #expect(opening == .opened)
-    #expect(records.isEmpty)
+    let store = StateDatabase(path: path)
+    #expect(store.opening == .opened)
+    #expect(store.records.isEmpty)
     store.put("key", bytes("value"))
-    #expect(store.close(within: patience) == 0)
+    #expect(await store.close(within: patience) == 0)
     #expect(permissions(folder.path + "/a") == "700")
     #expect(permissions(folder.path + "/a/b") == "700")
     for name in try names(in: folder.path + "/a/b") {
@@ -27,36 +28,36 @@ import Testing
     }
   }
 
-  @Test func storedValuesAreThereAfterReopening() throws {
+  @Test func storedValuesAreThereAfterReopening() async throws {
     let values = [
       "C5:A1:B2:C3:D4:E5": #"{"id":"küche","wanted":{"period":5000}}"#, "": "",
       "long": String(repeating: "x", count: 50_000),
       "nul": "a\0b",
     ]
-    try writeRecords(values, at: path)
-    let (store, records, opening) = StateStore.open(path: path)
-    #expect(opening == .opened)
-    #expect(records.texts == values)
+    try await writeRecords(values, at: path)
+    let store = StateDatabase(path: path)
+    #expect(store.opening == .opened)
+    #expect(store.records.texts == values)
     store.put("long", nil)
     store.put("nobody", nil)
     store.put("nul", bytes("new"))
-    #expect(store.close(within: patience) == 0)
+    #expect(await store.close(within: patience) == 0)
     #expect(
-      try StateStore.records(path: path).texts == [
+      try StateDatabase.records(path: path).texts == [
         "C5:A1:B2:C3:D4:E5": values["C5:A1:B2:C3:D4:E5"], "": "", "nul": "new",
       ])
   }
 
-  @Test func nonTextBytesAreKept() throws {
+  @Test func nonTextBytesAreKept() async throws {
     let value: [UInt8] = [0xFF, 0x00, 0xC3, 0x28]
-    let store = StateStore.open(path: path).store
+    let store = StateDatabase(path: path)
     store.put("key", value)
-    #expect(store.close(within: patience) == 0)
-    #expect(StateStore.open(path: path).records == ["key": value])
+    #expect(await store.close(within: patience) == 0)
+    #expect(StateDatabase(path: path).records == ["key": value])
   }
 
-  @Test func recordsAreStoredAsText() throws {
-    try writeRecords(["key": #"{"a":1}"#], at: path)
+  @Test func recordsAreStoredAsText() async throws {
+    try await writeRecords(["key": #"{"a":1}"#], at: path)
     let connection = try SQLiteConnection(path)
     #expect(
       try connection.text("SELECT typeof(key) || typeof(value) || value FROM record") == #"texttext{"a":1}"#)
@@ -67,16 +68,16 @@ import Testing
     ("garbage", "not a database"), ("truncated", "malformed"), ("torn", "cannot read"),
     ("foreign", "another program"), ("marked", "another program"), ("columns", "no such column"),
   ])
-  func unusableDatabaseIsSetAside(fault: String, reason: String) throws {
-    try make(fault)
+  func unusableDatabaseIsSetAside(fault: String, reason: String) async throws {
+    try await make(fault)
     let before = try contents(path)
     let journal = try? contents(path + "-journal")
     #expect(journal != nil || !["truncated", "torn"].contains(fault))
 
-    let (store, records, opening) = StateStore.open(path: path)
-    #expect(records.isEmpty)
-    guard case .setAside(let setAside) = opening else {
-      Issue.record("\(opening)")
+    let store = StateDatabase(path: path)
+    #expect(store.records.isEmpty)
+    guard case .setAside(let setAside) = store.opening else {
+      Issue.record("\(store.opening)")
       return
     }
     let (aside, text) = (setAside.path, setAside.reason)
@@ -86,9 +87,9 @@ import Testing
     #expect((try? contents(aside + "-journal")) == journal)
 
     store.put("key", bytes("value"))
-    #expect(store.close(within: patience) == 0)
-    #expect(StateStore.open(path: path).opening == .opened)
-    #expect(try StateStore.records(path: path).texts == ["key": "value"])
+    #expect(await store.close(within: patience) == 0)
+    #expect(StateDatabase(path: path).opening == .opened)
+    #expect(try StateDatabase.records(path: path).texts == ["key": "value"])
     #expect(try contents(aside) == before)
   }
 
@@ -96,7 +97,7 @@ import Testing
     var asides: Set<String> = []
     for round in 0..<3 {
       try folder.write("no database, of round \(round), and long enough to look at", to: "state.db")
-      guard case .setAside(let setAside) = StateStore.open(path: path).opening else {
+      guard case .setAside(let setAside) = StateDatabase(path: path).opening else {
         Issue.record("it was opened")
         return
       }
@@ -106,14 +107,14 @@ import Testing
     #expect(asides.count == 3)
   }
 
-  private func make(_ fault: String) throws {
+  private func make(_ fault: String) async throws {
     switch fault {
     case "garbage":
       try folder.write(String(repeating: "no database at all ", count: 1000), to: "state.db")
     case "truncated", "torn":
       var values: [String: String] = [:]
       for key in 0..<100 { values["key \(key)"] = String(repeating: "x", count: 500) }
-      try writeRecords(values, at: path)
+      try await writeRecords(values, at: path)
       var bytes = try contents(path)
       if fault == "truncated" {
         bytes.removeLast(bytes.count / 2)
@@ -122,7 +123,7 @@ import Testing
       }
       try folder.write(bytes, to: "state.db")
     case "marked":
-      try writeRecords(["key": "value"], at: path)
+      try await writeRecords(["key": "value"], at: path)
       try SQLiteConnection(path).execute("PRAGMA application_id = 7")
     case "foreign":
       try SQLiteConnection(path).execute("CREATE TABLE bookmarks (url TEXT)")
@@ -134,26 +135,26 @@ import Testing
     }
   }
 
-  @Test func folderAtPathLeavesMemoryOnly() throws {
+  @Test func folderAtPathLeavesMemoryOnly() async throws {
     mkdir(path, 0o700)
-    let (store, records, opening) = StateStore.open(path: path)
-    #expect(opening == .inMemoryOnly(reason: "cannot open \(path): it is not a regular file"))
-    #expect(records.isEmpty)
+    let store = StateDatabase(path: path)
+    #expect(store.opening == .inMemoryOnly(reason: "cannot open \(path): it is not a regular file"))
+    #expect(store.records.isEmpty)
     store.put("key", bytes("value"))
-    #expect(store.close(within: .zero) == 0)
+    #expect(await store.close(within: .zero) == 0)
     #expect(try names(in: path) == [])
   }
 
   @Test func pipeAtPathLeavesMemoryOnly() {
     mkfifo(path, 0o600)
     #expect(
-      StateStore.open(path: path).opening
+      StateDatabase(path: path).opening
         == .inMemoryOnly(reason: "cannot open \(path): it is not a regular file"))
   }
 
   @Test func fileInsteadOfFolderLeavesMemoryOnly() throws {
     try folder.write("", to: "file")
-    guard case .inMemoryOnly(let reason) = StateStore.open(path: folder.path + "/file/state.db").opening
+    guard case .inMemoryOnly(let reason) = StateDatabase(path: folder.path + "/file/state.db").opening
     else {
       Issue.record("it was opened")
       return
@@ -163,21 +164,21 @@ import Testing
 
   @Test(arguments: ["", "/", "state.db", "/tmp/state\0.db", "/tmp/", "/proc/nowhere/state.db"])
   func unusablePathLeavesMemoryOnly(path: String) {
-    guard case .inMemoryOnly = StateStore.open(path: path).opening else {
+    guard case .inMemoryOnly = StateDatabase(path: path).opening else {
       Issue.record("it was opened")
       return
     }
   }
 
   @Test func missingFileIsReadAsEmpty() throws {
-    #expect(try StateStore.records(path: path).isEmpty)
+    #expect(try StateDatabase.records(path: path).isEmpty)
     #expect(try names(in: folder.path) == [])
   }
 
-  @Test func readerDoesNotChangeAnUnusableDatabase() throws {
-    try make("foreign")
+  @Test func readerDoesNotChangeAnUnusableDatabase() async throws {
+    try await make("foreign")
     let before = try names(in: folder.path)
-    #expect(throws: StoreError.self) { try StateStore.records(path: path) }
+    #expect(throws: StoreError.self) { try StateDatabase.records(path: path) }
     #expect(try names(in: folder.path) == before)
   }
 }

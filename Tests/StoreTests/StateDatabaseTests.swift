@@ -18,7 +18,7 @@ import Testing
 
   // MARK: Sections
 
-  @Test func sectionsAreSeparate() throws {
+  @Test func sectionsAreSeparate() async throws {
     let first = open()
     first.section("home").put("key", bytes("1"))
     first.section("home").put("removal/a/b", bytes("2"))
@@ -26,44 +26,44 @@ import Testing
     first.section("home").put("gone", bytes("4"))
     first.section("home").put("gone", nil)
     #expect(first.trouble == nil)
-    first.close()
+    await first.close()
 
     #expect(
-      try StateStore.records(path: path).texts == [
+      try StateDatabase.records(path: path).texts == [
         "home/key": "1", "home/removal/a/b": "2", "home_assistant/key": "3",
       ])
     let second = open()
     #expect(second.section("home").records.texts == ["key": "1", "removal/a/b": "2"])
     #expect(second.section("home_assistant").records.texts == ["key": "3"])
     #expect(second.section("hom").records.isEmpty)
-    second.close()
+    await second.close()
     let sections = try StateDatabase.sections(path: path)
     #expect(sections.keys.sorted() == ["home", "home_assistant"])
     #expect(sections["home"]?.texts == ["key": "1", "removal/a/b": "2"])
   }
 
-  @Test func withoutFolderDatabaseIsInMemory() {
+  @Test func withoutFolderDatabaseIsInMemory() async {
     let database = StateDatabase(path: nil)
     #expect(
       database.trouble
         == "there is no state folder: set STATE_DIRECTORY, XDG_STATE_HOME or HOME to an absolute path")
     database.section("a").put("key", bytes("value"))
-    database.close()
+    await database.close()
   }
 
-  @Test func damagedDatabaseIsSetAside() throws {
+  @Test func damagedDatabaseIsSetAside() async throws {
     try folder.write(String(repeating: "no database at all ", count: 1000), to: "state.db")
     let database = open()
     #expect(database.trouble == nil)
     #expect(database.section("a").records.isEmpty)
     database.section("a").put("key", bytes("value"))
-    database.close()
+    await database.close()
     #expect(try StateDatabase.sections(path: path)["a"]?.texts == ["key": "value"])
     #expect(try names(in: folder.path).contains { $0.hasPrefix("state.db.corrupt-") })
   }
 
   @Test func troubleLastsUntilWriteSucceeds() async throws {
-    open().close()
+    await open().close()
     let connection = try SQLiteConnection(path)
     let pacing = Pacing(
       gather: .milliseconds(1), apart: .milliseconds(1),
@@ -75,7 +75,7 @@ import Testing
     try await waitForTrouble(of: database) { $0?.contains("locked") == true }
     try connection.execute("COMMIT")
     try await waitForTrouble(of: database) { $0 == nil }
-    database.close()
+    await database.close()
     #expect(try StateDatabase.sections(path: path)["a"]?.count == 1)
   }
 
@@ -95,16 +95,16 @@ import Testing
 
   // MARK: Versions
 
-  @Test func newDatabaseHasCurrentVersion() throws {
+  @Test func newDatabaseHasCurrentVersion() async throws {
     try folder.write("", to: "state.db")
     for _ in 0..<2 {
-      open().close()
+      await open().close()
       #expect(try SQLiteConnection(path).text("PRAGMA user_version") == "1")
     }
   }
 
-  @Test func aReaderChangesNothing() throws {
-    try writeRecords(["a/1": "x"], at: path)
+  @Test func aReaderChangesNothing() async throws {
+    try await writeRecords(["a/1": "x"], at: path)
     let before = try contents(path)
     #expect(try StateDatabase.sections(path: path)["a"]?.texts == ["1": "x"])
     #expect(try contents(path) == before)
@@ -112,7 +112,7 @@ import Testing
   }
 
   @Test func newerDatabaseIsNotChanged() async throws {
-    try writeRecords(["a/key": "value"], at: path)
+    try await writeRecords(["a/key": "value"], at: path)
     try SQLiteConnection(path).execute("PRAGMA user_version = 99")
     let before = try contents(path)
     let known = try names(in: folder.path)
@@ -122,9 +122,9 @@ import Testing
     #expect(trouble.contains(path) && trouble.contains("install the newer version"))
     #expect(database.section("a").records.isEmpty)
     database.section("a").put("key", bytes("other"))
-    database.close()
+    await database.close()
     #expect(throws: StoreError.self) { try StateDatabase.sections(path: path) }
-    #expect(throws: StoreError.self) { try StateStore.records(path: path) }
+    #expect(throws: StoreError.self) { try StateDatabase.records(path: path) }
 
     let writer = try ChildProcess(program("store-writer"), ["open", path])
     #expect(try await writer.exitStatus(within: patience) == 0)

@@ -1,4 +1,5 @@
 import CSQLite
+import EventLoop
 import Glibc
 import Store
 import TestSupport
@@ -54,9 +55,9 @@ extension [String: [UInt8]] {
 }
 
 /// Writes records to a new or existing database, and closes it.
-func writeRecords(_ values: [String: String], at path: String) throws {
-  let (store, _, opening) = StateStore.open(path: path)
-  guard opening == .opened else { throw Failure("\(opening)") }
+@LoopActor func writeRecords(_ values: [String: String], at path: String) async throws {
+  let store = StateDatabase(path: path)
+  guard store.opening == .opened else { throw Failure("\(store.opening)") }
   for (key, value) in values { store.put(key, bytes(value)) }
-  guard store.close(within: patience) == 0 else { throw Failure("not written") }
+  guard await store.close(within: patience) == 0 else { throw Failure("not written") }
 }

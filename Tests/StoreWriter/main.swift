@@ -14,42 +14,35 @@ func report(_ text: String) {
   fflush(nil)
 }
 
-func rounds(_ path: String) -> Never {
+@LoopActor func rounds(_ path: String) async -> Never {
   var last = lastRound(path)
   while true {
-    let (store, _, opening) = StateStore.open(path: path)
-    guard opening == .opened else { fail("\(opening)") }
+    let store = StateDatabase(path: path)
+    guard store.opening == .opened else { fail("\(store.opening)") }
     last += 1
     for key in 0..<20 { store.put("key \(key)", Array("\(last)".utf8)) }
-    guard store.close(within: .seconds(10)) == 0 else { fail("round \(last) is not written") }
+    guard await store.close(within: .seconds(10)) == 0 else { fail("round \(last) is not written") }
     report("round \(last)")
   }
 }
 
 /// The highest number in the file.
 func lastRound(_ path: String) -> Int {
-  let records = (try? StateStore.records(path: path)) ?? [:]
+  let records = (try? StateDatabase.records(path: path)) ?? [:]
   return records.values.compactMap { Int(String(decoding: $0, as: UTF8.self)) }.max() ?? 0
 }
 
-/// To be called before other threads are started.
-func blockEnd() -> sigset_t {
-  var end = sigset_t()
-  sigemptyset(&end)
-  sigaddset(&end, SIGTERM)
-  pthread_sigmask(SIG_BLOCK, &end, nil)
+/// Gets a value on SIGTERM.
+@LoopActor func awaitEnd() -> Waiter<Void> {
+  let end = Waiter<Void>()
+  loop.signals([SIGTERM]) { _ in end.resume(.success(())) }
   // A write beyond the file size limit then fails instead of killing the process.
   signal(SIGXFSZ, SIG_IGN)
   return end
 }
 
-func wait(for end: sigset_t) {
-  var (end, signal) = (end, Int32(0))
-  sigwait(&end, &signal)
-}
-
-func spool(_ path: String) {
-  let end = blockEnd()
+@LoopActor func spool(_ path: String) async {
+  let end = awaitEnd()
   let file = SpoolFile(path: path, maxAge: 1000, maxBytes: 1 << 30)
   func add(_ numbers: ClosedRange<Int64>) -> SpoolFile.Outcome {
     var work = SpoolFile.Work()
@@ -62,40 +55,37 @@ func spool(_ path: String) {
   guard first.isAdded else { fail("\(first.failure ?? "not added")") }
   let full = add(501...1500)
   report("failing \(full.failure ?? "not"), \(full.content.messages) kept")
-  wait(for: end)
+  try? await end.value()
   var work = SpoolFile.Work()
   work.readAfter = 0
   let kept = Int64(file.perform(work).read.count)
   report("\(kept) kept, then \(add(501...1500).content.messages - kept)")
 }
 
-func keep(_ path: String) {
-  let end = blockEnd()
-  let (store, records, opening) = StateStore.open(path: path)
-  report("\(records.count) records, \(opening)")
-  store.setHandler { report("\($0)") }
+@LoopActor func keep(_ path: String) async {
+  let end = awaitEnd()
+  let store = StateDatabase(path: path)
+  report("\(store.records.count) records, \(store.opening)")
   for key in 0..<50 { store.put("key \(key)", [UInt8](repeating: UInt8(ascii: "x"), count: 1024)) }
   report("put")
-  wait(for: end)
-  report("\(store.close(within: .seconds(10))) not written")
+  try? await end.value()
+  report("\(await store.close(within: .seconds(10))) not written")
 }
 
-func open(_ path: String) -> Never {
-  loop.run {
-    let database = StateDatabase(path: path)
-    report("\(database.section("a").records.count) records, trouble: \(database.trouble ?? "none")")
-    database.close()
-    exit(0)
-  }
+@LoopActor func open(_ path: String) async {
+  let database = StateDatabase(path: path)
+  report("\(database.section("a").records.count) records, trouble: \(database.trouble ?? "none")")
+  await database.close()
 }
 
-func measure(_ path: String) {
+@LoopActor func measure(_ path: String) async {
   let before = residentMemory()
-  let (store, records, opening) = StateStore.open(path: path)
-  let open = residentMemory()
+  let store = StateDatabase(path: path)
+  let open = residentMemory() - before
   store.put("key", Array("value".utf8))
-  store.close(within: .seconds(10))
-  report("\(records.count) records, \(opening): open \(open - before), written \(residentMemory() - before)")
+  await store.close(within: .seconds(10))
+  let written = residentMemory() - before
+  report("\(store.records.count) records, \(store.opening): open \(open), written \(written)")
 }
 
 /// In KiB, including the pages of libraries.
@@ -107,12 +97,15 @@ func fail(_ reason: String) -> Never {
 }
 
 guard CommandLine.arguments.count == 3 else { fail("store-writer rounds|keep|spool|open|measure PATH") }
-let path = CommandLine.arguments[2]
-switch CommandLine.arguments[1] {
-case "rounds": rounds(path)
-case "keep": keep(path)
-case "spool": spool(path)
-case "open": open(path)
-case "measure": measure(path)
-case let other: fail("\(other)?")
+let (command, path) = (CommandLine.arguments[1], CommandLine.arguments[2])
+loop.run {
+  switch command {
+  case "rounds": await rounds(path)
+  case "keep": await keep(path)
+  case "spool": await spool(path)
+  case "open": await open(path)
+  case "measure": await measure(path)
+  case let other: fail("\(other)?")
+  }
+  exit(0)
 }

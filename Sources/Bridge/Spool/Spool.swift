@@ -101,12 +101,7 @@ import Store
 
   /// Writes what is left; for at most `limit`, as a disk may hang.
   func close(within limit: Duration) async {
-    let end = Waiter<Void>()
-    loop.task { [self] in
-      await finish()
-      end.resume(.success(()))
-    }
-    try? await loop.withTimeout(limit) { try await end.value() }
+    _ = await loop.result(within: limit, of: finish)
     if queue.unstored > 0 {
       Self.log.error(
         "undelivered readings are lost: they could not be stored",

@@ -106,9 +106,7 @@ import Log
   private func pause(for time: Duration) async {
     let end = Waiter<Void>()
     pausing = end
-    let timer = loop.timer(after: time) { end.resume(.success(())) }
-    try? await end.value()
-    timer.cancel()
+    _ = try? await end.value(within: time)
   }
 
   /// - Returns: why not all was read; nil: it was.

@@ -48,8 +48,7 @@ import Findings
   /// Returns when the adapters are on, or one of them if the others do not come on. If none does, it is stopped.
   func start() async throws(CommandFailure) {
     running = centrals.map { _, central in loop.task { await central.run() } }
-    let decided = decided
-    _ = try? await loop.withTimeout(Self.timeout) { try await decided.value() }
+    _ = try? await decided.value(within: Self.timeout)
     guard states.contains(where: { $0?.isOn == true }) else {
       await stop()
       throw CommandFailure(

@@ -27,8 +27,7 @@ import JSON
     let engine = inspector.engine
     engine.add(inspector)
     inspector.running = loop.task { await engine.run() }
-    let ready = inspector.adapterReady
-    _ = try? await loop.withTimeout(timeout) { try await ready.value() }
+    _ = try? await inspector.adapterReady.value(within: timeout)
     let adapters = engine.adapters
     guard adapters.contains(where: \.state.isOn) else {
       await inspector.stop()

@@ -26,8 +26,6 @@ import Glibc
     let waiter = Waiter<Void>()
     self.waiter = waiter
     if isInterrupted { return }
-    let timer = loop.timer(after: duration) { waiter.resume(.success(())) }
-    try? await waiter.value()
-    timer.cancel()
+    _ = try? await waiter.value(within: duration)
   }
 }

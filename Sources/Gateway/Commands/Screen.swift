@@ -40,7 +40,7 @@ import Glibc
     guard isWriting else { return }
     let finished = Waiter<Void>()
     self.finished = finished
-    try? await loop.withTimeout(Self.timeout) { try await finished.value() }
+    _ = try? await finished.value(within: Self.timeout)
   }
 
   private func writeNext() {

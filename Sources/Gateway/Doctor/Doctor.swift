@@ -102,11 +102,7 @@ public struct Doctor: Sendable, Equatable {
   private func within<T: Sendable>(
     _ limit: Duration, _ check: Finding.Check, _ body: @escaping @LoopActor () async -> T
   ) async -> T? {
-    let waiter = Waiter<T?>()
-    let timer = loop.timer(after: limit) { waiter.resume(.success(nil)) }
-    loop.task { waiter.resume(.success(await body())) }
-    let result = try? await waiter.value()
-    timer.cancel()
+    let result = await loop.result(within: limit, of: body)
     if result == nil {
       report([
         .fault(

@@ -218,10 +218,10 @@ final class EngineUnderTest: Sendable {
   }
 
   /// Writes a record into a state database for an engine that is started later.
-  @LoopActor static func store(_ record: DeviceRecord, in path: String) {
+  @LoopActor static func store(_ record: DeviceRecord, in path: String) async {
     let state = StateDatabase(path: path)
     state.section("devices").put(record.address.description, record.bytes)
-    state.close()
+    await state.close()
   }
 
   static func stored(in path: String) throws -> [DeviceRecord] {

@@ -264,7 +264,7 @@ final class Fixture: Sendable {
     let path = folder.path + "/state/\(plan.id).db"
     let deadline = ContinuousClock.now + Self.patience
     while true {
-      let records = try? StateStore.records(path: path)
+      let records = try? StateDatabase.records(path: path)
       if records?.values.contains(where: { String(decoding: $0, as: UTF8.self).contains(text) }) == true {
         return
       }

@@ -294,12 +294,11 @@ struct StateCheckTests {
     #expect(ofService(folder).first?.text.contains("may not write \(lock)") == true)
   }
 
-  @Test func folderOfARunByHandIsNamed() throws {
+  @Test func folderOfARunByHandIsNamed() async throws {
     let folder = try TemporaryFolder()
     let own = folder.path + "/microbit-gateway"
     mkdir(own, 0o700)
-    let (store, _, _) = StateStore.open(path: own + "/living-room.db")
-    store.close(within: patience)
+    await StateDatabase(path: own + "/living-room.db").close()
     chmod(folder.path, 0o777)
     let found = ofService(folder, environment: ["XDG_STATE_HOME": folder.path])
     #expect(found.map(\.level) == [.ok, .warning])
