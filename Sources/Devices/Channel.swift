@@ -25,6 +25,10 @@ import Log
   private(set) lazy var reader = PropertyReader(for: self, of: device)
   /// When a value that could not be decoded was last logged.
   private var malformedLogged: Moment?
+  /// Why the last value that could not be decoded could not.
+  private var malformedReason: String?
+  /// Why no value that has come fits the profile; nil: one does, or none has come.
+  var misfit: String? { last.value == nil && last.count == 0 ? malformedReason : nil }
   /// Whether another program has acquired the notifications: the value is read instead.
   private(set) var areNotificationsTaken = false
   /// bluetoothd notifies what is read on this link: a read is received as a notification.
@@ -242,15 +246,20 @@ import Log
     return .text(text)
   }
 
-  /// Counts a malformed value, and logs it, at most once an hour: a device may send many, and valid values in between.
+  /// Counts a malformed value, and logs it, at most once an hour: a device may send many, and valid values in between. Of
+  /// the anonymous devices of a profile one stands for all.
   private func malformed(_ reason: String) {
     context.counters.malformed += 1
+    malformedReason = reason
     let now = Moment.now
-    if let malformedLogged, now < malformedLogged + .seconds(3600) { return }
+    func isDue(_ last: Moment?) -> Bool { last.map { now >= $0 + .seconds(3600) } ?? true }
+    guard isDue(malformedLogged) else { return }
     malformedLogged = now
+    let kind = "\(device.settings.profile.name).\(property.name)"
+    let isNews = !device.isAnonymous || isDue(context.malformedLogged[kind])
+    if isNews, device.isAnonymous { context.malformedLogged[kind] = now }
     context.log.write(
-      device.isAnonymous ? .debug : .warning, "ignoring a malformed value of \(property.name): \(reason)",
-      device.fields)
+      isNews ? .warning : .debug, "ignoring a malformed value of \(property.name): \(reason)", device.fields)
   }
 
   /// A value was notified, read on request or at an interval, or heard: it is a reading.

@@ -58,7 +58,7 @@ import Log
   /// id fill the log.
   var isAnonymous: Bool {
     session.isOnlyAdvertised && settings.source(of: \.name) == .default
-      && (settings.source(of: \.id) == .default || settings.hasSharedID)
+      && (settings.source(of: \.id) == .default || settings.hasSharedID && id != settings.id)
   }
 
   /// The fields of log lines about the device.

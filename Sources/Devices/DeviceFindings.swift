@@ -182,6 +182,17 @@ extension Finding {
         + "sudo systemctl restart bluetooth")
   }
 
+  /// No value of a property fits the profile.
+  package static func misfit(
+    _ device: String, _ property: String, _ reason: String, _ profile: Profile
+  ) -> Finding {
+    .warning(
+      .device, "\(device): no value of \(property) fits the profile \(profile.name): \(reason)",
+      remedy: "correct its type or fields in the profile"
+        + (profile.hasLinks ? "" : ", or at and length of its source: microbit-gateway scan shows what it sends")
+    ).coded("misfit", ["device": device, "reason": "\(property): \(reason)"])
+  }
+
   package static func cannotScan(_ adapter: String, _ problem: String) -> Finding {
     .fault(
       .adapter, "\(adapter) cannot scan: \(problem)",
@@ -227,10 +238,23 @@ extension DeviceManager {
     }
     // Without an adapter no device is in range, but what is heard by radio needs none.
     let devices = registry.all.filter { isOn || $0.address.radioSender != nil }
-    return faults
-      + Array(
-        devices.sorted { $0.id.description < $1.id.description }.lazy.compactMap(\.finding)
-          .prefix(Self.mostFindings))
+    let sorted = devices.sorted { $0.id.description < $1.id.description }
+    let found = Array(sorted.lazy.compactMap(\.finding).prefix(Self.mostFindings))
+    return faults + (found + Self.misfits(of: sorted)).prefix(Self.mostFindings)
+  }
+
+  /// Values that do not fit the user's profiles: the first device stands for all, as they share the mistake.
+  private static func misfits(of devices: [Device]) -> [Finding] {
+    var told: Set<String> = []
+    return devices.flatMap { device -> [Finding] in
+      let profile = device.settings.profile
+      guard !profile.isBuiltIn, !device.owner.isOther, device.settings.isEnabled else { return [] }
+      return device.channels.compactMap { channel in
+        guard let reason = channel.misfit, told.insert("\(profile.name).\(channel.property.name)").inserted
+        else { return nil }
+        return .misfit(device.id.description, channel.property.name, reason, profile)
+      }
+    }
   }
 }
 
@@ -261,7 +285,8 @@ extension Device {
     if let polled = channels.first(where: { $0.areNotificationsTaken }) {
       return .notificationsTaken(of: polled.property.name, device: name)
     }
-    if state == .listening, !description.isOnline, !isAnonymous {
+    let isHeardInVain = channels.contains { $0.misfit != nil }
+    if state == .listening, !description.isOnline, !isAnonymous, !isHeardInVain {
       return .notHeard(name, isRadio: address.radioSender != nil)
     }
     return state == .absent ? .notInRange(name) : nil

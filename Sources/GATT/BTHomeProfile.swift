@@ -55,4 +55,7 @@ extension Profile {
 
   /// The profiles that every configuration has, but ``radio``, which senders by radio have, and nobody chooses.
   public static let builtIn = [microbit, bthome]
+
+  /// Whether users did not write the profile.
+  package var isBuiltIn: Bool { (Self.builtIn + [.radio]).contains { $0.name == name } }
 }

@@ -32,6 +32,19 @@ import Testing
       #""a":{"source":{"service_data":"feaa","prefix":"1"},"type":"uint8"}"#, "a.source.prefix",
       "\"1\" is not hexadecimal"
     ),
+    // Data that is too short for the value, and too long for one without a place.
+    (
+      #""a":{"source":{"manufacturer_data":1,"length":3,"at":2},"type":"uint16"}"#, "a.source.length",
+      "no value fits: it begins at byte 2, and has 2 bytes (it is that of all the data: at least 4)"
+    ),
+    (
+      #""a":{"source":{"manufacturer_data":1,"length":5,"prefix":"01"},"type":"uint16"}"#, "a.source.length",
+      #"no value fits: it begins at byte 1, and has 2 bytes (make it 3, or give "at": 1)"#
+    ),
+    (
+      #""a":{"source":{"manufacturer_data":1,"length":2},"fields":[{"name":"x","type":"uint8"}]}"#,
+      "a.source.length", "no value fits: it begins at byte 0, and cannot have 2 bytes"
+    ),
     (
       #""a":{"source":{"service_data":"feaa"},"access":["read"],"type":"uint8"}"#, "a.access",
       "a property with a source has no access"
