@@ -44,6 +44,8 @@ extension Inspection {
     let own: JSONValue = [
       "rssi": peripheral.rssi.map(JSONValue.integer), "paired": .bool(peripheral.isPaired),
       "profile": profile.map { .string($0.name) }, "fits": .bool(fits),
+      "missing_services": missingServices.isEmpty
+        ? nil : .array(missingServices.map { .string($0.description) }),
       "missing": missing.isEmpty ? nil : .array(missing), "unread": unread.map(JSONValue.string),
       "services": .array(services),
     ]

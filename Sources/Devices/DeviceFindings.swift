@@ -67,8 +67,8 @@ extension Trouble {
   /// What is wrong with a device of this profile.
   package func text(_ profile: Profile) -> String {
     switch self {
-    case .unsuitable:
-      "cannot be used: \(profile.missingHint?.problem ?? "it lacks what the profile \(profile.name) requires")"
+    case .unsuitable(let lacks):
+      "cannot be used: \(profile.missingHint?.problem ?? Self.problem(lacks, profile))"
     case .connectFailed(let reason): "cannot connect yet: \(reason)"
     case .unusable(let reason): "cannot be used: \(reason)"
     case .linkEnded(let reason): "the link ended" + (reason.map { ": \($0)" } ?? "")
@@ -86,12 +86,21 @@ extension Trouble {
     }
   }
 
+  private static func problem(_ lacks: [BluetoothUUID], _ profile: Profile) -> String {
+    guard !lacks.isEmpty else { return "it does not offer the properties of the profile \(profile.name)" }
+    let services = lacks.map(\.short).joined(separator: ", ")
+    return "it lacks the service \(services), which the profile \(profile.name) requires"
+  }
+
   /// What the user can do about it; nil if the gateway mends it, or nothing is known to help.
   package func remedy(
     _ device: String, _ profile: Profile, _ pairing: Configuration.PairingMode
   ) -> String? {
     switch self {
-    case .unsuitable: profile.missingHint?.remedy
+    case .unsuitable(let lacks):
+      profile.missingHint?.remedy
+        ?? "compare \(lacks.isEmpty ? "the properties" : "\"requires\"") of the profile \(profile.name) with what it has: "
+        + "microbit-gateway inspect \(device)"
     case .wantsPairing, .endsLinks, .bondLost(pairsAgain: false):
       pairing == .never
         ? "its entry in config.json has \"pair\": false: change that, or let its program require no pairing"

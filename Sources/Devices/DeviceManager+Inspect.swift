@@ -23,6 +23,8 @@ package struct Inspection: Sendable {
   package let profile: Profile?
   /// Whether the peripheral offers what the profile requires.
   package let fits: Bool
+  /// The services that the profile requires, and the peripheral lacks.
+  package let missingServices: [BluetoothUUID]
   package fileprivate(set) var items: [Item]
   /// Why the values after the last one shown were not read; nil: all were.
   package fileprivate(set) var unread: String?
@@ -160,6 +162,7 @@ extension DeviceManager {
     }
     let best = candidates.filter { used != nil || $0.resolution.isSuitable }
       .max { $0.resolution.offeredCount < $1.resolution.offeredCount }
+    let resolution = used.map { Resolution($0, characteristics) }
     let items = characteristics.map { characteristic in
       let index = best?.resolution.characteristics.firstIndex(of: characteristic)
       return Inspection.Item(
@@ -167,7 +170,8 @@ extension DeviceManager {
     }
     return Inspection(
       peripheral: peripheral, device: device?.description, profile: best?.profile,
-      fits: used.map { Resolution($0, characteristics).isSuitable } ?? (best != nil), items: items)
+      fits: resolution?.isSuitable ?? (best != nil), missingServices: resolution?.missingServices ?? [],
+      items: items)
   }
 }
 

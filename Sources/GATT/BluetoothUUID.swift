@@ -38,6 +38,15 @@ public struct BluetoothUUID: Hashable, Sendable {
   }
 }
 
+extension BluetoothUUID {
+  /// `180a` for an assigned number of 16 bits, else all 128 bits.
+  package var short: String {
+    let number = UInt32(truncatingIfNeeded: high >> 32)
+    return number <= 0xFFFF && self == BluetoothUUID(short: number)
+      ? Hexadecimal.text(number, bytes: 2) : description
+  }
+}
+
 extension BluetoothUUID: CustomStringConvertible {
   /// All 128 bits in lower case: the form that BlueZ writes and compares.
   public var description: String {

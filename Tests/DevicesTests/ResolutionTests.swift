@@ -27,6 +27,15 @@ import Testing
     #expect(try resolve(link(.read, .indicate)) == [three, nil])
   }
 
+  @Test func requiredServicesThatAreMissingAreKnown() throws {
+    let heart = BluetoothUUID(short: 0x180D)
+    let profile = try Profile(
+      name: "lab", requires: [heart, .microbitUARTService], properties: [.microbitUARTReceived])
+    let resolution = Resolution(profile, link(.indicate, .write))
+    #expect(!resolution.isSuitable)
+    #expect(resolution.missingServices == [heart])
+  }
+
   /// With any of the automatic properties it can be used; the temperature keeps a link alive where it is offered.
   @Test func programWithoutTemperatureIsSuitableIfItDecides() {
     let names: Set = ["temperature", "period", "uart_rx"]

@@ -29,15 +29,15 @@ import Log
   var hasInformation: Bool { !information.isEmpty }
 
   /// Assigns the characteristics of a new link to the channels.
-  /// - Returns: whether the link offers what the profile requires.
-  func begin(_ characteristics: [Characteristic]) -> Bool {
+  /// - Returns: nil: the link offers what the profile requires; else the services that it lacks, none if it is properties.
+  func begin(_ characteristics: [Characteristic]) -> [BluetoothUUID]? {
     let resolution = resolve(characteristics)
     for channel in channels { channel.characteristicChanged(to: resolution.characteristics[channel.index]) }
     information = resolution.information
     log = resolution.log
     visit = device.settings.visitInterval.map { _ in Visit() }
     learn(resolution)
-    return isSuitable(resolution)
+    return isSuitable(resolution) ? nil : resolution.missingServices
   }
 
   /// A log that is to be published is enough: in pairing mode a micro:bit offers nothing else.

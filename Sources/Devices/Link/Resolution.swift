@@ -13,6 +13,8 @@ struct Resolution: Sendable {
   let leds: Characteristic?
   /// The property whose readings show that the link is alive; nil: the link alone does.
   let alive: Int?
+  /// The services that the profile requires, and the link lacks.
+  let missingServices: [BluetoothUUID]
   /// Whether the link offers what the profile requires.
   let isSuitable: Bool
 
@@ -36,11 +38,12 @@ struct Resolution: Sendable {
         && $0.flags.isSuperset(of: [.read, .write])
     }
     let services = Set(all.map(\.service))
+    missingServices = profile.requires.filter { !services.contains($0) }
     alive = profile.alive.map(\.property).flatMap { property in
       profile.isAutomatic && characteristics[property] == nil ? nil : property
     }
     isSuitable =
-      profile.requires.allSatisfy(services.contains)
+      missingServices.isEmpty
       && (alive.map { characteristics[$0] != nil } ?? characteristics.contains { $0 != nil })
   }
 }

@@ -32,7 +32,9 @@ struct InspectionText: CustomStringConvertible {
       return first.joined(separator: "  ") + "\nno known profile fits it: see docs/profiles.md"
     }
     let missing = data["missing"]?.elements.compactMap(\.text) ?? []
-    let fit = data["fits"] == .bool(true) ? "fits" : "does not fit: it lacks what the profile requires"
+    let services = (data["missing_services"]?.elements ?? []).map { short($0) }.joined(separator: ", ")
+    let lack = services.isEmpty ? "properties of the profile" : "the service \(services), which the profile requires"
+    let fit = data["fits"] == .bool(true) ? "fits" : "does not fit: it lacks \(lack)"
     let lacks = missing.isEmpty ? "" : "\nnot offered: \(missing.joined(separator: ", "))"
     return first.joined(separator: "  ") + "\nprofile \(profile): \(fit)\(lacks)"
   }
@@ -78,7 +80,6 @@ struct InspectionText: CustomStringConvertible {
   /// `2a24` for an assigned number.
   static func short(_ uuid: JSONValue?) -> String {
     let text = uuid?.text ?? ""
-    guard text.hasPrefix("0000"), text.hasSuffix("-0000-1000-8000-00805f9b34fb") else { return text }
-    return String(text.dropFirst(4).prefix(4))
+    return BluetoothUUID(text)?.short ?? text
   }
 }

@@ -99,24 +99,20 @@ struct ScanTable {
   private static func advertised(by peripheral: Peripheral) -> String? {
     let data = peripheral.advertised
     func number(_ number: Int, bytes: Int) -> String { Hexadecimal.text(number, bytes: bytes) }
-    let services = peripheral.services.map(short).joined(separator: ",")
+    let services = peripheral.services.map(\.short).joined(separator: ",")
     let parts =
       (services.isEmpty ? [] : ["services \(services)"])
       + data.manufacturerData.sorted { $0.key < $1.key }.map {
         "manufacturer \(number($0.key, bytes: 2)): \(Hexadecimal.text($0.value))"
       }
       + data.serviceData.sorted { $0.key.description < $1.key.description }.map {
-        "service data \(short($0.key)): \(Hexadecimal.text($0.value))"
+        "service data \($0.key.short): \(Hexadecimal.text($0.value))"
       }
       + (data.flags.isEmpty ? [] : ["flags \(Hexadecimal.text(data.flags))"])
       + data.other.sorted { $0.key < $1.key }.map {
         "type \(number($0.key, bytes: 1)): \(Hexadecimal.text($0.value))"
       }
     return parts.isEmpty ? nil : parts.joined(separator: "  ")
-  }
-
-  private static func short(_ uuid: BluetoothUUID) -> String {
-    InspectionText.short(.string(uuid.description))
   }
 
   // MARK: Text

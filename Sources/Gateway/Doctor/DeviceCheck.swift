@@ -97,7 +97,8 @@ struct DeviceCheck {
     _ inspection: JSONValue, _ name: String, _ profile: Profile, _ pairing: Configuration.PairingMode
   ) -> [Finding] {
     guard inspection["fits"] == .bool(true) else {
-      return [Trouble.unsuitable.finding(name, profile, pairing)]
+      let lacks = (inspection["missing_services"]?.elements ?? []).compactMap { $0.text.flatMap(BluetoothUUID.init) }
+      return [Trouble.unsuitable(lacks: lacks).finding(name, profile, pairing)]
     }
     let used = Set(profile.properties.map(\.name))
     let isPaired = inspection["paired"] == .bool(true)

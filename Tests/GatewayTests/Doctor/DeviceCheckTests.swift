@@ -47,6 +47,22 @@ struct DeviceCheckTests {
     #expect(found.first?.remedy?.contains("bluetooth temperature service") == true)
   }
 
+  @Test func wrongRequirementNamesTheServiceAndWhereToLook() throws {
+    let level = Property(
+      name: "level", service: BluetoothUUID(short: 0x180F), characteristic: BluetoothUUID(short: 0x2A19),
+      access: .read, codec: .uint8)
+    let lab = try Profile(name: "lab", properties: [level])
+    let lacks: JSONValue = ["missing_services": ["0000180d-0000-1000-8000-00805f9b34fb"]]
+    let found = DeviceCheck.findings(inspection(fits: false).merging(lacks), "desk", lab, .ask)
+    #expect(
+      found.first?.text == "desk: cannot be used: it lacks the service 180d, which the profile lab requires")
+    #expect(
+      found.first?.remedy
+        == #"compare "requires" of the profile lab with what it has: microbit-gateway inspect desk"#)
+    let properties = DeviceCheck.findings(inspection(fits: false), "desk", lab, .ask)
+    #expect(properties.first?.remedy?.contains("the properties of the profile lab") == true)
+  }
+
   @Test func unansweredReadMeansPairingIsRequired() {
     let found = DeviceCheck.findings(
       inspection(error: .timedOut("ReadValue: no answer in time")), "kitchen", profile, .ask)
