@@ -40,13 +40,13 @@ extension Peripheral {
 extension Inspection {
   /// The response to `device/inspect`.
   package var json: JSONValue {
-    let missing = missing.map(JSONValue.string)
+    let missing: [(String, JSONValue?)] = missing.map { ($0.property, .string($0.reason)) }
     let own: JSONValue = [
       "rssi": peripheral.rssi.map(JSONValue.integer), "paired": .bool(peripheral.isPaired),
       "profile": profile.map { .string($0.name) }, "fits": .bool(fits),
       "missing_services": missingServices.isEmpty
         ? nil : .array(missingServices.map { .string($0.description) }),
-      "missing": missing.isEmpty ? nil : .array(missing), "unread": unread.map(JSONValue.string),
+      "missing": missing.isEmpty ? nil : .object(of: missing), "unread": unread.map(JSONValue.string),
       "services": .array(services),
     ]
     return peripheral.identity(device).merging(own)

@@ -10,6 +10,8 @@ import Log
   private(set) var property: Property
   /// The property's characteristic; nil without a link, or if the link does not offer it.
   private(set) var characteristic: Characteristic?
+  /// Why the link does not offer the property, if its profile is the user's.
+  private(set) var lack: String?
   /// The last value that was received or read in this run.
   private(set) var last = LastValue()
   /// Whether a value has come in this run, if any is expected of itself.
@@ -75,8 +77,9 @@ import Log
   // MARK: The link
 
   /// Sets the characteristic on a new link, or after the peripheral has changed its services; nil: not offered.
-  func characteristicChanged(to characteristic: Characteristic?) {
+  func characteristicChanged(to characteristic: Characteristic?, lack: String?) {
     self.characteristic = characteristic
+    self.lack = device.settings.profile.isBuiltIn ? nil : lack
     isReadNotified = false
   }
 
@@ -313,7 +316,9 @@ import Log
   /// Why commands and reads cannot be carried out, not even after waiting; nil if they can.
   var obstacle: String? { device.obstacle ?? (device.isLive && characteristic == nil ? notOffered : nil) }
 
-  private var notOffered: String { "the device does not offer \(property.name)" }
+  private var notOffered: String {
+    "the device does not offer \(property.name)" + (lack.map { ": \($0)" } ?? "")
+  }
 
   /// The value that was read after a write or on a new link. Published without a sequence number, unless bluetoothd
   /// notifies it as well: then it is a reading already.

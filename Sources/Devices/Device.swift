@@ -193,6 +193,14 @@ import Log
     return context.isStopping ? "the gateway is stopping" : "the device is disabled"
   }
 
+  /// What the last link lacks of the user's profile, and why; without what a program may lack.
+  var lacks: [(property: String, reason: String)] {
+    let profile = description.profile
+    return channels.filter { !(profile.isAutomatic && $0.property.isAutomatic) }.compactMap { channel in
+      channel.lack.map { (channel.property.name, $0) }
+    }
+  }
+
   /// Why there is no link now, as far as is known.
   var offlineReason: String {
     description.lastError.map { "the device is offline: \($0)" } ?? "the device is offline"

@@ -198,8 +198,20 @@ extension Finding {
     .warning(
       .device, "\(device): no value of \(property) fits the profile \(profile.name): \(reason)",
       remedy: "correct its type or fields in the profile"
-        + (profile.hasLinks ? "" : ", or at and length of its source: microbit-gateway scan shows what it sends")
+        + (profile.hasLinks
+          ? "" : ", or at and length of its source: microbit-gateway scan shows what it sends")
     ).coded("misfit", ["device": device, "reason": "\(property): \(reason)"])
+  }
+
+  /// What a device lacks of the user's profile, and why.
+  package static func notOffered(
+    _ device: String, _ lacks: [(property: String, reason: String)], _ profile: Profile
+  ) -> Finding {
+    let reason = lacks.map { "\($0.property) (\($0.reason))" }.joined(separator: ", ")
+    return .warning(
+      .device, "\(device): does not offer \(reason)",
+      remedy: "compare the profile \(profile.name) with what it has: microbit-gateway inspect \(device)"
+    ).coded("not_offered", ["device": device, "reason": reason])
   }
 
   package static func cannotScan(_ adapter: String, _ problem: String) -> Finding {
@@ -298,6 +310,7 @@ extension Device {
     if state == .listening, !description.isOnline, !isAnonymous, !isHeardInVain {
       return .notHeard(name, isRadio: address.radioSender != nil)
     }
-    return state == .absent ? .notInRange(name) : nil
+    if state == .absent { return .notInRange(name) }
+    return lacks.isEmpty ? nil : .notOffered(name, lacks, settings.profile)
   }
 }

@@ -50,11 +50,11 @@ extension LinkSession {
   }
 
   func begin(_ characteristics: [Characteristic]) -> LinkMachine.Connection {
-    let lacks = services.begin(characteristics)
+    let connection = services.begin(characteristics)
     // Also of a link that is of no use without the setting to publish it.
     noteLog()
     expectReadings()
-    return lacks.map { .unsuitable(lacks: $0) } ?? .connected
+    return connection
   }
 
   private func expectReadings() { feed(.readingsExpected(services.alive != nil)) }

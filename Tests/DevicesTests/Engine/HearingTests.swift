@@ -171,7 +171,8 @@ import Testing
     #expect(await tested.isAnonymous(lab) == false)
     let finding = await tested.engine.findings.first { $0.code == "misfit" }
     #expect(
-      finding?.text == "lab: no value of uid fits the profile eddystone: expected 17 bytes, got 5: 00 00 00 00 00")
+      finding?.text
+        == "lab: no value of uid fits the profile eddystone: expected 17 bytes, got 5: 00 00 00 00 00")
     let mark = tested.frontEnd.events.elements.count
     await tested.advertise(Self.frame(17), of: Self.service, by: 1)
     try await tested.frontEnd.change(from: mark, "heard") { $0.id == lab && $0.isOnline }
