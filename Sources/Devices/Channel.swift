@@ -219,6 +219,9 @@ import Log
   private func endFrame() { for frame in frames?.end() ?? [] { receiveText(of: frame) } }
 
   private func receiveText(of frame: FrameAssembler.Frame) {
+    if frame.isTooLong {
+      countMalformed("\(property.name) is longer than \(FrameAssembler.longest) bytes: it is cut into several")
+    }
     guard hasLines else { return receiveValue(of: frame.bytes) }
     guard let text = decode(frame.bytes) else { return }
     let message = device.values.received(frame)
@@ -249,11 +252,15 @@ import Log
     return .text(text)
   }
 
+  private func malformed(_ reason: String) {
+    malformedReason = reason
+    countMalformed("ignoring a malformed value of \(property.name): \(reason)")
+  }
+
   /// Counts a malformed value, and logs it, at most once an hour: a device may send many, and valid values in between. Of
   /// the anonymous devices of a profile one stands for all.
-  private func malformed(_ reason: String) {
+  private func countMalformed(_ line: String) {
     context.counters.malformed += 1
-    malformedReason = reason
     let now = Moment.now
     func isDue(_ last: Moment?) -> Bool { last.map { now >= $0 + .seconds(3600) } ?? true }
     guard isDue(malformedLogged) else { return }
@@ -261,8 +268,7 @@ import Log
     let kind = "\(device.settings.profile.name).\(property.name)"
     let isNews = !device.isAnonymous || isDue(context.malformedLogged[kind])
     if isNews, device.isAnonymous { context.malformedLogged[kind] = now }
-    context.log.write(
-      isNews ? .warning : .debug, "ignoring a malformed value of \(property.name): \(reason)", device.fields)
+    context.log.write(isNews ? .warning : .debug, line, device.fields)
   }
 
   /// A value was notified, read on request or at an interval, or heard: it is a reading.
