@@ -220,7 +220,8 @@ import Log
 
   private func receiveText(of frame: FrameAssembler.Frame) {
     if frame.isTooLong {
-      countMalformed("\(property.name) is longer than \(FrameAssembler.longest) bytes: it is cut into several")
+      countMalformed(
+        "\(property.name) is longer than \(FrameAssembler.longest) bytes: it is cut into several")
     }
     guard hasLines else { return receiveValue(of: frame.bytes) }
     guard let text = decode(frame.bytes) else { return }
