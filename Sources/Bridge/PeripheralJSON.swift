@@ -12,7 +12,7 @@ extension Peripheral {
     let own: JSONValue = [
       "rssi": rssi.map(JSONValue.integer), "connected": .bool(isConnected),
       "services": services.isEmpty ? nil : .array(services.map { .string($0.description) }),
-      "manufacturer_data": Self.json(advertised.manufacturerData) { Hexadecimal.text($0, bytes: 2) },
+      "manufacturer_data": Self.json(advertised.manufacturerData) { "0x" + Hexadecimal.text($0, bytes: 2) },
       "service_data": Self.json(advertised.serviceData, \.description),
       "flags": advertised.flags.isEmpty ? nil : .string(Hexadecimal.text(advertised.flags)),
       "advertising_data": Self.json(advertised.other) { Hexadecimal.text($0, bytes: 1) },

@@ -32,6 +32,12 @@ import Testing
 }
 
 extension BluetoothUUIDTests {
+  @Test func digitsMayFollow0x() {
+    #expect(BluetoothUUID("0x180f") == BluetoothUUID(short: 0x180F))
+    #expect(BluetoothUUID("0x") == nil)
+    #expect(BluetoothUUID("0x0x180f") == nil)
+  }
+
   @Test(arguments: ["180a", "0001180a", "e95d9250-251d-470a-a062-fa1922dfa9a8"])
   func shortFormIsThatOfAnAssignedNumber(text: String) throws {
     let uuid = try #require(BluetoothUUID(text))

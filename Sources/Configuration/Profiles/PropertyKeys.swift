@@ -42,7 +42,7 @@ struct PropertyKeys: ScalarSection {
       ConfigurationKey("access", \.access, .optional(.access)),
       ConfigurationKey("write", \.writeMode, .optional(.choice)),
       ConfigurationKey("settle", \.settle, .optional(.number(0.1...60))),
-      ConfigurationKey("type", \.scalar.type, .optional(.choice)),
+      ConfigurationKey("type", \.scalar.type, .optional(.scalarType)),
     ] + scalarKeys + [
       ConfigurationKey("flags", \.flags, .optional(.words)),
       ConfigurationKey("fields", \.fields, .optional(.list(of: .section))),
@@ -127,7 +127,7 @@ struct SourceKeys: ConfigurationSection {
 
   static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey("service_data", \.service, .optional(.uuid)),
-    ConfigurationKey("manufacturer_data", \.manufacturer, .optional(.integer(0...0xFFFF))),
+    ConfigurationKey("manufacturer_data", \.manufacturer, .optional(.company)),
     ConfigurationKey("prefix", \.prefix, .optional(.hexadecimal)),
     ConfigurationKey("length", \.length, .optional(.integer(0...255))),
     ConfigurationKey("at", \.position, .optional(.integer(0...255))),
@@ -195,7 +195,7 @@ extension ConfigurationRule<Property.Access> {
 
   /// A list of what can be done with the characteristic.
   fileprivate static var access: Self {
-    ConfigurationRule<[Word]>.list(of: .choice).map(
+    ConfigurationRule<[Word]>.list(of: .choice(instead: ["indicate": "\"notify\" includes indications"])).map(
       { Property.Access($0.map(\.access)) },
       back: { access in Word.allCases.filter { access.contains($0.access) } })
   }

@@ -95,7 +95,7 @@ struct ScanTable {
     return String(decoding: json.bytes, as: UTF8.self)
   }
 
-  /// Services, and data in hexadecimal: `services 180d  manufacturer 004c: 0215`.
+  /// Services, and data in hexadecimal: `services 180d  manufacturer 0x004c: 0215`.
   private static func advertised(by peripheral: Peripheral) -> String? {
     let data = peripheral.advertised
     func number(_ number: Int, bytes: Int) -> String { Hexadecimal.text(number, bytes: bytes) }
@@ -103,7 +103,7 @@ struct ScanTable {
     let parts =
       (services.isEmpty ? [] : ["services \(services)"])
       + data.manufacturerData.sorted { $0.key < $1.key }.map {
-        "manufacturer \(number($0.key, bytes: 2)): \(Hexadecimal.text($0.value))"
+        "manufacturer 0x\(number($0.key, bytes: 2)): \(Hexadecimal.text($0.value))"
       }
       + data.serviceData.sorted { $0.key.description < $1.key.description }.map {
         "service data \($0.key.short): \(Hexadecimal.text($0.value))"
