@@ -42,7 +42,7 @@ extension Command {
     if case .object(let object) = payload.json, Self.isLongForm(object, codec) {
       sender.transaction = try Sender.transaction(object)
       self.init(
-        device, property, try Self.value(object, sender.transaction),
+        device, property, try Self.value(object, codec, sender.transaction),
         timeToLive: try Self.ttl(object["ttl"], sender.transaction), sender: sender.json)
       return
     }
@@ -64,13 +64,27 @@ extension Command {
     return object["value"] != nil && codec.fields?.contains("value") != true
   }
 
-  private static func value(_ object: JSONObject, _ transaction: String?) throws(Rejection) -> JSONValue {
+  private static func value(
+    _ object: JSONObject, _ codec: Codec?, _ transaction: String?
+  ) throws(Rejection) -> JSONValue {
     let known = ["value", "ttl", "transaction"]
     if let unknown = object.names.first(where: { !known.contains($0) }) {
-      throw Rejection("unknown key \(Excerpt(unknown)); allowed: value, ttl, transaction", transaction)
+      let hint =
+        nearest(to: unknown, among: known).map { "did you mean \($0)?" }
+        ?? (object["value"] == nil ? "put the value into \(isolated(object, codec))" : nil)
+      throw Rejection(
+        "unknown key \(Excerpt(unknown)); allowed: value, ttl, transaction" + (hint.map { " (\($0))" } ?? ""),
+        transaction)
     }
     guard let value = object["value"] else { throw Rejection("the key value is missing", transaction) }
     return value
+  }
+
+  /// The long form for an object that is meant as the value: a text holds it as a text.
+  private static func isolated(_ object: JSONObject, _ codec: Codec?) -> String {
+    let text = String(decoding: JSONValue.object(object).bytes, as: UTF8.self)
+    guard codec?.isPlain == true, text.utf8.count <= 100 else { return #"{"value":…}"# }
+    return String(decoding: JSONValue.object(of: [("value", .string(text))]).bytes, as: UTF8.self)
   }
 
   private static func ttl(_ json: JSONValue?, _ transaction: String?) throws(Rejection) -> Int? {

@@ -12,7 +12,7 @@ extension Peripheral {
     let own: JSONValue = [
       "rssi": rssi.map(JSONValue.integer), "connected": .bool(isConnected),
       "services": services.isEmpty ? nil : .array(services.map { .string($0.description) }),
-      "manufacturer_data": Self.json(advertised.manufacturerData) { Hexadecimal.text($0, bytes: 2) },
+      "manufacturer_data": Self.json(advertised.manufacturerData) { "0x" + Hexadecimal.text($0, bytes: 2) },
       "service_data": Self.json(advertised.serviceData, \.description),
       "flags": advertised.flags.isEmpty ? nil : .string(Hexadecimal.text(advertised.flags)),
       "advertising_data": Self.json(advertised.other) { Hexadecimal.text($0, bytes: 1) },
@@ -40,11 +40,13 @@ extension Peripheral {
 extension Inspection {
   /// The response to `device/inspect`.
   package var json: JSONValue {
-    let missing = missing.map(JSONValue.string)
+    let missing: [(String, JSONValue?)] = missing.map { ($0.property, .string($0.reason)) }
     let own: JSONValue = [
       "rssi": peripheral.rssi.map(JSONValue.integer), "paired": .bool(peripheral.isPaired),
       "profile": profile.map { .string($0.name) }, "fits": .bool(fits),
-      "missing": missing.isEmpty ? nil : .array(missing), "unread": unread.map(JSONValue.string),
+      "missing_services": missingServices.isEmpty
+        ? nil : .array(missingServices.map { .string($0.description) }),
+      "missing": missing.isEmpty ? nil : .object(of: missing), "unread": unread.map(JSONValue.string),
       "services": .array(services),
     ]
     return peripheral.identity(device).merging(own)

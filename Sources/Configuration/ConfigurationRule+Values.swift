@@ -51,15 +51,33 @@ extension JSONValue {
 }
 
 extension ConfigurationRule<BluetoothUUID> {
-  /// A UUID of 4, 8 or 36 characters, in either case.
+  /// A UUID of 4 or 8 digits, perhaps behind `0x`, or of 36 characters, in either case.
   package static var uuid: Self {
     .text(
-      1...36, pattern: "^([0-9A-Fa-f]{4}){1,2}$|^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
+      1...36, pattern: "^(0x)?([0-9A-Fa-f]{4}){1,2}$|^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
       BluetoothUUID.init, "a UUID", hint: "examples: 180d, 0000180d-0000-1000-8000-00805f9b34fb")
   }
 }
 
 extension ConfigurationRule<Int> {
+  /// The number of a company, which is mostly written in hexadecimal: 1177, `"0x0499"`.
+  static var company: Self {
+    let number = integer(0...0xFFFF)
+    return ConfigurationRule(
+      shape: .integerOrText(0...0xFFFF, pattern: "^0x[0-9A-Fa-f]{1,4}$"),
+      read: { json, current, path, errors in
+        guard case .string(let text) = json else { return number.read(json, current, path, &errors) }
+        let digits = text.dropFirst(2)
+        if text.hasPrefix("0x"), digits.allSatisfy(\.isHexDigit), let value = UInt16(digits, radix: 16) {
+          return Int(value)
+        }
+        errors.append(
+          path.error("\(Excerpt(text)) is not the number of a company", hint: "examples: 1177, \"0x0499\""))
+        return nil
+      },
+      write: number.write)
+  }
+
   /// A passkey of Bluetooth pairing (Core Specification Vol 3, Part H, 2.3.5.3).
   package static var passkey: Self { .integer(0...999_999) }
 }
@@ -72,7 +90,8 @@ extension ConfigurationRule<[UInt8]> {
       parse: { json throws(ConfigurationProblem) in
         guard case .string(let text) = json else { return nil }
         guard let bytes = Hexadecimal.bytes(text) else {
-          throw ConfigurationProblem("\(Excerpt(text)) is not hexadecimal")
+          throw ConfigurationProblem(
+            "\(Excerpt(text)) is not hexadecimal", hint: "two digits make a byte: 05, 0a1f")
         }
         return bytes
       },

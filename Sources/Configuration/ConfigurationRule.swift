@@ -45,6 +45,8 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
   case integer(ClosedRange<Int>)
   /// Every number, or one of a range.
   case number(ClosedRange<Double>?)
+  /// A whole number, or a string that stands for one, matching the regular expression.
+  case integerOrText(ClosedRange<Int>, pattern: String)
   /// The smallest and the largest number.
   case numberRange
   /// A string of so many characters (Unicode scalars), matching the regular expression, if there is one.
@@ -79,6 +81,7 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
     switch self {
     case .bool: "true or false"
     case .integer(let range): "a whole number, \(range.lowerBound)…\(range.upperBound)"
+    case .integerOrText(let range, _): ConfigurationShape.integer(range).expectation
     case .number(let range?):
       "a number, \(JSONValue(number: range.lowerBound).written)…\(JSONValue(number: range.upperBound).written)"
     case .number(nil): "a number"
@@ -230,12 +233,17 @@ extension ConfigurationRule<String> {
 
 extension ConfigurationRule where Value: RawRepresentable<String> & CaseIterable & Sendable {
   /// One of the words that the type's cases are.
-  package static var choice: Self { .choice { .string($0.rawValue) } }
+  package static var choice: Self { .choice(instead: [:]) }
+
+  /// - Parameter instead: what is to be said of words that users may expect, besides "did you mean?".
+  static func choice(instead: [String: String]) -> Self { .choice(instead: instead) { .string($0.rawValue) } }
 }
 
 extension ConfigurationRule where Value: CaseIterable & Sendable {
   /// One of the words, or other JSON, that stand for the type's cases.
-  package static func choice(_ word: @escaping @Sendable (Value) -> JSONValue) -> Self {
+  package static func choice(
+    instead: [String: String] = [:], _ word: @escaping @Sendable (Value) -> JSONValue
+  ) -> Self {
     let words = Value.allCases.map(word)
     let shape = ConfigurationShape.choice(words)
     return ConfigurationRule(
@@ -244,7 +252,9 @@ extension ConfigurationRule where Value: CaseIterable & Sendable {
         if let value = Value.allCases.first(where: { word($0) == json }) { return value }
         switch json {
         case .string(let text):
-          throw ConfigurationProblem("expected \(shape.expectation), found \(Excerpt(text))")
+          let near = nearest(to: text, among: words.compactMap(\.text)).map { "did you mean \($0)?" }
+          throw ConfigurationProblem(
+            "expected \(shape.expectation), found \(Excerpt(text))", hint: instead[text] ?? near)
         case .integer(let number) where words.contains(.string("\(number)")):
           throw ConfigurationProblem(
             "expected \(shape.expectation), found a number", hint: "write it in quotes")

@@ -188,7 +188,7 @@ extension Configuration.Match: ConfigurationSection {
     ConfigurationKey("name_prefix", \.namePrefix, .optional(.bluetoothName)),
     ConfigurationKey("name_contains", \.nameContains, .optional(.bluetoothName)),
     ConfigurationKey("service", \.service, .optional(.uuid)),
-    ConfigurationKey("manufacturer", \.manufacturer, .optional(.integer(0...0xFFFF))),
+    ConfigurationKey("manufacturer", \.manufacturer, .optional(.company)),
     ConfigurationKey("min_rssi", \.minRSSI, .optional(.integer(-127...20))),
   ]
 

@@ -10,6 +10,8 @@ import Log
   private(set) var property: Property
   /// The property's characteristic; nil without a link, or if the link does not offer it.
   private(set) var characteristic: Characteristic?
+  /// Why the link does not offer the property, if its profile is the user's.
+  private(set) var lack: String?
   /// The last value that was received or read in this run.
   private(set) var last = LastValue()
   /// Whether a value has come in this run, if any is expected of itself.
@@ -25,6 +27,10 @@ import Log
   private(set) lazy var reader = PropertyReader(for: self, of: device)
   /// When a value that could not be decoded was last logged.
   private var malformedLogged: Moment?
+  /// Why the last value that could not be decoded could not.
+  private var malformedReason: String?
+  /// Why no value that has come fits the profile; nil: one does, or none has come.
+  var misfit: String? { last.value == nil && last.count == 0 ? malformedReason : nil }
   /// Whether another program has acquired the notifications: the value is read instead.
   private(set) var areNotificationsTaken = false
   /// bluetoothd notifies what is read on this link: a read is received as a notification.
@@ -71,8 +77,9 @@ import Log
   // MARK: The link
 
   /// Sets the characteristic on a new link, or after the peripheral has changed its services; nil: not offered.
-  func characteristicChanged(to characteristic: Characteristic?) {
+  func characteristicChanged(to characteristic: Characteristic?, lack: String?) {
     self.characteristic = characteristic
+    self.lack = device.settings.profile.isBuiltIn ? nil : lack
     isReadNotified = false
   }
 
@@ -212,6 +219,10 @@ import Log
   private func endFrame() { for frame in frames?.end() ?? [] { receiveText(of: frame) } }
 
   private func receiveText(of frame: FrameAssembler.Frame) {
+    if frame.isTooLong {
+      countMalformed(
+        "\(property.name) is longer than \(FrameAssembler.longest) bytes: it is cut into several")
+    }
     guard hasLines else { return receiveValue(of: frame.bytes) }
     guard let text = decode(frame.bytes) else { return }
     let message = device.values.received(frame)
@@ -242,15 +253,23 @@ import Log
     return .text(text)
   }
 
-  /// Counts a malformed value, and logs it, at most once an hour: a device may send many, and valid values in between.
   private func malformed(_ reason: String) {
+    malformedReason = reason
+    countMalformed("ignoring a malformed value of \(property.name): \(reason)")
+  }
+
+  /// Counts a malformed value, and logs it, at most once an hour: a device may send many, and valid values in between. Of
+  /// the anonymous devices of a profile one stands for all.
+  private func countMalformed(_ line: String) {
     context.counters.malformed += 1
     let now = Moment.now
-    if let malformedLogged, now < malformedLogged + .seconds(3600) { return }
+    func isDue(_ last: Moment?) -> Bool { last.map { now >= $0 + .seconds(3600) } ?? true }
+    guard isDue(malformedLogged) else { return }
     malformedLogged = now
-    context.log.write(
-      device.isAnonymous ? .debug : .warning, "ignoring a malformed value of \(property.name): \(reason)",
-      device.fields)
+    let kind = "\(device.settings.profile.name).\(property.name)"
+    let isNews = !device.isAnonymous || isDue(context.malformedLogged[kind])
+    if isNews, device.isAnonymous { context.malformedLogged[kind] = now }
+    context.log.write(isNews ? .warning : .debug, line, device.fields)
   }
 
   /// A value was notified, read on request or at an interval, or heard: it is a reading.
@@ -304,7 +323,9 @@ import Log
   /// Why commands and reads cannot be carried out, not even after waiting; nil if they can.
   var obstacle: String? { device.obstacle ?? (device.isLive && characteristic == nil ? notOffered : nil) }
 
-  private var notOffered: String { "the device does not offer \(property.name)" }
+  private var notOffered: String {
+    "the device does not offer \(property.name)" + (lack.map { ": \($0)" } ?? "")
+  }
 
   /// The value that was read after a write or on a new link. Published without a sequence number, unless bluetoothd
   /// notifies it as well: then it is a reading already.

@@ -58,7 +58,7 @@ import Log
   /// id fill the log.
   var isAnonymous: Bool {
     session.isOnlyAdvertised && settings.source(of: \.name) == .default
-      && (settings.source(of: \.id) == .default || settings.hasSharedID)
+      && (settings.source(of: \.id) == .default || settings.hasSharedID && id != settings.id)
   }
 
   /// The fields of log lines about the device.
@@ -191,6 +191,14 @@ import Log
   var obstacle: String? {
     guard state == .stopped else { return session.obstacle }
     return context.isStopping ? "the gateway is stopping" : "the device is disabled"
+  }
+
+  /// What the last link lacks of the user's profile, and why; without what a program may lack.
+  var lacks: [(property: String, reason: String)] {
+    let profile = description.profile
+    return channels.filter { !(profile.isAutomatic && $0.property.isAutomatic) }.compactMap { channel in
+      channel.lack.map { (channel.property.name, $0) }
+    }
   }
 
   /// Why there is no link now, as far as is known.

@@ -67,8 +67,8 @@ extension Trouble {
   /// What is wrong with a device of this profile.
   package func text(_ profile: Profile) -> String {
     switch self {
-    case .unsuitable:
-      "cannot be used: \(profile.missingHint?.problem ?? "it lacks what the profile \(profile.name) requires")"
+    case .unsuitable(let lacks):
+      "cannot be used: \(profile.missingHint?.problem ?? Self.problem(lacks, profile))"
     case .connectFailed(let reason): "cannot connect yet: \(reason)"
     case .unusable(let reason): "cannot be used: \(reason)"
     case .linkEnded(let reason): "the link ended" + (reason.map { ": \($0)" } ?? "")
@@ -86,12 +86,21 @@ extension Trouble {
     }
   }
 
+  private static func problem(_ lacks: [BluetoothUUID], _ profile: Profile) -> String {
+    guard !lacks.isEmpty else { return "it does not offer the properties of the profile \(profile.name)" }
+    let services = lacks.map(\.short).joined(separator: ", ")
+    return "it lacks the service \(services), which the profile \(profile.name) requires"
+  }
+
   /// What the user can do about it; nil if the gateway mends it, or nothing is known to help.
   package func remedy(
     _ device: String, _ profile: Profile, _ pairing: Configuration.PairingMode
   ) -> String? {
     switch self {
-    case .unsuitable: profile.missingHint?.remedy
+    case .unsuitable(let lacks):
+      profile.missingHint?.remedy
+        ?? "compare \(lacks.isEmpty ? "the properties" : "\"requires\"") of the profile \(profile.name) with what it has: "
+        + "microbit-gateway inspect \(device)"
     case .wantsPairing, .endsLinks, .bondLost(pairsAgain: false):
       pairing == .never
         ? "its entry in config.json has \"pair\": false: change that, or let its program require no pairing"
@@ -182,6 +191,29 @@ extension Finding {
         + "sudo systemctl restart bluetooth")
   }
 
+  /// No value of a property fits the profile.
+  package static func misfit(
+    _ device: String, _ property: String, _ reason: String, _ profile: Profile
+  ) -> Finding {
+    .warning(
+      .device, "\(device): no value of \(property) fits the profile \(profile.name): \(reason)",
+      remedy: "correct its type or fields in the profile"
+        + (profile.hasLinks
+          ? "" : ", or at and length of its source: microbit-gateway scan shows what it sends")
+    ).coded("misfit", ["device": device, "reason": "\(property): \(reason)"])
+  }
+
+  /// What a device lacks of the user's profile, and why.
+  package static func notOffered(
+    _ device: String, _ lacks: [(property: String, reason: String)], _ profile: Profile
+  ) -> Finding {
+    let reason = lacks.map { "\($0.property) (\($0.reason))" }.joined(separator: ", ")
+    return .warning(
+      .device, "\(device): does not offer \(reason)",
+      remedy: "compare the profile \(profile.name) with what it has: microbit-gateway inspect \(device)"
+    ).coded("not_offered", ["device": device, "reason": reason])
+  }
+
   package static func cannotScan(_ adapter: String, _ problem: String) -> Finding {
     .fault(
       .adapter, "\(adapter) cannot scan: \(problem)",
@@ -227,10 +259,23 @@ extension DeviceManager {
     }
     // Without an adapter no device is in range, but what is heard by radio needs none.
     let devices = registry.all.filter { isOn || $0.address.radioSender != nil }
-    return faults
-      + Array(
-        devices.sorted { $0.id.description < $1.id.description }.lazy.compactMap(\.finding)
-          .prefix(Self.mostFindings))
+    let sorted = devices.sorted { $0.id.description < $1.id.description }
+    let found = Array(sorted.lazy.compactMap(\.finding).prefix(Self.mostFindings))
+    return faults + (found + Self.misfits(of: sorted)).prefix(Self.mostFindings)
+  }
+
+  /// Values that do not fit the user's profiles: the first device stands for all, as they share the mistake.
+  private static func misfits(of devices: [Device]) -> [Finding] {
+    var told: Set<String> = []
+    return devices.flatMap { device -> [Finding] in
+      let profile = device.settings.profile
+      guard !profile.isBuiltIn, !device.owner.isOther, device.settings.isEnabled else { return [] }
+      return device.channels.compactMap { channel in
+        guard let reason = channel.misfit, told.insert("\(profile.name).\(channel.property.name)").inserted
+        else { return nil }
+        return .misfit(device.id.description, channel.property.name, reason, profile)
+      }
+    }
   }
 }
 
@@ -261,9 +306,11 @@ extension Device {
     if let polled = channels.first(where: { $0.areNotificationsTaken }) {
       return .notificationsTaken(of: polled.property.name, device: name)
     }
-    if state == .listening, !description.isOnline, !isAnonymous {
+    let isHeardInVain = channels.contains { $0.misfit != nil }
+    if state == .listening, !description.isOnline, !isAnonymous, !isHeardInVain {
       return .notHeard(name, isRadio: address.radioSender != nil)
     }
-    return state == .absent ? .notInRange(name) : nil
+    if state == .absent { return .notInRange(name) }
+    return lacks.isEmpty ? nil : .notOffered(name, lacks, settings.profile)
   }
 }

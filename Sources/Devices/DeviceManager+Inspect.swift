@@ -23,15 +23,14 @@ package struct Inspection: Sendable {
   package let profile: Profile?
   /// Whether the peripheral offers what the profile requires.
   package let fits: Bool
+  /// The services that the profile requires, and the peripheral lacks.
+  package let missingServices: [BluetoothUUID]
   package fileprivate(set) var items: [Item]
   /// Why the values after the last one shown were not read; nil: all were.
   package fileprivate(set) var unread: String?
 
-  /// The properties of the profile that the peripheral lacks.
-  package var missing: [String] {
-    let offered = Set(items.compactMap { $0.property?.name })
-    return profile?.properties.map(\.name).filter { !offered.contains($0) } ?? []
-  }
+  /// The properties of the profile that the peripheral lacks, and why.
+  package let missing: [(property: String, reason: String)]
 }
 
 extension DeviceManager {
@@ -160,6 +159,12 @@ extension DeviceManager {
     }
     let best = candidates.filter { used != nil || $0.resolution.isSuitable }
       .max { $0.resolution.offeredCount < $1.resolution.offeredCount }
+    let missing = best.map { best -> [(property: String, reason: String)] in
+      best.resolution.lacks.sorted { $0.key < $1.key }.map {
+        (best.profile.properties[$0.key].name, $0.value)
+      }
+    }
+    let resolution = used.map { Resolution($0, characteristics) }
     let items = characteristics.map { characteristic in
       let index = best?.resolution.characteristics.firstIndex(of: characteristic)
       return Inspection.Item(
@@ -167,7 +172,8 @@ extension DeviceManager {
     }
     return Inspection(
       peripheral: peripheral, device: device?.description, profile: best?.profile,
-      fits: used.map { Resolution($0, characteristics).isSuitable } ?? (best != nil), items: items)
+      fits: resolution?.isSuitable ?? (best != nil), missingServices: resolution?.missingServices ?? [],
+      items: items, missing: missing ?? [])
   }
 }
 

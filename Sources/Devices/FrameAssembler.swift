@@ -9,6 +9,8 @@ struct FrameAssembler: Sendable {
     /// Whether the end of the frame may be missing: a V1 drops what is beyond the 20 bytes of one send, with the line end
     /// (lancaster-university/codal-microbit-v2#105).
     var isCut = false
+    /// Whether it is the first part of a frame that is longer than ``FrameAssembler/longest``.
+    var isTooLong = false
   }
 
   private enum Mode {
@@ -60,7 +62,7 @@ struct FrameAssembler: Sendable {
         buffer.removeLast(hasLines ? 1 : delimiter.count)
         flush(into: &frames)
       } else if buffer.count == Self.longest {
-        flush(into: &frames, isCut: true)
+        flush(into: &frames, isCut: true, isTooLong: true)
         isSplit = true
         if isUndecided { mode = .notifications }
       }
@@ -100,13 +102,15 @@ struct FrameAssembler: Sendable {
     return buffer.count >= delimiter.count && buffer.suffix(delimiter.count).elementsEqual(delimiter)
   }
 
-  private mutating func flush(into frames: inout [Frame], isCut: Bool = false) {
+  private mutating func flush(into frames: inout [Frame], isCut: Bool = false, isTooLong: Bool = false) {
     var bytes = buffer
     buffer = []
     if bytes.first == 0 || bytes.last == 0 {
       bytes = Array(bytes.drop { $0 == 0 }.reversed().drop { $0 == 0 }.reversed())
     }
-    if !bytes.isEmpty { frames.append(Frame(bytes: bytes, isCut: isCut || isSplit)) }
+    if !bytes.isEmpty {
+      frames.append(Frame(bytes: bytes, isCut: isCut || isSplit, isTooLong: isTooLong && !isSplit))
+    }
     isSplit = false
   }
 }

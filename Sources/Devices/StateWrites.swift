@@ -173,8 +173,8 @@ struct StateWrites: WriteMachine {
     switch result {
     case .holds(let value):
       deviceHolds(value)
-      let outcome: Outcome =
-        value == purpose.value ? .applied(actual: value.value) : .adjusted(actual: value.value)
+      let isApplied = value == purpose.value && !value.value.isRounded(from: purpose.value.value)
+      let outcome: Outcome = isApplied ? .applied(actual: value.value) : .adjusted(actual: value.value)
       return succeed(purpose, outcome) + [.readBack(value)] + startNext()
     case .notConfirmed:
       return succeed(purpose, unconfirmed) + startNext()

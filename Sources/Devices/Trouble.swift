@@ -2,8 +2,8 @@ import GATT
 
 /// Why a device has no link, or nothing of it can be used.
 package enum Trouble: Sendable, Equatable {
-  /// The peripheral was connected to, and lacks what the profile requires.
-  case unsuitable
+  /// The peripheral was connected to, and lacks what the profile requires: these services, else its properties.
+  case unsuitable(lacks: [BluetoothUUID])
   case connectFailed(String)
   /// The peripheral was connected to, and cannot be used at all.
   case unusable(String)

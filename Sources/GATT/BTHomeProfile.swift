@@ -55,4 +55,12 @@ extension Profile {
 
   /// The profiles that every configuration has, but ``radio``, which senders by radio have, and nobody chooses.
   public static let builtIn = [microbit, bthome]
+
+  /// Whether its devices may send BTHome.
+  package var usesBTHome: Bool {
+    growsWithObjects || properties.contains { $0.source?.data == .service(BTHome.service) }
+  }
+
+  /// Whether users did not write the profile.
+  package var isBuiltIn: Bool { (Self.builtIn + [.radio]).contains { $0.name == name } }
 }

@@ -17,9 +17,10 @@ public struct BluetoothUUID: Hashable, Sendable {
     self.init(high: UInt64(short) << 32 | 0x1000, low: 0x8000_0080_5F9B_34FB)
   }
 
-  /// Reads `0000180a-0000-1000-8000-00805f9b34fb`, `180a` or `0000180a`, in any case; nil for anything else.
+  /// Reads `0000180a-0000-1000-8000-00805f9b34fb`, `180a`, `0x180a` or `0000180a`, in any case; nil for anything else.
   public init?(_ text: String) {
     var digits = Array(text.utf8)
+    if text.hasPrefix("0x"), digits.count < 36 { digits.removeFirst(2) }
     switch digits.count {
     case 4, 8:
       guard let short = Hexadecimal.number(digits) else { return nil }
@@ -35,6 +36,15 @@ public struct BluetoothUUID: Hashable, Sendable {
     default:
       return nil
     }
+  }
+}
+
+extension BluetoothUUID {
+  /// `180a` for an assigned number of 16 bits, else all 128 bits.
+  package var short: String {
+    let number = UInt32(truncatingIfNeeded: high >> 32)
+    return number <= 0xFFFF && self == BluetoothUUID(short: number)
+      ? Hexadecimal.text(number, bytes: 2) : description
   }
 }
 

@@ -101,6 +101,17 @@ public struct Codec: Sendable {
     }
   }
 
+  /// Whether a value can have so many bytes, as far as that is known without its bytes.
+  public func fits(_ count: Int) -> Bool {
+    switch layout {
+    case .scalar(let scalar): scalar.width == 0 || count == scalar.width
+    case .scalars(let scalar): count.isMultiple(of: scalar.width)
+    case .flags(let flags): count == flags.width
+    case .record(let record): record.lengths.contains(count)
+    case .records, .advertised: true
+    }
+  }
+
   /// Whether the values of the codec are single numbers.
   public var isNumber: Bool {
     if case .advertised(let format, _) = description { format.isNumber } else { range != nil }

@@ -38,6 +38,12 @@ struct RecordCodec: Sendable {
   /// Whether the record's fields determine its length.
   var isSelfDelimiting: Bool { !fields.contains(where: \.takesTheRest) }
 
+  /// How many bytes a record may have. Fields that exclude each other count as if all could be present.
+  var lengths: ClosedRange<Int> {
+    let most = isSelfDelimiting ? fields.reduce(0) { $0 + $1.scalar.width } : Codec.longestValue
+    return fields.reduce(0) { $0 + ($1.condition == nil && !$1.isRepeated ? $1.scalar.width : 0) }...most
+  }
+
   // MARK: Compiling
 
   /// Checks and compiles the description.

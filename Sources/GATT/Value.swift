@@ -27,6 +27,22 @@ extension Value {
     }
   }
 
+  /// Whether a number in it is another one than in `other`, a value with the same bytes: one of the two was rounded. What a
+  /// float of 32 bits cannot tell apart is the same.
+  public func isRounded(from other: Value) -> Bool {
+    switch (self, other) {
+    case (.record(let own), .record(let others)):
+      return zip(own, others).contains { own, other in
+        other.flatMap { other in own.map { $0.isRounded(from: other) } } ?? false
+      }
+    case (.list(let own), .list(let others)):
+      return zip(own, others).contains { own, other in own.isRounded(from: other) }
+    case (_, _):
+      guard let own = doubleValue, let other = other.doubleValue else { return false }
+      return abs(own - other) > max(abs(own), abs(other)) * 0x1p-23
+    }
+  }
+
   /// A number with `offset` added, without the noise of binary fractions. A whole number stays one if the offset is
   /// one, so that all values of a property are alike.
   public func adding(_ offset: Double) -> Value {

@@ -34,6 +34,9 @@ package struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConverti
       return #"write straight double quotes: ""#
     }
     if let word = words.first(where: { rest.starts(with: $0.key.utf8) }) { return "write \(word.value)" }
+    if before.last == UInt8(ascii: "0"), rest.first == UInt8(ascii: "x") {
+      return "write a hexadecimal number in quotes"
+    }
     let isEnd = rest.first == UInt8(ascii: "}") || rest.first == UInt8(ascii: "]")
     let isAfterComma = before.last { !$0.isWhiteSpace } == UInt8(ascii: ",")
     return isEnd && isAfterComma ? "trailing comma: remove the comma before it" : nil

@@ -10,7 +10,9 @@ extension PeripheralDescription: ConfigurationSection {
     ConfigurationKey("name", \.name, .text(longest: 248)),
     ConfigurationKey("address", \.address, .optional(.address)),
     ConfigurationKey("advertises", \.advertises, .list(of: .uuid)),
-    ConfigurationKey("manufacturer_data", \.manufacturerData, .data { UInt16($0, radix: 16) }),
+    ConfigurationKey(
+      "manufacturer_data", \.manufacturerData,
+      .data { UInt16($0.hasPrefix("0x") ? $0.dropFirst(2) : $0[...], radix: 16) }),
     ConfigurationKey("service_data", \.serviceData, .data { BluetoothUUID($0) }),
     ConfigurationKey("services", \.services, .list(of: .section)),
     ConfigurationKey("profile", \.profile, .optional(.profile)),

@@ -8,7 +8,7 @@ import GATT
 ///     {"name": "Polar H7", "address": "E6:7A:00:00:00:02", "advertises": ["180d"], "services": [
 ///       {"uuid": "180d", "characteristics": [{"uuid": "2a37", "flags": ["notify"], "value": "0048"}]}]}
 ///
-/// `address`, `advertises`, `manufacturer_data` (`{"004c": "0215"}`), `service_data` (`{"180d": "01"}`), `value`
+/// `address`, `advertises`, `manufacturer_data` (`{"0x004c": "0215"}`), `service_data` (`{"180d": "01"}`), `value`
 /// (hexadecimal) and `descriptors` (`[{"uuid": "2901", "value": "48"}]`) are optional. Instead of `services` there may
 /// be `profile`, a profile as in the gateway's configuration.
 package struct PeripheralDescription: Sendable, Hashable {

@@ -40,7 +40,10 @@ import Testing
     let long = try parse(#"{"value":"{}","ttl":60,"transaction":"a1"}"#, text).get()
     #expect(long.value == .text("{}") && long.ttl == 60 && long.transaction == "a1")
     #expect(reason(#"{"value":21}"#, text) == #""21" is not a text"#)
-    #expect(reason(#"{"x":21}"#, text) == #"unknown key "x"; allowed: value, ttl, transaction"#)
+    #expect(
+      reason(#"{"cmd":"led"}"#, text)
+        == #"unknown key "cmd"; allowed: value, ttl, transaction "#
+        + #"(put the value into {"value":"{\"cmd\":\"led\"}"})"#)
     #expect(reason("{}", text) == "the key value is missing")
   }
 
@@ -187,6 +190,8 @@ import Testing
   @Test func anObjectIsNoList() throws {
     let points = try property("points", .list(of: .record([.init("x", .int8), .init("y", .int8)])))
     #expect(value(#"{"value":[{"x":1,"y":2}]}"#, points) == .list([.record([1, 2])]))
-    #expect(reason(#"{"x":1,"y":2}"#, points) == #"unknown key "x"; allowed: value, ttl, transaction"#)
+    #expect(
+      reason(#"{"x":1,"y":2}"#, points)
+        == #"unknown key "x"; allowed: value, ttl, transaction (put the value into {"value":…})"#)
   }
 }

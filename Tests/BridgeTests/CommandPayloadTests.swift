@@ -91,7 +91,7 @@ import Testing
         == Rejection("0 is below the smallest period, 20 ms", "a1"))
     #expect(
       rejection(Array(#"{"valeu":1,"transaction":"a1"}"#.utf8))
-        == Rejection(#"unknown key "valeu"; allowed: value, ttl, transaction"#, "a1"))
+        == Rejection(#"unknown key "valeu"; allowed: value, ttl, transaction (did you mean value?)"#, "a1"))
     #expect(rejection(Array(#"{"transaction":"a1"}"#.utf8)) == Rejection("the key value is missing", "a1"))
   }
 

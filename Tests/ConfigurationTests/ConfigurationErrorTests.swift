@@ -358,6 +358,20 @@ private let oneOf =
       #"devices[0].connect: expected "always" or "on_demand", found "sometimes""#
     ),
     (#"{"devices":[{"connect":"on_demand","every":4}]}"#, "devices[0].every: 4 is below 5"),
+    // What has no effect with the profile.
+    (
+      #"{"devices":[{"match":{"service":"fcd2"},"key":"231d39c1d7cc1ab1aee224cd096db932"}]}"#,
+      "devices[0].key: only BTHome is decrypted, and the profile is microbit "
+        + #"(remove it, or use "profile": "bthome")"#
+    ),
+    (
+      #"{"devices":[{"match":{"service":"fcd2"},"profile":"bthome","connect":"on_demand"}]}"#,
+      "devices[0].connect: a device of the profile bthome is only heard, never connected (remove it)"
+    ),
+    (
+      #"{"devices":[{"offline_after":60}]}"#,
+      "devices[0].offline_after: only a device that is only heard has it: a link has an end of its own (remove it)"
+    ),
     (
       #"{"devices":[{"every":600}]}"#,
       "devices[0].every: only a device that is connected on demand has an interval "

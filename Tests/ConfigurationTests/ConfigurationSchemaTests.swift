@@ -86,6 +86,11 @@ import Testing
       check("type", .string("integer"))
       check("minimum", .integer(range.lowerBound))
       check("maximum", .integer(range.upperBound))
+    case .integerOrText(let range, let pattern):
+      check("type", ["integer", "string"])
+      check("minimum", .integer(range.lowerBound))
+      check("maximum", .integer(range.upperBound))
+      check("pattern", .string(pattern))
     case .number(let range):
       check("type", .string("number"))
       check("minimum", range.map { JSONValue(number: $0.lowerBound) })

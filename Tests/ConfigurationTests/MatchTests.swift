@@ -25,7 +25,8 @@ import Testing
       (#""name_contains":"H8""#, false),
       (#""service":"180d""#, true), (#""service":"0000180D-0000-1000-8000-00805F9B34FB""#, true),
       (#""service":"180e""#, false),
-      (#""manufacturer":107"#, true), (#""manufacturer":108"#, false),
+      (#""manufacturer":"0x006b""#, true), (#""service":"0x180f""#, true), (#""manufacturer":107"#, true),
+      (#""manufacturer":108"#, false),
       // All conditions that are given must hold.
       (#""name_prefix":"P","name_contains":"H","name":"Polar H7","service":"180f","manufacturer":76"#, true),
       (#""name_prefix":"P","service":"180e""#, false), (#""name_prefix":"Q","service":"180d""#, false),

@@ -30,7 +30,20 @@ import Testing
     ),
     (
       #""a":{"source":{"service_data":"feaa","prefix":"1"},"type":"uint8"}"#, "a.source.prefix",
-      "\"1\" is not hexadecimal"
+      "\"1\" is not hexadecimal (two digits make a byte: 05, 0a1f)"
+    ),
+    // Data that is too short for the value, and too long for one without a place.
+    (
+      #""a":{"source":{"manufacturer_data":1,"length":3,"at":2},"type":"uint16"}"#, "a.source.length",
+      "no value fits: it begins at byte 2, and has 2 bytes (it is that of all the data: at least 4)"
+    ),
+    (
+      #""a":{"source":{"manufacturer_data":1,"length":5,"prefix":"01"},"type":"uint16"}"#, "a.source.length",
+      #"no value fits: it begins at byte 1, and has 2 bytes (make it 3, or give "at": 1)"#
+    ),
+    (
+      #""a":{"source":{"manufacturer_data":1,"length":2},"fields":[{"name":"x","type":"uint8"}]}"#,
+      "a.source.length", "no value fits: it begins at byte 0, and cannot have 2 bytes"
     ),
     (
       #""a":{"source":{"service_data":"feaa"},"access":["read"],"type":"uint8"}"#, "a.access",
@@ -66,6 +79,22 @@ import Testing
     (
       property(#""access":["red"],"type":"uint8""#), "a.access[0]",
       #"expected "read" or "notify" or "write", found "red""#
+    ),
+    // Words that are expected elsewhere.
+    (
+      property(#""access":["indicate"],"type":"uint8""#), "a.access[0]",
+      #"expected "read" or "notify" or "write", found "indicate" ("notify" includes indications)"#
+    ),
+    (property(#""access":["read"],"type":"int24""#), "a.type", #"found "int24" (did you mean sint24?)"#),
+    (property(#""access":["read"],"type":"sint16""#), "a.type", #"found "sint16" (did you mean int16?)"#),
+    (property(#""access":["read"],"type":"unit16""#), "a.type", #"found "unit16" (did you mean uint16?)"#),
+    (
+      property(#""access":["read"],"fields":[{"name":"x","type":"sint8"}]"#), "a.fields[0].type",
+      #"found "sint8" (did you mean int8?)"#
+    ),
+    (
+      #""a":{"source":{"manufacturer_data":"0499"},"type":"uint8"}"#, "a.source.manufacturer_data",
+      #""0499" is not the number of a company (examples: 1177, "0x0499")"#
     ),
     (property(#""access":[],"type":"uint8""#), "a.access", "access is empty"),
     (

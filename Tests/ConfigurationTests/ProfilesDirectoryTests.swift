@@ -46,6 +46,26 @@ import Testing
     #expect(plan.configuration.profiles.map(\.name) == ["b", "a", "d"])
   }
 
+  /// An example of the documents is copied as it stands there, or a profile without its name.
+  @Test func partOfConfigurationSaysWhatBelongsIntoTheFile() throws {
+    try folder.write(
+      #"{"profiles":{"heart":{\#(Self.button)}},"devices":[]}"#, to: "profiles.d/heart.json")
+    #expect(
+      failure() == """
+        profiles.d/heart.json:1:2: profiles: this is a part of config.json \
+        (put only what is within "profiles" into this file: {"heart": {…}})
+        """)
+    try folder.write("{\(Self.button)}", to: "profiles.d/heart.json")
+    #expect(
+      failure()
+        == #"profiles.d/heart.json:1:2: properties: the profile has no name (put all of it into {"heart": {…}})"#
+    )
+    // A profile may have these names.
+    try folder.write(
+      #"{"profiles":{\#(Self.button)},"properties":{\#(Self.button)}}"#, to: "profiles.d/heart.json")
+    #expect(failure() == nil)
+  }
+
   @Test func errorsHaveFileAndPosition() throws {
     try folder.write("{\"a\":{\n\"propertis\":{}}}", to: "profiles.d/a.json")
     #expect(

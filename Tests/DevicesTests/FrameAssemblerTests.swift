@@ -50,6 +50,7 @@ import Testing
     let frames = assembler.append([UInt8](repeating: 65, count: 2500) + [10, 66, 10])
     #expect(frames.map(\.bytes.count) == [1024, 1024, 452, 1])
     #expect(frames.map(\.isCut) == [true, true, true, false])
+    #expect(frames.map(\.isTooLong) == [true, false, false, false], "each is counted once")
     #expect(!assembler.isIncomplete && !assembler.isUndecided)
   }
 }

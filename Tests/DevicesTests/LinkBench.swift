@@ -102,7 +102,7 @@ struct LinkBench {
 
   func awaitingServices() -> LinkBench {
     var bench = connecting()
-    _ = bench.connected(.unsuitable)
+    _ = bench.connected(.unsuitable(lacks: []))
     return bench
   }
 

@@ -202,7 +202,7 @@ struct LinkSimulation {
     case 4, 5: if bench.seen.isPaired { return .failed(.keyMissing) }
     case 6, 7:
       hasLink = true
-      return .unsuitable
+      return .unsuitable(lacks: [])
     default: break
     }
     hasLink = true

@@ -1,5 +1,6 @@
 import BlueZ
 import Configuration
+import GATT
 import Testing
 
 @testable import Devices
@@ -167,13 +168,13 @@ import Testing
 
   @Test func unsuitablePeripheralIsRetriedLessAndLessOften() {
     var bench = connecting
-    #expect(bench.connected(.unsuitable) == [] && bench.wait == .seconds(3))
+    #expect(bench.connected(.unsuitable(lacks: [])) == [] && bench.wait == .seconds(3))
     // bluetoothd may have cached the services of an earlier program.
     #expect(bench.timer() == [.forget])
     expectConnectsAtOnce(&bench)
     for minutes in [1, 2, 4, 8, 16, 32, 60, 60] {
-      _ = bench.connected(.unsuitable)
-      #expect(bench.timer() == (minutes == 1 ? [.report(.unsuitable)] : []) + [.disconnect])
+      _ = bench.connected(.unsuitable(lacks: []))
+      #expect(bench.timer() == (minutes == 1 ? [.report(.unsuitable(lacks: []))] : []) + [.disconnect])
       _ = bench.disconnectCompleted()
       // Coming into range does not shorten the back-off.
       #expect(bench.range(true) == [] && bench.wait == .seconds(60 * minutes))
@@ -185,12 +186,23 @@ import Testing
     bench.pass(100)
     _ = bench.disconnected()
     _ = bench.timer()
-    _ = bench.connected(.unsuitable)
+    _ = bench.connected(.unsuitable(lacks: []))
     #expect(bench.timer() == [.forget])
     expectConnectsAtOnce(&bench)
-    _ = bench.connected(.unsuitable)
-    #expect(bench.timer().first == .report(.unsuitable))
+    _ = bench.connected(.unsuitable(lacks: []))
+    #expect(bench.timer().first == .report(.unsuitable(lacks: [])))
     #expect(bench.disconnectCompleted() == [] && bench.wait == .seconds(60))
+  }
+
+  /// Services appear one by one: what is lacking at last is told, and nothing prolongs the wait.
+  @Test func servicesThatAreLackingAtLastAreTold() {
+    let (first, second) = (BluetoothUUID(short: 0x180D), BluetoothUUID(short: 0x180F))
+    var bench = LinkBench(isPaired: true)
+    _ = bench.range(true)
+    _ = bench.connected(.unsuitable(lacks: [first, second]))
+    bench.pass(1)
+    #expect(bench.connected(.unsuitable(lacks: [second])) == [] && bench.wait == .seconds(2))
+    #expect(bench.timer() == [.report(.unsuitable(lacks: [second])), .disconnect])
   }
 
   @Test func servicesAddedAMomentLaterAreUsedAtOnce() {
@@ -200,7 +212,7 @@ import Testing
 
   @Test func linkThatEndsBeforeTheServicesAppearIsRetriedLater() {
     var bench = LinkBench().awaitingServices()
-    #expect(bench.disconnected() == [.report(.unsuitable)] && bench.wait == .seconds(60))
+    #expect(bench.disconnected() == [.report(.unsuitable(lacks: []))] && bench.wait == .seconds(60))
     #expect(bench.timer() == [.connect])
     // The new attempt ends only with its result.
     #expect(bench.disconnected() == [] && bench.wait == nil)
@@ -208,7 +220,7 @@ import Testing
 
   @Test func pairedPeripheralIsNotRemovedForItsServices() {
     var bench = LinkBench(isPaired: true).awaitingServices()
-    #expect(bench.timer() == [.report(.unsuitable), .disconnect])
+    #expect(bench.timer() == [.report(.unsuitable(lacks: [])), .disconnect])
   }
 
   @Test func linkWithoutServicesIsEndedLikeAnyOther() {
@@ -367,7 +379,7 @@ import Testing
     expectConnectsAtOnce(&bench)
     #expect(bench.pairsFirst)
     // While connecting: the link is ended as soon as it is up.
-    for connection in [Machine.Connection.connected, .unsuitable] {
+    for connection in [Machine.Connection.connected, .unsuitable(lacks: [])] {
       bench = connecting
       #expect(bench.pair() == [])
       #expect(bench.connected(connection) == [.disconnect])
@@ -655,7 +667,7 @@ import Testing
     var withdrawn = Self.onDemand.connecting()
     #expect(withdrawn.take(.handedOver) == [] && withdrawn.state == .connecting)
     // What it makes is ended, or is nothing.
-    for result in [Machine.Connection.connected, .unsuitable] {
+    for result in [Machine.Connection.connected, .unsuitable(lacks: [])] {
       var bench = withdrawn
       #expect(bench.connected(result) == [.disconnect])
       #expect(bench.disconnectCompleted() == [] && bench.state == .idle)

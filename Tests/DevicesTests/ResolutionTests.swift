@@ -27,6 +27,44 @@ import Testing
     #expect(try resolve(link(.read, .indicate)) == [three, nil])
   }
 
+  @Test func causeOfEachLackIsKnown() throws {
+    let uart = BluetoothUUID.microbitUARTService
+    func property(
+      _ name: String, _ service: BluetoothUUID, _ characteristic: BluetoothUUID, _ access: Property.Access,
+      _ mode: Property.WriteMode? = nil, instance: Int = 0
+    ) -> Property {
+      Property(
+        name: name, service: service, characteristic: characteristic, instance: instance, access: access,
+        writeMode: mode, codec: .uint8)
+    }
+    let (two, three) = (BluetoothUUID.microbitUART(0x0002), BluetoothUUID.microbitUART(0x0003))
+    let profile = try Profile(
+      name: "lab",
+      properties: [
+        property("offered", uart, two, .notify), property("a", BluetoothUUID(short: 0x180F), two, .read),
+        property("b", uart, BluetoothUUID(short: 0x2A19), .read), property("c", uart, two, .write),
+        property("d", uart, three, [.read, .notify]), property("e", uart, three, .write, .command),
+        property("f", uart, two, .notify, instance: 1),
+      ])
+    let lacks = Resolution(profile, link(.indicate, [.read, .write])).lacks
+    #expect(lacks[0] == nil)
+    #expect(lacks[1] == "it has no service 180f")
+    #expect(lacks[2] == "its service \(uart) has no characteristic 2a19")
+    #expect(lacks[3] == "its characteristic \(two) cannot be written")
+    #expect(lacks[4] == "its characteristic \(three) does not notify")
+    #expect(lacks[5] == #"its characteristic \#(three) is written with "write": "request" only"#)
+    #expect(lacks[6]?.hasSuffix("\(two) with the instance 1") == true)
+  }
+
+  @Test func requiredServicesThatAreMissingAreKnown() throws {
+    let heart = BluetoothUUID(short: 0x180D)
+    let profile = try Profile(
+      name: "lab", requires: [heart, .microbitUARTService], properties: [.microbitUARTReceived])
+    let resolution = Resolution(profile, link(.indicate, .write))
+    #expect(!resolution.isSuitable)
+    #expect(resolution.missingServices == [heart])
+  }
+
   /// With any of the automatic properties it can be used; the temperature keeps a link alive where it is offered.
   @Test func programWithoutTemperatureIsSuitableIfItDecides() {
     let names: Set = ["temperature", "period", "uart_rx"]

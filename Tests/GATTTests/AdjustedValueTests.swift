@@ -30,3 +30,14 @@ import Testing
       renamed.homeAssistant.map(\.deviceClass) == [nil] && renamed.homeAssistant[0].name == "Temperature")
   }
 }
+
+@Suite struct RoundedValueTests {
+  @Test func numbersOfRecordsAndListsAreCompared() {
+    let record = Value.record([.integer(1), nil, .number(2.5)])
+    #expect(record.isRounded(from: .record([.integer(1), nil, .number(2.4)])))
+    #expect(!record.isRounded(from: .record([.number(1), .number(3), .number(2.5)])))
+    #expect(Value.list([.integer(510)]).isRounded(from: .list([.integer(505)])))
+    // A word and its number are the same.
+    #expect(!Value.text("left").isRounded(from: .integer(2)))
+  }
+}

@@ -31,6 +31,20 @@ import Testing
   }
 }
 
+extension BluetoothUUIDTests {
+  @Test func digitsMayFollow0x() {
+    #expect(BluetoothUUID("0x180f") == BluetoothUUID(short: 0x180F))
+    #expect(BluetoothUUID("0x") == nil)
+    #expect(BluetoothUUID("0x0x180f") == nil)
+  }
+
+  @Test(arguments: ["180a", "0001180a", "e95d9250-251d-470a-a062-fa1922dfa9a8"])
+  func shortFormIsThatOfAnAssignedNumber(text: String) throws {
+    let uuid = try #require(BluetoothUUID(text))
+    #expect(uuid.short == (text == "180a" ? text : uuid.description))
+  }
+}
+
 @Suite struct BluetoothAddressTests {
   @Test(arguments: ["C5:A1:B2:C3:D4:E5", "c5:a1:b2:c3:d4:e5", "c5:A1:b2:C3:d4:E5"])
   func parsesAnyCaseAndPrintsUppercase(text: String) throws {

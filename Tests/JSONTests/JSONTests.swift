@@ -101,6 +101,7 @@ import Testing
     ("{\n  \"a\": 1,\n}", "trailing comma: remove the comma before it"),
     ("[1, 2 ,\t]", "trailing comma: remove the comma before it"),
     ("[1,]", "trailing comma: remove the comma before it"),
+    ("{\"manufacturer\": 0x0499}", "write a hexadecimal number in quotes"),
     ("// note\n{}", "JSON has no comments: remove it"),
     ("{ // note\n}", "JSON has no comments: remove it"),
     ("{\"a\": 1, // note\n \"b\": 2}", "JSON has no comments: remove it"),

@@ -58,7 +58,7 @@ extension Configuration {
           "there is no profile \(Excerpt(name))", hint: choice(of: name, among: names))
       ]
     }
-    var errors: [ConfigurationError] = []
+    var errors = options.idle(with: profile, at: path)
     func unknown(_ name: String, _ path: ConfigurationPath) {
       // A hint is expensive, and a request may have thousands of unknown names.
       let hint = errors.count < 20 ? choice(of: name, among: profile.properties.map(\.name)) : nil
@@ -105,6 +105,26 @@ extension Configuration {
 }
 
 extension DeviceOptions {
+  /// The options that have no effect with the profile.
+  fileprivate func idle(with profile: Profile, at path: ConfigurationPath) -> [ConfigurationError] {
+    func errors(
+      _ keys: [String], _ problem: @autoclosure () -> String, hint: String = "remove it"
+    ) -> [ConfigurationError] {
+      keys.filter { values[$0] != nil }.map { path.key($0).error(problem(), hint: hint) }
+    }
+    let ofKind =
+      profile.hasLinks
+      ? errors(["offline_after"], "only a device that is only heard has it: a link has an end of its own")
+      : errors(
+        ["pair", "passkey", "connect", "every", "log"],
+        "a device of the profile \(profile.name) is only heard, never connected")
+    if profile.usesBTHome { return ofKind }
+    return ofKind
+      + errors(
+        ["key", "key_file"], "only BTHome is decrypted, and the profile is \(profile.name)",
+        hint: "remove it, or use \"profile\": \"bthome\"")
+  }
+
   /// Adds properties to those in use, which `profile` has.
   package mutating func use(_ names: [String], besides profile: Profile) {
     let used = profile.properties.map(\.name)

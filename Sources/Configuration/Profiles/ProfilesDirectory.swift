@@ -73,12 +73,34 @@ package enum ProfilesDirectory {
   ) throws(ConfigurationErrors) -> [Profile] {
     let document = try Configuration.document(file: file)
     var errors: [ConfigurationError] = []
+    if let error = wrapping(document.value) {
+      throw ConfigurationErrors(errors: [error.located(in: document)])
+    }
     let profiles = ConfigurationRule<[Profile]>.profiles.read(document.value, nil, .root, &errors)
     if case .object(let object) = document.value { errors += duplicates(object, origins, at: .root) }
     guard let profiles, errors.isEmpty else {
       throw ConfigurationErrors(errors: errors.map { $0.located(in: document) })
     }
     return profiles
+  }
+
+  /// A part of config.json, as the documents show it, or a profile without its name, instead of profiles by their names.
+  private static func wrapping(_ document: JSONValue) -> ConfigurationError? {
+    func isNoProfile(_ key: String) -> JSONObject? {
+      guard case .object(let object) = document[key], object["properties"] == nil else { return nil }
+      return object
+    }
+    let root = ConfigurationPath.root
+    if let profiles = isNoProfile("profiles") {
+      return root.name("profiles").error(
+        "this is a part of config.json",
+        hint:
+          "put only what is within \"profiles\" into this file: {\"\(profiles.names.first ?? "heart")\": {…}}"
+      )
+    }
+    guard isNoProfile("properties") != nil else { return nil }
+    return root.name("properties").error(
+      "the profile has no name", hint: "put all of it into {\"heart\": {…}}")
   }
 
   private static func duplicates(

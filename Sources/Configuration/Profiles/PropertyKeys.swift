@@ -42,7 +42,7 @@ struct PropertyKeys: ScalarSection {
       ConfigurationKey("access", \.access, .optional(.access)),
       ConfigurationKey("write", \.writeMode, .optional(.choice)),
       ConfigurationKey("settle", \.settle, .optional(.number(0.1...60))),
-      ConfigurationKey("type", \.scalar.type, .optional(.choice)),
+      ConfigurationKey("type", \.scalar.type, .optional(.scalarType)),
     ] + scalarKeys + [
       ConfigurationKey("flags", \.flags, .optional(.words)),
       ConfigurationKey("fields", \.fields, .optional(.list(of: .section))),
@@ -127,7 +127,7 @@ struct SourceKeys: ConfigurationSection {
 
   static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey("service_data", \.service, .optional(.uuid)),
-    ConfigurationKey("manufacturer_data", \.manufacturer, .optional(.integer(0...0xFFFF))),
+    ConfigurationKey("manufacturer_data", \.manufacturer, .optional(.company)),
     ConfigurationKey("prefix", \.prefix, .optional(.hexadecimal)),
     ConfigurationKey("length", \.length, .optional(.integer(0...255))),
     ConfigurationKey("at", \.position, .optional(.integer(0...255))),
@@ -158,6 +158,28 @@ struct SourceKeys: ConfigurationSection {
   }
 }
 
+extension Property.Source {
+  /// Data of ``length`` that no value of the codec can ever fit into.
+  /// - Parameter path: of the length.
+  fileprivate func error(with codec: Codec, at path: ConfigurationPath) -> ConfigurationError? {
+    guard let length else { return nil }
+    let start = position ?? prefix.count
+    let rest = length - start
+    // With a position, the data may go on behind a value of a fixed width.
+    let isLongEnough = position != nil && codec.width.map { $0 <= rest } == true
+    guard length < prefix.count || rest < 0 || !isLongEnough && !codec.fits(rest) else { return nil }
+    let hint =
+      switch codec.width.map({ max(start + $0, prefix.count) }) {
+      case let whole? where whole < length: "make it \(whole), or give \"at\": \(start)"
+      case let whole?: "it is that of all the data: at least \(whole)"
+      case nil: "it is that of all the data"
+      }
+    func bytes(_ count: Int) -> String { count == 1 ? "1 byte" : "\(count) bytes" }
+    let size = codec.width.map { "has \(bytes($0))" } ?? "cannot have \(bytes(max(0, rest)))"
+    return path.error("no value fits: it begins at byte \(start), and \(size)", hint: hint)
+  }
+}
+
 extension ConfigurationRule<Property.Access> {
   fileprivate enum Word: String, CaseIterable {
     case read, notify, write
@@ -173,7 +195,7 @@ extension ConfigurationRule<Property.Access> {
 
   /// A list of what can be done with the characteristic.
   fileprivate static var access: Self {
-    ConfigurationRule<[Word]>.list(of: .choice).map(
+    ConfigurationRule<[Word]>.list(of: .choice(instead: ["indicate": "\"notify\" includes indications"])).map(
       { Property.Access($0.map(\.access)) },
       back: { access in Word.allCases.filter { access.contains($0.access) } })
   }
@@ -223,6 +245,10 @@ extension PropertyKeys {
       return keys.entity(codec, at: isAlone ? place : place.index(index), &errors)
     }
     if let source = source?.source {
+      if let error = source.error(with: codec, at: path.key("source").key("length")) {
+        errors.append(error)
+        return nil
+      }
       return Property(
         name: name, source: source, kind: kind ?? .state, codec: codec, unit: unit, report: report?.report,
         isAutomatic: isAutomatic ?? false, homeAssistant: entities)

@@ -62,6 +62,17 @@ struct ScalarKeys {
   }
 }
 
+extension ConfigurationRule<Codec.ScalarType> {
+  /// The encoding of a value. Signed types have two spellings, of which each size has one.
+  static var scalarType: Self {
+    let others = [
+      "int24": "sint24", "sint8": "int8", "sint16": "int16", "sint32": "int32", "sint64": "int64",
+      "double": "float64", "string": "utf8", "text": "utf8",
+    ]
+    return .choice(instead: others.mapValues { "did you mean \($0)?" })
+  }
+}
+
 extension ConfigurationRule<[Int: String]> {
   /// The words of an enumeration by their numbers: `{"0": "none"}`.
   static var words: Self {
@@ -91,7 +102,7 @@ struct FieldKeys: ScalarSection {
   static let keys: [ConfigurationKey<Self>] =
     [
       ConfigurationKey(required: "name", \.name, .text(longest: 64)),
-      ConfigurationKey(required: "type", \.scalar.type, .choice),
+      ConfigurationKey(required: "type", \.scalar.type, .scalarType),
     ] + scalarKeys + [
       ConfigurationKey("hidden", \.isHidden, .optional(.bool)),
       ConfigurationKey("if", \.requiresSet, .optional(.oneOrMore(.flag))),

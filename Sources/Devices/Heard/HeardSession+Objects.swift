@@ -11,10 +11,7 @@ extension HeardSession {
   /// this time, to spare the disk, and at each event.
   private static let counterInterval = Duration.seconds(600)
 
-  private var mayHaveObjects: Bool {
-    device.description.profile.growsWithObjects
-      || device.description.profile.properties.contains { $0.source?.data == .service(BTHome.service) }
-  }
+  private var mayHaveObjects: Bool { device.description.profile.usesBTHome }
 
   /// - Returns: whether it has sent objects that are no properties of the device yet, as far as there is room.
   func learnObjects(of seen: Peripheral) -> Bool {

@@ -21,9 +21,11 @@ extension LinkMachine {
       pairing.connected()
       liveness.linked()
       return change(to: .subscribing) + [.subscribe]
-    case .unsuitable:
+    case .unsuitable(let lacks):
       pairing.connected()
-      return change(to: .awaitingServices(until: seen.now + Self.servicesLimit))
+      var limit = seen.now + Self.servicesLimit
+      if case .awaitingServices(let until, _) = state { limit = until }
+      return change(to: .awaitingServices(until: limit, lacks: lacks))
     case .notPaired(.failed(.refused(let reason))), .failed(.refused(let reason)):
       pairing.isDue = false
       return trouble(.unusable(reason)) + wait(longBackOff.next(), seen)

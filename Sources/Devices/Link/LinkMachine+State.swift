@@ -1,6 +1,7 @@
 import BlueZ
 import Configuration
 import EventLoop
+import GATT
 
 extension LinkMachine {
   /// When the adapter goes, all but `connecting`, `leaving`, `idle` and `stopped` → absent. Every state → stopped.
@@ -18,7 +19,7 @@ extension LinkMachine {
     /// `isWithdrawn`: on demand, and another gateway has visited it meanwhile; the link is ended as soon as it is made.
     case connecting(isWithdrawn: Bool)
     /// Linked, and it lacks services that the profile requires but may add → subscribing, waiting, leaving, absent.
-    case awaitingServices(until: Moment)
+    case awaitingServices(until: Moment, lacks: [BluetoothUUID])
     /// Linked; first values are read and notifications requested → live, leaving, waiting, absent.
     case subscribing
     /// Readings arrive → leaving when they stop, waiting when the link ends.
@@ -50,7 +51,7 @@ extension LinkMachine {
     /// When the state ends by itself.
     var deadline: Moment? {
       switch self {
-      case .waiting(let deadline, _), .awaitingServices(let deadline): deadline
+      case .waiting(let deadline, _), .awaitingServices(let deadline, _): deadline
       case .live(let checkAt): checkAt
       case .absent, .connecting, .subscribing, .leaving, .idle, .stopped: nil
       }
@@ -134,8 +135,8 @@ extension LinkMachine {
   /// How an attempt to connect ended.
   enum Connection: Sendable {
     case connected
-    /// The peripheral's services are not those of the profile.
-    case unsuitable
+    /// The peripheral's services are not those of the profile: see ``Trouble/unsuitable(lacks:)``.
+    case unsuitable(lacks: [BluetoothUUID])
     case failed(CentralError)
     case notPaired(PairingError)
   }

@@ -133,9 +133,9 @@ struct LinkMachine: Sendable {
   private mutating func deadlineReached(_ seen: Snapshot) -> [Action] {
     switch state {
     case .waiting: return connectIfInRange(seen)
-    case .awaitingServices:
+    case .awaitingServices(_, let lacks):
       if failures.wasUnusable(), !seen.isPaired { return forget(thenWait: .zero) }
-      return trouble(.unsuitable) + endLink(thenWait: longBackOff.next())
+      return trouble(.unsuitable(lacks: lacks)) + endLink(thenWait: longBackOff.next())
     case .live:
       guard let limit = liveness.limit, let remaining = liveness.remaining(at: seen.now) else { return [] }
       if remaining > .zero { return change(to: .live(checkAt: seen.now + remaining)) }
@@ -151,7 +151,8 @@ struct LinkMachine: Sendable {
 
   private mutating func disconnected(_ seen: Snapshot) -> [Action] {
     switch state {
-    case .awaitingServices: return trouble(.unsuitable) + wait(longBackOff.next(), seen)
+    case .awaitingServices(_, let lacks):
+      return trouble(.unsuitable(lacks: lacks)) + wait(longBackOff.next(), seen)
     case .subscribing:
       lastError = lastError ?? .linkEnded(nil)
       let isRefused = failures.endedEarly(counts: !liveness.hasReading && !seen.isPaired)

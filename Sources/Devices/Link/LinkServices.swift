@@ -18,6 +18,8 @@ import Log
   private(set) var alive: Int?
   /// The names of the properties that the link offers, usable or not.
   private(set) var offered: Set<String> = []
+  /// What was logged last of properties that the device lacks, and why.
+  private var lacks: [String: String] = [:]
   private unowned let device: Device
 
   private var context: DeviceContext { device.context }
@@ -29,15 +31,29 @@ import Log
   var hasInformation: Bool { !information.isEmpty }
 
   /// Assigns the characteristics of a new link to the channels.
-  /// - Returns: whether the link offers what the profile requires.
-  func begin(_ characteristics: [Characteristic]) -> Bool {
+  func begin(_ characteristics: [Characteristic]) -> LinkMachine.Connection {
     let resolution = resolve(characteristics)
-    for channel in channels { channel.characteristicChanged(to: resolution.characteristics[channel.index]) }
+    for channel in channels { use(resolution, for: channel) }
     information = resolution.information
     log = resolution.log
     visit = device.settings.visitInterval.map { _ in Visit() }
     learn(resolution)
-    return isSuitable(resolution)
+    guard isSuitable(resolution) else { return .unsuitable(lacks: resolution.missingServices) }
+    tellLacks()
+    return .connected
+  }
+
+  private func use(_ resolution: Resolution, for channel: Channel) {
+    channel.characteristicChanged(
+      to: resolution.characteristics[channel.index], lack: resolution.lacks[channel.index])
+  }
+
+  /// Logs once what the device's program lacks of a user's profile.
+  private func tellLacks() {
+    let lacks = Dictionary(uniqueKeysWithValues: device.lacks.map { ($0.property, $0.reason) })
+    guard lacks != self.lacks else { return }
+    self.lacks = lacks
+    for (name, lack) in device.lacks { context.log.warning("\(name) is not offered: \(lack)", device.fields) }
   }
 
   /// A log that is to be published is enough: in pairing mode a micro:bit offers nothing else.
@@ -124,7 +140,7 @@ import Log
     let changed = channels.filter { $0.characteristic != resolution.characteristics[$0.index] }
     for channel in changed {
       channel.linkDown()
-      channel.characteristicChanged(to: resolution.characteristics[channel.index])
+      use(resolution, for: channel)
     }
     setLog(resolution.log)
     learn(resolution)

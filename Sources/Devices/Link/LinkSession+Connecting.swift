@@ -40,7 +40,7 @@ extension LinkSession {
             peripheral, isPreferred: isPreferred, while: isWanted)
           // The device was removed or disabled meanwhile: nothing else would end the link.
           guard isWanted() else { return await central.disconnect(peripheral) }
-          connection = begin(characteristics) ? .connected : .unsuitable
+          connection = begin(characteristics)
         }
       } catch {
         connection = .failed(error)
@@ -49,13 +49,12 @@ extension LinkSession {
     }
   }
 
-  /// - Returns: whether the link offers what the profile requires.
-  func begin(_ characteristics: [Characteristic]) -> Bool {
-    let isSuitable = services.begin(characteristics)
+  func begin(_ characteristics: [Characteristic]) -> LinkMachine.Connection {
+    let connection = services.begin(characteristics)
     // Also of a link that is of no use without the setting to publish it.
     noteLog()
     expectReadings()
-    return isSuitable
+    return connection
   }
 
   private func expectReadings() { feed(.readingsExpected(services.alive != nil)) }

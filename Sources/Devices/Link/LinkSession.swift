@@ -203,7 +203,7 @@ import Log
     switch machine.state {
     case .live: servicesChanged(characteristics)
     case .subscribing: changedServices = characteristics
-    case .awaitingServices: if begin(characteristics) { feed(.connected(.connected)) }
+    case .awaitingServices: feed(.connected(begin(characteristics)))
     case .absent, .waiting, .connecting, .leaving, .idle, .stopped: break
     }
   }

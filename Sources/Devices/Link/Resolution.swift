@@ -5,6 +5,8 @@ import GATT
 struct Resolution: Sendable {
   /// The characteristic of each property, in the order of the profile's properties; nil: the link does not offer it.
   let characteristics: [Characteristic?]
+  /// Why the link does not offer a property, by its index.
+  let lacks: [Int: String]
   /// The characteristics of the Device Information Service that are read.
   let information: [Characteristic]
   /// Reads the data log of a micro:bit V2.
@@ -13,6 +15,8 @@ struct Resolution: Sendable {
   let leds: Characteristic?
   /// The property whose readings show that the link is alive; nil: the link alone does.
   let alive: Int?
+  /// The services that the profile requires, and the link lacks.
+  let missingServices: [BluetoothUUID]
   /// Whether the link offers what the profile requires.
   let isSuitable: Bool
 
@@ -24,6 +28,8 @@ struct Resolution: Sendable {
       return property.instance < matching.count ? matching[property.instance] : nil
     }
     self.characteristics = characteristics
+    let missing = characteristics.indices.filter { characteristics[$0] == nil }
+    lacks = Dictionary(uniqueKeysWithValues: missing.map { ($0, Self.lack(of: profile.properties[$0], all)) })
     information = all.filter {
       $0.service == DeviceInformation.service && DeviceInformation.texts.contains($0.uuid)
         && $0.flags.contains(.read)
@@ -36,16 +42,48 @@ struct Resolution: Sendable {
         && $0.flags.isSuperset(of: [.read, .write])
     }
     let services = Set(all.map(\.service))
+    missingServices = profile.requires.filter { !services.contains($0) }
     alive = profile.alive.map(\.property).flatMap { property in
       profile.isAutomatic && characteristics[property] == nil ? nil : property
     }
     isSuitable =
-      profile.requires.allSatisfy(services.contains)
+      missingServices.isEmpty
       && (alive.map { characteristics[$0] != nil } ?? characteristics.contains { $0 != nil })
   }
 }
 
+extension Resolution {
+  /// Why a property cannot be used on a link that has these characteristics.
+  private static func lack(of property: Property, _ all: [Characteristic]) -> String {
+    let service = all.filter { $0.service == property.service }
+    guard !service.isEmpty else { return "it has no service \(property.service.short)" }
+    let name = property.characteristic.short
+    let own = service.filter { $0.uuid == property.characteristic || $0.uuid == property.alternative }
+    guard let found = own.first else {
+      return "its service \(property.service.short) has no characteristic \(name)"
+    }
+    guard let obstacle = found.flags.obstacle(to: property) else {
+      return
+        "its service \(property.service.short) has no characteristic \(name) with the instance \(property.instance)"
+    }
+    return "its characteristic \(found.uuid.short) \(obstacle)"
+  }
+}
+
 extension Characteristic.Flags {
+  /// Why the characteristic does not support the property's access and write mode.
+  fileprivate func obstacle(to property: Property) -> String? {
+    if allow(property) { return nil }
+    if property.isReadable, !contains(.read) { return "cannot be read" }
+    if property.isNotifying, isDisjoint(with: [.notify, .indicate]) { return "does not notify" }
+    switch property.writeMode {
+    case .command where contains(.write): return "is written with \"write\": \"request\" only"
+    case .confirm where contains(.writeWithoutResponse), .request where contains(.writeWithoutResponse):
+      return "is written with \"write\": \"command\" only"
+    case .confirm, .request, .command: return "cannot be written"
+    }
+  }
+
   /// Whether the characteristic supports the property's access and write mode.
   fileprivate func allow(_ property: Property) -> Bool {
     (!property.isReadable || contains(.read))

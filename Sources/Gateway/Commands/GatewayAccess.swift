@@ -29,9 +29,9 @@ import Sockets
     return nil
   }
 
-  /// - Returns: the only gateway that runs; nil if none does.
-  static func open() throws(CommandFailure) -> GatewayAccess? {
-    try running(nil).map(GatewayAccess.init)
+  /// - Returns: the gateway with this id, or the only one that runs; nil if it does not.
+  static func open(_ id: String? = nil) throws(CommandFailure) -> GatewayAccess? {
+    try running(id).map(GatewayAccess.init)
   }
 
   /// What is said if there is no gateway to ask.

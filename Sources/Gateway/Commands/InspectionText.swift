@@ -31,10 +31,25 @@ struct InspectionText: CustomStringConvertible {
     guard let profile = data["profile"]?.text else {
       return first.joined(separator: "  ") + "\nno known profile fits it: see docs/profiles.md"
     }
-    let missing = data["missing"]?.elements.compactMap(\.text) ?? []
-    let fit = data["fits"] == .bool(true) ? "fits" : "does not fit: it lacks what the profile requires"
-    let lacks = missing.isEmpty ? "" : "\nnot offered: \(missing.joined(separator: ", "))"
+    let services = (data["missing_services"]?.elements ?? []).map { short($0) }.joined(separator: ", ")
+    let lack =
+      services.isEmpty ? "properties of the profile" : "the service \(services), which the profile requires"
+    let fit = data["fits"] == .bool(true) ? "fits" : "does not fit: it lacks \(lack)"
+    let lacks = lacks(data["missing"]).map { "\nnot offered: \($0)" }.joined()
     return first.joined(separator: "  ") + "\nprofile \(profile): \(fit)\(lacks)"
+  }
+
+  /// The properties that are missing for the same reason, together.
+  private static func lacks(_ missing: JSONValue?) -> [String] {
+    guard case .object(let missing) = missing else { return [] }
+    var reasons: [String] = []
+    for member in missing.members where !reasons.contains(member.value.shown) {
+      reasons.append(member.value.shown)
+    }
+    return reasons.map { reason in
+      let names = missing.members.filter { $0.value.shown == reason }.map(\.name)
+      return "\(names.joined(separator: ", ")) (\(reason))"
+    }
   }
 
   /// A characteristic, and its descriptors below it.
@@ -78,7 +93,6 @@ struct InspectionText: CustomStringConvertible {
   /// `2a24` for an assigned number.
   static func short(_ uuid: JSONValue?) -> String {
     let text = uuid?.text ?? ""
-    guard text.hasPrefix("0000"), text.hasSuffix("-0000-1000-8000-00805f9b34fb") else { return text }
-    return String(text.dropFirst(4).prefix(4))
+    return BluetoothUUID(text)?.short ?? text
   }
 }

@@ -3,6 +3,7 @@ import Bridge
 import Configuration
 import EventLoop
 import Findings
+import GATT
 import Glibc
 import JSON
 
@@ -31,13 +32,19 @@ public struct Scan: Sendable, Equatable {
     let interruption = Interruption()
     let gateway = StateFolder.gatewayID(of: configuration)
     let adapters = configuration.bluetooth.adapters
+    // Without the gateway, the configuration says what it would do.
+    let running = try? GatewayAccess.open(gateway.description)
+    defer { running?.close() }
+    func table(_ peripherals: [Peripheral]) async -> ScanTable {
+      ScanTable(peripherals, configuration, gateway: gateway, devices: await Self.devices(of: running))
+    }
     let faults: [Finding]
     var isEmpty = false
     if live {
       let view = AdapterView(adapters: adapters)
       try await view.start()
       view.scan()
-      isEmpty = await showLive(view, configuration, gateway, Pause(interruption))
+      isEmpty = await showLive(view, table, Pause(interruption))
       faults = view.scanFindings
       await view.stop()
     } else {
@@ -45,27 +52,36 @@ public struct Scan: Sendable, Equatable {
       let scan = try await AdapterView.scan(adapters, for: limit) {
         if !json { printError("scanning for \(limit.components.seconds) s …") }
       }
-      show(scan.found, configuration, gateway)
+      await show(scan.found, table)
       (isEmpty, faults) = (scan.found.isEmpty, scan.faults)
     }
     for fault in faults { printError(fault.line) }
     return faults.isEmpty ? .done : isEmpty ? .unavailable : .refused
   }
 
-  @LoopActor private func show(
-    _ peripherals: [Peripheral], _ configuration: Configuration, _ gateway: GatewayID
-  ) {
+  /// The devices of a running gateway, by their addresses.
+  @LoopActor private static func devices(of running: GatewayAccess?) async -> [BluetoothAddress: JSONValue] {
+    let devices = try? await running?.request("devices").elements
+    let pairs = (devices ?? []).compactMap { device in
+      device["identifier"]?.text.flatMap { BluetoothAddress($0) }.map { ($0, device) }
+    }
+    return Dictionary(pairs) { first, _ in first }
+  }
+
+  private typealias Table = @LoopActor ([Peripheral]) async -> ScanTable
+
+  @LoopActor private func show(_ peripherals: [Peripheral], _ table: Table) async {
     if json {
       return printOutput(
         String(decoding: JSONValue.array(peripherals.map { $0.json(nil) }).bytes, as: UTF8.self))
     }
     if peripherals.isEmpty { printError("no Bluetooth device found") }
-    for line in ScanTable(peripherals, configuration, gateway: gateway).lines { printOutput(line) }
+    for line in await table(peripherals).lines { printOutput(line) }
   }
 
   /// - Returns: whether nothing was found.
   @LoopActor private func showLive(
-    _ view: AdapterView, _ configuration: Configuration, _ gateway: GatewayID, _ pause: Pause
+    _ view: AdapterView, _ table: Table, _ pause: Pause
   ) async -> Bool {
     let screen = Screen()
     var printed: Set<String> = []
@@ -74,7 +90,7 @@ public struct Scan: Sendable, Equatable {
     while true {
       let peripherals = view.inRange.sorted(by: Self.precedes)
       if !peripherals.isEmpty { isEmpty = false }
-      let table = ScanTable(peripherals, configuration, gateway: gateway)
+      let table = await table(peripherals)
       if screen.isTerminal {
         screen.show(
           peripherals.isEmpty

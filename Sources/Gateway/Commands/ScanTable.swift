@@ -22,27 +22,37 @@ struct ScanTable {
 
   let rows: [Row]
 
-  /// - Parameter peripherals: in the order of the rows.
-  init(_ peripherals: [Peripheral], _ configuration: Configuration, gateway: GatewayID) {
-    rows = peripherals.map { Self.row($0, configuration, gateway) }
+  /// - Parameters:
+  ///   - peripherals: in the order of the rows.
+  ///   - devices: those of the gateway, as it lists them; none if it does not run.
+  init(
+    _ peripherals: [Peripheral], _ configuration: Configuration, gateway: GatewayID,
+    devices: [BluetoothAddress: JSONValue] = [:]
+  ) {
+    rows = peripherals.map { Self.row($0, configuration, gateway, devices[$0.address]) }
   }
 
-  private static func row(_ peripheral: Peripheral, _ configuration: Configuration, _ gateway: GatewayID)
-    -> Row
-  {
-    let advertisement = Advertisement(
-      name: peripheral.name, services: peripheral.services, manufacturers: peripheral.manufacturers)
+  /// - Parameter device: what the gateway says, which knows more than one scan: a link, for example, hides what the
+  ///   peripheral advertised before.
+  private static func row(
+    _ peripheral: Peripheral, _ configuration: Configuration, _ gateway: GatewayID, _ device: JSONValue?
+  ) -> Row {
+    let advertisement = Advertisement(peripheral)
     let assignment = configuration.assignment(peripheral.address, advertisement, record: nil, in: gateway)
     let match = configuration.device(matching: peripheral.address, advertisement)?.match
     let guess = profile(for: advertisement, configuration)
     let (profile, use): (String, String) =
-      switch assignment {
-      case .here(let settings) where !settings.isEnabled: (settings.profile.name, "disabled")
-      case .here(let settings): (settings.profile.name, Self.use(peripheral, settings, match?.minRSSI))
-      case .elsewhere(let other, let settings): (settings.profile.name, "left to the gateway \(other)")
-      case .unmatched, .removed: (guess ?? "-", "ignored")
+      if let device {
+        (device["profile"]?.text ?? "-", Self.use(device))
+      } else {
+        switch assignment {
+        case .here(let settings) where !settings.isEnabled: (settings.profile.name, "disabled")
+        case .here(let settings): (settings.profile.name, Self.use(peripheral, settings, match?.minRSSI))
+        case .elsewhere(let other, let settings): (settings.profile.name, "left to the gateway \(other)")
+        case .unmatched, .removed: (guess ?? "-", "ignored")
+        }
       }
-    let isUnmatched = assignment == .unmatched
+    let isUnmatched = device == nil && assignment == .unmatched
     return Row(
       address: peripheral.address.description, signal: peripheral.rssi.map { "\($0) dBm" } ?? "-",
       name: peripheral.name.map { Excerpt($0).description } ?? "-", profile: profile,
@@ -55,9 +65,17 @@ struct ScanTable {
     if let least, let rssi = peripheral.rssi, rssi < least {
       return "too weak: min_rssi is \(least)"
     }
-    return settings.hasSharedID || settings.source(of: \.id) == .default
-      ? "connect" : "connect as \(settings.id)"
+    let verb = verb(isHeard: !settings.profile.hasLinks)
+    return settings.hasSharedID || settings.source(of: \.id) == .default ? verb : "\(verb) as \(settings.id)"
   }
+
+  /// - Parameter device: as the gateway lists it.
+  private static func use(_ device: JSONValue) -> String {
+    guard device["session"] != "disabled" else { return "disabled" }
+    return "\(verb(isHeard: device["heard"] == .bool(true))) as \(device["id"]?.shown ?? "-")"
+  }
+
+  private static func verb(isHeard: Bool) -> String { isHeard ? "hear" : "connect" }
 
   /// The profile that fits what a peripheral advertises.
   private static func profile(for advertisement: Advertisement, _ configuration: Configuration) -> String? {
@@ -77,28 +95,24 @@ struct ScanTable {
     return String(decoding: json.bytes, as: UTF8.self)
   }
 
-  /// Services, and data in hexadecimal: `services 180d  manufacturer 004c: 0215`.
+  /// Services, and data in hexadecimal: `services 180d  manufacturer 0x004c: 0215`.
   private static func advertised(by peripheral: Peripheral) -> String? {
     let data = peripheral.advertised
     func number(_ number: Int, bytes: Int) -> String { Hexadecimal.text(number, bytes: bytes) }
-    let services = peripheral.services.map(short).joined(separator: ",")
+    let services = peripheral.services.map(\.short).joined(separator: ",")
     let parts =
       (services.isEmpty ? [] : ["services \(services)"])
       + data.manufacturerData.sorted { $0.key < $1.key }.map {
-        "manufacturer \(number($0.key, bytes: 2)): \(Hexadecimal.text($0.value))"
+        "manufacturer 0x\(number($0.key, bytes: 2)): \(Hexadecimal.text($0.value))"
       }
       + data.serviceData.sorted { $0.key.description < $1.key.description }.map {
-        "service data \(short($0.key)): \(Hexadecimal.text($0.value))"
+        "service data \($0.key.short): \(Hexadecimal.text($0.value))"
       }
       + (data.flags.isEmpty ? [] : ["flags \(Hexadecimal.text(data.flags))"])
       + data.other.sorted { $0.key < $1.key }.map {
         "type \(number($0.key, bytes: 1)): \(Hexadecimal.text($0.value))"
       }
     return parts.isEmpty ? nil : parts.joined(separator: "  ")
-  }
-
-  private static func short(_ uuid: BluetoothUUID) -> String {
-    InspectionText.short(.string(uuid.description))
   }
 
   // MARK: Text

@@ -97,7 +97,10 @@ struct DeviceCheck {
     _ inspection: JSONValue, _ name: String, _ profile: Profile, _ pairing: Configuration.PairingMode
   ) -> [Finding] {
     guard inspection["fits"] == .bool(true) else {
-      return [Trouble.unsuitable.finding(name, profile, pairing)]
+      let lacks = (inspection["missing_services"]?.elements ?? []).compactMap {
+        $0.text.flatMap(BluetoothUUID.init)
+      }
+      return [Trouble.unsuitable(lacks: lacks).finding(name, profile, pairing)]
     }
     let used = Set(profile.properties.map(\.name))
     let isPaired = inspection["paired"] == .bool(true)
@@ -112,8 +115,17 @@ struct DeviceCheck {
         ? Trouble.wantsPairing : .subscribeFailed("\(failure.property): \(failure.error)")
       return [trouble.finding(name, profile, pairing)]
     }
-    let missing = (inspection["missing"]?.elements ?? []).compactMap(\.text).filter(used.contains)
+    let lacks: [(property: String, reason: String)] =
+      if case .object(let missing) = inspection["missing"] {
+        missing.members.map { (property: $0.name, reason: $0.value.shown) }.filter {
+          used.contains($0.property)
+        }
+      } else {
+        []
+      }
+    let missing = lacks.map(\.property)
     guard missing.isEmpty || profile.isAutomatic else {
+      guard profile.isBuiltIn else { return [.notOffered(name, lacks, profile)] }
       return [
         .warning(
           .device, "\(name): does not offer \(missing.joined(separator: ", "))",

@@ -213,6 +213,8 @@ final class EngineUnderTest: Sendable {
 
   // MARK: State
 
+  @LoopActor func isAnonymous(_ id: DeviceID) -> Bool? { engine.registry.byID[id]?.isAnonymous }
+
   @LoopActor func hasObject(of address: BluetoothAddress) -> Bool {
     engine.registry.byPeripheral.values.contains { $0.address == address }
   }

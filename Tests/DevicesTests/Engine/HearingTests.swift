@@ -159,6 +159,27 @@ import Testing
     #expect(Set(states) == [.listening, .stopped])
   }
 
+  /// The entry has an id, but no name, and matches several.
+  @Test func valueThatDoesNotFitIsToldOfTheDeviceWithAnID() async throws {
+    var configuration = try Self.configuration()
+    configuration.devices[1].options.id = try DeviceID("lab")
+    let tested = try await Engine(configuration, isInRange: false) {
+      $0.described = [Self.beacon(nil, Self.frame(5))]
+    }
+    let lab = try DeviceID("lab")
+    try await eventually("a malformed value") { await tested.engine.counters.malformed == 1 }
+    #expect(await tested.isAnonymous(lab) == false)
+    let finding = await tested.engine.findings.first { $0.code == "misfit" }
+    #expect(
+      finding?.text
+        == "lab: no value of uid fits the profile eddystone: expected 17 bytes, got 5: 00 00 00 00 00")
+    let mark = tested.frontEnd.events.elements.count
+    await tested.advertise(Self.frame(17), of: Self.service, by: 1)
+    try await tested.frontEnd.change(from: mark, "heard") { $0.id == lab && $0.isOnline }
+    #expect(await tested.engine.findings.allSatisfy { $0.code != "misfit" })
+    await tested.end()
+  }
+
   /// Every second of a thousand addresses sends nonsense. They leave half of the places to others.
   @Test func floodKeepsNoOtherDeviceOut() async throws {
     let tested = try await Engine(try Self.configuration()) {

@@ -58,6 +58,18 @@ import Testing
     #expect(try Engine.stored(in: path).first?.values.keys.sorted() == ["temp"])
   }
 
+  @Test func lineThatIsTooLongIsCutAndCountedOnce() async throws {
+    let tested = try await Self.start()
+    await Self.send("a\n", by: tested)
+    for _ in 0..<5 { await Self.send(String(repeating: "x", count: 500), by: tested) }
+    await Self.send("\nend\n", by: tested)
+    try await tested.frontEnd.event("the last line") {
+      if case .reading(_, .text("end"), _) = $0 { true } else { false }
+    }
+    #expect(await tested.engine.counters.malformed == 1)
+    await tested.end()
+  }
+
   @Test func entryCanSwitchValuesOff() async throws {
     let tested = try await Self.start(#","values":false"#)
     await Self.send("a:1\n", by: tested)

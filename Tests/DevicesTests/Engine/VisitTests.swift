@@ -244,7 +244,8 @@ import Testing
       ], on: Engine.id, within: 60)
     #expect(
       results.map(\.outcome) == [
-        .applied(actual: 7), .failed(reason: "the device does not offer gone"),
+        .applied(actual: 7),
+        .failed(reason: "the device does not offer gone: its service 2220 has no characteristic 2229"),
       ])
     #expect(results.map(\.outcome.isSuccess) == [true, false])
     #expect(try await tested.writes(0x2221) == [[7]])

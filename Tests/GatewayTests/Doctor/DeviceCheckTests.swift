@@ -12,10 +12,11 @@ struct DeviceCheckTests {
   private let profile = Profile.microbit.limited(to: ["temperature", "period"])
 
   private func inspection(
-    fits: Bool = true, paired: Bool = false, error: CentralError? = nil, missing: [JSONValue] = []
+    fits: Bool = true, paired: Bool = false, error: CentralError? = nil, missing: [String] = []
   ) -> JSONValue {
     [
-      "fits": .bool(fits), "paired": .bool(paired), "rssi": .integer(-53), "missing": .array(missing),
+      "fits": .bool(fits), "paired": .bool(paired), "rssi": .integer(-53),
+      "missing": .object(of: missing.map { ($0, .string("it has no service 180f")) }),
       "services": [
         [
           "uuid": "e95d6100",
@@ -45,6 +46,32 @@ struct DeviceCheckTests {
         == "kitchen: cannot be used: its program has no Bluetooth service for the properties in use, or it is in "
         + "pairing mode")
     #expect(found.first?.remedy?.contains("bluetooth temperature service") == true)
+  }
+
+  @Test func wrongRequirementNamesTheServiceAndWhereToLook() throws {
+    let level = Property(
+      name: "level", service: BluetoothUUID(short: 0x180F), characteristic: BluetoothUUID(short: 0x2A19),
+      access: .read, codec: .uint8)
+    let lab = try Profile(name: "lab", properties: [level])
+    let lacks: JSONValue = ["missing_services": ["0000180d-0000-1000-8000-00805f9b34fb"]]
+    let found = DeviceCheck.findings(inspection(fits: false).merging(lacks), "desk", lab, .ask)
+    #expect(
+      found.first?.text == "desk: cannot be used: it lacks the service 180d, which the profile lab requires")
+    #expect(
+      found.first?.remedy
+        == #"compare "requires" of the profile lab with what it has: microbit-gateway inspect desk"#)
+    let properties = DeviceCheck.findings(inspection(fits: false), "desk", lab, .ask)
+    #expect(properties.first?.remedy?.contains("the properties of the profile lab") == true)
+  }
+
+  @Test func propertyOfAUsersProfileThatIsMissingIsToldWithTheCause() throws {
+    let level = Property(
+      name: "level", service: BluetoothUUID(short: 0x180F), characteristic: BluetoothUUID(short: 0x2A19),
+      access: .read, codec: .uint8)
+    let lab = try Profile(name: "lab", properties: [level])
+    let found = DeviceCheck.findings(inspection(missing: ["level", "other"]), "desk", lab, .ask)
+    #expect(found.map(\.text) == ["desk: does not offer level (it has no service 180f)"])
+    #expect(found.first?.remedy == "compare the profile lab with what it has: microbit-gateway inspect desk")
   }
 
   @Test func unansweredReadMeansPairingIsRequired() {

@@ -201,7 +201,7 @@ def sensortags_counter_and_player(world):
     expect("Invalid Length" in failed["reason"], f"{failed}")
     expect(world.microbits.ask("state", counter.index)["writes"] == {"2222": []}, "the counter took it")
 
-    lacking = "cannot be used: it lacks what the profile sound_player requires"
+    lacking = ", which the profile sound_player requires"
     world.gateway.wait_line(lacking, 4 * CONNECT)
     world.microbits.ask("call", player.index, method="offer", arguments=[])
     player.wait_availability("online", 3 * RETURN)
