@@ -175,7 +175,7 @@ struct ScalarCodec: Sendable {
   @inline(__always)
   private func value(_ raw: Int) throws(CodecError) -> Value {
     if !unknown.isEmpty, unknown.contains(raw) { return .unknown }
-    if let scaling { return try valid(.number(scaling.value(raw))) }
+    if let scaling { return try valid(scaling.value(raw)) }
     if !words.isEmpty, let word = words[raw] { return .text(word) }
     return try valid(.integer(raw))
   }
