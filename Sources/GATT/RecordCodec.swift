@@ -38,6 +38,13 @@ struct RecordCodec: Sendable {
   /// Whether the record's fields determine its length.
   var isSelfDelimiting: Bool { !fields.contains(where: \.takesTheRest) }
 
+  /// What the values of a visible field are: numbers, if all fields of this name are. Nil: there is none.
+  func content(of name: String) -> Codec.Content? {
+    let contents = fields.filter { $0.name == name && $0.slot != nil }
+      .map { $0.isRepeated ? .several : $0.scalar.content }
+    return contents.first { !$0.isNumber } ?? contents.first
+  }
+
   // MARK: Compiling
 
   /// Checks and compiles the description.

@@ -109,6 +109,13 @@ struct ScalarCodec: Sendable {
     }
   }
 
+  /// What its values are.
+  var content: Codec.Content {
+    if !words.isEmpty { return .words(words.sorted { $0.key < $1.key }.map(\.value)) }
+    if range != nil { return .number(step: step) }
+    return if case .bool = form { .bool } else { .text }
+  }
+
   // MARK: Decoding
 
   /// Decodes `bytes` from `start` to `end`: ``width`` bytes, or any number if ``width`` is 0.
