@@ -9,7 +9,7 @@ import Testing
 @Suite struct HeardProfileTests {
   private static func values(_ name: String, _ hex: String) throws -> JSONValue {
     let profile = try #require(
-      try ProfilesDirectory.read(repositoryPath("deploy/profiles/\(name).json")).first)
+      try ProfilesDirectory.read(repositoryPath("deploy/profiles/\(name).json")).profiles.first)
     let data = try #require(Hexadecimal.bytes(hex))
     var members: [String: JSONValue] = [:]
     for property in profile.properties {
