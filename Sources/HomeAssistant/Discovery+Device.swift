@@ -248,7 +248,10 @@ extension Discovery {
     case .event:
       return DiscoveryComponent(
         .event, key, name: name, topic: topics.value, deviceClass: deviceClass, category: category,
-        ["evt_typ": .array(words(of: property).map(JSONValue.string))])
+        [
+          "evt_typ": .array(words(of: property).map(JSONValue.string)),
+          "val_tpl": InfoTemplate.event(of: words(of: property)).json,
+        ])
     case .text:
       // Home Assistant's own limit is 255.
       let longest = min(property.maxLength ?? 255, 255)

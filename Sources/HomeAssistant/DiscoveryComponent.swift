@@ -204,6 +204,11 @@ struct InfoTemplate: Sendable {
     return InfoTemplate(text: "{{ \(word) if \(word) in \(list(words)) else none }}")
   }
 
+  /// An event of one of the types: Home Assistant knows no other, and ignores what is empty.
+  static func event(of types: [String]) -> InfoTemplate {
+    InfoTemplate(text: "{{ value if \(member("event_type")) in \(list(types)) else '' }}")
+  }
+
   private static func list(_ words: [String]) -> String {
     String(decoding: JSONValue.array(words.map(JSONValue.string)).bytes, as: UTF8.self)
   }

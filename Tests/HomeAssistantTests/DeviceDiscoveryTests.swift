@@ -422,6 +422,17 @@ import Testing
       """)
   }
 
+  @Test func anEventThatWasNotAnnouncedIsIgnored() throws {
+    try expect(
+      components(with: [.microbitButtonA])["button_a"],
+      """
+      { "p": "event", "uniq_id": "ble_c5a1b2c3d4e5_button_a", "name": "Button A", "dev_cla": "button",
+        "stat_t": "b/kitchen/button_a", "evt_typ": ["press_end", "press_start", "long_press_start"],
+        "val_tpl":
+          "{{ value if (value_json|default({}))['event_type'] in [\\"press_end\\",\\"press_start\\",\\"long_press_start\\"] else '' }}" }
+      """)
+  }
+
   @Test func eventHasADeviceTriggerForEachOfItsTypes() throws {
     let components = try components(with: [.microbitButtonA])
     #expect(
