@@ -6,6 +6,8 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
   package let path: ConfigurationPath
   /// Where in the file that is; nil without a file.
   package var position: TextPosition?
+  /// The file that it is in, if that is not the file of the configuration.
+  package var file: String?
   /// What is wrong, for a sentence after the path: "0 is below 20".
   package let problem: String
   /// What to do about the problem; nil where that is not known.
@@ -30,12 +32,19 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
   /// The error as compilers write it: `config.json:7:15: devices[0].period: 0 is below 20`.
   package func description(in file: String) -> String {
     let place = position.map { ":\($0.line):\($0.column)" } ?? ""
-    return "\(file)\(place): \(self)"
+    return "\(self.file ?? file)\(place): \(self)"
   }
 
   /// The error without the hint.
   package var withoutHint: ConfigurationError {
-    ConfigurationError(path: path, position: position, problem: problem)
+    ConfigurationError(path: path, position: position, problem: problem).located(in: file)
+  }
+
+  /// The error in another file than that of the configuration.
+  func located(in file: String?) -> ConfigurationError {
+    var error = self
+    error.file = file
+    return error
   }
 
   /// The error with its position in the document.

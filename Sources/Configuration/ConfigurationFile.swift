@@ -35,7 +35,7 @@ package struct ConfigurationFile: Sendable {
     let (file, bytes) = try find(path, places)
     do throws(ConfigurationErrors) {
       let folder = folder(of: file)
-      var (configuration, document) = try read(bytes, in: folder, without: excluded)
+      var (configuration, document, warnings) = try read(bytes, in: folder, without: excluded)
       var resolver = FileResolver(folder: folder)
       resolver.resolve(&configuration.mqtt)
       resolver.resolve(&configuration.http)
@@ -45,7 +45,7 @@ package struct ConfigurationFile: Sendable {
       }
       return ConfigurationFile(
         path: file, configuration: configuration, digest: digest(bytes), document: document.value,
-        warnings: (configuration.warnings + resolver.warnings).map { $0.located(in: document) })
+        warnings: warnings + resolver.warnings.map { $0.located(in: document) })
     } catch {
       throw error.located(in: file)
     }
@@ -75,16 +75,19 @@ package struct ConfigurationFile: Sendable {
   package static func parse(
     _ bytes: [UInt8], in folder: String
   ) throws(ConfigurationErrors) -> (configuration: Configuration, document: JSONValue) {
-    let (configuration, document) = try read(bytes, in: folder)
+    let (configuration, document, _) = try read(bytes, in: folder)
     return (configuration, document.value)
   }
 
   private static func read(
     _ bytes: [UInt8], in folder: String, without excluded: Set<String> = []
-  ) throws(ConfigurationErrors) -> (Configuration, JSONDocument) {
+  ) throws(ConfigurationErrors) -> (Configuration, JSONDocument, warnings: [ConfigurationError]) {
     let document = try Configuration.document(bytes).get().without(excluded)
-    let profiles = try ProfilesDirectory.profiles(namedBy: document, in: folder)
-    return (try Configuration.parse(document, profiles: profiles).get(), document)
+    let installed = try ProfilesDirectory.profiles(namedBy: document, in: folder)
+    let configuration = try Configuration.parse(document, profiles: installed.profiles).get()
+    var own = configuration
+    own.profiles.removeFirst(installed.profiles.count)
+    return (configuration, document, own.warnings.map { $0.located(in: document) } + installed.warnings)
   }
 
   private static func find(

@@ -64,6 +64,19 @@ extension Configuration {
 
   /// What is valid but probably a mistake.
   var warnings: [ConfigurationError] {
+    deviceWarnings + valueWarnings
+      + profiles.flatMap { $0.warnings(at: .root.key("profiles").key($0.name)) }
+  }
+
+  private var valueWarnings: [ConfigurationError] {
+    let option = DeviceOptionTable.table.values
+    return devices.indices.flatMap { index in
+      devices[index].options[option].flatMap(option.value)?
+        .warnings(at: .root.key("devices").index(index).key(option.name)) ?? []
+    }
+  }
+
+  private var deviceWarnings: [ConfigurationError] {
     let path = ConfigurationPath.root.key("devices")
     if devices.isEmpty {
       return [

@@ -25,8 +25,19 @@ public enum AdvertisedFormat: Sendable, Hashable {
   /// Whether the values of the format are true and false.
   package var isBool: Bool { content == .bool }
 
-  /// Whether the values of the format are single numbers.
-  var isNumber: Bool { if case .number? = content { true } else { false } }
+  /// What its values are.
+  var values: Codec.Content {
+    if fields != nil { return .several }
+    if case .number? = content { return .number(step: nil) }
+    if !words.isEmpty { return .words(words.sorted { $0.key < $1.key }.map(\.value)) }
+    return isBool ? .bool : .text
+  }
+
+  /// What the values of a field are; nil: there is none of this name.
+  func values(of field: String) -> Codec.Content? {
+    guard fields?.contains(field) == true else { return nil }
+    return self == .eddystoneUID && field != "namespace" ? .number(step: 1) : .text
+  }
 
   /// Whether the values of the format are texts or words.
   package var isText: Bool {

@@ -112,9 +112,47 @@ public struct Codec: Sendable {
     }
   }
 
-  /// Whether the values of the codec are single numbers.
-  public var isNumber: Bool {
-    if case .advertised(let format, _) = description { format.isNumber } else { range != nil }
+  /// What the values of a codec, or of a field of its records, are.
+  public enum Content: Sendable, Hashable {
+    /// A number. The difference of two successive ones is nil where it is not known.
+    case number(step: Double?)
+    case bool
+    /// A word of an enumeration, in the order of their numbers, or a number that has none.
+    case words([String])
+    /// A text, bytes, or a picture.
+    case text
+    /// A record, a list, or the names of bits.
+    case several
+
+    /// Whether they are numbers.
+    public var isNumber: Bool { if case .number = self { true } else { false } }
+  }
+
+  /// What the values are.
+  public var content: Content {
+    switch layout {
+    case .scalar(let scalar): scalar.content
+    case .scalars, .flags, .record, .records: .several
+    case .advertised(let format, _): format.values
+    }
+  }
+
+  /// What the values of a visible field of a record are; nil: there is none of this name.
+  public func content(of field: String) -> Content? {
+    switch layout {
+    case .scalar, .scalars, .flags, .records: nil
+    case .record(let record): record.content(of: field)
+    case .advertised(let format, _): format.values(of: field)
+    }
+  }
+
+  /// The units of fields of a record, or of a list's records, that have one of their own, by the fields' names.
+  public var units: [String: String] {
+    switch description {
+    case .record(let fields), .list(of: .record(let fields)):
+      Dictionary(fields.compactMap { field in field.unit.map { (field.name, $0) } }) { first, _ in first }
+    case .scalar, .flags, .list, .advertised: [:]
+    }
   }
 
   /// Decodes `bytes`. Bytes that are left over are an error.

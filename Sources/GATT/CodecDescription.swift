@@ -118,6 +118,8 @@ extension Codec {
     public let name: String
     /// The encoding and meaning of its bytes.
     public let scalar: Scalar
+    /// The unit of its numbers; nil: that of the property.
+    public let unit: String?
     /// Whether the field is no part of the value: flags or reserved bytes. Flags are encoded according to the fields that are
     /// present, all other bits as zero.
     public let isHidden: Bool
@@ -130,11 +132,12 @@ extension Codec {
 
     /// The defaults: visible, always present, not repeated.
     public init(
-      _ name: String, _ scalar: Scalar, isHidden: Bool = false, isRepeated: Bool = false, if set: [Flag] = [],
-      unless clear: [Flag] = []
+      _ name: String, _ scalar: Scalar, unit: String? = nil, isHidden: Bool = false, isRepeated: Bool = false,
+      if set: [Flag] = [], unless clear: [Flag] = []
     ) {
       self.name = name
       self.scalar = scalar
+      self.unit = unit
       self.isHidden = isHidden
       self.isRepeated = isRepeated
       requiresSet = set

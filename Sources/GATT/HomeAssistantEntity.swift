@@ -3,8 +3,8 @@ public struct HomeAssistantEntity: Sendable, Hashable {
   /// The kind of entity. It must not change while the property keeps its name: for Home Assistant, another kind is
   /// another entity.
   public enum Kind: Sendable, Hashable {
-    /// A value that is displayed; with a state class, Home Assistant keeps long-term statistics. A record is shown as
-    /// one sensor for each field.
+    /// A value that is displayed; with a state class, Home Assistant keeps long-term statistics. Of a record, one field is
+    /// shown, or each that is no list.
     case sensor(StateClass?)
     /// True or false, displayed as on or off.
     case binarySensor
@@ -64,13 +64,15 @@ public struct HomeAssistantEntity: Sendable, Hashable {
 
   /// Decides the platform (`sensor`, `number` …).
   public let kind: Kind
+  /// The field of a record that a sensor or binary sensor shows; nil: the whole value, or each field.
+  public let field: String?
   /// Distinguishes the entities of one property: a further part of the unique id. Nil for one of them.
   public let key: String?
   /// Shown after the name of the device: `Temperature`.
   public let name: String
   /// `temperature`, `duration` …; the unit must be one of the class's units.
   public let deviceClass: String?
-  /// The unit in Home Assistant's spelling; nil: ``Property/unit``.
+  /// The unit in Home Assistant's spelling; nil: that of the field or property.
   public let unit: String?
   /// The category in Home Assistant; nil for a main function of the device.
   public let category: Category?
@@ -79,10 +81,11 @@ public struct HomeAssistantEntity: Sendable, Hashable {
 
   /// The defaults: no device class or category, the property's own unit.
   public init(
-    _ kind: Kind, key: String? = nil, name: String, deviceClass: String? = nil, unit: String? = nil,
-    category: Category? = nil, isEnabled: Bool = true
+    _ kind: Kind, field: String? = nil, key: String? = nil, name: String, deviceClass: String? = nil,
+    unit: String? = nil, category: Category? = nil, isEnabled: Bool = true
   ) {
     self.kind = kind
+    self.field = field
     self.key = key
     self.name = name
     self.deviceClass = deviceClass
@@ -97,24 +100,53 @@ extension HomeAssistantEntity {
   public struct Part: Sendable, Hashable {
     /// Unique in the profile: `temperature`; `accelerometer_x`.
     public let key: String
-    /// The displayed name: `Temperature`; `Acceleration x`.
-    public let name: String
-    /// The member of the property's JSON object that it shows (`{{ value_json.x }}`); nil: the whole payload.
-    public let field: String?
-    /// The entity that this is a part of.
+    /// The entity, of one field where it shows several.
     public let entity: HomeAssistantEntity
+    /// What its values are.
+    public let content: Codec.Content
+    /// The unit; nil: there is none.
+    public let unit: String?
+
+    /// The displayed name: `Temperature`; `Acceleration x`.
+    public var name: String { entity.name }
+    /// The member of the property's JSON object that it shows (`{{ value_json.x }}`); nil: the whole payload.
+    public var field: String? { entity.field }
+    /// The device class: a sensor of words has one of its own.
+    public var deviceClass: String? {
+      if case (.sensor, .words) = (entity.kind, content) { return entity.deviceClass ?? "enum" }
+      return entity.deviceClass
+    }
 
     /// The key of the device trigger for the event type with this number.
     public func triggerKey(_ number: Int) -> String { "\(key)_type_\(number)" }
   }
 
-  /// The parts of an entity: one for each visible field of a record that is displayed, else one.
-  fileprivate func parts(of property: Property) -> [Part] {
-    let key = key.map { "\(property.name)_\($0)" } ?? property.name
-    guard case .sensor = kind, let fields = property.codec.fields else {
-      return [Part(key: key, name: name, field: nil, entity: self)]
+  /// The parts of an entity: one for each field of a record that is displayed as a whole, else one.
+  package func parts(of property: Property) -> [Part] {
+    let codec = property.codec
+    if case .sensor = kind, field == nil, let fields = codec.fields {
+      return fields.compactMap { showing($0, of: codec) }.flatMap { $0.parts(of: property) }
     }
-    return fields.map { Part(key: "\(key)_\($0)", name: "\(name) \($0)", field: $0, entity: self) }
+    guard let content = field.map({ codec.content(of: $0) }) ?? codec.content else { return [] }
+    return [
+      Part(
+        key: [property.name, key, field].compactMap { $0 }.joined(separator: "_"), entity: self,
+        content: content, unit: unit ?? (content.isNumber ? property.unit(of: field) : nil))
+    ]
+  }
+
+  /// The entity for one of the fields that it shows; nil for a list. What is no number has no unit, class or statistics.
+  private func showing(_ field: String, of codec: Codec) -> HomeAssistantEntity? {
+    guard let content = codec.content(of: field), content != .several else { return nil }
+    let name = "\(name) \(String(field.map { $0 == "_" ? " " : $0 }))"
+    guard content.isNumber else {
+      return HomeAssistantEntity(
+        content == .bool ? .binarySensor : .sensor(nil), field: field, key: key, name: name,
+        category: category, isEnabled: isEnabled)
+    }
+    return HomeAssistantEntity(
+      kind, field: field, key: key, name: name, deviceClass: deviceClass,
+      unit: codec.units[field] ?? unit, category: category, isEnabled: isEnabled)
   }
 }
 

@@ -169,11 +169,16 @@ extension HomeAssistantEntity {
     let isState = property.kind == .state
     let isShown = isState && (property.isReadable || property.isNotifying)
     let codec = property.codec
+    let parts = parts(of: property)
+    let contents = parts.map(\.content)
     switch kind {
     case .sensor:
-      try need(isShown && !codec.isList, "a state that can be read or notifies, and that is no list")
+      try need(isShown, "a state that can be read or notifies")
+      try need(!parts.isEmpty && !contents.contains(.several), "a value or field that is no list")
     case .binarySensor:
-      try need(isShown && codec.isBool, "a state that can be read or notifies, of the type bool")
+      try need(
+        isShown && contents == [.bool],
+        "a state that can be read or notifies, of the type bool, or such a \"field\"")
     case .number:
       try need(
         isState && property.isWritable && codec.range != nil,
@@ -216,9 +221,6 @@ extension Codec {
   fileprivate var isText: Bool { isScalar(.utf8) }
   /// Whether the values of the codec are pictures, one bit for each dot.
   public var isPicture: Bool { isScalar(.bits) }
-  fileprivate var isBool: Bool {
-    if case .advertised(let format, _) = description { format.isBool } else { isScalar(.bool) }
-  }
   fileprivate var isBytes: Bool { isScalar(.bytes) }
   fileprivate var isList: Bool { if case .list = description { true } else { false } }
 

@@ -195,13 +195,22 @@ public final class Property: Sendable {
   /// Whether commands may set it.
   public var isWritable: Bool { access.contains(.write) }
 
+  /// The unit of the values, or of a field of them: its own, else the property's, unless it has words or the like.
+  public func unit(of field: String?) -> String? {
+    guard let field else { return unit }
+    return codec.units[field] ?? (codec.content(of: field)?.isNumber == false ? nil : unit)
+  }
+
   /// The property with an offset, and with what is not nil. With another unit, the device class of an entity does not fit
-  /// any more.
+  /// any more, unless it shows a field with a unit of its own.
   public func adjusted(offset: Double?, unit: String?, report: Report?) -> Property {
     var entities = homeAssistant
     if let unit, unit != self.unit {
       entities = entities.map {
-        HomeAssistantEntity($0.kind, key: $0.key, name: $0.name, category: $0.category)
+        $0.field.flatMap { codec.units[$0] } != nil
+          ? $0
+          : HomeAssistantEntity(
+            $0.kind, field: $0.field, key: $0.key, name: $0.name, category: $0.category)
       }
     }
     return Property(

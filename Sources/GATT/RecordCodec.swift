@@ -44,6 +44,13 @@ struct RecordCodec: Sendable {
     return fields.reduce(0) { $0 + ($1.condition == nil && !$1.isRepeated ? $1.scalar.width : 0) }...most
   }
 
+  /// What the values of a visible field are: numbers, if all fields of this name are. Nil: there is none.
+  func content(of name: String) -> Codec.Content? {
+    let contents = fields.filter { $0.name == name && $0.slot != nil }
+      .map { $0.isRepeated ? .several : $0.scalar.content }
+    return contents.first { !$0.isNumber } ?? contents.first
+  }
+
   // MARK: Compiling
 
   /// Checks and compiles the description.

@@ -109,6 +109,13 @@ struct ScalarCodec: Sendable {
     }
   }
 
+  /// What its values are.
+  var content: Codec.Content {
+    if !words.isEmpty { return .words(words.sorted { $0.key < $1.key }.map(\.value)) }
+    if range != nil { return .number(step: step) }
+    return if case .bool = form { .bool } else { .text }
+  }
+
   // MARK: Decoding
 
   /// Decodes `bytes` from `start` to `end`: ``width`` bytes, or any number if ``width`` is 0.
@@ -175,7 +182,7 @@ struct ScalarCodec: Sendable {
   @inline(__always)
   private func value(_ raw: Int) throws(CodecError) -> Value {
     if !unknown.isEmpty, unknown.contains(raw) { return .unknown }
-    if let scaling { return try valid(.number(scaling.value(raw))) }
+    if let scaling { return try valid(scaling.value(raw)) }
     if !words.isEmpty, let word = words[raw] { return .text(word) }
     return try valid(.integer(raw))
   }

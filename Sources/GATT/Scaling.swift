@@ -5,11 +5,14 @@ struct Scaling: Sendable {
   private let factor: Double
   private let addend: Double
   private let divisor: Double
+  /// Whether all values are whole numbers, as scale and offset are.
+  private let isWhole: Bool
 
   init(scale: Double, offset: Double, of integers: ClosedRange<Int>) throws(ProfileError) {
     let largest = max(Double(integers.lowerBound.magnitude), Double(integers.upperBound))
     guard scale.isFinite, scale != 0, (largest * scale).isFinite else { throw .scale(scale) }
     guard offset.isFinite, (largest * abs(scale) + abs(offset)).isFinite else { throw .offset(offset) }
+    isWhole = scale == scale.rounded() && offset == offset.rounded()
     var power = 1.0
     for _ in 0...15 {
       let factor = (scale * power).rounded()
@@ -29,7 +32,14 @@ struct Scaling: Sendable {
   }
 
   @inline(__always)
-  func value(_ raw: Int) -> Double { (Double(raw) * factor + addend) / divisor }
+  func value(_ raw: Int) -> Value {
+    let number = number(raw)
+    if isWhole, let whole = Int(exactly: number) { return .integer(whole) }
+    return .number(number)
+  }
+
+  @inline(__always)
+  private func number(_ raw: Int) -> Double { (Double(raw) * factor + addend) / divisor }
 
   /// The raw number whose scaled value is nearest to `value`.
   func raw(_ value: Double) -> Double { ((value * divisor - addend) / factor).rounded() }
@@ -38,7 +48,7 @@ struct Scaling: Sendable {
   var step: Double { abs(factor) / divisor }
 
   func range(of integers: ClosedRange<Int>) -> ClosedRange<Double> {
-    let ends = [value(integers.lowerBound), value(integers.upperBound)]
+    let ends = [number(integers.lowerBound), number(integers.upperBound)]
     return min(ends[0], ends[1])...max(ends[0], ends[1])
   }
 }

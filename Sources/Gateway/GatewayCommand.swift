@@ -280,8 +280,9 @@ public enum GatewayCommand: Sendable, Equatable {
 
   @LoopActor private static func checkProfiles(_ file: String) -> ExitStatus {
     do throws(ConfigurationErrors) {
-      let profiles = try ProfilesDirectory.read(file)
-      printOutput("\(file): valid: \(profiles.map(\.name).joined(separator: ", "))")
+      let content = try ProfilesDirectory.read(file)
+      for warning in content.warnings { printError(warning.description(in: file)) }
+      printOutput("\(file): valid: \(content.profiles.map(\.name).joined(separator: ", "))")
       return .done
     } catch {
       for error in error.errors { printError(error.description(in: file)) }

@@ -82,7 +82,7 @@ extension Discovery {
       // Without the class, by which Home Assistant would convert it as if it were a temperature.
       DiscoveryComponent(
         .number, "offset-\(property.name)", name: "\(part.name) offset", topic: info,
-        command: self.topics.bridgeRequest("device/options"), unit: part.entity.unit ?? property.unit,
+        command: self.topics.bridgeRequest("device/options"), unit: part.unit,
         category: "config", availability: [self.topics.bridgeState],
         [
           "min": JSONValue(number: -50), "max": JSONValue(number: 50), "step": JSONValue(number: 0.1),
@@ -188,8 +188,7 @@ extension Discovery {
   ) -> DiscoveryComponent {
     let entity = part.entity
     let (key, name) = (part.key, part.name)
-    let (category, deviceClass) = (entity.category?.rawValue, entity.deviceClass)
-    let unit = entity.unit ?? property.unit
+    let (category, deviceClass, unit) = (entity.category?.rawValue, part.deviceClass, part.unit)
     // Home Assistant shows what it sent last if there is no state.
     let isShown = property.kind == .state && (property.isReadable || property.isNotifying)
     let state = isShown ? topics.value : nil
@@ -201,18 +200,31 @@ extension Discovery {
     }
     switch entity.kind {
     case .sensor(let stateClass):
+      let words: [String]? = if case .words(let words) = part.content { words } else { nil }
+      let shown: InfoTemplate? =
+        switch (part.content, part.field) {
+        case (.words(let words), let field): .word(of: words, in: field)
+        case (.text, let field?): .text(in: field)
+        case (.text, nil) where isText: .sensorText
+        case _: template
+        }
       return DiscoveryComponent(
         .sensor, key, name: name, topic: topics.value, deviceClass: deviceClass,
         stateClass: stateClass?.rawValue, unit: unit, category: category,
         [
-          "val_tpl": isText ? InfoTemplate.sensorText.json : template?.json,
-          "sug_dsp_prc": unit == nil ? nil : property.decimals.map(JSONValue.integer),
+          "ops": words.map { .array($0.map(JSONValue.string)) },
+          "val_tpl": shown?.json,
+          "sug_dsp_prc": unit == nil ? nil : property.decimals(of: part.content).map(JSONValue.integer),
           "en": entity.isEnabled ? nil : .bool(false),
         ])
     case .binarySensor:
+      let (on, off): (JSONValue, JSONValue) = template == nil ? ("true", "false") : ("True", "False")
       return DiscoveryComponent(
         .binarySensor, key, name: name, topic: topics.value, deviceClass: deviceClass, category: category,
-        ["pl_on": "true", "pl_off": "false"])
+        [
+          "pl_on": on, "pl_off": off, "val_tpl": template?.json,
+          "en": entity.isEnabled ? nil : .bool(false),
+        ])
     case .number(let mode):
       let range = property.range ?? codec.range ?? 0...0
       return DiscoveryComponent(
@@ -236,7 +248,10 @@ extension Discovery {
     case .event:
       return DiscoveryComponent(
         .event, key, name: name, topic: topics.value, deviceClass: deviceClass, category: category,
-        ["evt_typ": .array(words(of: property).map(JSONValue.string))])
+        [
+          "evt_typ": .array(words(of: property).map(JSONValue.string)),
+          "val_tpl": InfoTemplate.event(of: words(of: property)).json,
+        ])
     case .text:
       // Home Assistant's own limit is 255.
       let longest = min(property.maxLength ?? 255, 255)
@@ -260,9 +275,9 @@ extension Discovery {
 }
 
 extension Property {
-  /// The decimals of the property's numbers; nil unless they are known.
-  fileprivate var decimals: Int? {
-    guard codec.words.isEmpty, let step = codec.step else { return nil }
+  /// The decimals of the property's numbers, or of those of a field; nil unless they are known.
+  fileprivate func decimals(of content: Codec.Content) -> Int? {
+    guard case .number(let step?) = content else { return nil }
     return (0...6).first { decimals in
       let factor = (0..<decimals).reduce(1.0) { factor, _ in factor * 10 }
       return [step, offset ?? 0].allSatisfy { abs(($0 * factor).rounded() - $0 * factor) < 1e-6 * factor }

@@ -180,6 +180,13 @@ struct InfoTemplate: Sendable {
   /// A text of a sensor, which is unknown when the topic was cleared. Home Assistant takes no text for a time.
   static let sensorText = InfoTemplate(text: "{{ none if value == '' else \(words)[:255] }}")
 
+  /// A text in a field, as long as Home Assistant takes it.
+  static func text(in field: String) -> InfoTemplate {
+    InfoTemplate(text: "{{ \(member(field))[:255] if \(member(field)) is string else none }}")
+  }
+
+  private static func member(_ field: String) -> String { "(value_json|default({}))['\(field)']" }
+
   private static let words = #"(value_json|default(value) if value[:1] == '"' else value)"#
 
   /// A number: Home Assistant refuses one outside of the range, and shows the number before.
@@ -191,9 +198,19 @@ struct InfoTemplate: Sendable {
   }
 
   /// One of the words, and not the number of a word that is not known.
-  static func word(of words: [String]) -> InfoTemplate {
-    let list = String(decoding: JSONValue.array(words.map(JSONValue.string)).bytes, as: UTF8.self)
-    return InfoTemplate(text: "{{ value if value in \(list) else none }}")
+  /// - Parameter field: nil: the payload is the word.
+  static func word(of words: [String], in field: String? = nil) -> InfoTemplate {
+    let word = field.map(member) ?? "value"
+    return InfoTemplate(text: "{{ \(word) if \(word) in \(list(words)) else none }}")
+  }
+
+  /// An event of one of the types: Home Assistant knows no other, and ignores what is empty.
+  static func event(of types: [String]) -> InfoTemplate {
+    InfoTemplate(text: "{{ value if \(member("event_type")) in \(list(types)) else '' }}")
+  }
+
+  private static func list(_ words: [String]) -> String {
+    String(decoding: JSONValue.array(words.map(JSONValue.string)).bytes, as: UTF8.self)
   }
 
   /// The command that pairs with a device that wants it.

@@ -52,14 +52,19 @@ package struct RecordedColumn: Sendable, Hashable {
   let unit: String?
   /// The fields of a record.
   let fields: [String]?
+  /// The units of fields that have one of their own.
+  var units: [String: String] = [:]
 
   /// The most columns of a recording; readings of further ones are left out.
   static let most = 1000
 
   /// The titles of the columns in a table: one, or one for each field.
   var titles: [String] {
-    let unit = unit.map { " (\($0))" } ?? ""
-    return (fields.map { $0.map { ".\($0)" } } ?? [""]).map { "\(device) \(property)\($0)\(unit)" }
+    func title(_ name: String, unit: String?) -> String {
+      "\(device) \(name)\(unit.map { " (\($0))" } ?? "")"
+    }
+    return fields.map { $0.map { title("\(property).\($0)", unit: units[$0] ?? unit) } }
+      ?? [title(property, unit: unit)]
   }
 }
 
@@ -83,6 +88,7 @@ enum RecordingLine: Equatable {
           "device": .string(column.device), "property": .string(column.property),
           "unit": column.unit.map(JSONValue.string),
           "fields": column.fields.map { .array($0.map(JSONValue.string)) },
+          "units": column.units.isEmpty ? nil : .object(column.units.mapValues(JSONValue.string)),
         ]
       case .reading(let offset, let column, let value): [.integer(offset), .integer(column), value]
       case .end(let time, let end, let readings, let lost):
@@ -102,10 +108,12 @@ enum RecordingLine: Equatable {
       guard parts.count == 3, let offset = parts[0].integer, let column = parts[1].integer else { return nil }
       self = .reading(offset: offset, column: column, value: parts[2])
     } else if let device = json["device"]?.text, let property = json["property"]?.text {
+      let fields = json["fields"].map { $0.elements.compactMap(\.text) }
       self = .column(
         RecordedColumn(
           device: device, property: property, unit: json["unit"]?.text,
-          fields: json["fields"].map { $0.elements.compactMap(\.text) }))
+          fields: fields,
+          units: (fields ?? []).reduce(into: [:]) { $0[$1] = json["units"]?[$1]?.text }))
     } else if let ended = json["ended"]?.integer, let end = json["end"]?.text.flatMap(Recording.End.init) {
       self = .end(
         Timestamp(milliseconds: Int64(ended)), end, readings: json["readings"]?.integer ?? 0,

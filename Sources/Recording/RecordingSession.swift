@@ -197,7 +197,7 @@ package struct RecordingLimits: Sendable {
     session.number(
       of: RecordedColumn(
         device: device.id.description, property: property.name, unit: property.unit,
-        fields: property.codec.fields))
+        fields: property.codec.fields, units: property.codec.units))
   }
 
   func changed(_ change: DeviceChange, _ device: DeviceDescription) {

@@ -102,10 +102,10 @@ extension WebDevice {
   /// The numbers that it has a history of, with the names of their columns.
   var columns: [(name: String, series: Int)] {
     zip(device.allProperties, properties).flatMap { property, state in
-      let unit = property.unit.map { " (\($0))" } ?? ""
-      return state.series.enumerated().filter { $1 >= 0 }.map { index, number in
-        let field = property.codec.fields.map { ".\($0[index])" } ?? ""
-        return (property.name + field + unit, number)
+      state.series.enumerated().filter { $1 >= 0 }.map { index, number in
+        let field = property.codec.fields?[index]
+        let unit = property.unit(of: field).map { " (\($0))" } ?? ""
+        return (property.name + (field.map { ".\($0)" } ?? "") + unit, number)
       }
     }
   }
@@ -124,7 +124,7 @@ extension PropertyState.Write {
 extension Property {
   /// A name for people.
   var title: String {
-    homeAssistant.first?.name
+    homeAssistant.first { $0.field == nil }?.name
       ?? name.prefix(1).uppercased() + name.dropFirst().map { $0 == "_" ? " " : String($0) }.joined()
   }
 
@@ -143,7 +143,8 @@ extension Property {
       "choices": choices, "readable": .bool(isReadable && kind == .state), "notifies": .bool(isNotifying),
       "writable": .bool(isWritable),
     ]
-    return own.merging(codec.pageJSON(words))
+    let units = codec.units.mapValues(JSONValue.string)
+    return own.merging(codec.pageJSON(words)).merging(["units": units.isEmpty ? nil : .object(units)])
   }
 
   private var choices: JSONValue? {

@@ -183,12 +183,12 @@ extension WebDevice {
   /// The last numbers.
   fileprivate var numbers: [(property: String, field: String, unit: String, number: Double)] {
     zip(device.allProperties, last).filter { $0.0.kind == .state }.flatMap { property, last in
-      let (unit, value) = (property.unit ?? "", last.published(property))
+      let value = last.published(property)
       guard case .record(let fields) = value else {
-        return value?.historyNumber.map { [(property.name, "", unit, $0)] } ?? []
+        return value?.historyNumber.map { [(property.name, "", property.unit ?? "", $0)] } ?? []
       }
       return zip(property.codec.fields ?? [], fields).compactMap { name, value in
-        value?.historyNumber.map { (property.name, name, unit, $0) }
+        value?.historyNumber.map { (property.name, name, property.unit(of: name) ?? "", $0) }
       }
     }
   }

@@ -9,7 +9,7 @@ import Testing
 @Suite struct HeardProfileTests {
   private static func values(_ name: String, _ hex: String) throws -> JSONValue {
     let profile = try #require(
-      try ProfilesDirectory.read(repositoryPath("deploy/profiles/\(name).json")).first)
+      try ProfilesDirectory.read(repositoryPath("deploy/profiles/\(name).json")).profiles.first)
     let data = try #require(Hexadecimal.bytes(hex))
     var members: [String: JSONValue] = [:]
     for property in profile.properties {
@@ -33,15 +33,15 @@ import Testing
   @Test(arguments: [
     (
       "0512fc5394c37c0004fffc040cac364200cdcbb8334c884f",
-      #"{"temperature":24.3,"humidity":53.49,"pressure":100044.0,"acceleration_x":0.004,"acceleration_y":-0.004,"acceleration_z":1.036,"voltage":2.9776875,"movements":66}"#
+      #"{"temperature":24.3,"humidity":53.49,"pressure":100044,"acceleration_x":0.004,"acceleration_y":-0.004,"acceleration_z":1.036,"voltage":2.9776875,"movements":66}"#
     ),
     (
       "057fffffFefffe7fff7fff7fffffdefefffecbb8334c884f",
-      #"{"temperature":163.835,"humidity":163.835,"pressure":115534.0,"acceleration_x":32.767,"acceleration_y":32.767,"acceleration_z":32.767,"voltage":3.6469375,"movements":254}"#
+      #"{"temperature":163.835,"humidity":163.835,"pressure":115534,"acceleration_x":32.767,"acceleration_y":32.767,"acceleration_z":32.767,"voltage":3.6469375,"movements":254}"#
     ),
     (
       "058001000000008001800180010000000000cbb8334c884f",
-      #"{"temperature":-163.835,"humidity":0.0,"pressure":50000.0,"acceleration_x":-32.767,"acceleration_y":-32.767,"acceleration_z":-32.767,"voltage":1.6,"movements":0}"#
+      #"{"temperature":-163.835,"humidity":0.0,"pressure":50000,"acceleration_x":-32.767,"acceleration_y":-32.767,"acceleration_z":-32.767,"voltage":1.6,"movements":0}"#
     ),
     (
       "058000ffffffff800080008000ffffffffffffffffffffff",

@@ -135,6 +135,40 @@ import Testing
       ),
       "a.home_assistant[1].on", "expected true or false, found a number"
     ),
+    (
+      property(
+        #""access":["read"],"fields":[{"name":"x","type":"uint8"}],"home_assistant":{"platform":"sensor","field":"y","name":"A"}"#
+      ),
+      "a.home_assistant.field", "there is no field \"y\" (did you mean x?)"
+    ),
+    (
+      property(
+        #""access":["read"],"type":"uint8","home_assistant":{"platform":"sensor","field":"y","name":"A"}"#),
+      "a.home_assistant.field", "there is no field \"y\" (only a record has fields)"
+    ),
+    (
+      property(
+        #""access":["write"],"type":"uint8","home_assistant":{"platform":"number","field":"y","name":"A"}"#),
+      "a.home_assistant.field", "only a sensor and a binary_sensor show one field"
+    ),
+    (
+      property(
+        #""access":["read"],"fields":[{"name":"x","type":"uint8","repeat":true}],"home_assistant":{"platform":"sensor","field":"x","name":"A"}"#
+      ),
+      "a.home_assistant", "needs a value or field that is no list"
+    ),
+    (
+      property(
+        #""access":["read"],"type":"uint8","values":{"0":"off"},"home_assistant":{"platform":"sensor","name":"A","state_class":"measurement"}"#
+      ),
+      "a.home_assistant.state_class", "only a number has a state_class (remove it)"
+    ),
+    (
+      property(
+        #""access":["read"],"fields":[{"name":"x","type":"utf8"}],"home_assistant":{"platform":"sensor","field":"x","name":"A","unit":"V"}"#
+      ),
+      "a.home_assistant.unit", "only a number has a unit (remove it)"
+    ),
     // Refused by the codec.
     (
       property(#""access":["read"],"type":"uint8","unknown":[255,256]"#), "a.unknown",

@@ -244,6 +244,22 @@ import Testing
   static let choice = HomeAssistantEntity.Kind.select([.init("near", .integer(2))])
   static let onOff = HomeAssistantEntity.Kind.switch(on: .bool(true), off: .bool(false))
 
+  /// A record with a field of each kind.
+  static let parts =
+    (try? Codec.record([
+      Codec.Field("flags", .uint8, isHidden: true), Codec.Field("number", Codec.Scalar(.uint8), unit: "V"),
+      Codec.Field("count", .uint8), Codec.Field("on", .bool),
+      Codec.Field("mode", Codec.Scalar(.uint8, values: [0: "slow", 1: "fast"])),
+      Codec.Field("list", .uint8, isRepeated: true, if: [Codec.Flag(field: "flags", bit: 0)]),
+      Codec.Field("text", .utf8, unless: [Codec.Flag(field: "flags", bit: 0)]),
+    ])) ?? .bytes
+  static let lists = (try? Codec.record([Codec.Field("list", .uint8, isRepeated: true)])) ?? .bytes
+  static let flags = (try? Codec(.flags(.uint8, [0: "a"]))) ?? .bytes
+
+  static func of(_ field: String, _ kind: HomeAssistantEntity.Kind) -> HomeAssistantEntity {
+    HomeAssistantEntity(kind, field: field, name: "Thing")
+  }
+
   static func entity(_ kind: HomeAssistantEntity.Kind, _ category: HomeAssistantEntity.Category? = nil)
     -> HomeAssistantEntity
   {
@@ -274,6 +290,11 @@ import Testing
     ProfileTests.property(codec: .utf8, homeAssistant: [entity(.image)]),
     ProfileTests.property(codec: picture, homeAssistant: [entity(.image, .config)]),
     ProfileTests.property(homeAssistant: [HomeAssistantEntity(.sensor(nil), key: "B c", name: "Thing")]),
+    ProfileTests.property(access: .notify, codec: parts, homeAssistant: [of("list", .sensor(nil))]),
+    ProfileTests.property(access: .notify, codec: parts, homeAssistant: [of("none", .sensor(nil))]),
+    ProfileTests.property(access: .notify, codec: parts, homeAssistant: [of("number", .binarySensor)]),
+    ProfileTests.property(access: .notify, codec: lists, homeAssistant: [entity(.sensor(nil))]),
+    ProfileTests.property(access: .notify, codec: flags, homeAssistant: [entity(.sensor(nil))]),
   ])
   func unsuitableEntityIsRefused(property: Property) {
     let problem = error(of: ProfileError.self) { try ProfileTests.profile([property]) }
@@ -298,6 +319,41 @@ import Testing
   ])
   func suitableEntityIsAccepted(property: Property) throws {
     #expect(try ProfileTests.profile([property]).properties.count == 1)
+  }
+
+  /// Home Assistant refuses each value of a sensor that is to be a number and is none.
+  @Test func aFieldIsShownAsWhatItIs() throws {
+    let entity = HomeAssistantEntity(.sensor(.measurement), name: "Thing", deviceClass: "voltage")
+    let property = Property(
+      name: "level", service: BluetoothUUID(short: 1), characteristic: BluetoothUUID(short: 2),
+      access: .notify, codec: Self.parts, unit: "mV", homeAssistant: [entity])
+    let parts = property.homeAssistantParts
+    #expect(parts.map(\.field) == ["number", "count", "on", "mode", "text"])
+    #expect(parts.map(\.unit) == ["V", "mV", nil, nil, nil])
+    #expect(parts.map(\.deviceClass) == ["voltage", "voltage", nil, "enum", nil])
+    let kinds: [HomeAssistantEntity.Kind] = [
+      .sensor(.measurement), .sensor(.measurement), .binarySensor, .sensor(nil), .sensor(nil),
+    ]
+    #expect(parts.map(\.entity.kind) == kinds)
+    #expect(property.unit(of: "text") == nil && property.unit(of: "count") == "mV")
+  }
+
+  @Test func anEntityMayShowOneField() throws {
+    let property = ProfileTests.property(
+      "climate", access: .notify, codec: Self.parts,
+      homeAssistant: [
+        HomeAssistantEntity(.sensor(.measurement), field: "number", name: "Voltage", deviceClass: "voltage"),
+        HomeAssistantEntity(.sensor(nil), field: "number", key: "raw", name: "Voltage in mV", unit: "mV"),
+        Self.of("on", .binarySensor),
+      ])
+    #expect(try ProfileTests.profile([property]).properties.count == 1)
+    let parts = property.homeAssistantParts
+    #expect(parts.map(\.key) == ["climate_number", "climate_raw_number", "climate_on"])
+    #expect(parts.map(\.name) == ["Voltage", "Voltage in mV", "Thing"])
+    #expect(parts.map(\.unit) == ["V", "mV", nil])
+    // Another name of the property's unit is none of the field's.
+    let adjusted = property.adjusted(offset: nil, unit: "x", report: nil).homeAssistantParts
+    #expect(adjusted[0].unit == "V" && adjusted[0].deviceClass == "voltage")
   }
 
   @Test func recordHasOneEntityPerField() throws {

@@ -355,6 +355,84 @@ import Testing
         .document(of: thing, topics: map.topics(of: thing.id, profile)), "cmps")
   }
 
+  /// Home Assistant refuses each value of a sensor that is to be a number and is none.
+  @Test func whatIsNoNumberIsAnnouncedAsNone() throws {
+    let record = try Codec(
+      .record([
+        Codec.Field("temperature", Codec.Scalar(.int16, scale: 0.01), unit: "°C"),
+        Codec.Field("low", .bool),
+        Codec.Field("mode", Codec.Scalar(.uint8, values: [0: "slow", 1: "fast"])),
+        Codec.Field("text", .utf8),
+      ]))
+    func property(_ name: String, _ number: UInt16, _ codec: Codec, _ entities: [HomeAssistantEntity])
+      -> Property
+    {
+      Property(
+        name: name, service: .microbitTemperatureService, characteristic: .microbit(number),
+        access: .notify, codec: codec, homeAssistant: entities)
+    }
+    let words = try Codec(.scalar(Codec.Scalar(.uint8, values: [0: "slow", 1: "fast"])))
+    let all = HomeAssistantEntity(.sensor(.measurement), name: "Climate", deviceClass: "temperature")
+    let one = HomeAssistantEntity(
+      .sensor(.measurement), field: "temperature", name: "Temperature", deviceClass: "temperature")
+    let components = try components(with: [
+      property("climate", 1, record, [all]), property("own", 2, record, [one]),
+      property("mode", 3, words, [HomeAssistantEntity(.sensor(nil), name: "Mode")]),
+    ])
+    #expect(
+      components.names.prefix(7) == [
+        "climate_temperature", "climate_low", "climate_mode", "climate_text", "own_temperature", "mode",
+        "connectivity",
+      ])
+    try expect(
+      components["own_temperature"],
+      """
+      { "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_own_temperature", "name": "Temperature",
+        "dev_cla": "temperature", "stat_cla": "measurement", "unit_of_meas": "°C", "stat_t": "b/kitchen/own",
+        "val_tpl": "{{ (value_json|default({}))['temperature']|default(none) }}", "sug_dsp_prc": 2 }
+      """)
+    try expect(
+      components["climate_low"],
+      """
+      { "p": "binary_sensor", "uniq_id": "ble_c5a1b2c3d4e5_climate_low", "name": "Climate low",
+        "stat_t": "b/kitchen/climate", "pl_on": "True", "pl_off": "False",
+        "val_tpl": "{{ (value_json|default({}))['low']|default(none) }}" }
+      """)
+    let word = "(value_json|default({}))['mode']"
+    try expect(
+      components["climate_mode"],
+      """
+      { "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_climate_mode", "name": "Climate mode", "dev_cla": "enum",
+        "stat_t": "b/kitchen/climate", "ops": ["slow", "fast"],
+        "val_tpl": "{{ \(word) if \(word) in [\\"slow\\",\\"fast\\"] else none }}" }
+      """)
+    let text = "(value_json|default({}))['text']"
+    try expect(
+      components["climate_text"],
+      """
+      { "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_climate_text", "name": "Climate text",
+        "stat_t": "b/kitchen/climate", "val_tpl": "{{ \(text)[:255] if \(text) is string else none }}" }
+      """)
+    try expect(
+      components["mode"],
+      """
+      { "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_mode", "name": "Mode", "dev_cla": "enum",
+        "stat_t": "b/kitchen/mode", "ops": ["slow", "fast"],
+        "val_tpl": "{{ value if value in [\\"slow\\",\\"fast\\"] else none }}" }
+      """)
+  }
+
+  @Test func anEventThatWasNotAnnouncedIsIgnored() throws {
+    try expect(
+      components(with: [.microbitButtonA])["button_a"],
+      """
+      { "p": "event", "uniq_id": "ble_c5a1b2c3d4e5_button_a", "name": "Button A", "dev_cla": "button",
+        "stat_t": "b/kitchen/button_a", "evt_typ": ["press_end", "press_start", "long_press_start"],
+        "val_tpl":
+          "{{ value if (value_json|default({}))['event_type'] in [\\"press_end\\",\\"press_start\\",\\"long_press_start\\"] else '' }}" }
+      """)
+  }
+
   @Test func eventHasADeviceTriggerForEachOfItsTypes() throws {
     let components = try components(with: [.microbitButtonA])
     #expect(

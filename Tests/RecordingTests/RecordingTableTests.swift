@@ -61,6 +61,14 @@ import Testing
       ])
   }
 
+  @Test func aFieldMayHaveAUnitOfItsOwn() throws {
+    let column = RecordedColumn(
+      device: "a", property: "climate", unit: "°C", fields: ["temperature", "humidity"],
+      units: ["humidity": "%"])
+    let rows = try table([.column(column), .reading(offset: 0, column: 0, value: ["humidity": 55])], .wide)
+    #expect(rows[0] == "time,a climate.temperature (°C),a climate.humidity (%)")
+  }
+
   @Test(
     "What a program sends is no formula, and ends no row", arguments: [RecordingTable.Layout.rows, .wide])
   func hostileTexts(_ layout: RecordingTable.Layout) throws {

@@ -37,7 +37,7 @@ extension Property {
   /// what is published, so that a written value has no offset.
   fileprivate var offsetProblem: String? {
     if isWritable { return "can be set" }
-    return kind == .state && codec.isNumber ? nil : "is no single number"
+    return kind == .state && codec.content.isNumber ? nil : "is no single number"
   }
 
   /// Whether something can be added to the property's values.

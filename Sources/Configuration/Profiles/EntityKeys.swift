@@ -10,6 +10,7 @@ struct EntityKeys: ConfigurationSection {
   }
 
   var platform: Platform?
+  var field: String?
   var key: String?
   var name: String?
   var deviceClass: String?
@@ -24,6 +25,7 @@ struct EntityKeys: ConfigurationSection {
 
   static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey(required: "platform", \.platform, .choice),
+    ConfigurationKey("field", \.field, .optional(.text(longest: 64))),
     ConfigurationKey("key", \.key, .optional(.text(longest: 64))),
     ConfigurationKey(required: "name", \.name, .label),
     ConfigurationKey("device_class", \.deviceClass, .optional(.text(longest: 64))),
@@ -42,8 +44,26 @@ struct EntityKeys: ConfigurationSection {
       ("state_class", .sensor, stateClass != nil), ("mode", .number, mode != nil),
       ("options", .select, options != nil), ("on", .switch, on != nil), ("off", .switch, off != nil),
     ]
-    return misplaced.filter { $0.isGiven && $0.platform != platform }.map {
+    var errors = misplaced.filter { $0.isGiven && $0.platform != platform }.map {
       path.key($0.key).error("only the platform \($0.platform.rawValue) has this key")
+    }
+    if field != nil, platform != .sensor, platform != .binarySensor {
+      errors.append(path.key("field").error("only a sensor and a binary_sensor show one field"))
+    }
+    return errors
+  }
+
+  /// What does not suit the values that it shows.
+  private func problems(with codec: Codec, at path: ConfigurationPath) -> [ConfigurationError] {
+    let content = field.map { codec.content(of: $0) } ?? codec.content
+    if let field, content == nil {
+      let hint = codec.fields.map { choice(of: field, among: $0) } ?? "only a record has fields"
+      return [path.key("field").error("there is no field \(Excerpt(field))", hint: hint)]
+    }
+    // Of a record that is shown as a whole, the fields that are numbers have them.
+    guard platform == .sensor, let content, !content.isNumber, content != .several else { return [] }
+    return [("state_class", stateClass != nil), ("unit", unit != nil)].filter(\.1).map { key, _ in
+      path.key(key).error("only a number has a \(key)", hint: "remove it")
     }
   }
 
@@ -59,6 +79,7 @@ struct EntityKeys: ConfigurationSection {
       return nil
     }
     let before = errors.count
+    errors += problems(with: codec, at: path)
     let kind: HomeAssistantEntity.Kind?
     switch platform {
     case .sensor: kind = .sensor(stateClass)
@@ -83,7 +104,7 @@ struct EntityKeys: ConfigurationSection {
     }
     guard let kind, errors.count == before else { return nil }
     return HomeAssistantEntity(
-      kind, key: key, name: name, deviceClass: deviceClass, unit: unit, category: category,
+      kind, field: field, key: key, name: name, deviceClass: deviceClass, unit: unit, category: category,
       isEnabled: isEnabled)
   }
 
@@ -111,6 +132,7 @@ struct EntityKeys: ConfigurationSection {
     case .notify: platform = .notify
     case .image: platform = .image
     }
+    field = entity.field
     key = entity.key
     name = entity.name
     deviceClass = entity.deviceClass

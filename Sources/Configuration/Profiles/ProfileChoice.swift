@@ -16,7 +16,7 @@ extension Profile {
     if let profile = builtIn.first(where: { $0.name == text }) { return profile }
     let isFile = text.hasSuffix(".json")
     do throws(ConfigurationErrors) {
-      let profiles = isFile ? try ProfilesDirectory.read(text) : try known(directory)
+      let profiles = isFile ? try ProfilesDirectory.read(text).profiles : try known(directory)
       if isFile, profiles.count == 1 { return profiles[0] }
       if !isFile, let profile = profiles.first(where: { $0.name == text }) { return profile }
       let error =

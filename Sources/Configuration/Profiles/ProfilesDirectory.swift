@@ -4,6 +4,13 @@ import JSON
 
 /// Files of profiles: those of the folder that a configuration names, and single ones.
 package enum ProfilesDirectory {
+  /// What files hold.
+  package struct Content: Sendable {
+    package var profiles: [Profile] = []
+    /// What is valid but probably a mistake.
+    package var warnings: [ConfigurationError] = []
+  }
+
   /// More are probably another folder.
   private static let mostFiles = 1000
 
@@ -11,13 +18,13 @@ package enum ProfilesDirectory {
   /// - Parameter folder: that of the configuration.
   static func profiles(
     namedBy configuration: JSONDocument, in folder: String
-  ) throws(ConfigurationErrors) -> [Profile] {
+  ) throws(ConfigurationErrors) -> Content {
     guard case .string(let named) = configuration.value["profiles_directory"], !named.isEmpty else {
-      return []
+      return Content()
     }
     let path = named.resolved(in: folder)
     let key = ConfigurationPath.root.key("profiles_directory")
-    let (profiles, origins) = try profiles(in: path) { problem in
+    let (content, origins) = try content(of: path) { problem in
       ConfigurationErrors(errors: [key.error("\(path): \(problem)").located(in: configuration)])
     }
     if case .object(let own) = configuration.value["profiles"] {
@@ -26,20 +33,20 @@ package enum ProfilesDirectory {
         throw ConfigurationErrors(errors: errors.map { $0.located(in: configuration) })
       }
     }
-    return profiles
+    return content
   }
 
   /// The profiles of all files `*.json` in the folder `path`.
   package static func profiles(in path: String) throws(ConfigurationErrors) -> [Profile] {
-    try profiles(in: path) { problem in
+    try content(of: path) { problem in
       ConfigurationErrors(file: path, errors: [ConfigurationError(problem: problem)])
-    }.profiles
+    }.content.profiles
   }
 
   /// - Parameter failure: the error for a problem with the folder itself.
-  private static func profiles(
-    in path: String, _ failure: (String) -> ConfigurationErrors
-  ) throws(ConfigurationErrors) -> (profiles: [Profile], origins: [String: String]) {
+  private static func content(
+    of path: String, _ failure: (String) -> ConfigurationErrors
+  ) throws(ConfigurationErrors) -> (content: Content, origins: [String: String]) {
     let files: [String]
     do throws(FileProblem) {
       files = try self.files(in: path)
@@ -51,26 +58,26 @@ package enum ProfilesDirectory {
     guard files.count <= mostFiles else {
       throw failure("\(files.count) files, the maximum is \(mostFiles)")
     }
-    var profiles: [Profile] = []
+    var all = Content()
     var origins: [String: String] = [:]
     for file in files {
       do throws(ConfigurationErrors) {
-        for profile in try read(file, origins) {
-          profiles.append(profile)
-          origins[profile.name] = file
-        }
+        let content = try read(file, origins)
+        all.profiles += content.profiles
+        all.warnings += content.warnings
+        for profile in content.profiles { origins[profile.name] = file }
       } catch {
         throw error.located(in: file)
       }
     }
-    return (profiles, origins)
+    return (all, origins)
   }
 
   /// The profiles of a file, which has the shape of `profiles` in config.json.
   /// - Parameter origins: the files of the profiles so far, by their names.
   package static func read(
     _ file: String, _ origins: [String: String] = [:]
-  ) throws(ConfigurationErrors) -> [Profile] {
+  ) throws(ConfigurationErrors) -> Content {
     let document = try Configuration.document(file: file)
     var errors: [ConfigurationError] = []
     if let error = wrapping(document.value) {
@@ -81,7 +88,9 @@ package enum ProfilesDirectory {
     guard let profiles, errors.isEmpty else {
       throw ConfigurationErrors(errors: errors.map { $0.located(in: document) })
     }
-    return profiles
+    let warnings = profiles.flatMap { $0.warnings(at: .root.key($0.name)) }
+    return Content(
+      profiles: profiles, warnings: warnings.map { $0.located(in: document).located(in: file) })
   }
 
   /// A part of config.json, as the documents show it, or a profile without its name, instead of profiles by their names.

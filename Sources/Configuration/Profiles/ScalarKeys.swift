@@ -94,6 +94,7 @@ extension ConfigurationRule<[Int: String]> {
 struct FieldKeys: ScalarSection {
   var name: String?
   var scalar = ScalarKeys()
+  var unit: String?
   var isHidden: Bool?
   var isRepeated: Bool?
   var requiresSet: [Codec.Flag]?
@@ -104,6 +105,7 @@ struct FieldKeys: ScalarSection {
       ConfigurationKey(required: "name", \.name, .text(longest: 64)),
       ConfigurationKey(required: "type", \.scalar.type, .scalarType),
     ] + scalarKeys + [
+      ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
       ConfigurationKey("hidden", \.isHidden, .optional(.bool)),
       ConfigurationKey("if", \.requiresSet, .optional(.oneOrMore(.flag))),
       ConfigurationKey("unless", \.requiresClear, .optional(.oneOrMore(.flag))),
@@ -114,8 +116,8 @@ struct FieldKeys: ScalarSection {
   var field: Codec.Field? {
     guard let name, let scalar = scalar.scalar else { return nil }
     return Codec.Field(
-      name, scalar, isHidden: isHidden ?? false, isRepeated: isRepeated ?? false, if: requiresSet ?? [],
-      unless: requiresClear ?? [])
+      name, scalar, unit: unit, isHidden: isHidden ?? false, isRepeated: isRepeated ?? false,
+      if: requiresSet ?? [], unless: requiresClear ?? [])
   }
 
   init() {}
@@ -123,6 +125,7 @@ struct FieldKeys: ScalarSection {
   init(_ field: Codec.Field) {
     name = field.name
     scalar = ScalarKeys(field.scalar)
+    unit = field.unit
     isHidden = field.isHidden ? true : nil
     isRepeated = field.isRepeated ? true : nil
     requiresSet = field.requiresSet.isEmpty ? nil : field.requiresSet

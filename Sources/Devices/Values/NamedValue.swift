@@ -33,7 +33,8 @@ package struct NamedValue: Sendable, Equatable {
     let unit = givenUnit ?? (isNumber ? meaning.unit : nil)
     let entity = HomeAssistantEntity(
       .sensor(isNumber ? .measurement : nil), name: described?.name ?? meaning.name,
-      deviceClass: described?.deviceClass ?? (isNumber && unit == meaning.unit ? meaning.deviceClass : nil))
+      deviceClass: described?.deviceClass ?? (isNumber && unit == meaning.unit ? meaning.deviceClass : nil),
+      unit: unit)
     property = Property(
       name: Self.name(key), service: line.service, characteristic: line.characteristic, access: .notify,
       codec: .utf8, unit: unit, report: described?.adjustment.report ?? Self.report, homeAssistant: [entity])

@@ -4,7 +4,7 @@ const show = (value, d = {}) => {
   if (typeof value === 'number') return d.unit === 'ms' ? time(value) : number(value);
   if (typeof value === 'boolean') return value ? T.on : T.off;
   if (typeof value === 'string') return d.type === 'choice' ? (Object.hasOwn(T.words, value) ? T.words[value] : value) : value;
-  return Array.isArray(value) ? value.map((v) => show(v)).join(', ') || '–' : Object.entries(value).map(([key, v]) => `${key} ${show(v)}`).join(' · ');
+  return Array.isArray(value) ? value.map((v) => show(v)).join(', ') || '–' : Object.entries(value).map(([key, v]) => `${key} ${full(v, { unit: d.units?.[key] })}`).join(' · ');
 };
 const unitOf = (value, d) => (typeof value === 'number' && d.unit !== 'ms' && d.unit || '');
 const full = (value, d) => `${show(value, d)} ${unitOf(value, d)}`.trim().replace(' °', (s) => (d.unit === '°' ? '°' : s));

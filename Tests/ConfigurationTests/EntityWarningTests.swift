@@ -1,0 +1,118 @@
+import GATT
+import TestSupport
+import Testing
+
+@testable import Configuration
+
+/// What Home Assistant would refuse is a warning.
+@Suite struct EntityWarningTests {
+  /// The warnings of a property `a` of the profile `x`, without the place of the profile.
+  private static func warnings(_ property: String) throws -> [String] {
+    let keys = #""service":"1111","characteristic":"2222","access":["read","write"],"write":"request""#
+    let text = #"{"profiles":{"x":{"properties":{"a":{\#(keys),\#(property)}}}}}"#
+    return try Configuration.parse(Array(text.utf8)).get().warnings.map {
+      String($0.description.dropFirst("profiles.x.properties.a.".count))
+    }
+  }
+
+  private static func sensor(_ keys: String) -> String {
+    #""home_assistant":{"platform":"sensor","name":"A",\#(keys)}"#
+  }
+
+  @Test(arguments: [
+    (
+      #""type":"uint8","unit":"C","# + sensor(#""device_class":"temperature""#),
+      #"unit: "C" is no unit of temperature (temperature takes °C, °F or K)"#
+    ),
+    (
+      #""type":"uint8","unit":"C","# + sensor(#""device_class":"temperature","unit":"Grad""#),
+      #"home_assistant.unit: "Grad" is no unit of temperature (temperature takes °C, °F or K)"#
+    ),
+    (
+      #""type":"uint8","# + sensor(#""device_class":"battery""#),
+      "home_assistant.device_class: the unit is missing (battery takes %)"
+    ),
+    (
+      #""type":"uint8","unit":"pH","# + sensor(#""device_class":"ph""#),
+      #"unit: "pH" is no unit of ph (ph has no unit)"#
+    ),
+    (
+      #""type":"uint8","unit":"°C","# + sensor(#""device_class":"temperatur""#),
+      #"home_assistant.device_class: Home Assistant knows no "temperatur" here, unless it is newer than this gateway (did you mean temperature?)"#
+    ),
+    (
+      #""type":"uint8","unit":"kWh","# + sensor(#""device_class":"energy","state_class":"measurement""#),
+      "home_assistant.state_class: energy is no measurement (use total_increasing)"
+    ),
+    (
+      #""type":"uint8","# + sensor(#""device_class":"enum","state_class":"measurement""#),
+      "home_assistant.device_class: enum is for text, and this is a number (remove it)"
+    ),
+    (
+      #""type":"utf8","# + sensor(#""device_class":"temperature""#),
+      "home_assistant.device_class: temperature is for numbers, and this is none (remove it)"
+    ),
+    (
+      #""type":"bool","home_assistant":{"platform":"binary_sensor","name":"A","device_class":"dor"}"#,
+      #"home_assistant.device_class: Home Assistant knows no "dor" here, unless it is newer than this gateway (did you mean door?)"#
+    ),
+    (
+      #""type":"utf8","home_assistant":{"platform":"text","name":"A","device_class":"door"}"#,
+      "home_assistant.device_class: this platform has no device classes (remove it)"
+    ),
+    (
+      #""fields":[{"name":"p","type":"uint8","unit":"mmHg"},{"name":"pulse","type":"uint8","unit":"bpm"}],"#
+        + sensor(#""device_class":"pressure""#),
+      #"home_assistant.device_class: "bpm" is no unit of pressure (pressure takes Pa, mPa, hPa, kPa, MPa, bar, mbar, cbar, mmHg, inHg, inH₂O or psi)"#
+    ),
+  ])
+  func whatHomeAssistantRefusesIsAWarning(property: String, warning: String) throws {
+    #expect(try Self.warnings(property) == [warning])
+  }
+
+  @Test(arguments: [
+    #""type":"uint8","unit":"°C","# + sensor(#""device_class":"temperature","state_class":"measurement""#),
+    #""type":"uint8","unit":"kWh","# + sensor(#""device_class":"energy","state_class":"total_increasing""#),
+    #""type":"uint8","unit":"\u03bcg/m³","# + sensor(#""device_class":"pm10""#),
+    #""type":"uint8","# + sensor(#""device_class":"power_factor""#),
+    #""type":"uint8","unit":"EUR","# + sensor(#""device_class":"monetary""#),
+    #""type":"utf8","# + sensor(#""device_class":"timestamp""#),
+    #""type":"uint8","values":{"0":"off"},"# + sensor(#""device_class":"enum""#),
+    #""fields":[{"name":"t","type":"uint8","unit":"°C"},{"name":"site","type":"uint8","values":{"0":"ear"}}],"#
+      + sensor(#""device_class":"temperature""#),
+  ])
+  func whatHomeAssistantTakesIsNone(property: String) throws {
+    #expect(try Self.warnings(property) == [])
+  }
+
+  @Test func aDescribedValueHasAUnitOfItsClass() throws {
+    let text =
+      #"{"devices":[{"match":{"name":"x"},"values":{"soil":{"unit":"C","device_class":"temperature"},"t":{"device_class":"temperature"}}}]}"#
+    #expect(
+      try Configuration.parse(Array(text.utf8)).get().warnings.map(\.description) == [
+        #"devices[0].values.soil.unit: "C" is no unit of temperature (temperature takes °C, °F or K)"#
+      ])
+  }
+
+  @Test func suppliedProfilesHaveNone() throws {
+    let supplied = try ProfilesDirectory.profiles(in: repositoryPath("deploy/profiles"))
+    for profile in Profile.builtIn + [.radio] + supplied {
+      #expect(profile.warnings(at: .root) == [], "\(profile.name)")
+    }
+  }
+
+  /// The warning of a profile in another file names that file.
+  @Test func theFileIsNamed() throws {
+    let folder = try TemporaryFolder()
+    let property =
+      #"{"service":"1111","characteristic":"2222","access":["read"],"type":"uint8","home_assistant":{"platform":"sensor","name":"A","device_class":"x"}}"#
+    let profile = #"{"properties":{"a":\#(property)}}"#
+    try folder.write(#"{"p":\#(profile)}"#, to: "p.json")
+    let own = try folder.write(
+      #"{"profiles_directory":"\#(folder.path)","profiles":{"q":\#(profile)}}"#, to: "config")
+    let warnings = try ConfigurationFile.load(path: own).warnings.map { $0.description(in: "c") }
+    try #require(warnings.count == 2)
+    #expect(warnings[0].hasPrefix("c:1:") && warnings[0].contains("profiles.q.properties.a"))
+    #expect(warnings[1].hasPrefix("\(folder.path)/p.json:1:") && warnings[1].contains(": p.properties.a"))
+  }
+}
