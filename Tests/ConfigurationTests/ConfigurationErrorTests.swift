@@ -67,7 +67,9 @@ private let oneOf =
     ),
     (#"{"mqtt":{"qos":2}}"#, "mqtt.qos: 2 is above 1"),
     (#"{"mqtt":{"qos":-1}}"#, "mqtt.qos: -1 is below 0"),
-    (#"{"mqtt":{"protocol":"4"}}"#, #"mqtt.protocol: expected "5" or "3.1.1", found "4""#),
+    (
+      #"{"mqtt":{"protocol":"mqtt"}}"#, #"mqtt.protocol: expected "5" or "3.1.1", found "mqtt""#
+    ),
     (
       #"{"mqtt":{"protocol":5}}"#,
       #"mqtt.protocol: expected "5" or "3.1.1", found a number (write it in quotes)"#

@@ -85,13 +85,6 @@ import Testing
       property(#""access":["indicate"],"type":"uint8""#), "a.access[0]",
       #"expected "read" or "notify" or "write", found "indicate" ("notify" includes indications)"#
     ),
-    (property(#""access":["read"],"type":"int24""#), "a.type", #"found "int24" (did you mean sint24?)"#),
-    (property(#""access":["read"],"type":"sint16""#), "a.type", #"found "sint16" (did you mean int16?)"#),
-    (property(#""access":["read"],"type":"unit16""#), "a.type", #"found "unit16" (did you mean uint16?)"#),
-    (
-      property(#""access":["read"],"fields":[{"name":"x","type":"sint8"}]"#), "a.fields[0].type",
-      #"found "sint8" (did you mean int8?)"#
-    ),
     (
       #""a":{"source":{"manufacturer_data":"0499"},"type":"uint8"}"#, "a.source.manufacturer_data",
       #""0499" is not the number of a company (examples: 1177, "0x0499")"#
@@ -300,6 +293,16 @@ import Testing
     let errors = ProfileTests.errors(#"{"profiles":{"x":{"properties":{\#(text)}}}}"#)
     try #require(errors.count == 1, "\(errors)")
     #expect(errors[0].contains(" profiles.x.properties.\(place): \(problem)"), "\(errors[0])")
+  }
+
+  @Test(arguments: [("int24", "sint24"), ("sint16", "int16"), ("unit16", "uint16"), ("sint8", "int8")])
+  func theNearestTypeIsNamed(text: String, nearest: String) throws {
+    for keys in [#""type":"\#(text)""#, #""fields":[{"name":"x","type":"\#(text)"}]"#] {
+      let property = Self.property(#""access":["read"],"# + keys)
+      let errors = ProfileTests.errors(#"{"profiles":{"x":{"properties":{\#(property)}}}}"#)
+      try #require(errors.count == 1, "\(errors)")
+      #expect(errors[0].hasSuffix(#", found "\#(text)" (did you mean \#(nearest)?)"#), "\(errors[0])")
+    }
   }
 
   private static let pair =

@@ -38,7 +38,7 @@ import Testing
     #expect(row.profile == "environment")
     #expect(row.use == "connect as thingy")
     #expect(row.entry == nil)
-    let disabled = try Self.row("", devices: [Self.address: device.merging(["session": "disabled"])])
+    let disabled = try Self.row("", devices: [Self.address: device.setting("session", to: "disabled")])
     #expect(disabled.use == "disabled")
   }
 
