@@ -33,6 +33,7 @@ import Store
   /// Why the page is not served, though it should be.
   package var pageFinding: Finding?
   private let caution: Caution
+  private(set) var refusals = Refusals()
 
   /// - Parameters:
   ///   - spool: the file for undelivered readings; nil: they are kept in memory.
@@ -163,6 +164,7 @@ import Store
     switch event {
     case .connected(let connection):
       receiveMaximum = Int(connection.receiveMaximum)
+      refusals.connected()
       report.connected()
       caution.connected()
       ownership.handle(.connected)
@@ -180,9 +182,12 @@ import Store
     case .connectFailed(let error):
       report.failed(error)
       ownership.handle(.connectFailed)
-    case .subscriptionRefused, .publicationRefused:
-      // The client logs it.
-      break
+    case .subscriptionRefused(let filter, let reason):
+      if context.isOwn(filter.string) { refusals.subscriptionRefused(filter, reason: reason) }
+    case .publicationRefused(let topic, let reason):
+      // Whoever sends a request chooses the topic of the response.
+      guard context.isOwn(topic.string) else { break }
+      if refusals.publicationRefused(topic, reason, at: .now) { report.changed() }
     case .undelivered(let messages): spool.undelivered(messages)
     case .completed(let numbers): spool.completed(numbers)
     case .message(let message): caution.handling(message) { receive(message) }

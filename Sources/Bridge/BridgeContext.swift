@@ -17,12 +17,16 @@ import MQTT
   let begin = Moment.now
   package let log = Logger(component: "gateway")
   let isMQTT5: Bool
+  /// The login at the broker; nil: none.
+  let user: String?
   /// The QoS of the device topics.
   package internal(set) var qos: QoS
   /// Whether every reading is sent to `…/readings`.
   var sendsReadings: Bool
   /// `home_assistant.prefix`.
   var discoveryPrefix: String
+  /// How long what other gateways have in another way lasts before it is said.
+  var patienceWithOthers = Duration.seconds(10)
   var isStopping = false
 
   init(_ configuration: Configuration, gateway: GatewayID, engine: DeviceManager) {
@@ -30,11 +34,17 @@ import MQTT
     self.gateway = gateway
     topics = TopicMap(base: configuration.mqtt.baseTopic, gateway: gateway)
     isMQTT5 = configuration.mqtt.protocolVersion == .v5
+    user = configuration.mqtt.username
     qos = QoS(configuration.mqtt)
     sendsReadings = configuration.mqtt.readings
     discoveryPrefix = configuration.homeAssistant.prefix
     mqtt = MQTTClient(
       options: MQTTOptions(configuration, id: gateway, run: run, topics: topics))
+  }
+
+  /// Whether the gateway needs the topic or filter, in whatever configuration.
+  func isOwn(_ topic: String) -> Bool {
+    ["\(topics.base)/", "\(discoveryPrefix)/device/"].contains { topic.utf8.starts(with: $0.utf8) }
   }
 
   // MARK: Sending

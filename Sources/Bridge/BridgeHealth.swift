@@ -101,16 +101,20 @@ extension Bridge: RequestHost {
         ).coded("same_gateway_id", [:])
       ]
     }
-    return report.isConnected
-      ? []
-      : [
-        .fault(
-          .broker,
-          "the running gateway is not connected to the broker" + (report.failure.map { ": \($0)" } ?? ""),
-          remedy: (report.hint.map { "\($0); " } ?? "")
-            + "if mqtt in config.json was changed: sudo systemctl restart microbit-gateway"
-        ).coded("no_broker", ["reason": report.failure.map { "\($0)" }, "cause": report.failure?.code])
-      ]
+    if report.isConnected {
+      return refusals.findings(
+        isDeaf: ownership.ownership.barriers.isLate,
+        remedy: Finding.aclRemedy(
+          base: context.topics.base, prefix: context.discoveryPrefix, user: context.user), at: .now)
+    }
+    return [
+      .fault(
+        .broker,
+        "the running gateway is not connected to the broker" + (report.failure.map { ": \($0)" } ?? ""),
+        remedy: (report.hint.map { "\($0); " } ?? "")
+          + "if mqtt in config.json was changed: sudo systemctl restart microbit-gateway"
+      ).coded("no_broker", ["reason": report.failure.map { "\($0)" }, "cause": report.failure?.code])
+    ]
   }
 }
 

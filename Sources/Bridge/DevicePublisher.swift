@@ -22,6 +22,10 @@ import MQTT
   private var publishedInfo: [UInt8] = []
   /// The last move to this gateway.
   private(set) var moved: Move?
+  /// Whether the device was taken over from another gateway, and is still this one's.
+  private var isTakenOver = false
+  private var lasting = LastingDisagreement()
+  private var disagreementTimer: LoopTimer?
   /// What was logged last of what other gateways have in another way.
   private var reported: Finding?
 
@@ -49,8 +53,13 @@ import MQTT
   /// What other gateways have said of the device.
   package var others: OtherGateways { bridge.ownership.others(address) ?? OtherGateways() }
 
-  /// What another gateway has in another way for the device than this one.
+  /// What another gateway has in another way for the device than this one, if that has lasted.
   var disagreement: Finding? {
+    difference.flatMap { lasting.lasts($0, after: context.patienceWithOthers, at: .now) ? $0 : nil }
+  }
+
+  /// What another gateway has in another way just now.
+  private var difference: Finding? {
     others.finding(
       of: device, elsewhere: elsewhere, online: bridge.ownership.ownership.online, context.topics)
   }
@@ -89,10 +98,14 @@ import MQTT
         owner, of: device.id, handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)
     case .noOwner(let handover): context.engine.setOwner(.unknown, of: device.id, handover)
     case .moved(let notice):
+      // Until this gateway may publish, the `info` of the one before arrives again on each connection.
+      guard !isTakenOver || moved?.from != notice.gateway else { break }
+      isTakenOver = true
       context.log.notice(
         "taken over", ["device": device.id, "address": address, "from": notice.gateway])
       moved = Move(from: notice.gateway, area: notice.area, time: .now)
     case .ownedBy(let gateway):
+      isTakenOver = false
       context.log.notice(
         "owned by another gateway",
         ["device": device.id, "address": address, "gateway": gateway])
@@ -151,11 +164,17 @@ import MQTT
       ["device": id, "address": address, "gateway": gateway, "now": device.id])
   }
 
-  /// Logs a disagreement once, until there is another one.
+  /// Logs a disagreement that has lasted once, until there is another one.
   private func reportDisagreement() {
-    guard let finding = disagreement, finding != reported else { return }
-    reported = finding
-    context.log.warning(finding.line)
+    disagreementTimer?.cancel()
+    guard let rest = lasting.found(difference, after: context.patienceWithOthers, at: .now) else { return }
+    if rest > .zero {
+      disagreementTimer = loop.timer(after: rest) { [weak self] in self?.reportDisagreement() }
+    } else if let finding = disagreement, finding != reported {
+      reported = finding
+      context.log.warning(finding.line)
+      bridge.report.changed()
+    }
   }
 
   // MARK: Observer
@@ -201,6 +220,10 @@ import MQTT
     bridge.ownership.handle(.changed(address, change, here))
     if case .renamed(_, let reason) = change {
       bridge.ownership.handle(.renamed(address, to: device.id, reason, offered: offered))
+    }
+    switch change {
+    case .description, .renamed: reportDisagreement()
+    case .availability, .session, .handover: break
     }
     bridge.report.changed()
   }

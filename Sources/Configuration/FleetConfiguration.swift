@@ -63,6 +63,15 @@ package struct FleetConfiguration: ConfigurationSection, Equatable {
     return fleet
   }
 
+  /// The version of a message with mistakes elsewhere; nil: it has none, or is no JSON.
+  package static func version(of payload: [UInt8]) -> Int? {
+    guard payload.count <= largest,
+      let document = try? Configuration.document(payload, most: mostValues).get(),
+      let version = document.value["version"]?.integer, (0...Int(Int32.max)).contains(version)
+    else { return nil }
+    return version
+  }
+
   /// The configuration of a file with what the fleet adds. A profile of the file with the same name stays, and so does
   /// an entry for the same peripherals or with the same id.
   ///

@@ -58,22 +58,30 @@ import Store
     return payload
   }
 
-  /// - Parameters:
-  ///   - payload: empty: the fleet has no configuration any more.
-  ///   - read: what it says.
+  /// What a message says. Blocks for some milliseconds.
+  struct Message: Sendable {
+    let payload: [UInt8]
+    let content: Result<FleetConfiguration, ConfigurationErrors>
+    /// Nil: it has none.
+    let version: Int?
+
+    init(_ payload: [UInt8]) {
+      self.payload = payload
+      content = Result { () throws(ConfigurationErrors) in try FleetConfiguration.read(payload) }
+      version = (try? content.get().version) ?? FleetConfiguration.version(of: payload)
+    }
+  }
+
+  /// - Parameter message: an empty one: the fleet has no configuration any more.
   /// - Returns: whether another one is in force.
-  mutating func decide(
-    _ payload: [UInt8], _ read: Result<FleetConfiguration, ConfigurationErrors>, _ file: ConfigurationFile
-  ) -> Bool {
-    if payload.isEmpty {
+  mutating func decide(_ message: Message, _ file: ConfigurationFile) -> Bool {
+    if message.payload.isEmpty {
       defer { remove() }
       return inForce != nil
     }
-    var version: Int?
     do throws(ConfigurationErrors) {
-      let new = try read.get()
-      version = new.version
-      status = FleetStatus(version: version)
+      let new = try message.content.get()
+      status = FleetStatus(version: new.version)
       if new == inForce {
         _ = configuration(with: file)
         return false
@@ -84,11 +92,11 @@ import Store
       }
       _ = try new.merged(into: file)
       inForce = new
-      state.put(Self.key, payload)
+      state.put(Self.key, message.payload)
       return true
     } catch {
       let rest = inForce.map { "version \($0.version) stays in force" } ?? "none is in force"
-      status = FleetStatus(version: version, reason: "\(error.summary); \(rest)")
+      status = FleetStatus(version: message.version, reason: "\(error.summary); \(rest)")
       return false
     }
   }

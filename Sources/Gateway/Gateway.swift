@@ -218,18 +218,16 @@ import Web
     guard fleet.received(payload) else { return }
     loop.task {
       while let payload = self.fleet.next() {
-        let read = await EventLoop.blocking {
-          Result { () throws(ConfigurationErrors) in try FleetConfiguration.read(payload) }
-        }
-        self.decide(payload, read)
+        let message = await EventLoop.blocking { Fleet.Message(payload) }
+        self.decide(message)
         try? await loop.sleep(for: .seconds(1))
       }
     }
   }
 
-  private func decide(_ payload: [UInt8], _ read: Result<FleetConfiguration, ConfigurationErrors>) {
+  private func decide(_ message: Fleet.Message) {
     guard file.configuration.fleet else { return }
-    if fleet.decide(payload, read, file) { _ = applyConfiguration() }
+    if fleet.decide(message, file) { _ = applyConfiguration() }
     bridge.report.fleet = fleet.status
     let version = fleet.status?.version.map(String.init) ?? "unknown"
     if let reason = fleet.status?.reason {

@@ -174,8 +174,8 @@ public enum GatewayCommand: Sendable, Equatable {
     }
     let state = state(of: id)
     let report = CheckReport(
-      withFleet(file, state[Fleet.section]?[Fleet.key]), document: file.document,
-      records: DeviceRecord.records(state["devices"] ?? [:]),
+      withFleet(file, state), document: file.document,
+      records: DeviceRecord.records(state?["devices"] ?? [:]),
       gateway: id)
     printOutput("\n\(report)")
     let http = file.configuration.http
@@ -194,10 +194,17 @@ public enum GatewayCommand: Sendable, Equatable {
   }
 
   /// The configuration with the fleet's, if it is in force. Prints which that is.
-  @LoopActor private static func withFleet(_ file: ConfigurationFile, _ stored: [UInt8]?) -> Configuration {
+  /// - Parameter state: the sections of the state database; nil: they cannot be read.
+  @LoopActor private static func withFleet(
+    _ file: ConfigurationFile, _ state: [String: [String: [UInt8]]]?
+  ) -> Configuration {
     guard file.configuration.fleet else { return file.configuration }
+    guard let state else {
+      printError("fleet: what was received is not known, as the state database cannot be read")
+      return file.configuration
+    }
     do throws(ConfigurationErrors) {
-      guard let stored else {
+      guard let stored = state[Fleet.section]?[Fleet.key] else {
         printOutput("fleet: no configuration was received")
         return file.configuration
       }
@@ -218,8 +225,8 @@ public enum GatewayCommand: Sendable, Equatable {
     }
   }
 
-  /// The sections of the state database. Prints which file that is.
-  @LoopActor private static func state(of id: GatewayID) -> [String: [String: [UInt8]]] {
+  /// The sections of the state database; nil: it cannot be read. Prints which file that is.
+  @LoopActor private static func state(of id: GatewayID) -> [String: [String: [UInt8]]]? {
     guard let database = StateFolder.checked(id, StateFolder.environment) else {
       printOutput(
         "state database: no folder; set STATE_DIRECTORY, XDG_STATE_HOME or HOME to an absolute path")
@@ -240,7 +247,7 @@ public enum GatewayCommand: Sendable, Equatable {
     } catch {
       let isDenied = access(database.path, R_OK) != 0 && errno == EACCES
       printError("state database: \(error)\(isDenied ? " (run check with sudo)" : "")")
-      return [:]
+      return nil
     }
   }
 

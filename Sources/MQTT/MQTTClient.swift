@@ -51,6 +51,8 @@ import Log
   private struct Connection {
     let socket: BrokerSocket
     var schedule: SendSchedule
+    /// The largest packet that the broker accepts, in bytes; nil: any.
+    var mostBytes: Int?
   }
 
   /// Sets the handler of events, called synchronously, but never during a call of ``publish(_:isUrgent:)`` or
@@ -177,8 +179,14 @@ import Log
   private func reportOutcomes() {
     areOutcomesDue = false
     let (completed, returned) = (outbox.takeCompleted(), outbox.takeReturned())
+    for topic in outbox.takeTooLarge() { refused(topic, .tooLarge(most: connection?.mostBytes)) }
     if !completed.isEmpty { handler?(.completed(completed)) }
     if !returned.isEmpty { handler?(.undelivered(returned)) }
+  }
+
+  private func refused(_ topic: TopicName, _ reason: MQTTRefusal) {
+    write(outages.refused(topic, "\(reason)"))
+    handler?(.publicationRefused(topic, reason))
   }
 
   /// Sends as many packets as the broker and the socket accept now.
@@ -199,11 +207,6 @@ import Log
     }
     socket.hasMore = budget == 0
     socket.updateInterest()
-    if !outbox.tooLarge.isEmpty {
-      for topic in outbox.takeTooLarge() {
-        write(outages.refused(topic, "it is larger than the broker accepts"))
-      }
-    }
     scheduleOutcomes()
     if link.isFlushing, outbox.isEmpty { perform(link.drained()) }
   }
@@ -365,10 +368,12 @@ import Log
 
   private func accepted(_ connection: MQTTConnection, _ socket: BrokerSocket) {
     socket.accepted(connection)
+    let mostBytes = connection.maximumPacketSize.map { Int($0) }
+    self.connection?.mostBytes = mostBytes
     outbox.connected(
       Outbox.Peer(
         window: min(options.outbox.inFlight, Int(connection.receiveMaximum)),
-        maximumQoS: connection.maximumQoS, maximumPacketSize: connection.maximumPacketSize.map { Int($0) },
+        maximumQoS: connection.maximumQoS, maximumPacketSize: mostBytes,
         hasProperties: options.protocolVersion == .v5))
     write(outages.connected(to: broker))
     if !connection.retainAvailable { write(outages.retainsNothing()) }
@@ -385,9 +390,7 @@ import Log
       guard let topic = outbox.acknowledged(packet, isRefusal: reason >= 0x80), reason >= 0x80 else {
         continue
       }
-      let text = MosquittoText.reason(reason)
-      write(outages.refused(topic, text))
-      handler?(.publicationRefused(topic, reason: text))
+      refused(topic, MosquittoText.refusal(ofMessage: reason))
     }
     if !outbox.isInFlight { perform(link.acknowledged()) }
     for (packet, reasons) in events.subscriptions {

@@ -17,8 +17,26 @@ public enum MQTTEvent: Sendable {
   case message(MQTTReceived)
   /// The broker has refused a subscription.
   case subscriptionRefused(TopicFilter, reason: String)
-  /// The broker has refused a publication with QoS 1 (MQTT 5 only).
-  case publicationRefused(TopicName, reason: String)
+  /// The broker has refused a publication with QoS 1, or it is larger than the broker accepts (MQTT 5 only).
+  case publicationRefused(TopicName, MQTTRefusal)
+}
+
+/// Why a broker does not take a message.
+public enum MQTTRefusal: Sendable, Equatable, CustomStringConvertible {
+  case notAuthorized
+  /// It takes packets of at most `most` bytes; nil: it has not said how many.
+  case tooLarge(most: Int?)
+  case other(String)
+
+  /// The words of the log.
+  public var description: String {
+    switch self {
+    case .notAuthorized: "Not authorized"
+    case .tooLarge(let most):
+      "it is larger than the broker accepts" + (most.map { " (\($0) bytes)" } ?? "")
+    case .other(let reason): reason
+    }
+  }
 }
 
 /// The parameters of a connection, from the broker's CONNACK.

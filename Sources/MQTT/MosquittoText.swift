@@ -81,6 +81,15 @@ enum MosquittoText {
     }
   }
 
+  /// The reason code of a PUBACK.
+  static func refusal(ofMessage code: Int32) -> MQTTRefusal {
+    switch code {
+    case Int32(MQTT_RC_NOT_AUTHORIZED.rawValue): .notAuthorized
+    case Int32(MQTT_RC_PACKET_TOO_LARGE.rawValue): .tooLarge(most: nil)
+    case _: .other(reason(code))
+    }
+  }
+
   /// The name of a reason code of MQTT 5.
   static func reason(_ code: Int32) -> String {
     String(cString: mosquitto_reason_string(code))

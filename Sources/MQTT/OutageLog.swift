@@ -46,7 +46,9 @@ struct OutageLog {
     guard let retryIn else { return (level, "\(line); still waiting") }
     if retryIn == .zero { return (level, "\(line); trying the next broker") }
     let (seconds, rest) = retryIn.components
-    return (level, "\(line); trying again in \(seconds).\(rest / 100_000_000_000_000_000) s")
+    let tenths = rest / 100_000_000_000_000_000
+    let time = seconds == 0 && tenths == 0 ? "at once" : "in \(seconds).\(tenths) s"
+    return (level, "\(line); trying again \(time)")
   }
 
   mutating func connected(to broker: MQTTBroker) -> Entry {

@@ -46,7 +46,7 @@ struct Outbox {
   /// Numbers of messages that need not be sent again, until ``takeCompleted()``.
   private(set) var completed: [Int64] = []
   /// Topics of messages larger than the broker accepts, until ``takeTooLarge()``.
-  private(set) var tooLarge: [TopicName] = []
+  private var tooLarge: [TopicName] = []
 
   init(limits: OutboxLimits) { messages = MessageQueue(limits: limits) }
 
@@ -122,8 +122,8 @@ struct Outbox {
     messages.disconnected()
   }
 
-  /// Whether ``takeCompleted()`` or ``takeReturned()`` has something.
-  var hasOutcomes: Bool { !completed.isEmpty || !messages.returned.isEmpty }
+  /// Whether ``takeCompleted()``, ``takeReturned()`` or ``takeTooLarge()`` has something.
+  var hasOutcomes: Bool { !completed.isEmpty || !messages.returned.isEmpty || !tooLarge.isEmpty }
 
   mutating func takeReturned() -> [MQTTMessage] { messages.takeReturned() }
 

@@ -20,6 +20,14 @@ final class FileLock: Sendable {
     self.descriptor = descriptor
   }
 
+  /// Whether another process has the lock, as far as this user may know; no file is created.
+  static func isHeld(_ path: String) -> Bool {
+    let descriptor = open(path + ".lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    return flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
+  }
+
   deinit {
     // Explicitly, as a forked child holds the descriptor too until it calls exec.
     flock(descriptor, LOCK_UN)

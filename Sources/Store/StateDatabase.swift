@@ -91,6 +91,9 @@ import Log
     sections(try records(path: path))
   }
 
+  /// Whether another process uses the database at `path`: a gateway that runs, or is still stopping.
+  package nonisolated static func isInUse(path: String) -> Bool { FileLock.isHeld(path) }
+
   /// Records by section and key; keys without a section are omitted.
   private nonisolated static func sections(_ records: [String: [UInt8]]) -> [String: [String: [UInt8]]] {
     var sections: [String: [String: [UInt8]]] = [:]

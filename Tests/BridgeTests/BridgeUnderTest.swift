@@ -187,6 +187,8 @@ final class BridgeUnderTest: Sendable {
     try await eventually("a record without an id") { await self.record(of: address)?.id == nil }
   }
 
+  @LoopActor func sayDisagreementsAtOnce() { bridge.context.patienceWithOthers = .zero }
+
   func configure(_ configuration: Configuration) async { await engine.configure(configuration) }
 
   func configure(_ text: String) async throws {

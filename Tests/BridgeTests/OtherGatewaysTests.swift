@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import Findings
 import GATT
 import TestSupport
@@ -24,6 +25,22 @@ import Testing
     return await tested.bridge.health.findings.filter { $0.check == .device }.map(\.text)
   }
 
+  /// A message for all gateways is applied by one after the other.
+  @Test func disagreementIsSaidWhenItHasLasted() {
+    let (start, patience) = (Moment.now, Duration.seconds(10))
+    let (one, other) = (Finding.warning(.device, "a", remedy: ""), Finding.warning(.device, "b", remedy: ""))
+    var lasting = LastingDisagreement()
+    #expect(lasting.found(one, after: patience, at: start) == patience)
+    #expect(!lasting.lasts(one, after: patience, at: start + .seconds(9)))
+    #expect(lasting.found(one, after: patience, at: start + .seconds(9)) == .seconds(1))
+    #expect(lasting.lasts(one, after: patience, at: start + patience))
+    #expect(lasting.found(other, after: patience, at: start + patience) == patience)
+    #expect(!lasting.lasts(other, after: patience, at: start + patience))
+    #expect(!lasting.lasts(one, after: patience, at: start + patience))
+    #expect(lasting.found(nil, after: patience, at: start + patience) == nil)
+    #expect(!lasting.lasts(other, after: patience, at: start + .seconds(99)))
+  }
+
   /// What ends the disagreement: messages one after the other.
   @Test(
     arguments: [
@@ -34,6 +51,7 @@ import Testing
     ] as [[(topic: String, payload: String)]])
   func anotherNameIsAFindingWhileItIsSo(ends: [(topic: String, payload: String)]) async throws {
     let tested = try await BridgeUnderTest(broker)
+    await tested.sayDisagreementsAtOnce()
     // The `info` comes first.
     try await tested.publish("kitchen/info", Self.info(#""name":"Other","profile":"microbit""#))
     #expect(try await findings(tested) == [])
@@ -45,6 +63,7 @@ import Testing
 
   @Test func anotherAnnouncerIsAFindingOnOneConnection() async throws {
     let tested = try await BridgeUnderTest(broker)
+    await tested.sayDisagreementsAtOnce()
     try await tested.device { $0.announcedToo(by: GatewayID("attic")!) }
     #expect(try await findings(tested).first?.contains("attic announces it to Home Assistant too") == true)
     let start = tested.messages.count

@@ -223,6 +223,13 @@ import Testing
     #expect(
       try await check(["STATE_DIRECTORY": "", "XDG_STATE_HOME": folder.path])
         .contains("state database: \(user) (not created yet)"))
+    try folder.write(#"{"gateway":{"id":"check-state"},"fleet":true}"#, to: "config.json")
+    #expect(
+      try await check(["STATE_DIRECTORY": folder.path]).contains("fleet: no configuration was received"))
+    try folder.write("no database", to: "check-state.db")
+    #expect(
+      try await check(["STATE_DIRECTORY": folder.path])
+        .contains("fleet: what was received is not known, as the state database cannot be read"))
   }
 
   @Test("A valid configuration is summarised")

@@ -79,6 +79,8 @@ import Testing
       #expect(try await Self.rest(of: cluster, after: 0) <= 3)
       try await Self.expect(attic, Self.window)
       let known = "the gateway attic knows it as window"
+      // It is said when it has lasted.
+      try await ground.logged(known)
       #expect(try ground.lines(with: known).count == 1)
       let findings = try await Self.findings(ground)
       #expect(findings.count == 1 && findings[0].contains(known))
@@ -149,7 +151,7 @@ import Testing
         try await to.waitForOwnership(of: id, after: mark)
         #expect(try await Self.rest(of: cluster, after: mark) == 1)
         try await Self.expect(to, id)
-        #expect(try await Self.findings(from).count == 1)
+        try await eventually("a finding") { try await Self.findings(from).count == 1 }
         #expect(try await Self.findings(to) == [])
       }
     }

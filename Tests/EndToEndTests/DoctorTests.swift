@@ -164,6 +164,10 @@ import Testing
       try Self.expectFinding("fault", "configuration", "bad.json:1:2: ", "correct it", in: text)
       try #require(text.contains("the gateway fixture has been running"), "\(text)")
       try #require(!text.contains("is used by another gateway"), "\(text)")
+      // It would not start again with that.
+      try fixture.folder.write("{", to: "config.json")
+      let (_, changed) = try await Self.doctor(fixture)
+      try #require(changed.contains("correct its mistakes first"), "\(changed)")
     }
   }
 

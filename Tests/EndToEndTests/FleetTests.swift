@@ -42,7 +42,7 @@ import Testing
       let mark = observer.mark
       try await observer.publish(
         Self.topic, Self.message(2, Self.entry(1, "room-1", #","period":0"#)), retain: true)
-      let reason = try await Self.decided(fixture, nil, "rejected", after: mark)
+      let reason = try await Self.decided(fixture, 2, "rejected", after: mark)
       #expect(
         reason?.contains("devices[0].period: ") == true
           && reason?.contains("version 1 stays in force") == true)

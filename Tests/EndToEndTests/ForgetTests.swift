@@ -20,6 +20,12 @@ import Testing
       let before = try await fixture.retained()
       #expect(before["kitchen/temperature"] != nil && before["bridge/fixture/state"] != nil)
       #expect(before.keys.contains { $0.hasPrefix("homeassistant/device/ble_") })
+      // A gateway that is stopping has its database until the end.
+      let lock = open(fixture.folder.path + "/state/fixture.db.lock", O_RDWR | O_CLOEXEC)
+      #expect(lock >= 0 && flock(lock, LOCK_EX) == 0)
+      let stopping = try await fixture.command(["forget", "--yes"])
+      #expect(stopping.status == 69 && stopping.text.contains("still stopping"), "\(stopping.text)")
+      close(lock)
       let (status, text) = try await fixture.command(["forget", "--yes"])
       #expect(status == 0, "\(text)")
       #expect(

@@ -29,7 +29,7 @@ import Testing
     #expect(fleet.ids(file) == ["a"] && fleet.status == FleetStatus(version: 7))
     #expect(!fleet.take(Self.message(8, "a", "a"), file))
     #expect(fleet.status?.reason?.hasSuffix("; version 7 stays in force") == true)
-    #expect(fleet.status?.version == nil && fleet.ids(file) == ["a"])
+    #expect(fleet.status?.version == 8 && fleet.ids(file) == ["a"])
     #expect(!fleet.take(Array("{".utf8), file))
     #expect(fleet.ids(file) == ["a"])
     // An earlier version, too.
@@ -48,6 +48,17 @@ import Testing
     #expect(!fleet.take(Self.message(7, "b"), file))
     let reason = "this version has another content (give each content its own); version 7 stays in force"
     #expect(fleet.status == FleetStatus(version: 7, reason: reason))
+  }
+
+  @Test func aRejectedMessageKeepsItsVersion() throws {
+    let file = try Self.file()
+    for (text, version) in [
+      (#"{"version":9,"devices":[{"match":{"name":"a"},"id":"A B"}]}"#, 9), (#"{"version":9,"x":1}"#, 9),
+      (#"{"version":-1}"#, nil), (#"{"version":"9"}"#, nil), (#"{"version":9"#, nil), ("[]", nil),
+    ] as [(String, Int?)] {
+      #expect(!fleet.take(Array(text.utf8), file))
+      #expect(fleet.status?.version == version && fleet.status?.reason != nil, "\(text)")
+    }
   }
 
   @Test func ofManyMessagesTheNewestCounts() throws {
@@ -110,8 +121,7 @@ import Testing
   func forget() { fleet.forget() }
 
   func decide(_ payload: [UInt8], _ file: ConfigurationFile) -> Bool {
-    let read = Result { () throws(ConfigurationErrors) in try FleetConfiguration.read(payload) }
-    return fleet.decide(payload, read, file)
+    fleet.decide(Fleet.Message(payload), file)
   }
 
   /// A message arrives while none is being decided.

@@ -18,6 +18,9 @@ import Testing
     let told = log.lasted(at: broker)
     #expect(told == nil)
     #expect(log.failed(refused, at: broker, retryIn: .seconds(2)).line.hasSuffix("; trying again in 2.0 s"))
+    var another = OutageLog([broker])
+    let line = another.failed(refused, at: broker, retryIn: .milliseconds(30)).line
+    #expect(line.hasSuffix("; trying again at once"))
     #expect(log.lost().level == .warning)
     #expect(log.lost().level == .debug)
   }

@@ -354,6 +354,7 @@ import Testing
     outbox.acknowledged(1, isRefusal: true)
     #expect(outbox.takeCompleted() == [2, 1])
     outbox.disconnected()
+    #expect(outbox.takeTooLarge().count == 1)
     #expect(!outbox.hasOutcomes)
   }
 

@@ -22,6 +22,12 @@ extension TestBroker {
   /// Stops its process without ending it, so that connections stay and nothing answers; `false` lets it go on.
   public func freeze(_ isFrozen: Bool) { process.signal(isFrozen ? SIGSTOP : SIGCONT) }
 
+  /// Lets mosquitto save what it retains.
+  public func save() { process.signal(SIGUSR1) }
+
+  /// Lets mosquitto read its access control list again.
+  public func reload() { process.signal(SIGHUP) }
+
   /// Its log since it was started.
   public var log: String { process.log }
 

@@ -8,8 +8,14 @@ struct Barriers {
   private var last: UInt64 = 0
   private var isDue = false
   private(set) var lastArrived: UInt64 = 0
+  /// The last one of earlier connections.
+  private var lastBefore: UInt64 = 0
+  /// How many of the last ones were late.
+  private var lateCount = 0
+  /// Whether the broker does not return the gateway's own messages. One that is late may be due to the network.
+  var isLate: Bool { lateCount > 1 }
 
-  mutating func connected() { isConnected = true }
+  mutating func connected() { (isConnected, lastBefore) = (true, last) }
 
   mutating func disconnected() { (isConnected, isDue) = (false, false) }
 
@@ -26,7 +32,15 @@ struct Barriers {
 
   mutating func sent() { isDue = false }
 
-  mutating func arrived(_ number: UInt64) { lastArrived = max(lastArrived, number) }
+  mutating func arrived(_ number: UInt64) { (lastArrived, lateCount) = (max(lastArrived, number), 0) }
+
+  /// The barrier has not arrived in time.
+  /// - Returns: whether to send another one, which shows when the broker returns them.
+  mutating func late(_ number: UInt64) -> Bool {
+    guard isConnected, number == last, number > max(lastArrived, lastBefore) else { return false }
+    lateCount += 1
+    return true
+  }
 
   /// Whether all that the broker retains for the subscriptions up to this barrier has arrived.
   func hasArrived(_ barrier: UInt64) -> Bool { barrier <= lastArrived }

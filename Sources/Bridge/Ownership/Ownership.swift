@@ -53,6 +53,7 @@ struct Ownership: Sendable {
     case .barrierIsLate(let number):
       if number == guardBarrier { perform(idGuard.timeout()) }
       reconcile(upTo: number)
+      if barriers.late(number) { _ = awaitBarrier() }
     case .commandsSubscribed: commandBarrier = awaitBarrier()
     case .answered: perform(idGuard.answered())
     case .gatewayInfo(let run, let started): perform(idGuard.received(run: run, started: started))

@@ -4,6 +4,7 @@ import EventLoop
 import Glibc
 import JSON
 import MQTT
+import Store
 
 /// `forget`: clears what the broker retains of this gateway and of its devices, so that nothing of it is left in MQTT and
 /// Home Assistant.
@@ -29,6 +30,12 @@ public struct Forget: Sendable, Equatable {
     }
     if let running = try GatewayAccess.running(id.description) {
       close(running.descriptor)
+      throw Self.running(id)
+    }
+    // A gateway that is stopping has closed its socket, and may still publish.
+    let database = StateFolder.checked(id, StateFolder.environment)
+    for path in [database?.path, database?.ofService].compactMap({ $0 })
+    where StateDatabase.isInUse(path: path) {
       throw Self.running(id)
     }
     let mqtt = configuration.mqtt
@@ -93,7 +100,7 @@ public struct Forget: Sendable, Equatable {
   private static func running(_ id: GatewayID) -> CommandFailure {
     CommandFailure(
       .unavailable,
-      "the gateway \(id) is running, and would publish everything again: stop it first (sudo systemctl disable --now microbit-gateway)"
+      "the gateway \(id) is running, or still stopping, and would publish everything again: stop it first (sudo systemctl disable --now microbit-gateway)"
     )
   }
 }

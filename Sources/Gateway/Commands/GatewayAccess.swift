@@ -77,6 +77,10 @@ import Sockets
     if let denied = denied.first, open.isEmpty {
       throw CommandFailure(.unavailable, RuntimeFolder.denial(denied.path, gateway: denied.gateway))
     }
+    if open.isEmpty, let folder = RuntimeFolder.closed(RuntimeFolder.environment) {
+      throw CommandFailure(
+        .unavailable, "whether a gateway runs is not known: \(folder) is closed to you: use sudo")
+    }
     return open.first
   }
 

@@ -71,8 +71,36 @@ struct BrokerCheck {
           remedy: "\(probes.aclRemedy(for: probes.list)), and see the broker's log")
       ]
     }
-    return [.ok(.broker, connectedText)] + probes.findings(outcomes) + [retained].compactMap { $0 }
+    let size = await checkSize(session, probes)
+    return [.ok(.broker, connectedText)] + probes.findings(outcomes) + [size, retained].compactMap { $0 }
       + homeAssistant(session)
+  }
+
+  /// As much as what announces a device to Home Assistant.
+  private static let size = 16 << 10
+
+  /// Whether the broker takes a message of the size that the gateway sends.
+  @LoopActor private func checkSize(
+    _ session: BrokerSession<BrokerReplies>, _ probes: TopicProbes
+  ) async -> Finding? {
+    // If the topic is not allowed, that has been found already.
+    guard session.state.has(probes.barrier) else { return nil }
+    let payload = [UInt8](repeating: UInt8(ascii: " "), count: Self.size)
+    session.client.publish(MQTTMessage(topic: probes.barrier, payload: payload))
+    _ = await session.wait(Self.returnLimit) {
+      !$0.isConnected || $0.has(probes.barrier, payload) || $0.refusals[probes.barrier] != nil
+    }
+    let replies = session.state
+    guard !replies.has(probes.barrier, payload) else { return nil }
+    let what =
+      switch replies.refusals[probes.barrier] {
+      case .tooLarge(let most?)?: "takes messages of at most \(most) bytes"
+      case let reason?: "does not take a message of \(Self.size) bytes: \(reason)"
+      case nil where !replies.isConnected: "ends the connection at a message of \(Self.size) bytes"
+      case nil: "does not return a message of \(Self.size) bytes"
+      }
+    return .fault(
+      .topics, "the broker \(what): devices and what announces them need more", remedy: Finding.sizeRemedy)
   }
 
   private func fault(_ error: MQTTError) -> Finding {
@@ -80,9 +108,11 @@ struct BrokerCheck {
       .coded("no_broker", ["reason": error.description, "cause": error.code])
   }
 
-  private var connectedText: String {
+  var connectedText: String {
     let mqtt = configuration.mqtt
-    let login = mqtt.username.map { " as the user \($0)" } ?? " without a login"
+    let login =
+      mqtt.username.map { " as the user \($0)" }
+      ?? (mqtt.tls?.certFile == nil ? " without a login" : " with a client certificate")
     return "connected to \(broker) with MQTT \(mqtt.protocolVersion.rawValue)"
       + (mqtt.tls == nil ? "" : " and TLS") + login
   }

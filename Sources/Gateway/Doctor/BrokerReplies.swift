@@ -11,7 +11,7 @@ struct BrokerReplies {
   private(set) var isHomeAssistantOnline = false
   private var attempts = 0
   private var messages: [MQTTReceived] = []
-  private var refusedPublications: Set<TopicName> = []
+  private(set) var refusals: [TopicName: MQTTRefusal] = [:]
   private var refusedSubscriptions: Set<TopicFilter> = []
 
   /// The first may use an address family that the broker does not listen on.
@@ -41,7 +41,7 @@ struct BrokerReplies {
 
   func outcome(of probe: TopicProbe) -> TopicProbe.Outcome {
     TopicProbe.Outcome(
-      hasArrived: has(probe.topic), isPublishRefused: refusedPublications.contains(probe.topic),
+      hasArrived: has(probe.topic), isPublishRefused: refusals[probe.topic] != nil,
       isSubscribeRefused: refusedSubscriptions.contains(probe.filter), need: probe.need)
   }
 
@@ -55,7 +55,7 @@ struct BrokerReplies {
       isConnected = false
       failure = failure ?? error
     case .subscriptionRefused(let filter, _): refusedSubscriptions.insert(filter)
-    case .publicationRefused(let topic, _): refusedPublications.insert(topic)
+    case .publicationRefused(let topic, let reason): refusals[topic] = reason
     case .message(let message): add(message)
     case .undelivered, .completed: break
     }

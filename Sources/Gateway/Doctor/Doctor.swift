@@ -72,6 +72,12 @@ public struct Doctor: Sendable, Equatable {
           .gateway, "the gateway \(gateway) runs, and what it knows is not checked",
           remedy: RuntimeFolder.denial(path, gateway: gateway))
       ])
+    case .hidden(let folder):
+      report([
+        .warning(
+          .gateway, "whether the gateway \(gateway) runs is not known: \(folder) is closed to you",
+          remedy: "sudo microbit-gateway doctor")
+      ])
     case .absent:
       let service = await within(Self.limit, .gateway) { await EventLoop.blocking { ServiceUnit().state } }
       report([
@@ -147,9 +153,16 @@ public struct Doctor: Sendable, Equatable {
     let finding = CentralState.adapterInUse(by: process > 0 ? process : nil).finding(adapter: adapter)
     guard let user = RuntimeFolder.owner(ofProcess: process), user != RuntimeFolder.name(ofUser: getuid())
     else { return finding }
+    let ask = "ask it as that user: sudo -u \(user) microbit-gateway doctor"
+    if getuid() != 0 {
+      // It may be the one that is examined.
+      return .warning(
+        .adapter,
+        "adapter \(adapter) is used by a gateway of the user \(user) (process \(process)), which you may not ask",
+        remedy: user == ServiceAccess.user ? "sudo microbit-gateway doctor" : ask)
+    }
     return .fault(
-      .adapter, "\(finding.text), of the user \(user)",
-      remedy: "ask it as that user: sudo -u \(user) microbit-gateway doctor; or \(finding.remedy ?? "")")
+      .adapter, "\(finding.text), of the user \(user)", remedy: "\(ask); or \(finding.remedy ?? "")")
   }
 
   private func checkBroker(_ file: ConfigurationCheck.Result, _ gateway: GatewayID) async {

@@ -14,9 +14,16 @@ struct GatewayCheck {
     case absent
     /// A gateway runs, and this user may not ask it.
     case denied(gateway: String, path: String)
+    /// One may run: this user may not look into the folder of its socket.
+    case hidden(folder: String)
     case running(gateway: String, ControlClient)
 
-    var isRunning: Bool { if case .absent = self { false } else { true } }
+    var isRunning: Bool {
+      switch self {
+      case .absent, .hidden: false
+      case .denied, .running: true
+      }
+    }
   }
 
   /// The id of the gateway; nil: any.
@@ -31,6 +38,9 @@ struct GatewayCheck {
       } catch {
         if error == .denied { presence = .denied(gateway: id, path: path) }
       }
+    }
+    if case .absent = presence, let folder = RuntimeFolder.closed(environment) {
+      return .hidden(folder: folder)
     }
     return presence
   }
@@ -64,10 +74,13 @@ struct GatewayCheck {
       let bytes = try? FileProblem.read(file, limit: 1 << 20),
       ConfigurationFile.digest(bytes) != health["configuration"]?["digest"]?.text
     else { return nil }
+    let isValid = (try? ConfigurationFile.load(path: file, filesMayBeAway: true)) != nil
     return .warning(
       .configuration, "\(file) has changed since the running gateway read it",
-      remedy: file == SetupFiles.serviceConfiguration
-        ? "sudo systemctl reload microbit-gateway" : "end the gateway with Ctrl-C, and start it again")
+      remedy: (isValid
+        ? "" : "correct its mistakes first (microbit-gateway check --config \(file.shellWord)); then: ")
+        + (file == SetupFiles.serviceConfiguration
+          ? "sudo systemctl reload microbit-gateway" : "end the gateway with Ctrl-C, and start it again"))
   }
 
   private static func device(_ json: JSONValue, of adapters: [JSONValue]) -> Finding? {
@@ -90,7 +103,7 @@ extension Finding {
   func isSameCause(as other: Finding) -> Bool {
     guard level == .fault, other.level == .fault, check == other.check else { return false }
     return switch check {
-    case .bus, .bluetoothd, .broker: true
+    case .bus, .bluetoothd, .broker, .topics: true
     // The other one may be that of another adapter.
     default: text.hasPrefix(other.text)
     }

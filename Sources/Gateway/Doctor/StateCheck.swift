@@ -88,6 +88,15 @@ struct StateCheck {
 
   /// - Parameter existing: the state folder, or if there is none, the nearest folder above it.
   private func notWritable(_ path: String, _ existing: String, _ folder: String) -> Finding {
+    if user != 0, folder != service, serviceAccess != nil,
+      environment["STATE_DIRECTORY"] == nil
+    {
+      return .warning(
+        .state,
+        "you cannot write \(folder), where a gateway that you start yourself would store its state; of the service "
+          + "nothing is known",
+        remedy: "sudo microbit-gateway doctor")
+    }
     var status = stat()
     let isThere = stat(existing, &status) == 0
     if isThere, status.st_mode & S_IFMT != S_IFDIR {

@@ -186,10 +186,6 @@ struct TopicProbes: Sendable {
   /// The lines of mosquitto's ACL file that allow the topics.
   func aclRemedy(for probes: [TopicProbe]) -> String {
     let isOwn = probes.contains { $0.shown.hasPrefix("\(base)/") }
-    let lines =
-      (isOwn ? ["topic readwrite \(base)/#"] : [])
-      + (prefix.map { ["topic readwrite \($0)/device/#", "topic read \($0)/status"] } ?? [])
-    let whom = user.map { " for the user \($0)" } ?? ""
-    return "allow in the broker's access control list\(whom): \(lines.joined(separator: "; "))"
+    return Finding.aclRemedy(base: isOwn ? base : nil, prefix: prefix, user: user)
   }
 }

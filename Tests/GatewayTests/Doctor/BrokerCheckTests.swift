@@ -45,6 +45,14 @@ struct BrokerCheckTests {
     #expect(found.first?.text.contains("with MQTT \(version.rawValue) without a login") == true)
   }
 
+  @Test func clientCertificateIsALogin() {
+    var configuration = configuration(8883)
+    configuration.mqtt.tls = .init()
+    configuration.mqtt.tls?.certFile = "gateway.crt"
+    let check = BrokerCheck(configuration, configuration.mqtt.addresses[0], gateway: gateway)
+    #expect(check.connectedText.hasSuffix(" and TLS with a client certificate"))
+  }
+
   /// A new subscriber to `#` receives all retained messages.
   @Test func noRetainedMessageIsLeft() async throws {
     let broker = try await MosquittoBroker()
@@ -165,6 +173,19 @@ struct BrokerCheckTests {
     let found = await findings(configuration(broker.port, .v311))
     #expect(found.first { $0.level == .fault }?.text.hasSuffix("publish or receive microbit/+/info") == true)
     #expect(found.first { $0.level == .warning }?.text.hasSuffix("may not allow microbit/+/readings") == true)
+  }
+
+  @Test(arguments: versions, ["max_packet_size 400", "message_size_limit 300"])
+  func limitOfTheSizeIsReported(
+    _ version: Configuration.MQTT.ProtocolVersion, _ limit: String
+  ) async throws {
+    let broker = try await MosquittoBroker { _ in "allow_anonymous true\n\(limit)" }
+    let found = await findings(configuration(broker.port, version))
+    let faults = found.filter { $0.level == .fault }
+    #expect(faults.count == 1 && faults.first?.remedy?.contains("max_packet_size") == true, "\(found)")
+    if version == .v5, limit == "max_packet_size 400" {
+      #expect(faults.first?.text.hasPrefix("the broker takes messages of at most 400 bytes") == true)
+    }
   }
 
   @Test func retainedBirthMeansHomeAssistantIsOnline() async throws {

@@ -265,6 +265,18 @@ struct StateCheckTests {
     #expect(findings(file + "/state").first?.text.hasPrefix("\(file) is not a folder") == true)
   }
 
+  @Test func whatAUserCannotWriteSaysNothingOfTheService() throws {
+    let folder = try TemporaryFolder()
+    let file = try folder.write("", to: "home")
+    var check = StateCheck(
+      gateway: gateway, environment: ["HOME": file], service: "/no/such/service",
+      serviceAccess: ServiceAccess(user: geteuid() + 1, groups: []))
+    check.user = 1000
+    let found = check.run()
+    #expect(found.map(\.level) == [.warning] && found.first?.remedy == "sudo microbit-gateway doctor")
+    #expect(found.first?.text.contains("lost") == false)
+  }
+
   /// As root sees the service's folder while the service is stopped.
   private func ofService(_ folder: TemporaryFolder, environment: [String: String] = ["HOME": "/no/such"])
     -> [Finding]

@@ -1,0 +1,89 @@
+import EventLoop
+import Findings
+import MQTT
+
+/// What the broker does not take of this gateway's messages, and what it does not send. Pure.
+///
+/// A message that was rejected counts for ``lasting``, or until the next connection.
+struct Refusals {
+  static let lasting = Duration.seconds(300)
+
+  private struct Rejection {
+    let topic: TopicName
+    let reason: MQTTRefusal
+    var time: Moment
+
+    func lasts(at now: Moment) -> Bool { time.duration(to: now) < Refusals.lasting }
+  }
+
+  /// The first message that was rejected for its size, and the first one for another reason; `time` is that of the last one.
+  private var tooLarge: Rejection?
+  private var rejected: Rejection?
+  private var subscription: (filter: TopicFilter, reason: String)?
+
+  /// - Returns: whether there is a finding that was not there before.
+  mutating func publicationRefused(_ topic: TopicName, _ reason: MQTTRefusal, at now: Moment) -> Bool {
+    let isSize = if case .tooLarge = reason { true } else { false }
+    let last = (isSize ? tooLarge : rejected).flatMap { $0.lasts(at: now) ? $0 : nil }
+    var new = last ?? Rejection(topic: topic, reason: reason, time: now)
+    new.time = now
+    if isSize { tooLarge = new } else { rejected = new }
+    return last == nil
+  }
+
+  mutating func subscriptionRefused(_ filter: TopicFilter, reason: String) { subscription = (filter, reason) }
+
+  /// The subscriptions are made, and all state is published again.
+  mutating func connected() { self = Refusals() }
+
+  /// - Parameters:
+  ///   - isDeaf: whether messages that the gateway sends to itself do not come back.
+  ///   - remedy: what to allow.
+  func findings(isDeaf: Bool, remedy: String, at now: Moment) -> [Finding] {
+    let remedy = "\(remedy); what else is refused: sudo microbit-gateway doctor"
+    var findings: [Finding] = []
+    if let rejected, rejected.lasts(at: now) {
+      let reason = "\(rejected.topic): \(rejected.reason)"
+      let isACL = rejected.reason == .notAuthorized
+      findings.append(
+        .fault(
+          .topics, "the broker rejects messages of this gateway, such as \(reason)",
+          remedy: isACL ? remedy : "see the broker's log; sudo microbit-gateway doctor"
+        ).coded("messages_rejected", ["reason": reason]))
+    }
+    if let tooLarge, tooLarge.lasts(at: now) {
+      let reason = "\(tooLarge.topic): \(tooLarge.reason)"
+      findings.append(
+        .fault(
+          .topics, "the broker drops messages for their size, such as \(reason)", remedy: Finding.sizeRemedy
+        ).coded("messages_too_large", ["reason": reason]))
+    }
+    if isDeaf || subscription != nil {
+      let reason = subscription.map { ": it refuses the subscription to \($0.filter): \($0.reason)" } ?? ""
+      findings.append(
+        .fault(
+          .topics, "the broker does not let this gateway receive commands and requests\(reason)",
+          remedy: remedy
+        ).coded("nothing_received", [:]))
+    }
+    return findings
+  }
+}
+
+extension Finding {
+  /// For a broker that does not take messages of the size that a gateway sends.
+  package static let sizeRemedy =
+    "in mosquitto.conf leave out max_packet_size and message_size_limit, or set both to 1000000 or more, and restart it"
+
+  /// The lines of mosquitto's access control list that allow topics.
+  /// - Parameters:
+  ///   - base: nil: those of the gateway are allowed.
+  ///   - prefix: Home Assistant's; nil: nothing is announced.
+  package static func aclRemedy(base: String?, prefix: String?, user: String?) -> String {
+    let lines =
+      (base.map { ["topic readwrite \($0)/#"] } ?? [])
+      + (prefix.map { ["topic readwrite \($0)/device/#", "topic read \($0)/status"] } ?? [])
+    let whom = user.map { " for the user \($0)" } ?? ""
+    return "allow in the broker's access control list\(whom): \(lines.joined(separator: "; "))"
+  }
+}

@@ -1,0 +1,107 @@
+import EventLoop
+import Findings
+import MQTT
+import TestSupport
+import Testing
+
+@testable import Bridge
+
+@Suite struct RefusalsTests {
+  private static let topic = topicName("microbit/kitchen/temperature")
+
+  private static func codes(_ refusals: Refusals, isDeaf: Bool = false, at now: Moment) -> [String?] {
+    refusals.findings(isDeaf: isDeaf, remedy: "allow it", at: now).map(\.code)
+  }
+
+  @Test func rejectedMessageIsAFaultForFiveMinutesOrUntilTheNextConnection() {
+    let start = Moment.now
+    var refusals = Refusals()
+    func refuse(_ reason: MQTTRefusal, after seconds: Int) -> Bool {
+      refusals.publicationRefused(Self.topic, reason, at: start + .seconds(seconds))
+    }
+    #expect(refuse(.notAuthorized, after: 0) && !refuse(.notAuthorized, after: 100))
+    let finding = refusals.findings(isDeaf: false, remedy: "allow it", at: start).first
+    #expect(finding?.level == .fault)
+    #expect(finding?.text.hasSuffix("such as microbit/kitchen/temperature: Not authorized") == true)
+    #expect(finding?.remedy == "allow it; what else is refused: sudo microbit-gateway doctor")
+    #expect(Self.codes(refusals, at: start + .seconds(399)) == ["messages_rejected"])
+    #expect(Self.codes(refusals, at: start + .seconds(400)) == [])
+    #expect(refuse(.other("Quota exceeded"), after: 400))
+    refusals.connected()
+    #expect(Self.codes(refusals, at: start + .seconds(400)) == [])
+  }
+
+  @Test func aSizeIsAnotherFault() {
+    let now = Moment.now
+    var refusals = Refusals()
+    for reason in [MQTTRefusal.notAuthorized, .tooLarge(most: 400)] {
+      _ = refusals.publicationRefused(Self.topic, reason, at: now)
+    }
+    let findings = refusals.findings(isDeaf: true, remedy: "", at: now)
+    #expect(findings.map(\.code) == ["messages_rejected", "messages_too_large", "nothing_received"])
+    #expect(findings[1].text.contains("(400 bytes)"))
+  }
+
+  @Test func lateBarrierIsRepeatedUntilOneArrives() {
+    var barriers = Barriers()
+    func send() -> UInt64 {
+      defer { barriers.sent() }
+      return barriers.await()
+    }
+    func isLate(_ number: UInt64) -> Bool { barriers.late(number) }
+    barriers.connected()
+    let first = send()
+    #expect(isLate(first))
+    #expect(!barriers.isLate)
+    let second = send()
+    #expect(!isLate(first), "a later one is on its way")
+    #expect(isLate(second))
+    #expect(barriers.isLate)
+    barriers.arrived(send())
+    #expect(!isLate(second))
+    #expect(!barriers.isLate)
+    let third = send()
+    barriers.disconnected()
+    #expect(!isLate(third))
+    barriers.connected()
+    #expect(!isLate(third), "it was sent on another connection")
+    #expect(!barriers.isLate)
+  }
+
+  /// What a bridge says of its broker.
+  private static func found(_ tested: BridgeUnderTest) async -> [Finding] {
+    await tested.bridge.health.findings.filter { $0.check == .topics }
+  }
+
+  /// The gateway's own messages do not come back, and nobody may set anything.
+  @Test func brokerThatRefusesToWriteOrToReadIsAFaultUntilItAllowsThat() async throws {
+    let folder = try TemporaryFolder()
+    let requests = "topic deny microbit/bridge/here/request/#\n"
+    try folder.write("topic readwrite #\n\(requests)topic deny microbit/kitchen/availability\n", to: "acl")
+    let broker = try await MosquittoBroker(folder: folder) { "allow_anonymous true\nacl_file \($0)/acl" }
+    let tested = try await BridgeUnderTest(broker)
+    try await tested.comeOnline()
+    func codes(_ codes: [String]) async throws {
+      try await eventually("\(codes)") { await Self.found(tested).map(\.code) == codes }
+    }
+    try await codes(["messages_rejected", "nothing_received"])
+    try folder.write("topic readwrite #\n", to: "acl")
+    broker.reload()
+    try await codes(["messages_rejected"])
+    await tested.bridge.context.mqtt.reconnect(after: .zero)
+    try await codes([])
+  }
+
+  @Test(arguments: ["max_packet_size 400", "message_size_limit 300"])
+  func brokerThatTakesNoLargeMessageIsAFault(limit: String) async throws {
+    let broker = try await MosquittoBroker { _ in "allow_anonymous true\n\(limit)" }
+    let tested = try await BridgeUnderTest(broker)
+    try await eventually("a finding") { await !Self.found(tested).isEmpty }
+    let finding = try #require(await Self.found(tested).first)
+    if limit.hasPrefix("max") {
+      #expect(finding.code == "messages_too_large" && finding.text.hasSuffix("(400 bytes)"))
+    } else {
+      #expect(finding.code?.hasPrefix("messages_") == true)
+    }
+  }
+}
