@@ -58,8 +58,8 @@ import Testing
         "ignoring a malformed value of major: expected 2 bytes, got 5: 01 02 03 04 05")
       // A new link with the same program is no news.
       try await fixture.simulator.control("disconnect", 0)
-      try await fixture.offline("lab", after: mark)
-      try await fixture.online("lab", after: mark)
+      let offline = try await fixture.offline("lab", after: mark)
+      try await fixture.online("lab", after: offline.number)
       for line in Self.lacks { #expect(try fixture.lines(with: line).count == 1) }
 
       mark = try fixture.observer.mark
