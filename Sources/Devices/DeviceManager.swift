@@ -194,8 +194,14 @@ import Store
       || configuration.names(address)
   }
 
-  /// Whether a request has removed the device.
-  package func isRemoved(_ address: BluetoothAddress) -> Bool { store.records[address]?.isRemoved == true }
+  /// Whether this gateway has known the device, and no longer serves it: a request has removed it, or its entry is gone.
+  package func isRemoved(_ address: BluetoothAddress) -> Bool {
+    guard let record = store.records[address] else { return false }
+    return switch assignment(of: address, record.advertisement) {
+    case .removed, .unmatched: true
+    case .here, .elsewhere: false
+    }
+  }
 
   // MARK: The centrals' events
 

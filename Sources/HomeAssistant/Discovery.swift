@@ -56,12 +56,12 @@ struct Discovery: Sendable {
     return topic.utf8.elementsEqual(self.topic(of: subject).string.utf8) ? subject : nil
   }
 
-  /// The other gateway at the same base topic that has published the document; nil: none has.
-  func otherGateway(_ payload: [UInt8]) -> GatewayID? {
-    guard let document = try? JSONParser.parse(payload) else { return nil }
-    return (document["avty"]?.elements ?? []).lazy.compactMap { element in
+  /// The gateways at the same base topic that a document depends on: the one that has published it.
+  func gateways(in payload: [UInt8]) -> [GatewayID] {
+    guard let document = try? JSONParser.parse(payload) else { return [] }
+    return (document["avty"]?.elements ?? []).compactMap { element in
       element["t"]?.text.flatMap(topics.gateway(ofState:))
-    }.first { $0 != topics.gateway }
+    }
   }
 
   func object(of subject: Subject) -> String {

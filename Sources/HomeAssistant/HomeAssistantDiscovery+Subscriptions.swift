@@ -52,8 +52,15 @@ extension HomeAssistantDiscovery {
     context.mqtt.unsubscribe([TopicFilter(removal.topic)])
   }
 
+  /// Gets the retained document of a device that this gateway has removed, if the broker has one again.
+  func askForDocument(of address: BluetoothAddress) {
+    guard let topic = discovery?.topic(of: .device(address)), !isSubscribed(topic) else { return }
+    context.mqtt.subscribe([TopicFilter(topic)], options: .noLocal)
+    if store.removals[topic.string] == nil { context.mqtt.unsubscribe([TopicFilter(topic)]) }
+  }
+
   /// Whether the topic is subscribed to as the discovery topic of a known device or of the gateway.
-  private func isSubscribed(_ topic: TopicName) -> Bool {
+  func isSubscribed(_ topic: TopicName) -> Bool {
     switch discovery?.subject(of: topic.string) {
     case .gateway: true
     case .device(let address): bridge.publishers[address] != nil

@@ -66,6 +66,13 @@ import Store
         cleared(.device(address))
       }
     }
+    // The broker may have gone back to a state in which they were announced.
+    for publisher in bridge.publishers.all where publisher.owner == .this && publisher.device.record.isDeleted
+    {
+      if let topic = discovery?.topic(of: .device(publisher.device.address)) {
+        context.mqtt.clearState(topic)
+      }
+    }
     announceAll(.plain)
   }
 
@@ -81,7 +88,9 @@ import Store
     schedule.append(.document(.device(publisher.device.address), .plain))
   }
 
-  package func deviceRemoved(_ address: BluetoothAddress) { remove(.device(address)) }
+  package func deviceRemoved(_ address: BluetoothAddress) {
+    if store[.device(address)] == nil { askForDocument(of: address) } else { remove(.device(address)) }
+  }
 
   package func ownedElsewhere(_ address: BluetoothAddress) {
     store[.device(address)] = nil
@@ -160,7 +169,14 @@ import Store
       return context.mqtt.clearState(document.topic)
     }
     let any = Discovery(prefix: configuration.homeAssistant.prefix, qos: context.qos, topics: context.topics)
-    guard let other = any.otherGateway(document.payload) else { return }
+    let gateways = any.gateways(in: document.payload)
+    guard let other = gateways.first(where: { $0 != context.gateway }) else {
+      // Of a device that this gateway has removed: a broker that went back to an older state has it again.
+      if document.retain, !gateways.isEmpty, !isSubscribed(document.topic) {
+        context.mqtt.clearState(document.topic)
+      }
+      return
+    }
     // Another gateway has announced the device.
     discardRemoval(topic)
     // A deletion that the broker has not received yet.

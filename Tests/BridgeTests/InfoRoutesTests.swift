@@ -43,13 +43,17 @@ import Testing
     #expect(bench.received(Self.notice("this"), named: Self.another, owner: .this) == [Self.another])
   }
 
-  @Test func ownInfoWithoutADeviceIsReportedOnce() {
+  @Test func ownInfoWithoutADeviceIsReportedOnceOnEachConnection() {
     var bench = Bench()
     #expect(bench.received(Self.notice("this")) == [])
     _ = bench.received(Self.notice("other", of: Self.another))
     #expect(bench.routes.takeLost().map(\.id) == [Self.id])
     _ = bench.received(Self.notice("this"))
     #expect(bench.routes.takeLost().isEmpty)
+    // The broker may be killed, and go back to an older state.
+    bench.routes.disconnected()
+    _ = bench.received(Self.notice("this"))
+    #expect(bench.routes.takeLost().map(\.id) == [Self.id])
   }
 
   @Test func idsOfADeviceThatIsAddedAreKnown() {

@@ -207,7 +207,10 @@ extension OwnershipModel {
   }
 
   mutating func unannounce(_ g: Int, _ device: Int) {
-    guard gateways[g].records[device].isAnnounced else { return }
+    guard gateways[g].records[device].isAnnounced else {
+      if gateways[g].isConnected { gateways[g].up.append(.askForDocument(of: device)) }
+      return
+    }
     gateways[g].records[device].isAnnounced = false
     set(g, .document(device), .empty)
   }
@@ -286,6 +289,7 @@ extension OwnershipModel {
     if gateways[g].isConnected { disconnect(g) }
     trace("g\(g) is killed\(losesDatabase ? ", and its state database lost" : "")")
     for device in names.indices {
+      if isLostAtBroker(device) { isExcused[device] = true }
       if gateways[g].table[.document(device)] != nil { forgotten.insert(.document(device)) }
       var ids = gateways[g].ownership.orphans.all.filter { $0.address.value == device }.map {
         Self.number($0.id)

@@ -31,11 +31,14 @@ struct OwnershipModel {
   enum Upward {
     case publish(Topic, Payload, version: Int)
     case subscribe([Topic])
+    case askForDocument(of: Int)
     case barrier(UInt64)
   }
 
   enum Downward {
     case message(Topic, Payload)
+    /// It was asked for.
+    case document(of: Int, Payload)
     case acknowledged(Topic, version: Int)
     case barrier(UInt64)
     case command(device: Int, PublishedDesired)
@@ -102,10 +105,14 @@ struct OwnershipModel {
   let hasOtherIDs: Bool
   /// Whether messages on different topics reach a gateway in any order, as from brokers that are bridged or a cluster.
   let reorders: Bool
+  /// Whether the broker is killed at times, and starts with what it has saved last.
+  let goesBack: Bool
 
   var random: SplitMix64
   var gateways: [Gateway]
   var retained: [Topic: Payload] = [:]
+  /// What the broker has saved last, and what may stay of it.
+  var saved: (retained: [Topic: Payload], forgotten: Set<Topic>) = ([:], [])
   /// The gateways that receive each device.
   var range: [Set<Int>]
   /// How well each gateway hears the device that is only heard.
@@ -133,11 +140,12 @@ struct OwnershipModel {
   /// What must not happen at any time.
   var problems: [String] = []
 
-  init(seed: UInt64, hasHeard: Bool, hasOtherIDs: Bool, reorders: Bool) {
+  init(seed: UInt64, hasHeard: Bool, hasOtherIDs: Bool, reorders: Bool, goesBack: Bool) {
     random = SplitMix64(state: seed)
     heard = hasHeard ? 0 : nil
     self.hasOtherIDs = hasOtherIDs
     self.reorders = reorders
+    self.goesBack = goesBack
     let count = Int.random(in: 2...5, using: &random)
     let skew = Bool.random(using: &random) ? 200 : 0
     names = Array(0..<Self.deviceCount)
@@ -192,7 +200,59 @@ struct OwnershipModel {
         if case .document = topic { continue }
         if let payload = retained[topic] { gateways[g].down.append(.message(topic, payload)) }
       }
+    case .askForDocument(let device):
+      if let payload = retained[.document(device)] {
+        gateways[g].down.append(.document(of: device, payload))
+      }
     case .barrier(let number): gateways[g].down.append(.barrier(number))
+    }
+  }
+
+  /// The broker is killed, and starts with what it has saved last: nobody's will is published.
+  mutating func goBack() {
+    trace("the broker goes back")
+    for g in gateways.indices {
+      if gateways[g].isConnected { disconnect(g) }
+      gateways[g].isWillDue = false
+    }
+    retained = saved.retained
+    forgotten.formUnion(saved.forgotten)
+    // By the `info` the rest is found.
+    for id in 0..<Self.idCount where retained[.info(id)] == nil {
+      forgotten.formUnion([.availability(id), .value(id)])
+    }
+    for device in names.indices {
+      if !isAnnouncedByOwner(device) { forgotten.insert(.document(device)) }
+      // What its owner has is published again; another gateway may not have learned yet that it is the owner no longer.
+      let owners = gateways.indices.filter { owner($0, device) == .this }
+      let haveNewest = owners.allSatisfy {
+        gateways[$0].records[device].revision == newest[device]?.handover.revision
+      }
+      if owners.isEmpty || !haveNewest { isExcused[device] = true }
+    }
+  }
+
+  /// Whether the document is that of a gateway that the `info` names as the owner.
+  private func isAnnouncedByOwner(_ device: Int) -> Bool {
+    guard case .by(let g) = retained[.document(device)] else { return false }
+    return retained.values.contains {
+      if case .info(let notice) = $0 {
+        notice.address == Self.address(device) && notice.gateway == gateways[g].id
+      } else {
+        false
+      }
+    }
+  }
+
+  /// Whether the newest that was published of the device is not at the broker any more.
+  func isLostAtBroker(_ device: Int) -> Bool {
+    guard goesBack, let newest = newest[device] else { return false }
+    return !retained.values.contains {
+      if case .info(let notice) = $0 {
+        notice.address == Self.address(device) && notice.handover.revision == newest.handover.revision
+      } else {
+        false
+      }
     }
   }
 
@@ -368,7 +428,14 @@ struct OwnershipModel {
       if let state = gateways[g].table[topic], state.version == version, state.payload == .empty {
         gateways[g].table[topic] = nil
       }
-    case .barrier(let number): handle(g, .barrier(number))
+    case .barrier(let number):
+      handle(g, .barrier(number))
+      // The state may be one of before the broker went back: no other gateway answers.
+      if goesBack, !gateways[g].ownership.isAdmitted { handle(g, .barrierIsLate(number)) }
+    case .document(let device, let payload):
+      if payload == .by(gateway: g), gateways[g].publishers[device] == nil {
+        set(g, .document(device), .empty)
+      }
     case .message(let topic, let payload): receive(g, topic, payload)
     case .command(let device, let value):
       guard gateways[g].isAdmitted, isResponsible(g, device) else { break }

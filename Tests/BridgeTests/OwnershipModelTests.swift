@@ -12,14 +12,15 @@ import Testing
   private static let steps = 500
 
   /// Whether one device is only heard, whether half of the gateways know each device by another id, and whether messages on
-  /// different topics are reordered.
+  /// different topics are reordered; and whether the broker goes back to an older state at times.
   struct Kind: CaseIterable {
     let hasHeard: Bool
     let hasOtherIDs: Bool
     let reorders: Bool
+    let goesBack: Bool
 
-    static let allCases = (0..<8).map {
-      Kind(hasHeard: $0 & 1 != 0, hasOtherIDs: $0 & 2 != 0, reorders: $0 & 4 != 0)
+    static let allCases = (0..<16).map {
+      Kind(hasHeard: $0 & 1 != 0, hasOtherIDs: $0 & 2 != 0, reorders: $0 & 4 != 0, goesBack: $0 & 8 != 0)
     }
   }
 
@@ -113,10 +114,12 @@ import Testing
     _ seed: UInt64, _ kind: Kind, steps: Int = steps, isTraced: Bool = false
   ) -> [String]? {
     var model = OwnershipModel(
-      seed: seed, hasHeard: kind.hasHeard, hasOtherIDs: kind.hasOtherIDs, reorders: kind.reorders)
+      seed: seed, hasHeard: kind.hasHeard, hasOtherIDs: kind.hasOtherIDs, reorders: kind.reorders,
+      goesBack: kind.goesBack)
     model.isTraced = isTraced
     for step in 1...steps {
       model.step()
+      if kind.goesBack { model.stepOfBroker() }
       guard step == Self.steps / 2 || step == steps else { continue }
       var problems = model.problemsOnceDelivered()
       let documents = model.documents
@@ -159,6 +162,15 @@ extension OwnershipModel {
     case 37: if owner(g, device) != nil, !isOwnedByOther(g, device) { add(g, device) }
     case 38: rename(device)
     default: if chance(4) { removeOrAdd(g, device) }
+    }
+  }
+
+  /// Every few minutes the broker saves what it retains.
+  mutating func stepOfBroker() {
+    switch any(100) {
+    case 0, 1: saved = (retained, forgotten)
+    case 2: goBack()
+    default: break
     }
   }
 
@@ -264,7 +276,10 @@ extension OwnershipModel {
       }
       let owners = online.filter { owner($0, device) == .this }
       // A loss that the broker has not noticed is none yet.
-      if device == heard, !online.isEmpty, owners.isEmpty, !gateways.contains(where: \.isWillDue) {
+      let isGoneUnnoticed = gateways.indices.contains {
+        !gateways[$0].isConnected && retained[.state($0)] == .online(true)
+      }
+      if device == heard, !online.isEmpty, owners.isEmpty, !isGoneUnnoticed {
         return "device \(device) is heard by \(online), and published by none"
       }
       return owners.count > 1 ? "device \(device) is online at its owners \(owners)" : nil

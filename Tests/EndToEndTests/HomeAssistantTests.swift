@@ -208,6 +208,54 @@ import Testing
     }
   }
 
+  /// mosquitto saves every 30 minutes, without further settings.
+  @Test(
+    "What was renamed or removed is cleared again when the broker was killed and has gone back",
+    arguments: [false, true])
+  func brokerGoesBack(gatewayIsRestarted: Bool) async throws {
+    var plan = Plan(devices: 2)
+    plan.access = {
+      "allow_anonymous true\npersistence true\npersistence_location \($0)/\nautosave_interval 0"
+    }
+    try await withFixture(plan) { fixture in
+      let (renamed, removed) = (try await fixture.id(), try await fixture.id(1))
+      for id in [renamed, removed] {
+        try await fixture.online(id)
+        _ = try await document(fixture, topic(id))
+      }
+      try await fixture.synchronizeGateway()
+      fixture.broker.save()
+      _ = try await fixture.broker.logLine { $0.contains("Saving in-memory database") }
+      try await fixture.perform("device/rename", #"{"id":"\#(renamed)","to":"hall"}"#)
+      var mark = try fixture.observer.mark
+      try await fixture.perform("device/remove", #"{"id":"\#(removed)"}"#)
+      _ = try await document(fixture, topic(removed), after: mark) { $0.payload.isEmpty }
+      if gatewayIsRestarted {
+        // Home Assistant removes it: nothing but the record of the removed device is left.
+        mark = try fixture.observer.mark
+        try await fixture.observer.publish(Self.status, "online")
+        _ = try await document(fixture, topic(removed), after: mark) { $0.payload.isEmpty }
+        #expect(try await fixture.stopGateway() == 0)
+      }
+      try await fixture.broker.kill()
+      mark = try fixture.observer.mark
+      if gatewayIsRestarted {
+        try await fixture.broker.start()
+        try await fixture.observer.synchronize()
+        #expect(try await fixture.retained()["\(removed)/info"] != nil)
+        try fixture.startGateway()
+      } else {
+        try await fixture.restartBroker()
+      }
+      try await fixture.online("hall", after: mark)
+      try await eventually("nothing of the older state") {
+        let kept = try await fixture.retained()
+        return !kept.keys.contains { $0.hasPrefix("\(renamed)/") || $0.hasPrefix("\(removed)/") }
+          && kept[topic(removed)] == nil && kept["hall/info"] != nil && kept[topic(renamed)] != nil
+      }
+    }
+  }
+
   private static let kitchen = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#
 
   /// Reloads the configuration by SIGHUP, as the broker does not answer.

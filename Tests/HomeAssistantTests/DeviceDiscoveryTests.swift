@@ -692,13 +692,13 @@ import Testing
       return Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map)
         .document(of: device, topics: map.topics(of: device.id, device.profile)).payload
     }
-    #expect(discovery.otherGateway(document(by: "cellar")) == GatewayID("cellar"))
-    #expect(discovery.otherGateway(document(by: "attic")) == nil)
-    #expect(discovery.otherGateway(document(by: "cellar", base: "elsewhere")) == nil)
+    #expect(discovery.gateways(in: document(by: "cellar")) == [GatewayID("cellar")!])
+    #expect(discovery.gateways(in: document(by: "attic")) == [GatewayID("attic")!])
+    #expect(discovery.gateways(in: document(by: "cellar", base: "elsewhere")) == [])
     let removal = Removal(object: "ble_c5a1b2c3d4e5", self.document(device).announced)
-    #expect(discovery.otherGateway(removal.reannouncement(qos: .atLeastOnce).payload) == nil)
+    #expect(discovery.gateways(in: removal.reannouncement(qos: .atLeastOnce).payload) == [])
     for text in ["", "{", "[]", "{}", #"{"avty":1}"#, #"{"avty":[1,{},{"t":1},{"t":""}]}"#] {
-      #expect(discovery.otherGateway(Array(text.utf8)) == nil, "\(text)")
+      #expect(discovery.gateways(in: Array(text.utf8)) == [], "\(text)")
     }
   }
 

@@ -4,8 +4,8 @@ import GATT
 
 /// Which devices an `info` is for, and what it says of those that this gateway does not know. Pure.
 struct InfoRoutes {
-  /// A device that this gateway owns by its retained `info` and does not know under that id: published by an earlier run, or
-  /// by others in its name.
+  /// A device that this gateway owns by its retained `info` and does not know under that id: published by an earlier run, by this
+  /// one before the broker went back to an older state, or by others in its name.
   struct Lost: Equatable {
     let address: BluetoothAddress?
     /// The properties that were published, without those of the built-in profile, which are cleared in any case.
@@ -13,7 +13,8 @@ struct InfoRoutes {
   }
 
   private let this: GatewayID
-  /// The lost devices by their ids; nil once they are reported.
+  /// The lost devices by their ids; nil once they are reported, until the next connection: a broker that was killed may have gone
+  /// back to what it had some time ago.
   private var lost: [DeviceID: Lost]? = [:]
   /// How many properties the lost devices have.
   private var names = 0
@@ -52,7 +53,7 @@ struct InfoRoutes {
 
   mutating func cleared(_ id: DeviceID) { unknown[id] = nil }
 
-  mutating func disconnected() { unknown = [:] }
+  mutating func disconnected() { (unknown, lost, names) = ([:], [:], 0) }
 
   /// The device is removed here, and another gateway publishes it under the id.
   mutating func removed(_ address: BluetoothAddress, elsewhere id: DeviceID) { note(id, address) }
@@ -65,7 +66,7 @@ struct InfoRoutes {
     return ids
   }
 
-  /// What the broker retains has arrived: once.
+  /// What the broker retains has arrived: once on each connection.
   mutating func takeLost() -> [(id: DeviceID, device: Lost)] {
     defer { lost = nil }
     return (lost ?? [:]).sorted { $0.key.description < $1.key.description }.map { ($0.key, $0.value) }
