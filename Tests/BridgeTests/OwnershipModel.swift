@@ -223,10 +223,12 @@ struct OwnershipModel {
     }
     for device in names.indices {
       if !isAnnouncedByOwner(device) { forgotten.insert(.document(device)) }
-      let isKnown = gateways.contains {
-        $0.isRunning && $0.records[device].revision == newest[device]?.handover.revision
+      // What its owner has is published again; another gateway may not have learned yet that it is the owner no longer.
+      let owners = gateways.indices.filter { owner($0, device) == .this }
+      let haveNewest = owners.allSatisfy {
+        gateways[$0].records[device].revision == newest[device]?.handover.revision
       }
-      if !isKnown { isExcused[device] = true }
+      if owners.isEmpty || !haveNewest { isExcused[device] = true }
     }
   }
 
