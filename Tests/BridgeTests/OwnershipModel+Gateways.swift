@@ -289,7 +289,6 @@ extension OwnershipModel {
     if gateways[g].isConnected { disconnect(g) }
     trace("g\(g) is killed\(losesDatabase ? ", and its state database lost" : "")")
     for device in names.indices {
-      if isLostAtBroker(device) { isExcused[device] = true }
       if gateways[g].table[.document(device)] != nil { forgotten.insert(.document(device)) }
       var ids = gateways[g].ownership.orphans.all.filter { $0.address.value == device }.map {
         Self.number($0.id)

@@ -223,12 +223,8 @@ struct OwnershipModel {
     }
     for device in names.indices {
       if !isAnnouncedByOwner(device) { forgotten.insert(.document(device)) }
-      // What its owner has is published again; another gateway may not have learned yet that it is the owner no longer.
-      let owners = gateways.indices.filter { owner($0, device) == .this }
-      let haveNewest = owners.allSatisfy {
-        gateways[$0].records[device].revision == newest[device]?.handover.revision
-      }
-      if owners.isEmpty || !haveNewest { isExcused[device] = true }
+      // A newer change may be with a gateway that gives way, is killed, or removes the device.
+      isExcused[device] = true
     }
   }
 
@@ -238,18 +234,6 @@ struct OwnershipModel {
     return retained.values.contains {
       if case .info(let notice) = $0 {
         notice.address == Self.address(device) && notice.gateway == gateways[g].id
-      } else {
-        false
-      }
-    }
-  }
-
-  /// Whether the newest that was published of the device is not at the broker any more.
-  func isLostAtBroker(_ device: Int) -> Bool {
-    guard goesBack, let newest = newest[device] else { return false }
-    return !retained.values.contains {
-      if case .info(let notice) = $0 {
-        notice.address == Self.address(device) && notice.handover.revision == newest.handover.revision
       } else {
         false
       }
