@@ -15,6 +15,8 @@ import Store
   private let schedule: AnnouncementSchedule
   /// The last documents.
   private var published: [Discovery.Subject: PublishedDocument] = [:]
+  /// The topics of removed documents that were cleared on this connection: what the broker retains may be on its way.
+  private var clearedTopics: Set<String> = []
   /// A user has deleted the gateway in Home Assistant: it is announced again at the next start.
   private var isGatewayDeleted = false
 
@@ -66,17 +68,20 @@ import Store
         cleared(.device(address))
       }
     }
-    // The broker may have gone back to a state in which they were announced.
+    // The broker may have gone back to a state in which they were announced: what it retains is received again.
     for publisher in bridge.publishers.all where publisher.owner == .this && publisher.device.record.isDeleted
     {
       if let topic = discovery?.topic(of: .device(publisher.device.address)) {
-        context.mqtt.clearState(topic)
+        context.mqtt.subscribe([TopicFilter(topic)], options: .noLocal)
       }
     }
     announceAll(.plain)
   }
 
-  package func disconnected() { schedule.cancelFollowUps() }
+  package func disconnected() {
+    clearedTopics = []
+    schedule.cancelFollowUps()
+  }
 
   package func attached(_ address: BluetoothAddress) { subscribe(to: address) }
 
@@ -171,8 +176,10 @@ import Store
     let any = Discovery(prefix: configuration.homeAssistant.prefix, qos: context.qos, topics: context.topics)
     let gateways = any.gateways(in: document.payload)
     guard let other = gateways.first(where: { $0 != context.gateway }) else {
-      // Of a device that this gateway has removed: a broker that went back to an older state has it again.
-      if document.retain, !gateways.isEmpty, !isSubscribed(document.topic) {
+      // Of a device that this gateway had removed: a broker that went back to an older state has it again.
+      if document.retain, !gateways.isEmpty, !isSubscribed(document.topic),
+        clearedTopics.insert(topic).inserted
+      {
         context.mqtt.clearState(document.topic)
       }
       return
@@ -339,7 +346,9 @@ import Store
     store[subject] = nil
     cleared(subject)
     let discovery = Discovery(prefix: announced.prefix, qos: context.qos, topics: context.topics)
-    context.mqtt.clearState(discovery.topic(of: subject))
+    let topic = discovery.topic(of: subject)
+    clearedTopics.insert(topic.string)
+    context.mqtt.clearState(topic)
     let removal = Removal(object: discovery.object(of: subject), announced)
     store.add(removal)
     subscribe(removal)
