@@ -362,11 +362,6 @@ private let oneOf =
     (#"{"devices":[{"connect":"on_demand","every":4}]}"#, "devices[0].every: 4 is below 5"),
     // What has no effect with the profile.
     (
-      #"{"devices":[{"match":{"service":"fcd2"},"key":"231d39c1d7cc1ab1aee224cd096db932"}]}"#,
-      "devices[0].key: only BTHome is decrypted, and the profile is microbit "
-        + #"(remove it, or use "profile": "bthome")"#
-    ),
-    (
       #"{"devices":[{"match":{"service":"fcd2"},"profile":"bthome","connect":"on_demand"}]}"#,
       "devices[0].connect: a device of the profile bthome is only heard, never connected (remove it)"
     ),
@@ -380,6 +375,13 @@ private let oneOf =
         + #"(add "connect": "on_demand")"#
     ),
   ]
+
+  @Test func aKeyOfAnotherProfileHasNoEffect() {
+    let text = #"{"devices":[{"match":{"service":"fcd2"},"key":"231d39c1d7cc1ab1aee224cd096db932"}]}"#
+    let remedy = #"(remove it, or use "profile": "bthome")"#
+    #expect(
+      errors(text) == ["devices[0].key: only BTHome is decrypted, and the profile is microbit \(remedy)"])
+  }
 
   @Test(arguments: mistakes)
   func mistakeIsDescribed(text: String, expected: String) {

@@ -87,7 +87,7 @@ import Testing
       check("minimum", .integer(range.lowerBound))
       check("maximum", .integer(range.upperBound))
     case .integerOrText(let range, let pattern):
-      check("type", ["integer", "string"])
+      check("type", .array([.string("integer"), .string("string")]))
       check("minimum", .integer(range.lowerBound))
       check("maximum", .integer(range.upperBound))
       check("pattern", .string(pattern))

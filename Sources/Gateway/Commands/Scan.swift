@@ -35,7 +35,7 @@ public struct Scan: Sendable, Equatable {
     // Without the gateway, the configuration says what it would do.
     let running = try? GatewayAccess.open(gateway.description)
     defer { running?.close() }
-    func table(_ peripherals: [Peripheral]) async -> ScanTable {
+    let table: Table = { peripherals in
       ScanTable(peripherals, configuration, gateway: gateway, devices: await Self.devices(of: running))
     }
     let faults: [Finding]
