@@ -145,7 +145,7 @@ private func commands(of id: DeviceID) -> [TopicFilter] { map.topics(of: id, .mi
 /// What other gateways and Home Assistant have published, retained.
 @Sendable func checkInfo(_ payload: [UInt8]) {
   _ = BridgeInfo.origin(in: payload)
-  _ = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map).otherGateway(payload)
+  _ = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map).gateways(in: payload)
   guard let notice = OwnershipMachine.Notice(payload, of: kitchen, { _ in .microbit }) else { return }
   for (name, desired) in notice.handover.desired {
     guard case .override(let encoded) = desired else { continue }
