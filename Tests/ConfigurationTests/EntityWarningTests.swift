@@ -15,41 +15,41 @@ import Testing
     }
   }
 
-  private static func sensor(_ keys: String) -> String {
-    #""home_assistant":{"platform":"sensor","name":"A",\#(keys)}"#
+  private static func sensor(_ property: String, _ keys: String) -> String {
+    #"\#(property)"home_assistant":{"platform":"sensor","name":"A",\#(keys)}"#
   }
 
-  @Test(arguments: [
+  private static let refused: [(String, String)] = [
     (
-      #""type":"uint8","unit":"C","# + sensor(#""device_class":"temperature""#),
+      sensor(#""type":"uint8","unit":"C","#, #""device_class":"temperature""#),
       #"unit: "C" is no unit of temperature (temperature takes °C, °F or K)"#
     ),
     (
-      #""type":"uint8","unit":"C","# + sensor(#""device_class":"temperature","unit":"Grad""#),
+      sensor(#""type":"uint8","unit":"C","#, #""device_class":"temperature","unit":"Grad""#),
       #"home_assistant.unit: "Grad" is no unit of temperature (temperature takes °C, °F or K)"#
     ),
     (
-      #""type":"uint8","# + sensor(#""device_class":"battery""#),
+      sensor(#""type":"uint8","#, #""device_class":"battery""#),
       "home_assistant.device_class: the unit is missing (battery takes %)"
     ),
     (
-      #""type":"uint8","unit":"pH","# + sensor(#""device_class":"ph""#),
+      sensor(#""type":"uint8","unit":"pH","#, #""device_class":"ph""#),
       #"unit: "pH" is no unit of ph (ph has no unit)"#
     ),
     (
-      #""type":"uint8","unit":"°C","# + sensor(#""device_class":"temperatur""#),
+      sensor(#""type":"uint8","unit":"°C","#, #""device_class":"temperatur""#),
       #"home_assistant.device_class: Home Assistant knows no "temperatur" here, unless it is newer than this gateway (did you mean temperature?)"#
     ),
     (
-      #""type":"uint8","unit":"kWh","# + sensor(#""device_class":"energy","state_class":"measurement""#),
+      sensor(#""type":"uint8","unit":"kWh","#, #""device_class":"energy","state_class":"measurement""#),
       "home_assistant.state_class: energy is no measurement (use total_increasing)"
     ),
     (
-      #""type":"uint8","# + sensor(#""device_class":"enum","state_class":"measurement""#),
+      sensor(#""type":"uint8","#, #""device_class":"enum","state_class":"measurement""#),
       "home_assistant.device_class: enum is for text, and this is a number (remove it)"
     ),
     (
-      #""type":"utf8","# + sensor(#""device_class":"temperature""#),
+      sensor(#""type":"utf8","#, #""device_class":"temperature""#),
       "home_assistant.device_class: temperature is for numbers, and this is none (remove it)"
     ),
     (
@@ -61,26 +61,32 @@ import Testing
       "home_assistant.device_class: this platform has no device classes (remove it)"
     ),
     (
-      #""fields":[{"name":"p","type":"uint8","unit":"mmHg"},{"name":"pulse","type":"uint8","unit":"bpm"}],"#
-        + sensor(#""device_class":"pressure""#),
+      sensor(
+        #""fields":[{"name":"p","type":"uint8","unit":"mmHg"},{"name":"pulse","type":"uint8","unit":"bpm"}],"#,
+        #""device_class":"pressure""#),
       #"home_assistant.device_class: "bpm" is no unit of pressure (pressure takes Pa, mPa, hPa, kPa, MPa, bar, mbar, cbar, mmHg, inHg, inH₂O or psi)"#
     ),
-  ])
+  ]
+
+  @Test(arguments: refused)
   func whatHomeAssistantRefusesIsAWarning(property: String, warning: String) throws {
     #expect(try Self.warnings(property) == [warning])
   }
 
-  @Test(arguments: [
-    #""type":"uint8","unit":"°C","# + sensor(#""device_class":"temperature","state_class":"measurement""#),
-    #""type":"uint8","unit":"kWh","# + sensor(#""device_class":"energy","state_class":"total_increasing""#),
-    #""type":"uint8","unit":"\u03bcg/m³","# + sensor(#""device_class":"pm10""#),
-    #""type":"uint8","# + sensor(#""device_class":"power_factor""#),
-    #""type":"uint8","unit":"EUR","# + sensor(#""device_class":"monetary""#),
-    #""type":"utf8","# + sensor(#""device_class":"timestamp""#),
-    #""type":"uint8","values":{"0":"off"},"# + sensor(#""device_class":"enum""#),
-    #""fields":[{"name":"t","type":"uint8","unit":"°C"},{"name":"site","type":"uint8","values":{"0":"ear"}}],"#
-      + sensor(#""device_class":"temperature""#),
-  ])
+  private static let taken: [String] = [
+    sensor(#""type":"uint8","unit":"°C","#, #""device_class":"temperature","state_class":"measurement""#),
+    sensor(#""type":"uint8","unit":"kWh","#, #""device_class":"energy","state_class":"total_increasing""#),
+    sensor(#""type":"uint8","unit":"\u03bcg/m³","#, #""device_class":"pm10""#),
+    sensor(#""type":"uint8","#, #""device_class":"power_factor""#),
+    sensor(#""type":"uint8","unit":"EUR","#, #""device_class":"monetary""#),
+    sensor(#""type":"utf8","#, #""device_class":"timestamp""#),
+    sensor(#""type":"uint8","values":{"0":"off"},"#, #""device_class":"enum""#),
+    sensor(
+      #""fields":[{"name":"t","type":"uint8","unit":"°C"},{"name":"site","type":"uint8","values":{"0":"ear"}}],"#,
+      #""device_class":"temperature""#),
+  ]
+
+  @Test(arguments: taken)
   func whatHomeAssistantTakesIsNone(property: String) throws {
     #expect(try Self.warnings(property) == [])
   }
