@@ -92,7 +92,7 @@ import Testing
     try await codes([])
   }
 
-  @Test(arguments: ["max_packet_size 400", "message_size_limit 300"])
+  @Test(arguments: ["max_packet_size 400"])
   func brokerThatTakesNoLargeMessageIsAFault(limit: String) async throws {
     let broker = try await MosquittoBroker { _ in "allow_anonymous true\n\(limit)" }
     let tested = try await BridgeUnderTest(broker)

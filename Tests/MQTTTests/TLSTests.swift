@@ -27,7 +27,7 @@ import Testing
       authority untrusted
       certificate server subjectAltName=IP:127.0.0.1
       certificate other-host subjectAltName=DNS:elsewhere.example
-      certificate expired subjectAltName=IP:127.0.0.1 -1
+      certificate expired subjectAltName=IP:127.0.0.1 0
       certificate client ''
       openssl ec -in client.key -aes128 -passout pass:secret -out locked.key
       """
