@@ -83,13 +83,8 @@ public enum BTHome {
     valid: ClosedRange<Double>? = nil
   ) -> Quantity {
     Quantity(
-      name: name, label: label ?? Self.label(name), unit: unit, entity: .sensor(stateClass),
+      name: name, label: label ?? name.label, unit: unit, entity: .sensor(stateClass),
       deviceClass: deviceClass, valid: valid, contents: contents)
-  }
-
-  /// `battery_low` is `Battery low`.
-  private static func label(_ name: String) -> String {
-    name.prefix(1).uppercased() + String(name.dropFirst().map { $0 == "_" ? " " : $0 })
   }
 
   private static let percent = 0.0...100.0
@@ -164,7 +159,7 @@ public enum BTHome {
     ]
     return all.map { id, name, deviceClass in
       Quantity(
-        name: name, label: label(name), unit: nil, entity: .binarySensor, deviceClass: deviceClass,
+        name: name, label: name.label, unit: nil, entity: .binarySensor, deviceClass: deviceClass,
         valid: nil, contents: [id: .bool])
     }
   }()
@@ -174,7 +169,7 @@ public enum BTHome {
   ]
   .map { id, name, content in
     Quantity(
-      name: name, label: label(name), unit: nil, entity: .event,
+      name: name, label: name.label, unit: nil, entity: .event,
       deviceClass: content == .button ? "button" : nil, valid: nil, contents: [id: content])
   }
 

@@ -138,7 +138,7 @@ extension HomeAssistantEntity {
   /// The entity for one of the fields that it shows; nil for a list. What is no number has no unit, class or statistics.
   private func showing(_ field: String, of codec: Codec) -> HomeAssistantEntity? {
     guard let content = codec.content(of: field), content != .several else { return nil }
-    let name = "\(name) \(String(field.map { $0 == "_" ? " " : $0 }))"
+    let name = "\(name) \(field.spaced)"
     guard content.isNumber else {
       return HomeAssistantEntity(
         content == .bool ? .binarySensor : .sensor(nil), field: field, key: key, name: name,

@@ -16,6 +16,7 @@ import Log
   package let opening: Opening
   /// Why changes are not persisted; nil if they are.
   package private(set) var trouble: String?
+  private lazy var sections = Self.sections(records)
   private var backlog: Backlog
   private var timer = DeadlineTimer()
   private var writing: Task<Void, Never>?
@@ -77,7 +78,7 @@ import Log
   package func section(_ name: String) -> StateSection {
     precondition(!name.contains(Self.separator), "the name of a section contains a slash")
     return StateSection(
-      records: Self.sections(records)[name] ?? [:], database: self, prefix: name + String(Self.separator))
+      records: sections[name] ?? [:], database: self, prefix: name + String(Self.separator))
   }
 
   /// The records of the database at `path`, without changing the file, whether a gateway uses it or not; empty if there

@@ -124,8 +124,7 @@ extension PropertyState.Write {
 extension Property {
   /// A name for people.
   var title: String {
-    homeAssistant.first { $0.field == nil }?.name
-      ?? name.prefix(1).uppercased() + name.dropFirst().map { $0 == "_" ? " " : String($0) }.joined()
+    homeAssistant.first { $0.field == nil }?.name ?? name.label
   }
 
   /// What does not change.

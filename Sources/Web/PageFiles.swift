@@ -65,9 +65,7 @@ import EventLoop
 
     init(type: String, bytes: [UInt8]) {
       (self.type, self.bytes) = (type, bytes)
-      // FNV-1a.
-      let hash = bytes.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
-      tag = "\"\(String(hash, radix: 16))\""
+      tag = "\"\(String(Digest.of(bytes), radix: 16))\""
     }
   }
 

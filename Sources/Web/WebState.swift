@@ -146,7 +146,7 @@ extension Bridge: PageHost {}
       let state = adapter.state.word
       if let before = adapterStates.updateValue(state, forKey: adapter.name), before != state {
         add(
-          "adapter \(adapter.name): \(String(state.map { $0 == "_" ? " " : $0 }))", code: "adapter",
+          "adapter \(adapter.name): \(state.spaced)", code: "adapter",
           about: ["adapter": .string(adapter.name), "state": .string(state)])
       }
     }
