@@ -134,8 +134,8 @@ import Store
 
   // MARK: Publishers
 
-  /// Subscribes to the owner first, as retained commands are for the owner. Commands before anything is published, so that
-  /// whoever sees the device can send it one.
+  /// Subscribes to `info` and `availability` before the commands: who owns the device must be known when retained commands arrive.
+  /// Nothing is published before, so that whoever sees the device can send it a command.
   func follow(_ publisher: DevicePublisher) {
     context.mqtt.subscribe(publisher.topics.presence)
     if ownership.isAdmitted { commands.subscribe(publisher) }

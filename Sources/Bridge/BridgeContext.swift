@@ -25,7 +25,7 @@ import MQTT
   var sendsReadings: Bool
   /// `home_assistant.prefix`.
   var discoveryPrefix: String
-  /// How long what other gateways have in another way lasts before it is said.
+  /// How long a disagreement with another gateway must last before it is reported; shorter only in tests.
   var patienceWithOthers = Duration.seconds(10)
   var isStopping = false
 

@@ -61,7 +61,7 @@ import MQTT
 
   func countCommand() { commands += 1 }
 
-  /// Why there is none; nil as long as the first attempt has not ended.
+  /// Why there is no connection; nil while there is one, and until the first attempt has ended.
   private(set) var failure: MQTTError?
 
   /// What to do about ``failure``, if that is known.

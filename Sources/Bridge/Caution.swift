@@ -29,8 +29,8 @@ import Store
     let last = note.topic.map { ", the last one while it handled \(Excerpt($0))" } ?? ""
     return .fault(
       .retained,
-      "the last \(note.deaths) runs died within a minute of taking what others have retained at the broker\(last), of that "
-        + "or because they were killed: this run does without it, and does not know which gateway owns a device",
+      "the last \(note.deaths) runs died within a minute of taking what others have retained at the broker\(last), because of it "
+        + "or because they were killed: this run ignores it, and does not know which gateway owns a device",
       remedy: "if they were not killed, clear the message that does not belong there "
         + "(mosquitto_pub -r -n -t TOPIC), and report it; the next start tries again: "
         + "sudo systemctl restart microbit-gateway")

@@ -69,7 +69,8 @@ extension DeviceDescription {
   /// The state of its session, in one word.
   package var sessionWord: String { settings.isEnabled ? session.rawValue : "disabled" }
 
-  /// Advertisements per minute since the device came online; nil for a device with links, and in the first 10 s.
+  /// Advertisements per minute since the device came online; nil for a device with links, in the first 10 s, and while it is
+  /// offline.
   private var heardPerMinute: Int? {
     guard reports > 0, isOnline, let lastConnected else { return nil }
     let seconds = (Timestamp.now.milliseconds - lastConnected.milliseconds) / 1000

@@ -5,8 +5,8 @@ import JSON
 import MQTT
 import Store
 
-/// Decides which retained commands are carried out: the broker sends the last of each topic at every connection. It is
-/// stored when it is handled.
+/// Decides which retained commands are carried out: the broker sends the last of each topic at every connection. A
+/// command is stored once its outcome is known.
 @LoopActor struct RetainedCommands {
   enum Decision: Equatable {
     case execute

@@ -21,9 +21,12 @@ package struct FileProblem: Error, CustomStringConvertible {
   ///
   /// A named pipe or a device could be waited for without an end, and is refused. What the caller has opened, and names as
   /// a file, may be one: `--config /dev/stdin`, or `--config <(…)` of a shell.
-  package static func read(_ path: String, limit: Int) throws(FileProblem) -> [UInt8] {
+  /// - Parameter followsLink: whether `path` itself may be a symbolic link.
+  package static func read(
+    _ path: String, limit: Int, followsLink: Bool = true
+  ) throws(FileProblem) -> [UInt8] {
     // With O_NONBLOCK, open(2) does not wait for a writer.
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (followsLink ? 0 : O_NOFOLLOW))
     guard descriptor >= 0 else { throw FileProblem() }
     defer { close(descriptor) }
     var status = stat()

@@ -93,7 +93,7 @@ struct AdapterChoice: Sendable {
     // An adapter that is plugged in again is off at first, and without its devices.
     guard wasOn else { return }
     candidates[adapter].offSince = now
-    // Another program had removed the device, with its bond.
+    // bluetoothd lost the device some time before the adapter went: another program has removed it, with its bond.
     if let lostAt = candidates[adapter].lostAt, !candidates[adapter].isKnown,
       lostAt.duration(to: now) >= Self.removal
     {

@@ -14,7 +14,7 @@ import Log
   private(set) var lack: String?
   /// The last value that was received or read in this run.
   private(set) var last = LastValue()
-  /// Whether a value has come in this run, if any is expected of itself.
+  /// Whether a value has come in this run; true if the peripheral sends none by itself.
   var hasFirstValue: Bool {
     guard characteristic != nil, property.isNotifying, property.kind == .state || hasLines else {
       return true
@@ -27,7 +27,7 @@ import Log
   private(set) lazy var reader = PropertyReader(for: self, of: device)
   /// When a value that could not be decoded was last logged.
   private var malformedLogged: Moment?
-  /// Why the last value that could not be decoded could not.
+  /// The error of the last value that could not be decoded.
   private var malformedReason: String?
   /// Why no value that has come fits the profile; nil: one does, or none has come.
   var misfit: String? { last.value == nil && last.count == 0 ? malformedReason : nil }
@@ -241,8 +241,8 @@ import Log
     }
   }
 
-  /// Decodes what the peripheral has sent. A text is published as it is, and might be shown on a terminal: zeros and line ends behind
-  /// it are left out, and with any other control characters it is no value.
+  /// Decodes what the peripheral has sent. A text is published as it is, and might be shown on a terminal: zeros and line
+  /// ends behind it are left out, and with any other control characters it is no value.
   private func value(of bytes: [UInt8]) throws(CodecError) -> Value {
     let value = try property.codec.decode(bytes)
     guard case .text(var text) = value, text.hasControlCharacters else { return value }

@@ -7,7 +7,7 @@ extension Device {
     owner = new
     session.ownerChanged(isNewHere: new == .this && before != .this, told: handover?.told)
     if new.isOther, let handover { values.replace(with: handover.values) }
-    // Rows are passed on once, whoever has read them; what is being read begins again from there.
+    // Each row is published once, by the gateway that has read it: reading goes on from the other gateway's position.
     if let log = handover?.log, log.isAhead(of: record.log) {
       context.store.change(address) { $0.log = log }
     }

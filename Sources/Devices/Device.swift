@@ -49,8 +49,8 @@ import Log
   var settings: DeviceSettings { description.settings }
   /// What is kept over a restart; changed by ``DeviceStore/change(_:_:)``.
   var record: DeviceRecord { description.record }
-  /// A device that was connected to has an id that is kept.
-  var wasNeverConnected: Bool { record.id == nil }
+  /// No id is stored for the device: it was neither connected nor published as offline.
+  var hasNoStoredID: Bool { record.id == nil }
   var state: SessionState { session.state }
   var isLive: Bool { state == .live }
   private var isSentToByRadio: Bool { session.radio != nil && context.transmitter.canSend }

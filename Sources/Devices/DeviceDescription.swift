@@ -19,11 +19,12 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var session = SessionState.absent
   /// Why the device is not connected, as far as is known; nil once it is.
   package internal(set) var trouble: Trouble?
-  /// Whether the device has a link and sends readings; if it is connected on demand or in turns: whether none is overdue.
+  /// Whether the device is online: its link is live, or its next visit or turn is not overdue; one that is only heard: whether it
+  /// was heard within `offline_after`.
   package internal(set) var isOnline = false
   /// The begin of its last link in this run; if it is only heard, since when it was heard without a pause.
   package internal(set) var lastConnected: Timestamp?
-  /// When the device was online last in this run; nil while it is online, and before it was.
+  /// When the device went offline in this run; nil while it is online, and before it was.
   package internal(set) var offlineSince: Timestamp?
   /// How many times the advertisements of a device that is only heard were reported since ``lastConnected``.
   package internal(set) var reports = 0
@@ -53,7 +54,7 @@ package struct DeviceDescription: Sendable, Equatable {
   package var lastError: String? { trouble?.text(profile) }
   /// Whether a request to pair may mend the ``trouble``.
   package var wantsPairing: Bool { settings.pairing != .never && trouble?.wantsPairing == true }
-  /// Whether the device was never connected, and has the five letters that it got as its id when it joined.
+  /// Whether the device is not stored with an id yet, and has the five letters that it got as its id when it joined.
   package var hasNewLetters: Bool {
     record.id == nil && record.changes.id == id && letters == id.description
   }

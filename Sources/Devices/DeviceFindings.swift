@@ -155,7 +155,7 @@ extension Trouble {
         .warning(.device, text, remedy: remedy)
       }
     let (code, reason) = coded
-    // The key for translations of a reason that a class meets.
+    // The key for translations of the two most frequent reasons.
     let cause: String? =
       switch reason {
       case CentralError.disconnected.description: "link_gone"

@@ -85,7 +85,7 @@ extension Device {
 
   private var picture: Characteristic? { leds?.characteristic ?? session.links?.services.leds }
 
-  /// - Parameter bytes: what they show; of two uses at a time the first one counts.
+  /// - Parameter bytes: what the LEDs show before they are used; a second use at the same time does not replace it.
   fileprivate func noteLEDs(_ bytes: [UInt8]) { context.store.change(address) { $0.leds = $0.leds ?? bytes } }
 
   /// Shows what is desired, or else what was noted.
@@ -100,8 +100,8 @@ extension Device {
   /// The letter A: the micro:bit waits for a press of its button A.
   static let pressSign: [UInt8] = [0b01110, 0b10001, 0b11111, 0b10001, 0b10001]
 
-  /// Shows the sign while a press is awaited. Else, if the LEDs still show that, or a picture of the blinking, or nothing, as after
-  /// a text, restores them.
+  /// Shows the sign while a press is awaited. Else, if the LEDs still show that, or a picture of the blinking, or nothing, as
+  /// after a text, restores them.
   func updateLEDs() {
     guard record.leds != nil || context.links.awaitsPress(self) && session.links?.services.leds != nil,
       picture != nil
@@ -139,7 +139,7 @@ extension Device {
   /// The maximum time for which a slow text keeps its device.
   private static let longestScroll = Duration.seconds(30)
 
-  /// A character has six columns, with the space behind it, and leaves five LEDs.
+  /// A character takes six columns, one of them empty; after the last one the five columns of the display pass.
   fileprivate func scrollTime(of text: String) -> Duration {
     let delay = channels.first { $0.property.name == Property.microbitScrollDelay.name }?.last.value
     guard case .integer(let milliseconds) = delay ?? .integer(120) else { return .zero }

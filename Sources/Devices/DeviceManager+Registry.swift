@@ -117,7 +117,7 @@ extension DeviceManager {
   func device(of peripheral: Peripheral) -> Device? {
     if let device = registry.byPeripheral[peripheral.id] { return device }
     let advertisement = Advertisement(peripheral)
-    // Another adapter may have received it better.
+    // Only if no other adapter has made a device of it.
     if registry.byAddress[peripheral.address] == nil, let ignored = registry.ignored[peripheral.id],
       ignored.holds(
         for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoomForNew(ignored.session))
@@ -151,7 +151,7 @@ extension DeviceManager {
   /// The devices that are known before they are seen: those that the configuration names, and those of earlier runs.
   func loadKnownDevices() {
     let records = store.records.values.sorted { $0.address.description < $1.address.description }
-    // The device that had the id of a prefix gets it again, whichever else matches the prefix.
+    // Records with an id come first, so that of several devices that match one entry the same one gets its id again.
     let owners = records.filter {
       $0.id != nil && settings(of: $0.address, $0.advertisement)?.id == $0.id
     }
@@ -288,7 +288,7 @@ extension DeviceManager {
     let uncounted = (0...1).contains(passed) ? 0 : passed
     lastExpiry = today
     for device in registry.all { device.values.removeUnseen(today: today, uncounted: uncounted) }
-    for device in Array(registry.all) where !device.wasNeverConnected {
+    for device in Array(registry.all) where !device.hasNoStoredID {
       let before = device.record.lastSeen.map { max(0, min($0 + uncounted, today)) }
       // A device whose silence means nothing is online all the time.
       let isOnline = device.record.lastHeard.map { $0.day >= today } ?? device.description.isOnline

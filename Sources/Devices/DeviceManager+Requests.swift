@@ -34,7 +34,11 @@ extension DeviceManager {
     guard let device = registry.byAddress[address] else {
       store.change(address) { $0 = before }
       if deviceCount >= capacity { throw RequestError("the limit of \(capacity) devices is reached") }
-      throw RequestError("\(address) is pinned to another gateway: see devices[].gateway of config.json")
+      throw RequestError(
+        isPinnedElsewhere(address)
+          ? "\(address) is pinned to another gateway: see devices[].gateway of config.json"
+          : "\(address) cannot be added: other devices have its ids, or all places of devices that are only heard"
+      )
     }
     set(options.desired, of: device)
     device.setDeleted(false)

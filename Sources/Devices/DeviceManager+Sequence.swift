@@ -51,6 +51,9 @@ extension DeviceManager {
         if !reply(.accepted) { device.taskEnded() }
       }
     }
+    if case .timeout = isLinked {
+      return LinkRequests.timeout(after: limit.seconds, device.description.lastError)
+    }
     return isLinked.reason
   }
 
@@ -92,9 +95,9 @@ extension DeviceManager {
   }
 }
 
-/// The time limit of a sequence.
+/// The time limit of a request: of a sequence, or of the wait for a link.
 @LoopActor struct Deadline {
-  private let seconds: Int
+  let seconds: Int
   private let moment: Moment
 
   init(after seconds: Int) {

@@ -13,7 +13,7 @@ import Log
   func reported(_ reading: Reading)
   /// A value that the device's program names itself.
   func reported(_ reading: ValueReading)
-  /// An event that was heard, which the gateway that has claimed it publishes, whoever owns the device.
+  /// An event that was heard; the gateway whose claim came first publishes it, whoever owns the device.
   /// - Parameter isElsewhere: whether that is another gateway.
   func told(_ reading: Reading, isElsewhere: Bool)
   /// A new row of the device's data log.

@@ -15,8 +15,8 @@ package struct DeviceRecord: Sendable, Equatable {
   /// The services and manufacturers that it has advertised; see ``advertisement``.
   var services: [BluetoothUUID] = []
   var manufacturers: [Int] = []
-  /// The properties that it has offered: if its profile is automatic, on the last link or later on it, else on any link;
-  /// nil: it was never connected.
+  /// The properties that it has offered; nil: it was never connected. With an automatic profile those of the last link, else
+  /// of all links.
   package internal(set) var offered: Set<String>?
   /// The counter of the last encrypted advertisement, or of one some time before it; see ``ObjectReader``.
   var counter: Int?

@@ -4,8 +4,8 @@ import EventLoop
 import GATT
 import Log
 
-/// How the values of a device arrive, and whether it is online: over links, or otherwise. One without links is the base of
-/// the others.
+/// How the values of a device arrive, and whether it is online: over links, or otherwise. The base of
+/// the others; what it answers by default is what one without links does.
 @LoopActor class DeviceSession {
   final unowned let device: Device
   final let adapters: DeviceAdapters

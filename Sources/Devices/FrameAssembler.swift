@@ -14,7 +14,7 @@ struct FrameAssembler: Sendable {
   }
 
   private enum Mode {
-    /// Before the first delimiter. `ends`: of notifications that do not go on with the next one, in the buffer.
+    /// Before the first delimiter. `ends`: where, in the buffer, notifications end that were not full.
     case undecided(ends: [Int])
     /// No delimiter has come in time.
     case notifications
@@ -23,7 +23,7 @@ struct FrameAssembler: Sendable {
 
   /// The maximum length; a longer frame is split.
   static let longest = 1024
-  /// The length of a full notification in bytes: a longer text goes on with the next one.
+  /// A notification of this length, in bytes, may go on in the next one.
   static let full = 20
   /// The time until an incomplete frame is ended: from the first notification while it is not known whether there are delimiters,
   /// then from the last one.

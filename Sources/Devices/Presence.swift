@@ -17,7 +17,8 @@ struct Presence: Sendable {
   private(set) var isOnline = false
   /// The last visit, by this gateway or by the one that owns the device; nil: none yet.
   private var lastVisit: Moment?
-  /// When to call ``timer(at:)``. Without an interval: when its next turn is overdue; nil while it has a link.
+  /// When to call ``timer(at:)``: at the next visit, when the next turn is overdue, or at the end of `offline_after`; nil:
+  /// not at all.
   private(set) var deadline: Moment?
 
   /// Time for earlier connects in the queue, and for a second attempt.

@@ -134,8 +134,17 @@ import Log
   func writeBeforeReading(on central: Central) async throws(CentralError) {
     guard property.isBeforeReading, let characteristic = channel.characteristic, let value = desired
     else { return }
-    try await central.send(value.bytes, to: characteristic, withResponse: property.writeMode != .command)
+    try await send(value, to: characteristic, on: central)
     written = value
+  }
+
+  private func send(
+    _ value: EncodedValue, to characteristic: Characteristic, on central: Central
+  ) async throws(CentralError) {
+    for piece in property.pieces(of: value.bytes) {
+      if piece.startIndex > 0 { try? await loop.sleep(for: Self.pieceInterval) }
+      try await central.send(Array(piece), to: characteristic, withResponse: property.writeMode != .command)
+    }
   }
 
   private func write(_ value: EncodedValue, on central: Central) async -> Written {
@@ -145,7 +154,7 @@ import Log
       case .confirm:
         let readBack: Result<EncodedValue, WriteFailure>
         if let settle = property.settle {
-          try await central.send(value.bytes, to: characteristic, withResponse: true)
+          try await send(value, to: characteristic, on: central)
           try? await loop.sleep(for: settle)
           readBack = await channel.readEncoded(on: central)
         } else {
@@ -156,11 +165,7 @@ import Log
         case .failure(let failure): return .notReadBack(failure)
         }
       case .request, .command:
-        for piece in property.pieces(of: value.bytes) {
-          if piece.startIndex > 0 { try? await loop.sleep(for: Self.pieceInterval) }
-          try await central.send(
-            Array(piece), to: characteristic, withResponse: property.writeMode == .request)
-        }
+        try await send(value, to: characteristic, on: central)
         return .notConfirmed
       }
     } catch {
@@ -170,9 +175,9 @@ import Log
 }
 
 extension Property {
-  /// The parts in which `bytes` are written: at most ``chunk`` bytes each.
-  fileprivate func pieces(of bytes: [UInt8]) -> [ArraySlice<UInt8>] {
-    guard let chunk else { return [bytes[...]] }
+  /// The parts in which `bytes` are written: at most ``chunk`` bytes each, and one without bytes for an empty value.
+  func pieces(of bytes: [UInt8]) -> [ArraySlice<UInt8>] {
+    guard let chunk, bytes.count > chunk else { return [bytes[...]] }
     return stride(from: 0, to: bytes.count, by: chunk).map { bytes[$0..<min($0 + chunk, bytes.count)] }
   }
 }

@@ -88,7 +88,7 @@ public enum BTHome {
   }
 
   private static let percent = 0.0...100.0
-  /// Colder is nothing that such a sensor is made for; its largest number is a temperature.
+  /// No such sensor measures below −100 °C; its largest number is a possible temperature.
   private static let degrees = -100.0...4000.0
 
   private static let sensors: [Quantity] = [

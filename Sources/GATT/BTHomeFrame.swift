@@ -13,7 +13,7 @@ extension BTHome {
     case version(Int)
   }
 
-  /// What one advertisement says. Parsed once, for all properties.
+  /// The objects of one advertisement. The codec of each property parses it anew.
   public struct Frame: Sendable {
     /// Whether the objects are encrypted, and so cannot be read: there are none, and no packet id.
     public let isEncrypted: Bool

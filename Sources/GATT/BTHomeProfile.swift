@@ -6,7 +6,7 @@ extension BTHome {
     index == 0 ? quantity : "\(quantity)_\(index + 1)"
   }
 
-  /// More properties than a frame can have objects are not made of one.
+  /// The most properties of one quantity: a frame cannot hold more objects.
   private static let mostOfAKind = 99
 
   /// The property of this name: a quantity's, with the number of one of several at its end.
@@ -53,7 +53,7 @@ extension Profile {
     }
   }()
 
-  /// The profiles that every configuration has, but ``radio``, which senders by radio have, and nobody chooses.
+  /// The profiles that every configuration has. ``radio`` is not among them: it belongs to senders by radio, and cannot be chosen.
   public static let builtIn = [microbit, bthome]
 
   /// Whether its devices may send BTHome.

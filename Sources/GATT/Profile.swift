@@ -64,7 +64,8 @@ public struct Profile: Sendable, Hashable {
   public private(set) var alive: Alive?
   /// The properties for values that a program names itself; nil: there are none.
   public private(set) var values: Values?
-  /// Whether peripherals of this kind are connected to; else they are only heard: all properties come in advertisements.
+  /// Whether peripherals of this kind are connected to; else they are only heard: all properties come in advertisements or by
+  /// radio.
   public let hasLinks: Bool
   /// How long a peripheral that is only heard is online after an advertisement.
   public let offlineAfter: OfflineAfter
@@ -73,8 +74,8 @@ public struct Profile: Sendable, Hashable {
   public private(set) var properties: [Property]
   /// Whether the peripheral decides which of the properties there are: see ``limited(to:isAutomatic:)``.
   public private(set) var isAutomatic: Bool
-  /// Whether a peripheral may send more than ``properties``, several of a kind: objects of BTHome. One that decides by
-  /// itself has the properties that it has sent.
+  /// Whether a peripheral may send more than ``properties``, several of a kind: objects of BTHome. With an automatic
+  /// profile, a device has the properties for the objects that it has sent.
   public private(set) var growsWithObjects: Bool
 
   /// Checks the whole profile. `alive` and `alivePeriod` are the members of a profile's `"alive"`.

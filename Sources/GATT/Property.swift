@@ -91,8 +91,8 @@ public final class Property: Sendable {
 
   /// The name, as used in topics: `[a-z][a-z0-9_]{0,63}`.
   public let name: String
-  /// Where the values are, if they come in advertisements: the property then has no characteristic, and what follows about
-  /// one does not hold.
+  /// Where the values are, if they come in advertisements or by radio: the property then has no characteristic, and what
+  /// follows about one does not hold.
   public let source: Source?
   /// The service that the characteristic belongs to.
   public let service: BluetoothUUID
@@ -177,7 +177,7 @@ public final class Property: Sendable {
     self.homeAssistant = homeAssistant
   }
 
-  /// A property whose values come in advertisements: like one that is notified.
+  /// A property whose values come in advertisements or by radio: like one that is notified.
   public convenience init(
     name: String, source: Source, kind: Kind = .state, codec: Codec, unit: String? = nil,
     report: Report? = nil, isAutomatic: Bool = false, homeAssistant: [HomeAssistantEntity] = []

@@ -40,7 +40,7 @@ public enum RadioSender: Hashable, Sendable {
   case serial(UInt32)
   /// A micro:bit that sends its name alone.
   case name(MicrobitName)
-  /// All of whom a wired receiver does not say who has sent it: a digest of the serial number of its port.
+  /// All senders whose packets a receiver passes on without a name, as one: a digest of the path of the receiver's port.
   case receiver(UInt32)
 
   /// The five letters; nil for a receiver.

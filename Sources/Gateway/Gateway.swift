@@ -86,7 +86,7 @@ import Web
   func serve() async {
     if let started = run.records[Self.started] {
       log.warning(
-        "the last run has not ended by itself: a crash, or a power failure; readings of its last second may be lost",
+        "the last run did not end normally (a crash or a power failure): readings of its last second may be lost",
         ["started": String(decoding: started, as: UTF8.self)])
     }
     run.put(Self.started, Array(Timestamp.now.description.utf8))

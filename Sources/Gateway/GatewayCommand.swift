@@ -62,7 +62,7 @@ public enum GatewayCommand: Sendable, Equatable {
   }
 
   /// Executes it, and returns the exit status of the process. Results go to standard output, errors to standard error.
-  /// Called once. A signal ends the process at once, also while a file is read, until the command has something to end.
+  /// Called once. Until the command has a link or a connection to end, a signal ends the process at once.
   @LoopActor public func execute() async -> ExitStatus {
     let status = await perform()
     guard let reason = StandardOutput.failure else { return status }

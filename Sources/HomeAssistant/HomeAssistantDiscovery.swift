@@ -213,7 +213,13 @@ import Store
 
   /// Announces everything, even unchanged documents.
   private func announceAll(_ stage: Announcement.Stage) {
-    for subject in published.keys { published[subject]?.expire() }
+    for subject in published.keys {
+      if case .device(let address) = subject, bridge.publishers[address] == nil {
+        published[subject] = nil
+      } else {
+        published[subject]?.expire()
+      }
+    }
     schedule.change {
       // Devices refer to it.
       $0.prepend(.document(.gateway, stage))

@@ -131,7 +131,7 @@ import Glibc
     }
   }
 
-  /// Whether libmosquitto may read: before the broker has accepted, only a valid CONNACK.
+  /// Whether libmosquitto may read. Without TLS: before the broker has accepted, only a valid CONNACK.
   private func mayRead() throws(MQTTError) -> Bool {
     guard phase == .connack else { return true }
     let bytes = handle.peek()

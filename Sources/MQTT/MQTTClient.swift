@@ -32,7 +32,7 @@ import Log
   /// How many clients, this one among them, connect again when the broker is back. With several, each sends for the
   /// first 15 s of a connection no more than its share of 670 messages a second, of those that are not urgent: all
   /// states of a fleet at once are many times what a broker is used to.
-  public var reconnecting = 1
+  public var reconnectingClients = 1
   private var endWaiters: [CheckedContinuation<Void, Never>] = []
 
   /// Messages and subscriptions are queued until ``run()``.
@@ -236,7 +236,7 @@ import Log
     outbox.allowBulk(rest > .zero ? 10 : nil)
     schedulePump()
     guard rest > .zero else { return }
-    let interval = Duration.milliseconds(15) * min(reconnecting, 40)
+    let interval = Duration.milliseconds(15) * min(reconnectingClients, 40)
     pacing = loop.timer(after: interval) { [weak self] in
       self?.pace(for: rest - interval)
     }
@@ -380,7 +380,7 @@ import Log
     lasting = loop.timer(after: BrokerLink.stableAfter) { [weak self] in
       if let self, let entry = outages.lasted(at: broker) { write(entry) }
     }
-    pace(for: reconnecting > 1 ? .seconds(15) : .zero)
+    pace(for: reconnectingClients > 1 ? .seconds(15) : .zero)
     perform(link.accepted(at: .now))
     if socket === self.connection?.socket { handler?(.connected(connection)) }
   }

@@ -47,7 +47,7 @@ enum MosquittoText {
     case MOSQ_ERR_OVERSIZE_PACKET.code:
       return .refused(
         reasonCode: Int(MQTT_RC_PACKET_TOO_LARGE.rawValue),
-        reason: "it only accepts packets that are too small")
+        reason: "it accepts only packets that are smaller than this gateway's")
     case MOSQ_ERR_ERRNO.code where isTLSHandshake, MOSQ_ERR_CONN_LOST.code where isTLSHandshake:
       // OpenSSL has reported no error; errno is the result of closing the socket.
       return .tlsClosed

@@ -53,8 +53,7 @@ import Log
 
     init(_ path: String, board: String?) {
       status = Status(port: path, board: board, obstacle: .absent)
-      // FNV-1a.
-      sender = .receiver(path.utf8.reduce(2_166_136_261) { ($0 ^ UInt32($1)) &* 16_777_619 })
+      sender = .receiver(UInt32(truncatingIfNeeded: Digest.of(Array(path.utf8))))
     }
   }
 
@@ -222,7 +221,7 @@ import Log
       receiver.status.sends = false
       return changed()
     }
-    _ = receiver.port?.write(Array("\(Self.question)\n".utf8))
+    _ = receiver.port?.write(line: Array(Self.question.utf8))
     receiver.timer?.cancel()
     receiver.timer = loop.timer(after: Self.patience) { [weak self, weak receiver] in
       if let self, let receiver { ask(receiver, count + 1) }
@@ -255,6 +254,6 @@ import Log
       guard let later = second.heard[name] else { return false }
       return first.heard[name].map { $0 < later } ?? true
     }
-    return best?.port?.write(text + [UInt8(ascii: "\n")]) ?? false
+    return best?.port?.write(line: text) ?? false
   }
 }

@@ -59,9 +59,11 @@ import Glibc
   private var backOff = BackOff(first: .milliseconds(250), longest: .seconds(10))
   private var lastByte = Moment.now
   private var obstacle: Obstacle?
+  /// Whether the port has taken the beginning of a line only.
+  private var isLineOpen = false
 
   /// Opens the port soon, and again after each failure, until ``stop()``.
-  /// - Parameter isWritten: whether ``write(_:)`` is used; else the port is opened for reading alone.
+  /// - Parameter isWritten: whether ``write(line:)`` is used; else the port is opened for reading alone.
   package init(
     _ path: String, isWritten: Bool = false, silence: Duration = silence,
     handler: @escaping @LoopActor (Event) -> Void
@@ -94,8 +96,8 @@ import Glibc
     return descriptor
   }
 
-  /// Closes it elsewhere: an interface chip that does not answer keeps `close` and `open` waiting, `O_NONBLOCK` or not (usb_control_msg
-  /// of cdc-acm.c: 5 s).
+  /// Closes it elsewhere: an interface chip that does not answer keeps `close` and `open` waiting, `O_NONBLOCK` or not
+  /// (usb_control_msg of cdc-acm.c: 5 s).
   private nonisolated static func close(_ descriptor: Int32) {
     guard descriptor >= 0 else { return }
     if !startThread({ Glibc.close(descriptor) }) { Glibc.close(descriptor) }
@@ -171,12 +173,15 @@ import Glibc
     }
   }
 
-  /// Writes the bytes if the port takes all of them at once. They have no control characters but line ends: Ctrl-C would end a
-  /// program in MicroPython.
-  /// - Returns: whether it has.
-  package func write(_ bytes: [UInt8]) -> Bool {
+  /// Writes a line, without waiting. It has no control characters: Ctrl-C would end a program in MicroPython.
+  /// - Returns: whether the port has taken all of it. Of a line that it has not, the beginning is sent as a line of its own.
+  package func write(line: [UInt8]) -> Bool {
     guard isWritten, descriptor >= 0 else { return false }
-    return Glibc.write(descriptor, bytes, bytes.count) == bytes.count
+    let end = [UInt8(ascii: "\n")]
+    let bytes = (isLineOpen ? end : []) + line + end
+    let count = Glibc.write(descriptor, bytes, bytes.count)
+    if count > 0 { isLineOpen = count < bytes.count }
+    return count == bytes.count
   }
 
   private func awaitSilence() {

@@ -3,7 +3,7 @@ import Testing
 
 /// Two gateways have the same id.
 @Suite struct GatewayIDConflictTests {
-  private static let conflict = "another gateway uses this id"
+  private static let conflict = "another gateway at this broker has the same gateway.id"
   private static let plans: [Plan] = [
     Plan.fixture("fixture", area: "First"), Plan.fixture("fixture", area: "Second"),
   ]

@@ -27,7 +27,7 @@ import Testing
         try #require(try await gateway.exitStatus(within: Fixture.patience) == 128 + SIGABRT)
       }
       try fixture.startGateway()
-      try await fixture.logged("the last run has not ended by itself")
+      try await fixture.logged("the last run did not end normally")
     }
   }
 
@@ -118,7 +118,7 @@ import Testing
       try #require(kept["\(id)/availability"]?.text == "online")
       mark = try fixture.observer.mark
       try fixture.startGateway()
-      try await fixture.logged("the last run has not ended by itself")
+      try await fixture.logged("the last run did not end normally")
       try await fixture.offline(id, after: mark)
       // The device is still known: a command for it is pending.
       try await fixture.bridgeOnline(after: mark)

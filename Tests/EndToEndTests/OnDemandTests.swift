@@ -95,7 +95,7 @@ import Testing
       try await fixture.simulator.control("vanish", 0)
       #expect(
         try await fixture.refusal("device/sequence", #"{"id":"meter","steps":\#(steps),"timeout":1}"#)
-          .hasPrefix("meter: timed out after 1 s"))
+          .hasPrefix("meter: the device could not be connected within 1 s"))
     }
   }
 }

@@ -24,7 +24,7 @@ import Testing
       try fixture.startGateway()
       try await fixture.reading(id, after: mark) { $0.run == run && $0.sequence == sent }
       try fixture.requireAll(of: id, run: run)
-      try #require(try fixture.lines(with: "has not ended by itself").isEmpty)
+      try #require(try fixture.lines(with: "did not end normally").isEmpty)
     }
   }
 

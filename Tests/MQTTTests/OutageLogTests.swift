@@ -54,7 +54,7 @@ import Testing
     let tooLarge = error(25 /* MOSQ_ERR_OVERSIZE_PACKET */)
     #expect(
       tooLarge.description
-        == "the broker refused the connection: it only accepts packets that are too small")
+        == "the broker refused the connection: it accepts only packets that are smaller than this gateway's")
     #expect(tooLarge.hint(at: broker)?.hasSuffix("max_packet_size") == true)
   }
 

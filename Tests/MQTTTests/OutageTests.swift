@@ -41,7 +41,7 @@ import Testing
     let client = await TestClient(.local(broker.port)) {
       $0.subscribe([filter("#")])
       for number in 0..<100 { $0.setState(topic("state/\(number)"), Array("x".utf8)) }
-      $0.reconnecting = 40
+      $0.reconnectingClients = 40
     }
     try await client.connected()
     await client.client.isolated { $0.publish(MQTTMessage(topic: topic("e"), payload: []), isUrgent: true) }

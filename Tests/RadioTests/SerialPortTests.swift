@@ -24,6 +24,14 @@ import Testing
         changed: { self.changes += 1 })
     }
 
+    var shown = ""
+
+    /// All that the terminal has got.
+    func receive(_ terminal: PseudoTerminal) -> String {
+      shown += terminal.shown()
+      return shown
+    }
+
     /// Why nothing can be sent.
     var problem: String? { receivers?.sendProblem() }
     var open: Int { receivers?.statuses.count { $0.obstacle == nil } ?? 0 }
@@ -99,6 +107,29 @@ import Testing
     #expect(status.malformed == 0)
     #expect(status.last != nil)
     await recorder.receivers?.stop()
+  }
+
+  /// A line that the port takes in part only does not run into the next one.
+  @Test func linesThatAreTakenInPart() async throws {
+    let terminal = try PseudoTerminal()
+    let line = String(repeating: "x", count: 100)
+    let port = await SerialPort(terminal.path, isWritten: true) { _ in }
+    try await eventually("the port is open") { await port.isOpen }
+    // A pseudo terminal takes what fits, and its size is the kernel's.
+    var count = 0
+    while await port.write(line: Array(line.utf8)) {
+      count += 1
+      try #require(count < 100_000)
+    }
+    let recorder = Recorder()
+    try await eventually("there is room") {
+      _ = await recorder.receive(terminal)
+      return await port.write(line: Array("servo:90".utf8))
+    }
+    try await eventually("the last line") { await recorder.receive(terminal).hasSuffix("\nservo:90\n") }
+    let other = await recorder.shown.split(separator: "\n").filter { $0 != line && $0 != "servo:90" }
+    #expect(other.count <= 1 && other.allSatisfy(line.hasPrefix))
+    await port.stop()
   }
 
   @Test func obstacles() async throws {

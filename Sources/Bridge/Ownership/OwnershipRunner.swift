@@ -53,7 +53,7 @@ import MQTT
   func start() { context.mqtt.subscribe([context.topics.deviceInfos], options: .atMostOnce) }
 
   func disconnected() {
-    if isAdmitted { context.mqtt.reconnecting = ownership.online.count + 1 }
+    if isAdmitted { context.mqtt.reconnectingClients = ownership.online.count + 1 }
     handle(.disconnected)
   }
 
@@ -144,7 +144,7 @@ import MQTT
     case .sendBarrier, .admit: break
     case .reportConflict:
       context.log.error(
-        "another gateway uses this id: give each its own gateway.id in config.json; not publishing until then",
+        "another gateway at this broker has the same gateway.id: nothing is published until each has its own in config.json",
         ["id": context.gateway])
     case .reconnect(let delay): context.mqtt.reconnect(after: delay)
     case .republishOnline: context.publishOnline()

@@ -11,7 +11,7 @@ struct LogMachine: Sendable {
   static let batch = 76
   /// How many bytes of what is known are read again.
   static let tailSize = 32
-  /// A length beyond it is none of a log, which has room for 118,780 bytes.
+  /// No log is longer: it has room for 118,780 bytes.
   static let capacity = 1 << 17
   static let replyLimit = Duration.seconds(5)
   /// The attempts in a row that may fail.
@@ -203,7 +203,7 @@ package enum LogFailure: Error, Sendable, Equatable, CustomStringConvertible {
   case overtaken
   /// There were no replies, or not the ones that belong to the request.
   case silent
-  /// The length is none of a log.
+  /// The length is greater than any log's.
   case impossible
   /// The service has answered with a code of the firmware (`ErrorNo.h` of codal-core).
   case error(Int)

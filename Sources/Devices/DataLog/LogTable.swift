@@ -122,7 +122,7 @@ package struct LogTable: Sendable {
   private static func time(in cells: [String], _ headings: [String]) -> LogTime? {
     for (column, (heading, cell)) in zip(headings, cells).enumerated() {
       guard let unit = LogTime.Unit(heading: heading), let value = number(cell),
-        let milliseconds = value.double.map({ $0 * unit.milliseconds })
+        let milliseconds = value.double.map({ $0 * unit.milliseconds }), milliseconds.magnitude < 0x1p53
       else { continue }
       return LogTime(value: value, unit: unit, milliseconds: milliseconds, column: column)
     }

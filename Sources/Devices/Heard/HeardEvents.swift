@@ -40,7 +40,7 @@ package struct HeardEvents: Sendable {
   enum Action: Sendable, Equatable {
     /// Send the claim to all gateways, this one included.
     case claim(Event)
-    /// Tell it; `isElsewhere`: another gateway has told it, only what this one shows itself is to follow.
+    /// Report the event. `isElsewhere`: another gateway publishes it; here it is only shown.
     case tell([Content], isElsewhere: Bool)
   }
 

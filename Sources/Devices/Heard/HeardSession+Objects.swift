@@ -56,7 +56,7 @@ extension HeardSession {
     if let id = frame.unknownObject, device.description.unknownObjects.insert(id).inserted {
       context.log.write(
         device.isAnonymous ? .debug : .warning,
-        "it sends an object of BTHome that is not known, and what is behind it is lost",
+        "it sends a BTHome object of an unknown type: the objects after it cannot be read",
         [
           "device": device.id, "address": device.address,
           "name": device.description.bluetoothName ?? "unknown",

@@ -37,7 +37,7 @@ import Log
   }
 
   override class var needsEachAdvertisement: Bool { true }
-  /// Whoever invents addresses fills half of the places alone: an advertisement is all that it takes.
+  /// Anybody can advertise from invented addresses: devices that are only heard get at most half of the places.
   override class func hasRoom(in manager: DeviceManager) -> Bool {
     manager.registry.onlyAdvertised < manager.capacity / 2
   }

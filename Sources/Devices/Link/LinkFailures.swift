@@ -39,7 +39,7 @@ struct LinkFailures: Sendable {
 
   /// The services are not usable. bluetoothd may have cached them from an earlier program of the peripheral: if a
   /// service has the same handles, it takes the characteristics from its cache.
-  /// - Returns: whether to delete the cache: once in a row, on this link.
+  /// - Returns: whether to delete the cache: on the `links`-th unusable link in a row.
   mutating func wasUnusable(deletingAfter links: Int = 1) -> Bool {
     unusable += 1
     return unusable == links

@@ -24,11 +24,14 @@ import EventLoop
     let number = count
     let timer = loop.timer(after: .seconds(Self.waitLimit)) { [weak self] in
       self?.waiting.removeAll { $0.number == number }
-      let trouble = trouble().map { ": \($0)" } ?? ""
-      body("the device could not be connected within \(Self.waitLimit) s\(trouble)")
+      body(Self.timeout(after: Self.waitLimit, trouble()))
     }
     waiting.append((number, timer, body))
     return true
+  }
+
+  static func timeout(after seconds: Int, _ trouble: String?) -> String {
+    "the device could not be connected within \(seconds) s\(trouble.map { ": \($0)" } ?? "")"
   }
 
   /// What waits for the link can be done, or cannot, and why.

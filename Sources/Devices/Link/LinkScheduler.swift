@@ -20,7 +20,7 @@ import Log
 
   func occupy(_ device: Device, on adapter: Int) {
     devices[device.address] = device
-    schedule.occupy(device.address, on: adapter, for: device.settings.need, isNew: device.wasNeverConnected)
+    schedule.occupy(device.address, on: adapter, for: device.settings.need, isNew: device.hasNoStoredID)
     device.setTurn(nil)
     reviewLater()
   }
@@ -30,7 +30,7 @@ import Log
     devices[device.address] = device
     let isNews = schedule.wait(
       device.address, for: device.settings.need, on: adapters, isUrgent: isUrgent,
-      isNew: device.wasNeverConnected)
+      isNew: device.hasNoStoredID)
     if isNews { reviewLater() }
   }
 

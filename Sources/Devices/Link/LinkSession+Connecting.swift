@@ -28,7 +28,7 @@ extension LinkSession {
   private func connectNow() {
     guard let peripheral else { return feed(.connected(.failed(.gone))) }
     context.log.debug("connecting", ["device": device.id, "adapter": adapter.name])
-    let isPreferred = !device.wasNeverConnected && adapters.isReceived
+    let isPreferred = !device.hasNoStoredID && adapters.isReceived
     let isWanted: @LoopActor () -> Bool = { [self] in machine.state.published == .connecting }
     device.task { [self] central in
       let connection: LinkMachine.Connection
@@ -51,7 +51,7 @@ extension LinkSession {
 
   func begin(_ characteristics: [Characteristic]) -> LinkMachine.Connection {
     let connection = services.begin(characteristics)
-    // Also of a link that is of no use without the setting to publish it.
+    // Noted also for a link that is then ended as unsuitable: the option `log` would make it suitable.
     noteLog()
     expectReadings()
     return connection

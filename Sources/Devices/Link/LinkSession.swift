@@ -12,7 +12,7 @@ import Log
   let waiting = LinkRequests()
   /// Whether something waits for the next link: it comes before those of other devices.
   private(set) var isUrgent = false
-  /// When nothing waits for the next link any more; nil: not before the link, or nothing waits.
+  /// When the last request for a link stops waiting; nil: it waits without a limit, or none waits.
   private(set) var urgencyEnd: Moment?
   private var urgencyTimer = DeadlineTimer()
   /// Whether the first values of this run or round, which end its turn for devices that have none, are still to come.
@@ -210,7 +210,7 @@ import Log
 
   override func stop() {
     adapters.stopWaiting()
-    // First, as the end of a frame that was received is a reading, and one while the device is online.
+    // First: an incomplete frame becomes a reading, which is reported while the device is online.
     resetLink()
     setUrgent(false, until: nil)
     feed(.stop)

@@ -2,8 +2,8 @@ import EventLoop
 
 /// Whether the readings on a link show that it is alive. A part of ``LinkMachine``.
 ///
-/// None may come for three periods, at least 30 s. A new period starts after the sample that is scheduled already (up to
-/// 65 s away), so until the next periodic reading the longer of the two counts.
+/// A link is dead when no reading has come for three periods, at least 30 s. A new period starts after the sample that is
+/// scheduled already (up to 65 s away), so until the next periodic reading the longer of the two counts.
 struct Liveness: Sendable {
   /// Whether there was a reading on this link.
   private(set) var hasReading = false
@@ -29,12 +29,12 @@ struct Liveness: Sendable {
     self.period = period
   }
 
-  /// How long no reading may come; nil: without a limit.
+  /// The longest time without a reading; nil: no limit.
   var limit: Duration? { isExpected ? period.map { Self.limit(max($0, nextPeriod ?? .zero)) } : nil }
 
   private static func limit(_ period: Duration) -> Duration { max(leastLimit, period * 3) }
 
-  /// How long no reading may come from now on; not positive if the link is no longer alive.
+  /// How much of the ``limit`` is left; not positive if the link is dead.
   func remaining(at now: Moment) -> Duration? { limit.map { $0 - lastSignOfLife.duration(to: now) } }
 
   mutating func linked() { hasReading = false }

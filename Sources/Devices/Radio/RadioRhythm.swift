@@ -4,7 +4,7 @@ import EventLoop
 struct RadioRhythm: Sendable {
   private static let most = 8
   private static let longest = Duration.seconds(3600)
-  /// The least time.
+  /// The shortest limit.
   static let least = Duration.seconds(60)
   /// The time until its rhythm is known.
   static let initial = Duration.seconds(600)

@@ -38,7 +38,7 @@ import Radio
   /// What sends a value to the micro:bit, as `zotut>servo:90`, until it is sent back.
   /// - Parameters:
   ///   - began: called when it was sent for the first time, with what ends it.
-  ///   - reply: called once, unless that has ended it.
+  ///   - reply: called once with the outcome, unless the command that `began` was given has ended before.
   func command(
     _ message: String, as key: ValueKey,
     began: @escaping @LoopActor (@escaping @LoopActor () -> Void) -> Void,

@@ -112,8 +112,8 @@ import Log
   /// Why what a program sends is no value.
   private enum Trouble: String {
     case sameKey = "two values of its program have the same name in topics"
-    case noNumber = "a value of its program that is a number was none"
-    case tooMany = "its program sends too many names"
+    case noNumber = "a value of its program that was always a number was not one"
+    case tooMany = "its program sends too many names of values"
     case otherColumns = "its program sends more or fewer numbers than \"columns\" in its entry names"
     case cut =
       "a message may be cut, as a micro:bit V1 drops what is beyond 20 characters: send shorter ones, as lines"

@@ -125,7 +125,7 @@ struct ProgramValue: Equatable, Sendable {
       guard let name = ValueName(String(decoding: written, as: UTF8.self)) else { return nil }
       return ProgramValue(name: name, value: number, unit: unit)
     }
-    // A sentence has spaces there.
+    // In a sentence a space follows the colon, or there are spaces before it.
     guard !content.isEmpty, rest.count <= longestText, rest.first != UInt8(ascii: " "),
       !written.contains(UInt8(ascii: " ")), let name = ValueName(String(decoding: written, as: UTF8.self))
     else { return nil }

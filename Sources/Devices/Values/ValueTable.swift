@@ -2,8 +2,9 @@ import Configuration
 import EventLoop
 import GATT
 
-/// The values that the program of one device has sent, by their names in topics. Of the names of a program that sends
-/// ever new ones, a few become known each minute, and take each other's places.
+/// The values that the program of one device has sent, by their names in topics. At most 32 new
+/// names become known each minute; once the table is full, a new one replaces the oldest that came only once, or one that has not
+/// come for a day.
 package struct ValueTable: Equatable, Sendable {
   struct Entry: Equatable, Sendable {
     /// The name as the program writes it.

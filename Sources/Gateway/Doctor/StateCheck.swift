@@ -93,8 +93,8 @@ struct StateCheck {
     {
       return .warning(
         .state,
-        "you cannot write \(folder), where a gateway that you start yourself would store its state; of the service "
-          + "nothing is known",
+        "you cannot write \(folder), where a gateway that you start yourself would store its state; the service's own "
+          + "was not checked",
         remedy: "sudo microbit-gateway doctor")
     }
     var status = stat()

@@ -23,9 +23,10 @@ extension SetupQuestion {
       },
       { answers in
         guard answers.page == .network else { return nil }
-        let hint = answers.hasPagePassword ? "; empty: as before" : ""
+        let hint = answers.hasPagePassword ? "; Enter keeps the present one" : ""
         return SetupQuestion(
-          prompt: "Password for the page (is not shown\(hint))", preset: answers.hasPagePassword ? "" : nil,
+          prompt: "Password for the page (typing is not shown\(hint))",
+          preset: answers.hasPagePassword ? "" : nil,
           isSecret: true, option: "--http-password-file"
         ) { try $0.setPagePassword($1) }
       },
@@ -84,9 +85,10 @@ extension SetupQuestion {
       },
       { answers in
         guard answers.mqtt["username"] != nil else { return nil }
-        let hint = answers.mqtt["password_file"] == nil ? "" : "; empty: as before"
+        let hint = answers.mqtt["password_file"] == nil ? "" : "; Enter keeps the present one"
         return SetupQuestion(
-          prompt: "Password (is not shown\(hint))", preset: "", isSecret: true, option: "--password-file"
+          prompt: "Password (typing is not shown\(hint))", preset: "", isSecret: true,
+          option: "--password-file"
         ) {
           if !$1.isEmpty { $0.setPassword(Array($1.utf8)) }
         }

@@ -111,7 +111,7 @@ struct PendingSetup: Sendable {
     guard lstat(path, &status) == 0 else { return [] }
     defer { unlink(path) }
     // Root reads no other file through a link of the service's user.
-    guard status.st_mode & S_IFMT == S_IFREG, let bytes = try? FileProblem.read(path, limit: 64 << 10),
+    guard let bytes = try? FileProblem.read(path, limit: 64 << 10, followsLink: false),
       let json = try? JSONParser.parse(bytes)
     else { throw CommandFailure(.refused, "\(path) has no answers") }
     let present = PresentConfiguration(readingFrom: configuration)

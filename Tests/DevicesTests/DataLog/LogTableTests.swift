@@ -58,6 +58,8 @@ import Testing
       ]
     ),
     ("a,a\n1,2\n", [#"1/1 {"a":1}"#]),
+    // No time of a micro:bit.
+    ("Time (days),a\n1e308,1\n2,2\n", [#"1/1 {"Time (days)":1e+308,"a":1}"#, #"2/1 2 d {"a":2}"#]),
   ]
 
   @Test(arguments: cases)

@@ -193,7 +193,7 @@ import Testing
     let questions = outcome.questions("What now?")
     #expect(
       questions.map(\.lines) == [rejected, ["Please answer one of: again / change / keep."], rejected])
-    #expect(outcome.questions("Password").last?.prompt.contains("as before") == true)
+    #expect(outcome.questions("Password").last?.prompt.contains("keeps the present one") == true)
     #expect(
       outcome.tried.map(\.mqtt.password) == ["wrong", "wrong", "right"].map { Array($0.utf8) })
     let kept = try await dialogue(trouble: [rejected], answering: ["What now?": "keep"])
@@ -256,7 +256,7 @@ import Testing
 
   @Test func newUserNameDropsTheOldPassword() async throws {
     let outcome = try await dialogue(present(Self.file), answering: ["User": "other"])
-    #expect(outcome.questions("Password").first?.prompt == "Password (is not shown)")
+    #expect(outcome.questions("Password").first?.prompt == "Password (typing is not shown)")
     let mqtt = try #require(outcome.tried.first).mqtt
     #expect(mqtt.username == "other" && mqtt.password == nil && mqtt.passwordFile == nil)
   }

@@ -82,6 +82,16 @@ import Testing
     func present() -> PresentConfiguration { PresentConfiguration(readingFrom: path) }
   }
 
+  /// The folder is the service's user's, and root applies the answers.
+  @Test func linkIsNotFollowed() throws {
+    let place = try Place("{}")
+    try place.pending.store(["page_password": "word"])
+    let other = place.folder.path + "/other.json"
+    #expect(rename(place.pending.path, other) == 0 && symlink(other, place.pending.path) == 0)
+    #expect(throws: CommandFailure(.refused, "\(place.pending.path) has no answers")) { try place.apply() }
+    #expect(access(other, F_OK) == 0 && place.present().configuration.http.isEnabled == false)
+  }
+
   @Test func answersAreWrittenOnce() throws {
     let place = try Place("{}")
     #expect(try place.apply() == [])
