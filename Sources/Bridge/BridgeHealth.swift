@@ -7,7 +7,8 @@ import Log
 
 /// The state of the gateway itself: the answer to the request `health`.
 package struct GatewayHealth: Sendable {
-  package let findings: [Finding]
+  /// All that was checked.
+  let findings: [Finding]
   var run: RunID?
   /// The file that the configuration was read from, and the digest of its content.
   package var configuration: (path: String, digest: String)?
@@ -18,6 +19,8 @@ package struct GatewayHealth: Sendable {
   /// Where the page for a browser is served; nil: it is not.
   var page: String?
 
+  /// What does not work, or not well.
+  package var troubles: [Finding] { findings.filter { $0.level != .ok } }
   /// The faults. That of a device is not the gateway's.
   package var problems: [String] {
     findings.filter { $0.level == .fault && $0.check != .device }.map(\.text)
@@ -28,7 +31,8 @@ package struct GatewayHealth: Sendable {
     [
       "healthy": .bool(isHealthy),
       "problems": .array(problems.map(JSONValue.string)),
-      "findings": .array(findings.map(\.json)),
+      "findings": .array(troubles.map(\.json)),
+      "well": .array(findings.filter { $0.level == .ok }.map(\.json)),
       "run": run.map { .string($0.description) },
       "version": .string(Version.current),
       "configuration": configuration.map {

@@ -23,9 +23,10 @@ import Log
   private(set) lazy var values = DeviceValues(of: self)
   /// Reads the data log; nil until that is asked for.
   var dataLog: DataLog?
-  /// The sequence number of the last reading in this run, and its time.
+  /// The sequence number of the last reading in this run.
   var sequence: UInt64 = 0
-  private(set) var lastReading: Timestamp?
+  /// When the last reading of this run came, or was heard once more.
+  var lastReading: Timestamp?
   /// How many tasks run for the device: a link on demand or in turns lasts until they have ended.
   private var tasks = 0
   /// Whether a request's steps are being carried out.

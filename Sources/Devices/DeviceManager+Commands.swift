@@ -76,7 +76,7 @@ extension DeviceManager {
     if configuration.profile(named: profile.name)?.property(named: name) != nil {
       throw RequestError(
         .invalid,
-        "\(device.id) does not use \(shown): add it to properties of its entry in config.json; in use: "
+        "\(device.id) does not use \(shown): add it to its properties, in config.json or by device/options; in use: "
           + used.joined(separator: ", "))
     }
     let hint = nearest(to: name, among: used).map { ": did you mean \($0)?" }

@@ -16,7 +16,9 @@ extension DeviceManager {
     let device = try requireDevice(id)
     let displays = device.description.profile.displays.map { device.channels[$0] }
     guard !displays.isEmpty else {
-      throw RequestError(.invalid, "\(id) cannot show anything: led_text or led must be among its properties")
+      let remedy =
+        device.session.links == nil ? "it is only heard" : "led_text or led must be among its properties"
+      throw RequestError(.invalid, "\(id) cannot show anything: \(remedy)")
     }
     guard !device.isIdentifying else { throw RequestError("\(id) shows its name already") }
     device.isIdentifying = true

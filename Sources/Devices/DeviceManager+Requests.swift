@@ -7,7 +7,8 @@ import JSON
 extension DeviceManager {
   private func checkFree(_ id: DeviceID, for address: BluetoothAddress) throws(RequestError) {
     if let other = registry.byID[id], other.address != address {
-      throw RequestError(.invalid, "the id \(id) is in use by \(other.address)")
+      let name = other.settings.name.map { "\(Excerpt($0)), " } ?? ""
+      throw RequestError(.invalid, "the id \(id) is in use by \(name)\(other.address)")
     }
     if let other = BluetoothAddress(compact: id.description[...]), other != address {
       throw RequestError(.invalid, "the id \(id) is that of another device, \(other)")

@@ -182,9 +182,9 @@ import Store
     return device.channels.map(\.last)
       + device.description.values.map { device.values.last[$0.key] ?? LastValue() }
   }
-  /// When the device's last reading of this run came.
+  /// When the last reading of this run came; nil also for a device whose silence means nothing.
   package func lastReading(of address: BluetoothAddress) -> Timestamp? {
-    registry.byAddress[address]?.lastReading
+    registry.byAddress[address].flatMap { $0.session.sendsRegularly ? $0.lastReading : nil }
   }
 
   /// Whether the device is known by more than an advertised name: an entry has its address, or it was

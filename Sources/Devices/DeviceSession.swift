@@ -32,6 +32,8 @@ import Log
 
   /// Whether each advertisement of the device has to be reported, also one that is as the one before.
   class var needsEachAdvertisement: Bool { false }
+  /// Whether the device sends values again and again, so that a long silence while it is online is a fault.
+  var sendsRegularly: Bool { true }
   /// Whether one gateway alone can use the device at a time.
   nonisolated class var isExclusive: Bool { true }
   /// Whether there is room for a device that nobody has configured.

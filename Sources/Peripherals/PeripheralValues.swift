@@ -172,6 +172,9 @@ package struct PeripheralValues: Sendable {
     return database.handle(of: sensor).flatMap(database.characteristic).map { value(of: $0, at: now) }
   }
 
+  /// The link has ended: what was asked of the data log is forgotten.
+  package mutating func disconnected() { dataLog.reset() }
+
   /// The reset button: RAM is cleared.
   package mutating func reset(at start: Moment) {
     microBit?.reset(at: start)

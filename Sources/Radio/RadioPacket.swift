@@ -83,7 +83,8 @@ package struct RadioPacket: Sendable, Equatable {
     guard numbers.contains(serial), numbers.contains(time ?? 0) else { return nil }
     let name = json["n"]?.text.map { Array($0.utf8) }
     let value = json["v"].flatMap { $0.double == nil ? nil : $0.bytes }
-    guard name != nil || value != nil else { return nil }
+    // A program's own JSON may have an `s` and a `v`, too.
+    guard name != nil || time != nil && value != nil else { return nil }
     var packet = RadioPacket(time ?? 0, serial, pair(name?[...] ?? [], value?[...] ?? []))
     if time == nil { packet.time = nil }
     return String(decoding: packet.message, as: UTF8.self).hasControlCharacters ? nil : packet

@@ -1,4 +1,5 @@
 import Findings
+import GATT
 import Glibc
 import Log
 
@@ -9,14 +10,20 @@ extension RadioReceivers.Status {
   /// What is known of the receiver, and what to do if nothing can be read, or nothing comes.
   package func finding(at now: Timestamp) -> Finding {
     if let obstacle { return obstacle.finding(of: port) }
-    guard let last else {
+    guard let lastBytes else {
       return .warning(.radio, "the receiver has printed nothing yet (\(port))", remedy: Self.program)
     }
-    if now.milliseconds - last.milliseconds > Self.silence {
+    func isLongAgo(_ time: Timestamp) -> Bool { now.milliseconds - time.milliseconds > Self.silence }
+    if isLongAgo(lastBytes) {
       return .warning(
         .radio,
         "the receiver has printed nothing for a minute: nobody sends, or it does not hear them (\(port))",
         remedy: "if micro:bits are on and send, \(Self.program)")
+    }
+    if last.map(isLongAgo) ?? true {
+      return .warning(
+        .radio, "the receiver prints, but no line that can be read (\(port))",
+        remedy: "\(Self.program); a program of your own ends each line: serial write line")
     }
     if sends == false {
       return .warning(
@@ -71,15 +78,16 @@ extension SerialPort.Obstacle {
 }
 
 extension Finding {
-  /// Micro:bits are heard that are no devices.
-  package static func strangers(_ names: [String]) -> Finding {
-    .warning(
+  /// Micro:bits are heard that are no devices: at least one.
+  package static func strangers(_ senders: [RadioSender]) -> Finding {
+    let names = senders.map { $0.name?.description ?? $0.description }
+    return .warning(
       .radio,
-      "\(names.count) micro:bits are heard by radio, and are no devices: "
+      "\(names.count) micro:bits are heard by radio, but have not joined: "
         + names.prefix(8).joined(separator: ", ") + (names.count > 8 ? " …" : ""),
       remedy:
-        "let them join: sudo microbit-gateway permit-join; or if they are not yours, choose another group, "
-        + "not 0, in your programs")
+        "let them join: sudo microbit-gateway permit-join; or one: sudo microbit-gateway add radio:\(senders[0]); "
+        + "or if they are not yours, choose another group, not 0, in your programs")
   }
 
   /// Radio is enabled, and no receiver is plugged in.

@@ -16,6 +16,8 @@ import Log
     package var recent = Counts()
     /// When the last packet came.
     package var last: Timestamp?
+    /// When it has printed anything last.
+    var lastBytes: Timestamp?
     /// Whether its program forwards what is written to it; nil: it was not asked, or may still answer.
     package var sends: Bool?
     /// Why nothing can be read; nil: it can.
@@ -164,6 +166,7 @@ import Log
     var packets = receiver.lines.append(bytes)
     receiver.status.recent.add(UInt64(packets.count), receiver.lines.malformed - receiver.status.malformed)
     receiver.status.malformed = receiver.lines.malformed
+    receiver.status.lastBytes = .now
     if sends { takeAnswers(from: &packets, of: receiver) }
     // What another receiver has sent is no value of the one that it is for.
     packets.removeAll(where: \.isCommand)

@@ -111,8 +111,10 @@ import Log
   }
 
   /// Deletes a recording that has ended.
-  package func delete(_ name: String) async throws(RequestError) {
+  /// - Parameter text: its name, or what was given as its name.
+  package func delete(_ text: String) async throws(RequestError) {
     await loading?.value
+    let name = Recording.named(text, among: recordings.map(\.name)) ?? text
     guard name != current?.name else {
       throw RequestError(.failed, "\(name) is being recorded: stop it first")
     }

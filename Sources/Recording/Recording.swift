@@ -1,3 +1,4 @@
+import Configuration
 import JSON
 import Log
 
@@ -33,6 +34,11 @@ package struct Recording: Sendable, Equatable {
   package internal(set) var bytes = 0
   /// Readings that were left out, as the disk was too slow, or there were too many columns.
   package internal(set) var lost = 0
+
+  /// The name that is `text`, or that a recording gets which is started with it: `Lesson 1` is `lesson-1`.
+  package static func named(_ text: String, among names: [String]) -> String? {
+    names.first { $0 == text } ?? names.first { $0 == TopicWord.word(text) }
+  }
 
   /// The recording as requests return it.
   package var json: JSONValue {

@@ -186,7 +186,7 @@ extension Bridge: PageHost {}
     let own: JSONValue = [
       "id": .string(gateway.description), "uptime": .integer(health.uptime),
       "healthy": .bool(health.isHealthy), "problems": .array(health.problems.map(JSONValue.string)),
-      "findings": .array(health.findings.map(\.json)),
+      "findings": .array(health.troubles.map(\.json)),
       "read_only": isReadOnly ? .bool(true) : nil, "events": .array(events),
       "numbering": engine.numberingJSON,
       "recording": host.recorder.current.map {

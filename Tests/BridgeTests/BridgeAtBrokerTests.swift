@@ -32,7 +32,7 @@ import Testing
     ),
     (
       "kitchen/led_text/get", "",
-      #""reason":"kitchen does not use led_text: add it to properties of its entry in config.json; in use: "#
+      #""reason":"kitchen does not use led_text: add it to its properties, in config.json or by device/options; in use: "#
     ),
     (
       "kitchen/button_a/get", "",

@@ -13,6 +13,7 @@ import Testing
   private func finding(_ change: (inout RadioReceivers.Status) -> Void) -> Finding {
     var status = RadioReceivers.Status(port: "/dev/port", board: "9904")
     change(&status)
+    status.lastBytes = status.lastBytes ?? status.last
     return status.finding(at: now)
   }
 
@@ -27,6 +28,14 @@ import Testing
     let found = finding { $0.last = minute }
     #expect(found.level == .warning && found.text.contains("nothing for a minute"))
     #expect(found.remedy?.contains("docs/radio.md") == true)
+  }
+
+  @Test func oneWhoseLinesCannotBeReadIsNamed() {
+    let minute = Timestamp(milliseconds: now.milliseconds - 60_001)
+    for last in [nil, minute] {
+      let found = finding { ($0.last, $0.lastBytes) = (last, now) }
+      #expect(found.level == .warning && found.text.contains("no line that can be read"))
+    }
   }
 
   @Test func badLinesOfLongAgoAreForgotten() {

@@ -201,7 +201,7 @@ import Testing
     await #expect(throws: RequestError(.notFound, #"there is no recording "b""#)) {
       try await test.recorder.delete("b")
     }
-    try await test.recorder.delete("a")
+    try await test.recorder.delete("A!")
     #expect(await test.recorder.list() == [] && test.recorder.table("a", .rows) == nil)
     #expect(try names(in: test.folder) == [])
   }

@@ -210,6 +210,7 @@ extension Bluetoothd {
     }
     beginAttempt(index)
     peripherals[index].radio.disconnect()
+    peripherals[index].values.disconnected()
     expectAdvertisement(of: index.peripheral, at: now)
     // Other adapters may wait for it.
     for number in adapters.indices where number != index.adapter { startConnects(of: number, at: now) }

@@ -101,6 +101,9 @@ extension ConfigurationRule<[ValueName?]> {
               "\(Excerpt(element.payload)) is not a name",
               hint: "it begins with a letter; null leaves a column out")
           }
+          guard name == nil || !names.contains(name) else {
+            throw ConfigurationProblem("two columns have the name \(Excerpt(element.payload))")
+          }
           names.append(name)
         }
         return names

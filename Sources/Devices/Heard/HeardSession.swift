@@ -37,6 +37,7 @@ import Log
   }
 
   override class var needsEachAdvertisement: Bool { true }
+  override var sendsRegularly: Bool { limit != nil }
   /// Anybody can advertise from invented addresses: devices that are only heard get at most half of the places.
   override class func hasRoom(in manager: DeviceManager) -> Bool {
     manager.registry.onlyAdvertised < manager.capacity / 2
@@ -134,6 +135,7 @@ import Log
       else { continue }
       // Each encrypted frame has a counter, and so differs from the one before, also where the values are the same.
       let novelty = events.heard(source, sent, packetID: packetID(in: frame, of: source), at: .now)
+      device.lastReading = .now
       guard novelty.hasReadings else { continue }
       let values = channels.compactMap { channel in channel.value(in: frame).map { (channel, $0) } }
       states += values.filter { $0.0.property.kind == .state }

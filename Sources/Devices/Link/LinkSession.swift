@@ -44,6 +44,7 @@ import Log
     manager.neverConnected < mostNeverConnected
   }
   override var links: LinkSession? { self }
+  override var sendsRegularly: Bool { device.settings.adjustedProfile.alive != nil }
   override var state: SessionState {
     // When a link ends, bluetoothd no longer knows that the peripheral is in range. One that gave its link to another device is
     // received again within seconds.

@@ -32,8 +32,8 @@ extension DeviceManager {
   var radioFindings: [Finding] {
     guard radio.configuration.isEnabled else { return [] }
     let found = receivers.isEmpty ? [.noReceiver] : receivers.map { $0.finding(at: .now) }
-    let names = strangers.map { $0.radioSender?.name?.description ?? $0.description }
-    return found + (names.isEmpty ? [] : [.strangers(names)])
+    let senders = strangers.compactMap(\.radioSender)
+    return found + (senders.isEmpty ? [] : [.strangers(senders)])
   }
 
   /// Reads the receivers that the configuration names.
@@ -125,7 +125,7 @@ extension DeviceManager {
       radio.strangers = radio.strangers.filter { .now < $0.value + Self.strangerLimit }
       guard radio.strangers.count < Self.mostSenders else { return }
       log.info(
-        "heard by radio, but no device: permit joining, or add an entry",
+        "heard by radio, but has not joined: permit joining, or add an entry",
         ["address": address, "name": address.radioSender?.name?.description ?? "unknown"])
       engineChanged()
     }

@@ -45,8 +45,12 @@ public enum RecordCommand: Sendable, Equatable {
       show(try await access.request("record/delete", ["name": .string(name)]), json) { "\($0) is deleted" }
     case .csv(let name, let isWide):
       let all = try await access.request("record/list").elements.compactMap { $0["name"]?.text }
-      guard let name = name ?? all.first, all.contains(name) else {
-        throw CommandFailure(.unavailable, "there is no such recording: microbit-gateway record list")
+      guard let text = name ?? all.first else {
+        throw CommandFailure(.unavailable, "there is no recording: microbit-gateway record start")
+      }
+      guard let name = Recording.named(text, among: all) else {
+        throw CommandFailure(
+          .unavailable, "there is no recording \(Excerpt(text)): microbit-gateway record list")
       }
       try await Self.printTable(name, isWide ? .wide : .rows, of: access)
     }

@@ -49,7 +49,7 @@ struct GatewayCheck {
   ///   - health: the response to the request `health`.
   ///   - devices: the response to the request `devices`.
   static func findings(_ gateway: String, health: JSONValue, devices: JSONValue) -> [Finding] {
-    let own = health["findings"]?.elements.compactMap { Finding($0) } ?? []
+    let own = ["well", "findings"].flatMap { health[$0]?.elements ?? [] }.compactMap { Finding($0) }
     let version = health["version"]?.text ?? ""
     let minutes = (health["uptime"]?.integer ?? 0) / 60
     let running = Finding.ok(

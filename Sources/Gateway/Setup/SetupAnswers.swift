@@ -73,7 +73,7 @@ struct SetupAnswers {
     if case .failure(let errors) = Configuration.parse(new.bytes), let error = errors.errors.first {
       // What follows is about other keys.
       let hint = error.hint?.split(separator: ";").first.map { ": \($0)" } ?? ""
-      throw SetupRefusal(error.problem + hint + (key == "host" ? "; the port is asked for later." : "."))
+      throw SetupRefusal("\(error.problem)\(hint).")
     }
     if value == nil, document[section] == nil { return }
     document.set(section, to: (document[section] ?? [:]).setting(key, to: value))
@@ -93,9 +93,20 @@ struct SetupAnswers {
 
   // MARK: The broker
 
-  mutating func setHost(_ host: String) throws(SetupRefusal) {
-    if Int(host) != nil {
-      throw SetupRefusal("\(Excerpt(host)) is a number: the port is asked for later.")
+  /// - Parameter text: a host, or an address as other programs have it: `broker:1884`, `mqtts://broker`.
+  mutating func setHost(_ text: String) throws(SetupRefusal) {
+    var host = text
+    for (scheme, isEncrypted) in [("mqtt://", false), ("mqtts://", true)] where text.hasPrefix(scheme) {
+      host.removeFirst(scheme.count)
+      setEncryption(isEncrypted)
+    }
+    let parts = host.split(separator: ":", omittingEmptySubsequences: false)
+    if parts.count == 2, let port = Int(parts[1]) {
+      try set("mqtt", "port", .integer(port))
+      host = String(parts[0])
+    }
+    guard Int(host) == nil else {
+      throw SetupRefusal("\(Excerpt(host)) is a number, not the name of a computer.")
     }
     try set("mqtt", "host", .string(host))
     mqtt.set("hosts", to: nil)

@@ -54,7 +54,8 @@ const press = () => {
   const el = h('span.press');
   return { el, update(p) {
     const last = p.log[0];
-    flag(el, 'down', ['press_start', 'long_press_start'].includes(p.d.value));
+    // Some programs send no release.
+    flag(el, 'down', ['press_start', 'long_press_start'].includes(p.d.value) && p.log.some((event) => event.value === 'press_end'));
     text(el, last ? `${show(last.value, p.d)} ${at(last.time)}` : T.notPressed);
   } };
 };

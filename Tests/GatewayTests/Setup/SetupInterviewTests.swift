@@ -129,14 +129,26 @@ import Testing
         == "a list of brokers is for the nodes of one cluster")
   }
 
+  @Test(
+    "A broker may be given as other programs have it",
+    arguments: [
+      ("broker:1884", "broker", 1884, false), ("mqtt://broker", "broker", 1883, false),
+      ("mqtts://broker:8884", "broker", 8884, true),
+    ] as [(String, String, Int, Bool)])
+  func brokerAddress(text: String, host: String, port: Int, isEncrypted: Bool) throws {
+    var answers = SetupAnswers(PresentConfiguration(readingFrom: "/nowhere/config.json"))
+    try answers.setHost(text)
+    #expect(answers.mqtt["host"]?.text == host && answers.mqtt["port"]?.integer == port)
+    #expect((answers.mqtt["tls"] != nil) == isEncrypted)
+  }
+
   // MARK: Invalid answers
 
   private nonisolated static let wrong: [(String, String, String)] = [
     ("Who", "all", "one of: network / computer / nobody"), ("Which", "1", "one of: all / join"),
     ("Area", "a\u{1B}b", "control character"),
-    ("Broker", "mqtt://broker", "is not a host name"),
-    ("Broker", "broker:1883", "the host alone; the port is asked for later."),
-    ("Broker", "my broker", "white space"), ("Broker", "1884", "the port is asked for later"),
+    ("Broker", "http://broker", "is not a host name"), ("Broker", "broker:0", "is below 1"),
+    ("Broker", "my broker", "white space"), ("Broker", "1884", "is a number, not the name of a computer"),
     ("Broker", "install", "sudo apt install mosquitto"), ("Does it", "1", "one of: yes / no"),
     ("Port", "0", "1 to 65535"), ("Port", "65536", "1 to 65535"), ("Port", "mqtt", "1 to 65535"),
     ("User", "a\u{7}", "control character"),
@@ -272,7 +284,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("--broker", "mqtt://x"), ("--port", "99999"), ("--username", "a\u{7}"), ("--id", "a b"),
+    ("--broker", "http://x"), ("--port", "99999"), ("--username", "a\u{7}"), ("--id", "a b"),
     ("--http", "some"), ("--device", "kitchen"), ("--http", "network"),
   ])
   func invalidOptionsAreUsageErrors(option: String, text: String) async throws {

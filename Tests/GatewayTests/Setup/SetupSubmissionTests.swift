@@ -46,7 +46,7 @@ import Testing
   private static let refused: [(JSONValue, String)] = [
     ([:], "At least 4 characters"), (["page_password": "abc"], "At least 4 characters"),
     (["page": "everybody"], "page: expected"),
-    (["page": "computer", "host": "mqtt://broker"], "not a host name"),
+    (["page": "computer", "host": "http://broker"], "not a host name"),
     (["page": "computer", "host": "1883"], "is a number"),
     (["page": "computer", "port": .integer(0)], "port: "),
     (["page": "computer", "area": "a\u{1B}b"], "control character"), ("x", "expected an object"),
