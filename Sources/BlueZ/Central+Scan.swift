@@ -64,10 +64,12 @@ extension Central {
   private func startDiscovery() async -> Bool {
     let (data, strength) = scanner.takeFilter()
     let (le, each) = (DBusValue.string("le"), DBusValue.boolean(data))
+    // With the pattern of another program alone, bluetoothd would report only what has that in its name or address.
+    let all = DBusValue.string("")
     let filter: KeyValuePairs<String, DBusValue> =
       strength
-      ? ["Transport": le, "DuplicateData": each, "RSSI": .int16(-127)]
-      : ["Transport": le, "DuplicateData": each]
+      ? ["Transport": le, "DuplicateData": each, "Pattern": all, "RSSI": .int16(-127)]
+      : ["Transport": le, "DuplicateData": each, "Pattern": all]
     do throws(CentralError) {
       // Peripherals that are not discoverable, such as bonded micro:bits, are only reported with a filter.
       _ = try await call(

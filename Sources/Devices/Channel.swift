@@ -10,7 +10,7 @@ import Log
   private(set) var property: Property
   /// The property's characteristic; nil without a link, or if the link does not offer it.
   private(set) var characteristic: Characteristic?
-  /// Why the link does not offer the property, if its profile is the user's.
+  /// Why the link does not offer the property, if its profile is the user's, or why it cannot be used.
   private(set) var lack: String?
   /// The last value that was received or read in this run.
   private(set) var last = LastValue()
@@ -157,6 +157,7 @@ import Log
   func exclude(because error: CentralError) {
     context.log.warning("\(property.name) cannot be used: \(error)", device.fields)
     characteristic = nil
+    lack = "\(error)"
   }
 
   /// Another program has acquired the notifications: reads the value once per period, at most once a second.

@@ -1,5 +1,6 @@
 import BlueZ
 import Configuration
+import EventLoop
 import GATT
 import JSON
 import Log
@@ -334,6 +335,21 @@ extension DeviceManager {
     if hasNewLetters { store.change(device.address) { $0.changes.id = nil } }
     rename(device, to: own, .conflict)
     return true
+  }
+
+  /// How long after the last attempt a device that could not be connected is kept.
+  private static let failureMemory = Duration.seconds(10)
+
+  /// Removes a device that is out of range, if it is not known otherwise: not while its next attempt to connect waits. bluetoothd
+  /// forgets it at each attempt that fails, and as a new device it would be tried at once, again and again.
+  func removeIfGone(_ device: Device) {
+    guard device.session.adapters.peripherals.isEmpty, registry.byAddress[device.address] === device else {
+      return
+    }
+    guard device.state == .waiting || device.state == .connecting else { return removeIfUnknown(device) }
+    loop.timer(after: Self.failureMemory) { [weak self, weak device] in
+      if let self, let device { removeIfGone(device) }
+    }
   }
 
   /// Removes a device that an entry matches only by a pattern, and that was never connected: it is out of range.

@@ -228,7 +228,7 @@ import Store
       registry.ignored[id] = nil
       guard let device = registry.byPeripheral.removeValue(forKey: id) else { return }
       device.session.lost(by: adapter)
-      if device.session.adapters.peripherals.isEmpty { removeIfUnknown(device) }
+      removeIfGone(device)
     }
   }
 

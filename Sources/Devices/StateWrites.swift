@@ -29,6 +29,8 @@ struct StateWrites: WriteMachine {
     var isShared = false
     /// The command is one of an earlier run: other gateways know only its value.
     var isRestored = false
+    /// How many links have ended while it was in flight: the device may have taken its value.
+    var lostLinks = 0
   }
 
   private enum State {
@@ -41,6 +43,10 @@ struct StateWrites: WriteMachine {
     /// A value is being written, and read back in the mode `confirm` → writing, idle, absent.
     case writing(Purpose)
   }
+
+  /// After so many links that have ended during its write, a command is written once more, and then fails: there are devices
+  /// that restart at each write.
+  private static let mostLostLinks = 4
 
   private var state = State.absent
   private var waiting: TrackedCommand?
@@ -92,7 +98,12 @@ struct StateWrites: WriteMachine {
     case .idle, .reading, .writing(.apply): return waitForLink()
     case .writing(.command(let tracked)):
       if isSuperseded(tracked) { return conclude(tracked.command, .superseded) + waitForLink() }
+      guard tracked.lostLinks < Self.mostLostLinks else {
+        let outcome = Outcome.failed(reason: "the link has ended at each of \(Self.mostLostLinks + 1) writes")
+        return conclude(tracked.command, outcome)
+      }
       waiting = tracked
+      waiting?.lostLinks += 1
       return waitForLink()
     }
   }
@@ -194,6 +205,10 @@ struct StateWrites: WriteMachine {
     switch result {
     case .success(let value):
       deviceHolds(value)
+      if let tracked = waiting, tracked.lostLinks > 0, value == tracked.command.value {
+        waiting = nil
+        return succeed(.command(tracked), .applied(actual: value.value)) + [.readBack(value)] + startNext()
+      }
       return [.readBack(value)] + startNext()
     case .failure(.linkLost):
       return linkDown()

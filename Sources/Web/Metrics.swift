@@ -63,7 +63,10 @@ import Log
         }
       },
       {
-        family("last_reading_timestamp_seconds", .gauge, "When the last reading arrived, of a device that sends them again and again", devices) {
+        family(
+          "last_reading_timestamp_seconds", .gauge,
+          "When the last reading arrived, of a device that sends them again and again", devices
+        ) {
           state.engine.lastReading(of: $0.device.address).map { [([], Double($0.milliseconds) / 1000)] } ?? []
         }
       },

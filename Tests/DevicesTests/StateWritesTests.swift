@@ -385,7 +385,30 @@ import Testing
     _ = bench.holds(1000)
     #expect(bench.readFailed(.linkLost) == [])
     _ = bench.linkUp()
-    #expect(bench.holds(1) == ["publish 1", "write 1"])
+    #expect(bench.holds(2) == ["publish 2", "write 1"])
+  }
+
+  /// A device that restarts when it is written to: its value is confirmed on the next link.
+  @Test func valueThatTheDeviceHoldsAfterALinkLossIsNotWrittenAgain() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 1)
+    #expect(bench.linkDown() == ["a: pending"])
+    _ = bench.linkUp()
+    #expect(bench.holds(1) == ["desired 1", "a: applied 1", "publish 1"])
+  }
+
+  @Test func commandFailsAfterFiveLinksThatItEnds() {
+    var bench = Bench.idle()
+    _ = bench.command("a", 1)
+    #expect(bench.linkDown() == ["a: pending"])
+    for _ in 2..<5 {
+      _ = bench.linkUp()
+      #expect(bench.holds(1000) == ["publish 1000", "write 1"])
+      #expect(bench.linkDown() == [])
+    }
+    _ = bench.linkUp()
+    _ = bench.holds(1000)
+    #expect(bench.linkDown() == ["a: failed the link has ended at each of 5 writes"])
   }
 
   @Test func restoreInterruptedByALinkLossIsRepeatedOnTheNextLink() {

@@ -6,7 +6,7 @@ struct LinkFailures: Sendable {
   private var unusable = 0
   /// The link was live, and there was no reading.
   private var silent = 0
-  /// The link ended before a value was read.
+  /// The link ended before all was read and subscribed to, and there was no bond.
   private var ended = 0
 
   /// A peripheral that refuses to pair ends the link when bluetoothd asks it to, after the first read. A bad link
@@ -30,10 +30,10 @@ struct LinkFailures: Sendable {
     return unreadable > 1
   }
 
-  /// - Parameter counts: whether there was no reading, and no bond.
+  /// The link has ended before all was read and subscribed to.
   /// - Returns: whether it probably refuses to pair.
-  mutating func endedEarly(counts: Bool) -> Bool {
-    if counts { ended += 1 }
+  mutating func endedEarly(isPaired: Bool) -> Bool {
+    if !isPaired { ended += 1 }
     return ended >= Self.mostEnded
   }
 

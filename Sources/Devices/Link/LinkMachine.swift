@@ -155,7 +155,7 @@ struct LinkMachine: Sendable {
       return trouble(.unsuitable(lacks: lacks)) + wait(longBackOff.next(), seen)
     case .subscribing:
       lastError = lastError ?? .linkEnded(nil)
-      let isRefused = failures.endedEarly(counts: !liveness.hasReading && !seen.isPaired)
+      let isRefused = failures.endedEarly(isPaired: seen.isPaired)
       return (isRefused ? trouble(.endsLinks) : []) + wait(backOff.next(), seen)
     case .live:
       lastError = .linkEnded(nil)

@@ -93,7 +93,9 @@ import Log
     let visit = visit
     do throws(CentralError) {
       for channel in channels { try await channel.writer?.writeBeforeReading(on: central) }
-      for channel in channels { try await subscribe(channel, in: visit, on: central) }
+      var last: CentralError?
+      for channel in channels { last = try await subscribe(channel, in: visit, on: central) ?? last }
+      if let last, channels.allSatisfy({ $0.characteristic == nil }) { throw last }
       for property in await visit?.missingValues(on: central) ?? [] {
         context.log.info("no value of \(property) was notified while it was connected", device.fields)
       }
@@ -105,16 +107,21 @@ import Log
 
   /// Subscribes one channel. A failure that leaves the link usable only excludes the channel, unless the property keeps
   /// the link alive or is the only one.
+  /// - Returns: why the channel is excluded; nil: it is used.
   private func subscribe(
     _ channel: Channel, in visit: Visit?, on central: Central
-  ) async throws(CentralError) {
+  ) async throws(CentralError) -> CentralError? {
     do throws(CentralError) {
       try await use(channel, in: visit, on: central)
+      return nil
     } catch {
       let isOptional = alive.map { $0 != channel.index } ?? (offered.count > 1)
       switch error {
-      case .refused where isOptional, .transient where isOptional, .notifyAcquired where isOptional:
+      // With a link that has ended, an unlikely error would be another one.
+      case .refused where isOptional, .transient where isOptional, .notifyAcquired where isOptional,
+        .unlikely where isOptional:
         channel.exclude(because: error)
+        return error
       case .refused, .transient, .notifyAcquired, .busy, .unlikely, .timedOut, .gone, .disconnected,
         .keyMissing, .cutShort, .unavailable:
         throw error

@@ -13,6 +13,7 @@ The answer is its state after the operation.
                                       events_received; log_requests, log_ignored, log_dropped (other notifications).
                                       Of described ones: writes, by characteristic
   {"op":"unplug","adapter":1}         removes an adapter, as if a USB stick were unplugged; the answer is empty
+  {"op":"most_links","count":3}       hci0 refuses more links than these; the answer is empty
   {"op":"refuse_scans"}               hci0 refuses to scan until it is reset; the answer is empty
   {"op":"crowd","count":1000}         so many addresses advertise as micro:bits, with changing names, and accept no
                                       connection; 0: no more; the answer is empty
@@ -163,6 +164,9 @@ async def main():
             return {kind: [p.state() for p in peripherals] for kind, peripherals in kinds.items()}
         if request["op"] == "unplug":
             plugs[request["adapter"]].unplug()
+            return {}
+        if request["op"] == "most_links":
+            adapter.most_links = request["count"]
             return {}
         if request["op"] == "refuse_scans":
             adapter.refuses_scans = True

@@ -3,12 +3,12 @@
 import asyncio
 import struct
 
-from bumble.att import ATT_Error
+from bumble.att import ATT_Error, ATT_Read_Request, ATT_Write_Request
 from bumble.core import UUID, AdvertisingData
 from bumble.gatt import Service
 
 from peripherals import Peripheral
-from radio import log
+from radio import later, log
 from services import INVALID_LENGTH, characteristic, number
 
 UUID_LISTS = {
@@ -33,6 +33,26 @@ class Described(Peripheral):
         self.values = {}
         self.writes = {}
         self.characteristics = {}
+        self.read_errors = {}
+        self.ends_links = False
+
+    def refuse_reads(self, uuid, code):
+        """All reads of the characteristic are answered with an ATT error."""
+        self.read_errors[uuid] = code
+
+    def end_links_after_writes(self):
+        """It ends the link 60 ms after each write that it has answered, as one that restarts."""
+        self.ends_links = True
+
+    def on_request(self, link, request):
+        if isinstance(request, ATT_Read_Request):
+            for uuid, code in self.read_errors.items():
+                if request.attribute_handle == self.characteristics[uuid].handle:
+                    return self.refuse(link, request, code)
+        super().on_request(link, request)
+        values = [c.handle for c in self.characteristics.values()]
+        if self.ends_links and isinstance(request, ATT_Write_Request) and request.attribute_handle in values:
+            later(0.06, self.air.cut, self.address, 0x13)
 
     def advertised(self):
         uuids = [bytes(UUID(uuid)) for uuid in self.description.get("advertises", [])]

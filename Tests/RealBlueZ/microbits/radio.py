@@ -163,6 +163,8 @@ class Adapter(LinkController):
         """Addresses that hear no connection request, and what to call for each request."""
         self.unstable = set()
         """Addresses whose links fail at once."""
+        self.most_links = None
+        """How many links it can have; None: any number."""
         self.refuses_scans = False
         """Until it is reset, which a change of its power does."""
 
@@ -221,6 +223,13 @@ class Adapter(LinkController):
         )
         later(0.005, self.send_hci_packet, cancelled)
         return super().on_hci_le_create_connection_cancel_command(command)
+
+    def on_hci_le_create_connection_command(self, command):
+        if self.most_links is not None and len(self.le_connections) >= self.most_links:
+            log("adapter: too many links")
+            limit = hci.HCI_ErrorCode.CONNECTION_LIMIT_EXCEEDED_ERROR
+            return self._send_hci_command_status(limit, command.op_code)
+        return super().on_hci_le_create_connection_command(command)
 
     def create_le_connection(self, peer_address):
         self.supervision = getattr(self.pending_le_connection, "supervision_timeout", 42) * 0.01

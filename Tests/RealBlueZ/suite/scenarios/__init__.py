@@ -8,6 +8,7 @@ from scenarios import (
     turns,
     command_line,
     data_log,
+    field_reports,
     commands,
     finding,
     microbit_faults,
