@@ -175,9 +175,9 @@ import Log
 }
 
 extension Property {
-  /// The parts in which `bytes` are written: at most ``chunk`` bytes each, and one without bytes for an empty value.
+  /// The parts in which `bytes` are written: at most ``chunk`` bytes each; none of a list without elements.
   func pieces(of bytes: [UInt8]) -> [ArraySlice<UInt8>] {
-    guard let chunk, bytes.count > chunk else { return [bytes[...]] }
+    guard let chunk else { return [bytes[...]] }
     return stride(from: 0, to: bytes.count, by: chunk).map { bytes[$0..<min($0 + chunk, bytes.count)] }
   }
 }

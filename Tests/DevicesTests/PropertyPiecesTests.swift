@@ -4,9 +4,9 @@ import Testing
 @testable import Devices
 
 @Test(
-  "A long value is written in pieces, and an empty one once",
+  "A list is written element by element, and an empty one not at all",
   arguments: [
-    ("", [[]]), ("1234", [[1, 2, 3, 4]]), ("12345", [[1, 2, 3, 4], [5]]),
+    ("", []), ("1234", [[1, 2, 3, 4]]), ("12345", [[1, 2, 3, 4], [5]]),
     ("12345678", [[1, 2, 3, 4], [5, 6, 7, 8]]),
   ] as [(String, [[UInt8]])])
 func pieces(digits: String, pieces: [[UInt8]]) throws {

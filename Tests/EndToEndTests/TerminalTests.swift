@@ -131,7 +131,7 @@ import Testing
         #expect(
           unused.status == 64
             && unused.text.contains(
-              "does not use accelerometer: add it to properties of its entry in config.json"),
+              "does not use accelerometer: add it to its properties, in config.json or by device/options"),
           "\(unused.text)")
       }
       let text = try await fixture.command(["write", device.id, "led_text", "Grüße"])
