@@ -44,9 +44,8 @@ struct StateWrites: WriteMachine {
     case writing(Purpose)
   }
 
-  /// After so many links that have ended during its write, a command is written once more, and then fails: there are devices
-  /// that restart at each write.
-  private static let mostLostLinks = 4
+  /// A command fails after so many writes during which the link has ended: there are devices that restart at each write.
+  private static let mostWrites = 5
 
   private var state = State.absent
   private var waiting: TrackedCommand?
@@ -98,8 +97,8 @@ struct StateWrites: WriteMachine {
     case .idle, .reading, .writing(.apply): return waitForLink()
     case .writing(.command(let tracked)):
       if isSuperseded(tracked) { return conclude(tracked.command, .superseded) + waitForLink() }
-      guard tracked.lostLinks < Self.mostLostLinks else {
-        let outcome = Outcome.failed(reason: "the link has ended at each of \(Self.mostLostLinks + 1) writes")
+      guard tracked.lostLinks + 1 < Self.mostWrites else {
+        let outcome = Outcome.failed(reason: "the link has ended at each of \(Self.mostWrites) writes")
         return conclude(tracked.command, outcome)
       }
       waiting = tracked

@@ -134,6 +134,7 @@ import Glibc
     lastByte = .now
     awaitSilence()
     obstacle = nil
+    isLineOpen = false
     handler(isResuming ? .resumed : .opened)
   }
 

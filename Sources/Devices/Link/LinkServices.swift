@@ -117,7 +117,7 @@ import Log
     } catch {
       let isOptional = alive.map { $0 != channel.index } ?? (offered.count > 1)
       switch error {
-      // With a link that has ended, an unlikely error would be another one.
+      // One that the end of the link has caused arrives as `disconnected`.
       case .refused where isOptional, .transient where isOptional, .notifyAcquired where isOptional,
         .unlikely where isOptional:
         channel.exclude(because: error)
