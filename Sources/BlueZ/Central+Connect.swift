@@ -71,7 +71,7 @@ extension Central {
       await scanBriefly(isPreferred: isPreferred)
       await pauseScan()
       try check(id)
-      _ = try await call("Connect", on: BlueZName.device, of: id.path, timeout: limits.connect)
+      try await callConnect(id)
       try await confirmConnected(id)
       // Checked here: the link may have ended since `confirmConnected` returned.
       guard isConnected(id) else { throw .disconnected }
@@ -96,6 +96,15 @@ extension Central {
     }
     guard !isRefused(id) else { throw .inputDevice }
     return tree.characteristics(of: id)
+  }
+
+  private func callConnect(_ id: PeripheralID) async throws(CentralError) {
+    let begin = Moment.now
+    do throws(CentralError) {
+      _ = try await call("Connect", on: BlueZName.device, of: id.path, timeout: limits.connect)
+    } catch .transient(let text) where !links.peripherals.isEmpty && .now < begin + limits.refusal {
+      throw .transient("\(text), \(CentralError.atOnce)")
+    }
   }
 
   private func check(_ id: PeripheralID) throws(CentralError) {

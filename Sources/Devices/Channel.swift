@@ -10,7 +10,7 @@ import Log
   private(set) var property: Property
   /// The property's characteristic; nil without a link, or if the link does not offer it.
   private(set) var characteristic: Characteristic?
-  /// Why the link does not offer the property, if its profile is the user's, or why it cannot be used.
+  /// Why the link does not offer the property, if its profile is the user's, or why it cannot be used or read.
   private(set) var lack: String?
   /// The last value that was received or read in this run.
   private(set) var last = LastValue()
@@ -98,6 +98,8 @@ import Log
     if characteristic == nil {
       writer?.abandon(reason: notOffered)
     } else {
+      if lack != nil { context.log.notice("\(property.name) can be used again", device.fields) }
+      lack = nil
       writer?.linkUp()
     }
   }
@@ -153,11 +155,23 @@ import Log
     }
   }
 
-  /// The property could not be subscribed to: it is not used on this link.
+  /// The property could not be subscribed to: it is not used until it is included again.
   func exclude(because error: CentralError) {
-    context.log.warning("\(property.name) cannot be used: \(error)", device.fields)
+    note(lack: "\(error)", "used")
     characteristic = nil
-    lack = "\(error)"
+  }
+
+  /// An excluded property is tried again.
+  func include(_ characteristic: Characteristic?) { self.characteristic = characteristic }
+
+  /// The value of a writable property could not be read on a new link: it can be written all the same.
+  func couldNotBeRead(because reason: String) { note(lack: reason, "read") }
+
+  /// Logs once what cannot be done with the property, and why.
+  private func note(lack: String, _ what: String) {
+    guard lack != self.lack else { return }
+    self.lack = lack
+    context.log.warning("\(property.name) cannot be \(what): \(lack)", device.fields)
   }
 
   /// Another program has acquired the notifications: reads the value once per period, at most once a second.

@@ -109,6 +109,8 @@ extension Trouble {
     case .unusable: "set \"enabled\" to false in its entry of config.json, or do not match it"
     case .servicesLost:
       "nothing, if bluetoothd was restarted; else see what its program offers: microbit-gateway inspect \(device)"
+    case .connectFailed(let reason) where reason.hasSuffix(CentralError.atOnce):
+      "set bluetooth.links in config.json to the connections that the adapter makes: then devices take turns"
     case .connectFailed, .linkEnded, .subscribeFailed, .pairingFailed, .bondLost(pairsAgain: true), .silent,
       .unresponsive:
       nil
@@ -155,11 +157,12 @@ extension Trouble {
         .warning(.device, text, remedy: remedy)
       }
     let (code, reason) = coded
-    // The key for translations of the two most frequent reasons.
+    // The key for translations of the most frequent reasons.
     let cause: String? =
       switch reason {
       case CentralError.disconnected.description: "link_gone"
       case let reason? where reason.hasSuffix(CentralError.noAnswer): "no_answer"
+      case let reason? where reason.hasSuffix(CentralError.atOnce): "adapter_full"
       default: nil
       }
     return finding.coded(code, ["device": device, "reason": reason, "cause": cause])

@@ -104,6 +104,7 @@ import Log
     case .read(let operation):
       device.task { [self] central in
         let result = await channel.readEncoded(on: central)
+        if case .failure(.failed(let reason)) = result { channel.couldNotBeRead(because: reason) }
         feed { $0.read(operation, result) }
       }
     case .readBack(let value):

@@ -20,6 +20,10 @@ import Log
   private(set) var offered: Set<String> = []
   /// What was logged last of properties that the device lacks, and why.
   private var lacks: [String: String] = [:]
+  /// The characteristics of properties that could not be used on this link, by the property's index: they are tried again.
+  private var excluded: [Int: Characteristic] = [:]
+  private var retry: LoopTimer?
+  private var retryBackOff = BackOff(first: .seconds(60), longest: .seconds(3600))
   private unowned let device: Device
 
   private var context: DeviceContext { device.context }
@@ -75,6 +79,10 @@ import Log
     setLog(nil)
     visit?.end()
     visit = nil
+    retry?.cancel()
+    retry = nil
+    retryBackOff.reset()
+    excluded = [:]
   }
 
   private func setLog(_ log: Characteristic?) {
@@ -120,12 +128,29 @@ import Log
       // One that the end of the link has caused arrives as `disconnected`.
       case .refused where isOptional, .transient where isOptional, .notifyAcquired where isOptional,
         .unlikely where isOptional:
-        channel.exclude(because: error)
+        exclude(channel, because: error)
         return error
       case .refused, .transient, .notifyAcquired, .busy, .unlikely, .timedOut, .gone, .disconnected,
         .keyMissing, .cutShort, .unavailable:
         throw error
       }
+    }
+  }
+
+  private func exclude(_ channel: Channel, because error: CentralError) {
+    excluded[channel.index] = channel.characteristic
+    channel.exclude(because: error)
+    guard visit == nil, retry == nil else { return }
+    retry = loop.timer(after: retryBackOff.next()) { [weak self] in self?.tryExcluded() }
+  }
+
+  /// A sensor that could not be read once may be read a minute later.
+  private func tryExcluded() {
+    retry = nil
+    let again = channels.filter { excluded[$0.index] != nil }
+    for channel in again { channel.include(excluded.removeValue(forKey: channel.index)) }
+    device.task { [self] central in
+      if await use(again, on: central, while: { self.device.isLive }) { device.handle(.offered(offered)) }
     }
   }
 
@@ -147,6 +172,7 @@ import Log
     let changed = channels.filter { $0.characteristic != resolution.characteristics[$0.index] }
     for channel in changed {
       channel.linkDown()
+      excluded[channel.index] = nil
       use(resolution, for: channel)
     }
     setLog(resolution.log)
@@ -167,7 +193,7 @@ import Log
       do throws(CentralError) {
         try await use(channel, in: visit, on: central)
       } catch {
-        if channel.characteristic == characteristic { channel.exclude(because: error) }
+        if channel.characteristic == characteristic { exclude(channel, because: error) }
       }
       guard isLive() else { return false }
       // Otherwise the services have changed again, and another task uses the new characteristic.

@@ -103,7 +103,7 @@ const command = (words) => h('p.command', h('code', words), button(T.copy, () =>
 const reasonOf = (f) => T.causes[f.cause] ?? (f.code === 'silent' ? span('second', parseFloat(f.reason)) : f.reason);
 const CLOSER = ['connect_failed', 'link_ended', 'pairing_failed', 'silent', 'unresponsive', 'subscribe_failed'];
 const remedy = ({ code, cause, remedy: own = '' }) => {
-  const commands = [...own.matchAll(COMMAND)].map(([, words]) => words.trim()), known = T.remedies[CLOSER.includes(code) ? 'closer' : code] ?? T.remedies[cause];
+  const commands = [...own.matchAll(COMMAND)].map(([, words]) => words.trim()), known = T.remedies[cause] ?? T.remedies[CLOSER.includes(code) ? 'closer' : code];
   const words = known ?? (commands.join('; ') === own ? '' : own);
   return [words && h('p', words), !(known && own.includes('scan')) && commands.map(command)];
 };

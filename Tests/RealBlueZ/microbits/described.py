@@ -37,7 +37,7 @@ class Described(Peripheral):
         self.ends_links = False
 
     def refuse_reads(self, uuid, code):
-        """All reads of the characteristic are answered with an ATT error."""
+        """All reads of the characteristic are answered with an ATT error; 0: no longer."""
         self.read_errors[uuid] = code
 
     def end_links_after_writes(self):
@@ -47,7 +47,7 @@ class Described(Peripheral):
     def on_request(self, link, request):
         if isinstance(request, ATT_Read_Request):
             for uuid, code in self.read_errors.items():
-                if request.attribute_handle == self.characteristics[uuid].handle:
+                if code and request.attribute_handle == self.characteristics[uuid].handle:
                     return self.refuse(link, request, code)
         super().on_request(link, request)
         values = [c.handle for c in self.characteristics.values()]
