@@ -15,7 +15,8 @@ import MQTT
   /// Not taken from ``device`` for each reading, as all of that would be copied.
   private let address: BluetoothAddress
   package private(set) var topics: DeviceTopics
-  private var properties: [PropertyPublisher]
+  /// The publisher of each property that has had a value.
+  private var properties: [PropertyPublisher?]
   /// The values that the device's program names itself, by name.
   private var values: [ValueKey: PropertyPublisher] = [:]
   private var held = HeldReadings()
@@ -35,7 +36,7 @@ import MQTT
     self.device = device
     address = device.address
     topics = context.topics.topics(of: device.id, device.profile)
-    properties = zip(device.profile.properties, topics.properties).map { PropertyPublisher($0, $1, context) }
+    properties = Array(repeating: nil, count: device.profile.properties.count)
     updateValues()
   }
 
@@ -127,7 +128,7 @@ import MQTT
     case .republish: republish()
     case .release:
       release(topics.states + valueTopics)
-      for property in properties + values.values { property.forget() }
+      for property in properties.compactMap({ $0 }) + values.values { property.forget() }
     case .releaseTopics: release(topics.states + valueTopics)
     case .clear: clear(valueTopics + topics.states)
     case .clearValues(let names):
@@ -145,8 +146,8 @@ import MQTT
   private func useTopics(ofIDBefore before: DeviceID) {
     bridge.unfollow(self)
     topics = context.topics.topics(of: device.id, device.profile)
-    for (property, topics) in zip(properties, topics.properties) { property.move(to: topics) }
-    for value in device.values { values[value.key]?.move(to: topics.topics(of: value)) }
+    for case let property? in properties { property.move(to: topics.topics(of: property.property)) }
+    for value in device.values { values[value.key]?.move(to: topics.topics(of: value.property)) }
     bridge.publishers.renamed(self, from: before)
   }
 
@@ -191,11 +192,22 @@ import MQTT
   }
 
   private func publisher(of entry: HeldReadings.Entry) -> PropertyPublisher? {
-    entry.value.map { values[$0] } ?? properties[entry.reading.property]
+    entry.value.map { values[$0] } ?? publisher(of: entry.reading.property)
+  }
+
+  private func publisher(of property: Int) -> PropertyPublisher {
+    if let publisher = properties[property] { return publisher }
+    let publisher = publisher(of: device.profile.properties[property])
+    properties[property] = publisher
+    return publisher
+  }
+
+  private func publisher(of property: Property) -> PropertyPublisher {
+    PropertyPublisher(property, topics.topics(of: property), context)
   }
 
   package func told(_ reading: Reading, isElsewhere: Bool) {
-    if !isElsewhere, elsewhere == nil { properties[reading.property].publish(reading) }
+    if !isElsewhere, elsewhere == nil { publisher(of: reading.property).publish(reading) }
   }
 
   package var hasPeers: Bool { bridge.ownership.hasPeers }
@@ -237,10 +249,10 @@ import MQTT
 
   /// Replaces the publishers of properties that are adjusted in another way now.
   private func updateProperties() {
-    for (index, property) in device.profile.properties.enumerated()
-    where property != properties[index].property {
-      properties[index].forget()
-      properties[index] = PropertyPublisher(property, topics.properties[index], context)
+    for (index, property) in device.profile.properties.enumerated() {
+      guard let before = properties[index], before.property != property else { continue }
+      before.forget()
+      properties[index] = publisher(of: property)
     }
   }
 
@@ -250,14 +262,14 @@ import MQTT
     for value in device.values {
       values[value.key] =
         before[value.key].flatMap { $0.property == value.property ? $0 : nil }
-        ?? PropertyPublisher(value.property, topics.topics(of: value), context)
+        ?? publisher(of: value.property)
     }
     for (key, publisher) in before where values[key] !== publisher { publisher.forget() }
   }
 
   /// The device no longer offers these properties.
   private func withdraw(_ names: Set<String>) {
-    for property in properties where names.contains(property.property.name) { property.forget() }
+    for case let property? in properties where names.contains(property.property.name) { property.forget() }
     bridge.ownership.handle(.withdrawn(address, Set(names: names)))
   }
 
@@ -294,15 +306,15 @@ import MQTT
 
   /// Publishes the last values again.
   private func republish() {
-    let publishers = properties + device.values.compactMap { values[$0.key] }
+    let publishers = properties + device.values.map { values[$0.key] }
     let names = device.propertyNames
-    for (property, last) in zip(publishers, context.engine.lastValues(of: address))
+    for case (let property?, let last) in zip(publishers, context.engine.lastValues(of: address))
     where names.contains(property.property.name) {
       property.republish(last)
     }
   }
 
-  private var valueTopics: [TopicName] { device.values.flatMap { topics.topics(of: $0).states } }
+  private var valueTopics: [TopicName] { device.values.flatMap { topics.topics(of: $0.property).states } }
 
   private func release(_ topics: [TopicName]) { for topic in topics { context.mqtt.releaseState(topic) } }
 

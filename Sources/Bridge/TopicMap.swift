@@ -161,29 +161,28 @@ package struct DeviceTopics: Sendable, Equatable {
   package let info: TopicName
   /// New rows of the data log.
   let log: TopicName
-  /// The topics of the profile's properties, in their order.
-  package let properties: [Topics]
+  private let profileProperties: [Property]
   private let prefix: String
 
   init(prefix: String, profile: Profile) {
-    self.prefix = prefix
+    (self.prefix, profileProperties) = (prefix, profile.properties)
     commands = ["+/set", "+/get", "values/+/set"].map { topicFilter("\(prefix)/\($0)") }
     availability = topicName("\(prefix)/availability")
     readings = topicName("\(prefix)/readings")
     info = topicName("\(prefix)/info")
     log = topicName("\(prefix)/log")
-    properties = profile.properties.map { [readings] in Self.topics(of: $0, prefix, readings) }
   }
 
-  private static func topics(of property: Property, _ prefix: String, _ readings: TopicName) -> Topics {
+  /// The topics of a property, or of a value that the device's program names itself.
+  package func topics(of property: Property) -> Topics {
     let value = "\(prefix)/\(property.name)"
     return Topics(
       value: topicName(value), set: topicName("\(value)/set"), result: topicName("\(value)/result"),
       image: property.codec.isPicture ? topicName("\(value)/image") : nil, readings: readings)
   }
 
-  /// The topics of a value that the device's program names itself.
-  package func topics(of value: NamedValue) -> Topics { Self.topics(of: value.property, prefix, readings) }
+  /// The topics of the profile's properties, in their order.
+  package var properties: [Topics] { profileProperties.map(topics) }
 
   /// The retained topics, `info` last: when that is cleared, all are.
   var states: [TopicName] { [availability] + properties.flatMap(\.states) + [info] }

@@ -100,7 +100,7 @@ extension Discovery {
     let placeholder = Removal.placeholder(object(of: .device(device.address)), prefix: prefix)
     return device.values.filter(\.isConfirmed).flatMap { value in
       value.property.homeAssistantParts.map { part in
-        let sensor = component(for: value.property, part, topics: topics.topics(of: value))
+        let sensor = component(for: value.property, part, topics: topics.topics(of: value.property))
         // Home Assistant refuses a text as the state of a sensor with a unit or statistics.
         let members =
           value.isNumber
