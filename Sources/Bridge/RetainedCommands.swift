@@ -31,7 +31,7 @@ import Store
 
   init(_ section: StateSection) {
     self.section = section
-    for (key, bytes) in section.records {
+    for (key, bytes) in section.takeRecords() {
       guard let address = BluetoothAddress(key), case .object(let object) = try? JSONParser.parse(bytes)
       else {
         continue

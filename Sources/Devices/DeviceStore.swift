@@ -22,7 +22,7 @@ import Store
 
   init(_ section: StateSection) {
     self.section = section
-    records = Self.records(section.records)
+    records = Self.records(section.takeRecords())
   }
 
   /// The devices' records in a section of the state database; one that cannot be read is left out, and logged.

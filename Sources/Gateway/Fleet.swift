@@ -23,10 +23,10 @@ import Store
   /// - Parameter isAllowed: the key `fleet` of config.json.
   init(_ state: StateSection, isAllowed: Bool) {
     self.state = state
-    let stored = state.records[Self.key] ?? []
+    let stored = state.takeRecords()[Self.key] ?? []
     inForce = isAllowed ? try? FleetConfiguration.read(stored) : nil
     last = ConfigurationFile.digest(inForce == nil ? [] : stored)
-    if !isAllowed { forget() }
+    if inForce == nil, !stored.isEmpty { state.put(Self.key, nil) }
   }
 
   /// No message is taken any more.
@@ -36,7 +36,7 @@ import Store
   }
 
   private mutating func remove() {
-    if inForce != nil || state.records[Self.key] != nil { state.put(Self.key, nil) }
+    if inForce != nil { state.put(Self.key, nil) }
     (inForce, status, last) = (nil, nil, ConfigurationFile.digest([]))
   }
 

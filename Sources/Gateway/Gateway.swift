@@ -84,7 +84,7 @@ import Web
 
   /// Runs until ``stop()``; then ends every link, publishes `offline`, and returns within 5 s.
   func serve() async {
-    if let started = run.records[Self.started] {
+    if let started = run.takeRecords()[Self.started] {
       log.warning(
         "the last run did not end normally (a crash or a power failure): readings of its last second may be lost",
         ["started": String(decoding: started, as: UTF8.self)])

@@ -17,7 +17,7 @@ import Store
 
   init(_ section: StateSection) {
     self.section = section
-    for (key, bytes) in section.records {
+    for (key, bytes) in section.takeRecords() {
       guard let json = try? JSONParser.parse(bytes) else { continue }
       if let subject = key == Self.gatewayKey ? .gateway : BluetoothAddress(key).map(Discovery.Subject.device)
       {

@@ -11,12 +11,11 @@ import Log
 
   /// Nil: nothing is persisted.
   private let database: Database?
-  /// The records as read when the file was opened.
-  package let records: [String: [UInt8]]
+  /// The records as read when the file was opened, without those of the sections that were taken.
+  package private(set) var records: [String: [UInt8]]
   package let opening: Opening
   /// Why changes are not persisted; nil if they are.
   package private(set) var trouble: String?
-  private lazy var sections = Self.sections(records)
   private var backlog: Backlog
   private var timer = DeadlineTimer()
   private var writing: Task<Void, Never>?
@@ -77,8 +76,17 @@ import Log
   /// The section of this name, which must not contain a slash.
   package func section(_ name: String) -> StateSection {
     precondition(!name.contains(Self.separator), "the name of a section contains a slash")
-    return StateSection(
-      records: sections[name] ?? [:], database: self, prefix: name + String(Self.separator))
+    return StateSection(database: self, prefix: name + String(Self.separator))
+  }
+
+  /// Removes the records whose keys begin with `prefix`, and returns them by the rest of their keys.
+  fileprivate func take(_ prefix: String) -> [String: [UInt8]] {
+    var taken: [String: [UInt8]] = [:]
+    for (key, value) in records where key.utf8.starts(with: prefix.utf8) {
+      taken[String(Substring(key.utf8.dropFirst(prefix.utf8.count)))] = value
+    }
+    records = records.filter { !$0.key.utf8.starts(with: prefix.utf8) }
+    return taken
   }
 
   /// The records of the database at `path`, without changing the file, whether a gateway uses it or not; empty if there
@@ -165,13 +173,15 @@ import Log
 
 /// The records of one part of the program.
 package struct StateSection: Sendable {
-  /// The records by key, as read when the database was opened.
-  package let records: [String: [UInt8]]
   fileprivate let database: StateDatabase?
   fileprivate let prefix: String
 
   /// A section that is not persisted.
-  package static func inMemory() -> StateSection { StateSection(records: [:], database: nil, prefix: "") }
+  package static func inMemory() -> StateSection { StateSection(database: nil, prefix: "") }
+
+  /// The records by key, as read when the database was opened. They are handed out once: the part of the program keeps what
+  /// it needs of them.
+  @LoopActor package func takeRecords() -> [String: [UInt8]] { database?.take(prefix) ?? [:] }
 
   /// Sets the value of `key`, as ``StateDatabase/put(_:_:isUrgent:)`` does.
   @LoopActor package func put(_ key: String, _ value: [UInt8]?, isUrgent: Bool = false) {

@@ -27,7 +27,7 @@ import Testing
     await before.close()
     let after = database()
     await after.close()
-    return after.section("home_assistant").records.mapValues { String(decoding: $0, as: UTF8.self) }
+    return after.section("home_assistant").takeRecords().mapValues { String(decoding: $0, as: UTF8.self) }
   }
 
   private func reopened() -> DiscoveryStore { DiscoveryStore(database().section("home_assistant")) }

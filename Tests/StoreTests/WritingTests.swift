@@ -182,6 +182,6 @@ import Testing
     #expect(await store.close(within: .zero) == 0)
     let section = StateSection.inMemory()
     await section.put("a", bytes("a"))
-    #expect(section.records.isEmpty)
+    #expect(await section.takeRecords().isEmpty)
   }
 }

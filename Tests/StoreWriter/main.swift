@@ -74,7 +74,7 @@ func lastRound(_ path: String) -> Int {
 
 @LoopActor func open(_ path: String) async {
   let database = StateDatabase(path: path)
-  report("\(database.section("a").records.count) records, trouble: \(database.trouble ?? "none")")
+  report("\(database.section("a").takeRecords().count) records, trouble: \(database.trouble ?? "none")")
   await database.close()
 }
 
