@@ -54,7 +54,7 @@ import Testing
     let after = database()
     let section = after.section("commands")
     #expect(
-      section.records.mapValues { String(decoding: $0, as: UTF8.self) } == [
+      section.takeRecords().mapValues { String(decoding: $0, as: UTF8.self) } == [
         kitchen.description:
           #"{"microbit/kitchen/period/set":\#(RetainedCommands.digest(Array("5000".utf8))),"#
           + #""microbit/all/period/set":\#(RetainedCommands.digest(Array("{\"value\":5000}\n".utf8)))}"#
