@@ -14,10 +14,9 @@ import Testing
 
   init() throws { folder = try TemporaryFolder() }
 
-  private func database() -> StateDatabase {
-    StateDatabase(
-      path: folder.path + "/state.db")
-  }
+  private var path: String { folder.path + "/state.db" }
+
+  private func database() -> StateDatabase { StateDatabase(path: path) }
 
   private func command(_ payload: String, _ topic: String = "microbit/kitchen/period/set") -> MQTTReceived {
     MQTTReceived(topic: topicName(topic), payload: Array(payload.utf8), qos: .atLeastOnce, retain: true)
@@ -45,21 +44,21 @@ import Testing
     #expect(answers == [true, true, true, false, false])
   }
 
-  @Test func commandsAreKnownAfterARestart() async {
+  @Test func commandsAreKnownAfterARestart() async throws {
     let before = database()
     var retained = RetainedCommands(before.section("commands"))
     retained.handle(command("5000"), for: kitchen)
     retained.handle(command("{\"value\":5000}\n", "microbit/all/period/set"), for: kitchen)
     await before.close()
-    let after = database()
-    let section = after.section("commands")
+    let stored = try #require(StateDatabase.sections(path: path)["commands"])
     #expect(
-      section.takeRecords().mapValues { String(decoding: $0, as: UTF8.self) } == [
+      stored.mapValues { String(decoding: $0, as: UTF8.self) } == [
         kitchen.description:
           #"{"microbit/kitchen/period/set":\#(RetainedCommands.digest(Array("5000".utf8))),"#
           + #""microbit/all/period/set":\#(RetainedCommands.digest(Array("{\"value\":5000}\n".utf8)))}"#
       ])
-    var restored = RetainedCommands(section)
+    let after = database()
+    var restored = RetainedCommands(after.section("commands"))
     let answers = [
       restored.handle(command("5000"), for: kitchen),
       restored.handle(command("{\"value\":5000}\n", "microbit/all/period/set"), for: kitchen),
