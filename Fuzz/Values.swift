@@ -1,3 +1,4 @@
+import EventLoop
 import GATT
 import JSON
 import MQTT
@@ -92,15 +93,16 @@ func checkSet(_ property: Property, _ json: JSONValue) {
   let delimiter = input.choice(["\n", "\r\n", "#", "ab", "aab"])
   var (pieces, whole) = (FrameAssembler(delimiter: delimiter), FrameAssembler(delimiter: delimiter))
   // The first delimiter.
-  _ = (pieces.append(Array(delimiter.utf8)), whole.append(Array(delimiter.utf8)))
+  _ = (pieces.append(Array(delimiter.utf8), at: .now), whole.append(Array(delimiter.utf8), at: .now))
   var (text, frames): ([UInt8], [FrameAssembler.Frame]) = ([], [])
   while !input.isEmpty {
     let piece = input.bytes()
     text += piece
-    frames += pieces.append(piece)
+    frames += pieces.append(piece, at: .now)
   }
-  expect(frames == whole.append(text), "other frames than those of the whole text")
-  expect(pieces.end().map(\.bytes) == whole.end().map(\.bytes), "another rest than that of the whole text")
+  expect(frames == whole.append(text, at: .now), "other frames than those of the whole text")
+  expect(
+    pieces.endAll().map(\.bytes) == whole.endAll().map(\.bytes), "another rest than that of the whole text")
   expect(
     frames.allSatisfy { (1...FrameAssembler.longest).contains($0.bytes.count) },
     "a frame that is too long, or empty")
@@ -132,15 +134,15 @@ func checkSet(_ property: Property, _ json: JSONValue) {
   var assembler = FrameAssembler(delimiter: "\n")
   var (rest, frames): (ArraySlice<UInt8>, [FrameAssembler.Frame]) = ((message + [10])[...], [])
   for cut in cuts + [255, 255, 255, 255, 255] {
-    frames += assembler.append(Array(rest.prefix(Int(cut))))
+    frames += assembler.append(Array(rest.prefix(Int(cut))), at: .now)
     rest = rest.dropFirst(Int(cut))
   }
   expect(frames.map(\.bytes) == [message], "with a line end: \(frames)")
   assembler = FrameAssembler(delimiter: "\n")
   frames = []
   for start in stride(from: 0, to: message.count, by: FrameAssembler.full) {
-    frames += assembler.append(Array(message[start...].prefix(FrameAssembler.full)))
+    frames += assembler.append(Array(message[start...].prefix(FrameAssembler.full)), at: .now)
   }
-  frames += assembler.end() + assembler.end()
+  frames += assembler.endAll()
   expect(frames.map { "\(ProgramValue.values(in: $0.bytes))" } == [values], "without a line end: \(frames)")
 }

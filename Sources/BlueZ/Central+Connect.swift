@@ -98,13 +98,30 @@ extension Central {
     return tree.characteristics(of: id)
   }
 
+  /// Calls Connect. bluetoothd does not answer if another program removes the device meanwhile.
   private func callConnect(_ id: PeripheralID) async throws(CentralError) {
     let begin = Moment.now
-    do throws(CentralError) {
-      _ = try await call("Connect", on: BlueZName.device, of: id.path, timeout: limits.connect)
-    } catch .transient(let text) where !links.peripherals.isEmpty && .now < begin + limits.refusal {
-      throw .transient("\(text), \(CentralError.atOnce)")
+    let end = Waiter<Void>()
+    waits.append(Wait(isMet: { self.tree.devices[id.path] == nil }, waiter: end))
+    defer { waits.removeAll { $0.waiter === end } }
+    loop.task {
+      do throws(CentralError) {
+        _ = try await self.call("Connect", on: BlueZName.device, of: id.path, timeout: self.limits.connect)
+        end.resume(.success(()))
+      } catch {
+        end.resume(.failure(error))
+      }
     }
+    do {
+      try await end.value()
+    } catch CentralError.transient(let text)
+      where !links.peripherals.isEmpty && .now < begin + limits.refusal
+    {
+      throw .transient("\(text), \(CentralError.atOnce)")
+    } catch {
+      throw error as? CentralError ?? .disconnected
+    }
+    try check(id)
   }
 
   private func check(_ id: PeripheralID) throws(CentralError) {

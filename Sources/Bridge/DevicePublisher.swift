@@ -131,6 +131,7 @@ import MQTT
       for property in properties.compactMap({ $0 }) + values.values { property.forget() }
     case .releaseTopics: release(topics.states + valueTopics)
     case .clear: clear(valueTopics + topics.states)
+    case .clearPublished: clear((properties.compactMap { $0 } + values.values).flatMap(\.published))
     case .clearValues(let names):
       clear(topics.states(of: names.subtracting(Set(names: device.propertyNames))))
     case .dropValues(let isCleared):

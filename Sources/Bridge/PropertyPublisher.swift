@@ -72,6 +72,9 @@ import MQTT
     if let image = topics.image { context.publishState(image, Payload.image(payload)) }
   }
 
+  /// The retained topics that have a value of this gateway.
+  var published: [TopicName] { hasPublished ? topics.states : [] }
+
   /// The device has another id now.
   func move(to topics: DeviceTopics.Topics) { self.topics = topics }
 

@@ -53,7 +53,7 @@ package struct ConfigurationFile: Sendable {
 
   /// The password in a file: its first line, which is not empty, without a byte order mark.
   package static func password(in file: String) throws(FileProblem) -> [UInt8] {
-    var bytes = try FileProblem.read(file, limit: 1 << 20)[...]
+    var bytes = try FileProblem.read(file)[...]
     // Editors on Windows write it.
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
     let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
@@ -100,7 +100,7 @@ package struct ConfigurationFile: Sendable {
           hint: "name it with --config if you trust what it says, or go to another folder")
       }
       do throws(FileProblem) {
-        return (place, try FileProblem.read(place, limit: 1 << 20))
+        return (place, try FileProblem.read(place))
       } catch {
         if path == nil, error.isMissing { continue }
         let hint = error.isMissing ? "name another with --config" : nil
@@ -178,7 +178,7 @@ struct FileResolver {
   private mutating func read(
     _ file: inout String?, _ key: ConfigurationPath, isSecret: Bool,
     _ content: (String) throws(FileProblem) -> [UInt8] = { (file) throws(FileProblem) in
-      try FileProblem.read(file, limit: 1 << 20)
+      try FileProblem.read(file)
     }
   ) -> [UInt8]? {
     guard let named = file else { return nil }

@@ -45,7 +45,7 @@ extension Configuration {
   static func document(file: String) throws(ConfigurationErrors) -> JSONDocument {
     let bytes: [UInt8]
     do throws(FileProblem) {
-      bytes = try FileProblem.read(file, limit: 1 << 20)
+      bytes = try FileProblem.read(file)
     } catch {
       throw .unreadable(file, error.description)
     }

@@ -23,7 +23,7 @@ package struct FileProblem: Error, CustomStringConvertible {
   /// a file, may be one: `--config /dev/stdin`, or `--config <(…)` of a shell.
   /// - Parameter followsLink: whether `path` itself may be a symbolic link.
   package static func read(
-    _ path: String, limit: Int, followsLink: Bool = true
+    _ path: String, limit: Int = 1 << 20, followsLink: Bool = true
   ) throws(FileProblem) -> [UInt8] {
     // With O_NONBLOCK, open(2) does not wait for a writer.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (followsLink ? 0 : O_NOFOLLOW))

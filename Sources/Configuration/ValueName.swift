@@ -11,11 +11,23 @@ package struct ValueName: Hashable, Sendable {
   package static let longest = 32
 
   /// Units as programs write them, behind a number or at the end of a name after `_`.
-  package static let units = [
+  private static let units = [
     "°C": "°C", "C": "°C", "ºC": "°C", "℃": "°C", "°F": "°F", "F": "°F", "ºF": "°F", "℉": "°F",
   ].merging(
     ["%", "hPa", "kPa", "V", "mV", "mA", "ms", "mm", "cm", "kg", "Hz", "ppm", "lx", "dB"].map { ($0, $0) }
   ) { $1 }
+
+  /// Units that programs write behind a number only: `sensor_A` is a name.
+  private static let unitsBehindNumbers = units.merging([
+    "Pa": "Pa", "m": "m", "s": "s", "A": "A", "W": "W", "lux": "lx", "Lux": "lx", "dBm": "dBm", "m/s": "m/s",
+    "km/h": "km/h", "µg/m³": "µg/m³", "ug/m3": "µg/m³", "*C": "°C", "*F": "°F",
+  ]) { $1 }
+
+  /// The unit that a word behind a number stands for; nil: none is known.
+  package static func unit(behindNumber word: String) -> String? { unitsBehindNumbers[word] }
+
+  /// Whether it is how Home Assistant writes a unit of the above.
+  package static func isUnit(_ text: String) -> Bool { unitsBehindNumbers.values.contains(text) }
 
   /// Reads a name; nil for a text that cannot be one, as that before the colon of `at 12:30`.
   package init?(_ text: String) {

@@ -40,7 +40,7 @@ import Log
   /// Joins values that arrive in several notifications (``Property/frame``); nil: each arrives in one.
   private var frames: FrameAssembler?
   /// Publishes an incomplete frame when no more of it has arrived in time.
-  private var frameTimer: LoopTimer?
+  private var frameTimer = DeadlineTimer()
   /// Whether the property's texts are messages that may have values of the program.
   private let hasLines: Bool
   private unowned let device: Device
@@ -85,9 +85,8 @@ import Log
 
   /// The link has ended, or the characteristic was removed.
   func linkDown() {
-    frameTimer?.cancel()
-    frameTimer = nil
-    while frames?.isIncomplete == true { endFrame() }
+    for frame in frames?.endAll() ?? [] { receiveText(of: frame) }
+    frameTimer.set(nil) {}
     frames = property.frame.map { FrameAssembler(delimiter: $0) }
     characteristic = nil
     writer?.linkDown()
@@ -111,6 +110,9 @@ import Log
     property.kind == .state && property.isReadable && !property.isWritable
   }
 
+  /// How often a value is read whose characteristic does not notify, though the property does.
+  private static let standInInterval = Duration.seconds(60)
+
   /// Reads the value and subscribes to it, if the property's access says so.
   ///
   /// The value is read first: bluetoothd sends the signal of a read before its reply, when no handler is registered
@@ -120,6 +122,7 @@ import Log
     if isReadOnly { take(try await central.read(characteristic)) }
     if let interval = property.poll { return poll(characteristic, every: interval) }
     guard property.isNotifying else { return }
+    guard characteristic.flags.notifies else { return poll(characteristic, every: Self.standInInterval) }
     do throws(CentralError) {
       try await listen(to: characteristic, on: central)
       isReadNotified = true
@@ -216,22 +219,16 @@ import Log
   }
 
   private func assemble(_ bytes: [UInt8]) {
-    for frame in frames?.append(bytes) ?? [] { receiveText(of: frame) }
-    if frames?.isUndecided == true, frameTimer != nil { return }
+    for frame in frames?.append(bytes, at: .now) ?? [] { receiveText(of: frame) }
     awaitRest()
   }
 
   private func awaitRest() {
-    frameTimer?.cancel()
-    frameTimer = nil
-    guard frames?.isIncomplete == true else { return }
-    frameTimer = loop.timer(after: FrameAssembler.patience) { [weak self] in
-      self?.endFrame()
+    frameTimer.set(frames?.deadline) { [weak self] in
+      for frame in self?.frames?.end(at: .now) ?? [] { self?.receiveText(of: frame) }
       self?.awaitRest()
     }
   }
-
-  private func endFrame() { for frame in frames?.end() ?? [] { receiveText(of: frame) } }
 
   private func receiveText(of frame: FrameAssembler.Frame) {
     if frame.isTooLong {

@@ -1,7 +1,10 @@
-/// Joins the notifications of a peripheral into frames, for example into the lines of a program.
+import EventLoop
+
+/// Joins the notifications of a peripheral into frames, for example into the lines of a program. Pure.
 ///
 /// A program that sends lines is known by its first line end. Until then half a second is waited from the first
-/// notification; if no line end has come, each notification is a frame, until one comes.
+/// notification; if no line end has come, each notification is a frame, until one comes. A program that has sent a line may
+/// send others without an end: after two seconds each notification is a frame again.
 struct FrameAssembler: Sendable {
   /// What stands between two delimiters, without NULs at its ends; never empty.
   struct Frame: Equatable, Sendable {
@@ -14,8 +17,8 @@ struct FrameAssembler: Sendable {
   }
 
   private enum Mode {
-    /// Before the first delimiter. `ends`: where, in the buffer, notifications end that were not full.
-    case undecided(ends: [Int])
+    /// Before the first delimiter.
+    case undecided
     /// No delimiter has come in time.
     case notifications
     case delimited
@@ -27,14 +30,20 @@ struct FrameAssembler: Sendable {
   static let full = 20
   /// The time until an incomplete frame is ended: from the first notification while it is not known whether there are delimiters,
   /// then from the last one.
-  static let patience = Duration.milliseconds(500)
+  private static let patience = Duration.milliseconds(500)
+  /// The time from the first notification of a frame until its delimiter has come, if there are delimiters.
+  private static let longPatience = Duration.seconds(2)
 
   private let delimiter: [UInt8]
   /// Whether `\n` and `\r` are delimiters, in any number.
   private let hasLines: Bool
   private var buffer: [UInt8] = []
-  private var mode = Mode.undecided(ends: [])
+  /// Where, in the buffer, notifications end that were not full.
+  private var ends: [Int] = []
+  private var mode = Mode.undecided
   private var isLastFull = false
+  /// When the first and the last notification of the buffer came.
+  private var (first, last): (Moment?, Moment?) = (nil, nil)
   /// Whether the beginning of the frame was split off.
   private var isSplit = false
 
@@ -43,57 +52,62 @@ struct FrameAssembler: Sendable {
     hasLines = delimiter == "\n" || delimiter == "\r\n"
   }
 
-  /// Whether ``end()`` has something to end after ``patience``.
-  var isIncomplete: Bool { !buffer.isEmpty }
-
-  private var isDelimiting: Bool { if case .delimited = mode { true } else { false } }
-
-  /// Whether it is not known yet if there are delimiters.
-  var isUndecided: Bool { if case .undecided = mode { true } else { false } }
+  /// When to call ``end(at:)``; nil: there is nothing to end.
+  var deadline: Moment? {
+    guard !buffer.isEmpty, let first, let last else { return nil }
+    return switch mode {
+    case .undecided: first + Self.patience
+    case .delimited where !ends.isEmpty: min(first + Self.longPatience, last + Self.patience)
+    case .delimited, .notifications: last + Self.patience
+    }
+  }
 
   /// - Returns: the frames that are complete now.
-  mutating func append(_ notification: [UInt8]) -> [Frame] {
+  mutating func append(_ notification: [UInt8], at now: Moment) -> [Frame] {
     isLastFull = notification.count == Self.full
     var frames: [Frame] = []
     for byte in notification {
       buffer.append(byte)
       if isDelimited {
-        if !isDelimiting { mode = .delimited }
+        mode = .delimited
         buffer.removeLast(hasLines ? 1 : delimiter.count)
         flush(into: &frames)
       } else if buffer.count == Self.longest {
         flush(into: &frames, isCut: true, isTooLong: true)
         isSplit = true
-        if isUndecided { mode = .notifications }
+        if mode == .undecided { mode = .notifications }
       }
     }
-    guard !isLastFull else { return frames }
-    switch mode {
+    (first, last) = (first ?? now, now)
+    if !isLastFull, mode == .notifications { flush(into: &frames) }
     // A notification may be empty.
-    case .undecided(let ends) where ends.last ?? 0 == buffer.count: break
-    case .undecided(let ends): mode = .undecided(ends: ends + [buffer.count])
-    case .notifications: flush(into: &frames)
-    case .delimited: break
-    }
+    if !isLastFull, ends.last ?? 0 < buffer.count { ends.append(buffer.count) }
     return frames
   }
 
   /// Ends an incomplete frame: nothing more has arrived in time.
-  mutating func end() -> [Frame] {
+  mutating func end(at now: Moment) -> [Frame] {
     var frames: [Frame] = []
-    guard case .undecided(let ends) = mode else {
+    if mode == .notifications || mode == .delimited && last.map({ now >= $0 + Self.patience }) ?? true {
       flush(into: &frames, isCut: isLastFull)
       return frames
     }
     mode = .notifications
-    let all = buffer
+    let (all, ends) = (buffer, ends)
     var start = 0
     for end in ends {
       buffer = Array(all[start..<end])
       flush(into: &frames)
       start = end
     }
-    buffer = Array(all[start...])
+    (buffer, first) = (Array(all[start...]), now)
+    return frames
+  }
+
+  /// Ends all: no notification follows.
+  mutating func endAll() -> [Frame] {
+    var frames: [Frame] = []
+    while let deadline = last.map({ $0 + Self.patience }), !buffer.isEmpty { frames += end(at: deadline) }
     return frames
   }
 
@@ -104,7 +118,7 @@ struct FrameAssembler: Sendable {
 
   private mutating func flush(into frames: inout [Frame], isCut: Bool = false, isTooLong: Bool = false) {
     var bytes = buffer
-    buffer = []
+    (buffer, ends, first) = ([], [], nil)
     if bytes.first == 0 || bytes.last == 0 {
       bytes = Array(bytes.drop { $0 == 0 }.reversed().drop { $0 == 0 }.reversed())
     }

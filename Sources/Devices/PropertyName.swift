@@ -9,10 +9,7 @@ package struct PropertyName: Hashable, Sendable, CustomStringConvertible {
 
   /// Checks a name; nil if `text` is not one.
   package init?(_ text: String) {
-    let isOfProfile =
-      (1...Property.longestName).contains(text.utf8.count)
-      && text.utf8.allSatisfy("abcdefghijklmnopqrstuvwxyz0123456789_".utf8.contains)
-    guard isOfProfile || NamedValue.key(of: text) != nil else { return nil }
+    guard isPropertyName(text) || NamedValue.key(of: text) != nil else { return nil }
     description = text
   }
 }

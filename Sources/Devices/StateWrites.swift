@@ -97,6 +97,10 @@ struct StateWrites: WriteMachine {
     case .idle, .reading, .writing(.apply): return waitForLink()
     case .writing(.command(let tracked)):
       if isSuperseded(tracked) { return conclude(tracked.command, .superseded) + waitForLink() }
+      guard tracked.command.waitsForLink else {
+        let outcome = Outcome.timeout(reason: "the link was lost during the write: it may have taken effect")
+        return conclude(tracked.command, outcome) + waitForLink()
+      }
       guard tracked.lostLinks + 1 < Self.mostWrites else {
         let outcome = Outcome.failed(reason: "the link has ended at each of \(Self.mostWrites) writes")
         return conclude(tracked.command, outcome)

@@ -102,7 +102,7 @@ extension Codec {
 
     /// Reads `flags.0`; nil for anything else.
     public init?(_ text: String) {
-      guard let dot = text.lastIndex(of: "."), isName(String(text[..<dot])) else { return nil }
+      guard let dot = text.lastIndex(of: "."), isPropertyName(String(text[..<dot])) else { return nil }
       let digits = text[text.index(after: dot)...]
       guard (1...2).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
         let bit = Int(digits)

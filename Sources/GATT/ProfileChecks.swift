@@ -8,7 +8,7 @@ extension Property {
   ]
 
   func check() throws(ProfileError) {
-    guard isName(name) else { throw .name }
+    guard isPropertyName(name) else { throw .name }
     guard !Self.reservedNames.contains(name) else { throw .reservedName }
     guard instance >= 0 else { throw .instance(instance) }
     guard !access.isDisjoint(with: [.read, .notify, .write]) else { throw .noAccess }
@@ -160,7 +160,7 @@ extension Property {
 extension HomeAssistantEntity {
   /// Checks what Home Assistant requires of a property with this kind of entity.
   fileprivate func check(for property: Property) throws(ProfileError) {
-    if let key, !isName(key) {
+    if let key, !isPropertyName(key) {
       throw .homeAssistant(needs: "a key made of a-z, 0-9 and _, beginning with a letter")
     }
     func need(_ condition: Bool, _ need: String) throws(ProfileError) {
@@ -230,7 +230,7 @@ extension Codec {
 }
 
 /// Whether a word can be the name of a property or field: `[a-z][a-z0-9_]{0,63}`. Topics and ids are made of it.
-func isName(_ text: String) -> Bool {
+package func isPropertyName(_ text: String) -> Bool {
   guard let first = text.utf8.first, (0x61...0x7A).contains(first),
     text.utf8.count <= Property.longestName
   else { return false }

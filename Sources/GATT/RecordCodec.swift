@@ -79,7 +79,7 @@ struct RecordCodec: Sendable {
   private static func compile(
     _ field: Codec.Field, at offset: Int?, after others: [Field], _ names: inout [String]
   ) throws(ProfileError) -> Field {
-    guard isName(field.name) else { throw .fieldName(field.name) }
+    guard isPropertyName(field.name) else { throw .fieldName(field.name) }
     let scalar = try ScalarCodec(field.scalar)
     guard !field.isRepeated || scalar.width > 0 else { throw .notRepeatable }
     let condition = try condition(field, after: others)

@@ -37,7 +37,7 @@ struct NewFile {
 
   /// A copy of a file, with its mode and owner.
   init(at path: String, copyOf file: String) throws(CommandFailure) {
-    let bytes = try? FileProblem.read(file, limit: 1 << 20)
+    let bytes = try? FileProblem.read(file)
     try Self.check(bytes != nil, file)
     let status = Self.status(file) ?? stat()
     try self.init(

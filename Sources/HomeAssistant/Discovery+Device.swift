@@ -117,8 +117,8 @@ extension Discovery {
 
   /// The decimals of a program's numbers that are shown.
   private static let precisions = [
-    "°C": 1, "°F": 1, "%": 1, "hPa": 1, "kPa": 2, "V": 2, "mV": 0, "mA": 1, "lx": 0, "ppm": 0, "ms": 0,
-    "mm": 0, "cm": 1,
+    "°C": 1, "°F": 1, "%": 1, "Pa": 0, "hPa": 1, "kPa": 2, "V": 2, "mV": 0, "mA": 1, "lx": 0, "ppm": 0,
+    "ms": 0, "mm": 0, "cm": 1, "dBm": 0,
   ]
 
   private func components(of device: DeviceDescription, topics: DeviceTopics) -> [DiscoveryComponent] {

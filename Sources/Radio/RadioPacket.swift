@@ -92,17 +92,17 @@ package struct RadioPacket: Sendable, Equatable {
 
   /// A message that begins with a micro:bit's name says who has sent it, unless its serial number does.
   private mutating func takeName() {
-    guard message.count == 5 || message.count > 5 && " ,:;".utf8.contains(message[5]),
+    guard message.count == 5 || message.count > 5 && " ,:;=|".utf8.contains(message[5]),
       let name = MicrobitName(String(decoding: message.prefix(5), as: UTF8.self)),
       sender == nil || sender?.name == name
     else { return }
-    let isList = message.dropFirst(5).first == UInt8(ascii: ",")
+    let mark = message.dropFirst(5).first.flatMap { ",|".utf8.contains($0) ? $0 : nil }
     let rest = Array(message.dropFirst(6)).trimmed
     guard !rest.isEmpty else { return }
     if sender == nil { sender = .name(name) }
-    let parts = rest.split(separator: UInt8(ascii: isList ? "," : " "), omittingEmptySubsequences: false)
+    let parts = rest.split(separator: mark ?? UInt8(ascii: " "), omittingEmptySubsequences: false)
     message =
-      parts.count == 2 && (isList || Self.isNumber(parts[1])) && !rest.contains(UInt8(ascii: ":"))
+      parts.count == 2 && (mark != nil || Self.isNumber(parts[1])) && !rest.contains(UInt8(ascii: ":"))
       ? Self.pair(parts[0], parts[1]) : rest
   }
 

@@ -66,6 +66,7 @@ extension OwnershipModel {
       storeID(g, device)
     case .release, .releaseTopics: for topic in Self.topics(publisher.id) { release(g, topic) }
     case .clear: for topic in Self.topics(publisher.id) { set(g, topic, .empty) }
+    case .clearPublished: set(g, .value(publisher.id), .empty)
     case .renamed:
       gateways[g].filters.remove(.availability(publisher.id))
       gateways[g].publishers[device]!.id = gateways[g].records[device].name

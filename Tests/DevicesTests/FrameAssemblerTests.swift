@@ -1,21 +1,45 @@
+import EventLoop
 import Testing
 
 @testable import Devices
 
 @Suite struct FrameAssemblerTests {
-  /// `|` is half a second without a notification.
+  /// `|` is half a second without a notification, `~` a tenth of one before the next.
   private static func frames(_ pieces: [String], _ delimiter: String = "\n") -> [String] {
-    var assembler = FrameAssembler(delimiter: delimiter)
-    let frames = (pieces + ["|"]).flatMap { $0 == "|" ? assembler.end() : assembler.append(Array($0.utf8)) }
-    return (frames + assembler.end()).map {
+    var (assembler, now) = (FrameAssembler(delimiter: delimiter), Moment.now)
+    var frames: [FrameAssembler.Frame] = []
+    for piece in pieces {
+      switch piece {
+      case "|": now = now + .milliseconds(500)
+      case "~": now = now + .milliseconds(100)
+      default: frames += assembler.append(Array(piece.utf8), at: now)
+      }
+      while let deadline = assembler.deadline, deadline <= now { frames += assembler.end(at: deadline) }
+    }
+    return (frames + assembler.endAll()).map {
       String(decoding: $0.bytes, as: UTF8.self) + ($0.isCut ? "…" : "")
     }
   }
 
   @Test(.timeLimit(.minutes(1))) func emptyNotificationsTakeNoRoom() {
     var assembler = FrameAssembler(delimiter: "\n")
-    for _ in 0..<300_000 { _ = assembler.append([]) }
-    #expect(assembler.append([0x61]) == [] && assembler.end().map(\.bytes) == [[0x61]])
+    for _ in 0..<300_000 { _ = assembler.append([], at: .now) }
+    #expect(assembler.append([0x61], at: .now) == [] && assembler.endAll().map(\.bytes) == [[0x61]])
+  }
+
+  /// A program that greets with a line, and then sends numbers without one (uartWriteNumber), ten a second.
+  @Test func programThatNoLongerEndsItsLinesIsNoticedAfterTwoSeconds() {
+    let numbers = (100..<140).map(String.init)
+    let frames = Self.frames(["CONNECTED\r\n"] + numbers.flatMap { [$0, "~"] } + ["bye\n", "a", "b\n"])
+    #expect(frames == ["CONNECTED"] + numbers + ["bye", "ab"])
+  }
+
+  /// One that composes a line of several parts takes its time, and a long line has full notifications.
+  @Test func lineMayTakeLong() {
+    let slow = ["a\n"] + (0..<15).flatMap { ["\($0)", "~"] } + ["\n"]
+    #expect(Self.frames(slow) == ["a", "01234567891011121314"])
+    let long = Array(repeating: Self.full, count: 30)
+    #expect(Self.frames(["a\n"] + long.flatMap { [$0, "~"] } + ["\n"]) == ["a", long.joined()])
   }
 
   private static let full = "0123456789abcdefghij"
@@ -47,10 +71,10 @@ import Testing
 
   @Test func frameWithoutDelimiterIsSplit() {
     var assembler = FrameAssembler(delimiter: "\n")
-    let frames = assembler.append([UInt8](repeating: 65, count: 2500) + [10, 66, 10])
+    let frames = assembler.append([UInt8](repeating: 65, count: 2500) + [10, 66, 10], at: .now)
     #expect(frames.map(\.bytes.count) == [1024, 1024, 452, 1])
     #expect(frames.map(\.isCut) == [true, true, true, false])
     #expect(frames.map(\.isTooLong) == [true, false, false, false], "each is counted once")
-    #expect(!assembler.isIncomplete && !assembler.isUndecided)
+    #expect(assembler.deadline == nil)
   }
 }

@@ -108,7 +108,7 @@ import Testing
     _ = bench.linkUp()
     _ = bench.holds(1)
     #expect(bench.commandForThisLink("b", 5) == ["write 5"])
-    #expect(bench.linkDown() == ["b: failed the link was lost"])
+    #expect(bench.linkDown() == ["b: timeout the link was lost during the write: it may have taken effect"])
     #expect(bench.linkUp() == ["read"])
     #expect(bench.holds(1) == ["publish 1"])
   }

@@ -28,7 +28,7 @@ import Testing
     var assembler = FrameAssembler(delimiter: "\n")
     let expected = try Self.members(line.values)
     for _ in 1...3 {
-      let frames = line.notifications.flatMap { assembler.append($0) } + assembler.end()
+      let frames = line.notifications.flatMap { assembler.append($0, at: .now) } + assembler.endAll()
       let texts = frames.filter { String(validating: $0.bytes, as: UTF8.self) != nil && !$0.isCut }
       #expect(Self.json(texts.flatMap { ProgramValue.values(in: $0.bytes).values }) == expected)
     }
@@ -56,7 +56,13 @@ import Testing
       ("a:1,5", "a", .text("1,5"), nil), ("größe:1", "groesse", .integer(1), nil),
       ("note:two words", "note", .text("two words"), nil), ("t:21C", "t", .integer(21), "°C"),
       ("t:70 °F", "t", .integer(70), "°F"), ("온도:21.5℃", "온도", .number(21.5), "°C"),
-      ("d:12cm", "d", .integer(12), "cm"), ("d:12 miles", "d", .text("12 miles"), nil),
+      ("d:12cm", "d", .integer(12), "cm"), ("d:12 miles", "d", .integer(12), nil),
+      ("Pressure: 101325 Pa", "pressure", .integer(101325), "Pa"),
+      ("light:120 lux", "light", .integer(120), "lx"),
+      ("Temp: 21.5 *C", "temp", .number(21.5), "°C"), ("wind:3.4 m/s", "wind", .number(3.4), "m/s"),
+      ("Wind speed: 5 mph", "wind_speed", .integer(5), nil), ("rssi:-70dBm", "rssi", .integer(-70), "dBm"),
+      ("room:5a", "room", .text("5a"), nil), ("room:5 North wing", "room", .text("5 North wing"), nil),
+
       ("Ｔｅｍｐ:1", "temp", .integer(1), nil), ("العربية:3", "العربية", .integer(3), nil),
       ("อุณหภูมิ:3", "อุณหภูมิ", .integer(3), nil), ("đường:1", "duong", .integer(1), nil),
     ] as [(String, String, Value, String?)])
@@ -72,7 +78,9 @@ import Testing
     arguments: [
       ("t: 24, h: 55", #"{"t":24,"h":55}"#), ("t=24|h=55", #"{"t":24,"h":55}"#),
       ("t:24\th:55;", #"{"t":24,"h":55}"#), ("t:24 C;h:55%", #"{"t":24,"h":55}"#),
-      ("t:1  h:2", #"{"t":1,"h":2}"#),
+      ("t:1  h:2", #"{"t":1,"h":2}"#), ("t: 24 h: 55", #"{"t":24,"h":55}"#),
+      ("x: 1 y: -2 z= 3", #"{"x":1,"y":-2,"z":3}"#),
+      ("T:21C;L:120 lux", #"{"t":21,"l":120}"#), ("T:21C;L:120 candles", #"{"t":21,"l":120}"#),
       (#"{"a":{"b":{"c":1}},"t":"x"}"#, #"{"a_b_c":1,"t":"x"}"#), (#"{"온도":21}"#, #"{"온도":21}"#),
     ])
   func severalValuesAreFound(text: String, values: String) throws {
@@ -85,7 +93,8 @@ import Testing
     "the answer:is no number", "a:" + String(repeating: "x", count: 256), "at 12:30", "Lab 2:25",
     String(repeating: "n", count: 33) + ":1", String(repeating: "n", count: 300) + ":1", "a:1;;b:2",
     "a:1;b:x",
-    "t: 24 h: 55", "a:b=c:1", "[1,2]", #"{"a":1}{"b":2}"#, #"{"a":[1]}"#, #"{"1":2}"#, #"{"a":null}"#,
+    "a:b=c:1", "Error: 404 not found", "x: 1 left y: 2", "[1,2]", #"{"a":1}{"b":2}"#, #"{"a":[1]}"#,
+    #"{"1":2}"#, #"{"a":null}"#,
     "{a:1}",
     // A V1 drops what is beyond 20 bytes, and the next line follows.
     "soil_moisture_1:123.light:45", "soil_moisture_1:123.soil_moisture_1:124.light:45",
@@ -106,6 +115,8 @@ import Testing
       // A header, a sentence, a number alone, and what is empty.
       ("seq,moisture,light", "{}"), ("hello, world", "{}"), ("7", "{}"), (",", "{}"), ("a:1", #"{"a":1}"#),
       ("a,b,c,d", "{}"), ("a:-16,4,-1020", #"{"a_x":-16,"a_y":4,"a_z":-1020}"#), ("a:1,2", #"{"a":"1,2"}"#),
+      ("a: -16, 4, -1020", #"{"a_x":-16,"a_y":4,"a_z":-1020}"#), ("b: 1, 2, 3", "{}"),
+      ("(7, 42, 21.5, 120)", #"{"seq":7,"moisture":42,"light":120}"#),
       ("b:1,2,3", #"{"b":"1,2,3"}"#), ("t:1;u:2;v:3;w:4", #"{"t":1,"u":2,"v":3,"w":4}"#),
     ])
   func columnsNameNumbers(text: String, values: String) throws {
@@ -194,6 +205,18 @@ import Testing
         try #require(ProgramValue.values(in: Array("x:--".utf8)).values.first), isNumber: true, at: start,
         today: 1) == .noNumber)
     #expect(table.entries["x"] == nil)
+  }
+
+  /// DFRobot's example prints `Temp: 21.5 C` and `Temp: 70.7 F` in turns; of other programs a button changes the unit.
+  @Test func numberInAnotherUnitIsNotOneOfTheFirstUnit() throws {
+    var table = ValueTable()
+    for line in ["t:21 C", "t:21 C", "t:22"] { #expect(try receive(&table, line) == .accepted) }
+    for _ in 1...3 {
+      #expect(try receive(&table, "t:70.7 F") == .otherUnit && receive(&table, "t:21 C") == .accepted)
+    }
+    #expect(table.entries["t"]?.unit == "°C")
+    #expect(try receive(&table, "t:70.7 F") == .otherUnit && receive(&table, "t:70.9 F") == .accepted)
+    #expect(table.entries["t"]?.unit == "°F")
   }
 
   @Test func valueThatWasNotSentForADayGivesItsPlaceAway() throws {

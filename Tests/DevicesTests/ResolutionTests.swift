@@ -31,11 +31,11 @@ import Testing
     let uart = BluetoothUUID.microbitUARTService
     func property(
       _ name: String, _ service: BluetoothUUID, _ characteristic: BluetoothUUID, _ access: Property.Access,
-      _ mode: Property.WriteMode? = nil, instance: Int = 0
+      _ mode: Property.WriteMode? = nil, instance: Int = 0, kind: Property.Kind = .state
     ) -> Property {
       Property(
-        name: name, service: service, characteristic: characteristic, instance: instance, access: access,
-        writeMode: mode, codec: .uint8)
+        name: name, service: service, characteristic: characteristic, instance: instance, kind: kind,
+        access: access, writeMode: mode, codec: .uint8)
     }
     let (two, three) = (BluetoothUUID.microbitUART(0x0002), BluetoothUUID.microbitUART(0x0003))
     let profile = try Profile(
@@ -43,7 +43,7 @@ import Testing
       properties: [
         property("offered", uart, two, .notify), property("a", BluetoothUUID(short: 0x180F), two, .read),
         property("b", uart, BluetoothUUID(short: 0x2A19), .read), property("c", uart, two, .write),
-        property("d", uart, three, [.read, .notify]), property("e", uart, three, .write, .command),
+        property("d", uart, three, .notify, kind: .event), property("e", uart, three, .write, .command),
         property("f", uart, two, .notify, instance: 1),
       ])
     let lacks = Resolution(profile, link(.indicate, [.read, .write])).lacks
@@ -54,6 +54,17 @@ import Testing
     #expect(lacks[4] == "its characteristic \(three) does not notify")
     #expect(lacks[5] == #"its characteristic \#(three) is written with "write": "request" only"#)
     #expect(lacks[6]?.hasSuffix("\(two) with the instance 1") == true)
+  }
+
+  /// A Battery Service must be readable, and may notify.
+  @Test func aStateThatDoesNotNotifyIsRead() throws {
+    let level = Property(
+      name: "level", service: .microbitUARTService, characteristic: .microbitUART(0x0003),
+      access: [.read, .notify], codec: .uint8)
+    let link = link(.indicate, [.read, .write])
+    #expect(Resolution(try Profile(name: "lab", properties: [level]), link).lacks.isEmpty)
+    let alive = try Profile(name: "lab", alive: "level", properties: [level])
+    #expect(Resolution(alive, link).lacks[0]?.hasSuffix("does not notify") == true)
   }
 
   @Test func requiredServicesThatAreMissingAreKnown() throws {

@@ -235,6 +235,13 @@ import Testing
     #expect(bench.holds(5) == ["publish 5", "write 7"])
   }
 
+  /// A step of a sequence is for this link alone.
+  @Test func stepInFlightMayHaveTakenEffectWhenTheLinkEnds() {
+    var bench = Bench.idle(desired: 1000)
+    _ = bench.commandForThisLink("a", 5)
+    #expect(bench.linkDown() == ["a: timeout the link was lost during the write: it may have taken effect"])
+  }
+
   @Test func failedReadBackRestoresTheDesiredValue() {
     var bench = Bench.idle(desired: 1000)
     _ = bench.command("a", 5)

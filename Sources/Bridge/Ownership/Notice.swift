@@ -89,7 +89,7 @@ extension OwnershipMachine.Notice {
       guard let key = ValueKey(member.name), let name = member.value["name"]?.text,
         name.utf8.count <= ValueTable.longestName
       else { return nil }
-      let unit = ValueName.units.values.first { member.value["unit"] == .string($0) }
+      let unit = member.value["unit"]?.text.flatMap { ValueName.isUnit($0) ? $0 : nil }
       return (key, name, member.value["type"] == .string("number"), unit)
     }
     return Array(read.prefix(ValueTable.capacity))

@@ -114,6 +114,8 @@ extension Ownership {
     case clearValues(Set<PropertyName>)
     /// No gateway owns the topics of this id: clear them, `info` last.
     case clear
+    /// Clear the values that this gateway has published.
+    case clearPublished
     /// Clear the values of all properties, or leave them as they are.
     case dropValues(isCleared: Bool)
     /// Use the topics of the new id.

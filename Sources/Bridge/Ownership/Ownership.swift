@@ -295,6 +295,10 @@ struct Ownership: Sendable {
     case .replaced, .pinnedElsewhere, .neverConnected:
       if reason == .replaced { replaced = (address, machine) }
       act(.releaseTopics, address)
+      // Values may have come before it went out of range.
+      if reason == .neverConnected, !machine.isOwnedByOther, machine.mayClear {
+        act(.clearPublished, address)
+      }
       act(.detached, address)
       actions.append(.ownedElsewhere(address))
     }

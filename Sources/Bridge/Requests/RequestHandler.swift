@@ -8,7 +8,7 @@ import Recording
 /// Parses, carries out and answers requests to the gateway, from any transport.
 @LoopActor package final class RequestHandler {
   /// The most bytes of a request.
-  package nonisolated static let longestPayload = 64 << 10
+  package nonisolated static let longestPayload = TopicMap.longestPayload
 
   private let engine: DeviceManager
   private unowned let host: any RequestHost

@@ -21,8 +21,10 @@ struct Resolution: Sendable {
   let isSuitable: Bool
 
   init(_ profile: Profile, _ all: [Characteristic]) {
-    let characteristics: [Characteristic?] = profile.properties.map { property in
-      let usable = all.filter { $0.service == property.service && $0.flags.allow(property) }
+    let characteristics: [Characteristic?] = profile.properties.indices.map { index in
+      let property = profile.properties[index]
+      let mayRead = index != profile.alive?.property
+      let usable = all.filter { $0.service == property.service && $0.flags.allow(property, orReads: mayRead) }
       var matching = usable.filter { $0.uuid == property.characteristic }
       if matching.isEmpty { matching = usable.filter { $0.uuid == property.alternative } }
       return property.instance < matching.count ? matching[property.instance] : nil
@@ -73,9 +75,9 @@ extension Resolution {
 extension Characteristic.Flags {
   /// Why the characteristic does not support the property's access and write mode.
   fileprivate func obstacle(to property: Property) -> String? {
-    if allow(property) { return nil }
     if property.isReadable, !contains(.read) { return "cannot be read" }
-    if property.isNotifying, isDisjoint(with: [.notify, .indicate]) { return "does not notify" }
+    if property.isNotifying, !notifies { return "does not notify" }
+    guard property.isWritable, !allowsWrite(of: property) else { return nil }
     switch property.writeMode {
     case .command where contains(.write): return "is written with \"write\": \"request\" only"
     case .confirm where contains(.writeWithoutResponse), .request where contains(.writeWithoutResponse):
@@ -84,10 +86,17 @@ extension Characteristic.Flags {
     }
   }
 
+  /// Whether the peripheral sends the values.
+  var notifies: Bool { !isDisjoint(with: [.notify, .indicate]) }
+
   /// Whether the characteristic supports the property's access and write mode.
-  fileprivate func allow(_ property: Property) -> Bool {
-    (!property.isReadable || contains(.read))
-      && (!property.isWritable || contains(property.writeMode == .command ? .writeWithoutResponse : .write))
-      && (!property.isNotifying || contains(.notify) || contains(.indicate))
+  /// - Parameter orReads: whether a state that is not notified is read again and again.
+  fileprivate func allow(_ property: Property, orReads: Bool) -> Bool {
+    (!property.isReadable || contains(.read)) && (!property.isWritable || allowsWrite(of: property))
+      && (!property.isNotifying || notifies || orReads && property.isReadable && property.kind == .state)
+  }
+
+  private func allowsWrite(of property: Property) -> Bool {
+    contains(property.writeMode == .command ? .writeWithoutResponse : .write)
   }
 }

@@ -9,6 +9,7 @@ import Radio
 @LoopActor final class RadioSession: ListeningSession {
   private var rhythm = RadioRhythm()
   private var clock = RadioClock()
+  private var buttons = ButtonStates()
 
   override var radio: RadioSession? { self }
   /// Anybody in range can send as anybody.
@@ -81,7 +82,8 @@ import Radio
     wasHeard([press?.channel ?? line].compactMap { $0 })
     if device.record.offered != before { device.report(.description) }
     if let press {
-      tell(press.value, of: press.channel, packet)
+      let isNews = !buttons.repeats(packet.message[2], of: press.channel.index, at: .now)
+      if isNews { tell(press.value, of: press.channel, packet) }
     } else if let line {
       let message = device.values.received(FrameAssembler.Frame(bytes: packet.message))
       line.received(

@@ -18,8 +18,8 @@ import Log
   }
   private var columns = ProgramValue.Columns()
   private var echoes: [Echo] = []
-  /// When each kind of trouble was last logged.
-  private var troubles: [Trouble: Moment] = [:]
+  /// When each kind of misfit was last logged.
+  private var told: [Misfit: Moment] = [:]
   private unowned let device: Device
 
   /// A value that was sent, and may come back.
@@ -84,6 +84,7 @@ import Log
       case .accepted: return false
       case .sameKey(let other): count(.sameKey, "\(other), not \(value.name.written)")
       case .noNumber: count(.noNumber, "\(value.name.written): \(value.value)")
+      case .otherUnit: count(.otherUnit, "\(value.name.written): \(value.value) \(value.unit ?? "")")
       case .tooMany: count(.tooMany, value.name.written)
       }
       return true
@@ -110,22 +111,23 @@ import Log
   }
 
   /// Why what a program sends is no value.
-  private enum Trouble: String {
+  private enum Misfit: String {
     case sameKey = "two values of its program have the same name in topics"
     case noNumber = "a value of its program that was always a number was not one"
+    case otherUnit = "a value of its program came in another unit than before"
     case tooMany = "its program sends too many names of values"
     case otherColumns = "its program sends more or fewer numbers than \"columns\" in its entry names"
     case cut =
       "a message may be cut, as a micro:bit V1 drops what is beyond 20 characters: send shorter ones, as lines"
   }
 
-  /// Counts a trouble, and logs one line an hour for each kind.
-  private func count(_ trouble: Trouble, _ text: String) {
+  /// Counts a misfit, and logs one line an hour for each kind.
+  private func count(_ misfit: Misfit, _ text: String) {
     device.context.counters.malformed += 1
     let now = Moment.now
-    if let logged = troubles[trouble], now < logged + .seconds(3600) { return }
-    troubles[trouble] = now
-    device.context.log.warning("\(trouble.rawValue): \(Excerpt(text))", device.fields)
+    if let logged = told[misfit], now < logged + .seconds(3600) { return }
+    told[misfit] = now
+    device.context.log.warning("\(misfit.rawValue): \(Excerpt(text))", device.fields)
   }
 
   private func changed() {
@@ -177,9 +179,9 @@ import Log
     }
     let text =
       switch command.value {
-      case .string(let text): text
-      case .integer, .number: String(decoding: command.value.bytes, as: UTF8.self)
-      case .null, .bool, .array, .object: ""
+      case .string(let text): text.withoutLineEnd
+      case .integer, .number, .bool: String(decoding: command.value.bytes, as: UTF8.self)
+      case .null, .array, .object: ""
       }
     let written = table.entries[key]?.written ?? key.description
     let parsed = ProgramValue.values(in: Array("\(written):\(text)".utf8)).values
@@ -238,10 +240,24 @@ import Log
 }
 
 extension ProgramValue {
-  /// Numbers are compared by their value: the program may write them otherwise.
+  /// Numbers are compared by their value: the program may write them otherwise. `true` is the same as a text and in JSON.
   fileprivate func matches(_ other: ProgramValue) -> Bool {
     guard name.key == other.name.key else { return false }
     if let number = value.doubleValue, let other = other.value.doubleValue { return number == other }
-    return value == other.value
+    switch (value, other.value) {
+    case (.text(let text), .bool(let bool)), (.bool(let bool), .text(let text)): return text == "\(bool)"
+    case (let value, let other): return value == other
+    }
+  }
+}
+
+extension String {
+  /// `echo` and files end with one.
+  fileprivate var withoutLineEnd: String {
+    var text = self
+    while let last = text.unicodeScalars.last, last == "\n" || last == "\r" {
+      text.unicodeScalars.removeLast()
+    }
+    return text
   }
 }

@@ -48,8 +48,8 @@ struct ProgramValue: Equatable, Sendable {
     case UInt8(ascii: "{"): return JSONValues.message(text)
     case _: break
     }
-    if let values = list(text, isSeparator) ?? list(text, isSpace) { return Message(values: values) }
-    let pair = pair(text)
+    if let values = list(text, isSeparator) ?? list(joined(text), isSpace) { return Message(values: values) }
+    let pair = pair(text) { columns.ofName[$0] != nil }
     var message = Message(values: pair.map { [$0] } ?? [])
     if let pair, case .text(let list) = pair.value, let names = columns.ofName[pair.name.key] {
       take(Array(list.utf8)[...], names, behind: pair.name.written, into: &message)
@@ -64,6 +64,7 @@ struct ProgramValue: Equatable, Sendable {
     _ text: ArraySlice<UInt8>, _ names: [ValueName?], behind prefix: String? = nil,
     into message: inout Message
   ) {
+    let text = withoutBrackets(text)
     let isBetween = text.contains(where: isSeparator) ? isSeparator : isSpace
     let parts = text.split(omittingEmptySubsequences: isBetween(UInt8(ascii: " ")), whereSeparator: isBetween)
       .map(trimmed)
@@ -87,6 +88,22 @@ struct ProgramValue: Equatable, Sendable {
       values.append(ProgramValue(name: name, value: number, unit: unit))
     }
     return values
+  }
+
+  /// `(1, 2, 3)` as MicroPython prints it.
+  private static func withoutBrackets(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    let text = trimmed(text)
+    let isInBrackets = text.first == UInt8(ascii: "(") && text.last == UInt8(ascii: ")")
+    return isInBrackets ? text.dropFirst().dropLast() : text
+  }
+
+  /// `x: 1 y: 2` without the spaces behind the colons.
+  private static func joined(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    var joined: [UInt8] = []
+    for byte in text where byte != UInt8(ascii: " ") || !(joined.last.map(":=".utf8.contains) ?? false) {
+      joined.append(byte)
+    }
+    return joined[...]
   }
 
   private static let ends = Array("#;,|$".utf8)
@@ -113,7 +130,10 @@ struct ProgramValue: Equatable, Sendable {
   }
 
   /// `name:value` or `name=value`.
-  private static func pair(_ text: ArraySlice<UInt8>) -> ProgramValue? {
+  /// - Parameter isList: whether the configuration names the numbers behind the name.
+  private static func pair(
+    _ text: ArraySlice<UInt8>, isList: (ValueKey) -> Bool = { _ in false }
+  ) -> ProgramValue? {
     let colon = text.firstIndex(of: UInt8(ascii: ":"))
     let mark = UInt8(ascii: colon == nil ? "=" : ":")
     guard let index = colon ?? text.firstIndex(of: mark), !text[(index + 1)...].contains(mark) else {
@@ -126,23 +146,35 @@ struct ProgramValue: Equatable, Sendable {
       return ProgramValue(name: name, value: number, unit: unit)
     }
     // In a sentence a space follows the colon, or there are spaces before it.
-    guard !content.isEmpty, rest.count <= longestText, rest.first != UInt8(ascii: " "),
-      !written.contains(UInt8(ascii: " ")), let name = ValueName(String(decoding: written, as: UTF8.self))
+    guard !content.isEmpty, rest.count <= longestText, !written.contains(UInt8(ascii: " ")),
+      let name = ValueName(String(decoding: written, as: UTF8.self)),
+      rest.first != UInt8(ascii: " ") || isList(name.key)
     else { return nil }
     return ProgramValue(name: name, value: .text(String(decoding: content, as: UTF8.self)))
   }
 
   // MARK: Numbers
 
-  /// A number as JavaScript writes it, `+5`, `.5` or `5.`, and a unit behind it.
+  /// A number as JavaScript writes it, `+5`, `.5` or `5.`, and a unit behind it, known or not.
   static func number(_ text: ArraySlice<UInt8>) -> (Value, unit: String?)? {
     guard let last = text.last else { return nil }
     if isDigit(last) || last == UInt8(ascii: ".") { return plainNumber(text).map { ($0, nil) } }
     guard let end = text.lastIndex(where: { isDigit($0) || $0 == UInt8(ascii: ".") }) else {
       return words[String(decoding: text, as: UTF8.self)].map { (.number($0), nil) }
     }
-    let unit = ValueName.units[String(decoding: trimmed(text[(end + 1)...]), as: UTF8.self)]
-    return unit.flatMap { unit in plainNumber(text[...end]).map { ($0, unit) } }
+    let word = text[(end + 1)...]
+    let unit = ValueName.unit(behindNumber: String(decoding: trimmed(word), as: UTF8.self))
+    guard unit != nil || isUnit(word) else { return nil }
+    return plainNumber(text[...end]).map { ($0, unit) }
+  }
+
+  /// Whether a word may be a unit that is not known, as in `5 mph`. Without a space it may be a part of `5a`.
+  private static func isUnit(_ word: ArraySlice<UInt8>) -> Bool {
+    guard word.first == UInt8(ascii: " "), word.count <= 9 else { return false }
+    return word.dropFirst().allSatisfy {
+      $0 | 0x20 >= UInt8(ascii: "a") && $0 | 0x20 <= UInt8(ascii: "z") || $0 >= 0x80
+        || $0 == UInt8(ascii: "/")
+    }
   }
 
   private static let words = ["NaN": Double.nan, "Infinity": .infinity, "-Infinity": -.infinity]

@@ -25,6 +25,8 @@ package struct ValueTable: Equatable, Sendable {
     fileprivate var isSeenOnLink = false
     /// How many of the last values were numbers, in a row; counted up to two.
     fileprivate var numbers = 0
+    /// The unit of the last number, if it was another one than that of the values.
+    fileprivate var otherUnit: String?
 
     init(written: String, isNumber: Bool, isConfirmed: Bool, unit: String? = nil, lastSeen: Int) {
       self.written = written
@@ -50,6 +52,20 @@ package struct ValueTable: Equatable, Sendable {
       (seen, isSeenOnLink) = (now, true)
     }
 
+    /// The number has another unit than those before it on the link. The second one in a row counts: the program has changed it.
+    fileprivate mutating func isInOtherUnit(_ value: ProgramValue) -> Bool {
+      guard isSeenOnLink, let unit, let new = value.unit, new != unit else {
+        if value.isNumber { otherUnit = nil }
+        return false
+      }
+      if new == otherUnit {
+        (self.unit, otherUnit) = (new, nil)
+        return false
+      }
+      otherUnit = new
+      return true
+    }
+
     /// Whether the name was not received for a day.
     fileprivate func isOld(at now: Moment, today: Int) -> Bool {
       today - lastSeen > 1 || seen.map { now >= $0 + .seconds(86_400) } ?? false
@@ -62,6 +78,8 @@ package struct ValueTable: Equatable, Sendable {
     case sameKey(as: String)
     /// The value is not a number, although the values of its name are numbers.
     case noNumber
+    /// The number has another unit than the values of its name.
+    case otherUnit
     case tooMany
   }
 
@@ -93,6 +111,7 @@ package struct ValueTable: Equatable, Sendable {
       guard !before.isSeenOnLink || before.written == value.name.written else {
         return .sameKey(as: before.written)
       }
+      if entries.values[index].isInOtherUnit(value) { return .otherUnit }
       entries.values[index].receive(value, at: now, today: today)
       if entries.values[index] != before { changes += 1 }
       return value.isNumber || !isNumber && !entries.values[index].isNumber ? .accepted : .noNumber

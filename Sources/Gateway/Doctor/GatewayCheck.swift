@@ -71,7 +71,7 @@ struct GatewayCheck {
   /// - Parameter health: the response to the request `health`.
   static func changedConfiguration(_ health: JSONValue) -> Finding? {
     guard let file = health["configuration"]?["file"]?.text,
-      let bytes = try? FileProblem.read(file, limit: 1 << 20),
+      let bytes = try? FileProblem.read(file),
       ConfigurationFile.digest(bytes) != health["configuration"]?["digest"]?.text
     else { return nil }
     let isValid = (try? ConfigurationFile.load(path: file, filesMayBeAway: true)) != nil

@@ -47,7 +47,7 @@ extension PresentConfiguration {
     self.init(path: ServiceAccess.real(path) ?? path)
     let bytes: [UInt8]
     do throws(FileProblem) {
-      bytes = try FileProblem.read(self.path, limit: 1 << 20)
+      bytes = try FileProblem.read(self.path)
     } catch {
       if !error.isMissing { problem = "\(self.path): \(error)" }
       return

@@ -123,6 +123,23 @@ import Testing
     }
   }
 
+  /// A joystick's program sends the state of its button again and again; another one each press alone.
+  @Test func statesOfAButtonAreNoPresses() {
+    var buttons = ButtonStates()
+    var now = Moment.now
+    func news(_ states: String, every milliseconds: Int) -> String {
+      String(
+        decoding: states.utf8.filter { state in
+          now = now + .milliseconds(milliseconds)
+          return !buttons.repeats(state, of: 0, at: now)
+        }, as: UTF8.self)
+    }
+    #expect(news("1111", every: 300) == "1111", "it sends presses alone")
+    #expect(news("0000011111000002222200", every: 100) == "01020")
+    #expect(news("101010", every: 50) == "101010")
+    #expect(news("1111", every: 1500) == "1111", "what came between was lost")
+  }
+
   @Test func whatIsNotHeardIsReportedWithoutABluetoothAdapter() async throws {
     let tested = try await Engine(Self.entry("zotut"), absentAdapter: 0)
     try await Self.hear(["zotut,temp,21"], tested)
