@@ -206,6 +206,12 @@ extension Configuration.Device: ConfigurationSection {
     [ConfigurationKey("match", \.match, .match)]
     + DeviceOptionTable.all.map { ConfigurationKey($0, \.options) }
 
+  /// What belongs into `match`.
+  package static let elsewhere = Dictionary(
+    uniqueKeysWithValues: Configuration.Match.keys.map {
+      ($0.name, "put it into match: {\"match\": {\"\($0.name)\": …}}")
+    })
+
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     (self.profile == nil || (self.profile == Profile.radio.name) == match.isRadio
       ? [] : [wrongProfile(at: path)])
