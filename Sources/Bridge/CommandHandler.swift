@@ -87,6 +87,7 @@ import Store
         property.hasPrefix(NamedValue.prefix)
         ? publisher.device.valueSetter : publisher.device.profile.property(named: property)
       if isGroup, known?.isWritable != true || !publisher.device.mayOffer(property) { continue }
+      if !context.isMQTT5, retained.isDeletion(message, for: publisher.device.address, known) { continue }
       var refusal: String?
       if message.retain {
         let isNew = ownership.ownership.retainedCommandsHaveArrived
@@ -160,9 +161,16 @@ import Store
 
   func get(_ message: MQTTReceived, _ publisher: DevicePublisher, _ property: String) {
     guard !message.retain, ownership.isResponsible(for: publisher) else { return }
-    let sender = Sender(of: message, transaction: CommandPayload(message.payload).transaction)
+    var sender = Sender(of: message)
+    do throws(Rejection) {
+      sender.transaction = try CommandPayload(message.payload).transactionOfGet()
+    } catch {
+      return reject(message, publisher, property, error.reason, error.transaction)
+    }
     do throws(RequestError) {
-      try context.engine.get(property, of: publisher.device.id) { publisher.publish($0, for: sender) }
+      try context.engine.get(property, of: publisher.device.id) { [sender] in
+        publisher.publish($0, for: sender)
+      }
     } catch {
       reject(message, publisher, property, error.reason, sender.transaction)
     }

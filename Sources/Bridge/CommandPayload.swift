@@ -22,6 +22,24 @@ struct CommandPayload {
   var transaction: String? {
     if case .object(let object) = json { try? Sender.transaction(object) } else { nil }
   }
+
+  /// The transaction of a message on a `…/get` topic, which has nothing else: `{"transaction":"a1"}`, or nothing.
+  func transactionOfGet() throws(Rejection) -> String? {
+    if bytes.allSatisfy({ $0 <= 0x20 }) { return nil }
+    try checkLength()
+    guard case .object(let object) = json else {
+      throw Rejection(#"\#(Excerpt(bytes)): to read a property, send nothing, or {"transaction":"…"}"#)
+    }
+    let transaction = try Sender.transaction(object)
+    guard let unknown = object.names.first(where: { $0 != "transaction" }) else { return transaction }
+    throw Rejection("unknown key \(Excerpt(unknown)); allowed: transaction", transaction)
+  }
+
+  func checkLength() throws(Rejection) {
+    guard bytes.count <= Self.longest else {
+      throw Rejection("the payload has more than \(Self.longest) bytes")
+    }
+  }
 }
 
 extension Command {
@@ -36,9 +54,7 @@ extension Command {
     _ payload: CommandPayload, _ device: DeviceID, _ property: String, _ codec: Codec?,
     from sender: inout Sender
   ) throws(Rejection) {
-    guard payload.bytes.count <= CommandPayload.longest else {
-      throw Rejection("the payload has more than \(CommandPayload.longest) bytes")
-    }
+    try payload.checkLength()
     if case .object(let object) = payload.json, Self.isLongForm(object, codec) {
       sender.transaction = try Sender.transaction(object)
       self.init(
@@ -88,12 +104,14 @@ extension Command {
   }
 
   private static func ttl(_ json: JSONValue?, _ transaction: String?) throws(Rejection) -> Int? {
+    let expected = "a whole number of seconds, \(ttls.lowerBound)…\(ttls.upperBound)"
     switch json {
     case nil: return nil
+    case .string(let text):
+      throw Rejection("ttl: \(Excerpt(text)) is a string, not \(expected)", transaction)
     case .some(let other):
       if let seconds = other.wholeNumber, ttls.contains(seconds) { return seconds }
-      let range = "\(ttls.lowerBound)…\(ttls.upperBound)"
-      throw Rejection("ttl: \(Excerpt(other.bytes)) is not a whole number of seconds, \(range)", transaction)
+      throw Rejection("ttl: \(Excerpt(other.bytes)) is not \(expected)", transaction)
     }
   }
 }

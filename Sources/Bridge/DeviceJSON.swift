@@ -53,7 +53,7 @@ extension NamedValue {
   /// What the program calls it, and what it is.
   fileprivate var json: JSONValue {
     [
-      "name": .string(written), "type": isNumber ? "number" : "text",
+      "name": .string(written), "type": .string(isNumber ? "number" : isBool ? "boolean" : "text"),
       "unit": property.unit.map(JSONValue.string),
     ]
   }

@@ -72,6 +72,16 @@ import Store
     return .execute
   }
 
+  /// Whether a message without the retain flag may delete a retained command, which MQTT 3.1.1 does not tell.
+  /// - Parameter property: nil: the device has no such property.
+  mutating func isDeletion(
+    _ message: MQTTReceived, for address: BluetoothAddress, _ property: Property?
+  ) -> Bool {
+    guard !message.retain, message.payload.isEmpty else { return false }
+    // Otherwise an empty text is a value.
+    return rejected[address]?.remove(message.topic.string) != nil || property?.codec.isPlain != true
+  }
+
   /// The command takes the place of the last one of its topic, and is not handled yet.
   private mutating func begin(_ message: MQTTReceived, for address: BluetoothAddress) {
     let topic = message.topic.string

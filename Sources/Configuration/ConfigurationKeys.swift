@@ -33,7 +33,8 @@ extension Configuration.Gateway: ConfigurationSection {
 
 extension Configuration.Bluetooth: ConfigurationSection {
   package static let keys: [ConfigurationKey<Self>] = [
-    ConfigurationKey("adapters", \.adaptersKey, .optional(.list(of: .adapter, check: adapterProblems))),
+    ConfigurationKey(
+      "adapters", \.adaptersKey, .optional(.list(of: .adapter, counts: 1 ... .max, check: adapterProblems))),
     ConfigurationKey("adapter", \.adapter, .optional(.adapter)),
     ConfigurationKey("links", \.links, .integer(1...1000)),
     ConfigurationKey("stay", \.stay, .integer(1...86_400)),
@@ -57,7 +58,8 @@ extension Configuration.Bluetooth: ConfigurationSection {
 extension Configuration.MQTT: ConfigurationSection {
   package static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey("host", \.hostKey, .optional(.host)),
-    ConfigurationKey("hosts", \.hosts, .optional(.list(of: .hostAndPort, check: hostProblems))),
+    ConfigurationKey(
+      "hosts", \.hosts, .optional(.list(of: .hostAndPort, counts: hostCounts, check: hostProblems))),
     ConfigurationKey("port", \.port, .integer(1...65535)),
     ConfigurationKey("protocol", \.protocolVersion, .choice),
     ConfigurationKey("username", \.username, .optional(.text(longest: 1024))),
@@ -75,9 +77,12 @@ extension Configuration.MQTT: ConfigurationSection {
         ? [] : [path.key("password_file").error("a password needs a user name", hint: "add username")])
   }
 
+  private static let hostCounts = 2...8
+
   private static func hostProblems(_ hosts: [Host], at path: ConfigurationPath) -> [ConfigurationError] {
-    guard (2...8).contains(hosts.count) else {
-      return [path.error("must have 2 to 8 brokers", hint: "for one there is host")]
+    guard hostCounts.contains(hosts.count) else {
+      let counts = "\(hostCounts.lowerBound) to \(hostCounts.upperBound)"
+      return [path.error("must have \(counts) brokers", hint: "for one there is host")]
     }
     return hosts.indices.filter { hosts[..<$0].contains(hosts[$0]) }.map {
       path.index($0).error("\(hosts[$0]) is listed already")
@@ -143,16 +148,18 @@ extension Configuration.HTTP: ConfigurationSection {
 extension ConfigurationRule<[String]> {
   /// IP addresses of this machine.
   fileprivate static var ipAddresses: Self {
-    let list = oneOrMore(.ipAddress)
+    let counts = 1...8
+    let list = oneOrMore(.ipAddress, counts: counts)
     return ConfigurationRule(
       shape: list.shape,
       read: { json, _, path, errors in
         guard let addresses = list.read(json, nil, path, &errors) else { return nil }
         let isAlone = addresses.count == 1 || !addresses.contains(where: Configuration.HTTP.isEverywhere)
-        guard (1...8).contains(addresses.count), Set(addresses).count == addresses.count, isAlone else {
+        guard counts.contains(addresses.count), Set(addresses).count == addresses.count, isAlone else {
           errors.append(
             path.error(
-              "expected 1 to 8 different addresses", hint: "one that is for all networks stands alone"))
+              "expected \(counts.lowerBound) to \(counts.upperBound) different addresses",
+              hint: "one that is for all networks stands alone"))
           return nil
         }
         return addresses
@@ -171,14 +178,16 @@ extension Configuration.Radio: ConfigurationSection {
 extension ConfigurationRule<Configuration.Radio.Ports> {
   /// `"auto"`, or paths.
   fileprivate static var radioPorts: Self {
-    let list = ConfigurationRule<[String]>.oneOrMore(.text(longest: 4096))
+    let counts = 1...8
+    let list = ConfigurationRule<[String]>.oneOrMore(.text(longest: 4096), counts: counts)
     return ConfigurationRule(
       shape: list.shape,
       read: { json, _, path, errors in
         if json == "auto" { return .auto }
         guard let paths = list.read(json, nil, path, &errors) else { return nil }
-        guard (1...8).contains(paths.count), paths.allSatisfy({ $0.hasPrefix("/") }) else {
-          errors.append(path.error("expected \"auto\" or 1 to 8 paths", hint: "example: /dev/ttyACM0"))
+        guard counts.contains(paths.count), paths.allSatisfy({ $0.hasPrefix("/") }) else {
+          let expected = "expected \"auto\" or \(counts.lowerBound) to \(counts.upperBound) paths"
+          errors.append(path.error(expected, hint: "example: /dev/ttyACM0"))
           return nil
         }
         return .paths(paths)
@@ -196,6 +205,12 @@ extension Configuration.Device: ConfigurationSection {
   package static let keys: [ConfigurationKey<Self>] =
     [ConfigurationKey("match", \.match, .match)]
     + DeviceOptionTable.all.map { ConfigurationKey($0, \.options) }
+
+  /// What belongs into `match`.
+  package static let elsewhere = Dictionary(
+    uniqueKeysWithValues: Configuration.Match.keys.map {
+      ($0.name, "put it into match: {\"match\": {\"\($0.name)\": …}}")
+    })
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     (self.profile == nil || (self.profile == Profile.radio.name) == match.isRadio

@@ -64,7 +64,13 @@ extension Configuration {
 
   /// What is valid but probably a mistake.
   var warnings: [ConfigurationError] {
-    deviceWarnings + valueWarnings
+    deviceWarnings + entryWarnings + valueWarnings
+      + (radio.isSending && !radio.isEnabled
+        ? [
+          ConfigurationPath.root.key("radio").key("send").error(
+            "has no effect", hint: "add \"enabled\": true")
+        ]
+        : [])
       + profiles.flatMap { $0.warnings(at: .root.key("profiles").key($0.name)) }
   }
 
@@ -73,6 +79,31 @@ extension Configuration {
     return devices.indices.flatMap { index in
       devices[index].options[option].flatMap(option.value)?
         .warnings(at: .root.key("devices").index(index).key(option.name)) ?? []
+    }
+  }
+
+  /// Warnings about entries one by one.
+  private var entryWarnings: [ConfigurationError] {
+    devices.enumerated().flatMap { index, device in
+      let path = ConfigurationPath.root.key("devices").index(index)
+      let match = device.match
+      var warnings: [ConfigurationError] = []
+      func isMicrobit(_ name: String?) -> Bool { name.flatMap { MicrobitName($0) } != nil }
+      if let name = match.name, isMicrobit(name) {
+        let hint = "that of a micro:bit is \"BBC micro:bit [\(name)]\""
+        warnings.append(path.key("match").key("name").error("this is the whole Bluetooth name", hint: hint))
+      }
+      let isForOne = match.isIdentifier || match.isRadio || match.name != nil
+      if let name = device.name, isMicrobit(name), !isForOne {
+        let hint = "for one: {\"match\": {\"name\": \"BBC micro:bit [\(name)]\"}}"
+        warnings.append(
+          path.key("name").error("every device that the entry matches gets this name", hint: hint))
+      }
+      if device.pairing == .always, device.passkey == nil, !match.isIdentifier {
+        let hint = "match it by its identifier, or add its passkey"
+        warnings.append(path.key("pair").error("any device that calls itself so gets a pairing", hint: hint))
+      }
+      return warnings
     }
   }
 

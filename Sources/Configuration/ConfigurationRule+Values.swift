@@ -172,10 +172,13 @@ extension ConfigurationRule {
   }
 
   /// An element, or a list of elements.
-  static func oneOrMore<Element>(_ rule: ConfigurationRule<Element>) -> Self where Value == [Element] {
+  /// - Parameter counts: how many elements the caller allows; nil: any number.
+  static func oneOrMore<Element>(
+    _ rule: ConfigurationRule<Element>, counts: ClosedRange<Int>? = nil
+  ) -> Self where Value == [Element] {
     let list = ConfigurationRule.list(of: rule)
     return ConfigurationRule(
-      shape: .oneOrMore(rule.shape),
+      shape: .oneOrMore(rule.shape, counts: counts),
       read: { json, _, path, errors in
         if case .array = json { return list.read(json, nil, path, &errors) }
         return rule.read(json, nil, path, &errors).map { [$0] }

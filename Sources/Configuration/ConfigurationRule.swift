@@ -53,9 +53,10 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
   case text(ClosedRange<Int>, pattern: String? = nil)
   /// One of these values.
   case choice([JSONValue])
-  case list(ConfigurationShape)
-  /// An element of the shape, or a list of such elements.
-  case oneOrMore(ConfigurationShape)
+  /// A list, of so many elements, if that is limited.
+  case list(ConfigurationShape, counts: ClosedRange<Int>? = nil)
+  /// An element of the shape, or a list of such elements, of so many if that is limited.
+  case oneOrMore(ConfigurationShape, counts: ClosedRange<Int>? = nil)
   case object([Member])
   /// `null`, or this.
   case nullOr(ConfigurationShape)
@@ -90,7 +91,7 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
     case .choice(let values):
       values.map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: " or ")
     case .list: "a list"
-    case .oneOrMore(let shape): "\(shape.expectation) or a list"
+    case .oneOrMore(let shape, _): "\(shape.expectation) or a list"
     case .nullOr(let shape): "null or \(shape.expectation)"
     case .falseOr(let shape): "false or \(shape.expectation)"
     case .object, .members: "an object"
@@ -274,13 +275,14 @@ extension ConfigurationRule {
       write: { $0.flatMap(rule.write) })
   }
 
-  /// A list, whose elements `check` compares with one another.
+  /// A list, whose elements `check` counts, and compares with one another.
+  /// - Parameter counts: how many elements `check` allows; nil: any number.
   package static func list<Element>(
-    of rule: ConfigurationRule<Element>,
+    of rule: ConfigurationRule<Element>, counts: ClosedRange<Int>? = nil,
     check: @escaping @Sendable ([Element], ConfigurationPath) -> [ConfigurationError] = { _, _ in [] }
   ) -> Self where Value == [Element] {
     ConfigurationRule(
-      shape: .list(rule.shape),
+      shape: .list(rule.shape, counts: counts),
       read: { json, _, path, errors in
         guard case .array(let elements) = json else {
           errors.append(path.error("expected a list, found \(json.kind)"))

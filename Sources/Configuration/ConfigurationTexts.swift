@@ -9,7 +9,8 @@ extension ConfigurationRule<DeviceID> {
   /// A name of a device in topics.
   package static var deviceID: Self {
     .text(
-      1...TopicWord.longest, pattern: #"^(?!(bridge|all|area|fleet)$)[a-z0-9_\u00c0-\uffff-]+$"#,
+      1...TopicWord.longest,
+      pattern: "^(?!(\(DeviceID.reserved.joined(separator: "|")))$)[a-z0-9_\(TopicWord.lettersPattern)-]+$",
       parse: { text throws(ConfigurationProblem) in
         do throws(DeviceID.Problem) {
           return try DeviceID(text)

@@ -11,7 +11,7 @@ import Sockets
   private let socket: LineSocket
   private var waiter: Waiter<[UInt8]>?
   /// Whether the gateway has sent anything: it serves this client.
-  private var isServed = false
+  package private(set) var isServed = false
   /// Called with each line that is not the answer to a request.
   package var onLine: (JSONValue) -> Void = { _ in }
   /// Called once, when the gateway has closed the connection.

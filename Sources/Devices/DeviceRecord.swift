@@ -245,7 +245,7 @@ extension ValueTable.Entry {
   var json: JSONValue {
     [
       "name": .string(written), "number": .bool(isNumber), "confirmed": .bool(isConfirmed),
-      "unit": unit.map(JSONValue.string), "last_seen": .integer(lastSeen),
+      "bool": isBool ? .bool(true) : nil, "unit": unit.map(JSONValue.string), "last_seen": .integer(lastSeen),
     ]
   }
 
@@ -254,7 +254,7 @@ extension ValueTable.Entry {
       written.utf8.count <= ValueTable.longestName, Timestamp.days.contains(lastSeen)
     else { return nil }
     self.init(
-      written: written, isNumber: json["number"] == .bool(true),
+      written: written, isNumber: json["number"] == .bool(true), isBool: json["bool"] == .bool(true),
       isConfirmed: json["confirmed"] == .bool(true), unit: json["unit"]?.text, lastSeen: lastSeen)
   }
 }

@@ -7,8 +7,10 @@ extension DeviceSession {
   func unpair(reply: @escaping UnpairingReply) {
     if requests.isUnpairing { return requests.unpair(reply) }
     if !context.links.hasLink(device) { adapters.chooseBonded() }
-    guard !adapters.peripherals.isEmpty else {
-      return reply(.failure(RequestError(.notFound, "bluetoothd does not know it: it is not paired")))
+    guard !adapters.peripherals.isEmpty || adapters.isPaired else {
+      // What bluetoothd does not know is not paired, unless bluetoothd cannot be asked.
+      let isAsked = context.adapters.contains { $0.state.isOn }
+      return reply(isAsked ? .success(()) : .failure(RequestError("\(CentralError.unavailable)")))
     }
     endPairing(.failure(RequestError("cancelled by a request to unpair")))
     requests.unpair(reply)

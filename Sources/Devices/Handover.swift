@@ -19,7 +19,7 @@ package struct Handover: Sendable, Equatable {
 
   package init(
     desired: [String: PublishedDesired] = [:], isDeleted: Bool = false, revision: Int = 0,
-    values: [(key: ValueKey, written: String, isNumber: Bool, unit: String?)] = [],
+    values: [(key: ValueKey, written: String, isNumber: Bool, isBool: Bool, unit: String?)] = [],
     told: [HeardEvents.Event] = [], log: LogPosition? = nil
   ) {
     (self.told, self.log) = (told, log)
@@ -27,8 +27,8 @@ package struct Handover: Sendable, Equatable {
     self.values = Dictionary(
       values.map { value in
         let entry = ValueTable.Entry(
-          written: value.written, isNumber: value.isNumber, isConfirmed: true, unit: value.unit,
-          lastSeen: today)
+          written: value.written, isNumber: value.isNumber, isBool: value.isBool, isConfirmed: true,
+          unit: value.unit, lastSeen: today)
         return (value.key, entry)
       }
     ) { first, _ in first }

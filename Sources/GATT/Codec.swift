@@ -185,6 +185,15 @@ public struct Codec: Sendable {
   /// Encodes `value`. Accepts a whole number as ``Value/number(_:)``, a number as ``Value/integer(_:)``, and the number
   /// of an enumeration's word. A number with a scale is rounded to the nearest one that the bytes can hold.
   public func encode(_ value: Value) throws(CodecError) -> [UInt8] {
+    let bytes = try encodeAnyLength(value)
+    guard bytes.count <= Self.longestValue else {
+      throw .tooLong(count: bytes.count, most: Self.longestValue)
+    }
+    return bytes
+  }
+
+  /// Encodes `value`, perhaps to more bytes than a characteristic has.
+  func encodeAnyLength(_ value: Value) throws(CodecError) -> [UInt8] {
     var bytes: [UInt8] = []
     switch layout {
     case .scalar(let scalar): try scalar.encode(value, to: &bytes)
@@ -195,9 +204,6 @@ public struct Codec: Sendable {
       guard case .list(let list) = value else { throw .kind(expected: "a list", found: value.kind) }
       for element in list { try record.encode(element, to: &bytes) }
     case .advertised: throw .kind(expected: "nothing: it is only received", found: value.kind)
-    }
-    guard bytes.count <= Self.longestValue else {
-      throw .tooLong(count: bytes.count, most: Self.longestValue)
     }
     return bytes
   }

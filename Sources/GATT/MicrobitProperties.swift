@@ -204,7 +204,7 @@ extension Property {
   public static let microbitUARTSent = Property(
     name: "uart_tx", service: .microbitUARTService, characteristic: .microbitUART(0x0003),
     alternative: .microbitUART(0x0002), kind: .event, access: .write, writeMode: .request, codec: .utf8,
-    maxLength: 512, frame: "\n", chunk: 20, isAutomatic: true,
+    maxLength: Codec.longestValue, frame: "\n", chunk: 20, isAutomatic: true,
     homeAssistant: [HomeAssistantEntity(.notify, name: "UART")])
 
   // MARK: Events

@@ -228,12 +228,13 @@ public final class Property: Sendable {
     if let range = range ?? codec.range, let number = value.doubleValue, !range.contains(number) {
       throw .range(value: number, allowed: range)
     }
-    var bytes = try codec.encode(value)
+    var bytes = try codec.encodeAnyLength(value)
     let sent = bytes.count
     if let frame, !bytes.suffix(frame.utf8.count).elementsEqual(frame.utf8) { bytes += frame.utf8 }
-    if let maxLength, bytes.count > maxLength {
+    let most = maxLength ?? Codec.longestValue
+    guard bytes.count <= most else {
       // The delimiter that is added here is not the sender's.
-      throw .tooLong(count: sent, most: maxLength - (bytes.count - sent))
+      throw .tooLong(count: sent, most: most - (bytes.count - sent))
     }
     return EncodedValue(value, bytes)
   }

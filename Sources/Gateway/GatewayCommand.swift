@@ -276,9 +276,9 @@ public enum GatewayCommand: Sendable, Equatable {
       return .done
     }
     guard let profile = (profiles + others).first(where: { $0.name == name }), let json = profile.json else {
-      printError(
-        "there is no profile \(name); there are \((profiles + others).map(\.name).joined(separator: ", "))")
-      return .configuration
+      let all = (profiles + others).map(\.name).joined(separator: ", ")
+      printError("there is no profile \(Excerpt(name)); there are \(all)")
+      return .usage
     }
     if !used.contains(name) { printError("\(name) is installed; \(note)") }
     printOutput(JSONValue.object(of: [(name, json)]).text())

@@ -25,6 +25,10 @@ package struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConverti
     "True": "true", "TRUE": "true", "False": "false", "FALSE": "false", "None": "null", "NULL": "null",
   ]
 
+  private static func isDigit(_ byte: UInt8?) -> Bool {
+    byte.map { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ?? false
+  }
+
   /// Hints for extensions of JSON that RFC 8259 does not allow.
   private static func hint(before: ArraySlice<UInt8>, rest: ArraySlice<UInt8>) -> String? {
     if ["//", "/*", "#"].contains(where: { rest.starts(with: $0.utf8) }) {
@@ -36,6 +40,9 @@ package struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConverti
     if let word = words.first(where: { rest.starts(with: $0.key.utf8) }) { return "write \(word.value)" }
     if before.last == UInt8(ascii: "0"), rest.first == UInt8(ascii: "x") {
       return "write a hexadecimal number in quotes"
+    }
+    if isDigit(rest.first), before.last == UInt8(ascii: ","), isDigit(before.dropLast().last) {
+      return "a number has a decimal point: 2.5"
     }
     let isEnd = rest.first == UInt8(ascii: "}") || rest.first == UInt8(ascii: "]")
     let isAfterComma = before.last { !$0.isWhiteSpace } == UInt8(ascii: ",")

@@ -108,7 +108,7 @@ extension MQTTError: CustomStringConvertible {
     case .unreachable, .timedOut(.connect):
       return "check mqtt.host and mqtt.port, and the network: ping \(host)"
     case .timedOut(.tls), .timedOut(.connack), .protocolViolation: return "check mqtt.port and mqtt.tls"
-    case .notAuthorised: return "check mqtt.username and mqtt.password_file"
+    case .notAuthorised: return "set mqtt.username and mqtt.password_file, or correct them"
     case .unsupportedProtocol: return "change mqtt.protocol"
     case .tls(let reason)
     where reason.hasSuffix("certificate has expired") || reason.hasSuffix("certificate is not yet valid"):

@@ -27,8 +27,9 @@ package struct Generator: Sendable, Hashable {
   private var kind: Kind
   private let interval: Duration?
 
-  private static let shape =
-    "constant:VALUE, ramp:FROM:TO:STEP, random_walk:FROM:TO:STEP or replay:FILE, then @MS"
+  private static func shape(isNamed: Bool) -> String {
+    "constant:VALUE, ramp:FROM:TO:STEP, random_walk:FROM:TO:STEP or \(isNamed ? "echo" : "replay:FILE"), then @MS"
+  }
   private static let intervals = 1...86_400_000
 
   /// Reads `text`, and the file that it names. The seed determines a random walk.
@@ -55,7 +56,9 @@ package struct Generator: Sendable, Hashable {
       kind = .randomWalk(range, at: (range.from + range.to) / 2, SplitMix(seed: seed))
     case "replay" where name == nil: kind = .replay(try RecordedValue.read(rest, property), next: 0)
     default:
-      throw PeripheralError("\(property.name): \(Excerpt(text)) is not a generator: use \(Self.shape)")
+      let shape = Self.shape(isNamed: name != nil)
+      throw PeripheralError(
+        "\(name.map { "values/\($0)" } ?? property.name): \(Excerpt(text)) is not a generator: use \(shape)")
     }
   }
 

@@ -38,6 +38,19 @@ import Testing
       "kitchen/button_a/get", "",
       #""reason":"button_a cannot be read, as it is an event: watch shows it when it happens""#
     ),
+    (
+      "kitchen/period/get", "5",
+      #""reason":"\"5\": to read a property, send nothing, or {\"transaction\":\"…\"}""#
+    ),
+    ("kitchen/period/get", #"{"transaction":5}"#, #""reason":"the transaction is a number, not a string""#),
+    (
+      "kitchen/period/get", #"{"ttl":5,"transaction":"t"}"#,
+      #""reason":"unknown key \"ttl\"; allowed: transaction","transaction":"t""#
+    ),
+    (
+      "kitchen/period/get", String(repeating: " ", count: 4096) + "5",
+      #""reason":"the payload has more than 4096 bytes""#
+    ),
   ]
 
   @Test func commandsThatCannotBeCarriedOutAreRejected() async throws {
@@ -192,6 +205,9 @@ import Testing
     let start = tested.messages.count
     await tested.bridge.context.mqtt.reconnect(after: .zero)
     try await tested.message("bridge/here/info", #""connects":2"#, from: start)
+    #expect(try await tested.payloads("kitchen/period/result").count == 1)
+    // Deleting it is no command.
+    try await tested.publish("kitchen/period/set", "", retain: true)
     #expect(try await tested.payloads("kitchen/period/result").count == 1)
   }
 

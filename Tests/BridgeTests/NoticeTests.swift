@@ -25,6 +25,9 @@ import Testing
     )
     #expect(Set(notice.properties.map(\.description)) == ["temperature", "values/a"])
     #expect(notice.handover.values.keys.map(\.description) == ["a"])
+    #expect(notice.handover.values.values.first?.isNumber == true)
+    let door = try Self.notice(#""values":{"door":{"name":"Door","type":"boolean"}}"#)
+    #expect(door.handover.values.values.first?.isBool == true)
   }
 
   @Test(

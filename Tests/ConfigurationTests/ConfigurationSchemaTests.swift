@@ -54,6 +54,18 @@ import Testing
     #expect(!differences.isEmpty)
   }
 
+  @Test func anIDThatIsRefusedDoesNotFitThePattern() throws {
+    guard case .text(_, let pattern?) = ConfigurationRule<DeviceID>.deviceID.shape else {
+      Issue.record("no pattern")
+      return
+    }
+    let valid = try Regex(pattern)
+    for text in ["küche", "Küche", "café", "all", "a/b", "kueche", "온도", "θερμό", "þing", "table-1"] {
+      let isID = (try? DeviceID(text)) != nil
+      #expect((text.firstMatch(of: valid) != nil) == isID, "\(text)")
+    }
+  }
+
   /// The definition that `$ref` refers to.
   private static let entity: JSONValue = {
     guard let schema = try? shipped("deploy/config.schema.json"), let document = try? JSONParser.parse(schema)
@@ -105,20 +117,24 @@ import Testing
       compareText(schema, shape, path, &differences)
     case .choice(let words):
       check("enum", .array(words))
-    case .list(let element):
+    case .list(let element, let counts):
       check("type", .string("array"))
+      check("minItems", counts.map { .integer($0.lowerBound) })
+      check("maxItems", counts.flatMap { $0.upperBound == .max ? nil : .integer($0.upperBound) })
       compare(schema["items"] ?? .null, element, "\(path)[]", &differences)
-    case .oneOrMore(.object(let members)):
+    case .oneOrMore(.object(let members), _):
       let entity: JSONValue = ["$ref": "#/$defs/entity"]
       check("anyOf", [entity, ["type": "array", "items": entity]])
       compare(Self.entity, .object(members), path, &differences)
-    case .oneOrMore(.integer(let range)):
+    case .oneOrMore(.integer(let range), _):
       check("type", ["integer", "array"])
       check("minimum", .integer(range.lowerBound))
       check("maximum", .integer(range.upperBound))
       compare(schema["items"] ?? .null, .integer(range), "\(path)[]", &differences)
-    case .oneOrMore(let element):
+    case .oneOrMore(let element, let counts):
       check("type", ["string", "array"])
+      check("minItems", counts.map { .integer($0.lowerBound) })
+      check("maxItems", counts.flatMap { $0.upperBound == .max ? nil : .integer($0.upperBound) })
       compareText(schema, element, path, &differences)
       compare(schema["items"] ?? .null, element, "\(path)[]", &differences)
     case .falseOr(.members(let element, let names)):

@@ -93,6 +93,30 @@ import Testing
       ])
   }
 
+  @Test(
+    arguments: [
+      (
+        #"{"devices":[{"match":{"name":"zotut"}}]}"#,
+        #"devices[0].match.name: this is the whole Bluetooth name (that of a micro:bit is "BBC micro:bit [zotut]")"#
+      ),
+      (
+        #"{"devices":[{"name":"zotut"}]}"#,
+        "devices[0].name: every device that the entry matches gets this name "
+          + #"(for one: {"match": {"name": "BBC micro:bit [zotut]"}})"#
+      ),
+      (
+        #"{"devices":[{"pair":true}]}"#,
+        "devices[0].pair: any device that calls itself so gets a pairing (match it by its identifier, or add its passkey)"
+      ),
+      (#"{"radio":{"send":true}}"#, #"radio.send: has no effect (add "enabled": true)"#),
+      (#"{"devices":[{"match":{"radio":"zotut"},"name":"zotut"}]}"#, nil),
+      (#"{"devices":[{"pair":true,"passkey":123456}]}"#, nil),
+    ] as [(String, String?)])
+  func probableMistakeHasAWarning(text: String, warning: String?) throws {
+    let warnings = try Configuration.parse(Array(text.utf8)).get().warnings.map(\.description)
+    #expect(warnings == [warning].compactMap { $0 })
+  }
+
   @Test func entryIsTheFirstThatMatchesHoweverItIsFound() throws {
     let matches = [
       #""identifier":"C5:A1:B2:C3:D4:E5","name":"b""#, #""name":"a""#, #""identifier":"C5:A1:B2:C3:D4:E5""#,

@@ -184,6 +184,9 @@ import Testing
     #expect(table.entries == ["a": entry])
     #expect(try receive(&table, "b:1") == .accepted && receive(&table, "b:text") == .accepted)
     #expect(table.entries["b"]?.isNumber == false)
+    #expect(try receive(&table, #"{"on":true}"#) == .accepted && table.entries["on"]?.isBool == true)
+    #expect(try receive(&table, "on:text") == .accepted && receive(&table, #"{"on":true}"#) == .accepted)
+    #expect(table.entries["on"]?.isBool == false)
   }
 
   @Test func textBecomesANumberAfterTwoNumbersInARow() throws {

@@ -104,7 +104,7 @@ import Testing
         doctor.contains("the running gateway is not connected to the broker: cannot use")
           && doctor.contains("mqtt.password_file: "), "\(doctor)")
       try fixture.folder.write("Secret\n", to: "password")
-      try await fixture.logged("(check mqtt.username and mqtt.password_file)")
+      try await fixture.logged("(set mqtt.username and mqtt.password_file, or correct them)")
       for _ in 0..<2 {
         try await fixture.broker.logLine(within: Fixture.patience) { $0.contains("not authorised") }
       }

@@ -90,7 +90,8 @@ import Testing
       let taken = try await fixture.command(["rename", "hall", "Kitchen"])
       #expect(taken.status != 0 && taken.text.contains("kitchen"), "\(taken.text)")
       let removed = try await fixture.command(["remove", "hall"])
-      #expect(removed.text == "hall is removed: add it again with microbit-gateway add \(other.address)")
+      let again = "microbit-gateway add \(other.address) --config \(fixture.folder.path)/config.json"
+      #expect(removed.text == "hall is removed: add it again with \(again)")
       #expect(try await fixture.listed("hall") == nil)
       let json = try await fixture.command(["devices", "--json"])
       #expect(json.text.hasPrefix("[") && json.text.contains("kitchen"))

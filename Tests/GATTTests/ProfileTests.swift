@@ -233,6 +233,7 @@ import Testing
     let longest = String(repeating: "x", count: 511)
     #expect(try line.encode(.text(longest)).bytes.count == 512)
     #expect(throws: CodecError.tooLong(count: 512, most: 511)) { try line.encode(.text(longest + "x")) }
+    #expect(throws: CodecError.tooLong(count: 513, most: 511)) { try line.encode(.text(longest + "xx")) }
     #expect(throws: CodecError.tooLong(count: 513, most: 512)) { try line.encode(.text(longest + "x\n")) }
   }
 }

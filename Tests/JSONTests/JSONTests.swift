@@ -100,6 +100,7 @@ import Testing
   @Test(arguments: [
     ("{\n  \"a\": 1,\n}", "trailing comma: remove the comma before it"),
     ("[1, 2 ,\t]", "trailing comma: remove the comma before it"),
+    ("{\"offset\": 2,5}", "a number has a decimal point: 2.5"),
     ("[1,]", "trailing comma: remove the comma before it"),
     ("{\"manufacturer\": 0x0499}", "write a hexadecimal number in quotes"),
     ("// note\n{}", "JSON has no comments: remove it"),

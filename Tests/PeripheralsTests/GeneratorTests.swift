@@ -50,6 +50,11 @@ import Testing
     #expect(try lines(1, "values/light=random_walk:0:255:9").hasPrefix("light:"))
     #expect(throws: PeripheralError.self) { try lines(1, "values/a=replay:x.csv") }
     #expect(throws: PeripheralError.self) { try lines(1, "temperature=echo") }
+    #expect {
+      try lines(1, "values/a=sine")
+    } throws: {
+      "\($0)".hasPrefix("values/a: \"sine\" is not a generator") && "\($0)".contains("or echo")
+    }
   }
 
   @Test func writtenValueIsSentBack() throws {

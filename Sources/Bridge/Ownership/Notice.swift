@@ -83,14 +83,15 @@ extension OwnershipMachine.Notice {
   /// A unit that only the configuration there gives is left out.
   private static func values(
     _ json: JSONValue?
-  ) -> [(key: ValueKey, written: String, isNumber: Bool, unit: String?)] {
+  ) -> [(key: ValueKey, written: String, isNumber: Bool, isBool: Bool, unit: String?)] {
     guard case .object(let values) = json else { return [] }
-    let read = values.members.lazy.compactMap { member -> (ValueKey, String, Bool, String?)? in
+    let read = values.members.lazy.compactMap { member -> (ValueKey, String, Bool, Bool, String?)? in
       guard let key = ValueKey(member.name), let name = member.value["name"]?.text,
         name.utf8.count <= ValueTable.longestName
       else { return nil }
       let unit = member.value["unit"]?.text.flatMap { ValueName.isUnit($0) ? $0 : nil }
-      return (key, name, member.value["type"] == .string("number"), unit)
+      let type = member.value["type"]
+      return (key, name, type == "number", type == "boolean", unit)
     }
     return Array(read.prefix(ValueTable.capacity))
   }

@@ -44,7 +44,7 @@ extension ConfigurationRule<ValueSettings> {
   /// `false`, or an object of descriptions by name.
   static var values: Self {
     let members = ConfigurationRule<[Named<ValueDescription>]>.members(
-      of: .section, names: #"^[a-z0-9_\u00c0-\uffff]{1,32}$"#
+      of: .section, names: "^[a-z0-9_\(TopicWord.lettersPattern)]{1,32}$"
     ) { name in
       ValueKey(name) != nil
         ? nil

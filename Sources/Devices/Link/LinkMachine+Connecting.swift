@@ -34,7 +34,10 @@ extension LinkMachine {
     case .notPaired(let error):
       let wasDue = pairing.isDue
       pairing.isDue = false
-      if wasDue, pairing.mode != .always { return trouble(.wantsPairing) + wait(longBackOff.next(), seen) }
+      if wasDue, pairing.mode != .always {
+        // The answer to the request says why. A device that was not known to require pairing may do without.
+        return wait(lastError?.wantsPairing == true ? longBackOff.next() : backOff.next(), seen)
+      }
       return trouble(.pairingFailed(error.description)) + wait(backOff.next(), seen)
     case .failed(let error): return connectFailed(error, seen)
     }

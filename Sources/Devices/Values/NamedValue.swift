@@ -10,6 +10,8 @@ package struct NamedValue: Sendable, Equatable {
   /// The value as a property, for the front ends: its name is `values/moisture`.
   package let property: Property
   package let isNumber: Bool
+  /// Whether each value so far was true or false.
+  package let isBool: Bool
   /// Whether the value was received twice, or the configuration describes it: its name is no mistake.
   package let isConfirmed: Bool
 
@@ -29,6 +31,7 @@ package struct NamedValue: Sendable, Equatable {
     written = entry.written
     let givenUnit = described?.adjustment.unit
     isNumber = entry.isNumber || described?.isNumber == true
+    isBool = entry.isBool
     isConfirmed = entry.isConfirmed || described != nil
     let unit = givenUnit ?? (isNumber ? meaning.unit : nil)
     let entity = HomeAssistantEntity(

@@ -11,6 +11,7 @@ struct ProgramValue: Equatable, Sendable {
   var unit: String?
 
   var isNumber: Bool { value.doubleValue != nil }
+  var isBool: Bool { if case .bool = value { true } else { false } }
 
   /// The maximum length of a text that is a value, in bytes. Home Assistant shows no longer one.
   private static let longestText = 255

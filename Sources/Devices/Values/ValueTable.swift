@@ -11,6 +11,8 @@ package struct ValueTable: Equatable, Sendable {
     var written: String
     /// Whether the first two values of the name were numbers, or two later ones in a row.
     var isNumber: Bool
+    /// Whether each value of the name so far was true or false.
+    var isBool: Bool
     /// Whether the name was received twice.
     var isConfirmed: Bool
     /// The unit of the first number on a link that has one behind it.
@@ -28,9 +30,13 @@ package struct ValueTable: Equatable, Sendable {
     /// The unit of the last number, if it was another one than that of the values.
     fileprivate var otherUnit: String?
 
-    init(written: String, isNumber: Bool, isConfirmed: Bool, unit: String? = nil, lastSeen: Int) {
+    init(
+      written: String, isNumber: Bool, isBool: Bool = false, isConfirmed: Bool, unit: String? = nil,
+      lastSeen: Int
+    ) {
       self.written = written
       self.isNumber = isNumber
+      self.isBool = isBool
       self.isConfirmed = isConfirmed
       self.unit = unit
       self.lastSeen = lastSeen
@@ -39,11 +45,13 @@ package struct ValueTable: Equatable, Sendable {
     /// Compares what is stored of two entries.
     static func == (a: Entry, b: Entry) -> Bool {
       a.written == b.written && a.unit == b.unit
-        && (a.isNumber, a.isConfirmed, a.lastSeen) == (b.isNumber, b.isConfirmed, b.lastSeen)
+        && (a.isNumber, a.isBool, a.isConfirmed, a.lastSeen)
+          == (b.isNumber, b.isBool, b.isConfirmed, b.lastSeen)
     }
 
     fileprivate mutating func receive(_ value: ProgramValue, at now: Moment, today: Int) {
       written = value.name.written
+      isBool = isBool && value.isBool
       numbers = value.isNumber ? min(numbers + 1, 2) : 0
       if !isConfirmed { (isConfirmed, isNumber) = (true, isNumber && value.isNumber) }
       if numbers == 2 { isNumber = true }
@@ -120,7 +128,8 @@ package struct ValueTable: Equatable, Sendable {
     guard admitsNewName(at: now, today: today) else { return .tooMany }
     order += 1
     var entry = Entry(
-      written: value.name.written, isNumber: value.isNumber, isConfirmed: false, unit: value.unit,
+      written: value.name.written, isNumber: value.isNumber, isBool: value.isBool, isConfirmed: false,
+      unit: value.unit,
       lastSeen: today)
     (entry.order, entry.seen, entry.isSeenOnLink) = (order, now, true)
     entry.numbers = value.isNumber ? 1 : 0

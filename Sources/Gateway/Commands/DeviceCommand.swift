@@ -116,7 +116,7 @@ public struct DeviceCommand: Sendable, Equatable {
       return .done
     case .list:
       let devices = try await access.request("devices")
-      if json { printOutput(devices.text()) } else { list(devices, of: access.gateway) }
+      if json { printOutput(devices.text()) } else { list(devices, of: access) }
       return .done
     case .record(let record):
       try await record.run(access, json: json)
@@ -138,13 +138,13 @@ public struct DeviceCommand: Sendable, Equatable {
       printOutput(
         time == 0
           ? "no more micro:bits are added"
-          : "micro:bits in range in the next \(time) s are added: microbit-gateway devices lists them"
+          : "micro:bits in range in the next \(time) s are added: \(access.command("devices")) lists them"
       )
       return .done
     case .remove:
       let target = try await access.find(name ?? "", orInRange: false)
       _ = try await access.request("device/remove", ["id": target.id.map(JSONValue.string)])
-      printOutput("\(target.label) is removed: add it again with microbit-gateway add \(target.address)")
+      printOutput("\(target.label) is removed: add it again with \(access.command("add \(target.address)"))")
       return .done
     }
   }
@@ -153,9 +153,12 @@ public struct DeviceCommand: Sendable, Equatable {
     if json { printOutput(data.text()) } else { printOutput(InspectionText(data)) }
   }
 
-  @LoopActor private func list(_ devices: JSONValue, of gateway: String) {
-    let lines = DeviceList(devices, gateway: gateway).lines
-    if lines.isEmpty { printError("the gateway \(gateway) knows no device yet: microbit-gateway scan") }
+  @LoopActor private func list(_ devices: JSONValue, of access: GatewayAccess) {
+    let lines = DeviceList(devices, gateway: access.gateway).lines
+    if lines.isEmpty {
+      let options = configuration.map { " --config \($0.shellWord)" } ?? ""
+      printError("the gateway \(access.gateway) knows no device yet: microbit-gateway scan\(options)")
+    }
     for line in lines { printOutput(line) }
   }
 

@@ -12,8 +12,11 @@ import Sockets
   let gateway: String
   /// Whether it is the service.
   let isOfService: Bool
+  /// The options by which the user has named the gateway, behind a space.
+  private let options: String
 
-  private init(_ running: Running) {
+  private init(_ running: Running, options: String = "") {
+    self.options = options
     client = ControlClient(running.descriptor)
     gateway = running.gateway
     isOfService = ConfigurationFile.folder(of: running.path) == RuntimeFolder.service
@@ -24,14 +27,17 @@ import Sockets
     // The file is not needed to ask the only running gateway, whose files this user may not be allowed to read.
     let file = command.configuration == nil ? nil : try configuration(command.configuration)
     let id = command.gateway ?? file.map { StateFolder.gatewayID(of: $0).description }
-    if let running = try running(id) { return GatewayAccess(running) }
+    let options = [("--gateway", command.gateway), ("--config", command.configuration)].map { option, value in
+      value.map { " \(option) \($0.shellWord)" } ?? ""
+    }
+    if let running = try running(id) { return GatewayAccess(running, options: options.joined()) }
     if command.gateway != nil { throw noneRuns(id, configuration: command.configuration) }
     return nil
   }
 
   /// - Returns: the gateway with this id, or the only one that runs; nil if it does not.
   static func open(_ id: String? = nil) throws(CommandFailure) -> GatewayAccess? {
-    try running(id).map(GatewayAccess.init)
+    try running(id).map { GatewayAccess($0) }
   }
 
   /// What is said if there is no gateway to ask.
@@ -44,6 +50,9 @@ import Sockets
   }
 
   func close() { client.close() }
+
+  /// Another command for the same gateway, to be shown to the user.
+  func command(_ words: String) -> String { "microbit-gateway \(words)\(options)" }
 
   /// The configuration; the defaults where no file is named and none is found.
   nonisolated static func configuration(_ path: String?) throws(CommandFailure) -> Configuration {

@@ -29,28 +29,28 @@ public enum RecordCommand: Sendable, Equatable {
     switch self {
     case .start(let name):
       let data = try await access.request("record/start", ["name": name.map(JSONValue.string)])
-      show(data, json) { "recording as \($0): microbit-gateway record stop ends it" }
+      show(data, json) { "recording as \($0): \(access.command("record stop")) ends it" }
     case .stop:
       let data = try await access.request("record/stop")
-      show(data, json) { "\(Self.line(data))\nmicrobit-gateway record csv \($0) > \($0).csv" }
+      show(data, json) { "\(Self.line(data))\n\(access.command("record csv \($0)")) > \($0).csv" }
     case .list:
       let data = try await access.request("record/list")
       if json { return printOutput(data.text()) }
-      if data.elements.isEmpty { printError("there is no recording: microbit-gateway record start") }
+      if data.elements.isEmpty { printError("there is no recording: \(access.command("record start"))") }
       for recording in data.elements { printOutput(Self.line(recording)) }
     case .delete(let name):
       guard let name else {
-        throw CommandFailure(.usage, "record delete needs a name: microbit-gateway record list")
+        throw CommandFailure(.usage, "record delete needs a name: \(access.command("record list"))")
       }
       show(try await access.request("record/delete", ["name": .string(name)]), json) { "\($0) is deleted" }
     case .csv(let name, let isWide):
       let all = try await access.request("record/list").elements.compactMap { $0["name"]?.text }
       guard let text = name ?? all.first else {
-        throw CommandFailure(.unavailable, "there is no recording: microbit-gateway record start")
+        throw CommandFailure(.unavailable, "there is no recording: \(access.command("record start"))")
       }
       guard let name = Recording.named(text, among: all) else {
         throw CommandFailure(
-          .unavailable, "there is no recording \(Excerpt(text)): microbit-gateway record list")
+          .unavailable, "there is no recording \(Excerpt(text)): \(access.command("record list"))")
       }
       try await Self.printTable(name, isWide ? .wide : .rows, of: access)
     }

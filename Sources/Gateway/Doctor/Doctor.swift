@@ -201,8 +201,10 @@ public struct Doctor: Sendable, Equatable {
     } catch {
       report([
         .fault(
-          .gateway, "the gateway \(gateway) does not answer: \(error.reason)",
-          remedy: "sudo systemctl restart microbit-gateway")
+          .gateway, "the gateway \(gateway): \(error.reason)",
+          remedy: (client.isServed
+            ? "" : "end programs that are connected to it, such as microbit-gateway watch; else: ")
+            + "sudo systemctl restart microbit-gateway")
       ])
     }
   }

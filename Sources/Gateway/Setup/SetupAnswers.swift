@@ -174,7 +174,14 @@ struct SetupAnswers {
       index.map { entries.remove(at: $0) } ?? ["match": ["identifier": .string(address.description)]]
     if let name = words.first {
       entry.set("name", to: .string(name))
-      if let id = TopicWord.similar(to: name) { entry.set("id", to: .string(id)) }
+      if let id = TopicWord.similar(to: name) {
+        entry.set("id", to: .string(id))
+        if let other = entries.first(where: { $0["id"] == .string(id) }) {
+          let owner = other.address?.description ?? "another micro:bit"
+          throw SetupRefusal(
+            "\(Excerpt(name)) is already the name of \(owner): choose another one for \(address).")
+        }
+      }
     }
     if words.count > 1 { entry.set("area", to: .string(words[1])) }
     entries.insert(entry, at: index ?? entries.firstIndex { $0.address == nil } ?? entries.endIndex)

@@ -14,8 +14,8 @@ import Testing
     }
     #expect(try status("battery", installed: repositoryPath("deploy/profiles")) == .done)
     #expect(try status(nil, installed: repositoryPath("deploy/profiles")) == .done)
-    #expect(try status("wings", installed: repositoryPath("deploy/profiles")) == .configuration)
-    #expect(try status("battery", installed: folder.path + "/none") == .configuration)
+    #expect(try status("wings", installed: repositoryPath("deploy/profiles")) == .usage)
+    #expect(try status("battery", installed: folder.path + "/none") == .usage)
     #expect(try status("microbit", installed: folder.path + "/none") == .done)
   }
 }

@@ -136,7 +136,7 @@ struct BrokerCheckTests {
     #expect(found.count == 1)
     #expect(found[0].level == .fault)
     #expect(found[0].text.hasPrefix("the broker rejected the login"))
-    #expect(found[0].remedy == "check mqtt.username and mqtt.password_file")
+    #expect(found[0].remedy == "set mqtt.username and mqtt.password_file, or correct them")
   }
 
   private static let denied: [(String, String)] = [

@@ -345,8 +345,12 @@ import Testing
       #expect(try outcome.entries() == named + (options.count == 2 ? [.everyMicrobit] : []))
     }
     let same = ["C5:A1:B2:C3:D4:E5=Hall", "D0:5A:00:00:C0:DE=Hall"]
-    let failure = try await dialogue(Self.new, unattended(["--device": same])).failure
-    #expect(failure?.status == .configuration && failure?.text.contains("already has the id") == true)
+    #expect {
+      try unattended(["--device": same]).answers(Self.new)
+    } throws: {
+      ($0 as? CommandFailure)?.text
+        == "--device: \"Hall\" is already the name of C5:A1:B2:C3:D4:E5: choose another one for D0:5A:00:00:C0:DE."
+    }
   }
 }
 
