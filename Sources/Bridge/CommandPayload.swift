@@ -83,6 +83,8 @@ extension Command {
   private static func value(
     _ object: JSONObject, _ codec: Codec?, _ transaction: String?
   ) throws(Rejection) -> JSONValue {
+    // What is wrong is that there is no such property.
+    guard codec != nil else { return object["value"] ?? .null }
     let known = ["value", "ttl", "transaction"]
     if let unknown = object.names.first(where: { !known.contains($0) }) {
       let hint =

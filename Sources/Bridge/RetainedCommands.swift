@@ -64,7 +64,7 @@ import Store
       guard isNew || isFirst else { return .ignore }
       return .reject(
         reason: isMQTT5
-          ? "a retained command for an event is not carried out"
+          ? "a retained command for an event, or a value of a program, is not carried out"
           : "retained commands require MQTT 5: publish it without the retain flag")
     }
     guard isNew || index(of: message, for: address) == nil else { return .ignore }

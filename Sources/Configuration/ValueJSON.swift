@@ -29,7 +29,10 @@ extension Codec {
     if case .flags(_, let names) = description {
       return "an array of \(names.sorted { $0.key < $1.key }.map(\.value).joined(separator: ", "))"
     }
-    if fields != nil { return "an object of \((fields ?? []).joined(separator: ", "))" }
+    if let fields {
+      let isList = if case .list = description { true } else { false }
+      return (isList ? "a list of objects of " : "an object of ") + fields.joined(separator: ", ")
+    }
     guard case .scalar(let scalar) = description else { return "an array" }
     switch scalar.type {
     case .bool: return "true or false"

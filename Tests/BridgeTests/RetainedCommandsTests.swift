@@ -169,7 +169,7 @@ import Testing
     }
     let reason =
       isMQTT5
-      ? "a retained command for an event is not carried out"
+      ? "a retained command for an event, or a value of a program, is not carried out"
       : "retained commands require MQTT 5: publish it without the retain flag"
     #expect(
       decisions == [
