@@ -98,30 +98,36 @@ extension Central {
     return tree.characteristics(of: id)
   }
 
-  /// Calls Connect. bluetoothd does not answer if another program removes the device meanwhile.
+  /// The reply to a call.
+  @LoopActor private final class Reply {
+    var result: Result<Void, CentralError>?
+  }
+
+  /// Calls Connect. bluetoothd does not reply if another program removes the device meanwhile.
   private func callConnect(_ id: PeripheralID) async throws(CentralError) {
     let begin = Moment.now
-    let end = Waiter<Void>()
-    waits.append(Wait(isMet: { self.tree.devices[id.path] == nil }, waiter: end))
-    defer { waits.removeAll { $0.waiter === end } }
+    let reply = Reply()
     loop.task {
       do throws(CentralError) {
         _ = try await self.call("Connect", on: BlueZName.device, of: id.path, timeout: self.limits.connect)
-        end.resume(.success(()))
+        reply.result = .success(())
       } catch {
-        end.resume(.failure(error))
+        reply.result = .failure(error)
       }
+      self.checkConditions()
     }
-    do {
-      try await end.value()
-    } catch CentralError.transient(let text)
-      where !links.peripherals.isEmpty && .now < begin + limits.refusal
-    {
+    _ = await wait(limits.connect) { reply.result != nil || self.tree.devices[id.path] == nil }
+    guard await wait(limits.treeUpdate, until: { reply.result != nil }) else { throw .gone }
+    do throws(CentralError) {
+      try reply.result?.get()
+    } catch .transient(let text) where isRefusal(text) && .now < begin + limits.refusal {
       throw .transient("\(text), \(CentralError.atOnce)")
-    } catch {
-      throw error as? CentralError ?? .disconnected
     }
-    try check(id)
+  }
+
+  /// Whether the controller may have refused a further link: none came up, and there are others.
+  private func isRefusal(_ text: String) -> Bool {
+    text.hasSuffix("abort-by-local") && !links.peripherals.isEmpty && queue.current?.shortestLink == nil
   }
 
   private func check(_ id: PeripheralID) throws(CentralError) {

@@ -30,8 +30,8 @@ public enum CentralError: Error, Sendable, Equatable {
 
   /// The end of the text of ``timedOut(_:)``.
   public static let noAnswer = "no answer in time"
-  /// The end of the text of a Connect that failed too soon for the radio to have tried, while there were other links.
-  public static let atOnce = "at once: the adapter may make no more connections than it has"
+  /// The end of the text of a Connect that failed, beside other links, sooner than the radio can have tried.
+  public static let atOnce = "at once: perhaps the adapter makes no more connections"
 
   /// - Parameter operation: the D-Bus method, for the error's text.
   init(_ error: DBusError, during operation: String) {

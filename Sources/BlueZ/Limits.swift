@@ -7,8 +7,8 @@ package struct Limits: Sendable {
 
   /// The limit of a Connect; then the attempt is cancelled, as others wait. (bluetoothd itself cancels it after 40 s.)
   var connect = Duration.seconds(20)
-  /// A Connect that fails sooner was refused by the controller: a peripheral's advertisement alone takes longer.
-  var refusal = Duration.milliseconds(100)
+  /// A Connect that fails sooner, without a link, was refused by the controller, which else tries for as long as it may.
+  var refusal = Duration.seconds(1)
   /// The limit of pairing on a link. bluetoothd waits for a passkey for 60 s; the kernel ends the link if the
   /// peripheral does not respond for 30 s.
   var pair = Duration.seconds(70)

@@ -72,7 +72,7 @@ import Store
     return .execute
   }
 
-  /// Whether a message without the retain flag may delete a retained command, which MQTT 3.1.1 does not tell.
+  /// Whether a message may be the deletion of a retained command: MQTT 3.1.1 does not tell the two apart.
   /// - Parameter property: nil: the device has no such property.
   mutating func isDeletion(
     _ message: MQTTReceived, for address: BluetoothAddress, _ property: Property?

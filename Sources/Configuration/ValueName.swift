@@ -19,15 +19,22 @@ package struct ValueName: Hashable, Sendable {
 
   /// Units that programs write behind a number only: `sensor_A` is a name.
   private static let unitsBehindNumbers = units.merging([
-    "Pa": "Pa", "m": "m", "s": "s", "A": "A", "W": "W", "lux": "lx", "Lux": "lx", "dBm": "dBm", "m/s": "m/s",
-    "km/h": "km/h", "µg/m³": "µg/m³", "ug/m3": "µg/m³", "*C": "°C", "*F": "°F",
+    "Pa": "Pa", "lux": "lx", "Lux": "lx", "dBm": "dBm", "m/s": "m/s", "km/h": "km/h", "µg/m³": "µg/m³",
+    "μg/m³": "µg/m³", "*C": "°C", "*F": "°F",
   ]) { $1 }
+  /// Units behind a number and a space only: `5A` is a class.
+  private static let unitsBehindSpaces = ["m", "s", "A", "W"]
 
   /// The unit that a word behind a number stands for; nil: none is known.
-  package static func unit(behindNumber word: String) -> String? { unitsBehindNumbers[word] }
+  /// - Parameter isApart: whether a space is between them.
+  package static func unit(_ word: String, isApart: Bool) -> String? {
+    isApart && unitsBehindSpaces.contains(word) ? word : unitsBehindNumbers[word]
+  }
 
-  /// Whether it is how Home Assistant writes a unit of the above.
-  package static func isUnit(_ text: String) -> Bool { unitsBehindNumbers.values.contains(text) }
+  /// Whether a value may have this unit, as Home Assistant writes it.
+  package static func isUnit(_ text: String) -> Bool {
+    unitsBehindNumbers.values.contains(text) || unitsBehindSpaces.contains(text)
+  }
 
   /// Reads a name; nil for a text that cannot be one, as that before the colon of `at 12:30`.
   package init?(_ text: String) {

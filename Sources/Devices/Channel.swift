@@ -10,7 +10,7 @@ import Log
   private(set) var property: Property
   /// The property's characteristic; nil without a link, or if the link does not offer it.
   private(set) var characteristic: Characteristic?
-  /// Why the link does not offer the property, if its profile is the user's, or why it cannot be used or read.
+  /// Why the link does not offer the property, if its profile is the user's, or why it cannot be used.
   private(set) var lack: String?
   /// The last value that was received or read in this run.
   private(set) var last = LastValue()
@@ -25,6 +25,8 @@ import Log
   private(set) var writer: PropertyWriter?
   /// Reads the property on request.
   private(set) lazy var reader = PropertyReader(for: self, of: device)
+  /// Why a writable property could not be read, as it was logged last.
+  private var unreadReason: String?
   /// When a value that could not be decoded was last logged.
   private var malformedLogged: Moment?
   /// The error of the last value that could not be decoded.
@@ -158,23 +160,23 @@ import Log
     }
   }
 
-  /// The property could not be subscribed to: it is not used until it is included again.
+  /// The property could not be read or subscribed to: it is not used until it is included again.
   func exclude(because error: CentralError) {
-    note(lack: "\(error)", "used")
+    if lack != "\(error)" {
+      context.log.warning("\(property.name) cannot be used: \(error)", device.fields)
+    }
     characteristic = nil
+    lack = "\(error)"
   }
 
-  /// An excluded property is tried again.
+  /// Uses the characteristic of an excluded property again.
   func include(_ characteristic: Characteristic?) { self.characteristic = characteristic }
 
   /// The value of a writable property could not be read on a new link: it can be written all the same.
-  func couldNotBeRead(because reason: String) { note(lack: reason, "read") }
-
-  /// Logs once what cannot be done with the property, and why.
-  private func note(lack: String, _ what: String) {
-    guard lack != self.lack else { return }
-    self.lack = lack
-    context.log.warning("\(property.name) cannot be \(what): \(lack)", device.fields)
+  func couldNotBeRead(because reason: String) {
+    guard reason != unreadReason else { return }
+    unreadReason = reason
+    context.log.warning("\(property.name) cannot be read: \(reason)", device.fields)
   }
 
   /// Another program has acquired the notifications: reads the value once per period, at most once a second.
@@ -258,9 +260,7 @@ import Log
   private func value(of bytes: [UInt8]) throws(CodecError) -> Value {
     let value = try property.codec.decode(bytes)
     guard case .text(var text) = value, text.hasControlCharacters else { return value }
-    while let last = text.unicodeScalars.last, ["\0", "\n", "\r"].contains(last) {
-      text.unicodeScalars.removeLast()
-    }
+    text = text.dropping(["\0", "\n", "\r"])
     guard !text.hasControlCharacters else { throw .controlCharacters(bytes) }
     return .text(text)
   }
@@ -350,5 +350,14 @@ import Log
   /// The characteristic holds these bytes again.
   func wasRestored(to bytes: [UInt8]) {
     if let held = try? value(of: bytes), held != last.value { readBack(held) }
+  }
+}
+
+extension String {
+  /// The text without these at its end.
+  func dropping(_ end: [Unicode.Scalar]) -> String {
+    var text = self
+    while let last = text.unicodeScalars.last, end.contains(last) { text.unicodeScalars.removeLast() }
+    return text
   }
 }

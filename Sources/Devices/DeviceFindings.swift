@@ -106,7 +106,7 @@ extension Trouble {
         ? "its entry in config.json has \"pair\": false: change that, or let its program require no pairing"
         : "put it into pairing mode, if it has one, and pair: \(Self.pairingCommand(device))"
           + (self == .bondLost(pairsAgain: false)
-            ? "; if it needs no pairing: microbit-gateway unpair \(device)" : "")
+            ? "; or delete the pairing, if it needs none" : "")
     case .unreadable(let obstacle): obstacle.remedy(device)
     case .unusable: "set \"enabled\" to false in its entry of config.json, or do not match it"
     case .servicesLost:

@@ -9,7 +9,7 @@ extension DeviceSession {
     if !context.links.hasLink(device) { adapters.chooseBonded() }
     guard !adapters.peripherals.isEmpty || adapters.isPaired else {
       // What bluetoothd does not know is not paired, unless bluetoothd cannot be asked.
-      let isAsked = context.adapters.contains { $0.state.isOn }
+      let isAsked = context.adapters.allSatisfy(\.state.isOn)
       return reply(isAsked ? .success(()) : .failure(RequestError("\(CentralError.unavailable)")))
     }
     endPairing(.failure(RequestError("cancelled by a request to unpair")))

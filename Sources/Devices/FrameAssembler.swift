@@ -4,7 +4,8 @@ import EventLoop
 ///
 /// A program that sends lines is known by its first line end. Until then half a second is waited from the first
 /// notification; if no line end has come, each notification is a frame, until one comes. A program that has sent a line may
-/// send others without an end: after two seconds each notification is a frame again.
+/// send others without an end: if two seconds pass from a frame's first notification, each notification is a frame until the
+/// next line end.
 struct FrameAssembler: Sendable {
   /// What stands between two delimiters, without NULs at its ends; never empty.
   struct Frame: Equatable, Sendable {
@@ -78,7 +79,7 @@ struct FrameAssembler: Sendable {
         if mode == .undecided { mode = .notifications }
       }
     }
-    (first, last) = (first ?? now, now)
+    (first, last) = (buffer.isEmpty ? nil : first ?? now, now)
     if !isLastFull, mode == .notifications { flush(into: &frames) }
     // A notification may be empty.
     if !isLastFull, ends.last ?? 0 < buffer.count { ends.append(buffer.count) }

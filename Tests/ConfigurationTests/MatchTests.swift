@@ -106,7 +106,7 @@ import Testing
       ),
       (
         #"{"devices":[{"pair":true}]}"#,
-        "devices[0].pair: any device that calls itself so gets a pairing (match it by its identifier, or add its passkey)"
+        "devices[0].pair: whatever imitates a device that the entry matches gets a pairing (match it by its identifier, or add its passkey)"
       ),
       (#"{"radio":{"send":true}}"#, #"radio.send: has no effect (add "enabled": true)"#),
       (#"{"devices":[{"match":{"radio":"zotut"},"name":"zotut"}]}"#, nil),

@@ -38,6 +38,7 @@ import Testing
   @Test func lineMayTakeLong() {
     let slow = ["a\n"] + (0..<15).flatMap { ["\($0)", "~"] } + ["\n"]
     #expect(Self.frames(slow) == ["a", "01234567891011121314"])
+    #expect(Self.frames(["a\n"] + Array(repeating: "|", count: 20) + ["b", "~", "c\n"]) == ["a", "bc"])
     let long = Array(repeating: Self.full, count: 30)
     #expect(Self.frames(["a\n"] + long.flatMap { [$0, "~"] } + ["\n"]) == ["a", long.joined()])
   }

@@ -61,7 +61,8 @@ import Testing
       ("light:120 lux", "light", .integer(120), "lx"),
       ("Temp: 21.5 *C", "temp", .number(21.5), "°C"), ("wind:3.4 m/s", "wind", .number(3.4), "m/s"),
       ("Wind speed: 5 mph", "wind_speed", .integer(5), nil), ("rssi:-70dBm", "rssi", .integer(-70), "dBm"),
-      ("room:5a", "room", .text("5a"), nil), ("room:5 North wing", "room", .text("5 North wing"), nil),
+      ("room:5a", "room", .text("5a"), nil), ("class:5A", "class", .text("5A"), nil),
+      ("i:5 A", "i", .integer(5), "A"), ("room:5 North wing", "room", .text("5 North wing"), nil),
 
       ("Ｔｅｍｐ:1", "temp", .integer(1), nil), ("العربية:3", "العربية", .integer(3), nil),
       ("อุณหภูมิ:3", "อุณหภูมิ", .integer(3), nil), ("đường:1", "duong", .integer(1), nil),

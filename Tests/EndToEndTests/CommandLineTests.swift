@@ -148,7 +148,7 @@ import Testing
       ])
     let unknown = try await Self.run(["profiles", "fan", "--config", file])
     #expect(
-      unknown.status == 78
+      unknown.status == 64
         && unknown.text.hasPrefix("there is no profile fan; there are microbit, bthome, copy"))
   }
 

@@ -148,6 +148,7 @@ import Log
   private func tryExcluded() {
     retry = nil
     let again = channels.filter { excluded[$0.index] != nil }
+    guard !again.isEmpty else { return }
     for channel in again { channel.include(excluded.removeValue(forKey: channel.index)) }
     device.task { [self] central in
       if await use(again, on: central, while: { self.device.isLive }) { device.handle(.offered(offered)) }

@@ -23,11 +23,8 @@ struct Resolution: Sendable {
   init(_ profile: Profile, _ all: [Characteristic]) {
     let characteristics: [Characteristic?] = profile.properties.indices.map { index in
       let property = profile.properties[index]
-      let mayRead = index != profile.alive?.property
-      let usable = all.filter { $0.service == property.service && $0.flags.allow(property, orReads: mayRead) }
-      var matching = usable.filter { $0.uuid == property.characteristic }
-      if matching.isEmpty { matching = usable.filter { $0.uuid == property.alternative } }
-      return property.instance < matching.count ? matching[property.instance] : nil
+      return Self.characteristic(of: property, all, orReads: false)
+        ?? (index == profile.alive?.property ? nil : Self.characteristic(of: property, all, orReads: true))
     }
     self.characteristics = characteristics
     let missing = characteristics.indices.filter { characteristics[$0] == nil }
@@ -55,6 +52,16 @@ struct Resolution: Sendable {
 }
 
 extension Resolution {
+  /// - Parameter orReads: whether reading may stand in for notifications.
+  private static func characteristic(
+    of property: Property, _ all: [Characteristic], orReads: Bool
+  ) -> Characteristic? {
+    let usable = all.filter { $0.service == property.service && $0.flags.allow(property, orReads: orReads) }
+    var matching = usable.filter { $0.uuid == property.characteristic }
+    if matching.isEmpty { matching = usable.filter { $0.uuid == property.alternative } }
+    return property.instance < matching.count ? matching[property.instance] : nil
+  }
+
   /// Why a property cannot be used on a link that has these characteristics.
   private static func lack(of property: Property, _ all: [Characteristic]) -> String {
     let service = all.filter { $0.service == property.service }
@@ -90,7 +97,7 @@ extension Characteristic.Flags {
   var notifies: Bool { !isDisjoint(with: [.notify, .indicate]) }
 
   /// Whether the characteristic supports the property's access and write mode.
-  /// - Parameter orReads: whether a state that is not notified is read again and again.
+  /// - Parameter orReads: whether reading may stand in for notifications.
   fileprivate func allow(_ property: Property, orReads: Bool) -> Bool {
     (!property.isReadable || contains(.read)) && (!property.isWritable || allowsWrite(of: property))
       && (!property.isNotifying || notifies || orReads && property.isReadable && property.kind == .state)

@@ -74,6 +74,7 @@ import Radio
       context.log.info("it was reset", device.fields)
       // It may have another program.
       device.values.linkUp()
+      buttons = ButtonStates()
     }
     rhythm.heard(at: .now)
     let press = press(in: packet.message)

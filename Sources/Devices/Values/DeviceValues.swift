@@ -19,7 +19,7 @@ import Log
   private var columns = ProgramValue.Columns()
   private var echoes: [Echo] = []
   /// When each kind of misfit was last logged.
-  private var told: [Misfit: Moment] = [:]
+  private var logged: [Misfit: Moment] = [:]
   private unowned let device: Device
 
   /// A value that was sent, and may come back.
@@ -113,7 +113,7 @@ import Log
   /// Why what a program sends is no value.
   private enum Misfit: String {
     case sameKey = "two values of its program have the same name in topics"
-    case noNumber = "a value of its program that was always a number was not one"
+    case noNumber = "a value of its program that is a number came as a text"
     case otherUnit = "a value of its program came in another unit than before"
     case tooMany = "its program sends too many names of values"
     case otherColumns = "its program sends more or fewer numbers than \"columns\" in its entry names"
@@ -125,8 +125,8 @@ import Log
   private func count(_ misfit: Misfit, _ text: String) {
     device.context.counters.malformed += 1
     let now = Moment.now
-    if let logged = told[misfit], now < logged + .seconds(3600) { return }
-    told[misfit] = now
+    if let before = logged[misfit], now < before + .seconds(3600) { return }
+    logged[misfit] = now
     device.context.log.warning("\(misfit.rawValue): \(Excerpt(text))", device.fields)
   }
 
@@ -179,7 +179,7 @@ import Log
     }
     let text =
       switch command.value {
-      case .string(let text): text.withoutLineEnd
+      case .string(let text): text.dropping(["\n", "\r"])
       case .integer, .number, .bool: String(decoding: command.value.bytes, as: UTF8.self)
       case .null, .array, .object: ""
       }
@@ -248,16 +248,5 @@ extension ProgramValue {
     case (.text(let text), .bool(let bool)), (.bool(let bool), .text(let text)): return text == "\(bool)"
     case (let value, let other): return value == other
     }
-  }
-}
-
-extension String {
-  /// `echo` and files end with one.
-  fileprivate var withoutLineEnd: String {
-    var text = self
-    while let last = text.unicodeScalars.last, last == "\n" || last == "\r" {
-      text.unicodeScalars.removeLast()
-    }
-    return text
   }
 }

@@ -53,6 +53,7 @@ struct ProgramValue: Equatable, Sendable {
     let pair = pair(text) { columns.ofName[$0] != nil }
     var message = Message(values: pair.map { [$0] } ?? [])
     if let pair, case .text(let list) = pair.value, let names = columns.ofName[pair.name.key] {
+      if list.utf8.contains(UInt8(ascii: " ")) { message.values = [] }
       take(Array(list.utf8)[...], names, behind: pair.name.written, into: &message)
     } else if pair == nil, let names = columns.ofMessage {
       take(text, names, into: &message)
@@ -93,7 +94,6 @@ struct ProgramValue: Equatable, Sendable {
 
   /// `(1, 2, 3)` as MicroPython prints it.
   private static func withoutBrackets(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    let text = trimmed(text)
     let isInBrackets = text.first == UInt8(ascii: "(") && text.last == UInt8(ascii: ")")
     return isInBrackets ? text.dropFirst().dropLast() : text
   }
@@ -164,18 +164,17 @@ struct ProgramValue: Equatable, Sendable {
       return words[String(decoding: text, as: UTF8.self)].map { (.number($0), nil) }
     }
     let word = text[(end + 1)...]
-    let unit = ValueName.unit(behindNumber: String(decoding: trimmed(word), as: UTF8.self))
-    guard unit != nil || isUnit(word) else { return nil }
+    let isApart = word.first.map(isSpace) ?? false
+    let unit = ValueName.unit(String(decoding: trimmed(word), as: UTF8.self), isApart: isApart)
+    guard unit != nil || isApart && mayBeUnit(word.dropFirst()) else { return nil }
     return plainNumber(text[...end]).map { ($0, unit) }
   }
 
-  /// Whether a word may be a unit that is not known, as in `5 mph`. Without a space it may be a part of `5a`.
-  private static func isUnit(_ word: ArraySlice<UInt8>) -> Bool {
-    guard word.first == UInt8(ascii: " "), word.count <= 9 else { return false }
-    return word.dropFirst().allSatisfy {
-      $0 | 0x20 >= UInt8(ascii: "a") && $0 | 0x20 <= UInt8(ascii: "z") || $0 >= 0x80
-        || $0 == UInt8(ascii: "/")
-    }
+  /// Whether a word may be a unit that is not known, as in `5 mph`.
+  private static func mayBeUnit(_ word: ArraySlice<UInt8>) -> Bool {
+    let letters = UInt8(ascii: "a")...UInt8(ascii: "z")
+    return word.count <= 8
+      && word.allSatisfy { letters.contains($0 | 0x20) || $0 >= 0x80 || $0 == UInt8(ascii: "/") }
   }
 
   private static let words = ["NaN": Double.nan, "Infinity": .infinity, "-Infinity": -.infinity]

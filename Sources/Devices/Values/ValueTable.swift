@@ -15,7 +15,7 @@ package struct ValueTable: Equatable, Sendable {
     var isBool: Bool
     /// Whether the name was received twice.
     var isConfirmed: Bool
-    /// The unit of the first number on a link that has one behind it.
+    /// The unit of the first number on a link that has one behind it, or of two later ones in a row.
     var unit: String?
     /// The day on which the name was last received, counted from 1970-01-01.
     var lastSeen: Int

@@ -70,12 +70,11 @@ public struct Setup: Sendable, Equatable {
   /// The present configuration, with the micro:bits that the options name.
   func answers(_ present: PresentConfiguration) throws(CommandFailure) -> SetupAnswers {
     var answers = SetupAnswers(present)
-    for device in options["--device"] ?? [] {
-      do throws(SetupRefusal) {
-        try answers.addDevice(device)
-      } catch {
-        throw CommandFailure(.usage, "--device: \(error)")
-      }
+    do throws(SetupRefusal) {
+      for device in options["--device"] ?? [] { try answers.addDevice(device) }
+      try answers.checkNames()
+    } catch {
+      throw CommandFailure(.usage, "--device: \(error)")
     }
     return answers
   }

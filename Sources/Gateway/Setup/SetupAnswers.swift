@@ -174,18 +174,24 @@ struct SetupAnswers {
       index.map { entries.remove(at: $0) } ?? ["match": ["identifier": .string(address.description)]]
     if let name = words.first {
       entry.set("name", to: .string(name))
-      if let id = TopicWord.similar(to: name) {
-        entry.set("id", to: .string(id))
-        if let other = entries.first(where: { $0["id"] == .string(id) }) {
-          let owner = other.address?.description ?? "another micro:bit"
-          throw SetupRefusal(
-            "\(Excerpt(name)) is already the name of \(owner): choose another one for \(address).")
-        }
-      }
+      if let id = TopicWord.similar(to: name) { entry.set("id", to: .string(id)) }
     }
     if words.count > 1 { entry.set("area", to: .string(words[1])) }
     entries.insert(entry, at: index ?? entries.firstIndex { $0.address == nil } ?? entries.endIndex)
     document.set("devices", to: .array(entries))
+  }
+
+  /// Two entries with one id, which is made of the name.
+  func checkNames() throws(SetupRefusal) {
+    var owners: [String: JSONValue] = [:]
+    for entry in document["devices"]?.elements ?? [] {
+      guard let id = entry["id"]?.text else { continue }
+      if let other = owners.updateValue(entry, forKey: id) {
+        let (one, two) = (other.address?.description ?? "another", entry.address?.description ?? "another")
+        throw SetupRefusal(
+          "\(one) and \(two) are both called \(Excerpt(id)) in topics: choose another name for one of them.")
+      }
+    }
   }
 
   // MARK: The result

@@ -130,7 +130,7 @@ const follow = async () => {
     heard = Date.now();
     try {
       const answer = await fetch('api/events', { signal: abort.signal, cache: 'no-store' });
-      problem = answer.ok ? '' : answer.status === 503 ? T.tooMany : await failure(answer);
+      problem = answer.ok ? '' : await failure(answer);
       const reader = answer.ok && answer.body.pipeThrough(new TextDecoderStream()).getReader();
       for (let rest = '', chunk; reader && !(chunk = await reader.read()).done;) {
         heard = Date.now();
@@ -160,7 +160,7 @@ addEventListener('pagehide', () => abort.abort());
 const failure = async (answer) => {
   if (answer.status === 401) return T.reload;
   if (answer.status === 429) return T.guesses;
-  try { return (await answer.json()).error; } catch { return t(T.failed, { status: answer.status }); }
+  try { const { error } = await answer.json(); return error === 'too many pages are open' ? T.tooMany : error; } catch { return t(T.failed, { status: answer.status }); }
 };
 // The answer to a request: { data } or { error }.
 const ask = async (verb, body) => {

@@ -349,7 +349,7 @@ import Testing
       try unattended(["--device": same]).answers(Self.new)
     } throws: {
       ($0 as? CommandFailure)?.text
-        == "--device: \"Hall\" is already the name of C5:A1:B2:C3:D4:E5: choose another one for D0:5A:00:00:C0:DE."
+        == "--device: C5:A1:B2:C3:D4:E5 and D0:5A:00:00:C0:DE are both called \"hall\" in topics: choose another name for one of them."
     }
   }
 }

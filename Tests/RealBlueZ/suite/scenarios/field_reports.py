@@ -130,3 +130,25 @@ def controller_with_few_links(world):
     calls = [line for line in world.bus.output.since() if "member=Connect" in line]
     expect(len(calls) < 30, f"{len(calls)} calls of Connect in 60 s")
     expect([text for text in findings(world) if "no more connections" in text], f"findings {findings(world)}")
+
+
+@scenario()
+def removed_while_connecting(world):
+    """Another program removes the device while Connect is under way, which bluetoothd never answers: others do not wait for it."""
+    from bus import Bus
+
+    world.start(microbits=2)
+    bus = Bus(ADAPTER)
+    world.start_gateway(BY_PREFIX)
+    first, second = world.devices()
+    for device in (first, second):
+        device.wait_readings(2, CONNECT)
+    world.microbits.ask("deaf", on=True)
+    world.microbits.ask("disconnect")
+    time.sleep(2)
+    bus.call(ADAPTER, "Adapter1.RemoveDevice", "o", f"{ADAPTER}/dev_" + first.address.replace(":", "_"))
+    world.microbits.ask("disconnect", 1)
+    begin = time.monotonic()
+    second.wait_readings(1, RETURN, after=world.broker.messages.mark())
+    took = time.monotonic() - begin
+    expect(took < 12, f"the other one was back after {took:.1f} s")

@@ -166,7 +166,7 @@ def uart(world):
     device = start(world, ["temperature", "uart"], ["temperature", "uart_rx", "uart_tx"])
     expect_text_in_both_directions(world, device)
     rejected = command(world, device, "uart_tx", "x" * 513, "rejected")
-    expect("512" in rejected["reason"], f"{rejected}")
+    expect("511" in rejected["reason"], f"{rejected}")
     # If the program does not read, text that does not fit into its buffer is lost without notice.
     call(world, "uart", "set_program_reads", False)
     command(world, device, "uart_tx", "y" * 100, "accepted")
