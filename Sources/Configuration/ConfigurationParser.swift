@@ -101,7 +101,9 @@ extension Configuration {
       }
       if device.pairing == .always, device.passkey == nil, !match.isIdentifier {
         let hint = "match it by its identifier, or add its passkey"
-        warnings.append(path.key("pair").error("whatever imitates a device that the entry matches gets a pairing", hint: hint))
+        warnings.append(
+          path.key("pair").error(
+            "whatever imitates a device that the entry matches gets a pairing", hint: hint))
       }
       return warnings
     }

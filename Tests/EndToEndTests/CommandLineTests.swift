@@ -149,7 +149,7 @@ import Testing
     let unknown = try await Self.run(["profiles", "fan", "--config", file])
     #expect(
       unknown.status == 64
-        && unknown.text.hasPrefix("there is no profile fan; there are microbit, bthome, copy"))
+        && unknown.text.hasPrefix("there is no profile \"fan\"; there are microbit, bthome, copy"))
   }
 
   @Test("An invalid profile file is reported with line and column")
