@@ -191,7 +191,7 @@ import Testing
       "StartDiscovery": { fake, call in
         fake.reply(call)
         fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
-        fake.later(check / 30) { fake.signal(Recorded.device(["RSSI": .int16(-51)])) }
+        fake.later(check / 2) { fake.signal(Recorded.device(["RSSI": .int16(-51)])) }
       }
     ]) { $0.scanCheck = BackOff(first: check, longest: check, spread: 0) }
     let begin = Moment.now
