@@ -50,12 +50,13 @@ const words = () => {
     text(unit, unitOf(p.d.value, p.d));
   } };
 };
-const press = () => {
+const press = (bit) => {
   const el = h('span.press');
   return { el, update(p) {
     const last = p.log[0];
-    // Some programs send no release.
-    flag(el, 'down', ['press_start', 'long_press_start'].includes(p.d.value) && p.log.some((event) => event.value === 'press_end'));
+    // By radio some programs send no release.
+    const isReleased = bit.d.profile === 'microbit' || p.log.some((event) => event.value === 'press_end');
+    flag(el, 'down', isReleased && ['press_start', 'long_press_start'].includes(p.d.value));
     text(el, last ? `${show(last.value, p.d)} ${at(last.time)}` : T.notPressed);
   } };
 };
@@ -102,7 +103,7 @@ const picture = (p, bit) => {
 const view = (p, bit) => {
   const { type, fields, unit, notifies } = p.d;
   return type === 'picture' ? picture(p, bit) : type === 'record' && unit === 'mg' && fields?.join('') === 'xyz' ? direction()
-    : unit === '°' && isNumber(p) ? compass() : isEvent(p) && type === 'choice' && notifies ? press() : words();
+    : unit === '°' && isNumber(p) ? compass() : isEvent(p) && type === 'choice' && notifies ? press(bit) : words();
 };
 
 // Choosing a value: the one that was read back is marked; one that is under way has a dashed frame.
