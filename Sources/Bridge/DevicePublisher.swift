@@ -128,10 +128,10 @@ import MQTT
     case .republish: republish()
     case .release:
       release(topics.states + valueTopics)
-      for property in properties.compactMap({ $0 }) + values.values { property.forget() }
+      for publisher in publishers { publisher.forget() }
     case .releaseTopics: release(topics.states + valueTopics)
     case .clear: clear(valueTopics + topics.states)
-    case .clearPublished: clear((properties.compactMap { $0 } + values.values).flatMap(\.published))
+    case .clearPublished: clear(publishers.flatMap(\.published))
     case .clearValues(let names):
       clear(topics.states(of: names.subtracting(Set(names: device.propertyNames))))
     case .dropValues(let isCleared):
@@ -191,6 +191,8 @@ import MQTT
     guard held.passes(entry, isOwnedByOther: owner.isOther, device.session) else { return }
     publisher(of: entry)?.publish(entry.reading)
   }
+
+  private var publishers: [PropertyPublisher] { properties.compactMap { $0 } + values.values }
 
   private func publisher(of entry: HeldReadings.Entry) -> PropertyPublisher? {
     entry.value.map { values[$0] } ?? publisher(of: entry.reading.property)

@@ -45,13 +45,19 @@ def findings(world):
     return [finding["text"] for finding in answer["data"]["findings"]]
 
 
-@scenario()
-def one_property_that_cannot_be_read(world):
-    """It answers with the "unlikely error", as many programs do: the rest is used, and the error is told."""
+def start_unreadable(world):
+    """The device is online, and answers reads of "one" with the "unlikely error", as many programs do."""
     prepare(world)
     call(world, "refuse_reads", "2a6e", 0x0E)
     device = start(world)
     device.wait_availability("online", CONNECT)
+    return device
+
+
+@scenario()
+def one_property_that_cannot_be_read(world):
+    """The rest is used, and the error is told."""
+    device = start_unreadable(world)
     mark = world.broker.messages.mark()
     call(world, "set_value", "2a6f", "19")
     wait_value(device, "two", 25, mark)
@@ -61,10 +67,7 @@ def one_property_that_cannot_be_read(world):
 @scenario()
 def one_property_that_cannot_be_read_at_first(world):
     """It is tried again on the same link."""
-    prepare(world)
-    call(world, "refuse_reads", "2a6e", 0x0E)
-    device = start(world)
-    device.wait_availability("online", CONNECT)
+    device = start_unreadable(world)
     mark = world.broker.messages.mark()
     call(world, "refuse_reads", "2a6e", 0)
     call(world, "set_value", "2a6e", "17")
