@@ -170,12 +170,14 @@ import Log
       }
     }
     values.settingsChanged()
+    let valuesBefore = description.values
     description.values = values.described
     let readjusted =
       new.adjustedProfile == before.adjustedProfile
       ? [] : channels.filter { $0.adjust(to: new.adjustedProfile.properties[$0.index]) }
     report(.description)
     for channel in readjusted { channel.reportAgain() }
+    values.reportAgain(since: valuesBefore)
     collectLog()
     context.log.info("settings changed", fields)
   }
@@ -273,6 +275,15 @@ import Log
   /// A value that the program names itself was received.
   func received(_ key: ValueKey, _ value: Value, at time: Timestamp, senderTime: UInt32?) {
     nextSequence(at: time)
+    deliver(key, value, at: time, sequence, senderTime)
+  }
+
+  /// The last value that the program names itself, with a new offset: it is not a reading.
+  func reportAgain(_ key: ValueKey, _ value: Value) { deliver(key, value, at: .now, nil, nil) }
+
+  private func deliver(
+    _ key: ValueKey, _ value: Value, at time: Timestamp, _ sequence: UInt64?, _ senderTime: UInt32?
+  ) {
     let reading = ValueReading(
       key: key,
       reading: Reading(

@@ -185,7 +185,9 @@ package struct RecordingLimits: Sendable {
   }
 
   func reported(_ reading: ValueReading) {
-    guard let property = device.values.first(where: { $0.key == reading.key })?.property else { return }
+    guard reading.reading.sequence != nil,
+      let property = device.values.first(where: { $0.key == reading.key })?.property
+    else { return }
     if valueColumns[reading.key] == nil { valueColumns[reading.key] = number(of: property) }
     let reading = (
       value: reading.reading.value, time: reading.reading.time, column: valueColumns[reading.key]

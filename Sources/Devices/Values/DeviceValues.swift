@@ -10,7 +10,7 @@ import Log
   private static let echoTimeout = Duration.seconds(2)
 
   private var table: ValueTable
-  /// The last values in this run, with what is added to them.
+  /// The last values in this run.
   private(set) var last: [ValueKey: LastValue] = [:]
   /// What the configuration and requests say about the values; nil: values are off.
   private var settings: [ValueKey: ValueDescription]? {
@@ -99,14 +99,25 @@ import Log
     guard let settings else { return }
     for value in message.values {
       let (key, time) = (value.name.key, Timestamp.now)
-      let published = settings[key]?.adjustment.offset.map(value.value.adding) ?? value.value
-      last[key, default: LastValue()].reported(published, at: time)
-      device.received(key, published, at: time, senderTime: senderTime)
+      let offset = settings[key]?.adjustment.offset
+      last[key, default: LastValue()].reported(value.value, at: time)
+      device.received(key, offset.map(value.value.adding) ?? value.value, at: time, senderTime: senderTime)
       for echo in echoes where echo.value.matches(value) && !echo.isReceived {
         echo.isReceived = true
         echo.end?(.applied(actual: echo.value.value))
         break
       }
+    }
+  }
+
+  /// Reports the last values again whose offset is not as before.
+  func reportAgain(since before: [NamedValue]) {
+    let offsets = Dictionary(uniqueKeysWithValues: before.map { ($0.key, $0.property.offset) })
+    for value in device.description.values {
+      guard let offset = offsets[value.key], offset != value.property.offset,
+        let published = last[value.key]?.published(value.property)
+      else { continue }
+      device.reportAgain(value.key, published)
     }
   }
 

@@ -40,7 +40,8 @@ package struct NamedValue: Sendable, Equatable {
       unit: unit)
     property = Property(
       name: Self.name(key), service: line.service, characteristic: line.characteristic, access: .notify,
-      codec: .utf8, unit: unit, report: described?.adjustment.report ?? Self.report, homeAssistant: [entity])
+      codec: .utf8, unit: unit, offset: described?.adjustment.offset,
+      report: described?.adjustment.report ?? Self.report, homeAssistant: [entity])
   }
 }
 

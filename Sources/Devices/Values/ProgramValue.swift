@@ -14,7 +14,7 @@ struct ProgramValue: Equatable, Sendable {
   var isBool: Bool { if case .bool = value { true } else { false } }
 
   /// The maximum length of a text that is a value, in bytes. Home Assistant shows no longer one.
-  private static let longestText = 255
+  fileprivate static let longestText = 255
 
   /// What a message consists of.
   struct Message: Equatable, Sendable {
@@ -216,7 +216,8 @@ private enum JSONValues {
       case .integer(let number): value = .integer(number)
       case .number(let number): value = .number(number)
       case .bool(let bool): value = .bool(bool)
-      case .string(let text) where text.utf8.count <= 255 && !text.hasControlCharacters: value = .text(text)
+      case .string(let text) where text.utf8.count <= ProgramValue.longestText && !text.hasControlCharacters:
+        value = .text(text)
       case .object(let object):
         add(object, after: name + "_", to: &message)
         continue

@@ -44,6 +44,23 @@ import Testing
     await tested.end()
   }
 
+  /// Not a text, and not a value whose offset stays the same.
+  @Test func offsetOfAValueOfAProgramChanges() async throws {
+    let tested = try await Engine(Configuration()) { $0.services = [.uart] }
+    try await tested.frontEnd.availability(true)
+    await tested.notify(.microbitUART(2), Hexadecimal.text(Array("soil:40\nair:7\nmood:good\n".utf8)))
+    try await tested.frontEnd.event("the last value") { $0 == .value("mood", .text("good")) }
+    let before = tested.frontEnd.events.count
+    _ = try await tested.engine.change(
+      Engine.id, Self.patch(#"{"values":{"soil":{"offset":-2.5},"mood":{"name":"Mood"}}}"#))
+    try await tested.frontEnd.event(from: before, "corrected") { $0 == .value("soil", .number(37.5)) }
+    _ = try await tested.engine.change(Engine.id, Self.patch(#"{"values":{"soil":null}}"#))
+    try await tested.frontEnd.event(from: before, "as it was") { $0 == .value("soil", 40) }
+    let values = tested.frontEnd.events.elements[before...].filter { if case .value = $0 { true } else { false } }
+    #expect(values == [.value("soil", .number(37.5)), .value("soil", 40)])
+    await tested.end()
+  }
+
   /// Requests add members to those of earlier ones.
   @Test func requestsDescribeABoundedNumberOfValues() async throws {
     let tested = try await Engine(Self.limited())
