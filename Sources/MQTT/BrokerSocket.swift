@@ -134,7 +134,7 @@ import Glibc
   /// Whether libmosquitto may read. Without TLS: before the broker has accepted, only a valid CONNACK.
   private func mayRead() throws(MQTTError) -> Bool {
     guard phase == .connack else { return true }
-    let bytes = handle.peek()
+    let bytes = handle.peek(ConnackCheck.mostBytes)
     if bytes.isEmpty { return true }
     switch ConnackCheck(bytes, version) {
     case .valid:

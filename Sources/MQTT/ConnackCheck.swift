@@ -11,6 +11,10 @@ enum ConnackCheck: Equatable {
   case incomplete
   case invalid(String)
 
+  /// The most bytes of a CONNACK: its type, at most three of its length, and the rest.
+  static let mostBytes = 4 + longest
+  private static let longest = 65536
+
   /// - Parameter bytes: received, but not read yet.
   init(_ bytes: [UInt8], _ version: MQTTOptions.ProtocolVersion) {
     var reader = Reader(bytes: bytes[...])
@@ -29,7 +33,7 @@ enum ConnackCheck: Equatable {
         }
         return
       }
-      guard version == .v5, (3...65536).contains(length) else {
+      guard version == .v5, (3...Self.longest).contains(length) else {
         throw .invalid("a CONNACK of \(length) bytes")
       }
       var body = Reader(bytes: try reader.bytes(length))

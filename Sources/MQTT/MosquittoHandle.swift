@@ -151,10 +151,10 @@ final class MosquittoHandle: @unchecked Sendable {
     return getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno
   }
 
-  /// The bytes received on a connection without TLS, without reading them; empty at its end.
-  func peek() -> [UInt8] {
+  /// The first bytes received on a connection without TLS, without reading them; empty at its end.
+  func peek(_ most: Int) -> [UInt8] {
     let fd = socket
-    return [UInt8](unsafeUninitializedCapacity: 4096) { buffer, count in
+    return [UInt8](unsafeUninitializedCapacity: most) { buffer, count in
       count = max(0, recv(fd, buffer.baseAddress, buffer.count, Int32(MSG_PEEK)))
     }
   }

@@ -195,6 +195,15 @@ import Testing
     #expect(client.connections == 0)
   }
 
+  @Test func longReasonInAConnackIsNoObstacle() async throws {
+    // 60 000 bytes of a Reason String, after it the length of all properties, of the packet, and the two bytes between.
+    let reason = [31, 0xEA, 0x60] + [UInt8](repeating: 0x61, count: 60000)
+    let properties = [0xE3, 0xD4, 0x03] + reason
+    let server = try StubServer(sending: [0x20, 0xE8, 0xD4, 0x03, 0, 0] + properties)
+    let client = await TestClient(.local(server.port))
+    try await client.connected()
+  }
+
   @Test func brokerWithOnlyMQTT311IsUnsupported() async throws {
     // What a 3.1.1 broker answers to MQTT 5: CONNACK, unacceptable protocol version.
     let server = try StubServer(sending: [0x20, 0x02, 0x00, 0x01])
