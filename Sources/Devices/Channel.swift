@@ -14,7 +14,7 @@ import Log
   private(set) var lack: String?
   /// The last value that was received or read in this run.
   private(set) var last = LastValue()
-  /// Whether a value has come in this run; true if the peripheral sends none by itself.
+  /// Whether a value has come in this run, or none is to be waited for: the peripheral sends none by itself.
   var hasFirstValue: Bool {
     guard characteristic != nil, property.isNotifying, property.kind == .state || hasLines else {
       return true
@@ -37,7 +37,7 @@ import Log
   private(set) var areNotificationsTaken = false
   /// bluetoothd notifies what is read on this link: a read is received as a notification.
   private(set) var isReadNotified = false
-  /// Whether a read would be received as an event, which it is not.
+  /// Whether bluetoothd notifies a read of the event, as if the event had happened.
   var notifiesReadAsEvent: Bool { isReadNotified && property.kind == .event }
   /// Joins values that arrive in several notifications (``Property/frame``); nil: each arrives in one.
   private var frames: FrameAssembler?

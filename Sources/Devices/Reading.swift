@@ -34,7 +34,7 @@ package struct LastValue: Sendable {
   /// A value was read back: it is not a reading.
   mutating func readBack(_ value: Value, at time: Timestamp) { (self.value, self.time) = (value, time) }
 
-  /// A reading that is nothing but values of the program, which have their own.
+  /// A message that is nothing but values of the program: it is counted, but does not become the last value.
   mutating func reportedValues() { count += 1 }
 
   /// The value as it is published, with what is added to a number.

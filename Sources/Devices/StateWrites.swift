@@ -27,7 +27,7 @@ struct StateWrites: WriteMachine {
     var isSuperseded = false
     /// Another gateway may have received the command too.
     var isShared = false
-    /// The command is one of an earlier run: other gateways know only its value.
+    /// The command waits since an earlier run: other gateways know only its value.
     var isRestored = false
     /// How many links have ended while it was in flight: the device may have taken its value.
     var lostLinks = 0

@@ -46,7 +46,6 @@ import Testing
   @Test func ownInfoWithoutADeviceIsReportedOnceOnEachConnection() {
     var bench = Bench()
     #expect(bench.received(Self.notice("this")) == [])
-    _ = bench.received(Self.notice("other", of: Self.another))
     #expect(bench.routes.takeLost().map(\.id) == [Self.id])
     _ = bench.received(Self.notice("this"))
     #expect(bench.routes.takeLost().isEmpty)
@@ -54,6 +53,17 @@ import Testing
     bench.routes.disconnected()
     _ = bench.received(Self.notice("this"))
     #expect(bench.routes.takeLost().map(\.id) == [Self.id])
+  }
+
+  @Test func deviceWhoseInfoIsClearedOrAnothersIsNotLost() {
+    for forget in [
+      { $0.routes.cleared(Self.id) }, { _ = $0.received(Self.notice("other", of: Self.another)) },
+    ] as [(inout Bench) -> Void] {
+      var bench = Bench()
+      _ = bench.received(Self.notice("this"))
+      forget(&bench)
+      #expect(bench.routes.takeLost().isEmpty)
+    }
   }
 
   @Test func idsOfADeviceThatIsAddedAreKnown() {

@@ -38,6 +38,7 @@ struct InfoRoutes {
     owner: (BluetoothAddress) -> Owner?
   ) -> [BluetoothAddress] {
     let isOwn = notice.gateway == this
+    forgetLost(notice.id)
     var devices = named.map { [$0] } ?? []
     if let address = notice.address, address != named {
       switch owner(address) {
@@ -51,7 +52,10 @@ struct InfoRoutes {
     return devices
   }
 
-  mutating func cleared(_ id: DeviceID) { unknown[id] = nil }
+  mutating func cleared(_ id: DeviceID) {
+    unknown[id] = nil
+    forgetLost(id)
+  }
 
   mutating func disconnected() { (unknown, lost, names) = ([:], [:], 0) }
 
@@ -76,11 +80,14 @@ struct InfoRoutes {
     if unknown[id] != nil || unknown.count < DeviceManager.capacity { unknown[id] = address }
   }
 
+  private mutating func forgetLost(_ id: DeviceID) {
+    names -= lost?.removeValue(forKey: id)?.properties.count ?? 0
+  }
+
   private mutating func noteLost(_ notice: OwnershipMachine.Notice) {
     // Taken out, so that it is changed in place.
     guard var devices = lost.take() else { return }
     defer { lost = devices }
-    names -= devices.removeValue(forKey: notice.id)?.properties.count ?? 0
     guard devices.count < DeviceManager.capacity else { return }
     var properties = notice.properties.subtracting(Self.builtIn)
     if names + properties.count > Self.mostNames { properties = [] }

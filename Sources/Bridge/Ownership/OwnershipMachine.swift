@@ -42,8 +42,8 @@ struct OwnershipMachine: Equatable, Sendable {
   }
   /// Whether this gateway has published under the id, in this run or an earlier one, and no other one since.
   private var hasTopics: Bool
-  /// Whether something that this gateway has published under the id may arrive after the `info` of another owner, and stay
-  /// when that one clears them.
+  /// Whether a message of this gateway may arrive at the broker after the new owner's `info`: it would stay when that owner clears
+  /// the topics.
   private var mayBeLate = false
   /// The clearing of what this gateway has published under the id, as another gateway owns the device under another one.
   private var clearing: Clearing?
@@ -64,7 +64,7 @@ struct OwnershipMachine: Equatable, Sendable {
   private var isSettled = false
   /// Whether an `info` of another gateway has arrived, on this connection.
   private var isConfirmed = false
-  /// Whether the broker has the `info` of this gateway, which has released it: a new connection would not publish it.
+  /// Whether the broker retains the `info` of this gateway, which no longer keeps it: a new connection would not publish it again.
   private var isOnlyAtBroker = false
 
   init(_ this: GatewayID, _ id: DeviceID, _ address: BluetoothAddress, hasTopics: Bool = false) {
