@@ -56,7 +56,9 @@ import Testing
     try await tested.frontEnd.event(from: before, "corrected") { $0 == .value("soil", .number(37.5)) }
     _ = try await tested.engine.change(Engine.id, Self.patch(#"{"values":{"soil":null}}"#))
     try await tested.frontEnd.event(from: before, "as it was") { $0 == .value("soil", 40) }
-    let values = tested.frontEnd.events.elements[before...].filter { if case .value = $0 { true } else { false } }
+    let values = tested.frontEnd.events.elements[before...].filter {
+      if case .value = $0 { true } else { false }
+    }
     #expect(values == [.value("soil", .number(37.5)), .value("soil", 40)])
     await tested.end()
   }
