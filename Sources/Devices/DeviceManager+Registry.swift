@@ -302,6 +302,20 @@ extension DeviceManager {
         expire(device)
       }
     }
+    for (address, record) in store.records where registry.byAddress[address] == nil && record.id == nil {
+      expire(address, record, uncounted: uncounted, today: today)
+    }
+  }
+
+  /// Forgets in time what is known of a peripheral that is no device: no entry matches it any more.
+  private func expire(_ address: BluetoothAddress, _ record: DeviceRecord, uncounted: Int, today: Int) {
+    guard !isConfigured(address) else { return }
+    let seen = max(0, min((record.lastSeen ?? today) + uncounted, today))
+    if today - seen > Self.mostDaysUnseen {
+      store.remove(address)
+    } else {
+      store.change(address) { $0.lastSeen = seen }
+    }
   }
 
   /// Removes a device that becomes one again if it is seen.

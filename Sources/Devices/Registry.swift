@@ -16,20 +16,17 @@ import GATT
 
   var all: Dictionary<BluetoothAddress, Device>.Values { byAddress.values }
 
-  /// The last sequence numbers of devices that were removed: one that comes again in this run goes on from there.
-  private var sequences: [BluetoothAddress: UInt64] = [:]
+  private var sequences = RemovedSequences()
 
   mutating func insert(_ device: Device) {
-    device.sequence = sequences.removeValue(forKey: device.address) ?? 0
+    device.sequence = sequences.take(device.address)
     byAddress[device.address] = device
     byID[device.id] = device
     if device.session.isOnlyAdvertised { onlyAdvertised += 1 }
   }
 
   mutating func remove(_ device: Device) {
-    if device.sequence > 0, sequences.count < DeviceManager.capacity {
-      sequences[device.address] = device.sequence
-    }
+    sequences.keep(device.sequence, of: device.address)
     if byAddress.removeValue(forKey: device.address) != nil, device.session.isOnlyAdvertised {
       onlyAdvertised -= 1
     }
@@ -42,6 +39,25 @@ import GATT
   mutating func rename(_ device: Device, to id: DeviceID) {
     byID[device.id] = nil
     byID[id] = device
+  }
+}
+
+/// The last sequence numbers of devices that were removed: one that comes again in this run goes on from there. Pure.
+struct RemovedSequences {
+  static let most = DeviceManager.capacity
+  private var numbers: [BluetoothAddress: UInt64] = [:]
+  /// The highest number of those that were forgotten, after which every device begins that is not known.
+  private var first: UInt64 = 0
+
+  mutating func take(_ address: BluetoothAddress) -> UInt64 { numbers.removeValue(forKey: address) ?? first }
+
+  mutating func keep(_ number: UInt64, of address: BluetoothAddress) {
+    guard number > first else { return }
+    if numbers.count == Self.most {
+      first = numbers.values.reduce(first, max)
+      numbers = [:]
+    }
+    numbers[address] = number
   }
 }
 

@@ -48,6 +48,24 @@ import Testing
     #expect(try Engine.stored(in: path).isEmpty)
   }
 
+  /// Its entry was removed, and its topics were cleared: only a request would make it known for good.
+  @Test func whatNoEntryMatchesAnyMoreIsForgottenToo() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    var (unmatched, requested) = (Self.record(), Self.record(Self.stranger))
+    (unmatched.id, requested.id) = (nil, nil)
+    requested.isRemoved = true
+    for record in [unmatched, requested] { await Engine.store(record, in: path) }
+    var configuration = Configuration()
+    configuration.devices = []
+    let tested = try await Engine(configuration, state: path, isInRange: false)
+    for day in 101...130 { await tested.engine.expireDevices(today: day) }
+    #expect(await tested.engine.store.records.count == 2)
+    await tested.engine.expireDevices(today: 131)
+    await tested.end()
+    #expect(try Engine.stored(in: path).map(\.address) == [Self.stranger])
+  }
+
   @Test func deviceIsCountedFromTheFirstDayOnWhichItIsKnownToBeAbsent() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
