@@ -21,7 +21,8 @@ struct History: Sendable {
   /// The number of the newest point of all, counted since 1970.
   private var newest = 0
 
-  private var length: Int { (Self.minutes + step - 1) / step }
+  private var length: Int { Self.length(step) }
+  private static func length(_ step: Int) -> Int { (minutes + step - 1) / step }
 
   init(from moment: Moment = .now, _ time: Timestamp = .now) { begin = (moment, time) }
 
@@ -40,7 +41,7 @@ struct History: Sendable {
   /// A new series.
   mutating func add() -> Int {
     count += 1
-    while count * length > Self.mostPoints { thin() }
+    while count * length > Self.mostPoints { resample(to: step + 1) }
     let points = [Float](repeating: .nan, count: length)
     if let free = series.firstIndex(where: \.isEmpty) {
       series[free] = points
@@ -53,6 +54,8 @@ struct History: Sendable {
   mutating func remove(_ index: Int) {
     series[index] = []
     count -= 1
+    // Not as soon as there is room: values that come and go would lose points each time.
+    while step > 1, count * Self.length(step - 1) <= Self.mostPoints / 2 { resample(to: step - 1) }
   }
 
   /// The last value of a point counts.
@@ -73,10 +76,10 @@ struct History: Sendable {
     newest = point
   }
 
-  /// Makes each point one for more minutes.
-  private mutating func thin() {
+  /// Makes each point one for so many minutes; those that are there stay as far apart as they are, or come to be further apart.
+  private mutating func resample(to newStep: Int) {
     let (oldStep, oldLength) = (step, length)
-    step += 1
+    step = newStep
     for index in series.indices where !series[index].isEmpty {
       var points = [Float](repeating: .nan, count: length)
       for point in max(0, newest - oldLength + 1)...newest {

@@ -62,5 +62,10 @@ import Testing
     for other in others { history.remove(other) }
     let again = history.add()
     #expect(others.contains(again) && Self.points(history, again, at: 1439) == [])
+    #expect(history.step == 1, "there is room for each minute again")
+    history.set(first, 1440, at: Self.time(1440))
+    history.set(first, 1441, at: Self.time(1441))
+    let kept = points.dropFirst() + [1440, 1441]
+    #expect(Self.points(history, first, at: 1441) == Array(kept))
   }
 }
