@@ -4,7 +4,7 @@ extension Property {
   /// Names that other topics, or Home Assistant entities of every device, use.
   public static let reservedNames = [
     "availability", "info", "readings", "set", "get", "result", "image", "connectivity", "rssi", "firmware",
-    "model", "reconnect", "enabled", "auto", "values", "log",
+    "model", "reconnect", "enabled", "identify", "auto", "values", "log",
   ]
 
   func check() throws(ProfileError) {

@@ -258,9 +258,14 @@ extension Discovery {
       let shown: InfoTemplate? = isText ? .plainText(longest: longest) : template
       return DiscoveryComponent(
         .text, key, name: name, topic: state, command: topics.set, category: category,
-        ["val_tpl": state == nil ? nil : shown?.json, "max": .integer(longest)])
+        [
+          "val_tpl": state == nil ? nil : shown?.json, "cmd_tpl": isText ? InfoTemplate.command.json : nil,
+          "max": .integer(longest),
+        ])
     case .notify:
-      return DiscoveryComponent(.notify, key, name: name, command: topics.set, category: category)
+      return DiscoveryComponent(
+        .notify, key, name: name, command: topics.set, category: category,
+        ["cmd_tpl": isText ? InfoTemplate.command.json : nil])
     case .image:
       return DiscoveryComponent(
         .image, key, name: name, category: category,

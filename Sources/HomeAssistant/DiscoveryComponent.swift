@@ -63,7 +63,7 @@ extension DiscoveryComponent {
       key: key, platform: .deviceTrigger,
       members: [
         "atype": "trigger", "type": .string(standardTriggers[type] ?? type), "stype": .string(name),
-        "t": .string(topic.string), "val_tpl": "{{ value_json.event_type }}", "pl": .string(type),
+        "t": .string(topic.string), "val_tpl": InfoTemplate("event_type").json, "pl": .string(type),
       ])
   }
 
@@ -171,6 +171,9 @@ struct InfoTemplate: Sendable {
     let adapters = "((value_json|default({})).adapters|default([],true))"
     return InfoTemplate(text: "{{ (\(adapters)[\(index)]|default({})).state|default(none) }}")
   }
+
+  /// What sends a text as it is, also one that would be JSON by itself.
+  static let command = InfoTemplate(text: "{{ {'value': value}|to_json }}")
 
   /// A text, of which ``Payload/value(_:_:)`` publishes some as JSON strings; Home Assistant refuses a longer one.
   static func plainText(longest: Int) -> InfoTemplate {

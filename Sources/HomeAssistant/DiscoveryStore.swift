@@ -49,11 +49,14 @@ import Store
     announced.filter { $0.value.prefix != prefix }.map(\.key)
   }
 
-  func add(_ removal: Removal) {
+  /// - Returns: whether there was room for it.
+  @discardableResult
+  func add(_ removal: Removal) -> Bool {
     let topic = removal.topic.string
-    guard removals[topic] != nil || removals.count < Self.mostRemovals else { return }
+    guard removals[topic] != nil || removals.count < Self.mostRemovals else { return false }
     removals[topic] = removal
     section.put(Self.removalPrefix + topic, removal.announced.json.bytes)
+    return true
   }
 
   func discardRemoval(_ topic: String) {

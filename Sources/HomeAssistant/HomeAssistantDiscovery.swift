@@ -213,19 +213,20 @@ import Store
 
   /// Announces everything, even unchanged documents.
   private func announceAll(_ stage: Announcement.Stage) {
-    for subject in published.keys {
-      if case .device(let address) = subject, bridge.publishers[address] == nil {
-        published[subject] = nil
-      } else {
-        published[subject]?.expire()
-      }
-    }
+    forgetRemoved()
+    for subject in published.keys { published[subject]?.expire() }
     schedule.change {
       // Devices refer to it.
       $0.prepend(.document(.gateway, stage))
       for publisher in bridge.publishers.all {
         $0.append(.document(.device(publisher.device.address), stage))
       }
+    }
+  }
+
+  private func forgetRemoved() {
+    published = published.filter {
+      if case .device(let address) = $0.key { bridge.publishers[address] != nil } else { true }
     }
   }
 
@@ -353,11 +354,14 @@ import Store
     cleared(subject)
     let discovery = Discovery(prefix: announced.prefix, qos: context.qos, topics: context.topics)
     let topic = discovery.topic(of: subject)
+    if clearedTopics.count >= DiscoveryStore.mostRemovals {
+      clearedTopics = []
+      forgetRemoved()
+    }
     clearedTopics.insert(topic.string)
     context.mqtt.clearState(topic)
     let removal = Removal(object: discovery.object(of: subject), announced)
-    store.add(removal)
-    subscribe(removal)
+    if store.add(removal) { subscribe(removal) }
   }
 
   /// What was announced under another prefix, or before discovery was switched off, is removed.

@@ -396,7 +396,7 @@ import Testing
       errors == [
         "5:105: profiles.x.properties.a.scale: 0.0 is not a usable scale",
         "6:7: profiles.x.properties.info: the name is reserved (availability, info, readings, set, get, result, "
-          + "image, connectivity, rssi, firmware, model, reconnect, enabled, auto, values, log)",
+          + "image, connectivity, rssi, firmware, model, reconnect, enabled, identify, auto, values, log)",
         "10:25: profiles.y.properties.b.initial: an event has no initial: it is over as soon as it has happened "
           + "(a state has one)",
       ])

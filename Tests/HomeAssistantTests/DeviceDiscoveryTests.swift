@@ -444,7 +444,7 @@ import Testing
       """
       { "p": "device_automation", "uniq_id": "ble_c5a1b2c3d4e5_button_a_type_1", "atype": "trigger",
         "type": "button_short_press", "stype": "Button A", "t": "b/kitchen/button_a",
-        "val_tpl": "{{ value_json.event_type }}", "pl": "press_start" }
+        "val_tpl": "{{ (value_json|default({}))['event_type']|default(none) }}", "pl": "press_start" }
       """)
   }
 
@@ -470,7 +470,7 @@ import Testing
       components["led_text_notify"],
       """
       { "p": "notify", "uniq_id": "ble_c5a1b2c3d4e5_led_text_notify", "name": "LED text",
-        "cmd_t": "b/kitchen/led_text/set" }
+        "cmd_t": "b/kitchen/led_text/set", "cmd_tpl": "{{ {'value': value}|to_json }}" }
       """)
     try expect(
       components["led"],
@@ -507,7 +507,8 @@ import Testing
       #"""
       { "p": "text", "uniq_id": "ble_c5a1b2c3d4e5_note", "name": "It", "stat_t": "b/kitchen/note",
         "cmd_t": "b/kitchen/note/set",
-        "val_tpl": "{{ (value_json|default(value) if value[:1] == '\"' else value)[:255] }}", "max": 255 }
+        "val_tpl": "{{ (value_json|default(value) if value[:1] == '\"' else value)[:255] }}",
+        "cmd_tpl": "{{ {'value': value}|to_json }}", "max": 255 }
       """#)
     try expect(
       components["shown"],

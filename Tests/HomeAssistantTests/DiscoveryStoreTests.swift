@@ -90,7 +90,8 @@ import Testing
 
   @Test func numberOfRemovalsIsLimited() {
     let store = reopened()
-    for number in 0..<2000 { store.add(Removal(object: "ble_\(number)", announced)) }
+    let added = (0..<2000).map { store.add(Removal(object: "ble_\($0)", announced)) }
+    #expect(added.count { $0 } == DiscoveryStore.mostRemovals && added.last == false)
     #expect(store.removals.count == DiscoveryStore.mostRemovals)
     // A removal of the same topic is replaced.
     let other = Announced(
