@@ -1,6 +1,7 @@
 /// A name from an advertisement, which anybody can send: on one line, visible characters only, and not too long.
 enum DisplayName {
-  /// The most Unicode scalars: as long as a configured name may be.
+  /// The longest name, in letters of the entity ids that Home Assistant makes of it: as long as a configured name may be. An
+  /// entity id has 255 at most, and without room for its end the entities of a device would all have the same.
   static let longest = 128
 
   /// Cleans a name; nil when no visible character is left.
@@ -18,7 +19,7 @@ enum DisplayName {
         .connectorPunctuation, .dashPunctuation, .openPunctuation, .closePunctuation, .initialPunctuation,
         .finalPunctuation, .otherPunctuation, .mathSymbol, .currencySymbol, .modifierSymbol, .otherSymbol:
         isGap = isGap && length > 0
-        length += isGap ? 2 : 1
+        length += (isGap ? 1 : 0) + letters(of: scalar)
         guard length <= longest else { break characters }
         if isGap { name.append(" ") }
         isGap = false
@@ -27,5 +28,14 @@ enum DisplayName {
       }
     }
     return name.isEmpty ? nil : String(name)
+  }
+
+  /// How many Latin letters stand for it at most, or nearly: the longest syllables of Chinese have six, and a `_`.
+  private static func letters(of scalar: Unicode.Scalar) -> Int {
+    switch scalar.value {
+    case ..<0x250: 1
+    case ..<0x2E80: 3
+    default: 7
+    }
   }
 }

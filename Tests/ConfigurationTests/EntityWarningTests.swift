@@ -100,6 +100,19 @@ import Testing
       ])
   }
 
+  /// A number is the total of its class where Home Assistant takes nothing else.
+  @Test(arguments: [
+    (#""energy","unit":"kWh""#, nil), (#""energy""#, nil), (#""monetary","unit":"EUR""#, nil),
+    (#""timestamp""#, "timestamp is for text, and this is a number (remove it)"),
+    (#""door""#, #"Home Assistant knows no "door" here, unless it is newer than this gateway"#),
+  ])
+  func aDescribedValueHasAClassOfNumbers(value: String, problem: String?) throws {
+    let text = #"{"devices":[{"match":{"name":"x"},"values":{"v":{"device_class":"# + value + "}}}]}"
+    #expect(
+      try Configuration.parse(Array(text.utf8)).get().warnings.map(\.description)
+        == (problem.map { ["devices[0].values.v.device_class: \($0)"] } ?? []))
+  }
+
   @Test func suppliedProfilesHaveNone() throws {
     let supplied = try ProfilesDirectory.profiles(in: repositoryPath("deploy/profiles"))
     for profile in Profile.builtIn + [.radio] + supplied {

@@ -22,5 +22,7 @@ import Testing
     #expect(DisplayName.clean(String(repeating: "x", count: 100_000))?.count == 128)
     let words = DisplayName.clean(String(repeating: "x ", count: 1000))
     #expect(words == String(repeating: "x ", count: 63) + "x")
+    #expect(DisplayName.clean(String(repeating: "張", count: 128))?.count == 18)
+    #expect(DisplayName.clean(String(repeating: "Щ", count: 128))?.count == 42)
   }
 }

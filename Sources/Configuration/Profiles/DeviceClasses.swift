@@ -1,6 +1,6 @@
 /// The device classes that Home Assistant knows, and the units of those of numbers: `sensor/const.py`,
 /// `binary_sensor/__init__.py` and others in homeassistant/components, as of 2026. Newer versions know more.
-enum DeviceClasses {
+package enum DeviceClasses {
   private static let percent = ["%"]
   private static let mass = ["µg/m³"]
   private static let temperatures = ["°C", "°F", "K"]

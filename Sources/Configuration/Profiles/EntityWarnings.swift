@@ -42,11 +42,13 @@ extension ValueSettings {
   func warnings(at path: ConfigurationPath) -> [ConfigurationError] {
     guard case .on(let named) = self else { return [] }
     return named.compactMap { value in
-      // Without a unit here, it is the one that the program sends.
       let (deviceClass, unit) = (value.value.deviceClass, value.value.adjustment.unit)
-      guard let deviceClass, let unit else { return nil }
-      return DeviceClasses.problem(of: deviceClass, .sensor(.measurement), isNumber: true, unit: unit)?
-        .error(at: path.key(value.name))
+      guard let deviceClass,
+        let problem = DeviceClasses.problem(
+          of: deviceClass, .sensor(DeviceClasses.stateClass(of: deviceClass)), isNumber: true, unit: unit)
+      else { return nil }
+      // Without a unit here, it is the one that the program sends.
+      return problem.key == .unit && unit == nil ? nil : problem.error(at: path.key(value.name))
     }
   }
 }
@@ -104,6 +106,12 @@ extension DeviceClasses {
     return Problem(
       .stateClass, "\(name) is no \(stateClass.rawValue)",
       hint: statistics(of: name).first.map { "use \($0.rawValue)" } ?? "remove it")
+  }
+
+  /// The statistics of a number of the class, by default `measurement`; nil: none.
+  package static func stateClass(of name: String?) -> HomeAssistantEntity.StateClass? {
+    let possible = name.map(statistics) ?? [.measurement]
+    return possible.contains(.measurement) ? .measurement : possible.first
   }
 
   /// The statistics that Home Assistant keeps of numbers of the class, of those that a profile can name.

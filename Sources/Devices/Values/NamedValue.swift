@@ -34,10 +34,11 @@ package struct NamedValue: Sendable, Equatable {
     isBool = entry.isBool
     isConfirmed = entry.isConfirmed || described != nil
     let unit = givenUnit ?? (isNumber ? meaning.unit : nil)
+    let deviceClass =
+      described?.deviceClass ?? (isNumber && unit == meaning.unit ? meaning.deviceClass : nil)
     let entity = HomeAssistantEntity(
-      .sensor(isNumber ? .measurement : nil), name: described?.name ?? meaning.name,
-      deviceClass: described?.deviceClass ?? (isNumber && unit == meaning.unit ? meaning.deviceClass : nil),
-      unit: unit)
+      .sensor(isNumber ? DeviceClasses.stateClass(of: deviceClass) : nil),
+      name: described?.name ?? meaning.name, deviceClass: deviceClass, unit: unit)
     property = Property(
       name: Self.name(key), service: line.service, characteristic: line.characteristic, access: .notify,
       codec: .utf8, unit: unit, offset: described?.adjustment.offset,
