@@ -75,7 +75,7 @@ import MQTT
     bridge.ownership.handle(
       .added(
         address, device.id, hasTopics: context.engine.storedID(of: address) == device.id,
-        offered: Set(names: device.record.offered ?? []), here))
+        offered: Set(names: device.record.published), here))
   }
 
   private var here: OwnershipMachine.Here {
@@ -87,7 +87,7 @@ import MQTT
 
   /// The properties whose values may be published.
   private var offered: Set<PropertyName> {
-    Set(names: (device.record.offered ?? []).union(device.propertyNames))
+    Set(names: device.record.published.union(device.propertyNames))
   }
 
   func perform(_ action: Ownership.DeviceAction) {
@@ -135,8 +135,10 @@ import MQTT
     case .clearValues(let names):
       clear(topics.states(of: names.subtracting(Set(names: device.propertyNames))))
     case .dropValues(let isCleared):
-      let topics = topics.properties.flatMap(\.states) + valueTopics
+      let topics = topics.properties.flatMap(\.states)
       if isCleared { clear(topics) } else { release(topics) }
+      // A value means the same, whatever the properties are; if the new ones have none, it is cleared later.
+      release(valueTopics)
     case .renamed(let before): useTopics(ofIDBefore: before)
     case .yieldID(let gateway): yieldID(to: gateway)
     case .otherGateways: reportDisagreement()

@@ -170,14 +170,15 @@ import Log
       }
     }
     values.settingsChanged()
-    let valuesBefore = description.values
+    let offsets = Dictionary(
+      uniqueKeysWithValues: description.values.map { ($0.key, $0.property.offset) })
     description.values = values.described
     let readjusted =
       new.adjustedProfile == before.adjustedProfile
       ? [] : channels.filter { $0.adjust(to: new.adjustedProfile.properties[$0.index]) }
     report(.description)
     for channel in readjusted { channel.reportAgain() }
-    values.reportAgain(since: valuesBefore)
+    values.reportAgain { value in offsets[value.key].map { $0 != value.property.offset } ?? false }
     collectLog()
     context.log.info("settings changed", fields)
   }
@@ -292,7 +293,7 @@ import Log
     for (observer, _) in observers { observer.reported(reading) }
   }
 
-  /// Continues for the same device with other properties.
+  /// Continues for the same device with other properties: what is still known is reported again.
   func adopt(_ old: Device) {
     for channel in channels {
       if let before = old.channels.first(where: { $0.property.name == channel.property.name }) {
@@ -301,6 +302,10 @@ import Log
     }
     values.adopt(old.values)
     lastReading = old.lastReading
+    (description.rssi, description.offlineSince) = (old.description.rssi, old.description.offlineSince)
+    report(.description)
+    for channel in channels { channel.reportAgain() }
+    values.reportAgain()
   }
 
   func describeValues() {

@@ -168,10 +168,7 @@ extension DeviceManager {
   private func reportOrphan(_ address: BluetoothAddress) {
     guard let record = store.records[address], let id = record.id, registry.byAddress[address]?.id != id
     else { return }
-    let values = record.values.keys.map(NamedValue.name)
-    for frontEnd in frontEnds {
-      frontEnd.foundOrphan(id, of: address, offered: (record.offered ?? []).union(values))
-    }
+    for frontEnd in frontEnds { frontEnd.foundOrphan(id, of: address, offered: record.published) }
   }
 
   /// Makes the device at `address`; nil when this gateway does not serve it, it is there already, or there are too

@@ -67,6 +67,9 @@ package struct DeviceRecord: Sendable, Equatable {
     self.address = address
   }
 
+  /// The names of the properties and values that may have been published.
+  package var published: Set<String> { (offered ?? []).union(values.keys.map(NamedValue.name)) }
+
   /// Whether this gateway has been connected to it or has published that it is offline, or a request was about it.
   /// Commands alone do not count: one for a group is for every device in range as well.
   var isKnownByAddress: Bool { id != nil || isAdded || !changes.isEmpty }

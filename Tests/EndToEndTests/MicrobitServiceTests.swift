@@ -225,16 +225,28 @@ import Testing
       }
       try await Self.result(fixture, "values/servo", "90", "applied")
       try await fixture.message("kitchen/values/servo", "90")
+      // With other properties, the topic keeps its value.
+      var mark = try fixture.observer.mark
+      _ = try await fixture.perform("device/options", #"{"id":"kitchen","options":{"exclude":["button_a"]}}"#)
+      try await fixture.message("kitchen/values/servo", "90", after: mark)
+      let servo = try fixture.observer.messages(on: "microbit/kitchen/values/servo", after: mark)
+      #expect(servo.map(\.text) == ["90"])
       let answer = try await fixture.perform("value/remove", #"{"id":"kitchen","property":"values/servo"}"#)
       #expect(answer["property"]?.string == "values/servo")
       try await fixture.message("kitchen/values/servo", "")
       // Another program without UART.
-      let mark = try fixture.observer.mark
+      mark = try fixture.observer.mark
       try await fixture.killSimulator()
       try await fixture.startSimulator(["--services", "temperature"])
       _ = try await fixture.observer.message(document, after: mark, within: Fixture.patience) {
         (try? $0.json())?["cmps"]?["value-soil"]?["avty"] != nil
       }
+      // At the next start, values are off.
+      mark = try fixture.observer.mark
+      try fixture.configure(
+        entries: #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen","values":false}"#)
+      try await fixture.restartGateway()
+      try await fixture.message("kitchen/values/soil", "", after: mark)
     }
   }
 

@@ -116,7 +116,7 @@ extension Ownership {
     case clear
     /// Clear the values that this gateway has published.
     case clearPublished
-    /// Clear the values of all properties, or leave them as they are.
+    /// Clear the values of all properties, or leave them as they are: the device gets other properties.
     case dropValues(isCleared: Bool)
     /// Use the topics of the new id.
     case renamed(from: DeviceID)

@@ -110,14 +110,13 @@ import Log
     }
   }
 
-  /// Reports the last values again whose offset is not as before.
-  func reportAgain(since before: [NamedValue]) {
-    let offsets = Dictionary(uniqueKeysWithValues: before.map { ($0.key, $0.property.offset) })
-    for value in device.description.values {
-      guard let offset = offsets[value.key], offset != value.property.offset,
-        let published = last[value.key]?.published(value.property)
-      else { continue }
-      device.reportAgain(value.key, published)
+  /// Reports the last values again.
+  /// - Parameter isIncluded: which ones.
+  func reportAgain(where isIncluded: (NamedValue) -> Bool = { _ in true }) {
+    for value in device.description.values where isIncluded(value) {
+      if let published = last[value.key]?.published(value.property) {
+        device.reportAgain(value.key, published)
+      }
     }
   }
 

@@ -58,6 +58,21 @@ import Testing
     #expect(try Engine.stored(in: path).first?.values.keys.sorted() == ["temp"])
   }
 
+  /// Front ends begin anew: they get what has come before, as it may not come again soon.
+  @Test func otherPropertiesLeaveWhatIsKnown() async throws {
+    let tested = try await Self.start()
+    await Self.send("soil:42\n", by: tested)
+    try await Self.value("soil", 42, by: tested)
+    let signal = await tested.engine.device(Engine.id)?.rssi
+    #expect(signal != nil)
+    let before = tested.frontEnd.events.count
+    _ = try await tested.engine.change(Engine.id, ["exclude": ["button_a"]])
+    try await Self.value("soil", 42, by: tested, from: before)
+    try await tested.frontEnd.change(from: before, "its signal strength") { $0.rssi == signal }
+    #expect(await tested.engine.device(Engine.id)?.rssi == signal)
+    await tested.end()
+  }
+
   @Test func lineThatIsTooLongIsCutAndCountedOnce() async throws {
     let tested = try await Self.start()
     await Self.send("a\n", by: tested)
