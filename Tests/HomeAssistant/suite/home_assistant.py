@@ -223,8 +223,11 @@ class HomeAssistant:
 
     def save_automation(self, name, blueprint, **inputs):
         """Settings, Automations, Create from a blueprint; or Edit, if there is one of that name."""
-        use = {"path": blueprint, "input": inputs}
-        self.post(f"/api/config/automation/config/{name}", {"alias": name, "use_blueprint": use})
+        self.automate(name, use_blueprint={"path": blueprint, "input": inputs})
+
+    def automate(self, name, **automation):
+        """Settings, Automations, Create; or Edit, if there is one of that name."""
+        self.post(f"/api/config/automation/config/{name}", {"alias": name, **automation})
         self.until(f"the automation {name} is on", lambda: self.state_of(f"automation.{name}") == "on", ANSWER)
 
     def delete_automation(self, name):

@@ -15,8 +15,15 @@ def send(house, room, line):
 
 @scenario()
 def another_program(house):
-    """Its buttons are gone with the next connection, and have the same entities when they are back."""
+    """Its buttons are gone with the next connection, and have the same entities when they are back. An automation waits for one."""
     room = house.rooms[0]
+    trigger = next(
+        trigger
+        for trigger in house.home_assistant.triggers(room.device)
+        if (trigger["type"], trigger.get("subtype")) == ("button_short_press", "Button A")
+    )
+    del trigger["metadata"]
+    house.home_assistant.automate("pressed", triggers=[trigger], actions=[])
     before = room.entity("Button A")["entity_id"]
     house.microbits.ask("serve", room.index, service=BUTTONS, on=False)
     house.microbits.ask("reset", room.index)
@@ -27,6 +34,7 @@ def another_program(house):
     house.home_assistant.until("the buttons are back", lambda: "Button A" in room.entities, CONNECT)
     expect(room.entity("Button A")["entity_id"] == before, f"it is another entity: {room.entity('Button A')}")
     room.until_online()
+    house.home_assistant.delete_automation("pressed")
 
 
 @scenario()

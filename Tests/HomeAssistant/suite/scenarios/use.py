@@ -146,12 +146,13 @@ def every_kind_of_entity(house):
     expect(image.payload.startswith("<svg"), image.payload)
     room.until_state(entity_of(room, "image", "LED matrix"), lambda state: state not in ("unknown", "unavailable"))
 
-    for domain, data in (("text", ["set_value", "value"]), ("notify", ["send_message", "message"])):
-        mark = house.broker.messages.mark()
-        service, key = data
-        house.home_assistant.call(domain, service, entity_of(room, domain, "LED text"), **{key: f"by {domain}"})
-        result = house.broker.wait(room.topic("led_text/result"), MOMENT, after=mark).json()
-        expect(result["status"] == "accepted" and result["requested"] == f"by {domain}", f"{result}")
+    for domain, service, key in (("text", "set_value", "value"), ("notify", "send_message", "message")):
+        # Also what would be JSON by itself.
+        for text in (f"by {domain}", '"hi"', '{"led":1}', "12"):
+            mark = house.broker.messages.mark()
+            house.home_assistant.call(domain, service, entity_of(room, domain, "LED text"), **{key: text})
+            result = house.broker.wait(room.topic("led_text/result"), MOMENT, after=mark).json()
+            expect(result["status"] == "accepted" and result["requested"] == text, f"{text}: {result}")
 
     pin = entity_of(room, "switch", "Pin P0")
     house.home_assistant.call("switch", "turn_on", pin)
