@@ -110,6 +110,9 @@ extension Codec.Scalar {
     switch (type, json) {
     case (.bool, .bool(let bool)): .bool(bool)
     case (.utf8, .string(let text)), (.bits, .string(let text)): .text(text)
+    // As they are without `{"value":…}`.
+    case (.utf8, .integer), (.utf8, .number), (.utf8, .bool):
+      .text(String(decoding: json.bytes, as: UTF8.self))
     case (.bytes, .string(let text)): Hexadecimal.bytes(text).map(Value.bytes)
     case (.bool, _), (.utf8, _), (.bytes, _), (.bits, _): nil
     // An enumeration is set by its words.

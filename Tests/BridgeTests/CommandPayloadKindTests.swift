@@ -39,7 +39,10 @@ import Testing
     #expect(value(#"{"value":"Hello"}"#, text) == .text("Hello"))
     let long = try parse(#"{"value":"{}","ttl":60,"transaction":"a1"}"#, text).get()
     #expect(long.value == .text("{}") && long.ttl == 60 && long.transaction == "a1")
-    #expect(reason(#"{"value":21}"#, text) == #""21" is not a text"#)
+    #expect(value(#"{"value":21}"#, text) == .text("21") && value(#"{"value":-0.5}"#, text) == .text("-0.5"))
+    #expect(value(#"{"value":true}"#, text) == .text("true"))
+    #expect(reason(#"{"value":null}"#, text) == #""null" is not a text"#)
+    #expect(reason(#"{"value":[21]}"#, text) == #""[21]" is not a text"#)
     #expect(
       reason(#"{"cmd":"led"}"#, text)
         == #"unknown key "cmd"; allowed: value, ttl, transaction "#
