@@ -186,7 +186,7 @@ import Log
       context.log.warning("\(finding.text): reading it instead (\(finding.remedy ?? ""))", device.fields)
     }
     areNotificationsTaken = true
-    device.linkTask { [self, device] central in
+    device.backgroundTask { [self, device] central in
       let isSubscribed = await central.pollUntilSubscribed(characteristic, every: { device.pollInterval }) {
         self.polled($0)
         // The closure is called as long as the link lasts, and retains the device: see `listen`.
@@ -200,7 +200,7 @@ import Log
   }
 
   private func poll(_ characteristic: Characteristic, every interval: Duration) {
-    device.linkTask { [self] central in
+    device.backgroundTask { [self] central in
       await central.poll(characteristic, every: interval) { self.polled($0) }
     }
   }

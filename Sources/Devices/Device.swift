@@ -67,8 +67,8 @@ import Log
     ["device": id, "address": address, "name": description.bluetoothName ?? "unknown"]
   }
 
-  /// Runs `body` on the central of the session's adapter. Keeps the device, which may be removed meanwhile, until
-  /// `body` has ended.
+  /// Runs `body` on the central of the session's adapter. Until it has ended, a link on demand or in turns stays, and so does the
+  /// device, which may be removed meanwhile.
   func task(_ body: @escaping @LoopActor (Central) async -> Void) {
     taskBegins()
     let central = session.adapter.central
@@ -78,8 +78,8 @@ import Log
     }
   }
 
-  /// Runs `body` as ``task(_:)`` does, but does not keep a link on demand or in turns.
-  func linkTask(_ body: @escaping @LoopActor (Central) async -> Void) {
+  /// Runs `body` as ``task(_:)`` does, but lets a link on demand or in turns end meanwhile.
+  func backgroundTask(_ body: @escaping @LoopActor (Central) async -> Void) {
     let central = session.adapter.central
     loop.task {
       await body(central)

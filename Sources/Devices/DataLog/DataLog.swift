@@ -99,7 +99,7 @@ import Log
       // There is another link already.
       if self.link != link, device.isLive { collect() }
     }
-    if device.settings.isOnDemand { device.task(body) } else { device.linkTask(body) }
+    if device.settings.isOnDemand { device.task(body) } else { device.backgroundTask(body) }
   }
 
   /// Waits for the next look, or for the end of the link.
