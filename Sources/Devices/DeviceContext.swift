@@ -20,6 +20,8 @@ import Log
   var startDeadline: Moment?
   /// No more commands: what waits is kept for the next start.
   var isStopping = false
+  /// Whether the broker has sent a claim of this gateway for an event back, on this connection.
+  var claimsReturn = false
   /// Called after the state of a device's session has changed.
   var sessionChanged: () -> Void = {}
   /// Whether another device that is heard by radio has the same five letters.

@@ -77,8 +77,9 @@ package struct HeardEvents: Sendable {
   /// bluetoothd reports a frame that goes on about every 10 s, and none while it connects to another device for 20 s: a
   /// frame that is heard again later is another one with the same bytes.
   static let silence = Duration.seconds(30)
-  /// How long a claim may take to the broker and back; after that the event is told in any case.
-  private static let claimLimit = Duration.seconds(3)
+  /// How long a claim may take to the broker and back; after that the event is told in any case. If claims are known to come back,
+  /// the connection is only slow: another gateway may have told the event meanwhile.
+  private static let (claimLimit, longestReturn) = (Duration.seconds(3), Duration.seconds(30))
   /// The number of events that are remembered.
   package static let mostTold = 8
   private static let mostPending = 16
@@ -126,9 +127,12 @@ package struct HeardEvents: Sendable {
   // MARK: Events
 
   /// The last frame of `source` has events that may be new.
-  /// - Parameter hasPeers: whether another gateway may hear and tell them.
+  /// - Parameters:
+  ///   - hasPeers: whether another gateway may hear and tell them.
+  ///   - claimsReturn: whether the broker has sent a claim of this gateway back on this connection.
   mutating func heardEvents(
-    _ contents: [Content], of source: Property.Source, hasPeers: Bool, at now: Moment, _ time: Timestamp
+    _ contents: [Content], of source: Property.Source, hasPeers: Bool, claimsReturn: Bool = false,
+    at now: Moment, _ time: Timestamp
   ) -> [Action] {
     guard let frame = frames[source] else { return [] }
     if let index = known.lastIndex(where: { $0.event.key == frame.key }),
@@ -145,7 +149,8 @@ package struct HeardEvents: Sendable {
       note(event, at: now, isUnheard: false)
       return [.tell(contents, isElsewhere: false)]
     }
-    pending.append(Pending(event: event, contents: contents, deadline: now + Self.claimLimit))
+    let limit = claimsReturn ? Self.longestReturn : Self.claimLimit
+    pending.append(Pending(event: event, contents: contents, deadline: now + limit))
     return [.claim(event)] + (pending.count > Self.mostPending ? tellFirst(at: now) : [])
   }
 

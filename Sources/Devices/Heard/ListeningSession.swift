@@ -59,7 +59,9 @@ import GATT
 
   final func heardEvents(_ contents: [HeardEvents.Content], of source: Property.Source) {
     let hasPeers = device.observers.contains { $0.observer.hasPeers }
-    perform(events.heardEvents(contents, of: source, hasPeers: hasPeers, at: .now, .now))
+    perform(
+      events.heardEvents(
+        contents, of: source, hasPeers: hasPeers, claimsReturn: context.claimsReturn, at: .now, .now))
   }
 
   override func claimed(_ event: HeardEvents.Event, byThis: Bool) {

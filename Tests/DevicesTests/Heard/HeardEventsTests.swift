@@ -74,6 +74,26 @@ import Testing
     #expect(hasReadings(at: 61))
   }
 
+  /// The connection stalls for some seconds, as in a WLAN: another gateway tells the event meanwhile.
+  @Test(arguments: [(false, true), (true, false)])
+  func aClaimThatComesBackLateIsNotToldTwice(claimsReturn: Bool, isToldBefore: Bool) {
+    var events = HeardEvents(told: [])
+    _ = events.heard(Self.source, [1], packetID: 1, at: Self.start)
+    let content = HeardEvents.Content(property: 0, value: .text("press"))
+    let claims = events.heardEvents(
+      [content], of: Self.source, hasPeers: true, claimsReturn: claimsReturn, at: Self.start, .now)
+    guard case .claim(let claim)? = claims.first else {
+      Issue.record("\(claims)")
+      return
+    }
+    let told = events.timer(at: Self.start + .seconds(26))
+    #expect(told == (isToldBefore ? [.tell([content], isElsewhere: false)] : []))
+    let other = HeardEvents.Event(key: .packet(1), time: .now)
+    let ended = events.claimed(other, byThis: false, at: Self.start + .seconds(26), .now)
+    #expect(ended == (isToldBefore ? [] : [.tell([content], isElsewhere: true)]))
+    #expect(events.claimed(claim, byThis: true, at: Self.start + .seconds(26), .now) == [])
+  }
+
   /// The memory for events and for claims is bounded, and a claim that does not come back delays its event by 3 s.
   @Test func claimsThatDoNotComeBack() {
     var events = HeardEvents(told: [])
