@@ -156,13 +156,7 @@ import MQTT
 
   private func yieldID(to gateway: GatewayID) {
     let id = device.id
-    guard context.engine.yieldID(id) else {
-      if others.sameID != gateway {
-        context.log.error(
-          "another gateway uses its id for another device: give each device its own id", fields)
-      }
-      return bridge.ownership.handle(.sameID(address, at: gateway))
-    }
+    guard context.engine.yieldID(id) else { return bridge.ownership.handle(.sameID(address, at: gateway)) }
     context.log.notice(
       "another gateway uses its id: renamed",
       ["device": id, "address": address, "gateway": gateway, "now": device.id])

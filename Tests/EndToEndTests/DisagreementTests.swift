@@ -123,6 +123,30 @@ import Testing
     }
   }
 
+  @Test("One id for two micro:bits is a fault at the gateway that gives way, until one is renamed")
+  func oneIDForTwo() async throws {
+    let plans = ["ground": "C5:A1:B2:C3:D4:E5", "attic": "C5:A1:B2:C3:D4:E6"].map { gateway, address in
+      var plan = Plan.fixture(gateway, area: gateway)
+      plan.simulator = ["--address", "0=\(address)"]
+      plan.entries = #"{"match":{"identifier":"\#(address)"},"id":"window"}"#
+      return plan
+    }
+    try await withCluster(plans) { cluster in
+      let uses = "uses this id for another device: the values of both are mixed"
+      @Sendable func count() async throws -> [Int] {
+        var all: [String] = []
+        for fixture in cluster.fixtures {
+          all += try await Self.findings(fixture).filter { $0.contains(uses) }
+        }
+        return [all.count, all.count { $0.contains("microbit-gateway rename window NAME") }]
+      }
+      for fixture in cluster.fixtures { try await fixture.simulator.control("return", 0) }
+      try await eventually("the fault is said") { try await count() == [1, 1] }
+      try await cluster[1].perform("device/rename", #"{"id":"window","to":"door"}"#)
+      try await eventually("it is mended") { try await count() == [0, 0] }
+    }
+  }
+
   @Test("A device on demand is visited, published and announced by the first gateway alone")
   func onDemand() async throws {
     try await withCluster(try Self.plans(#","connect":"on_demand","every":5"#)) { cluster in
