@@ -26,7 +26,7 @@ import MQTT
   /// - Parameter isHeld: whether it is published later than it was received.
   func publish(_ reading: Reading, isHeld: Bool = false) {
     switch property.kind {
-    case .state: publishState(reading.value)
+    case .state: publishState(reading)
     case .event:
       // Neither held nor buffered: a late press must not switch a light.
       guard let sequence = reading.sequence, !isHeld else { break }
@@ -43,10 +43,10 @@ import MQTT
         qos: context.qos, undelivered: .returned), isUrgent: true)
   }
 
-  private func publishState(_ value: Value) {
-    guard Self.hasPayload(value) else { return }
-    switch limiter?.update(value, at: .now) {
-    case nil, .publish: publish(value)
+  private func publishState(_ reading: Reading) {
+    guard Self.hasPayload(reading.value) else { return }
+    switch limiter?.update(reading.value, at: .now, isReading: reading.sequence != nil) {
+    case nil, .publish: publish(reading.value)
     case .wait(let delay):
       intervalEnd = loop.timer(after: delay) { [weak self] in
         guard let self, let value = limiter?.release(at: .now) else { return }

@@ -18,9 +18,11 @@ struct ReportLimiter: Sendable {
 
   init(_ report: Property.Report) { self.report = report }
 
-  mutating func update(_ value: Value, at now: Moment) -> Decision {
+  /// - Parameter isReading: whether the value has just been measured. If it is one of before, and the first, the next one need not
+  ///   wait.
+  mutating func update(_ value: Value, at now: Moment, isReading: Bool = true) -> Decision {
     guard let published else {
-      self.published = (value, now)
+      self.published = (value, isReading ? now : now + (.zero - report.minInterval))
       return .publish
     }
     let isWaiting = held != nil

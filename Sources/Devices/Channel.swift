@@ -65,10 +65,12 @@ import Log
     return hasNewOffset
   }
 
-  /// Reports the last value of a state again, with the property's new offset.
+  /// Reports the last value of a state again, unless the present program lacks the property.
   func reportAgain() {
-    guard let value = last.value, property.kind == .state else { return }
-    device.readBack(adjusted(value), of: index, at: .now)
+    guard let value = last.value, let time = last.time, property.kind == .state,
+      device.description.propertyNames.contains(property.name)
+    else { return }
+    device.readBack(adjusted(value), of: index, at: time)
   }
 
   /// Continues for the same property of the device, which has other properties now.

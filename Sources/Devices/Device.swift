@@ -279,8 +279,10 @@ import Log
     deliver(key, value, at: time, sequence, senderTime)
   }
 
-  /// The last value that the program names itself, with a new offset: it is not a reading.
-  func reportAgain(_ key: ValueKey, _ value: Value) { deliver(key, value, at: .now, nil, nil) }
+  /// The last value that the program names itself, for a new offset or front end: it is not a reading.
+  func reportAgain(_ key: ValueKey, _ value: Value, of time: Timestamp) {
+    deliver(key, value, at: time, nil, nil)
+  }
 
   private func deliver(
     _ key: ValueKey, _ value: Value, at time: Timestamp, _ sequence: UInt64?, _ senderTime: UInt32?
@@ -293,7 +295,7 @@ import Log
     for (observer, _) in observers { observer.reported(reading) }
   }
 
-  /// Continues for the same device with other properties: what is still known is reported again.
+  /// Continues for the same device with other properties. What is still known of a device of this gateway is reported again.
   func adopt(_ old: Device) {
     for channel in channels {
       if let before = old.channels.first(where: { $0.property.name == channel.property.name }) {
@@ -302,8 +304,10 @@ import Log
     }
     values.adopt(old.values)
     lastReading = old.lastReading
-    (description.rssi, description.offlineSince) = (old.description.rssi, old.description.offlineSince)
+    description.rssi = old.description.rssi
+    if !description.isOnline { description.offlineSince = old.description.offlineSince }
     report(.description)
+    guard old.owner == .this else { return }
     for channel in channels { channel.reportAgain() }
     values.reportAgain()
   }

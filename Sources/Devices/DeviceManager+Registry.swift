@@ -304,7 +304,8 @@ extension DeviceManager {
     }
   }
 
-  /// Forgets in time what is known of a peripheral that is no device: no entry matches it any more.
+  /// Forgets in time what is known of a peripheral that is no device: no entry matches it any more, or it is pinned to another
+  /// gateway.
   private func expire(_ address: BluetoothAddress, _ record: DeviceRecord, uncounted: Int, today: Int) {
     guard !isConfigured(address) else { return }
     let seen = max(0, min((record.lastSeen ?? today) + uncounted, today))

@@ -64,7 +64,8 @@ extension DeviceManager {
     store.change(device.address) { record in
       let before = record
       record = DeviceRecord(address: device.address)
-      (record.id, record.offered, record.advertisement) = (before.id, before.offered, before.advertisement)
+      (record.id, record.offered, record.values) = (before.id, before.offered, before.values)
+      record.advertisement = before.advertisement
       record.advertisement.matchedName = nil
       record.told = before.told
       record.isRemoved = isConfigured

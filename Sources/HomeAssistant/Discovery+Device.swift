@@ -28,8 +28,9 @@ extension Discovery {
   private func description(of device: DeviceDescription, hasGateway: Bool) -> JSONValue {
     func text(_ text: String?) -> JSONValue? { text.flatMap(DisplayName.clean).map(JSONValue.string) }
     let profile = device.profile
+    let names = [device.settings.name, device.bluetoothName].compactMap { $0 }
     return [
-      "name": text(device.settings.name) ?? text(device.bluetoothName) ?? .string(device.id.description),
+      "name": .string(names.lazy.compactMap(DisplayName.ofDevice).first ?? device.id.description),
       "mf": .string(profile.manufacturer),
       "mdl": text(device.record.model) ?? profile.model.map(JSONValue.string),
       "sw": text(device.record.firmware),

@@ -1,13 +1,19 @@
 /// A name from an advertisement, which anybody can send: on one line, visible characters only, and not too long.
 enum DisplayName {
-  /// The longest name, in letters of the entity ids that Home Assistant makes of it: as long as a configured name may be. An
-  /// entity id has 255 at most, and without room for its end the entities of a device would all have the same.
+  /// The most Unicode scalars: as long as a configured name may be.
   static let longest = 128
 
-  /// Cleans a name; nil when no visible character is left.
-  static func clean(_ text: String) -> String? {
+  /// Cleans a text; nil when no visible character is left.
+  static func clean(_ text: String) -> String? { clean(text) { _ in 1 } }
+
+  /// Cleans the name of a device. Home Assistant makes entity ids of it, of 255 letters at most: without room for their ends, the
+  /// entities would all have the same.
+  static func ofDevice(_ name: String) -> String? { clean(name, letters(of:)) }
+
+  /// - Parameter length: of a scalar, as it counts for ``longest``.
+  private static func clean(_ text: String, _ length: (Unicode.Scalar) -> Int) -> String? {
     var name = String.UnicodeScalarView()
-    var length = 0
+    var total = 0
     var isGap = false
     characters: for scalar in text.unicodeScalars {
       switch scalar.properties.generalCategory {
@@ -18,9 +24,9 @@ enum DisplayName {
         .nonspacingMark, .spacingMark, .enclosingMark, .decimalNumber, .letterNumber, .otherNumber,
         .connectorPunctuation, .dashPunctuation, .openPunctuation, .closePunctuation, .initialPunctuation,
         .finalPunctuation, .otherPunctuation, .mathSymbol, .currencySymbol, .modifierSymbol, .otherSymbol:
-        isGap = isGap && length > 0
-        length += (isGap ? 1 : 0) + letters(of: scalar)
-        guard length <= longest else { break characters }
+        isGap = isGap && total > 0
+        total += (isGap ? 1 : 0) + length(scalar)
+        guard total <= longest else { break characters }
         if isGap { name.append(" ") }
         isGap = false
         name.append(scalar)
@@ -30,11 +36,11 @@ enum DisplayName {
     return name.isEmpty ? nil : String(name)
   }
 
-  /// How many Latin letters stand for it at most, or nearly: the longest syllables of Chinese have six, and a `_`.
+  /// About how many letters Home Assistant writes for it: those of Chinese have up to six, and a `_`.
   private static func letters(of scalar: Unicode.Scalar) -> Int {
     switch scalar.value {
     case ..<0x250: 1
-    case ..<0x2E80: 3
+    case ..<0x2E80, 0x3040...0x30FF: 3
     default: 7
     }
   }

@@ -351,13 +351,13 @@ import Store
     guard let announced = store[subject] else { return }
     // First, as the broker returns the empty payload where it does not know noLocal.
     store[subject] = nil
-    cleared(subject)
-    let discovery = Discovery(prefix: announced.prefix, qos: context.qos, topics: context.topics)
-    let topic = discovery.topic(of: subject)
     if clearedTopics.count >= DiscoveryStore.mostRemovals {
       clearedTopics = []
       forgetRemoved()
     }
+    cleared(subject)
+    let discovery = Discovery(prefix: announced.prefix, qos: context.qos, topics: context.topics)
+    let topic = discovery.topic(of: subject)
     clearedTopics.insert(topic.string)
     context.mqtt.clearState(topic)
     let removal = Removal(object: discovery.object(of: subject), announced)

@@ -55,7 +55,7 @@ struct History: Sendable {
     series[index] = []
     count -= 1
     // Not as soon as there is room: values that come and go would lose points each time.
-    while step > 1, count * Self.length(step - 1) <= Self.mostPoints / 2 { resample(to: step - 1) }
+    if step > 1, count * Self.length(1) <= Self.mostPoints / 2 { resample(to: 1) }
   }
 
   /// The last value of a point counts.
@@ -76,7 +76,7 @@ struct History: Sendable {
     newest = point
   }
 
-  /// Makes each point one for so many minutes; those that are there stay as far apart as they are, or come to be further apart.
+  /// Makes each point one for so many minutes: one more than now; or one, and those that are there stay as far apart as they are.
   private mutating func resample(to newStep: Int) {
     let (oldStep, oldLength) = (step, length)
     step = newStep

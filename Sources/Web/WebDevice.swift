@@ -93,12 +93,15 @@ struct PropertyState: Sendable {
     // The values of such a reading are reported, and shown, one by one.
     if reading.isValues { return }
     let property = device.settings.adjustedProfile.properties[reading.property]
-    receive(reading, &properties[reading.property], isRecorded: property.kind == .state)
+    // What is reported again is no point of the history; what is read back of a property that can be set, is.
+    let isRecorded = property.kind == .state && (reading.sequence != nil || property.isWritable)
+    receive(reading, &properties[reading.property], isRecorded: isRecorded)
     if property.kind == .event { state.happened(device.id, property, reading) }
   }
 
   func reported(_ reading: ValueReading) {
-    if let place = places[reading.key] { receive(reading.reading, &properties[place], isRecorded: true) }
+    guard let place = places[reading.key] else { return }
+    receive(reading.reading, &properties[place], isRecorded: reading.reading.sequence != nil)
   }
 
   private func receive(_ reading: Reading, _ known: inout PropertyState, isRecorded: Bool) {

@@ -19,6 +19,14 @@ import Testing
     #expect(limiter.update(1, at: start) == .publish)
   }
 
+  @Test func aReadingNeedNotWaitForTheEndOfAnIntervalOfWhatWasKnown() {
+    var limiter = limiter(interval: 1000, change: 2)
+    #expect(limiter.update(20, at: start, isReading: false) == .publish)
+    #expect(limiter.update(21, at: start) == .skip)
+    #expect(limiter.update(22, at: start) == .publish)
+    #expect(limiter.update(25, at: at(1)) == .wait(.milliseconds(999)))
+  }
+
   @Test func valueAfterTheIntervalIsPublishedAtOnce() {
     var limiter = limiter(interval: 1000)
     _ = limiter.update(1, at: start)

@@ -22,7 +22,11 @@ import Testing
     #expect(DisplayName.clean(String(repeating: "x", count: 100_000))?.count == 128)
     let words = DisplayName.clean(String(repeating: "x ", count: 1000))
     #expect(words == String(repeating: "x ", count: 63) + "x")
-    #expect(DisplayName.clean(String(repeating: "張", count: 128))?.count == 18)
-    #expect(DisplayName.clean(String(repeating: "Щ", count: 128))?.count == 42)
+  }
+
+  @Test(arguments: [("x", 128), ("é", 128), ("Щ", 42), ("カ", 42), ("張", 18), ("가", 18)])
+  func nameOfADeviceLeavesRoomInEntityIDs(letter: String, count: Int) {
+    #expect(DisplayName.clean(String(repeating: letter, count: 200))?.count == 128)
+    #expect(DisplayName.ofDevice(String(repeating: letter, count: 200))?.count == count)
   }
 }

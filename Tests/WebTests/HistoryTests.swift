@@ -59,7 +59,9 @@ import Testing
     let points = Self.points(history, first, at: 1439)
     #expect(points.count == 480 && points.last == 1439 && points == points.sorted())
     #expect((1 + others.count) * 480 * 4 <= History.mostBytes)
+    let before = history.times(hours: 24, until: Self.time(1439))
     for other in others { history.remove(other) }
+    #expect(before.map { history.value(first, at: $0) } == points, "each has its time")
     let again = history.add()
     #expect(others.contains(again) && Self.points(history, again, at: 1439) == [])
     #expect(history.step == 1, "there is room for each minute again")

@@ -114,8 +114,8 @@ import Log
   /// - Parameter isIncluded: which ones.
   func reportAgain(where isIncluded: (NamedValue) -> Bool = { _ in true }) {
     for value in device.description.values where isIncluded(value) {
-      if let published = last[value.key]?.published(value.property) {
-        device.reportAgain(value.key, published)
+      if let last = last[value.key], let time = last.time, let published = last.published(value.property) {
+        device.reportAgain(value.key, published, of: time)
       }
     }
   }

@@ -60,6 +60,17 @@ import Testing
     await tested.end()
   }
 
+  /// Nothing is made of the silence of a door: it stays online.
+  @Test func deviceWithAnotherPropertyIsNotOffline() async throws {
+    let tested = try await Engine(Self.configuration()) { $0.described = [Self.sensor("44" + "1a01")] }
+    try await tested.frontEnd.change("heard") { $0.id == Self.id && $0.isOnline }
+    await Self.advertise(tested, "44" + "1a01" + "2d01")
+    try await tested.frontEnd.change("grown") { $0.profile.properties.count == 2 && $0.isOnline }
+    let device = await tested.engine.device(Self.id)
+    #expect(device?.isOnline == true && device?.offlineSince == nil)
+    await tested.end()
+  }
+
   @Test func anUnknownObjectIsNamed() async throws {
     let tested = try await Engine(Self.configuration()) {
       $0.described = [Self.sensor("40" + "0161" + "ee00")]

@@ -63,13 +63,14 @@ import Testing
     let tested = try await Self.start()
     await Self.send("soil:42\n", by: tested)
     try await Self.value("soil", 42, by: tested)
-    let signal = await tested.engine.device(Engine.id)?.rssi
-    #expect(signal != nil)
+    await tested.vanish()
+    try await tested.frontEnd.availability(false)
+    let known = try #require(await tested.engine.device(Engine.id))
+    #expect(known.rssi != nil && known.offlineSince != nil)
     let before = tested.frontEnd.events.count
-    _ = try await tested.engine.change(Engine.id, ["exclude": ["button_a"]])
+    let now = try await tested.engine.change(Engine.id, ["exclude": ["button_a"]])
     try await Self.value("soil", 42, by: tested, from: before)
-    try await tested.frontEnd.change(from: before, "its signal strength") { $0.rssi == signal }
-    #expect(await tested.engine.device(Engine.id)?.rssi == signal)
+    #expect(now?.rssi == known.rssi && now?.offlineSince != nil && now?.isOnline == false)
     await tested.end()
   }
 
