@@ -15,7 +15,7 @@ extension DeviceManager {
     }
   }
 
-  /// Adds a device that no entry matches, or that was removed.
+  /// Adds a device that no entry matches, that was removed, or that a request has pinned to another gateway.
   /// - Parameter options: those of earlier requests stay, apart from what this changes.
   package func add(
     _ address: BluetoothAddress, _ options: DeviceOptionsPatch
@@ -28,6 +28,7 @@ extension DeviceManager {
     var record = before
     record.isAdded = true
     record.isRemoved = false
+    if let pinned = record.changes.gateway, pinned != gateway { record.changes.gateway = nil }
     try apply(options, to: &record, at: .root)
     record.changes.id = record.changes.id ?? lettersOfStranger(address)
     store.change(address) { $0 = record }

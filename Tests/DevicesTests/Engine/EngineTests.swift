@@ -462,6 +462,18 @@ import Testing
     await tested.end()
   }
 
+  /// The device is not known by its id here any more.
+  @Test func aDeviceThatARequestHasPinnedElsewhereIsAddedAgain() async throws {
+    let tested = try await Engine(configuration())
+    try await tested.frontEnd.availability(true)
+    _ = try await tested.engine.change(Engine.id, ["gateway": "attic"])
+    #expect(await tested.engine.deviceCount == 0)
+    let before = tested.frontEnd.events.count
+    #expect(try await tested.engine.add(Engine.address, [:]).settings.gateway == nil)
+    try await tested.frontEnd.availability(true, from: before)
+    await tested.end()
+  }
+
   @Test func neverConnectedDeviceIsDetachedWhenOutOfRange() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
