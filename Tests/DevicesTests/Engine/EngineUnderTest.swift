@@ -213,6 +213,15 @@ final class EngineUnderTest: Sendable {
 
   // MARK: State
 
+  /// What a scan has found as soon as there are so many.
+  @LoopActor func scan(finding count: Int) async throws -> [BluetoothAddress] {
+    let number = try engine.beginScan()
+    try await eventually("\(count) are found") {
+      await self.engine.scans[number]?.peripherals.count == count
+    }
+    return engine.endScan(number).peripherals.map(\.address)
+  }
+
   @LoopActor func isAnonymous(_ id: DeviceID) -> Bool? { engine.registry.byID[id]?.isAnonymous }
 
   @LoopActor func hasObject(of address: BluetoothAddress) -> Bool {

@@ -60,7 +60,7 @@ import Testing
       $0.names = [0: name, 1: name]
     }
     try await tested.frontEnd.adapterIsOn()
-    let found = try await tested.engine.scan(for: .seconds(1)).map(\.peripheral.address)
+    let found = try await tested.scan(finding: 2)
     var ids: [String] = []
     for address in found {
       ids.append(try await tested.engine.add(address, DeviceOptionsPatch()).id.description)
@@ -75,7 +75,7 @@ import Testing
     let name = "BBC micro:bit [zugev]"
     let tested = try await Engine(Self.none) { $0.names = [0: name] }
     try await tested.frontEnd.adapterIsOn()
-    _ = try await tested.engine.scan(for: .seconds(1))
+    _ = try await tested.scan(finding: 1)
     let letters = try await tested.engine.add(Engine.address, DeviceOptionsPatch()).id
     #expect(letters.description == "zugev")
     #expect(await tested.engine.yieldID(letters))
@@ -89,7 +89,7 @@ import Testing
   @Test func lettersOfOneThatWasConnectedStay() async throws {
     let tested = try await Engine(Self.none) { $0.names = [0: "BBC micro:bit [zugev]"] }
     try await tested.frontEnd.adapterIsOn()
-    _ = try await tested.engine.scan(for: .seconds(1))
+    _ = try await tested.scan(finding: 1)
     let letters = try await tested.engine.add(Engine.address, DeviceOptionsPatch()).id
     await tested.engine.storeID(of: Engine.address)
     #expect(await !tested.engine.yieldID(letters))
@@ -109,8 +109,8 @@ import Testing
       count += 1
     }
     await tested.comeBack()
-    let found = try await tested.engine.scan(for: .seconds(1))
-    #expect(found.map(\.peripheral.address) == [Engine.address] && found.first?.device == nil)
+    #expect(try await tested.scan(finding: 1) == [Engine.address])
+    #expect(await tested.engine.deviceCount == 0)
     await tested.end()
   }
 }
