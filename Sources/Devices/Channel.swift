@@ -76,7 +76,7 @@ import Log
   /// Continues for the same property of the device, which has other properties now.
   func adopt(_ old: Channel) { if old.property.codec == property.codec { last = old.last } }
 
-  func adjusted(_ value: Value) -> Value { property.offset.map(value.adding) ?? value }
+  func adjusted(_ value: Value) -> Value { value.adding(property.offset) }
 
   // MARK: The link
 

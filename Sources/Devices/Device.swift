@@ -276,16 +276,12 @@ import Log
   /// A value that the program names itself was received.
   func received(_ key: ValueKey, _ value: Value, at time: Timestamp, senderTime: UInt32?) {
     nextSequence(at: time)
-    deliver(key, value, at: time, sequence, senderTime)
+    deliver(key, value, at: time, sequence: sequence, senderTime: senderTime)
   }
 
-  /// The last value that the program names itself, for a new offset or front end: it is not a reading.
-  func reportAgain(_ key: ValueKey, _ value: Value, of time: Timestamp) {
-    deliver(key, value, at: time, nil, nil)
-  }
-
-  private func deliver(
-    _ key: ValueKey, _ value: Value, at time: Timestamp, _ sequence: UInt64?, _ senderTime: UInt32?
+  /// - Parameter sequence: nil for a last value that is reported again: it is not a reading.
+  func deliver(
+    _ key: ValueKey, _ value: Value, at time: Timestamp, sequence: UInt64? = nil, senderTime: UInt32? = nil
   ) {
     let reading = ValueReading(
       key: key,

@@ -39,6 +39,6 @@ package struct LastValue: Sendable {
 
   /// The value as it is published, with what is added to a number.
   package func published(_ property: Property) -> Value? {
-    value.map { value in property.offset.map(value.adding) ?? value }
+    value?.adding(property.offset)
   }
 }

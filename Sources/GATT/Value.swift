@@ -44,8 +44,9 @@ extension Value {
   }
 
   /// A number with `offset` added, without the noise of binary fractions. A whole number stays one if the offset is
-  /// one, so that all values of a property are alike.
-  public func adding(_ offset: Double) -> Value {
+  /// one, so that all values of a property are alike. Without an offset, and what is no number: the same value.
+  public func adding(_ offset: Double?) -> Value {
+    guard let offset else { return self }
     if case .integer(let number) = self, let whole = Int(exactly: offset) {
       let (sum, isTooLarge) = number.addingReportingOverflow(whole)
       if !isTooLarge { return .integer(sum) }

@@ -77,9 +77,10 @@ package struct HeardEvents: Sendable {
   /// bluetoothd reports a frame that goes on about every 10 s, and none while it connects to another device for 20 s: a
   /// frame that is heard again later is another one with the same bytes.
   static let silence = Duration.seconds(30)
-  /// How long a claim may take to the broker and back; after that the event is told in any case. If claims are known to come back,
-  /// the connection is only slow: another gateway may have told the event meanwhile.
-  private static let (claimLimit, longestReturn) = (Duration.seconds(3), Duration.seconds(30))
+  /// How long a claim may take to the broker and back; after that the event is told in any case.
+  private static let claimLimit = Duration.seconds(3)
+  /// The same where claims are known to come back: the connection is only slow, and another gateway may have told the event.
+  private static let knownClaimLimit = Duration.seconds(30)
   /// The number of events that are remembered.
   package static let mostTold = 8
   private static let mostPending = 16
@@ -149,7 +150,7 @@ package struct HeardEvents: Sendable {
       note(event, at: now, isUnheard: false)
       return [.tell(contents, isElsewhere: false)]
     }
-    let limit = claimsReturn ? Self.longestReturn : Self.claimLimit
+    let limit = claimsReturn ? Self.knownClaimLimit : Self.claimLimit
     pending.append(Pending(event: event, contents: contents, deadline: now + limit))
     return [.claim(event)] + (pending.count > Self.mostPending ? tellFirst(at: now) : [])
   }

@@ -99,9 +99,9 @@ import Log
     guard let settings else { return }
     for value in message.values {
       let (key, time) = (value.name.key, Timestamp.now)
-      let offset = settings[key]?.adjustment.offset
+      let published = value.value.adding(settings[key]?.adjustment.offset)
       last[key, default: LastValue()].reported(value.value, at: time)
-      device.received(key, offset.map(value.value.adding) ?? value.value, at: time, senderTime: senderTime)
+      device.received(key, published, at: time, senderTime: senderTime)
       for echo in echoes where echo.value.matches(value) && !echo.isReceived {
         echo.isReceived = true
         echo.end?(.applied(actual: echo.value.value))
@@ -115,7 +115,7 @@ import Log
   func reportAgain(where isIncluded: (NamedValue) -> Bool = { _ in true }) {
     for value in device.description.values where isIncluded(value) {
       if let last = last[value.key], let time = last.time, let published = last.published(value.property) {
-        device.reportAgain(value.key, published, of: time)
+        device.deliver(value.key, published, at: time)
       }
     }
   }

@@ -1,0 +1,80 @@
+import GATT
+import Log
+
+/// Which devices are forgotten, and when.
+extension DeviceManager {
+  /// After so many days without being in range a device that nobody has configured is removed: a profile may match
+  /// peripherals that get a new address every few minutes.
+  private static let mostDaysUnseen = 30
+
+  /// If the device at `address` is configured, removes one that is not: one that is not online, and of these the one
+  /// that was not seen for the longest time.
+  /// - Returns: whether there is room now.
+  func makeRoom(for address: BluetoothAddress) -> Bool {
+    guard isConfigured(address) else { return false }
+    let last = registry.all.lazy.filter { !self.isConfigured($0.address) }.min { one, other in
+      if one.description.isOnline != other.description.isOnline { return other.description.isOnline }
+      return (lastSeen(one), one.address.value) < (lastSeen(other), other.address.value)
+    }
+    guard let last else { return false }
+    log.notice("removing it: a configured device needs its place", last.fields)
+    expire(last)
+    return true
+  }
+
+  private func lastSeen(_ device: Device) -> Int { device.record.lastSeen ?? 0 }
+
+  /// Notes which devices are in range, once a day, and removes those that nobody has configured and that were not in
+  /// range for 30 days. To be called every hour.
+  ///
+  /// Days on which the gateway did not run are not counted, and a clock that jumps makes no difference.
+  /// - Parameter today: counted from 1970-01-01.
+  func expireDevices(today: Int) {
+    let passed = lastExpiry.map { today - $0 } ?? 0
+    let uncounted = (0...1).contains(passed) ? 0 : passed
+    lastExpiry = today
+    /// Without the days that are not counted.
+    func shifted(_ day: Int) -> Int { max(0, min(day + uncounted, today)) }
+    for device in registry.all { device.values.removeUnseen(today: today, uncounted: uncounted) }
+    for device in Array(registry.all) where !device.hasNoStoredID {
+      let before = device.record.lastSeen.map(shifted)
+      // A device whose silence means nothing is online all the time.
+      let isOnline = device.record.lastHeard.map { $0.day >= today } ?? device.description.isOnline
+      if before == nil || isOnline || device.session.adapters.isInRange {
+        store.change(device.address) { $0.lastSeen = today }
+      } else if let before, today - before <= Self.mostDaysUnseen || isConfigured(device.address) {
+        store.change(device.address) { $0.lastSeen = before }
+      } else {
+        log.notice("removing it: it was not in range for \(Self.mostDaysUnseen) days", device.fields)
+        expire(device)
+      }
+    }
+    for (address, record) in store.records where registry.byAddress[address] == nil && record.id == nil {
+      expire(address, lastSeen: record.lastSeen.map(shifted) ?? today, today: today)
+    }
+  }
+
+  /// Forgets in time what is known of a peripheral that is no device: no entry matches it any more, or it is pinned to another
+  /// gateway.
+  private func expire(_ address: BluetoothAddress, lastSeen: Int, today: Int) {
+    guard !isConfigured(address) else { return }
+    if today - lastSeen > Self.mostDaysUnseen {
+      store.remove(address)
+    } else {
+      store.change(address) { $0.lastSeen = lastSeen }
+    }
+  }
+
+  /// Removes a device that becomes one again if it is seen.
+  private func expire(_ device: Device) {
+    // The writes are abandoned first, as that stores what becomes of their values.
+    device.abandonWrites(reason: "the device was removed")
+    store.change(device.address) { record in
+      let before = record
+      record = DeviceRecord(address: device.address)
+      // Kept to clear the topics.
+      (record.id, record.offered, record.values) = (before.id, before.offered, before.values)
+    }
+    remove(device, because: .removed)
+  }
+}
