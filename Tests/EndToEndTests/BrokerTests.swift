@@ -38,11 +38,7 @@ import Testing
         _ = try await fixture.readings(id, upTo: 10)
       }
       try await fixture.message("bridge/\(Fixture.gatewayID)/devices") { $0.text.contains("live") }
-      try await fixture.freezingGateway {
-        // The broker has delivered what it has acknowledged: those messages would not be sent again.
-        try await fixture.observer.synchronize()
-        try await fixture.broker.kill()
-      }
+      try await fixture.killBroker()
       try await fixture.logged("trying again")
       let sent = try await fixture.simulator.devices().map(\.sent)
       for index in 0..<2 { try await fixture.simulator.waitUntil(index, hasSent: sent[index] + 20) }
