@@ -359,7 +359,7 @@ struct LinkScheduleBench {
 }
 
 /// Devices of which all but two links' worth share the links, second by second: connecting takes up to 3 s, the end of a
-/// link 3 s, and a device advertises a second later.
+/// link 3 s, and a device advertises a second later. The turns are reviewed when something has happened, and at the deadline.
 private struct LinkScheduleSimulation {
   private enum State {
     case absent, idle, waiting(since: Int), connecting(until: Int), live, leaving(until: Int)
@@ -374,6 +374,8 @@ private struct LinkScheduleSimulation {
   private let links: Int
   private var random: SplitMix64
   private var served: Set<Int> = []
+  /// Whether something has happened since the last review.
+  private var isReviewDue = true
 
   private static let stay = 60
   private static let connect = 3
@@ -406,6 +408,8 @@ private struct LinkScheduleSimulation {
   private mutating func step(_ second: Int) {
     bench.now = bench.start + .seconds(second)
     for device in states.indices { advance(device, second) }
+    guard isReviewDue || bench.schedule.deadline.map({ $0 <= bench.now }) ?? false else { return }
+    isReviewDue = false
     for action in bench.review() {
       switch action {
       case .giveUp(let address):
@@ -438,10 +442,12 @@ private struct LinkScheduleSimulation {
       served.insert(device)
       bench.schedule.becameLive(LinkScheduleBench.address(device), at: bench.now)
       states[device] = .live
+      isReviewDue = true
     case .leaving(let until):
       guard second >= until else { return }
       bench.ends(device)
       states[device] = .idle
+      isReviewDue = true
     }
   }
 
@@ -463,7 +469,9 @@ private struct LinkScheduleSimulation {
           continue
         }
         due[device] = due[device] ?? second + Int.random(in: 0...3, using: &random)
-        if due[device] == second { bench.receivesFirstValues(device) }
+        guard due[device] == second else { continue }
+        bench.receivesFirstValues(device)
+        isReviewDue = true
       }
       if bench.first.isEmpty { return second }
     }
@@ -485,6 +493,7 @@ private struct LinkScheduleSimulation {
         guard due[device] == second else { continue }
         rest.remove(device)
         bench.schedule.wasNumbered(LinkScheduleBench.address(device), at: bench.now)
+        isReviewDue = true
       }
       if rest.isEmpty { return second }
     }
@@ -493,6 +502,7 @@ private struct LinkScheduleSimulation {
 
   private mutating func ask(_ device: Int, _ second: Int) {
     let address = LinkScheduleBench.address(device)
+    isReviewDue = true
     if !bench.first.contains(device) { bench.schedule.receivedFirstValues(address) }
     guard bench.schedule.free(for: address)[0] else {
       _ = bench.schedule.wait(address, for: bench.need(device), on: [0], isUrgent: false, isNew: false)
@@ -514,6 +524,7 @@ private struct LinkScheduleSimulation {
     case .idle, .waiting, .connecting, .live, .leaving:
       bench.ends(device)
       states[device] = .absent
+      isReviewDue = true
     }
   }
 }
