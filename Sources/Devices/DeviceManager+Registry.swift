@@ -159,7 +159,11 @@ extension DeviceManager {
     for record in owners + records { _ = makeDevice(record.address, record.advertisement) }
     // Entries after a pattern are left out: whether that matches the device first is known only from its advertisements.
     for entry in configuration.devices.prefix(while: \.match.isIdentifier) {
-      if let address = entry.match.identifier { _ = makeDevice(address, Advertisement()) }
+      guard let address = entry.match.identifier, registry.byAddress[address] == nil,
+        makeDevice(address, Advertisement()) == nil
+      else { continue }
+      // There may be ten thousand entries: when all places are taken for good, those of the others need no search.
+      if !hasRoom, registry.all.allSatisfy({ isConfigured($0.address) }) { break }
     }
     for record in records { reportOrphan(record.address) }
   }

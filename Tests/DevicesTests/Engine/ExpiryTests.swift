@@ -139,6 +139,18 @@ import Testing
     await tested.end()
   }
 
+  /// Ten thousand entries would else take seconds, each a search among a thousand devices.
+  @Test func whenAllPlacesAreTakenForGoodOtherEntriesAreNotTried() async throws {
+    var configuration = Configuration()
+    configuration.devices = (1...5).map {
+      Configuration.Device(match: .identifier(BluetoothAddress(truncating: $0)))
+    }
+    let tested = try await Engine(configuration, capacity: 2)
+    #expect(await tested.engine.deviceCount == 2)
+    #expect(await tested.engine.counters.overLimit == 1)
+    await tested.end()
+  }
+
   @Test func requestedDeviceTakesThePlaceOfOneThatIsNot() async throws {
     let tested = try await Engine(capacity: 1)
     try await tested.frontEnd.availability(true)
