@@ -177,13 +177,15 @@ import MQTT
 
   // MARK: Observer
 
-  package func reported(_ reading: Reading) { publish(HeldReadings.Entry(reading: reading, value: nil)) }
-
-  package func reported(_ reading: ValueReading) {
-    publish(HeldReadings.Entry(reading: reading.reading, value: reading.key))
+  package func reported(_ reading: Reading) {
+    publishOrHold(HeldReadings.Entry(reading: reading, value: nil))
   }
 
-  private func publish(_ entry: HeldReadings.Entry) {
+  package func reported(_ reading: ValueReading) {
+    publishOrHold(HeldReadings.Entry(reading: reading.reading, value: reading.key))
+  }
+
+  private func publishOrHold(_ entry: HeldReadings.Entry) {
     guard held.passes(entry, isOwnedByOther: owner.isOther, device.session) else { return }
     publisher(of: entry)?.publish(entry.reading)
   }

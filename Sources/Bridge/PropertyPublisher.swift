@@ -46,11 +46,11 @@ import MQTT
   private func publishState(_ reading: Reading) {
     guard Self.hasPayload(reading.value) else { return }
     switch limiter?.update(reading.value, at: .now, isReading: reading.sequence != nil) {
-    case nil, .publish: publish(reading.value)
+    case nil, .publish: publishValue(reading.value)
     case .wait(let delay):
       intervalEnd = loop.timer(after: delay) { [weak self] in
         guard let self, let value = limiter?.release(at: .now) else { return }
-        publish(value)
+        publishValue(value)
       }
     case .skip: break
     }
@@ -65,7 +65,7 @@ import MQTT
     }
   }
 
-  private func publish(_ value: Value, isUrgent: Bool = true) {
+  private func publishValue(_ value: Value, isUrgent: Bool = true) {
     let payload = Payload.value(value, property.codec)
     hasPublished = true
     context.mqtt.setState(topics.value, payload, qos: context.qos, isUrgent: isUrgent)
@@ -87,6 +87,6 @@ import MQTT
 
   func republish(_ last: LastValue) {
     guard hasPublished, property.kind == .state, let value = last.published(property) else { return }
-    if Self.hasPayload(value) { publish(value, isUrgent: false) }
+    if Self.hasPayload(value) { publishValue(value, isUrgent: false) }
   }
 }

@@ -241,9 +241,9 @@ import Log
     }
     guard hasLines else { return receiveValue(of: frame.bytes) }
     guard let text = decode(frame.bytes) else { return }
-    let message = device.values.received(frame)
+    let message = device.values.accept(frame)
     received(text, isValues: message.isValues)
-    device.values.report(message)
+    device.values.deliver(message)
   }
 
   private func receiveValue(of bytes: [UInt8]) { if let value = decode(bytes) { received(value) } }

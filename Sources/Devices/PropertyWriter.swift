@@ -53,7 +53,7 @@ import Log
     {
       command.timeToLive = TimeToLive(seconds: LinkRequests.waitLimit, from: .now)
     }
-    report(command.value.value, nil)
+    tellObservers(of: command.value.value, nil)
     feed { [command] in $0.command(command) }
   }
 
@@ -113,7 +113,7 @@ import Log
     case .outcome(let command, let outcome):
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
       command.reply(outcome)
-      report(command.value.value, outcome)
+      tellObservers(of: command.value.value, outcome)
       if outcome == .pending { device.handle(.commandWaits(until: command.timeToLive?.deadline)) }
     case .applyFailed(let value, let failure):
       context.log.warning("\(property.name) \(value.value) could not be applied: \(failure)", device.fields)
@@ -122,7 +122,7 @@ import Log
     }
   }
 
-  private func report(_ value: Value, _ outcome: Outcome?) {
+  private func tellObservers(of value: Value, _ outcome: Outcome?) {
     for (observer, _) in device.observers { observer.wrote(value, to: channel.index, outcome) }
   }
 

@@ -46,7 +46,7 @@ import Testing
   }
 
   func receive(line: String) {
-    device.values.report(device.values.received(FrameAssembler.Frame(bytes: Array(line.utf8))))
+    device.values.deliver(device.values.accept(FrameAssembler.Frame(bytes: Array(line.utf8))))
   }
 
   /// The device, property and value of each reading of a recording.

@@ -160,7 +160,7 @@ extension DeviceManager {
 
   fileprivate func deliver(_ lines: [String], to address: BluetoothAddress) {
     guard let values = registry.byAddress[address]?.values else { return }
-    for line in lines { values.report(values.received(FrameAssembler.Frame(bytes: Array(line.utf8)))) }
+    for line in lines { values.deliver(values.accept(FrameAssembler.Frame(bytes: Array(line.utf8)))) }
   }
 
   fileprivate func observers(of address: BluetoothAddress) -> Int {

@@ -42,23 +42,23 @@ struct Ownership: Sendable {
     switch input {
     case .connected:
       barriers.connected()
-      perform(idGuard.connected())
+      performGuard(idGuard.connected())
     case .disconnected: disconnected()
     case .connectFailed: idGuard.connectFailed()
     case .barrierSent: barriers.sent()
     case .barrier(let number):
       barriers.arrived(number)
-      if number == guardBarrier { perform(idGuard.barrierArrived()) }
+      if number == guardBarrier { performGuard(idGuard.barrierArrived()) }
       reconcile(upTo: number)
     case .barrierIsLate(let number):
-      if number == guardBarrier { perform(idGuard.timeout()) }
+      if number == guardBarrier { performGuard(idGuard.timeout()) }
       reconcile(upTo: number)
       if barriers.late(number) { _ = awaitBarrier() }
     case .commandsSubscribed: commandBarrier = awaitBarrier()
-    case .answered: perform(idGuard.answered())
-    case .gatewayInfo(let run, let started): perform(idGuard.received(run: run, started: started))
-    case .state(let gateway, let isOnline): received(isOnline, of: gateway)
-    case .info(let notice, let isUpToDate): received(notice, isUpToDate: isUpToDate)
+    case .answered: performGuard(idGuard.answered())
+    case .gatewayInfo(let run, let started): performGuard(idGuard.received(run: run, started: started))
+    case .state(let gateway, let isOnline): stateArrived(of: gateway, isOnline: isOnline)
+    case .info(let notice, let isUpToDate): infoArrived(notice, isUpToDate: isUpToDate)
     case .cleared(let id): cleared(id)
     case .announcedToo(let address, let gateway):
       devices[address]?.others.announcer = gateway
@@ -116,7 +116,7 @@ struct Ownership: Sendable {
     orphans.setBarrier(barrier)
   }
 
-  private mutating func perform(_ guardActions: [DuplicateIDGuard.Action]) {
+  private mutating func performGuard(_ guardActions: [DuplicateIDGuard.Action]) {
     for action in guardActions {
       switch action {
       case .sendBarrier:
@@ -143,17 +143,17 @@ struct Ownership: Sendable {
     let isOnlyGateway = online.isEmpty
     for address in known(where: { $0.barrier <= number }) {
       devices[address]!.barrier = .max
-      feed(address) { $0.settle($1, isOnlyGateway: isOnlyGateway) }
+      updateOwner(of: address) { $0.settle($1, isOnlyGateway: isOnlyGateway) }
       if owner(of: address) == .this { actions.append(.storeID(address)) }
       clearOrphanedValues(address)
     }
-    perform(orphans.barrierArrived(number))
+    performOrphans(orphans.barrierArrived(number))
   }
 
   /// The `state` of a gateway has arrived, this one included.
-  private mutating func received(_ isOnline: Bool, of gateway: GatewayID) {
+  private mutating func stateArrived(of gateway: GatewayID, isOnline: Bool) {
     if gateway == this {
-      perform(idGuard.received(isOnline: isOnline))
+      performGuard(idGuard.received(isOnline: isOnline))
     } else if !isOnline {
       guard online.remove(gateway) != nil else { return }
       for index in devices.values.indices { devices.values[index].others.isOffline(gateway) }
@@ -166,19 +166,19 @@ struct Ownership: Sendable {
 
   // MARK: Infos
 
-  private mutating func received(_ notice: OwnershipMachine.Notice, isUpToDate: Bool) {
+  private mutating func infoArrived(_ notice: OwnershipMachine.Notice, isUpToDate: Bool) {
     orphans.received(notice)
     let concerned = routes.received(
       notice, named: addresses[notice.id], isOrphan: orphans.contains(notice.id)
     ) {
       [devices] in devices[$0]?.machine.owner
     }
-    for address in concerned { received(notice, address, isUpToDate: isUpToDate) }
+    for address in concerned { infoArrived(notice, concerning: address, isUpToDate: isUpToDate) }
   }
 
   /// An `info` of the device, from any gateway, under any id; or one of another device, under the id of this one.
-  private mutating func received(
-    _ notice: OwnershipMachine.Notice, _ address: BluetoothAddress, isUpToDate: Bool
+  private mutating func infoArrived(
+    _ notice: OwnershipMachine.Notice, concerning address: BluetoothAddress, isUpToDate: Bool
   ) {
     let (isOwn, isOwnID) = (notice.gateway == this, notice.id == devices[address]!.machine.id)
     if isOwn || isOwnID { devices[address]!.orphanedValues.add(notice.properties) }
@@ -186,7 +186,7 @@ struct Ownership: Sendable {
       devices[address]!.others.received(notice, isOwnID: isOwnID)
     }
     let before = owner(of: address)
-    feed(address, notice, isUpToDate: isUpToDate)
+    updateOwner(of: address, by: notice, isUpToDate: isUpToDate)
     if let now = owner(of: address), now != before, case .other(let gateway) = now {
       act(.ownedBy(gateway), address)
     }
@@ -198,11 +198,11 @@ struct Ownership: Sendable {
     routes.cleared(id)
     for address in known(where: { $0.machine.follows(id) }) {
       if id == devices[address]!.machine.id { devices[address]!.others.cleared() }
-      feed(address) { machine, _ in machine.cleared(id) }
+      updateOwner(of: address) { machine, _ in machine.cleared(id) }
       if owner(of: address) == .this, id == devices[address]!.machine.id { act(.republish, address) }
       act(.otherGateways, address)
     }
-    perform(orphans.cleared(id))
+    performOrphans(orphans.cleared(id))
   }
 
   // MARK: Devices
@@ -242,7 +242,7 @@ struct Ownership: Sendable {
     devices[address]!.here = here
     switch change {
     case .availability:
-      feed(address) { $0.availabilityChanged($1) }
+      updateOwner(of: address) { $0.availabilityChanged($1) }
       if owner(of: address) == .this { act(.publishHeld, address) }
     case .description, .handover:
       if owner(of: address) == .this {
@@ -269,7 +269,7 @@ struct Ownership: Sendable {
     follow(address)
     guard isOwn else { return }
     // First, so that other gateways that know the device by the id of before take it for owned all the time.
-    perform(.publish, address)
+    performDevice(.publish, address)
     act(.republish, address)
     switch reason {
     case .requested: found(machine.id, of: address, offered, isSettled: machine.mayClear)
@@ -307,7 +307,7 @@ struct Ownership: Sendable {
   /// The device may be this gateway's now, if it is only heard, here too.
   private mutating func hearAgain(_ address: BluetoothAddress) {
     guard let here = devices[address]?.here, !here.isExclusive, here.onlineSince != nil else { return }
-    feed(address) { $0.availabilityChanged($1) }
+    updateOwner(of: address) { $0.availabilityChanged($1) }
   }
 
   private mutating func clearOrphanedValues(_ address: BluetoothAddress) {
@@ -320,28 +320,28 @@ struct Ownership: Sendable {
 
   // MARK: The machines
 
-  private mutating func feed(
-    _ address: BluetoothAddress,
-    _ input: (inout OwnershipMachine, OwnershipMachine.Here) -> [DeviceAction]
+  private mutating func updateOwner(
+    of address: BluetoothAddress,
+    by input: (inout OwnershipMachine, OwnershipMachine.Here) -> [DeviceAction]
   ) {
     var here = devices[address]!.here
     if case .other(let gateway) = owner(of: address) { here.isOwnerOnline = online.contains(gateway) }
     here.isAdmitted = isAdmitted
-    for action in input(&devices[address]!.machine, here) { perform(action, address) }
+    for action in input(&devices[address]!.machine, here) { performDevice(action, address) }
   }
 
-  private mutating func feed(
-    _ address: BluetoothAddress, _ notice: OwnershipMachine.Notice, isUpToDate: Bool = false
+  private mutating func updateOwner(
+    of address: BluetoothAddress, by notice: OwnershipMachine.Notice, isUpToDate: Bool = false
   ) {
     let isOnline = online.contains(notice.gateway)
-    feed(address) { machine, here in
+    updateOwner(of: address) { machine, here in
       var here = here
       here.isUpToDate = isUpToDate
       return machine.received(notice, here, isOwnerOnline: isOnline)
     }
   }
 
-  private mutating func perform(_ action: DeviceAction, _ address: BluetoothAddress) {
+  private mutating func performDevice(_ action: DeviceAction, _ address: BluetoothAddress) {
     switch action {
     case .noOwner:
       act(action, address)
@@ -356,7 +356,7 @@ struct Ownership: Sendable {
       act(.clearValues(devices[address]!.orphanedValues), address)
       act(action, address)
       devices[address]!.orphanedValues = []
-    case .receive(let notice): feed(address, notice)
+    case .receive(let notice): updateOwner(of: address, by: notice)
     case .confirm: devices[address]!.barrier = awaitBarrier()
     default: act(action, address)
     }
@@ -377,7 +377,7 @@ struct Ownership: Sendable {
     }
     actions.append(.followOrphan(id))
     orphans.add(id, of: address, offered: offered, barrier: isSettled ? .max : awaitBarrier())
-    if isSettled { perform(orphans.settle(id)) }
+    if isSettled { performOrphans(orphans.settle(id)) }
   }
 
   /// The device at `address` had the id that the other one has now; they may be the same.
@@ -393,7 +393,7 @@ struct Ownership: Sendable {
     if devices[address] == nil { actions.append(.deviceRemoved(address)) }
   }
 
-  private mutating func perform(_ orphanActions: [Orphans.Action]) {
+  private mutating func performOrphans(_ orphanActions: [Orphans.Action]) {
     for action in orphanActions {
       switch action {
       case .clear(let orphan):

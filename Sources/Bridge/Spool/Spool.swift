@@ -155,7 +155,7 @@ import Store
         self?.work()
       }
     }
-    report(outcome)
+    logOutcome(outcome)
     reportEnd()
     onChange()
     work()
@@ -172,7 +172,7 @@ import Store
 
   // MARK: Log
 
-  private func report(_ outcome: SpoolFile.Outcome) {
+  private func logOutcome(_ outcome: SpoolFile.Outcome) {
     if let aside = outcome.setAside {
       Self.log.error(
         "the spool was damaged: it was renamed, and a new one created",

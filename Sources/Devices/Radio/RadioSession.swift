@@ -86,11 +86,11 @@ import Radio
       let isNews = !buttons.repeats(packet.message[2], of: press.channel.index, at: .now)
       if isNews { tell(press.value, of: press.channel, packet) }
     } else if let line {
-      let message = device.values.received(FrameAssembler.Frame(bytes: packet.message))
+      let message = device.values.accept(FrameAssembler.Frame(bytes: packet.message))
       line.received(
         .text(String(decoding: packet.message, as: UTF8.self)), isValues: message.isValues,
         senderTime: packet.time)
-      device.values.report(message, senderTime: packet.time)
+      device.values.deliver(message, senderTime: packet.time)
     }
   }
 

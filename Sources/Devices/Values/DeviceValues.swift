@@ -66,7 +66,7 @@ import Log
   func linkUp() { table.linkUp() }
 
   /// - Returns: the values in the message that are passed on, and whether it is nothing else.
-  func received(_ frame: FrameAssembler.Frame) -> ProgramValue.Message {
+  func accept(_ frame: FrameAssembler.Frame) -> ProgramValue.Message {
     guard let settings else { return ProgramValue.Message() }
     var message = ProgramValue.values(in: frame.bytes, columns)
     // JSON has an end of its own.
@@ -94,8 +94,8 @@ import Log
     return message
   }
 
-  /// Reports the values of a message that was received.
-  func report(_ message: ProgramValue.Message, senderTime: UInt32? = nil) {
+  /// The values of a message that was received become last values and readings.
+  func deliver(_ message: ProgramValue.Message, senderTime: UInt32? = nil) {
     guard let settings else { return }
     for value in message.values {
       let (key, time) = (value.name.key, Timestamp.now)
@@ -204,7 +204,7 @@ import Log
     }
     let message = "\(written):\(text)"
     let echo = Echo(wanted)
-    func report(_ outcome: Outcome?) {
+    func tell(_ outcome: Outcome?) {
       for (observer, _) in device.observers { observer.wrote(wanted.value, toValue: key, outcome) }
       if let outcome { reply(CommandResult(name, .utf8, requested: wanted.value, outcome)) }
     }
@@ -212,7 +212,7 @@ import Log
       // The closure has the echo in it.
       echo.end = nil
       echoes.removeAll { $0 === echo }
-      report(outcome)
+      tell(outcome)
     }
     if let radio {
       let command = try radio.command(message, as: key) { [self] cancel in
@@ -224,17 +224,17 @@ import Log
       } reply: {
         end($0)
       }
-      report(nil)
+      tell(nil)
       device.context.transmitter.send(command)
     } else if let channel {
       let value = try channel.property.value(ofCommand: .string(message))
       echoes.append(echo)
-      report(nil)
+      tell(nil)
       let timeToLive = command.timeToLive.map { TimeToLive(seconds: $0, from: .now) }
       channel.writer?.execute(
         EncodedCommand(value, timeToLive: timeToLive) { outcome in
           switch outcome {
-          case .pending: report(outcome)
+          case .pending: tell(outcome)
           case .accepted, .sent:
             if echo.isReceived { return end(.applied(actual: wanted.value)) }
             let timer = loop.timer(after: Self.echoTimeout) { end(.sent) }
