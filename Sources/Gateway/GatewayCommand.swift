@@ -139,24 +139,38 @@ public enum GatewayCommand: Sendable, Equatable {
   }
 
   /// Opens the state database. While another process uses it, such as a gateway with this id that is still stopping,
-  /// waits for its end: what that one writes last is read then.
+  /// waits for its end: what that one writes last is read then. Also waits while the file cannot be read: without the names and
+  /// ids in it the gateway would clear topics, and publish the devices under others.
   @LoopActor private static func openState(
     of id: GatewayID, _ serviceManager: ServiceManager
   ) async -> StateDatabase {
     let path = StateFolder.database(of: id, StateFolder.environment)
-    var isReported = false
+    let log = Logger(component: "state")
+    var reported: String?
     while true {
       let state = StateDatabase(path: path)
-      guard case .inUse(let reason) = state.opening else { return state }
-      if !isReported {
-        Logger(component: "state").warning(
-          "waiting for another gateway with this id to end; if it is to go on, set another gateway.id in config.json",
-          ["gateway": id, "reason": reason])
-        // systemd would end a service that is not ready in time.
-        serviceManager.ready()
-        serviceManager.status("waiting for another gateway with this id to end")
+      let wait: String
+      switch state.opening {
+      case .inUse(let reason):
+        wait = "waiting for another gateway with this id to end"
+        if wait != reported {
+          log.warning(
+            "\(wait); if it is to go on, set another gateway.id in config.json",
+            ["gateway": id, "reason": reason])
+        }
+      case .unreadable(let reason):
+        wait = "waiting until the state database can be read"
+        if wait != reported {
+          log.error(
+            "\(wait), as it has the devices' names and ids; to go on without them, move it away",
+            ["reason": reason])
+        }
+      case .opened, .setAside, .newer, .inMemoryOnly: return state
       }
-      isReported = true
+      // systemd would end a service that is not ready in time.
+      if reported == nil { serviceManager.ready() }
+      serviceManager.status(wait)
+      reported = wait
       try? await loop.sleep(for: .seconds(1))
     }
   }

@@ -39,8 +39,11 @@ import Log
   package func start() {
     guard let folder else { return }
     loading = loop.task { [self] in
-      let (found, open) = await EventLoop.blocking { folder.load() }
+      let (found, open, failures) = await EventLoop.blocking { folder.load() }
       ended = found
+      for failure in failures {
+        log.error("the recording of an earlier run cannot go on: \(failure)")
+      }
       guard let open else { return }
       log.notice("the recording goes on", ["name": open.recording.name])
       begin(open, folder)

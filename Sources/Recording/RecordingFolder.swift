@@ -3,7 +3,8 @@ import EventLoop
 import Glibc
 import Log
 
-/// The files of recordings: `NAME.part` is being written, `NAME.rec` has ended. All of it blocks.
+/// The files of recordings: `NAME.part` is being written, or could not be renamed when it ended; `NAME.rec` has ended. All of it
+/// blocks.
 package struct RecordingFolder: Sendable {
   /// The most recordings that are kept, and the most bytes of all of them: the oldest are removed.
   static let (mostRecordings, mostBytes) = (50, 256 << 20)
@@ -21,19 +22,35 @@ package struct RecordingFolder: Sendable {
     var columns: [RecordedColumn] = []
   }
 
-  /// The recordings that have ended, from the oldest, and the one that an earlier run has begun.
-  func load() -> (ended: [Recording], open: Open?) {
-    var unfinished = names.filter { $0.hasSuffix(Self.writing) }
-      .compactMap { try? resume(String($0.dropLast(Self.writing.count))) }
-      .sorted { $0.recording.started < $1.recording.started }
+  /// The recordings that have ended, from the oldest, the one that an earlier run has begun, and why others cannot go on.
+  func load() -> (ended: [Recording], open: Open?, failures: [RecordingFailure]) {
+    var (ended, unfinished, failures) = ([Recording](), [Open](), [RecordingFailure]())
+    for name in names(Self.writing) {
+      let found = try? look(at: name, Self.writing)
+      if let found, found.end != nil {
+        if (try? markEnded(name)) == nil { ended.append(found) }
+        continue
+      }
+      do throws(RecordingFailure) {
+        unfinished.append(try resume(name))
+      } catch {
+        guard let found else { continue }
+        ended.append(found)
+        failures.append(error)
+      }
+    }
+    unfinished.sort { $0.recording.started < $1.recording.started }
     let open = unfinished.popLast()
     for other in unfinished { _ = try? finish(other.recording, other.file) }
-    let all = names.filter { $0.hasSuffix(Self.ended) }
-      .compactMap { try? look(at: String($0.dropLast(Self.ended.count))) }
-    return (all.sorted { $0.started < $1.started }, open)
+    ended += names(Self.ended).compactMap { try? look(at: $0, Self.ended) }
+    return (ended.sorted { $0.started < $1.started }, open, failures)
   }
 
-  private var names: [String] { FolderNames.all(in: path) ?? [] }
+  private func names(_ suffix: String) -> [String] {
+    (FolderNames.all(in: path) ?? []).filter { $0.hasSuffix(suffix) }.map {
+      String($0.dropLast(suffix.count))
+    }
+  }
 
   /// Starts a recording; its name has a number behind it if there is one of this name.
   func create(_ name: String, at time: Timestamp, reserve: Int) throws(RecordingFailure) -> Open {
@@ -89,8 +106,8 @@ package struct RecordingFolder: Sendable {
   }
 
   /// Reads what is known of a recording that has ended: its first and its last line.
-  private func look(at name: String) throws(RecordingFailure) -> Recording {
-    let file = try RecordingFile(file(name, Self.ended), O_RDONLY)
+  private func look(at name: String, _ suffix: String) throws(RecordingFailure) -> Recording {
+    let file = try RecordingFile(file(name, suffix), O_RDONLY)
     let (bytes, changed) = file.status
     let first = try file.read(256, at: 0).prefix { $0 != UInt8(ascii: "\n") }
     guard case .start(let started) = RecordingLine(first) else {
@@ -114,17 +131,23 @@ package struct RecordingFolder: Sendable {
       let line = RecordingLine.end(ended, end, readings: recording.readings ?? 0, lost: recording.lost).bytes
       if (try? file.append(line, at: recording.bytes, reserve: 0)) != nil { recording.bytes += line.count }
     }
-    guard rename(file.path, self.file(recording.name, Self.ended)) == 0 else {
-      throw .system("rename", file.path)
+    try markEnded(recording.name)
+    return recording
+  }
+
+  private func markEnded(_ name: String) throws(RecordingFailure) {
+    guard rename(file(name, Self.writing), file(name, Self.ended)) == 0 else {
+      throw .system("rename", file(name, Self.writing))
     }
     Folder.synchronize(path)
-    return recording
   }
 
   /// - Returns: whether the recording is gone, also after a power cut.
   @discardableResult
   func remove(_ name: String) -> Bool {
-    guard unlink(file(name, Self.ended)) == 0 || errno == ENOENT else { return false }
+    for suffix in [Self.writing, Self.ended] {
+      guard unlink(file(name, suffix)) == 0 || errno == ENOENT else { return false }
+    }
     Folder.synchronize(path)
     return true
   }

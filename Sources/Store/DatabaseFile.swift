@@ -38,6 +38,13 @@ enum DatabaseFile {
       return try open()
     } catch {
       guard error.cause == .content else { throw error }
+    }
+    // SQLite also calls it damage if the system could not read the file: it may be able to now, or still not.
+    try readThrough(path)
+    do throws(StoreError) {
+      return try open()
+    } catch {
+      guard error.cause == .content else { throw error }
       let setAside = SetAside(path: try setAside(path), reason: error.description)
       var new = try open()
       new.setAside = setAside
@@ -50,6 +57,24 @@ enum DatabaseFile {
     let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw .system("make", path) }
     close(descriptor)
+  }
+
+  /// Reads the whole file.
+  /// - Throws: the system cannot read it.
+  static func readThrough(_ path: String) throws(StoreError) {
+    let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw .system("open", path) }
+    defer { close(descriptor) }
+    var (buffer, count) = ([UInt8](repeating: 0, count: 65536), 0)
+    repeat { count = read(descriptor, &buffer, buffer.count) } while count > 0
+    guard count == 0 else { throw .system("read", path) }
+  }
+
+  /// Whether there is a regular file, or may be one where the system cannot look.
+  static func mayExist(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0
+      ? status.st_mode & S_IFMT == S_IFREG : ![ENOENT, ENOTDIR].contains(errno)
   }
 
   /// Whether there is a regular file: opening anything else could block.

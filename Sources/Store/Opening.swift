@@ -1,4 +1,4 @@
-/// The result of opening a state database. The gateway runs in any case.
+/// The result of opening a state database.
 package enum Opening: Sendable, Equatable {
   /// An existing or new database.
   case opened
@@ -8,7 +8,9 @@ package enum Opening: Sendable, Equatable {
   case newer(reason: String)
   /// Another process writes the file: it was not read, and changes are lost.
   case inUse(reason: String)
-  /// The file cannot be written; it was read if possible. Changes are kept in memory only.
+  /// The file cannot be read: what it has is not known, and may be later.
+  case unreadable(reason: String)
+  /// The file cannot be written; it was read, or there is none. Changes are kept in memory until it can be written.
   case inMemoryOnly(reason: String)
 }
 

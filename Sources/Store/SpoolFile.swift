@@ -119,17 +119,19 @@ package final class SpoolFile: @unchecked Sendable {
     database = nil
   }
 
-  /// Runs `body`, with a new file if the present one turns out to be damaged.
+  /// Runs `body`, again if the file turns out to be damaged, as opening it tells whether that is so; then with a new file.
   @discardableResult
   private func attempt<Result>(_ body: (Database) throws(StoreError) -> Result) -> Result? {
     do throws(StoreError) {
-      do throws(StoreError) {
-        return try body(try open())
-      } catch  where error.cause == .content && database != nil {
-        close()
-        setAside(SetAside(path: try DatabaseFile.setAside(path), reason: error.description))
-        return try body(try open())
+      for isLast in [false, true] {
+        do throws(StoreError) {
+          return try body(try open())
+        } catch  where error.cause == .content && database != nil {
+          close()
+          if isLast { setAside(SetAside(path: try DatabaseFile.setAside(path), reason: error.description)) }
+        }
       }
+      return try body(try open())
     } catch {
       outcome.failure = error.description
       return nil

@@ -9,8 +9,10 @@ import Log
   private static let log = Logger(component: "state")
   private nonisolated static let separator: Character = "/"
 
-  /// Nil: nothing is persisted.
-  private let database: Database?
+  /// The file; nil: nothing is persisted.
+  private let path: String?
+  /// Nil until the file can be written.
+  private var database: Database?
   /// The records as read when the file was opened, without those of the sections that were taken.
   package private(set) var records: [String: [UInt8]]
   package let opening: Opening
@@ -25,12 +27,17 @@ import Log
   /// Opens the database at `path`; creates it with its folders if there is none, accessible to this user only (0600,
   /// 0700). Blocks for some milliseconds, at most a few seconds.
   ///
-  /// Does not fail: if the file cannot be used, changes are kept in memory, which is logged and reported by ``trouble``.
+  /// Does not fail: see ``opening``. While the file cannot be written, changes are kept in memory, which is logged and reported
+  /// by ``trouble``.
   /// - Parameters:
   ///   - path: nil if there is no folder for it.
   package init(path: String?, pacing: Pacing = Pacing()) {
     backlog = Backlog(pacing, at: .now)
     (database, records, opening) = Self.open(path)
+    switch opening {
+    case .opened, .setAside, .inMemoryOnly: self.path = path
+    case .newer, .inUse, .unreadable: self.path = nil
+    }
     switch opening {
     case .opened:
       Self.log.debug("state database", ["path": path ?? "", "records": records.count])
@@ -42,7 +49,7 @@ import Log
       trouble = reason
       Self.log.warning(
         "cannot use the state database: changes will be lost on restart", ["reason": reason])
-    case .inUse(let reason): trouble = reason
+    case .inUse(let reason), .unreadable(let reason): trouble = reason
     case .inMemoryOnly(let reason):
       trouble = reason
       Self.log.warning(
@@ -66,7 +73,12 @@ import Log
       case .inUse: return (nil, [:], .inUse(reason: error.description))
       case .content, .circumstances:
         // The file may still be readable, as on a card that has become read-only.
-        return (nil, (try? records(path: path)) ?? [:], .inMemoryOnly(reason: error.description))
+        guard DatabaseFile.mayExist(path) else { return (nil, [:], .inMemoryOnly(reason: error.description)) }
+        do throws(StoreError) {
+          return (nil, try records(path: path), .inMemoryOnly(reason: error.description))
+        } catch {
+          return (nil, [:], .unreadable(reason: error.description))
+        }
       }
     }
   }
@@ -118,7 +130,7 @@ import Log
   /// Sets the value of `key`, in UTF-8; nil deletes it. The change is written within about a second, an urgent one with
   /// all others within a tenth of it, unless there are many. Has no effect after ``close(within:)``.
   package func put(_ key: String, _ value: [UInt8]?, isUrgent: Bool = false) {
-    guard database != nil else { return }
+    guard path != nil else { return }
     backlog.add(key, value.map(Change.put) ?? .delete, isUrgent: isUrgent, at: .now)
     setTimer()
   }
@@ -127,14 +139,14 @@ import Log
   /// - Returns: the number of keys whose last change is not known to be written.
   @discardableResult
   package func close(within limit: Duration = .seconds(1)) async -> Int {
-    if let database, !backlog.isClosed {
+    if path != nil, !backlog.isClosed {
       backlog.close()
       setTimer()
       _ = await loop.result(within: limit) { [self] in
         await writing?.value
         write()
         await writing?.value
-        await EventLoop.blocking { database.close() }
+        if let database { await EventLoop.blocking { database.close() } }
       }
     }
     let lost = backlog.count
@@ -149,18 +161,27 @@ import Log
 
   private func write() {
     let changes = backlog.take(at: .now)
-    guard let database, !changes.isEmpty else { return }
+    guard let path, !changes.isEmpty else { return }
     writing = loop.task { [self] in
+      let opened = database
       let result = await EventLoop.blocking {
-        Result { () throws(StoreError) in try database.write(changes) }
+        Result { () throws(StoreError) in
+          let database =
+            if let opened { opened } else { try DatabaseFile.open(path, .records) { _ in }.database }
+          try database.write(changes)
+          return database
+        }
       }
       switch result {
-      case .success:
+      case .success(let written):
+        database = written
+        let hadTrouble = backlog.written(at: .now) || trouble != nil
         trouble = nil
-        if backlog.written(at: .now) { Self.log.notice("the state database can be written again") }
+        if hadTrouble { Self.log.notice("the state database can be written again") }
       case .failure(let error):
+        let isFirst = backlog.failed(at: .now) && trouble == nil
         trouble = error.description
-        if backlog.failed(at: .now) {
+        if isFirst {
           Self.log.error(
             "cannot write the state database: changes are kept in memory, and writing is retried",
             ["reason": error.description])

@@ -143,6 +143,25 @@ import Testing
     #expect(try await test.recorder.record("a").name == "a")
   }
 
+  /// A power cut, or a disk that has become read-only, came between the last line and the file's new name.
+  @Test(arguments: [true, false])
+  func oneThatHasEndedDoesNotGoOnWithoutItsNewName(canBeRenamed: Bool) async throws {
+    let test = try RecorderUnderTest(folder)
+    _ = try await test.recorder.record("a")
+    test.receive(1)
+    let ended = try await test.recorder.finish()
+    let path = folder.path + "/recordings/a"
+    rename(path + ".rec", path + ".part")
+    if !canBeRenamed { mkdir(path + ".rec", 0o700) }
+    await test.startAgain()
+    #expect(await test.recorder.list() == [ended] && test.recorder.current == nil)
+    #expect(access(path + ".part", F_OK) == (canBeRenamed ? -1 : 0))
+    #expect(try await test.rows("a") == ["table-1 temperature 1"])
+    if !canBeRenamed { rmdir(path + ".rec") }
+    try await test.recorder.delete("a")
+    #expect(try names(in: test.folder) == [])
+  }
+
   private func text(of path: String) throws -> String {
     let file = try RecordingFile(folder.path + "/" + path, O_RDONLY)
     return String(decoding: try file.read(100_000, at: 0), as: UTF8.self)

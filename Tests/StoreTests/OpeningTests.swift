@@ -141,8 +141,45 @@ import Testing
     #expect(store.opening == .inMemoryOnly(reason: "cannot open \(path): it is not a regular file"))
     #expect(store.records.isEmpty)
     store.put("key", bytes("value"))
-    #expect(await store.close(within: .zero) == 0)
+    #expect(await store.close(within: .zero) == 1)
     #expect(try names(in: path) == [])
+  }
+
+  @Test func whatCouldNotBeWrittenAtTheStartIsWrittenLater() async throws {
+    mkdir(path, 0o700)
+    let retry = BackOff(first: .milliseconds(10), longest: .milliseconds(10))
+    let pacing = Pacing(gather: .milliseconds(1), apart: .milliseconds(1), retry: retry)
+    let store = StateDatabase(path: path, pacing: pacing)
+    store.put("key", bytes("value"))
+    try await eventually("it was tried") { await store.trouble != nil }
+    rmdir(path)
+    try await eventually("it can be written") { await store.trouble == nil }
+    #expect(await store.close() == 0)
+    #expect(try StateDatabase.records(path: path).texts == ["key": "value"])
+  }
+
+  /// A gateway that began without them would clear topics, and publish the devices under other names.
+  @Test func recordsThatCannotBeReadAreAwaited() async throws {
+    try await writeRecords(["key": "value"], at: path)
+    let other = try SQLiteConnection(path)
+    try other.execute("BEGIN EXCLUSIVE")
+    let locked = StateDatabase(path: path)
+    guard case .unreadable(let reason) = locked.opening else {
+      Issue.record("\(locked.opening)")
+      return
+    }
+    #expect(reason.contains("database is locked"))
+    try other.execute("ROLLBACK")
+    let store = StateDatabase(path: path)
+    #expect(store.opening == .opened && store.records.texts == ["key": "value"])
+    await store.close()
+  }
+
+  /// SQLite reports both as damage.
+  @Test func aFileThatTheSystemCannotReadIsNotDamaged() {
+    #expect(throws: StoreError(.circumstances, "cannot read /proc/self/mem: Input/output error")) {
+      try DatabaseFile.readThrough("/proc/self/mem")
+    }
   }
 
   @Test func pipeAtPathLeavesMemoryOnly() {

@@ -110,7 +110,7 @@ import Testing
   }
 
   @Test(Namespace.isAvailable)
-  func recordsOfReadOnlyDiskAreRead() async throws {
+  func recordsOfReadOnlyDiskAreReadAndChangesAreWrittenOnceItIsWritable() async throws {
     try await writeRecords(["a": "a", "b": "b"], at: path)
     let writer = try Namespace.run(
       """
@@ -120,10 +120,15 @@ import Testing
       """)
     let opening = try await writer.line(within: patience) { $0.contains("records") }
     #expect(opening.hasPrefix("2 records, inMemoryOnly") && opening.contains("Read-only file system"))
+    _ = try await writer.line(within: patience) { $0 == "put" }
+    let remount = try Namespace.run("mount -o remount,bind,rw \(folder.path)", in: writer)
+    #expect(try await remount.exitStatus(within: patience) == 0)
+    _ = try await writer.line(within: patience) { $0.contains("can be written again") }
     try await end(writer, "0 not written")
+    #expect(try StateDatabase.records(path: path).count == 52)
   }
 
-  @Test func unreadableFileLeavesMemoryOnly() async throws {
+  @Test func aFileThatMayNotBeReadIsAwaited() async throws {
     try await writeRecords(["a": "a"], at: path)
     chmod(path, 0)
     // Root can read every file, unless its capabilities are dropped.
@@ -131,7 +136,7 @@ import Testing
     let command = wrapper + [try program("store-writer"), "keep", path]
     let writer = try ChildProcess(command[0], Array(command.dropFirst()))
     let opening = try await writer.line(within: patience) { $0.contains("records") }
-    #expect(opening.hasPrefix("0 records, inMemoryOnly"), "\(opening)")
+    #expect(opening.hasPrefix("0 records, unreadable"), "\(opening)")
     #expect(opening.contains("cannot open \(path)"))
     #expect(try names(in: folder.path).allSatisfy { !$0.contains("corrupt") })
     try await end(writer, "0 not written")
@@ -157,5 +162,12 @@ enum Namespace {
 
   static func run(_ script: String) throws -> ChildProcess {
     try ChildProcess("/usr/bin/unshare", options + ["sh", "-euc", script])
+  }
+
+  /// Runs it in the namespace of another process.
+  static func run(_ script: String, in other: ChildProcess) throws -> ChildProcess {
+    let user = geteuid() == 0 ? [] : ["--user", "--preserve-credentials"]
+    return try ChildProcess(
+      "/usr/bin/nsenter", ["--target", "\(other.pid)", "--mount"] + user + ["sh", "-euc", script])
   }
 }
