@@ -125,8 +125,8 @@ extension Bridge: RequestHost {
 extension Finding {
   /// For a file of the state folder that cannot be used.
   static let stateRemedy =
-    "sudo chown -R microbit-gateway: /var/lib/microbit-gateway; sudo systemctl restart microbit-gateway"
-    + " (that is the folder of the service); if its disk is full, free some space: df -h /var/lib"
+    "if its disk is full, free some space: df -h /var/lib; if it belongs to another user (the folder of the service): "
+    + "sudo chown -R microbit-gateway: /var/lib/microbit-gateway; it is used again without a restart"
 
   /// - Parameter reason: from the state database.
   fileprivate static func stateNotWritable(_ reason: String) -> Finding {

@@ -35,8 +35,7 @@ import Sockets
       Glibc.close(try UnixSocket.connect(to: path))
       isUsed = true
     } catch {
-      // Any other failure is that of a gateway with many clients.
-      isUsed = error != .absent && error != .denied
+      isUsed = error == .busy
     }
     if isUsed { throw ControlError("\(path) is in use by another gateway with this id") }
     let descriptor: Int32

@@ -33,10 +33,12 @@ extension DeviceManager {
 
   /// The configuration has changed: brings all devices in line.
   private func reconcile() {
+    let ids = Array(registry.byID.keys)
     // Removed first: the others may get their ids.
     for device in Array(registry.all) { removeUnlessServed(device) }
     for device in Array(registry.all) { update(device) }
     loadKnownDevices()
+    for id in ids { passOn(id) }
     registry.ignored = [:]
     replayPeripherals()
     updateScanLater()
@@ -46,12 +48,14 @@ extension DeviceManager {
   /// A request has changed what holds for the device at `address`: brings it in line, and no other, as there may be a
   /// thousand, and as many requests at once.
   func reconcile(_ address: BluetoothAddress) {
+    let id = registry.byAddress[address]?.id
     if let device = registry.byAddress[address] {
       removeUnlessServed(device)
       update(device)
     } else {
       _ = makeDevice(address, store.records[address]?.advertisement ?? Advertisement())
     }
+    if let id { passOn(id) }
     reportOrphan(address)
     for adapter in context.adapters { adapter.central.replayPeripheral(at: address) }
     updateScanLater()
@@ -98,6 +102,13 @@ extension DeviceManager {
   private func takeID(_ desired: DeviceID, for address: BluetoothAddress) -> DeviceID? {
     let id = renameOwner(of: desired) ? desired : DeviceID(address)
     return registry.byID[id] == nil ? id : nil
+  }
+
+  /// A device has had the id: if none has it now, the first of those that are to have it gets it.
+  private func passOn(_ id: DeviceID) {
+    guard registry.byID[id] == nil else { return }
+    let first = registry.all.filter { $0.settings.id == id }.min { $0.address.value < $1.address.value }
+    if let first { rename(first, to: id, .requested) }
   }
 
   /// Renames the device that has `id` if it is to get another one, as when two devices exchange their ids: until then it

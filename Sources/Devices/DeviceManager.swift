@@ -211,7 +211,8 @@ import Store
       adapterChanged(adapter, to: state)
     case .recovery: engineChanged()
     case .seen(let peripheral):
-      for number in scans.keys { scans[number]?.add(peripheral) }
+      // A copy: while the keys are used, each change would copy all that was found.
+      for number in Array(scans.keys) { scans[number]?.add(peripheral) }
       guard let device = device(of: peripheral) else { return }
       let hasChanged = device.merge(Advertisement(peripheral))
       guard device.session.learn(from: peripheral) || hasChanged else {

@@ -82,6 +82,9 @@ enum RecordingLine: Equatable {
   case reading(offset: Int, column: Int, value: JSONValue)
   case end(Timestamp, Recording.End, readings: Int, lost: Int)
 
+  /// The times of lines, in milliseconds since 1970, and since or before the start: up to the year 9999.
+  private static let times = 0...253_402_300_799_999
+
   /// What a line that is a reading begins with.
   static let reading = UInt8(ascii: "[")
 
@@ -111,7 +114,9 @@ enum RecordingLine: Equatable {
   init?(_ bytes: some Collection<UInt8>) {
     guard let json = try? JSONParser.parse(Array(bytes)) else { return nil }
     if case .array(let parts) = json {
-      guard parts.count == 3, let offset = parts[0].integer, let column = parts[1].integer else { return nil }
+      guard parts.count == 3, let offset = parts[0].integer, let column = parts[1].integer,
+        (-Self.times.upperBound...Self.times.upperBound).contains(offset)
+      else { return nil }
       self = .reading(offset: offset, column: column, value: parts[2])
     } else if let device = json["device"]?.text, let property = json["property"]?.text {
       let fields = json["fields"].map { $0.elements.compactMap(\.text) }
@@ -120,11 +125,13 @@ enum RecordingLine: Equatable {
           device: device, property: property, unit: json["unit"]?.text,
           fields: fields,
           units: (fields ?? []).reduce(into: [:]) { $0[$1] = json["units"]?[$1]?.text }))
-    } else if let ended = json["ended"]?.integer, let end = json["end"]?.text.flatMap(Recording.End.init) {
+    } else if let ended = json["ended"]?.integer, Self.times.contains(ended),
+      let end = json["end"]?.text.flatMap(Recording.End.init)
+    {
       self = .end(
         Timestamp(milliseconds: Int64(ended)), end, readings: json["readings"]?.integer ?? 0,
         lost: json["lost"]?.integer ?? 0)
-    } else if let started = json["started"]?.integer {
+    } else if let started = json["started"]?.integer, Self.times.contains(started) {
       self = .start(Timestamp(milliseconds: Int64(started)))
     } else {
       return nil

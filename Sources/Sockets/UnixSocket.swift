@@ -8,12 +8,15 @@ package enum UnixSocket {
     case absent
     /// The user of this process has no permission for the socket or its folder.
     case denied
+    /// Those that wait for the process at the other end are too many.
+    case busy
     case other(String)
 
     package var description: String {
       switch self {
       case .absent: "there is no socket"
       case .denied: "no permission for the socket"
+      case .busy: "too many programs wait for the socket"
       case .other(let reason): reason
       }
     }
@@ -29,6 +32,7 @@ package enum UnixSocket {
     switch reason {
     case ENOENT, ECONNREFUSED, ENOTDIR: throw .absent
     case EACCES, EPERM: throw .denied
+    case EAGAIN: throw .busy
     default: throw .other("\(path): \(String(cString: strerror(reason)))")
     }
   }
@@ -36,8 +40,10 @@ package enum UnixSocket {
   /// Replaces an existing socket.
   package static func listen(at path: String, mode: mode_t) throws(Failure) -> Int32 {
     guard var address = address(path) else { throw .other("\(path) is too long for a socket") }
+    guard unlink(path) == 0 || errno == ENOENT else {
+      throw .other("\(path): \(String(cString: strerror(errno)))")
+    }
     let descriptor = open()
-    unlink(path)
     // Nobody can connect before it listens: the mode is set by then.
     guard descriptor >= 0, call(&address, { bind(descriptor, $0, $1) }) == 0, chmod(path, mode) == 0,
       Glibc.listen(descriptor, 16) == 0

@@ -56,13 +56,22 @@ import Glibc
   }
 
   private nonisolated static func map(_ path: String) -> UnsafeMutablePointer<UInt8>? {
+    if let start = mapOnce(path) { return start }
+    // Its place on a worn-out card may be one that cannot be read any more.
+    return unlink(path) == 0 ? mapOnce(path) : nil
+  }
+
+  private nonisolated static func mapOnce(_ path: String) -> UnsafeMutablePointer<UInt8>? {
     let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
-    // The pages exist, also on a full disk: a write to one that cannot be stored would end the process.
+    // The page exists, also on a full disk, and can be read: using one that cannot would end the process.
+    var bytes = [UInt8](repeating: 0, count: size)
     guard ftruncate(descriptor, off_t(size)) == 0, posix_fallocate(descriptor, 0, off_t(size)) == 0,
+      pread(descriptor, &bytes, size, 0) == size,
       let start = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), start != MAP_FAILED
     else { return nil }
+    mlock(start, size)
     return start.assumingMemoryBound(to: UInt8.self)
   }
 

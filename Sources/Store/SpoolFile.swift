@@ -166,10 +166,12 @@ package final class SpoolFile: @unchecked Sendable {
       ifnull(max(second), 0) FROM message
       """, "read")
     _ = try row.next()
-    var content = Content(last: row.integer(2))
-    (content.messages, content.bytes) = (row.integer(0), row.integer(1))
+    // Whoever may write the file can write any number.
+    func possible(_ number: Int64) -> Int64 { max(0, min(number, .max / 4)) }
+    var content = Content(last: possible(row.integer(2)))
+    (content.messages, content.bytes) = (row.integer(0), possible(row.integer(1)))
     defer { database.releaseMemory() }
-    return (content, row.integer(3))
+    return (content, possible(row.integer(3)))
   }
 
   private func readOldest(from database: Database) throws(StoreError) {
@@ -211,7 +213,8 @@ package final class SpoolFile: @unchecked Sendable {
         content.bytes += entry.bytes
       }
       try Self.remove(from: database, &content) { row, bytes in
-        bytes > self.maxBytes || second - row.integer(1) > self.maxAge
+        bytes > self.maxBytes
+          || second.subtractingReportingOverflow(row.integer(1)).partialValue > self.maxAge
       }
     }
     outcome.lost += all - outcome.content.messages

@@ -100,6 +100,15 @@ import Testing
     #expect(rows.dropFirst().enumerated().allSatisfy { $1.hasSuffix(",a,b,\($0),") })
   }
 
+  /// As in a file that somebody else has written: a sum of times may not overflow.
+  @Test(arguments: [
+    #"{"started":9223372036854775807}"#, #"{"started":-1}"#, #"{"ended":9223372036854775807,"end":"stop"}"#,
+    "[9223372036854775807,0,1]", "[-9223372036854775808,0,1]",
+  ])
+  func aTimeThatCannotBeIsNone(line: String) {
+    #expect(RecordingLine(line.utf8) == nil)
+  }
+
   @Test func aNameIsNoPath() throws {
     try folder.write("{\"started\":0}\n", to: "x.rec")
     for name in ["../x", "", "a/b", "x\u{0}", "y"] {

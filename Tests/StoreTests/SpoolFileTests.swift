@@ -137,6 +137,22 @@ import Testing
     #expect(file.perform(work(after: 3000)).read == entries(30_001...30_001))
   }
 
+  /// As another program may have written them: no sum overflows.
+  @Test(arguments: [
+    "number = 9223372036854775807", "second = 9223372036854775807", "second = -9223372036854775808",
+    "second = 1e300", "second = 'x'", "time = 9223372036854775807",
+  ])
+  func numbersThatCannotBeEndNothing(change: String) throws {
+    let file = unlimited()
+    _ = file.perform(work(add: entries(1...2)))
+    file.close()
+    try SQLiteConnection(path).execute("UPDATE message SET \(change) WHERE number = 2")
+    let next = unlimited()
+    let outcome = next.perform(work(add: entries(3...4), after: 0))
+    #expect(outcome.isAdded && outcome.failure == nil && !outcome.read.isEmpty)
+    #expect(next.perform(work(through: .max, after: 0)).content.messages == 0)
+  }
+
   @Test func fileOfAnotherProcessIsNotTouched() {
     let file = unlimited()
     _ = file.perform(work(add: entries(1...1)))

@@ -105,7 +105,10 @@ import Store
     if queue.unstored > 0 {
       Self.log.error(
         "undelivered readings are lost: they could not be stored",
-        ["messages": queue.unstored, "reason": failure ?? "there is no file for them"])
+        [
+          "messages": queue.unstored,
+          "reason": failure ?? (file == nil ? "there is no file for them" : "the disk does not answer"),
+        ])
     }
   }
 

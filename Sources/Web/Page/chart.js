@@ -36,7 +36,7 @@ class Chart {
     this.svg = svg('svg', { role: 'slider', tabindex: 0, label: t(T.chart, { title: p.d.title }), 'aria-valuemin': 0, keydown: move,
       blur: () => this.move(), pointerleave: () => this.move(), pointermove: (event) => this.point(event.offsetX) });
     this.readout = h('figcaption.quiet');
-    this.el = h('figure.plot', this.svg, this.readout, this.others().length > 0 && (this.all = button(T.compare, () => { kept(`all ${p.name}`, kept(`all ${p.name}`) === '1' ? '0' : '1'); this.compare(); }, { class: 'set' })));
+    this.el = h('figure.plot', this.svg, this.readout, isNumber(p) && (this.all = button(T.compare, () => { kept(`all ${p.name}`, kept(`all ${p.name}`) === '1' ? '0' : '1'); this.compare(); }, { class: 'set' })));
     this.drawn = this.times = [];
     new ResizeObserver(() => this.draw()).observe(this.svg);
   }
@@ -47,13 +47,17 @@ class Chart {
     return isNumber(p) ? [...devices.values()].filter((bit) => bit.props.get(p.name) !== p && bit.props.has(p.name)).map((bit) => ({ bit, p: bit.props.get(p.name), field: '', name: nameOf(bit), points: [] })) : [];
   }
 
-  // Shows them too, if that is chosen.
-  async compare() {
-    const own = this.lines.filter((line) => line.p === this.p), on = this.all && kept(`all ${this.p.name}`) === '1';
+  // Shows them too, if that is chosen; anew if there are others, or names have changed.
+  async compare(anew = true) {
     if (!this.all) return;
+    const own = this.lines.filter((line) => line.p === this.p), others = this.others(), on = others.length > 0 && kept(`all ${this.p.name}`) === '1';
+    const names = JSON.stringify([nameOf(page.bit), others.map(({ bit, name }) => [bit.id, name])]), isSame = this.names === names;
+    this.names = names;
+    if (!anew && isSame) return;
+    this.all.hidden = !others.length;
     attr(this.all, 'aria-pressed', String(on));
-    if (!own[0].field) own[0].name = on ? nameOf(page.bit) : '';
-    this.lines = on ? [...own, ...this.others()] : own;
+    own[0].name = on ? nameOf(page.bit) : '';
+    this.lines = on ? [...own, ...others] : own;
     this.draw();
     for (const line of this.lines.slice(own.length)) this.load([line], await rowsOf(line.bit));
   }
@@ -88,10 +92,11 @@ class Chart {
       const recent = field ? [] : p.spark.filter(([t]) => t >= begin), from = p.spark[0]?.[0] ?? end;
       return { field, name, points: [...points.filter(([t]) => t >= begin && t < from), ...recent] };
     });
-    const all = this.shown.flatMap(({ points }) => points), values = all.map(([, v]) => near(v));
+    const all = this.shown.flatMap(({ points }) => points);
     this.times = [...new Set(all.map(([t]) => t))].sort((a, b) => a - b);
     if (!all.length) { swap(this.svg); text(this.readout, T.noHistory); return; }
-    let low = min(...values), high = max(...values);
+    // More values than a function may have arguments.
+    let [low, high] = all.reduce(([low, high], [, v]) => [min(low, near(v)), max(high, near(v))], [Infinity, -Infinity]);
     this.extent = t(T.extent, { low: full(low, this.p.d), high: full(high, this.p.d), time: inWords(hours) });
     const least = max(1e-300, -low * 1e-13, high * 1e-13), wide = max(1, least);
     if (high - low <= least) { low -= wide; high += wide; }

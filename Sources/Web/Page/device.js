@@ -57,18 +57,19 @@ class Detail extends View {
   settings() {
     const { bit } = this, all = ['name', 'area', 'id'].map((key) => [key, ...field(T[key], { name: key, required: key === 'id' })]);
     this.add('', { update: (_, { d }) => { for (const [key, input] of all) keep(input, d[key] ?? ''); } });
-    const save = async () => {
+    const save = once(async () => {
       const changed = all.filter(([, input]) => input.value !== input.defaultValue), options = Object.fromEntries(changed.map(([key, input]) => [key, input.value.trim() || null])), { id: to, name } = options;
       delete options.id;
       // A name has the id that follows from it, unless another one is given.
       const named = name && !to && await ask('device/rename', { id: bit.id, name });
       if (named) delete options.name;
       if (named?.error) { say(named.error, true); return; }
-      const id = named?.data.to ?? bit.id;
-      if (Object.keys(options).length && !await act('device/options', { id, options }, T.saved)) return;
-      if (named) say(T.saved);
-      if (named || to && await act('device/rename', { id, to }, T.saved)) location.hash = `#m/${encodeURIComponent(to ?? id)}`;
-    };
+      let id = named?.data.to ?? bit.id;
+      const isSet = !Object.keys(options).length || await act('device/options', { id, options }, T.saved);
+      if (named && isSet) say(T.saved);
+      if (isSet && to && await act('device/rename', { id, to }, T.saved)) id = to;
+      if (id !== bit.id) location.hash = `#m/${encodeURIComponent(id)}`;
+    });
     const [log, logLabel] = field(T.publishLog, { type: 'checkbox' });
     log.addEventListener('change', () => act('device/options', { id: bit.id, options: { log: log.checked } }, T.saved));
     this.add('', { update: (_, { d }) => { logLabel.hidden = !d.has_log && !d.publishes_log; log.checked = !!d.publishes_log; } });

@@ -1,5 +1,10 @@
 const open = (title, ...kids) => {
-  const dialog = h('dialog', { label: title, close: () => dialog.remove() }, h('div', h('h2', title), ...kids));
+  const dialog = h('dialog', { label: title, close: () => {
+    dialog.remove();
+    for (const el of [toast, voice]) toFront(el);
+    // What had opened it may be gone.
+    if (document.activeElement === document.body) main.focus({ preventScroll: true });
+  } }, h('div', h('h2', title), ...kids));
   document.body.append(dialog);
   dialog.showModal();
   return dialog;
@@ -25,11 +30,11 @@ const addDialog = () => {
   const status = h('p', { role: 'status' }), list = h('ul.found'), old = h('div');
   const entry = (found) => {
     const title = short(found.name) ?? found.identifier, place = h('div'), [name, nameLabel] = field(T.name), [area, areaLabel] = field(T.area);
-    const add = async () => {
+    const add = once(async () => {
       const body = { identifier: found.identifier, name: name.value.trim() || undefined, area: area.value.trim() || undefined }, { error } = await ask('device/add', body);
       status.textContent = error ?? t(T.added, { name: body.name ?? title });
       if (!error) swap(place, t(T.added, { name: body.name ?? title }));
-    };
+    });
     if (!found.device) place.append(button(T.addThis, () => {
       swap(place, form(add, nameLabel, areaLabel, h('button.main', T.addThis)));
       name.focus();

@@ -13,7 +13,11 @@ const make = (space) => (tag, ...kids) => {
 };
 const h = make('1999/xhtml'), svg = make('2000/svg');
 const button = (label, click, props) => h('button', { type: 'button', click, ...props }, label);
-const form = (submit, ...kids) => h('form', { submit: (event) => { event.preventDefault(); submit(); } }, ...kids);
+// What is being done is not begun a second time by a double click.
+const once = (run) => { let running = false; return async () => { if (running) return; running = true; try { await run(); } finally { running = false; } }; };
+// A control of a form is `typed` from the first key until the form is sent.
+document.addEventListener('input', ({ target }) => { target.typed = Boolean(target.form); });
+const form = (submit, ...kids) => h('form', { submit: (event) => { event.preventDefault(); for (const el of event.target.elements) el.typed = false; submit(); } }, ...kids);
 const field = (label, props) => { const input = h('input', { type: 'text', autocomplete: 'off', ...props }); return [input, h('label', label, input)]; };
 const option = ([value, label]) => h('option', { value }, label);
 const card = (title, ...kids) => h('section.card', { label: title }, h('h2', title), ...kids);
@@ -61,14 +65,25 @@ const roving = (el) => {
 };
 
 const swap = (el, ...kids) => el.replaceChildren(...kids);
-// What has the focus within `before`, and is made anew or moved by `change`, has it afterwards too: by its name, with what was typed.
+// A control by its name, and those of the parts of the page that it is in: two cards may have one of the same name.
+const called = (el) => {
+  const names = [el.getAttribute('aria-label') ?? el.labels?.[0]?.textContent ?? el.textContent];
+  for (let part = el.parentElement; part; part = part.parentElement) names.push(part.getAttribute('aria-label'));
+  return names.join('\n');
+};
+// What is made anew or moved by `change` has afterwards what it had: the focus, what was typed, and what was unfolded.
 const keepFocus = (before, change, after = () => before) => {
-  const called = (el) => el.getAttribute('aria-label') ?? el.labels?.[0]?.textContent ?? el.textContent, had = document.activeElement, name = before?.contains(had) ? called(had) : null;
+  const within = (el, what) => [...el?.querySelectorAll(what) ?? []], had = document.activeElement, focused = before?.contains(had) ? called(had) : null;
+  const typed = within(before, 'input, select').filter((el) => el.typed).map((el) => [called(el), el]), unfolded = within(before, 'details[open] > summary').map(called);
   change();
-  if (name === null || document.activeElement === had) return;
-  const all = [...after()?.querySelectorAll('a, button, input, select, summary, [tabindex]') ?? []], same = all.find((el) => called(el) === name);
-  if (same) same.value = had.value;
-  (same ?? all[0])?.focus({ preventScroll: true });
+  for (const [name, was] of typed) {
+    const same = within(after(), 'input, select').find((el) => called(el) === name);
+    if (same && same !== was) Object.assign(same, { value: was.value, checked: was.checked, typed: true });
+  }
+  if (unfolded.length) for (const el of within(after(), 'summary')) if (unfolded.includes(called(el))) el.parentElement.open = true;
+  if (focused === null || document.activeElement === had) return;
+  const all = within(after(), 'a, button, input, select, summary, [tabindex]');
+  (all.find((el) => called(el) === focused) ?? all[0])?.focus({ preventScroll: true });
 };
 const fill = (el, data, make) => {
   const key = JSON.stringify(data);
@@ -76,10 +91,13 @@ const fill = (el, data, make) => {
 };
 // What became of an action: read out, and seen.
 const voice = h('div.unseen', { role: 'status' }), toast = h('div.toast');
-const tell = (message) => { voice.textContent = message; };
+// An open dialog covers the page, and a browser reads out nothing behind it.
+const toFront = (el) => { const front = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body; if (el.parentNode !== front) front.append(el); };
+const tell = (message) => { toFront(voice); voice.textContent = message; };
 let toastEnds = 0;
 const say = (message, isFault) => {
   tell(message);
+  toFront(toast);
   swap(toast, h('span', message), button(T.close, () => swap(toast)));
   clearTimeout(toastEnds);
   if (!isFault) toastEnds = setTimeout(() => swap(toast), 6000);

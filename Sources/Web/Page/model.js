@@ -145,16 +145,27 @@ const follow = async () => {
       }
     } catch { /* it is tried again */ }
     abort.abort();
-    if (connected) { tell(T.lost); seen = heard; }
-    connected = false;
-    draw();
-    await new Promise((resolve) => { wake = resolve; setTimeout(resolve, delay); });
+    if (!idle) {
+      if (connected) { tell(T.lost); seen = heard; }
+      connected = false;
+      draw();
+    }
+    await new Promise((resolve) => { wake = resolve; if (!idle) setTimeout(resolve, delay); });
   }
 };
 let seen = 0;
-const check = () => { if (Date.now() - heard > 40000) abort.abort(); };
+const check = () => { if (!idle && Date.now() - heard > 40000) abort.abort(); };
 setInterval(check, 5000);
-for (const event of ['online', 'pageshow', 'visibilitychange']) addEventListener(event, () => { check(); wake(); draw(); }, true);
+// A browser has six connections to a host for all of its tabs: one that nobody sees for a minute leaves its own to others.
+let idle = false, unseen = 0;
+for (const event of ['online', 'pageshow', 'visibilitychange']) addEventListener(event, () => {
+  clearTimeout(unseen);
+  if (document.hidden) { unseen = setTimeout(() => { idle = true; abort.abort(); }, 60000); return; }
+  idle = false;
+  check();
+  wake();
+  draw();
+}, true);
 addEventListener('pagehide', () => abort.abort());
 
 const failure = async (answer) => {

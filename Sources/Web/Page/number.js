@@ -5,7 +5,7 @@ const progress = (n) => joined(t(T.numberOf, { given: n.given.length, all: toNum
 class Numbering {
   constructor() {
     const [prefix, prefixLabel] = field(T.prefix, { maxlength: 40, value: T.prefixDefault, change: () => act('number', { prefix: prefix.value.trim() }) });
-    const [next, nextLabel] = field(T.nextNumber, { type: 'number', min: 0, max: 999, value: 1, change: () => act('number', { next: Number(next.value) }) });
+    const [next, nextLabel] = field(T.nextNumber, { type: 'number', min: 0, max: 999, value: 1, required: true, change: () => { if (next.reportValidity()) act('number', { next: Number(next.value) }); } });
     // Those whose number was announced.
     this.told = new Set();
     Object.assign(this, { prefix, next, status: h('p', { role: 'status' }), count: quiet(), done: h('ul.found'), rest: h('ul.found') });

@@ -1,4 +1,4 @@
-const tiles = new Map(), page = {}, grid = h('ul.grid'), main = h('main'), title = h('h1'), empty = h('div.empty'), overview = h('div.overview'), count = quiet();
+const tiles = new Map(), page = {}, grid = h('ul.grid'), main = h('main', { tabindex: -1 }), title = h('h1'), empty = h('div.empty'), overview = h('div.overview'), count = quiet();
 const collate = new Intl.Collator(locale, { numeric: true }).compare;
 const table = new Table(() => arrange()), dense = h('ul.grid compact');
 const LAYOUTS = { tiles: [grid, grid, (bit) => new Tile(bit, h('li.tile'))], compact: [dense, dense, (bit) => new Compact(bit, h('li.tile mini'))], table: [table.el, table.body, (bit) => new Row(bit, h('tr'))] };
@@ -66,11 +66,11 @@ const go = () => {
   else if (kind === 'gateway') swap(main, (page.view = new GatewayPage()).el);
   else if (bit) swap(main, (page.view = new Detail(bit, h('div.detail'))).el);
   else swap(main, h('a', { href: '#' }, T.back), h('p', began ? t(T.gone, { id }) : T.loading));
-  if (moved) { scrollTo(0, 0); main.querySelector('h2')?.focus({ preventScroll: true }); }
+  if (moved) { scrollTo(0, 0); (main.querySelector('h2[tabindex]') ?? main).focus({ preventScroll: true }); }
 };
 function render() {
   frame = 0;
-  if (listChanged) { listChanged = false; gatewayChanged = true; arrange(); }
+  if (listChanged) { listChanged = false; gatewayChanged = true; arrange(); for (const chart of charts) chart.compare(false); }
   go();
   for (const [id, names] of dirty) {
     if (page.kind === 'all') tiles.get(id)?.update(names);
@@ -118,7 +118,7 @@ addEventListener('fullscreenchange', () => { if (!document.fullscreenElement && 
 addEventListener('keydown', (event) => { if (event.key === 'Escape' && isShow()) setShow(false); });
 addEventListener('hashchange', draw);
 addEventListener('resize', () => { listChanged = true; draw(); });
-// Values that do not come any more grow old.
-setInterval(() => { for (const view of page.kind === 'all' ? tiles.values() : page.view?.showAges ? [page.view] : []) view.showAges(); }, 5000);
+// Values that do not come any more grow old, and a table that is sorted by them is sorted anew.
+setInterval(() => { if (page.kind === 'all' && layout() === 'table') arrange(); for (const view of page.kind === 'all' ? tiles.values() : page.view?.showAges ? [page.view] : []) view.showAges(); }, 5000);
 draw();
 follow();

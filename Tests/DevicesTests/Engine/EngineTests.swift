@@ -572,6 +572,28 @@ import Testing
     await tested.end()
   }
 
+  @Test(arguments: [true, false])
+  func aSharedIDThatIsFreePassesToTheNextDevice(byRequest: Bool) async throws {
+    let (kitchen, hall) = (try DeviceID("kitchen"), try DeviceID("hall"))
+    let other = BluetoothAddress(truncating: 0xC5A1_B2C3_D4E6)
+    var configuration = Configuration()
+    configuration.devices = [
+      Configuration.Device(match: .identifier(Engine.address), id: kitchen),
+      Configuration.Device(match: .identifier(other), id: kitchen),
+    ]
+    let tested = try await Engine(configuration, isInRange: false)
+    #expect(await tested.engine.device(kitchen)?.address == Engine.address)
+    if byRequest {
+      try await tested.engine.rename(kitchen, to: hall)
+    } else {
+      configuration.devices[0].id = hall
+      await tested.engine.configure(configuration)
+    }
+    #expect(await tested.engine.device(hall)?.address == Engine.address)
+    #expect(await tested.engine.device(kitchen)?.address == other)
+    await tested.end()
+  }
+
   /// It goes by its address, as another device had the id when it came.
   @Test func aDeviceGetsAnIDThatItShared() async throws {
     let (kitchen, hall) = (try DeviceID("kitchen"), try DeviceID("hall"))

@@ -313,6 +313,14 @@ def name_area_and_id(room):
     page.type("$('[name=id]')", "sill")
     page.click("named('Save')")
     page.until("location.hash === '#m/sill' && $('.head h2')?.textContent.includes('Sill')")
+    # What cannot be saved does not lose the page of what was renamed before.
+    page.type("$('[name=name]')", "Seat")
+    page.type("$('[name=area]')", "x" * 200)
+    page.click("named('Save')")
+    page.until("location.hash === '#m/seat' && $('.head h2')?.textContent === 'Seat' && toast.innerText.includes('area')")
+    page.type("$('[name=name]')", "<b>Sill</b> & \"x\"")
+    page.click("named('Save')")
+    page.until("$('.head h2')?.textContent.includes('Sill')")
     page.go("")
     page.until("$$('.tile h2').map((el) => el.textContent).join() === '<b>Sill</b> & \"x\",Door,Garden'")
 
@@ -877,6 +885,15 @@ def focus_is_kept(room):
     page.until("card('Moisture')", CONNECT)
     typed = page.run("`${document.activeElement.name} ${document.activeElement.value}`")
     expect(typed == "area Cella", f"what was typed is lost: {typed}")
+    # In each field, in the card where it was typed, and where it had to be unfolded.
+    page.click("$('summary', card('Moisture'))")
+    page.type("$('details input', card('Moisture'))", "7.5")
+    page.type("$('input', card('Send a text'))", "start motor")
+    room.microbits.ask("value", 1, characteristic=UART, hex=b"light:1\n".hex())
+    page.until("card('Light')", CONNECT)
+    typed = page.run("[$('details[open] input', card('Moisture'))?.value, $('[name=area]').value, $('input', card('Send a text')).value].join()")
+    expect(typed == "7.5,Cella,start motor", f"what was typed is lost: {typed}")
+    expect(page.run("card('Send a text').contains(document.activeElement)"), "the focus is in another card")
 
 
 @scenario()
@@ -1014,10 +1031,11 @@ def record_a_lesson(room):
     """It goes on when the browser is closed and the gateway killed."""
     page = room.page()
     online(page)
-    page.click("named('Record')")
+    page.run("named('Record').click(), named('Record').click()")
+    page.until("$('dialog')")
     page.type("$('dialog input')", "Lesson 1")
     page.key("Enter")
-    page.until("!recordStrip.hidden && /^Recording lesson-1: 0:00:0\\d$/.test(recordText.textContent)")
+    page.until("!$('dialog') && !recordStrip.hidden && /^Recording lesson-1: 0:00:0\\d$/.test(recordText.textContent)")
     page.until("/0:00:0[3-9]/.test(recordText.textContent)")
     page.close()
     room.gateway.end(signal.SIGKILL)
@@ -1028,6 +1046,8 @@ def record_a_lesson(room):
     page.until("/^Recording lesson-1: 0:00:(0[7-9]|1)/.test(recordText.textContent)", CONNECT)
     page.click("named('Stop: Record')")
     page.until("$('dialog strong').textContent === 'lesson-1' && recordStrip.hidden")
+    page.run("say('a fault', true)")
+    expect(page.run("$('dialog').contains(toast)"), "the dialog covers what is said")
     page.picture(os.path.join(room.folder, "recordings.png"))
     count = int(page.run("/(\\d+) values/.exec($('dialog li').innerText)[1]"))
     rows = page.run("fetch(named('CSV, a row', $('dialog')).href).then((a) => a.text())").split("\r\n")
@@ -1044,6 +1064,8 @@ def record_a_lesson(room):
     page.picture(os.path.join(room.folder, "remove.png"))
     page.click("named('Remove', $('dialog:last-of-type'))")
     page.until("$('dialog h2').textContent === 'Recordings' && !$('dialog strong')")
+    page.key("Escape")
+    page.until("!$('dialog') && document.activeElement === main && document.body.contains(toast)")
     page.until("ask('record/list').then(({ data }) => data.length === 0)")
 
 
