@@ -132,8 +132,9 @@ import MQTT
     case .releaseTopics: release(topics.states + valueTopics)
     case .clear: clear(valueTopics + topics.states)
     case .clearPublished: clear(publishers.flatMap(\.published))
-    case .clearValues(let names):
-      clear(topics.states(of: names.subtracting(Set(names: device.propertyNames))))
+    case .clearValues(let names, let ofAnother):
+      let own = Set(names: device.propertyNames)
+      clear(topics.states(of: ofAnother ? names.union(own) : names.subtracting(own)))
     case .dropValues(let isCleared):
       let topics = topics.properties.flatMap(\.states)
       if isCleared { clear(topics) } else { release(topics) }

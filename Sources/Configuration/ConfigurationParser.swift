@@ -109,6 +109,9 @@ extension Configuration {
     }
   }
 
+  /// The most earlier entries of an address, of a name and of other patterns that an entry is compared with.
+  private static let mostCompared = 100
+
   private var deviceWarnings: [ConfigurationError] {
     let path = ConfigurationPath.root.key("devices")
     if devices.isEmpty {
@@ -118,15 +121,27 @@ extension Configuration {
           hint: "leave the key out to connect to every micro:bit in range")
       ]
     }
+    // Each entry is compared with few, as there may be ten thousand.
+    var (byAddress, byName) = ([BluetoothAddress: [Int]](), [String: [Int]]())
+    var patterns: [Int] = []
+    let firstPattern = devices.firstIndex { !$0.match.isIdentifier }
     return devices.indices.compactMap { index in
       let (path, match) = (path.index(index), devices[index].match)
-      let earlier = devices[..<index]
-      if let first = earlier.firstIndex(where: { $0.match.covers(match) }) {
+      let same = match.identifier.map { byAddress[$0, default: []] } ?? []
+      let named = match.name.map { byName[$0, default: []] } ?? []
+      defer {
+        if let address = match.identifier {
+          if same.count < Self.mostCompared { byAddress[address, default: []].append(index) }
+        } else if let name = match.name {
+          if named.count < Self.mostCompared { byName[name, default: []].append(index) }
+        } else if patterns.count < Self.mostCompared {
+          patterns.append(index)
+        }
+      }
+      if let first = (same + named + patterns).filter({ devices[$0].match.covers(match) }).min() {
         return path.error("never used: devices[\(first)] comes first and matches the same peripherals")
       }
-      guard match.isIdentifier, let first = earlier.firstIndex(where: { !$0.match.isIdentifier }) else {
-        return nil
-      }
+      guard match.isIdentifier, let first = firstPattern, first < index else { return nil }
       let keys = devices[first].match.given.joined(separator: " and ")
       return path.error("devices[\(first)] may match first, by its \(keys)", hint: "move this entry up")
     }

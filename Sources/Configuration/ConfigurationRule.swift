@@ -130,7 +130,7 @@ extension ConfigurationRule {
       shape: .text(lengths, pattern: pattern),
       parse: { json throws(ConfigurationProblem) in
         guard case .string(let text) = json else { return nil }
-        guard !text.isEmpty else {
+        guard !text.isEmpty || lengths.contains(0) else {
           throw ConfigurationProblem("must not be empty", hint: "leave the key out instead")
         }
         guard lengths.contains(text.unicodeScalars.count) else {
@@ -214,8 +214,8 @@ extension ConfigurationRule<Int> {
 
 extension ConfigurationRule<String> {
   /// Any text on one line.
-  package static func text(longest: Int) -> Self {
-    .text(1...longest, parse: { $0 }, write: { $0 })
+  package static func text(longest: Int, mayBeEmpty: Bool = false) -> Self {
+    .text((mayBeEmpty ? 0 : 1)...longest, parse: { $0 }, write: { $0 })
   }
 
   /// A string in which `problem` finds none.

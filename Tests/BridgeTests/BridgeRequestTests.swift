@@ -88,6 +88,7 @@ import Testing
     #expect(
       request("number", #"{"time":0,"prefix":"Table","next":3}"#)
         == NumberDevices(time: 0, prefix: "Table", next: 3))
+    #expect(request("number", #"{"prefix":""}"#) == NumberDevices(prefix: ""))
     #expect(request("number", #"{"id":"kitchen"}"#) == NumberDevices(id: kitchen))
     #expect(request("log_level", #"{"level":"debug"}"#) == SetLogLevel(level: given(.debug)))
   }

@@ -41,6 +41,9 @@ import Testing
     #expect(bench.received(Self.notice("this"), owner: .unknown) == [Self.address])
     #expect(bench.received(Self.notice("this"), owner: .other(GatewayID("other")!)) == [])
     #expect(bench.received(Self.notice("this"), named: Self.another, owner: .this) == [Self.another])
+    // Its new id and that of the other device were changed while the gateway was off.
+    let both = bench.received(Self.notice("this"), named: Self.another, owner: .unknown)
+    #expect(both == [Self.another, Self.address])
   }
 
   @Test func ownInfoWithoutADeviceIsReportedOnceOnEachConnection() {

@@ -121,6 +121,37 @@ import Testing
     }
   }
 
+  @Test(
+    "Ids that are exchanged while the gateway is off: one that is out of range has neither topics nor values of the other",
+    arguments: [("spare", "room-0"), ("room-1", "room-0")])
+  func exchangedBetweenRuns(ids: (String, String)) async throws {
+    var plan = Self.plan
+    plan.devices = 2
+    try await withFixture(plan) { fixture in
+      for id in ["room-0", "room-1"] {
+        try await fixture.online(id)
+        _ = try await fixture.readings(id, upTo: 1)
+      }
+      #expect(try await fixture.stopGateway() == 0)
+      try await fixture.simulator.control("vanish", 0)
+      let entries = [ids.0, ids.1].enumerated().map {
+        ##"{"match":{"identifier":"D\##($0):5A:00:0\##($0):C0:DE"},"id":"\##($1)"}"##
+      }
+      try fixture.configure(entries: entries.joined(separator: ","))
+      let mark = try fixture.observer.mark
+      try fixture.startGateway()
+      try await fixture.online(ids.1, after: mark)
+      try await fixture.message("\(ids.0)/info", after: mark) { $0.text.contains("D0:5A:00:00:C0:DE") }
+      try await fixture.synchronizeGateway()
+      let kept = try await fixture.retained()
+      #expect(kept["\(ids.0)/availability"]?.text == "offline")
+      #expect(kept["\(ids.0)/temperature"] == nil)
+      #expect(kept["\(ids.1)/temperature"] != nil)
+      let announced = try #require(kept["homeassistant/device/ble_d05a0000c0de/config"]?.text)
+      #expect(announced.contains("\(ids.0)/temperature") && !announced.contains("\(ids.1)/"), "\(announced)")
+    }
+  }
+
   @Test("A missing or invalid file is refused with the error's position, and changes nothing")
   func invalidFile() async throws {
     try await withFixture(Self.plan) { fixture in

@@ -45,7 +45,9 @@ struct InfoRoutes {
       case nil: if !isOwn { note(notice.id, address) }
       // This gateway has published the device under another id before.
       case .other where isOwn: break
-      case .unknown, .this, .other: if !isOwn || named == nil { devices.append(address) }
+      // The id is another device's by now, and this one was published since.
+      case .this where isOwn && named != nil: break
+      case .unknown, .this, .other: devices.append(address)
       }
     }
     if isOwn, named == nil, !isOrphan { noteLost(notice) }

@@ -110,8 +110,9 @@ extension Ownership {
     case release
     /// Publish nothing on the device's topics any more, which it no longer has.
     case releaseTopics
-    /// Clear the values of those of these properties that are not published.
-    case clearValues(Set<PropertyName>)
+    /// Clear the values of those of these properties that are not published; `ofAnother`: also of those that are, as the values
+    /// are another device's.
+    case clearValues(Set<PropertyName>, ofAnother: Bool = false)
     /// No gateway owns the topics of this id: clear them, `info` last.
     case clear
     /// Clear the values that this gateway has published.

@@ -12,6 +12,8 @@ extension Ownership {
     /// The names of properties whose values may be retained: of an earlier program, run or gateway, or of another device
     /// that had the id. Those that are not published any more are cleared when this gateway owns the device.
     var orphanedValues: Set<PropertyName>
+    /// Whether the values that are retained under the id are of another device, which had it in an earlier run.
+    var hasValuesOfAnother = false
     var others = OtherGateways()
   }
 

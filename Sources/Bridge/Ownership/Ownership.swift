@@ -182,6 +182,9 @@ struct Ownership: Sendable {
   ) {
     let (isOwn, isOwnID) = (notice.gateway == this, notice.id == devices[address]!.machine.id)
     if isOwn || isOwnID { devices[address]!.orphanedValues.add(notice.properties) }
+    if isOwn, isOwnID, let named = notice.address {
+      devices[address]!.hasValuesOfAnother = named != address && !devices[address]!.machine.mayClear
+    }
     if !isOwn, notice.address ?? address == address {
       devices[address]!.others.received(notice, isOwnID: isOwnID)
     }
@@ -312,10 +315,11 @@ struct Ownership: Sendable {
 
   private mutating func clearOrphanedValues(_ address: BluetoothAddress) {
     guard let device = devices[address], device.machine.mayClear, device.machine.owner == .this,
-      !device.orphanedValues.isEmpty
+      !device.orphanedValues.isEmpty || device.hasValuesOfAnother
     else { return }
-    devices[address]!.orphanedValues = []
-    act(.clearValues(device.orphanedValues), address)
+    (devices[address]!.orphanedValues, devices[address]!.hasValuesOfAnother) = ([], false)
+    act(.clearValues(device.orphanedValues, ofAnother: device.hasValuesOfAnother), address)
+    if device.hasValuesOfAnother { act(.republish, address) }
   }
 
   // MARK: The machines

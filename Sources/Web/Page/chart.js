@@ -94,7 +94,7 @@ class Chart {
     });
     const all = this.shown.flatMap(({ points }) => points);
     this.times = [...new Set(all.map(([t]) => t))].sort((a, b) => a - b);
-    if (!all.length) { swap(this.svg); text(this.readout, T.noHistory); return; }
+    if (!all.length) { swap(this.svg); text(this.readout, ageOf(page.bit, this.p) || T.noHistory); return; }
     // More values than a function may have arguments.
     let [low, high] = all.reduce(([low, high], [, v]) => [min(low, near(v)), max(high, near(v))], [Infinity, -Infinity]);
     this.extent = t(T.extent, { low: full(low, this.p.d), high: full(high, this.p.d), time: inWords(hours) });

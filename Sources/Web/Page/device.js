@@ -61,7 +61,7 @@ class Detail extends View {
       const changed = all.filter(([, input]) => input.value !== input.defaultValue), options = Object.fromEntries(changed.map(([key, input]) => [key, input.value.trim() || null])), { id: to, name } = options;
       delete options.id;
       // A name has the id that follows from it, unless another one is given.
-      const named = name && !to && await ask('device/rename', { id: bit.id, name });
+      const named = name && !to ? await ask('device/rename', { id: bit.id, name }) : null;
       if (named) delete options.name;
       if (named?.error) { say(named.error, true); return; }
       let id = named?.data.to ?? bit.id;

@@ -30,8 +30,9 @@ const place = () => {
   for (const [id, tile] of tiles) if (devices.get(id) !== tile.bit) { tile.el.remove(); tiles.delete(id); }
   const all = [...devices.values()], named = [...new Set(all.map(({ d }) => d.area ?? ''))].sort(collate);
   const was = areas.value || '*';
-  fill(areas, named, () => [['*', T.allAreas], ...named.map((area) => [area || '-', area || T.noArea])].map(option));
-  areas.value = named.some((area) => was === (area || '-')) ? was : '*';
+  // An area may have any name: its value in the list has a letter before it.
+  fill(areas, named, () => [['*', T.allAreas], ...named.map((area) => [`=${area}`, area || T.noArea])].map(option));
+  areas.value = named.some((area) => was === `=${area}`) ? was : '*';
   areas.hidden = named.length < 2;
   const key = (bit) => `${bit.d.area ?? ''}\n${nameOf(bit)}\n${bit.id}`, wanted = search.value.trim().toLowerCase(), area = areas.hidden ? '*' : areas.value;
   let next = list.firstChild, visible = 0;
@@ -40,7 +41,7 @@ const place = () => {
     const { el } = tiles.get(bit.id);
     if (el === next) next = next.nextSibling;
     else list.insertBefore(el, next);
-    el.hidden = !key(bit).toLowerCase().includes(wanted) || area !== '*' && area !== (bit.d.area || '-');
+    el.hidden = !key(bit).toLowerCase().includes(wanted) || area !== '*' && area !== `=${bit.d.area ?? ''}`;
     if (!el.hidden) visible += 1;
   }
   search.hidden = devices.size < 9 && !search.value;
@@ -119,6 +120,6 @@ addEventListener('keydown', (event) => { if (event.key === 'Escape' && isShow())
 addEventListener('hashchange', draw);
 addEventListener('resize', () => { listChanged = true; draw(); });
 // Values that do not come any more grow old, and a table that is sorted by them is sorted anew.
-setInterval(() => { if (page.kind === 'all' && layout() === 'table') arrange(); for (const view of page.kind === 'all' ? tiles.values() : page.view?.showAges ? [page.view] : []) view.showAges(); }, 5000);
+setInterval(() => { if (page.kind === 'all' && layout() === 'table') arrange(); for (const chart of charts) chart.update(); for (const view of page.kind === 'all' ? tiles.values() : page.view?.showAges ? [page.view] : []) view.showAges(); }, 5000);
 draw();
 follow();
