@@ -63,8 +63,7 @@ import Web
     reloader.gateway = self
     if BrowserSetup.isPossible(file) {
       setup = BrowserSetup(file, id, engine, host: bridge) { [weak self] in
-        self?.startsAgain = true
-        self?.stop()
+        self?.stop(startsAgain: true)
       }
     }
     control.openSetup = { [weak self] in
@@ -134,8 +133,11 @@ import Web
     } while (try? await loop.sleep(for: .seconds(5))) != nil
   }
 
-  /// May be called again.
-  func stop() { stopping.resume(.success(())) }
+  /// May be called again: a signal while the gateway ends to be started again ends it for good.
+  func stop(startsAgain: Bool = false) {
+    self.startsAgain = startsAgain
+    stopping.resume(.success(()))
+  }
 
   private func shutDown() async {
     log.info("stopping")

@@ -51,6 +51,7 @@ const addDialog = () => {
     swap(list, ...all.filter((found) => !found.device).map(entry));
     swap(old, known.length ? h('details', h('summary', t(T.known, { n: known.length })), h('ul.found', known)) : '');
     again.disabled = false;
+    if (document.activeElement === document.body) again.focus();
   };
   const again = button(T.scan, scan), join = joinButton(), dialog = open(T.add, h('div', join), status, list, old, h('div.end', devices.size > 0 && button(T.number, () => { dialog.close(); numbering = new Numbering(); }), again, button(T.close, () => dialog.close(), { class: 'main', autofocus: true })));
   // The time that is left is shown on the page.

@@ -68,8 +68,8 @@ const swap = (el, ...kids) => el.replaceChildren(...kids);
 // A control by its name, and those of the parts of the page that it is in: two cards may have one of the same name.
 const called = (el) => {
   const names = [el.getAttribute('aria-label') ?? el.labels?.[0]?.textContent ?? el.textContent];
-  for (let part = el.parentElement; part; part = part.parentElement) names.push(part.getAttribute('aria-label'));
-  return names.join('\n');
+  for (let part = el.parentElement; part; part = part.parentElement) names.push(part.getAttribute('aria-label') ?? '');
+  return names.filter(Boolean).join('\n');
 };
 // What is made anew or moved by `change` has afterwards what it had: the focus, what was typed, and what was unfolded.
 const keepFocus = (before, change, after = () => before) => {

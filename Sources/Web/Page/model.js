@@ -125,6 +125,7 @@ const take = {
 let abort = new AbortController(), wake = () => {};
 const follow = async () => {
   for (let delay = 500; ; delay = min(delay * 2, 5000)) {
+    while (idle) await new Promise((resolve) => { wake = resolve; });
     round += 1;
     abort = new AbortController();
     heard = Date.now();
@@ -133,7 +134,7 @@ const follow = async () => {
       problem = answer.ok ? '' : await failure(answer);
       const reader = answer.ok && answer.body.pipeThrough(new TextDecoderStream()).getReader();
       for (let rest = '', chunk; reader && !(chunk = await reader.read()).done;) {
-        heard = Date.now();
+        heard = arrived = Date.now();
         const parts = (rest + chunk.value).split('\n\n');
         rest = parts.pop();
         for (const part of parts) {
@@ -146,26 +147,28 @@ const follow = async () => {
     } catch { /* it is tried again */ }
     abort.abort();
     if (!idle) {
-      if (connected) { tell(T.lost); seen = heard; }
+      if (connected) { tell(T.lost); seen = arrived; }
       connected = false;
       draw();
     }
-    await new Promise((resolve) => { wake = resolve; if (!idle) setTimeout(resolve, delay); });
+    await new Promise((resolve) => { wake = resolve; setTimeout(resolve, delay); });
   }
 };
-let seen = 0;
+let seen = 0, arrived = 0;
 const check = () => { if (!idle && Date.now() - heard > 40000) abort.abort(); };
 setInterval(check, 5000);
 // A browser has six connections to a host for all of its tabs: one that nobody sees for a minute leaves its own to others.
 let idle = false, unseen = 0;
-for (const event of ['online', 'pageshow', 'visibilitychange']) addEventListener(event, () => {
+const look = () => {
   clearTimeout(unseen);
   if (document.hidden) { unseen = setTimeout(() => { idle = true; abort.abort(); }, 60000); return; }
   idle = false;
   check();
   wake();
   draw();
-}, true);
+};
+for (const event of ['online', 'pageshow', 'visibilitychange']) addEventListener(event, look, true);
+look();
 addEventListener('pagehide', () => abort.abort());
 
 const failure = async (answer) => {

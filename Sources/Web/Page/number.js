@@ -1,6 +1,6 @@
 // Numbering: the gateway gives whoever presses button A the next number. This shows it, on as many pages as there are.
 let numbering = null;
-const toNumber = (n) => [...devices.values()].filter(({ id, d }) => n.given.includes(id) || d.session !== 'listening');
+const toNumber = (n) => [...devices.values()].filter(({ id, d, props }) => n.given.includes(id) || d.session !== 'listening' && (d.profile === 'microbit' || props.has('button_a')));
 const progress = (n) => joined(t(T.numberOf, { given: n.given.length, all: toNumber(n).length, waiting: n.waiting }), n.without_leds && t(T.numberDark, { n: n.without_leds }));
 class Numbering {
   constructor() {

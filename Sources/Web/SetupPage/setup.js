@@ -31,7 +31,7 @@ const refused = ({ reason, seconds, time, text: words, findings = [], error }) =
 // The code
 
 const [codeInput, codeLabel] = field(S.code, { autocapitalize: 'characters', spellcheck: 'false', required: true, maxlength: 20, class: 'code' });
-const enter = async () => {
+const enter = once(async () => {
   code = codeInput.value;
   swap(problem);
   const answer = await post('situation');
@@ -41,7 +41,7 @@ const enter = async () => {
   endPolling();
   polling = setInterval(poll, 2000);
   questions.querySelector('h2').focus();
-};
+});
 const door = card(S.code, h('p', S.codeHelp), command(NEW_CODE), form(enter, codeLabel, h('button.main', S.next)));
 
 // The questions
