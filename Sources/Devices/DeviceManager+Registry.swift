@@ -33,12 +33,12 @@ extension DeviceManager {
 
   /// The configuration has changed: brings all devices in line.
   private func reconcile() {
-    let ids = Array(registry.byID.keys)
+    let before = registry.byID.mapValues(\.address)
     // Removed first: the others may get their ids.
     for device in Array(registry.all) { removeUnlessServed(device) }
     for device in Array(registry.all) { update(device) }
     loadKnownDevices()
-    for id in ids { passOn(id) }
+    for (id, address) in before { passOn(id, from: address) }
     registry.ignored = [:]
     replayPeripherals()
     updateScanLater()
@@ -55,7 +55,7 @@ extension DeviceManager {
     } else {
       _ = makeDevice(address, store.records[address]?.advertisement ?? Advertisement())
     }
-    if let id { passOn(id) }
+    if let id { passOn(id, from: address) }
     reportOrphan(address)
     for adapter in context.adapters { adapter.central.replayPeripheral(at: address) }
     updateScanLater()
@@ -104,9 +104,10 @@ extension DeviceManager {
     return registry.byID[id] == nil ? id : nil
   }
 
-  /// A device has had the id: if none has it now, the first of those that are to have it gets it.
-  private func passOn(_ id: DeviceID) {
-    guard registry.byID[id] == nil else { return }
+  /// The device at `address` has had the id: if none has it now, the first of those that are to have it gets it; not if the
+  /// device goes on with it at another gateway.
+  private func passOn(_ id: DeviceID, from address: BluetoothAddress) {
+    guard registry.byID[id] == nil, !isPinnedElsewhere(address) else { return }
     let first = registry.all.filter { $0.settings.id == id }.min { $0.address.value < $1.address.value }
     if let first { rename(first, to: id, .requested) }
   }

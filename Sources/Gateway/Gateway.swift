@@ -31,6 +31,7 @@ import Web
   private var setup: BrowserSetup?
   /// Whether the gateway has ended to be started with another configuration.
   private(set) var startsAgain = false
+  private var isStopping = false
 
   init(
     _ file: ConfigurationFile, _ id: GatewayID, _ state: StateDatabase, _ serviceManager: ServiceManager
@@ -135,7 +136,8 @@ import Web
 
   /// May be called again: a signal while the gateway ends to be started again ends it for good.
   func stop(startsAgain: Bool = false) {
-    self.startsAgain = startsAgain
+    self.startsAgain = startsAgain && !isStopping
+    isStopping = true
     stopping.resume(.success(()))
   }
 

@@ -171,7 +171,9 @@ public enum GatewayCommand: Sendable, Equatable {
       if reported == nil { serviceManager.ready() }
       serviceManager.status(wait)
       reported = wait
-      try? await loop.sleep(for: .seconds(1))
+      repeat {
+        try? await loop.sleep(for: .seconds(1))
+      } while await EventLoop.blocking { !StateDatabase.isReadable(path: path) }
     }
   }
 

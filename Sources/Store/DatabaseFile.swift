@@ -13,9 +13,11 @@ enum DatabaseFile {
   }
 
   /// Opens the database at `path` for writing; creates what is missing.
-  /// - Parameter read: what is read of it at once.
+  /// - Parameters:
+  ///   - mayReplace: whether one that is damaged is set aside, and a new one made.
+  ///   - read: what is read of it at once.
   static func open<Content>(
-    _ path: String, _ schema: Schema,
+    _ path: String, _ schema: Schema, mayReplace: Bool = true,
     read: (Database) throws(StoreError) -> Content
   ) throws(StoreError) -> Opened<Content> {
     guard path.hasPrefix("/"), !path.hasSuffix("/"), !path.utf8.contains(0) else {
@@ -37,7 +39,7 @@ enum DatabaseFile {
     do throws(StoreError) {
       return try open()
     } catch {
-      guard error.cause == .content else { throw error }
+      guard error.cause == .content, mayReplace else { throw error }
     }
     // SQLite also calls it damage if the system could not read the file: it may be able to now, or still not.
     try readThrough(path)

@@ -13,6 +13,8 @@ import Log
   private let path: String?
   /// Nil until the file can be written.
   private var database: Database?
+  /// The hash of the records as read when the file was opened.
+  private let read: Int
   /// The records as read when the file was opened, without those of the sections that were taken.
   package private(set) var records: [String: [UInt8]]
   package let opening: Opening
@@ -34,6 +36,7 @@ import Log
   package init(path: String?, pacing: Pacing = Pacing()) {
     backlog = Backlog(pacing, at: .now)
     (database, records, opening) = Self.open(path)
+    read = records.hashValue
     switch opening {
     case .opened, .setAside, .inMemoryOnly: self.path = path
     case .newer, .inUse, .unreadable: self.path = nil
@@ -83,6 +86,19 @@ import Log
     }
   }
 
+  /// Opens the file that could not be written at the start, if it has what was read of it then.
+  private nonisolated static func reopen(_ path: String, _ read: Int) throws(StoreError) -> Database {
+    let opened = try DatabaseFile.open(path, .records, mayReplace: false) {
+      database throws(StoreError) in try database.records()
+    }
+    guard opened.content.hashValue == read else {
+      throw StoreError(
+        .circumstances,
+        "\(path) was changed since the gateway has started: restart it, so that the file is read")
+    }
+    return opened.database
+  }
+
   // MARK: Records
 
   /// The section of this name, which must not contain a slash.
@@ -110,6 +126,17 @@ import Log
   /// ``records(path:)`` by section and key.
   package nonisolated static func sections(path: String) throws(StoreError) -> [String: [String: [UInt8]]] {
     sections(try records(path: path))
+  }
+
+  /// Whether the records of the database at `path` can be read. Blocks for at most a few seconds, with a bad card longer.
+  package nonisolated static func isReadable(path: String?) -> Bool {
+    guard let path else { return true }
+    do throws(StoreError) {
+      _ = try records(path: path)
+      return true
+    } catch {
+      return error.cause != .circumstances || !DatabaseFile.mayExist(path)
+    }
   }
 
   /// Whether another process uses the database at `path`: a gateway that runs, or is still stopping.
@@ -163,11 +190,10 @@ import Log
     let changes = backlog.take(at: .now)
     guard let path, !changes.isEmpty else { return }
     writing = loop.task { [self] in
-      let opened = database
+      let (opened, read) = (database, read)
       let result = await EventLoop.blocking {
         Result { () throws(StoreError) in
-          let database =
-            if let opened { opened } else { try DatabaseFile.open(path, .records) { _ in }.database }
+          let database = if let opened { opened } else { try Self.reopen(path, read) }
           try database.write(changes)
           return database
         }

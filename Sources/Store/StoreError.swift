@@ -38,7 +38,8 @@ package struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
     let primary = code & 0xFF
     if let handle, primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN {
       // SQLite opens a file that it may not write for reading, and has no better reason than a bad descriptor then.
-      let number = access(path, W_OK) == 0 ? sqlite3_system_errno(handle) : errno
+      var number = sqlite3_system_errno(handle)
+      if number == EBADF, access(path, W_OK) != 0 { number = errno }
       if number != 0 { reason += ": \(String(cString: strerror(number)))" }
     }
     // SQLITE_ERROR: a statement does not match the tables.

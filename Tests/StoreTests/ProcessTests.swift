@@ -144,6 +144,20 @@ import Testing
     #expect(try StateDatabase.records(path: path).texts == ["a": "a"])
   }
 
+  /// By another program, for longer than SQLite waits.
+  @Test func aFileThatIsLockedIsAwaited() async throws {
+    try await writeRecords(["a": "a"], at: path)
+    let other = try SQLiteConnection(path)
+    try other.execute("BEGIN EXCLUSIVE")
+    let writer = try ChildProcess(program("store-writer"), ["keep", path])
+    let opening = try await writer.line(within: patience) { $0.contains("records") }
+    #expect(
+      opening.hasPrefix("0 records, unreadable") && opening.contains("database is locked"), "\(opening)")
+    try other.execute("ROLLBACK")
+    try await end(writer, "0 not written")
+    #expect(try StateDatabase.records(path: path).texts == ["a": "a"])
+  }
+
   private func end(_ writer: ChildProcess, _ last: String) async throws {
     writer.signal(SIGTERM)
     _ = try await writer.line(within: patience) { $0 == last }

@@ -182,8 +182,8 @@ struct Ownership: Sendable {
   ) {
     let (isOwn, isOwnID) = (notice.gateway == this, notice.id == devices[address]!.machine.id)
     if isOwn || isOwnID { devices[address]!.orphanedValues.add(notice.properties) }
-    if isOwn, isOwnID, let named = notice.address {
-      devices[address]!.hasValuesOfAnother = named != address && !devices[address]!.machine.mayClear
+    if isOwnID, let named = notice.address {
+      devices[address]!.hasValuesOfAnother = isOwn && named != address && !devices[address]!.machine.mayClear
     }
     if !isOwn, notice.address ?? address == address {
       devices[address]!.others.received(notice, isOwnID: isOwnID)
@@ -267,7 +267,7 @@ struct Ownership: Sendable {
     addresses[id] = address
     devices[address]!.machine.renamed(to: id)
     devices[address]!.others.cleared()
-    devices[address]!.orphanedValues = []
+    (devices[address]!.orphanedValues, devices[address]!.hasValuesOfAnother) = ([], false)
     act(.renamed(from: machine.id), address)
     follow(address)
     guard isOwn else { return }

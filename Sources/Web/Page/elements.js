@@ -15,9 +15,9 @@ const h = make('1999/xhtml'), svg = make('2000/svg');
 const button = (label, click, props) => h('button', { type: 'button', click, ...props }, label);
 // What is being done is not begun a second time by a double click.
 const once = (run) => { let running = false; return async () => { if (running) return; running = true; try { await run(); } finally { running = false; } }; };
-// A control of a form is `typed` from the first key until the form is sent.
+// A control of a form is `typed` from the first key on.
 document.addEventListener('input', ({ target }) => { target.typed = Boolean(target.form); });
-const form = (submit, ...kids) => h('form', { submit: (event) => { event.preventDefault(); for (const el of event.target.elements) el.typed = false; submit(); } }, ...kids);
+const form = (submit, ...kids) => h('form', { submit: (event) => { event.preventDefault(); submit(); } }, ...kids);
 const field = (label, props) => { const input = h('input', { type: 'text', autocomplete: 'off', ...props }); return [input, h('label', label, input)]; };
 const option = ([value, label]) => h('option', { value }, label);
 const card = (title, ...kids) => h('section.card', { label: title }, h('h2', title), ...kids);
@@ -74,7 +74,7 @@ const called = (el) => {
 // What is made anew or moved by `change` has afterwards what it had: the focus, what was typed, and what was unfolded.
 const keepFocus = (before, change, after = () => before) => {
   const within = (el, what) => [...el?.querySelectorAll(what) ?? []], had = document.activeElement, focused = before?.contains(had) ? called(had) : null;
-  const typed = within(before, 'input, select').filter((el) => el.typed).map((el) => [called(el), el]), unfolded = within(before, 'details[open] > summary').map(called);
+  const typed = within(before, 'input, select').filter((el) => el.typed && (el.value !== el.defaultValue || el.type === 'checkbox')).map((el) => [called(el), el]), unfolded = within(before, 'details[open] > summary').map(called);
   change();
   for (const [name, was] of typed) {
     const same = within(after(), 'input, select').find((el) => called(el) === name);

@@ -76,9 +76,10 @@ const take = {
       if (d.profile === 'microbit' && !p.named) p.title = T.titles[p.name] ?? p.title;
     }
     const bit = devices.get(d.id) ?? { id: d.id, props: new Map() }, before = bit.props;
-    if (bit.d?.name !== d.name || bit.d?.area !== d.area || !devices.has(d.id)) listChanged = true;
+    const shape = JSON.stringify(properties.map((p) => [p.name, p.title, p.type, p.unit, p.writable]));
+    if (bit.d?.name !== d.name || bit.d?.area !== d.area || bit.shape !== shape) listChanged = true;
     devices.set(d.id, bit);
-    Object.assign(bit, { d, round, shape: JSON.stringify(properties.map((p) => [p.name, p.title, p.type, p.unit, p.writable])) });
+    Object.assign(bit, { d, round, shape });
     bit.props = new Map(properties.map((d) => {
       const p = before.get(d.name) ?? { name: d.name, spark: [], log: [] };
       p.d = d;
@@ -92,7 +93,7 @@ const take = {
   ready(data) {
     for (const bit of devices.values()) if (bit.round !== round) take.removed(bit);
     skew = Date.parse(data.time) - Date.now();
-    if (began) tell(T.again);
+    if (began && !connected) tell(T.again);
     connected = began = listChanged = true;
     loadCharts();
   },
