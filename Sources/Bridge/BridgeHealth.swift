@@ -126,7 +126,7 @@ extension Finding {
   /// For a file of the state folder that cannot be used.
   static let stateRemedy =
     "if its disk is full, free some space: df -h /var/lib; if it belongs to another user (the folder of the service): "
-    + "sudo chown -R microbit-gateway: /var/lib/microbit-gateway; it is used again without a restart"
+    + "sudo chown -R microbit-gateway: /var/lib/microbit-gateway"
 
   /// - Parameter reason: from the state database.
   fileprivate static func stateNotWritable(_ reason: String) -> Finding {

@@ -80,7 +80,12 @@ import Log
         do throws(StoreError) {
           return (nil, try records(path: path), .inMemoryOnly(reason: error.description))
         } catch {
-          return (nil, [:], .unreadable(reason: error.description))
+          // One that is damaged, and cannot be renamed, will not become readable.
+          let reason = error.description
+          return (
+            nil, [:],
+            error.cause == .circumstances ? .unreadable(reason: reason) : .inMemoryOnly(reason: reason)
+          )
         }
       }
     }

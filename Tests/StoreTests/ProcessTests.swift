@@ -128,6 +128,20 @@ import Testing
     #expect(try StateDatabase.records(path: path).count == 52)
   }
 
+  @Test(Namespace.isAvailable)
+  func aDamagedFileOnAReadOnlyDiskIsNotAwaited() async throws {
+    try folder.write(String(repeating: "no database ", count: 1000), to: "state.db")
+    let writer = try Namespace.run(
+      """
+      mount --bind \(folder.path) \(folder.path)
+      mount -o remount,bind,ro \(folder.path)
+      exec \(program("store-writer")) keep \(path)
+      """)
+    let opening = try await writer.line(within: patience) { $0.contains("records") }
+    #expect(opening.hasPrefix("0 records, inMemoryOnly") && opening.contains("not a database"), "\(opening)")
+    try await end(writer, "50 not written")
+  }
+
   @Test func aFileThatMayNotBeReadIsAwaited() async throws {
     try await writeRecords(["a": "a"], at: path)
     chmod(path, 0)
