@@ -80,14 +80,19 @@ public struct Doctor: Sendable, Equatable {
       ])
     case .absent:
       let service = await within(Self.limit, .gateway) { await EventLoop.blocking { ServiceUnit().state } }
-      report([
-        service == .stopped
-          ? .warning(
+      let log = "journalctl -u microbit-gateway -n 20"
+      let finding: Finding =
+        switch service {
+        case .stopped:
+          .warning(
             .gateway, "the gateway \(gateway) is not running, although the service is installed",
-            remedy: "sudo systemctl enable --now microbit-gateway; if it ends: "
-              + "journalctl -u microbit-gateway -n 20")
-          : .ok(.gateway, "the gateway \(gateway) is not running")
-      ])
+            remedy: "sudo systemctl enable --now microbit-gateway; if it ends: \(log)")
+        case .running:
+          .warning(
+            .gateway, "the service runs, but no gateway \(gateway) answers: it starts, or waits", remedy: log)
+        case .absent, nil: .ok(.gateway, "the gateway \(gateway) is not running")
+        }
+      report([finding])
       let radio = file.configuration.radio
       if radio.isEnabled { await report(.radio) { RadioCheck(ports: radio.ports).run() } }
       if isUsable { await checkDevices(file, gateway, state) }

@@ -39,10 +39,11 @@ struct StateCheck {
     if folder == service, existing == folder, user == 0, let serviceAccess,
       let closed = [folder, path, path + ".lock"].first(where: { !serviceAccess.mayWrite($0) })
     {
+      let effect = closed == path ? "it waits until it may" : "changes will be lost on restart"
       return [
         .fault(
           .state,
-          "the service, which runs as \(ServiceAccess.user), may not write \(closed): changes will be lost on restart",
+          "the service, which runs as \(ServiceAccess.user), may not write \(closed): \(effect)",
           remedy: "sudo chown -R \(ServiceAccess.user): \(folder.shellWord)")
       ]
     }
