@@ -57,8 +57,10 @@ import Glibc
 
   private nonisolated static func map(_ path: String) -> UnsafeMutablePointer<UInt8>? {
     if let start = mapOnce(path) { return start }
-    // Its place on a worn-out card may be one that cannot be read any more.
-    return unlink(path) == 0 ? mapOnce(path) : nil
+    // Its place on a worn-out card may be one that cannot be read any more. Anything but a file is somebody else's.
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, unlink(path) == 0 else { return nil }
+    return mapOnce(path)
   }
 
   private nonisolated static func mapOnce(_ path: String) -> UnsafeMutablePointer<UInt8>? {

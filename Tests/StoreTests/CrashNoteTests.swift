@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 import Store
 import TestSupport
 import Testing
@@ -62,7 +63,17 @@ import Testing
     }
   }
 
-  @Test(arguments: [nil, "/proc/none/here.crash", "/dev/full"])
+  @Test func whatIsNoFileIsLeft() {
+    mkfifo(path, 0o600)
+    let note = CrashNote(path: path)
+    note.setTaking(true)
+    note.handling("microbit/kitchen/info") {}
+    var status = stat()
+    #expect(CrashNote(path: path).deaths == 0)
+    #expect(lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
+  }
+
+  @Test(arguments: [nil, "/proc/none/here.crash"])
   func withoutAFileNothingIsNoted(path: String?) {
     let note = CrashNote(path: path)
     note.setTaking(true)
