@@ -127,7 +127,6 @@ import Testing
 
   @Test func adaptersThatAreNotUpYetAreAwaitedAtStart() async throws {
     let tested = try await Self.engine([-80, -50], absentAdapter: 1)
-    try await tested.frontEnd.change("connecting") { $0.session == .connecting }
     await tested.plug(1, true)
     #expect(try await Self.online(tested) == "hci1")
     await tested.end()
