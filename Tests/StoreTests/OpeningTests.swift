@@ -145,13 +145,19 @@ import Testing
     #expect(try names(in: path) == [])
   }
 
-  @Test func whatCouldNotBeWrittenAtTheStartIsWrittenLater() async throws {
+  /// A store with a change that cannot be written, as there is a folder in place of its file.
+  /// - Parameter delay: from one attempt to write to the next.
+  private func unwritable(triedEvery delay: Duration) -> StateDatabase {
     mkdir(path, 0o700)
-    let retry = BackOff(first: .milliseconds(10), longest: .milliseconds(10))
-    let pacing = Pacing(gather: .milliseconds(1), apart: .milliseconds(1), retry: retry)
+    let pacing = Pacing(gather: delay, apart: delay, retry: BackOff(first: delay, longest: delay))
     let store = StateDatabase(path: path, pacing: pacing)
     store.put("key", bytes("value"))
-    try await eventually("it was tried") { await store.trouble != nil }
+    return store
+  }
+
+  @Test func whatCouldNotBeWrittenAtTheStartIsWrittenLater() async throws {
+    let store = unwritable(triedEvery: .milliseconds(10))
+    #expect(store.trouble != nil)
     rmdir(path)
     try await eventually("it can be written") { await store.trouble == nil }
     #expect(await store.close(within: patience) == 0)
@@ -160,11 +166,7 @@ import Testing
 
   /// A backup was restored meanwhile, which only the next run reads.
   @Test func aFileThatWasNotReadAtTheStartIsNotWritten() async throws {
-    mkdir(path, 0o700)
-    let retry = BackOff(first: .seconds(60), longest: .seconds(60))
-    let pacing = Pacing(gather: .seconds(60), apart: .seconds(60), retry: retry)
-    let store = StateDatabase(path: path, pacing: pacing)
-    store.put("key", bytes("value"))
+    let store = unwritable(triedEvery: .seconds(60))
     rmdir(path)
     try await writeRecords(["key": "backup"], at: path)
     #expect(await store.close(within: patience) == 1)

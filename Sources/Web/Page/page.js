@@ -30,7 +30,7 @@ const place = () => {
   for (const [id, tile] of tiles) if (devices.get(id) !== tile.bit) { tile.el.remove(); tiles.delete(id); }
   const all = [...devices.values()], named = [...new Set(all.map(({ d }) => d.area ?? ''))].sort(collate);
   const was = areas.value || '*';
-  // An area may have any name: its value in the list has a letter before it.
+  // An area may have any name: in the list, = precedes it.
   fill(areas, named, () => [['*', T.allAreas], ...named.map((area) => [`=${area}`, area || T.noArea])].map(option));
   areas.value = named.some((area) => was === `=${area}`) ? was : '*';
   areas.hidden = named.length < 2;
