@@ -92,6 +92,7 @@ import Store
 
   /// Sends what waits, and stores readings that are not acknowledged; for at most twice the `deadline`.
   package func stop(deadline: Duration) async {
+    for publisher in publishers.all { publisher.publishWaiting() }
     spool.pause()
     await context.mqtt.stop(deadline: deadline)
     await spool.close(within: deadline)

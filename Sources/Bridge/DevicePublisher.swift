@@ -253,6 +253,7 @@ import MQTT
   private func updateProperties() {
     for (index, property) in device.profile.properties.enumerated() {
       guard let before = properties[index], before.property != property else { continue }
+      before.publishWaiting()
       before.forget()
       properties[index] = publisher(of: property)
     }
@@ -266,8 +267,14 @@ import MQTT
         before[value.key].flatMap { $0.property == value.property ? $0 : nil }
         ?? publisher(of: value.property)
     }
-    for (key, publisher) in before where values[key] !== publisher { publisher.forget() }
+    for (key, publisher) in before where values[key] !== publisher {
+      if values[key] != nil { publisher.publishWaiting() }
+      publisher.forget()
+    }
   }
+
+  /// The gateway stops: no interval ends any more.
+  func publishWaiting() { for publisher in publishers { publisher.publishWaiting() } }
 
   /// The device no longer offers these properties.
   private func withdraw(_ names: Set<String>) {

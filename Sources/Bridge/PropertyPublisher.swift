@@ -48,12 +48,16 @@ import MQTT
     switch limiter?.update(reading.value, at: .now, isReading: reading.sequence != nil) {
     case nil, .publish: publishValue(reading.value)
     case .wait(let delay):
-      intervalEnd = loop.timer(after: delay) { [weak self] in
-        guard let self, let value = limiter?.release(at: .now) else { return }
-        publishValue(value)
-      }
+      intervalEnd = loop.timer(after: delay) { [weak self] in self?.publishWaiting() }
     case .skip: break
     }
+  }
+
+  /// Publishes the value that waits for the end of an interval.
+  func publishWaiting() {
+    guard let value = limiter?.release(at: .now) else { return }
+    intervalEnd?.cancel()
+    publishValue(value)
   }
 
   /// NaN, infinities and what is unknown have no payload.

@@ -38,4 +38,35 @@ import Testing
       }
     }
   }
+
+  @Test("A value that waits for the end of an interval is published when the interval is changed, and before a stop")
+  func waitingValue() async throws {
+    let plan = Plan(
+      period: 50, entries: #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#)
+    try await withFixture(plan) { fixture in
+      try await fixture.message("kitchen/temperature")
+      func adjust(_ adjustments: String) async throws {
+        try await fixture.perform(
+          "device/options", #"{"id":"kitchen","options":{"adjust":\#(adjustments)}}"#)
+      }
+      func receive(_ celsius: Int) async throws {
+        try await fixture.simulator.control("temp", 0, #""v":\#(celsius)"#)
+        try await fixture.message("kitchen/readings") { $0.text.contains(#""value":\#(celsius)"#) }
+      }
+      let slow = #"{"temperature":{"report":{"min_interval":3600000}}}"#
+      try await adjust(slow)
+      try await receive(24)
+      try await receive(25)
+      #expect(try fixture.observer.messages(on: "microbit/kitchen/temperature").last?.text != "25")
+      try await adjust("null")
+      try await fixture.message("kitchen/temperature", "25")
+
+      try await adjust(slow)
+      try await receive(26)
+      try await receive(27)
+      let mark = try fixture.observer.mark
+      #expect(try await fixture.stopGateway() == 0)
+      try await fixture.message("kitchen/temperature", "27", after: mark)
+    }
+  }
 }
