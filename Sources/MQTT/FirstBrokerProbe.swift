@@ -2,25 +2,22 @@ import EventLoop
 
 /// A connection to the first of several brokers, made while another one is used: whether it is well.
 @LoopActor final class FirstBrokerProbe {
-  private let session: BrokerSession<Bool?>
+  private let session: BrokerSession<Bool>
   private let message: MQTTMessage?
   private let limit: Duration
 
   init(_ options: MQTTOptions) {
     var options = options
     options.brokers = [options.brokers[0]]
-    // The probe ends at once: that must not look like the end of the client.
+    // The probe ends soon: that must not look like the end of the client. And nobody looks at what the broker retains.
     options.will = nil
+    options.awaitsAdmission = false
     options.clientID += "-probe"
     message = options.probe
     limit = options.connectTimeout
-    session = BrokerSession(options, nil) { [message] isWell, event in
-      switch event {
-      case .connected: if message == nil { isWell = true }
-      case .connectFailed: isWell = false
-      case .disconnected, .undelivered, .completed, .message, .subscriptionRefused, .publicationRefused:
-        break
-      }
+    // An attempt that fails is followed by others, as a host may have several addresses.
+    session = BrokerSession(options, false) { [message] isWell, event in
+      if case .connected = event, message == nil { isWell = true }
     }
     if let message { session.client.publish(message) }
     session.start()
@@ -29,10 +26,7 @@ import EventLoop
   var broker: MQTTBroker { session.client.broker }
 
   /// Whether the broker is well: it accepts the connection, and passes the message on if there is one.
-  func result() async -> Bool {
-    _ = await session.wait(limit) { $0 != nil }
-    return session.state == true
-  }
+  func result() async -> Bool { await session.wait(limit) { $0 } }
 
   func stop() async { await session.stop() }
 

@@ -54,6 +54,23 @@ import Testing
     #expect(client.lines.elements.contains { $0.line.hasSuffix("trying the next broker") })
   }
 
+  /// As two nodes of a cluster; and the client checks what a broker retains before it sends what waits, as the gateway does.
+  @Test func aBrokerThatPassesTheProbeOnIsUsedAgain() async throws {
+    let broker = try await MosquittoBroker()
+    let first = try BrokerProxy(to: broker.port)
+    first.cut()
+    var options = options(first.port, broker.port)
+    options.awaitsAdmission = true
+    options.probe = MQTTMessage(topic: topic("probe"), payload: [1], qos: .atLeastOnce)
+    let client = await TestClient(options) { $0.subscribe([filter("probe")]) }
+    _ = try await client.connectFailed()
+    try await client.connected()
+    #expect(await client.client.broker.port == broker.port)
+    first.restore()
+    try await client.connected()
+    #expect(await client.client.broker.port == first.port)
+  }
+
   /// The first broker's host has gone, or it hangs.
   @Test func aSilentBrokerIsPassedOver() async throws {
     let (silent, second) = (try BlackHole(), try await MosquittoBroker())

@@ -1,21 +1,22 @@
 import EventLoop
 import Glibc
 import Synchronization
-import TestSupport
 
-/// A TCP proxy between a gateway and its broker, whose connections can be cut.
-final class BrokerProxy: Sendable {
+/// A TCP proxy between a client and its broker, whose connections can be cut.
+public final class BrokerProxy: Sendable {
   private struct State {
     var isCut = false
     /// Both ends of each connection.
     var open: Set<Int32> = []
   }
 
-  let port: UInt16
+  /// Where it listens, on 127.0.0.1.
+  public let port: UInt16
   private let listener: Int32
   private let state = Mutex(State())
 
-  init(to broker: UInt16) throws {
+  /// - Parameter broker: the port of the broker on 127.0.0.1.
+  public init(to broker: UInt16) throws {
     (port, listener) = try boundPort()
     guard listen(listener, 16) == 0 else { throw Failure("port \(port): errno \(errno)") }
     let listener = listener
@@ -41,14 +42,15 @@ final class BrokerProxy: Sendable {
   }
 
   /// Ends all connections, and refuses new ones until ``restore()``.
-  func cut() {
+  public func cut() {
     state.withLock { state in
       state.isCut = true
       for descriptor in state.open { shutdown(descriptor, Int32(SHUT_RDWR)) }
     }
   }
 
-  func restore() { state.withLock { $0.isCut = false } }
+  /// Accepts connections again.
+  public func restore() { state.withLock { $0.isCut = false } }
 
   private func connect(_ near: Int32, to broker: UInt16) -> Int32? {
     let far = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
