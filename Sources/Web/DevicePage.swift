@@ -63,14 +63,19 @@ extension WebDevice {
 
   private func json(at index: Int, _ last: LastValue) -> JSONValue {
     let (property, state) = (device.profile.properties[index], properties[index])
-    let desired = device.desired(property)
     let own: JSONValue = [
       "available": .bool(
-        device.isOnline && device.mayOffer(property.name) && !device.missing.contains(property.name)),
+        device.isOnline && device.mayOffer(property.name) && !device.missing.contains(property.name))
+    ]
+    return property.pageJSON.merging(json(of: property, state, last)).merging(own).merging(desiredJSON(property))
+  }
+
+  func desiredJSON(_ property: Property) -> JSONValue {
+    let desired = device.desired(property)
+    return [
       "desired": desired.shown.map(property.codec.json),
       "configured": desired.isConfigured ? .bool(true) : nil,
     ]
-    return property.pageJSON.merging(json(of: property, state, last)).merging(own)
   }
 
   private func json(_ value: NamedValue, _ state: PropertyState, _ last: LastValue) -> JSONValue {

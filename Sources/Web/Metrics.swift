@@ -50,8 +50,8 @@ import Log
       },
       {
         family("readings_total", .counter, "Readings by property", devices) { device in
-          zip(device.device.allProperties, device.last).filter { $1.count > 0 }.map { property, last in
-            ([("property", property.name)], Double(last.count))
+          device.published.filter { $0.last.count > 0 }.map {
+            ([("property", $0.property.name)], Double($0.last.count))
           }
         }
       },
@@ -183,9 +183,15 @@ import Log
 }
 
 extension WebDevice {
+  /// The properties that the device may have, and what they had last.
+  fileprivate var published: [(property: Property, last: LastValue)] {
+    let names = device.propertyNames
+    return zip(device.allProperties, last).filter { names.contains($0.0.name) }.map { ($0, $1) }
+  }
+
   /// The last numbers.
   fileprivate var numbers: [(property: String, field: String, unit: String, number: Double)] {
-    zip(device.allProperties, last).filter { $0.0.kind == .state }.flatMap { property, last in
+    published.filter { $0.property.kind == .state }.flatMap { property, last in
       let value = last.published(property)
       guard case .record(let fields) = value else {
         return value?.historyNumber.map { [(property.name, "", property.unit ?? "", $0)] } ?? []

@@ -44,6 +44,7 @@ struct PropertyState: Sendable {
   var waiting: StreamSet = 0
   /// The signal strength that streams were told last.
   private var shownRSSI: Int?
+  private var shownOwner: GatewayID?
   /// Streams that lack a value or a write.
   private(set) var waitingForValues: StreamSet = 0
   private unowned let state: WebState
@@ -177,7 +178,7 @@ struct PropertyState: Sendable {
 
   private func desiredChanged(from old: DeviceDescription) {
     for (index, property) in device.profile.properties.enumerated()
-    where device.desired(property).shown != old.desired(property).shown {
+    where device.desired(property) != old.desired(property) {
       properties[index].waitingForWrite = state.streamSet
       waitingForValues = state.streamSet
     }
@@ -190,6 +191,13 @@ struct PropertyState: Sendable {
   func setRSSI(_ rssi: Int?) {
     guard let rssi, abs(rssi - (shownRSSI ?? 0)) >= 3 else { return }
     shownRSSI = rssi
+    waiting = state.streamSet
+  }
+
+  /// Another gateway uses the device, or no longer does, which no observer is told.
+  func setOwner(_ owner: GatewayID?) {
+    guard owner != shownOwner else { return }
+    shownOwner = owner
     waiting = state.streamSet
   }
 
@@ -235,11 +243,11 @@ struct PropertyState: Sendable {
     for (index, property) in device.allProperties.enumerated()
     where properties[index].waitingForWrite & stream != 0 {
       properties[index].waitingForWrite &= ~stream
-      writes.append([
+      let write: JSONValue = [
         "device": .string(device.id.description), "property": .string(property.name),
-        "desired": device.desired(property).shown.map(property.codec.json),
         "write": properties[index].write?.json(property.codec),
-      ])
+      ]
+      writes.append(write.merging(desiredJSON(property)))
     }
     return writes
   }

@@ -245,6 +245,7 @@ extension Bridge: PageHost {}
       sentGateway = compared
       for stream in streams { stream.needsGateway = true }
     }
+    for device in devices.values { device.setOwner(host.otherOwner(of: device.device)) }
     if seconds % 5 == 0 {
       for device in devices.values { device.setRSSI(engine.device(device.device.id)?.rssi) }
     }

@@ -130,7 +130,7 @@ import Testing
     let write = try await events.next("write")
     #expect(write["device"] == "kitchen" && write["property"] == "period")
     #expect(write["write"]?["status"] == "pending" && write["write"]?["requested"] == .integer(2000))
-    #expect(write["desired"] == .integer(2000))
+    #expect(write["desired"] == .integer(2000) && write["configured"] == nil)
     #expect(
       try await site.post("property/set", #"{"id":"kitchen","property":"period","value":3000}"#).status == 200
     )
@@ -138,6 +138,54 @@ import Testing
     let metrics = try await site.get("/metrics").body
     #expect(
       metrics.contains(#"microbit_gateway_writes_total{device="kitchen",result="superseded"} 1"# + "\n"))
+  }
+
+  @Test("A write is told with the desired value, and whether config.json has it")
+  func configuredValues() async throws {
+    let site = try await SiteUnderTest()
+    try await site.reload(#"{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen","period":1000}"#)
+    let events = try await EventClient(site)
+    _ = try await events.next("ready")
+    try await site.onLoop {
+      let kitchen = try #require(site.state?.device("kitchen"))
+      let period = try #require(kitchen.device.profile.index(ofPropertyNamed: "period"))
+      kitchen.wrote(.integer(5), to: period, .failed(reason: "no answer"))
+    }
+    let write = try await events.next("write")
+    #expect(write["desired"] == .integer(1000) && write["configured"] == .bool(true))
+    let body = #"{"id":"kitchen","property":"period","value":2000}"#
+    #expect(try await site.post("property/set", body).status == 200)
+    let next = try await events.next("write")
+    #expect(next["desired"] == .integer(2000) && next["configured"] == nil)
+  }
+
+  @Test("A device is told again when another gateway gets it, and gives it up")
+  func owners() async throws {
+    let site = try await SiteUnderTest()
+    let events = try await EventClient(site)
+    _ = try await events.next("ready")
+    let hall = try DeviceID("hall")
+    site.give(hall, to: GatewayID(hostName: "attic"))
+    let taken = try await events.next("device")
+    #expect(taken["id"] == "hall" && taken["state"] == "used by the gateway attic")
+    site.give(hall, to: nil)
+    let back = try await events.next("device")
+    #expect(back["id"] == "hall" && back["state"] == "not in range")
+  }
+
+  @Test("Metrics have no property that the program of the device no longer has")
+  func metricsOfAPropertyThatIsGone() async throws {
+    let site = try await SiteUnderTest()
+    try await site.reload(#"{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen"}"#)
+    await site.receive([.integer(21)])
+    #expect(try await site.get("/metrics").body.contains(#"value{device="kitchen",property="temperature""#))
+    try await site.onLoop {
+      let kitchen = try #require(site.state?.device("kitchen"))
+      var description = kitchen.device
+      description.learn(offered: ["period"], usable: ["period"], isNewLink: true)
+      kitchen.changed(.description, description)
+    }
+    #expect(try await !site.get("/metrics").body.contains(#"property="temperature""#))
   }
 
   @Test("A value that its program has sent is set, corrected and described as other values are")

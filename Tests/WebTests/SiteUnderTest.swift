@@ -102,8 +102,8 @@ import TestSupport
   /// The adapter is broken from now on.
   nonisolated func breakAdapter() { host.faulty.withLock { $0 = true } }
 
-  /// Another gateway has the device from now on.
-  nonisolated func give(_ id: DeviceID, to gateway: GatewayID) { host.owners.withLock { $0[id] = gateway } }
+  /// Another gateway has the device from now on; nil: none.
+  nonisolated func give(_ id: DeviceID, to gateway: GatewayID?) { host.owners.withLock { $0[id] = gateway } }
 
   /// Its health has these findings from now on.
   nonisolated func report(_ findings: [Finding]) { host.findings.withLock { $0 = findings } }
