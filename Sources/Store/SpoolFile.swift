@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 
 /// The messages that wait for the broker, in a file: a SQLite database with a row for each, in the order of their numbers.
 ///
@@ -222,13 +223,17 @@ package final class SpoolFile: @unchecked Sendable {
 
   private func remove(through number: Int64, from database: Database) throws(StoreError) {
     guard !database.isEmpty else { return }
+    // A long outage leaves a large file; and a file can be removed from a full disk, on which SQLite changes nothing.
+    guard number < outcome.content.last else { return try removeFile() }
     try change(database) { content throws(StoreError) in
       try Self.remove(from: database, &content) { row, _ in row.integer(0) <= number }
     }
-    // A long outage leaves a large file. If VACUUM fails, the pages are used again.
-    if outcome.content.messages == 0, try database.number("PRAGMA page_count") > 256 {
-      try? database.execute("VACUUM", "write to")
-    }
+  }
+
+  private func removeFile() throws(StoreError) {
+    guard unlink(path) == 0 else { throw .system("remove", path) }
+    close()
+    outcome.content = Content(last: outcome.content.last)
   }
 
   /// Runs `body` in a transaction; if that fails, the content is as before.

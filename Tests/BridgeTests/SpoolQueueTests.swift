@@ -122,6 +122,28 @@ import Testing
     #expect(numbers(queue.next(at: Self.start)) == [3])
   }
 
+  @Test("What can be read from a full disk is sent without a pause, though nothing can be removed")
+  func fullDisk() {
+    var queue = opened(holding: 0..<3)
+    queue.connected(receiveMaximum: 1000)
+    for number in 1...3 {
+      guard let work = queue.nextWork(), work.readAfter != nil else { return #expect(Bool(false)) }
+      var outcome = SpoolFile.Outcome(content: SpoolFile.Content(last: 3))
+      outcome.content.messages = 3
+      outcome.read = [SpoolFile.Entry(number: Int64(number), time: 0, topic: [], payload: [])]
+      outcome.failure = "the disk is full"
+      #expect(queue.finished(outcome) == nil)
+      let sent = queue.next(at: Self.start + .seconds(number))
+      #expect(sent.map(\.number) == [Int64(number)])
+      queue.completed(sent.map(\.number))
+    }
+    // Nothing is left to read: the removal is tried again less often.
+    #expect(queue.nextWork()?.deliveredThrough == 3)
+    var outcome = SpoolFile.Outcome(content: SpoolFile.Content(last: 3))
+    outcome.failure = "the disk is full"
+    #expect(queue.finished(outcome) == .seconds(1))
+  }
+
   /// Sends and acknowledges all that there is.
   private func drain(
     _ queue: inout SpoolQueue, _ file: SpoolFile, from start: Moment = start, atMost window: Int = 32

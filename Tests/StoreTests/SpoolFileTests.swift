@@ -92,6 +92,9 @@ import Testing
     #expect(try size() > 1 << 20)
     #expect(file.perform(work(through: 100_000)).content.messages == 0)
     #expect(try size() < 1 << 15)
+    // Later ones have later numbers.
+    _ = file.perform(work(add: entries(100_001...100_002)))
+    #expect(file.perform(work(after: 0)).read == entries(100_001...100_002))
   }
 
   @Test(arguments: [0.02, 0.5])

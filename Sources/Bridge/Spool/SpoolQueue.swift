@@ -191,13 +191,15 @@ struct SpoolQueue {
     if !outcome.isAdded { putBack(work.added) }
     batch += outcome.read
     lastRead = outcome.read.last?.number ?? lastRead
-    guard outcome.failure == nil else {
+    if outcome.failure == nil {
+      backOff.reset()
+      removedThrough = work.deliveredThrough ?? removedThrough
+    } else if outcome.read.isEmpty {
       fileState = .failing
       return backOff.next()
     }
+    // What was read from a full disk is sent, and more is read, though nothing can be removed.
     fileState = .usable
-    backOff.reset()
-    removedThrough = work.deliveredThrough ?? removedThrough
     return nil
   }
 }
