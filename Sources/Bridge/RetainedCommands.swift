@@ -26,8 +26,9 @@ import Store
 
   private let section: StateSection
   private var commands: [BluetoothAddress: [Entry]] = [:]
-  /// The topics whose command was rejected: the copies that the broker sends on later connections are not answered again.
-  private var rejected: [BluetoothAddress: Set<String>] = [:]
+  /// The topics and digests of commands that were rejected: the copies that the broker sends on later connections are not
+  /// answered again.
+  private var rejected: [BluetoothAddress: [String: Int]] = [:]
 
   init(_ section: StateSection) {
     self.section = section
@@ -52,16 +53,13 @@ import Store
     // The retained command was deleted: an equal one that is sent later is a new command.
     if message.payload.isEmpty {
       remove(message.topic, for: address)
-      rejected[address]?.remove(message.topic.string)
+      rejected[address]?[message.topic.string] = nil
       return .ignore
     }
     // A property that cannot be set: the command is refused like any other.
     guard let property, property.isWritable else { return isNew ? .execute : .ignore }
     if !isMQTT5 || property.kind == .event {
-      let isFirst =
-        rejected[address, default: []].count < Self.capacity
-        && rejected[address, default: []].insert(message.topic.string).inserted
-      guard isNew || isFirst else { return .ignore }
+      guard noteRejected(message, for: address) || isNew else { return .ignore }
       return .reject(
         reason: isMQTT5
           ? "a retained command for an event, or a value of a program, is not carried out"
@@ -72,6 +70,15 @@ import Store
     return .execute
   }
 
+  /// - Returns: whether it was not noted yet.
+  private mutating func noteRejected(_ message: MQTTReceived, for address: BluetoothAddress) -> Bool {
+    let (topic, digest) = (message.topic.string, Self.digest(message.payload))
+    let known = rejected[address, default: [:]]
+    guard known[topic] != digest, known[topic] != nil || known.count < Self.capacity else { return false }
+    rejected[address, default: [:]][topic] = digest
+    return true
+  }
+
   /// Whether a message may be the deletion of a retained command: MQTT 3.1.1 does not tell the two apart.
   /// - Parameter property: nil: the device has no such property.
   mutating func isDeletion(
@@ -79,7 +86,7 @@ import Store
   ) -> Bool {
     guard !message.retain, message.payload.isEmpty else { return false }
     // Otherwise an empty text is a value.
-    return rejected[address]?.remove(message.topic.string) != nil || property?.codec.isPlain != true
+    return rejected[address]?.removeValue(forKey: message.topic.string) != nil || property?.codec.isPlain != true
   }
 
   /// The command takes the place of the last one of its topic, and is not handled yet.

@@ -104,6 +104,8 @@ package struct TopicMap: Sendable {
       return target.map { .set($0, property: levels[1]) }
     case 4 where levels[0] == "area" && levels[3] == "set" && isName(levels[1]) && isName(levels[2]):
       return AreaName(levels[1]).map { .set(.area($0), property: levels[2]) }
+    case 4 where levels[1] == "values" && levels[3] == "get" && isName(levels[2]):
+      return (try? DeviceID(levels[0])).map { .get($0, property: NamedValue.prefix + levels[2]) }
     case 4 where levels[1] == "values" && levels[3] == "set" && isName(levels[2]):
       return (try? DeviceID(levels[0])).map { .set(.device($0), property: NamedValue.prefix + levels[2]) }
     case _: return ofTheBridge(topic)
@@ -166,7 +168,7 @@ package struct DeviceTopics: Sendable, Equatable {
 
   init(prefix: String, profile: Profile) {
     (self.prefix, profileProperties) = (prefix, profile.properties)
-    commands = ["+/set", "+/get", "values/+/set"].map { topicFilter("\(prefix)/\($0)") }
+    commands = ["+/set", "+/get", "values/+/set", "values/+/get"].map { topicFilter("\(prefix)/\($0)") }
     availability = topicName("\(prefix)/availability")
     readings = topicName("\(prefix)/readings")
     info = topicName("\(prefix)/info")

@@ -183,6 +183,11 @@ import Testing
       retained.decide(command($0), for: hall, property, isMQTT5: isMQTT5, isNew: false)
     }
     #expect(afterDeletion == [.ignore, .reject(reason: reason)])
+    // Another one is published while the gateway is away.
+    let afterChange = ["6000", "6000"].map {
+      retained.decide(command($0), for: hall, property, isMQTT5: isMQTT5, isNew: false)
+    }
+    #expect(afterChange == [.reject(reason: reason), .ignore])
   }
 
   @Test(arguments: [nil, Property.microbitTemperature])
