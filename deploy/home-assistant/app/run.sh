@@ -60,7 +60,8 @@ complete_config() {
   jq --argjson broker "$broker" --arg page "$page" '
     def absolute: if startswith("/") then . else "/config/" + . end;
     def login: if .username then {username, password_file: "/data/mqtt-password"} else {} end;
-    (.profiles_directory, .mqtt.password_file, .mqtt.tls[]? | strings) |= absolute
+    (.profiles_directory, .mqtt.password_file, .mqtt.tls.ca_file?, .mqtt.tls.cert_file?, .mqtt.tls.key_file?,
+      .devices[]?.key_file? | strings) |= absolute
     | .http = ($page / " " | {enabled: true, address: .[0], port: (.[1] | tonumber), proxy: .[2]})
     | if $broker then
         .mqtt |= del(.username, .password_file, .tls) + ($broker | {host, port} + login)
