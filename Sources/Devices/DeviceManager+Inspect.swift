@@ -159,12 +159,14 @@ extension DeviceManager {
     }
     let best = candidates.filter { used != nil || $0.resolution.isSuitable }
       .max { $0.resolution.offeredCount < $1.resolution.offeredCount }
+    // A device that is only heard needs none of them.
+    let resolution = used.flatMap { $0.hasLinks ? Resolution($0, characteristics) : nil }
     let missing = best.map { best -> [(property: String, reason: String)] in
-      best.resolution.lacks.sorted { $0.key < $1.key }.map {
+      guard best.profile.hasLinks else { return [] }
+      return best.resolution.lacks.sorted { $0.key < $1.key }.map {
         (best.profile.properties[$0.key].name, $0.value)
       }
     }
-    let resolution = used.map { Resolution($0, characteristics) }
     let items = characteristics.map { characteristic in
       let index = best?.resolution.characteristics.firstIndex(of: characteristic)
       return Inspection.Item(

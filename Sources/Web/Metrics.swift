@@ -38,14 +38,17 @@ import Log
       },
       {
         family(
-          "device_connected", .gauge, "Whether the device is online, unless another gateway has it", devices
+          "device_connected", .gauge,
+          "Whether the device is online, unless it is disabled, or another gateway has it", devices
         ) {
-          state.host.otherOwner(of: $0.device) == nil ? [([], $0.device.isOnline ? 1 : 0)] : []
+          let isHere = $0.device.settings.isEnabled && state.host.otherOwner(of: $0.device) == nil
+          return isHere ? [([], $0.device.isOnline ? 1 : 0)] : []
         }
       },
       {
         family("device_rssi_dbm", .gauge, "Signal strength of the last advertisement", devices) {
-          $0.device.rssi.map { [([], Double($0))] } ?? []
+          // The engine tells of other changes only.
+          state.engine.device($0.device.id)?.rssi.map { [([], Double($0))] } ?? []
         }
       },
       {

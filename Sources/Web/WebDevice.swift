@@ -45,6 +45,7 @@ struct PropertyState: Sendable {
   /// The signal strength that streams were told last.
   private var shownRSSI: Int?
   private var shownOwner: GatewayID?
+  private var shownBattery: Value?
   /// Streams that lack a value or a write.
   private(set) var waitingForValues: StreamSet = 0
   private unowned let state: WebState
@@ -97,6 +98,11 @@ struct PropertyState: Sendable {
     // What is reported again is no point of the history; what is read back of a property that can be set, is.
     let isRecorded = property.kind == .state && (reading.sequence != nil || property.isWritable)
     receive(reading, &properties[reading.property], isRecorded: isRecorded)
+    if property.name == "battery", reading.value != shownBattery {
+      // It is a member of the device, too.
+      shownBattery = reading.value
+      waiting = state.streamSet
+    }
     if property.kind == .event { state.happened(device.id, property, reading) }
   }
 

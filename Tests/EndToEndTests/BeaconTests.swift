@@ -60,6 +60,17 @@ import Testing
     try await fixture.simulator.control("advertise", index, data(service, hex))
   }
 
+  @Test("A device that is only heard fits its profile, whatever it offers when it is connected to")
+  func inspection() async throws {
+    try await withFixture(try Self.plan()) { fixture in
+      try await Self.startSimulator(fixture)
+      try await fixture.online(Self.climate)
+      let found = try await fixture.perform("device/inspect", #"{"id":"\#(Self.climate)"}"#)
+      #expect(found["profile"]?.string == "bthome" && found["fits"] == .bool(true), "\(found)")
+      #expect(found["missing"] == nil && found["missing_services"] == nil, "\(found)")
+    }
+  }
+
   @Test("What a beacon advertises is published and announced, each change of it, and nothing connects")
   func values() async throws {
     try await withFixture(try Self.plan()) { fixture in
