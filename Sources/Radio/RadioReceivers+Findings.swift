@@ -83,7 +83,9 @@ extension Finding {
     let names = senders.map { $0.name?.description ?? $0.description }
     return .warning(
       .radio,
-      "\(names.count) micro:bits are heard by radio, but have not joined: "
+      (names.count == 1
+        ? "a micro:bit is heard by radio, but has not joined: "
+        : "\(names.count) micro:bits are heard by radio, but have not joined: ")
         + names.prefix(8).joined(separator: ", ") + (names.count > 8 ? " …" : ""),
       remedy:
         "let them join: sudo microbit-gateway permit-join; or one: sudo microbit-gateway add radio:\(senders[0]); "

@@ -21,6 +21,7 @@ struct AddDevice: GatewayRequest {
         required: "identifier", \.$identifier, .address, hint: "the Bluetooth address, like C5:A1:B2:C3:D4:E5"
       )
     ] + DeviceOptionTable.all.filter(\.requests.includesAdd).map { ConfigurationKey($0, \.options.options) }
+  static var elsewhere: [String: String] { DeviceOptionsPatch.elsewhere }
   @Required var identifier: BluetoothAddress
   var options = DeviceOptionsPatch()
 

@@ -79,7 +79,7 @@ struct ConfigurationCheck {
         return .warning(.configuration, text, remedy: "sudo microbit-gateway doctor")
       }
       return .fault(
-        .configuration, text, remedy: error.hint ?? "correct it: docs/examples.md has valid entries")
+        .configuration, text, remedy: error.hint ?? "correct it: docs/config-reference.md has all keys")
     }
   }
 
