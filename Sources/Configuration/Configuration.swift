@@ -291,8 +291,8 @@ extension Configuration {
   package struct Device: Sendable, Equatable {
     /// Which peripherals the entry is for.
     package var match = Match.namePrefix("BBC micro:bit") {
-      // A sender by radio has no other profile.
-      didSet { if match.isRadio { self.profile = Profile.radio.name } }
+      // A sender by radio has no other profile; one that was given is refused.
+      didSet { if match.isRadio, self.profile == nil { self.profile = Profile.radio.name } }
     }
     /// What is set for the peripherals.
     package var options = DeviceOptions()

@@ -152,7 +152,7 @@ struct FileResolver {
   }
 
   mutating func resolve(_ devices: inout [Configuration.Device]) {
-    for index in devices.indices where !devices[index].isOfFleet {
+    for index in devices.indices {
       let key = ConfigurationPath.root.key("devices").index(index).key("key_file")
       devices[index].key =
         read(&devices[index].keyFile, key, isSecret: true) { (file) throws(FileProblem) in

@@ -27,12 +27,16 @@ package struct FleetConfiguration: ConfigurationSection, Equatable {
       ($0.name, "it can only be set in the config.json of each gateway")
     })
 
-  /// Everyone who may subscribe to the topic can read the message.
+  /// Everyone who may subscribe to the topic can read the message; and no gateway has the files of another.
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     (devices ?? []).enumerated().flatMap { index, device in
-      DeviceOptionTable.all.filter { $0.isSecret && device.options[$0] != nil }.map { option in
-        path.key("devices").index(index).key(option.name).error(
-          "it is secret, and this message is not", hint: "set it in the config.json of the gateway")
+      let secrets = DeviceOptionTable.all.filter { $0.isSecret && device.options[$0] != nil }
+      let problems =
+        secrets.map { ($0.name, "it is secret, and this message is not") }
+        + (device.keyFile == nil ? [] : [("key_file", "it names a file of one gateway")])
+      return problems.map { name, problem in
+        path.key("devices").index(index).key(name).error(
+          problem, hint: "set it in the config.json of the gateway")
       }
     }
   }

@@ -66,6 +66,9 @@ import Testing
     barriers.connected()
     #expect(!isLate(third), "it was sent on another connection")
     #expect(!barriers.isLate)
+    barriers.arrived(.max)
+    let next = send()
+    #expect(!barriers.hasArrived(next), "others can send any number")
   }
 
   /// What a bridge says of its broker.

@@ -38,6 +38,10 @@ private let oneOf =
       #"{"devices":[{"match":{"radio":"zotut"},"profile":"microbit"}]}"#,
       "devices[0].profile: what is heard by radio has the profile radio (leave the key out)"
     ),
+    (
+      #"{"devices":[{"profile":"microbit","match":{"radio":"zotut"}}]}"#,
+      "devices[0].profile: what is heard by radio has the profile radio (leave the key out)"
+    ),
     (#"{"gateway":{"a b":1}}"#, #"gateway."a b": unknown key (known keys: id, area)"#),
     (#"{"gateway":{"":1}}"#, #"gateway."": unknown key (did you mean id?)"#),
     (#"{"gateway":{"$schema":"x"}}"#, "gateway.$schema: unknown key (known keys: id, area)"),

@@ -88,6 +88,10 @@ import Testing
       "devices[0].passkey: it is secret, and this message is not (set it in the config.json of the gateway)"
     ),
     (
+      #"{"version":1,"devices":[{"match":{"service":"fcd2"},"profile":"bthome","key_file":"k"}]}"#,
+      "devices[0].key_file: it names a file of one gateway (set it in the config.json of the gateway)"
+    ),
+    (
       #"{"version":1,"devices":[{"match":{"name":"a"},"profile":"x"}]}"#,
       "devices[0].profile: there is no profile \"x\""
     ),

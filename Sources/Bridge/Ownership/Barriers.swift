@@ -32,7 +32,11 @@ struct Barriers {
 
   mutating func sent() { isDue = false }
 
-  mutating func arrived(_ number: UInt64) { (lastArrived, lateCount) = (max(lastArrived, number), 0) }
+  mutating func arrived(_ number: UInt64) {
+    // Others, who may send requests, can send any number.
+    guard number <= last else { return }
+    (lastArrived, lateCount) = (max(lastArrived, number), 0)
+  }
 
   /// The barrier has not arrived in time.
   /// - Returns: whether to send another one, which shows when the broker returns them.
