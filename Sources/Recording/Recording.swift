@@ -83,7 +83,7 @@ enum RecordingLine: Equatable {
   case end(Timestamp, Recording.End, readings: Int, lost: Int)
 
   /// The times of lines, in milliseconds since 1970, and since or before the start: up to the year 9999.
-  private static let times = 0...253_402_300_799_999
+  static let times = 0...253_402_300_799_999
 
   /// What a line that is a reading begins with.
   static let reading = UInt8(ascii: "[")
