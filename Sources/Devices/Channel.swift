@@ -137,28 +137,33 @@ import Log
   }
 
   /// Reads the value, or subscribes if it is only notified, on a link that is ended soon. Events are left out.
-  ///
-  /// - Returns: resumed by the first notification; nil: there is none to wait for.
-  func visit(on central: Central) async throws(CentralError) -> Waiter<Void>? {
-    guard let characteristic, property.kind == .state else { return nil }
+  /// - Parameter visit: waits for the first notification.
+  func visit(_ visit: Visit, on central: Central) async throws(CentralError) {
+    guard let characteristic, property.kind == .state else { return }
     guard !property.isReadable else {
       if isReadOnly { take(try await central.read(characteristic)) }
-      return nil
+      return
     }
-    guard property.isNotifying else { return nil }
-    let first = Waiter<Void>()
-    try await listen(to: characteristic, on: central, first: first)
-    return first
+    guard property.isNotifying else { return }
+    let name = property.name
+    // The first value may come before the reply.
+    visit.awaits(name)
+    do throws(CentralError) {
+      try await listen(to: characteristic, on: central) { visit.awaitsNoLonger(name) }
+    } catch {
+      visit.awaitsNoLonger(name)
+      throw error
+    }
   }
 
-  /// - Parameter first: resumed by the first notification.
+  /// - Parameter notified: called after each notification.
   private func listen(
-    to characteristic: Characteristic, on central: Central, first: Waiter<Void>? = nil
+    to characteristic: Characteristic, on central: Central, notified: (() -> Void)? = nil
   ) async throws(CentralError) {
     // The closure is retained until the link ends, and must retain the device: `self.device` is unowned.
     try await central.subscribe(to: characteristic) { [self, device] bytes in
       withExtendedLifetime(device) { take(bytes) }
-      first?.resume(.success(()))
+      notified?()
     }
   }
 

@@ -32,7 +32,7 @@ import Log
       interval: profile.alive.map {
         profile.properties[$0.property].poll ?? $0.longestInterval ?? .seconds(1)
       },
-      isOnDemand: device.settings.visitInterval != nil, pairing: device.settings.pairing)
+      isOnDemand: device.settings.isOnDemand, pairing: device.settings.pairing)
     super.init(of: device, adapters)
   }
 
