@@ -27,8 +27,8 @@ import Log
   private(set) lazy var reader = PropertyReader(for: self, of: device)
   /// Why a writable property could not be read, as it was logged last.
   private var unreadReason: String?
-  /// When a value that could not be decoded was last logged.
-  private var malformedLogged: Moment?
+  /// Logs values that cannot be decoded.
+  private var malformedLog = Hourly()
   /// The error of the last value that could not be decoded.
   private var malformedReason: String?
   /// Why no value that has come fits the profile; nil: one does, or none has come.
@@ -281,13 +281,9 @@ import Log
   /// the anonymous devices of a profile one stands for all.
   private func countMalformed(_ line: String) {
     context.counters.malformed += 1
-    let now = Moment.now
-    func isDue(_ last: Moment?) -> Bool { last.map { now >= $0 + .seconds(3600) } ?? true }
-    guard isDue(malformedLogged) else { return }
-    malformedLogged = now
+    guard malformedLog.isDue() else { return }
     let kind = "\(device.settings.profile.name).\(property.name)"
-    let isNews = !device.isAnonymous || isDue(context.malformedLogged[kind])
-    if isNews, device.isAnonymous { context.malformedLogged[kind] = now }
+    let isNews = !device.isAnonymous || context.malformedLog[kind, default: Hourly()].isDue()
     context.log.write(isNews ? .warning : .debug, line, device.fields)
   }
 

@@ -17,8 +17,8 @@ import Log
   private var unreadable: BTHome.Obstacle?
   /// When a value could be read last, or ``unreadable`` became another obstacle.
   private var settled: Moment?
-  /// When each obstacle was logged last: anybody can send what cannot be read between two values.
-  private var logged: [BTHome.Obstacle: Moment] = [:]
+  /// Logs each obstacle: anybody can send what cannot be read between two values.
+  private var logged: [BTHome.Obstacle: Hourly] = [:]
   /// Reads and decrypts what the device advertises in BTHome.
   var objects: ObjectReader
   /// What was heard last while another gateway owned the device, until its `info` should have come.
@@ -58,10 +58,7 @@ import Log
     }
     guard obstacle != unreadable else { return }
     (unreadable, settled) = (obstacle, now)
-    if let obstacle, logged[obstacle].map({ now >= $0 + .seconds(3600) }) ?? true {
-      logged[obstacle] = now
-      log(.unreadable(obstacle))
-    }
+    if let obstacle, logged[obstacle, default: Hourly()].isDue(at: now) { log(.unreadable(obstacle)) }
     device.report(.session)
   }
 

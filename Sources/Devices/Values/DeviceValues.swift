@@ -18,8 +18,8 @@ import Log
   }
   private var columns = ProgramValue.Columns()
   private var echoes: [Echo] = []
-  /// When each kind of misfit was last logged.
-  private var logged: [Misfit: Moment] = [:]
+  /// Logs each kind of misfit.
+  private var logged: [Misfit: Hourly] = [:]
   private unowned let device: Device
 
   /// A value that was sent, and may come back.
@@ -134,9 +134,7 @@ import Log
   /// Counts a misfit, and logs one line an hour for each kind.
   private func count(_ misfit: Misfit, _ text: String) {
     device.context.counters.malformed += 1
-    let now = Moment.now
-    if let before = logged[misfit], now < before + .seconds(3600) { return }
-    logged[misfit] = now
+    guard logged[misfit, default: Hourly()].isDue() else { return }
     device.context.log.warning("\(misfit.rawValue): \(Excerpt(text))", device.fields)
   }
 
