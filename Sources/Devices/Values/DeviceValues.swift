@@ -230,7 +230,7 @@ import Log
       tell(nil)
       let timeToLive = command.timeToLive.map { TimeToLive(seconds: $0, from: .now) }
       channel.writer?.execute(
-        EncodedCommand(value, timeToLive: timeToLive) { outcome in
+        EncodedCommand(value: value, timeToLive: timeToLive) { outcome in
           switch outcome {
           case .pending: tell(outcome)
           case .accepted, .sent:
