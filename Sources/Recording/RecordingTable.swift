@@ -107,6 +107,6 @@ package struct RecordingTable: Sendable {
   }
 
   private static func cell(_ value: JSONValue) -> String {
-    value == .null ? "" : CSV.cell(value.text ?? String(decoding: value.bytes, as: UTF8.self))
+    value == .null ? "" : CSV.cell(value.plain)
   }
 }
