@@ -257,7 +257,7 @@ import Log
     do throws(CodecError) {
       return try value(of: bytes)
     } catch {
-      malformed("\(error)")
+      if error != .absent { malformed("\(error)") }
       return nil
     }
   }
@@ -307,12 +307,7 @@ import Log
   /// The value in a frame that was heard; nil: it has none, or it is malformed, and counted.
   func value(in frame: [UInt8]) -> Value? {
     guard let bytes = property.source?.value(in: frame, width: property.codec.width) else { return nil }
-    do throws(CodecError) {
-      return try value(of: bytes)
-    } catch {
-      if error != .absent { malformed("\(error)") }
-      return nil
-    }
+    return decode(bytes)
   }
 
   // MARK: Reading

@@ -71,10 +71,9 @@ import Log
   /// device, which may be removed meanwhile.
   func task(_ body: @escaping @LoopActor (Central) async -> Void) {
     taskBegins()
-    let central = session.adapter.central
-    loop.task {
+    backgroundTask { [self] central in
       await body(central)
-      self.taskEnded()
+      taskEnded()
     }
   }
 

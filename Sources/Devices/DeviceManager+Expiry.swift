@@ -69,12 +69,7 @@ extension DeviceManager {
   private func expire(_ device: Device) {
     // The writes are abandoned first, as that stores what becomes of their values.
     device.abandonWrites(reason: "the device was removed")
-    store.change(device.address) { record in
-      let before = record
-      record = DeviceRecord(address: device.address)
-      // Kept to clear the topics.
-      (record.id, record.offered, record.values) = (before.id, before.offered, before.values)
-    }
+    store.change(device.address) { $0.forget() }
     remove(device, because: .removed)
   }
 }

@@ -92,6 +92,13 @@ package struct DeviceRecord: Sendable, Equatable {
     }
   }
 
+  /// Forgets the device, but for what clears its topics.
+  mutating func forget() {
+    let before = self
+    self = DeviceRecord(address: address)
+    (id, offered, values) = (before.id, before.offered, before.values)
+  }
+
   var hasInformation: Bool { model != nil || firmware != nil || serial != nil }
 
   /// - Parameter texts: the values of the Device Information Service, by characteristic.

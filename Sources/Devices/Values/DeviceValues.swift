@@ -192,7 +192,8 @@ import Log
       case .null, .array, .object: ""
       }
     let written = table.entries[key]?.written ?? key.description
-    let parsed = ProgramValue.values(in: Array("\(written):\(text)".utf8)).values
+    let message = "\(written):\(text)"
+    let parsed = ProgramValue.values(in: Array(message.utf8)).values
     guard let wanted = parsed.first, parsed.count == 1, wanted.name.key == key,
       !text.utf8.contains(where: { $0 < 0x20 })
     else {
@@ -200,7 +201,6 @@ import Log
       throw RequestError(
         .invalid, "\(Excerpt(command.value.payload)) is not a number or a short text without colons")
     }
-    let message = "\(written):\(text)"
     let echo = Echo(wanted)
     func tell(_ outcome: Outcome?) {
       for (observer, _) in device.observers { observer.wrote(wanted.value, toValue: key, outcome) }
