@@ -33,7 +33,7 @@ import Log
   var isInSequence = false
   /// Whether the device's LEDs show its name, or blink.
   var isIdentifying = false
-  /// Held during each access to LEDs that no property uses.
+  /// The lock for each access to LEDs that no property uses.
   let ledTurn = AsyncMutex()
 
   init(_ description: DeviceDescription, _ advertisement: Advertisement, context: DeviceContext) {

@@ -16,7 +16,7 @@ import Log
   var malformedLog: [String: Hourly] = [:]
   /// Sends values by radio.
   let transmitter = RadioTransmitter()
-  /// Until when a device waits for adapters that are not on: bluetoothd brings them up one by one, and USB may be slow.
+  /// The time until which devices wait for adapters that are not on: bluetoothd brings them up one by one, and USB may be slow.
   var startDeadline: Moment?
   /// No more commands: what waits is kept for the next start.
   var isStopping = false

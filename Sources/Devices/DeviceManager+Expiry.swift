@@ -3,8 +3,8 @@ import Log
 
 /// Which devices are forgotten, and when.
 extension DeviceManager {
-  /// After so many days without being in range a device that nobody has configured is removed: a profile may match
-  /// peripherals that get a new address every few minutes.
+  /// The days out of range after which a device that nobody has configured is removed: a profile may match peripherals that
+  /// get a new address every few minutes.
   private static let mostDaysUnseen = 30
 
   /// If the device at `address` is configured, removes one that is not: one that is not online, and of these the one

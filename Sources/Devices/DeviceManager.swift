@@ -20,7 +20,7 @@ import Store
   /// The day on which devices were last expired, in this run or an earlier one.
   var lastExpiry: Int?
   let context: DeviceContext
-  /// This gateway, among those that a device may be pinned to.
+  /// The id of this gateway, as devices may be pinned to it.
   let gateway: GatewayID
   var configuration: Configuration
   var registry = Registry()

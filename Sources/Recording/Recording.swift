@@ -24,9 +24,9 @@ package struct Recording: Sendable, Equatable {
   /// The name of its file, and in requests.
   package let name: String
   package let started: Timestamp
-  /// Nil: it goes on.
+  /// The time of its end; nil: it goes on.
   package internal(set) var ended: Timestamp?
-  /// Nil: it goes on, or its file does not say it.
+  /// Why it has ended; nil: it goes on, or its file does not say it.
   package internal(set) var end: End?
   /// How many readings it has; nil: its file does not say it.
   package internal(set) var readings: Int?

@@ -45,7 +45,8 @@ import Log
   override var isOnlyAdvertised: Bool { true }
   override var lastError: Trouble? { unreadable.map(Trouble.unreadable) }
 
-  /// For so long after a value or another obstacle, what cannot be read is no news: anybody can send it between two values.
+  /// The time after a value, or a new obstacle, in which what cannot be read is no news: anybody can send it between two
+  /// values.
   private static let unreadableInterval = Duration.seconds(60)
 
   /// The device has sent a value, or none that can be used, and why.

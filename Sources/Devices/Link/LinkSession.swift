@@ -20,7 +20,7 @@ import Log
   /// The characteristics after a change of services during `subscribing`, to be handled when the session is live.
   var changedServices: [Characteristic]?
 
-  /// Runs while a peripheral that gave its link to another device is not received again yet.
+  /// The timer that runs until a peripheral that gave its link to another device is received again.
   private var returns: LoopTimer?
   private static let returnLimit = Duration.seconds(30)
 

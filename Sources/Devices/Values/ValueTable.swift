@@ -95,7 +95,7 @@ package struct ValueTable: Equatable, Sendable {
   package static let capacity = 32
   /// The maximum length of a name as the program writes it, in bytes.
   package static let longestName = 256
-  /// After so many days without being received a value is removed.
+  /// The days without being received after which a value is removed.
   static let mostDaysUnseen = 30
   private static let window = Duration.seconds(60)
 
