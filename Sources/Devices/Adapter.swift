@@ -7,7 +7,7 @@ import EventLoop
   let name: String
   let central: Central
   var state = CentralState.noBus("not connected yet")
-  /// Runs while the adapter cannot be used; when it ends, the adapter's bonds no longer count.
+  /// The timer at whose end the bonds of an adapter that cannot be used no longer count.
   var bondTimer: LoopTimer?
 
   init(name: String, central: Central) {

@@ -22,8 +22,6 @@ extension AdapterChoice {
     var attempts = 0
     var lastAttempt: Moment?
 
-    init(isOn: Bool) { self.isOn = isOn }
-
     /// A bonded device can be connected to although no advertisement of it was received.
     var isInRange: Bool { isOn && isKnown && (hasRSSI || isConnected || isPaired) }
 

@@ -30,14 +30,14 @@ struct AdapterChoice: Sendable {
 
   /// How much stronger than the current adapter's signal another one must be, in dB: signals at one place vary by a few dB.
   static let margin = 8
-  /// After a move, another one only for a better signal is made no sooner than this.
+  /// The least time from a move to another one that is only for a better signal.
   private static let dwell = Duration.seconds(60)
   /// How long to wait for the other adapters to receive the device: after the end of a link they do so one by one.
   private static let grace = Duration.seconds(2)
   /// How long a signal counts: bluetoothd reports each peripheral about every 15 s, and none while scanning is paused
   /// for a connect, but keeps the last strength as long as it scans.
   static let signalLimit = Duration.seconds(60)
-  /// If an adapter is removed, bluetoothd removes its devices first.
+  /// The time by which bluetoothd removes the devices of an adapter before the adapter itself.
   private static let removal = Duration.seconds(2)
   /// Each failed attempt counts as a signal weaker by this, in dB, until a link has readings, or for this long.
   private static let attemptPenalty = 10

@@ -27,8 +27,8 @@ import Log
   private(set) lazy var reader = PropertyReader(for: self, of: device)
   /// Why a writable property could not be read, as it was logged last.
   private var unreadReason: String?
-  /// When a value that could not be decoded was last logged.
-  private var malformedLogged: Moment?
+  /// Logs values that cannot be decoded.
+  private var malformedLog = Hourly()
   /// The error of the last value that could not be decoded.
   private var malformedReason: String?
   /// Why no value that has come fits the profile; nil: one does, or none has come.
@@ -137,28 +137,33 @@ import Log
   }
 
   /// Reads the value, or subscribes if it is only notified, on a link that is ended soon. Events are left out.
-  ///
-  /// - Returns: resumed by the first notification; nil: there is none to wait for.
-  func visit(on central: Central) async throws(CentralError) -> Waiter<Void>? {
-    guard let characteristic, property.kind == .state else { return nil }
+  /// - Parameter visit: waits for the first notification.
+  func visit(_ visit: Visit, on central: Central) async throws(CentralError) {
+    guard let characteristic, property.kind == .state else { return }
     guard !property.isReadable else {
       if isReadOnly { take(try await central.read(characteristic)) }
-      return nil
+      return
     }
-    guard property.isNotifying else { return nil }
-    let first = Waiter<Void>()
-    try await listen(to: characteristic, on: central, first: first)
-    return first
+    guard property.isNotifying else { return }
+    let name = property.name
+    // The first value may come before the reply.
+    visit.awaits(name)
+    do throws(CentralError) {
+      try await listen(to: characteristic, on: central) { visit.awaitsNoLonger(name) }
+    } catch {
+      visit.awaitsNoLonger(name)
+      throw error
+    }
   }
 
-  /// - Parameter first: resumed by the first notification.
+  /// - Parameter notified: called after each notification.
   private func listen(
-    to characteristic: Characteristic, on central: Central, first: Waiter<Void>? = nil
+    to characteristic: Characteristic, on central: Central, notified: (() -> Void)? = nil
   ) async throws(CentralError) {
     // The closure is retained until the link ends, and must retain the device: `self.device` is unowned.
     try await central.subscribe(to: characteristic) { [self, device] bytes in
       withExtendedLifetime(device) { take(bytes) }
-      first?.resume(.success(()))
+      notified?()
     }
   }
 
@@ -252,7 +257,7 @@ import Log
     do throws(CodecError) {
       return try value(of: bytes)
     } catch {
-      malformed("\(error)")
+      if error != .absent { malformed("\(error)") }
       return nil
     }
   }
@@ -276,13 +281,9 @@ import Log
   /// the anonymous devices of a profile one stands for all.
   private func countMalformed(_ line: String) {
     context.counters.malformed += 1
-    let now = Moment.now
-    func isDue(_ last: Moment?) -> Bool { last.map { now >= $0 + .seconds(3600) } ?? true }
-    guard isDue(malformedLogged) else { return }
-    malformedLogged = now
+    guard malformedLog.isDue() else { return }
     let kind = "\(device.settings.profile.name).\(property.name)"
-    let isNews = !device.isAnonymous || isDue(context.malformedLogged[kind])
-    if isNews, device.isAnonymous { context.malformedLogged[kind] = now }
+    let isNews = !device.isAnonymous || context.malformedLog[kind, default: Hourly()].isDue()
     context.log.write(isNews ? .warning : .debug, line, device.fields)
   }
 
@@ -306,12 +307,7 @@ import Log
   /// The value in a frame that was heard; nil: it has none, or it is malformed, and counted.
   func value(in frame: [UInt8]) -> Value? {
     guard let bytes = property.source?.value(in: frame, width: property.codec.width) else { return nil }
-    do throws(CodecError) {
-      return try value(of: bytes)
-    } catch {
-      if error != .absent { malformed("\(error)") }
-      return nil
-    }
+    return decode(bytes)
   }
 
   // MARK: Reading

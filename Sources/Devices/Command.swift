@@ -60,21 +60,10 @@ struct EncodedCommand: Sendable {
   let value: EncodedValue
   var timeToLive: TimeToLive?
   /// Whether the command waits if there is no link, or the link is lost.
-  let waitsForLink: Bool
+  var waitsForLink = true
   /// See ``Command/sender``.
-  let sender: JSONValue?
+  var sender: JSONValue?
   let reply: @LoopActor (Outcome) -> Void
-
-  init(
-    _ value: EncodedValue, timeToLive: TimeToLive? = nil, waitsForLink: Bool = true, sender: JSONValue? = nil,
-    reply: @escaping @LoopActor (Outcome) -> Void
-  ) {
-    self.value = value
-    self.timeToLive = timeToLive
-    self.waitsForLink = waitsForLink
-    self.sender = sender
-    self.reply = reply
-  }
 
   /// Whether the command waits longer than the gateway runs.
   var outlivesRun: Bool { waitsForLink && timeToLive == nil }

@@ -33,7 +33,7 @@ import Log
   var isInSequence = false
   /// Whether the device's LEDs show its name, or blink.
   var isIdentifying = false
-  /// Held during each access to LEDs that no property uses.
+  /// The lock for each access to LEDs that no property uses.
   let ledTurn = AsyncMutex()
 
   init(_ description: DeviceDescription, _ advertisement: Advertisement, context: DeviceContext) {
@@ -71,10 +71,9 @@ import Log
   /// device, which may be removed meanwhile.
   func task(_ body: @escaping @LoopActor (Central) async -> Void) {
     taskBegins()
-    let central = session.adapter.central
-    loop.task {
+    backgroundTask { [self] central in
       await body(central)
-      self.taskEnded()
+      taskEnded()
     }
   }
 

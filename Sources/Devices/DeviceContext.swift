@@ -12,11 +12,11 @@ import Log
   let store: DeviceStore
   let log = Logger(component: "gateway")
   var counters = DeviceCounters()
-  /// When a malformed value of an anonymous device was logged last, by profile and property.
-  var malformedLogged: [String: Moment] = [:]
+  /// Logs malformed values of anonymous devices, by profile and property.
+  var malformedLog: [String: Hourly] = [:]
   /// Sends values by radio.
   let transmitter = RadioTransmitter()
-  /// Until when a device waits for adapters that are not on: bluetoothd brings them up one by one, and USB may be slow.
+  /// The time until which devices wait for adapters that are not on: bluetoothd brings them up one by one, and USB may be slow.
   var startDeadline: Moment?
   /// No more commands: what waits is kept for the next start.
   var isStopping = false

@@ -15,7 +15,7 @@ extension DeviceManager {
     let value = try property.value(ofCommand: command.value)
     let timeToLive = command.timeToLive.map { TimeToLive(seconds: $0, from: .now) }
     channel.writer?.execute(
-      EncodedCommand(value, timeToLive: timeToLive, sender: command.sender) { outcome in
+      EncodedCommand(value: value, timeToLive: timeToLive, sender: command.sender) { outcome in
         reply(CommandResult(property, requested: value.value, outcome))
       })
   }

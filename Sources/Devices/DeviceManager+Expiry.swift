@@ -3,8 +3,8 @@ import Log
 
 /// Which devices are forgotten, and when.
 extension DeviceManager {
-  /// After so many days without being in range a device that nobody has configured is removed: a profile may match
-  /// peripherals that get a new address every few minutes.
+  /// The days out of range after which a device that nobody has configured is removed: a profile may match peripherals that
+  /// get a new address every few minutes.
   private static let mostDaysUnseen = 30
 
   /// If the device at `address` is configured, removes one that is not: one that is not online, and of these the one
@@ -69,12 +69,7 @@ extension DeviceManager {
   private func expire(_ device: Device) {
     // The writes are abandoned first, as that stores what becomes of their values.
     device.abandonWrites(reason: "the device was removed")
-    store.change(device.address) { record in
-      let before = record
-      record = DeviceRecord(address: device.address)
-      // Kept to clear the topics.
-      (record.id, record.offered, record.values) = (before.id, before.offered, before.values)
-    }
+    store.change(device.address) { $0.forget() }
     remove(device, because: .removed)
   }
 }

@@ -69,16 +69,15 @@ extension DeviceManager {
     defer { endScan(number) }
     let deadline = Moment.now + Self.searchTimeout
     while true {
-      var best: (peripheral: Peripheral, central: Central)?
       let session = registry.byAddress[address]?.session
-      for (index, adapter) in context.adapters.enumerated()
-      where adapter.state.isOn && session?.mayUse(index) != false {
-        let known = adapter.central.peripherals.first { $0.address == address }
-        guard let known, known.isInRange else { continue }
-        if let best, Self.rank(best.peripheral) >= Self.rank(known) { continue }
-        best = (known, adapter.central)
+      let found = context.adapters.enumerated().compactMap {
+        index, adapter -> (peripheral: Peripheral, central: Central)? in
+        guard adapter.state.isOn, session?.mayUse(index) != false,
+          let known = adapter.central.peripherals.first(where: { $0.address == address }), known.isInRange
+        else { return nil }
+        return (known, adapter.central)
       }
-      if let best { return best }
+      if let best = found.max(by: { Self.rank($0.peripheral) < Self.rank($1.peripheral) }) { return best }
       guard .now < deadline, isOn else { throw RequestError("\(address) is not in range") }
       try? await loop.sleep(for: .milliseconds(100))
     }

@@ -294,23 +294,21 @@ extension DeviceManager {
   /// How long after the last attempt a device that could not be connected is kept.
   private static let failureMemory = Duration.seconds(10)
 
-  /// Removes a device that is out of range, if it is not known otherwise: not while its next attempt to connect waits. bluetoothd
-  /// forgets it at each attempt that fails, and as a new device it would be tried at once, again and again.
+  /// Removes a device that is out of range, that an entry matches only by a pattern, and that was never connected: not while its
+  /// next attempt to connect waits. bluetoothd forgets it at each attempt that fails, and as a new device it would be tried at
+  /// once, again and again.
   func removeIfGone(_ device: Device) {
-    guard device.session.adapters.peripherals.isEmpty, registry.byAddress[device.address] === device else {
-      return
+    guard device.session.adapters.peripherals.isEmpty, registry.byAddress[device.address] === device,
+      !isKnownByAddress(device.address), device.owner == .unknown
+    else { return }
+    if device.state == .waiting || device.state == .connecting {
+      loop.timer(after: Self.failureMemory) { [weak self, weak device] in
+        if let self, let device { removeIfGone(device) }
+      }
+    } else {
+      remove(device, because: .neverConnected)
+      store.remove(device.address)
     }
-    guard device.state == .waiting || device.state == .connecting else { return removeIfUnknown(device) }
-    loop.timer(after: Self.failureMemory) { [weak self, weak device] in
-      if let self, let device { removeIfGone(device) }
-    }
-  }
-
-  /// Removes a device that an entry matches only by a pattern, and that was never connected: it is out of range.
-  func removeIfUnknown(_ device: Device) {
-    guard !isKnownByAddress(device.address), device.owner == .unknown else { return }
-    remove(device, because: .neverConnected)
-    store.remove(device.address)
   }
 
   func remove(_ device: Device, because reason: DetachReason) {

@@ -64,8 +64,7 @@ extension DeviceManager {
     device.abandonWrites(reason: "the device was removed")
     store.change(device.address) { record in
       let before = record
-      record = DeviceRecord(address: device.address)
-      (record.id, record.offered, record.values) = (before.id, before.offered, before.values)
+      record.forget()
       record.advertisement = before.advertisement
       record.advertisement.matchedName = nil
       record.told = before.told

@@ -64,7 +64,7 @@ extension DeviceManager {
 
     func begin(_ reply: @escaping @LoopActor (Outcome) -> Bool) {
       guard let value else { return channel.reader.read { _ = reply($0) } }
-      channel.writer?.execute(EncodedCommand(value, waitsForLink: false) { _ = reply($0) })
+      channel.writer?.execute(EncodedCommand(value: value, waitsForLink: false) { _ = reply($0) })
     }
   }
 

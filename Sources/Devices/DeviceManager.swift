@@ -17,11 +17,10 @@ import Store
 
   /// The maximum number of devices; smaller than ``DeviceManager/capacity`` only in tests.
   let capacity: Int
-  private var expiryTimer: LoopTimer?
   /// The day on which devices were last expired, in this run or an earlier one.
   var lastExpiry: Int?
   let context: DeviceContext
-  /// This gateway, among those that a device may be pinned to.
+  /// The id of this gateway, as devices may be pinned to it.
   let gateway: GatewayID
   var configuration: Configuration
   var registry = Registry()
@@ -105,27 +104,19 @@ import Store
 
   /// Expires devices every hour, the first time an hour after the start: until then the devices in range have been seen.
   private func scheduleExpiry() {
-    expiryTimer = loop.timer(after: Self.expiryInterval) { [weak self] in
+    loop.timer(after: Self.expiryInterval) { [weak self] in
       self?.expireDevices(today: Timestamp.now.day)
       self?.scheduleExpiry()
     }
   }
 
   /// Works until it is cancelled.
-  package func run() async {
-    await withTaskGroup(of: Void.self) { group in
-      for adapter in context.adapters { group.addTask { await adapter.central.run() } }
-    }
-  }
+  package func run() async { await eachCentral { await $0.run() } }
 
   /// Ends the notifications, and waits for those on their way, for at most `limit`. bluetoothd takes 2 s to end a link,
   /// and would go on notifying.
   package func unsubscribe(within limit: Duration) async {
-    await withTaskGroup(of: Void.self) { group in
-      for adapter in context.adapters {
-        group.addTask { await adapter.central.unsubscribeAll(within: limit) }
-      }
-    }
+    await eachCentral { await $0.unsubscribeAll(within: limit) }
   }
 
   /// No more commands and readings: every device is offline.
@@ -142,8 +133,12 @@ import Store
 
   /// Ends every link, for at most `limit`.
   package func stop(within limit: Duration) async {
+    await eachCentral { await $0.stop(within: limit) }
+  }
+
+  private func eachCentral(_ body: @escaping @Sendable @LoopActor (Central) async -> Void) async {
     await withTaskGroup(of: Void.self) { group in
-      for adapter in context.adapters { group.addTask { await adapter.central.stop(within: limit) } }
+      for adapter in context.adapters { group.addTask { await body(adapter.central) } }
     }
   }
 

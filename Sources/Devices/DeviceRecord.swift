@@ -38,12 +38,12 @@ package struct DeviceRecord: Sendable, Equatable {
   var waiting: [String: Desired] = [:]
   /// What the LEDs showed before the device was identified, until they show that again.
   var leds: [UInt8]?
-  /// Up to where the rows of the data log were passed on to the front ends.
+  /// The position up to which the rows of the data log were passed on to the front ends.
   package internal(set) var log: LogPosition?
   /// A user has deleted it where front ends announce it (Home Assistant): it is not announced until it is added again.
   package var isDeleted = false
-  /// Grows with each change of what gateways hand over, the overrides and ``isDeleted``: of two copies, the one with the
-  /// larger number is newer. The time of the change in milliseconds, unless a change before has a later one.
+  /// The number of the last change of what gateways hand over, the overrides and ``isDeleted``: of two copies, the one with the
+  /// larger number is newer. It is the time of the change in milliseconds, unless a change before has a later one.
   package internal(set) var revision = 0
   /// What is handed over was changed here while another gateway owned the device, or none, as by a command that waits for it. If
   /// another gateway then uses the device, what that one hands over replaces the change.
@@ -90,6 +90,13 @@ package struct DeviceRecord: Sendable, Equatable {
       (name, services, manufacturers) = (newValue.name, newValue.services, newValue.manufacturers)
       matchedName = newValue.matchedName == name ? nil : newValue.matchedName
     }
+  }
+
+  /// Forgets the device, but for what clears its topics.
+  mutating func forget() {
+    let before = self
+    self = DeviceRecord(address: address)
+    (id, offered, values) = (before.id, before.offered, before.values)
   }
 
   var hasInformation: Bool { model != nil || firmware != nil || serial != nil }

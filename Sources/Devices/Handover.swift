@@ -1,6 +1,5 @@
 import Configuration
 import GATT
-import Log
 
 /// What gateways hand over to each other by the `info` of a device: its owner publishes it, the others copy what is newer.
 package struct Handover: Sendable, Equatable {
@@ -19,22 +18,14 @@ package struct Handover: Sendable, Equatable {
 
   package init(
     desired: [String: PublishedDesired] = [:], isDeleted: Bool = false, revision: Int = 0,
-    values: [(key: ValueKey, written: String, isNumber: Bool, isBool: Bool, unit: String?)] = [],
-    told: [HeardEvents.Event] = [], log: LogPosition? = nil
+    values: [ValueKey: ValueTable.Entry] = [:], told: [HeardEvents.Event] = [], log: LogPosition? = nil
   ) {
-    (self.told, self.log) = (told, log)
-    let today = Timestamp.now.day
-    self.values = Dictionary(
-      values.map { value in
-        let entry = ValueTable.Entry(
-          written: value.written, isNumber: value.isNumber, isBool: value.isBool, isConfirmed: true,
-          unit: value.unit, lastSeen: today)
-        return (value.key, entry)
-      }
-    ) { first, _ in first }
     self.desired = desired
     self.isDeleted = isDeleted
     self.revision = revision
+    self.values = values
+    self.told = told
+    self.log = log
   }
 
   /// Whether the handover replaces what this gateway has. Of two that are as new, that of an owner that is online counts.

@@ -8,7 +8,7 @@ import Log
 @LoopActor final class PropertyWriter {
   private var machine: any WriteMachine
   private var timer = DeadlineTimer()
-  /// Locked while something is written to the characteristic.
+  /// The lock that admits one write to the characteristic at a time.
   let turn = AsyncMutex()
   /// What was written before reading on this link.
   private var written: EncodedValue?

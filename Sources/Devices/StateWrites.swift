@@ -69,7 +69,7 @@ struct StateWrites: WriteMachine {
     self.desired = desired
     waiting = desired.waiting.map { waiting in
       TrackedCommand(
-        command: EncodedCommand(waiting.value, sender: waiting.sender, reply: reply),
+        command: EncodedCommand(value: waiting.value, sender: waiting.sender, reply: reply),
         isPendingReported: true, isRestored: true)
     }
     self.isReadable = isReadable

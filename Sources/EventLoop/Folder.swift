@@ -19,6 +19,12 @@ package enum Folder {
     return nil
   }
 
+  /// The bytes of a disk that are free; file systems over a network report any number.
+  package static func free(on disk: statvfs) -> Int {
+    let (bytes, overflow) = UInt64(disk.f_bavail).multipliedReportingOverflow(by: UInt64(disk.f_frsize))
+    return overflow ? .max : Int(clamping: bytes)
+  }
+
   /// Makes the names of its files durable.
   package static func synchronize(_ path: String) {
     let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)

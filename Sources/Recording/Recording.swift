@@ -24,9 +24,9 @@ package struct Recording: Sendable, Equatable {
   /// The name of its file, and in requests.
   package let name: String
   package let started: Timestamp
-  /// Nil: it goes on.
+  /// The time of its end; nil: it goes on.
   package internal(set) var ended: Timestamp?
-  /// Nil: it goes on, or its file does not say it.
+  /// Why it has ended; nil: it goes on, or its file does not say it.
   package internal(set) var end: End?
   /// How many readings it has; nil: its file does not say it.
   package internal(set) var readings: Int?
@@ -83,7 +83,7 @@ enum RecordingLine: Equatable {
   case end(Timestamp, Recording.End, readings: Int, lost: Int)
 
   /// The times of lines, in milliseconds since 1970, and since or before the start: up to the year 9999.
-  private static let times = 0...253_402_300_799_999
+  static let times = 0...253_402_300_799_999
 
   /// What a line that is a reading begins with.
   static let reading = UInt8(ascii: "[")

@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 
 /// Why a file cannot be used.
@@ -37,14 +38,16 @@ final class RecordingFile: Sendable {
   var status: (bytes: Int, changed: Int64) {
     var status = stat()
     fstat(descriptor, &status)
-    return (Int(status.st_size), Int64(status.st_mtim.tv_sec) * 1000)
+    // Some file systems keep a date of any year.
+    let seconds = min(max(0, status.st_mtim.tv_sec), RecordingLine.times.upperBound / 1000)
+    return (Int(status.st_size), Int64(seconds) * 1000)
   }
 
   /// Adds bytes durably at the end, which is at `size`; if that fails, the file is as before.
   /// - Parameter reserve: how many bytes of the disk stay free.
-  func append(_ bytes: [UInt8], at size: Int, reserve: Int = RecordingFile.reserve) throws(RecordingFailure) {
+  func append(_ bytes: [UInt8], at size: Int, reserve: Int) throws(RecordingFailure) {
     var disk = statvfs()
-    if fstatvfs(descriptor, &disk) == 0, Int(disk.f_bavail) * Int(disk.f_frsize) < reserve + bytes.count {
+    if fstatvfs(descriptor, &disk) == 0, Folder.free(on: disk) < reserve + bytes.count {
       throw RecordingFailure("cannot write \(path): the disk is full")
     }
     var written = 0

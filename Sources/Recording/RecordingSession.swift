@@ -20,7 +20,10 @@ import Log
   private var unwritten: [UInt8] = []
   /// What the file has of ``Recording/bytes``.
   private var written: Int
-  private var (gathering, limit) = (LoopTimer?.none, LoopTimer?.none)
+  /// The timer of the next write; nil: nothing is to be written, or a write goes on.
+  private var gathering: LoopTimer?
+  /// The timer that ends the recording after its longest time.
+  private var limit: LoopTimer?
   private var writing: Task<Void, Never>?
   private let onEnd: (_ recording: Recording, _ failure: RecordingFailure?) -> Void
   /// Why the disk cannot be used.
@@ -70,9 +73,7 @@ import Log
   private func append(_ line: [UInt8]) {
     unwritten += line
     recording.bytes += line.count
-    if gathering == nil, writing == nil {
-      gathering = loop.timer(after: Self.gather) { [weak self] in self?.write() }
-    }
+    writeSoon()
   }
 
   // MARK: Writing
@@ -95,25 +96,23 @@ import Log
       repeat { await writeOnce() } while recording.end != nil && !unwritten.isEmpty
       if recording.end != nil { return await finish() }
       writing = nil
-      if !unwritten.isEmpty, gathering == nil {
-        gathering = loop.timer(after: Self.gather) { [weak self] in self?.write() }
-      }
+      writeSoon()
     }
+  }
+
+  private func writeSoon() {
+    guard gathering == nil, writing == nil, !unwritten.isEmpty else { return }
+    gathering = loop.timer(after: Self.gather) { [weak self] in self?.write() }
   }
 
   private func writeOnce() async {
     let (bytes, size, reserve) = (unwritten, written, limits.reserve)
     guard !bytes.isEmpty else { return }
     unwritten = []
-    let failure = await EventLoop.blocking { [file] () -> RecordingFailure? in
-      do throws(RecordingFailure) {
-        try file.append(bytes, at: size, reserve: reserve)
-        return nil
-      } catch {
-        return error
-      }
+    let result = await EventLoop.blocking { [file] in
+      Result { () throws(RecordingFailure) in try file.append(bytes, at: size, reserve: reserve) }
     }
-    guard let failure else { return written += bytes.count }
+    guard case .failure(let failure) = result else { return written += bytes.count }
     self.failure = failure
     let readings = (bytes + unwritten).split(separator: UInt8(ascii: "\n")).count {
       $0.first == RecordingLine.reading
@@ -161,51 +160,41 @@ package struct RecordingLimits: Sendable {
 @LoopActor private final class RecordedDevice: DeviceObserver {
   private var device: DeviceDescription
   private let session: RecordingSession
-  /// The columns of the profile's properties: nil until there is a reading.
-  private var columns: [Int?] = []
-  private var valueColumns: [ValueKey: Int] = [:]
+  /// The columns of properties, and of values of a program, that have had a reading.
+  private var columns: [String: Int] = [:]
 
   init(_ device: DeviceDescription, _ session: RecordingSession) {
     self.device = device
     self.session = session
-    forgetColumns()
-  }
-
-  private func forgetColumns() {
-    columns = device.profile.properties.map { _ in nil }
-    valueColumns = [:]
   }
 
   func reported(_ reading: Reading) {
-    // What is read back is no reading; values of a program have their own.
-    guard reading.sequence != nil, !reading.isValues else { return }
-    let property = device.profile.properties[reading.property]
-    if columns[reading.property] == nil { columns[reading.property] = number(of: property) }
-    session.add(property.codec.json(reading.value), at: reading.time, column: columns[reading.property])
+    // Values of a program have readings of their own.
+    if !reading.isValues { record(reading, of: device.profile.properties[reading.property]) }
   }
 
   func reported(_ reading: ValueReading) {
-    guard reading.reading.sequence != nil,
-      let property = device.values.first(where: { $0.key == reading.key })?.property
-    else { return }
-    if valueColumns[reading.key] == nil { valueColumns[reading.key] = number(of: property) }
-    let reading = (
-      value: reading.reading.value, time: reading.reading.time, column: valueColumns[reading.key]
-    )
-    session.add(property.codec.json(reading.value), at: reading.time, column: reading.column)
+    if let value = device.values.first(where: { $0.key == reading.key }) {
+      record(reading.reading, of: value.property)
+    }
   }
 
-  private func number(of property: Property) -> Int? {
-    session.number(
-      of: RecordedColumn(
-        device: device.id.description, property: property.name, unit: property.unit,
-        fields: property.codec.fields, units: property.codec.units))
+  private func record(_ reading: Reading, of property: Property) {
+    // What is read back is no reading.
+    guard reading.sequence != nil else { return }
+    if columns[property.name] == nil {
+      columns[property.name] = session.number(
+        of: RecordedColumn(
+          device: device.id.description, property: property.name, unit: property.unit,
+          fields: property.codec.fields, units: property.codec.units))
+    }
+    session.add(property.codec.json(reading.value), at: reading.time, column: columns[property.name])
   }
 
   func changed(_ change: DeviceChange, _ device: DeviceDescription) {
     self.device = device
     switch change {
-    case .description, .renamed: forgetColumns()
+    case .description, .renamed: columns = [:]
     case .availability, .session, .handover: break
     }
   }

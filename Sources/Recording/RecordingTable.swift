@@ -13,8 +13,6 @@ package struct RecordingTable: Sendable {
 
   private static let rowLength = 1000
 
-  private let file: RecordingFile
-  private let size: Int
   private let layout: Layout
   private var reader: RecordingReader
   private var hasBegun = false
@@ -27,10 +25,8 @@ package struct RecordingTable: Sendable {
   private var rowOffset: Int?
 
   init(_ file: RecordingFile, _ layout: Layout) {
-    self.file = file
     self.layout = layout
-    size = file.status.bytes
-    reader = RecordingReader(file, size: size)
+    reader = RecordingReader(file, size: file.status.bytes)
   }
 
   /// The next bytes; nil: that is all.
@@ -65,7 +61,7 @@ package struct RecordingTable: Sendable {
   private mutating func header() throws(RecordingFailure) -> String {
     if layout == .rows { return "time,device,property,value,unit\r\n" }
     // All columns are known when the whole file has been read.
-    var all = RecordingReader(file, size: size)
+    var all = reader
     while let lines = try all.next() {
       for line in lines where line.first != RecordingLine.reading {
         if case .column(let column) = RecordingLine(line) { columns.append(column) }
@@ -107,6 +103,6 @@ package struct RecordingTable: Sendable {
   }
 
   private static func cell(_ value: JSONValue) -> String {
-    value == .null ? "" : CSV.cell(value.text ?? String(decoding: value.bytes, as: UTF8.self))
+    value == .null ? "" : CSV.cell(value.plain)
   }
 }

@@ -36,7 +36,8 @@ import Testing
   mutating func command(_ value: Int, ttl: Int? = nil, at now: Moment = .now) -> [String] {
     let timeToLive = ttl.map { TimeToLive(seconds: $0, from: now) }
     let reply: @Sendable (Outcome) -> Void = { [answered] _ in answered.append(value) }
-    return texts(machine.command(EncodedCommand(EncodedValue(value), timeToLive: timeToLive, reply: reply)))
+    return texts(
+      machine.command(EncodedCommand(value: EncodedValue(value), timeToLive: timeToLive, reply: reply)))
   }
   /// The write with this number has ended.
   mutating func wrote(_ number: Int, _ failure: WriteFailure? = nil) -> [String] {

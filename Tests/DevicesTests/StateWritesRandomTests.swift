@@ -131,7 +131,7 @@ import Testing
     commands[nextTag] = IssuedCommand(value: value, deadline: ttl.map { now + $0 })
     let arrival = start + .seconds(now)
     let command = EncodedCommand(
-      value, timeToLive: ttl.map { TimeToLive(seconds: $0, from: arrival) },
+      value: value, timeToLive: ttl.map { TimeToLive(seconds: $0, from: arrival) },
       reply: { [answered, nextTag] _ in answered.append(nextTag) })
     nextTag += 1
     run(machine.command(command))

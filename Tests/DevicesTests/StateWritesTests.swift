@@ -21,7 +21,7 @@ import Testing
       }
     }
     _ = machine.read(try operation(machine.linkUp()), .success(EncodedValue(.number(0), [0])))
-    let command = EncodedCommand(EncodedValue(.number(requested), [51])) { _ in }
+    let command = EncodedCommand(value: EncodedValue(.number(requested), [51])) { _ in }
     let ended = machine.wrote(try operation(machine.command(command)), .holds(actual))
     let outcomes = ended.compactMap { action -> Outcome? in
       if case .outcome(_, let outcome) = action { outcome } else { nil }
@@ -104,7 +104,7 @@ import Testing
     return run(
       machine.command(
         EncodedCommand(
-          EncodedValue(value), timeToLive: timeToLive, waitsForLink: waitsForLink, reply: reply)))
+          value: EncodedValue(value), timeToLive: timeToLive, waitsForLink: waitsForLink, reply: reply)))
   }
   mutating func expire(at now: Moment) -> [String] { run(machine.expire(at: now)) }
   /// A request sets the value, or another gateway has set it, whose value does not supersede commands.

@@ -162,6 +162,22 @@ import Testing
     #expect(try names(in: test.folder) == [])
   }
 
+  /// File systems in memory, and some others, keep a date of any year.
+  @Test(
+    .enabled(if: access("/dev/shm", W_OK) == 0),
+    arguments: [9_300_000_000_000_000, -9_300_000_000_000_000])
+  func aFileWithoutAnEndMayHaveAnyDate(seconds: Int) async throws {
+    let folder = try TemporaryFolder(in: "/dev/shm")
+    mkdir(folder.path + "/recordings", 0o700)
+    let file = try folder.write("{\"started\":1764115321000}\n", to: "recordings/a.rec")
+    try #require(utimensat(AT_FDCWD, file, [timespec(), timespec(tv_sec: seconds, tv_nsec: 0)], 0) == 0)
+    let recordings = try await RecorderUnderTest(folder).recorder.list()
+    #expect(recordings.map(\.name) == ["a"])
+    #expect(
+      try #require(recordings.first?.ended).description
+        == (seconds > 0 ? "9999-12-31T23:59:59.000Z" : "1970-01-01T00:00:00.000Z"))
+  }
+
   private func text(of path: String) throws -> String {
     let file = try RecordingFile(folder.path + "/" + path, O_RDONLY)
     return String(decoding: try file.read(100_000, at: 0), as: UTF8.self)

@@ -5,9 +5,9 @@ public final class TemporaryFolder: Sendable {
   /// Absolute, without a slash at the end.
   public let path: String
 
-  /// An empty one under /tmp, that nobody else may enter.
-  public init() throws {
-    var template = Array("/tmp/microbit-gateway-test.XXXXXX".utf8CString)
+  /// An empty one in `parent`, that nobody else may enter.
+  public init(in parent: String = "/tmp") throws {
+    var template = Array("\(parent)/microbit-gateway-test.XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw Failure("mkdtemp: errno \(errno)") }
     path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
   }

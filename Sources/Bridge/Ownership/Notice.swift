@@ -81,19 +81,21 @@ extension OwnershipMachine.Notice {
   }
 
   /// A unit that only the configuration there gives is left out.
-  private static func values(
-    _ json: JSONValue?
-  ) -> [(key: ValueKey, written: String, isNumber: Bool, isBool: Bool, unit: String?)] {
-    guard case .object(let values) = json else { return [] }
-    let read = values.members.lazy.compactMap { member -> (ValueKey, String, Bool, Bool, String?)? in
+  private static func values(_ json: JSONValue?) -> [ValueKey: ValueTable.Entry] {
+    guard case .object(let values) = json else { return [:] }
+    let today = Timestamp.now.day
+    let read = values.members.lazy.compactMap { member -> (ValueKey, ValueTable.Entry)? in
       guard let key = ValueKey(member.name), let name = member.value["name"]?.text,
         name.utf8.count <= ValueTable.longestName
       else { return nil }
       let unit = member.value["unit"]?.text.flatMap { ValueName.isUnit($0) ? $0 : nil }
       let type = member.value["type"]
-      return (key, name, type == "number", type == "boolean", unit)
+      let entry = ValueTable.Entry(
+        written: name, isNumber: type == "number", isBool: type == "boolean", isConfirmed: true, unit: unit,
+        lastSeen: today)
+      return (key, entry)
     }
-    return Array(read.prefix(ValueTable.capacity))
+    return Dictionary(read.prefix(ValueTable.capacity)) { first, _ in first }
   }
 
   private static func desired(

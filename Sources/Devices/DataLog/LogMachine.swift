@@ -197,7 +197,7 @@ struct LogMachine: Sendable {
 }
 
 /// Why a log was not read to its end.
-package enum LogFailure: Error, Sendable, Equatable, CustomStringConvertible {
+package enum LogFailure: Sendable, Equatable, CustomStringConvertible {
   case linkLost
   /// Another gateway has the device, or has read further.
   case overtaken

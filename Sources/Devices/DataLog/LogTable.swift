@@ -55,9 +55,9 @@ package struct LogTime: Sendable, Equatable {
 
   package let value: JSONValue
   package let unit: Unit
-  /// The time in ms.
-  let milliseconds: Double
   let column: Int
+
+  var milliseconds: Double { (value.double ?? 0) * unit.milliseconds }
 
   /// Whether the program has started again since `last`.
   func isBefore(_ last: LogTime) -> Bool {
@@ -121,10 +121,9 @@ package struct LogTable: Sendable {
 
   private static func time(in cells: [String], _ headings: [String]) -> LogTime? {
     for (column, (heading, cell)) in zip(headings, cells).enumerated() {
-      guard let unit = LogTime.Unit(heading: heading), let value = number(cell),
-        let milliseconds = value.double.map({ $0 * unit.milliseconds }), milliseconds.magnitude < 0x1p53
-      else { continue }
-      return LogTime(value: value, unit: unit, milliseconds: milliseconds, column: column)
+      guard let unit = LogTime.Unit(heading: heading), let value = number(cell) else { continue }
+      let time = LogTime(value: value, unit: unit, column: column)
+      if time.milliseconds.magnitude < 0x1p53 { return time }
     }
     return nil
   }
@@ -217,12 +216,11 @@ package struct LogPosition: Sendable, Equatable {
     else { return nil }
     (self.offset, self.tail, self.row, self.run) = (offset, tail, row, run)
     headings = json["headings"]?.elements.compactMap(\.text) ?? []
-    if let last = json["last"], let value = last["value"], let number = value.double,
+    if let last = json["last"], let value = last["value"], value.double != nil,
       let unit = last["unit"]?.text.flatMap({ LogTime.Unit(rawValue: $0) }),
       let column = last["column"]?.integer
     {
-      self.last = LogTime(
-        value: value, unit: unit, milliseconds: number * unit.milliseconds, column: column)
+      self.last = LogTime(value: value, unit: unit, column: column)
     }
   }
 }

@@ -79,7 +79,8 @@ package struct HeardEvents: Sendable {
   static let silence = Duration.seconds(30)
   /// How long a claim may take to the broker and back; after that the event is told in any case.
   private static let claimLimit = Duration.seconds(3)
-  /// The same where claims are known to come back: the connection is only slow, and another gateway may have told the event.
+  /// The ``claimLimit`` of a connection on which claims have come back: it is only slow, and another gateway may have told the
+  /// event.
   private static let knownClaimLimit = Duration.seconds(30)
   /// The number of events that are remembered.
   package static let mostTold = 8

@@ -17,8 +17,8 @@ import Log
   private var unreadable: BTHome.Obstacle?
   /// When a value could be read last, or ``unreadable`` became another obstacle.
   private var settled: Moment?
-  /// When each obstacle was logged last: anybody can send what cannot be read between two values.
-  private var logged: [BTHome.Obstacle: Moment] = [:]
+  /// Logs each obstacle: anybody can send what cannot be read between two values.
+  private var logged: [BTHome.Obstacle: Hourly] = [:]
   /// Reads and decrypts what the device advertises in BTHome.
   var objects: ObjectReader
   /// What was heard last while another gateway owned the device, until its `info` should have come.
@@ -45,7 +45,8 @@ import Log
   override var isOnlyAdvertised: Bool { true }
   override var lastError: Trouble? { unreadable.map(Trouble.unreadable) }
 
-  /// For so long after a value or another obstacle, what cannot be read is no news: anybody can send it between two values.
+  /// The time after a value, or a new obstacle, in which what cannot be read is no news: anybody can send it between two
+  /// values.
   private static let unreadableInterval = Duration.seconds(60)
 
   /// The device has sent a value, or none that can be used, and why.
@@ -58,10 +59,7 @@ import Log
     }
     guard obstacle != unreadable else { return }
     (unreadable, settled) = (obstacle, now)
-    if let obstacle, logged[obstacle].map({ now >= $0 + .seconds(3600) }) ?? true {
-      logged[obstacle] = now
-      log(.unreadable(obstacle))
-    }
+    if let obstacle, logged[obstacle, default: Hourly()].isDue(at: now) { log(.unreadable(obstacle)) }
     device.report(.session)
   }
 

@@ -89,7 +89,7 @@ import Log
   /// Whether the device is to be numbered by a press of its button.
   func awaitsPress(_ device: Device) -> Bool { schedule.awaitsNumber(device.address) }
 
-  /// Without a button that is used, it keeps its link no longer than one that has its number.
+  /// A device whose button A is not in use keeps its link no longer than one that has its number.
   private func passOverWithoutButton(_ device: Device) {
     let isPressable = device.channels.contains {
       $0.property.name == Property.microbitButtonA.name && $0.characteristic != nil

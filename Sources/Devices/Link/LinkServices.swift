@@ -40,7 +40,7 @@ import Log
     for channel in channels { use(resolution, for: channel) }
     information = resolution.information
     log = resolution.log
-    visit = device.settings.visitInterval.map { _ in Visit() }
+    visit = device.settings.isOnDemand ? Visit() : nil
     learn(resolution)
     guard isSuitable(resolution) else { return .unsuitable(lacks: resolution.missingServices) }
     tellLacks()
@@ -104,7 +104,7 @@ import Log
       var last: CentralError?
       for channel in channels { last = try await subscribe(channel, in: visit, on: central) ?? last }
       if let last, channels.allSatisfy({ $0.characteristic == nil }) { throw last }
-      for property in await visit?.missingValues(on: central) ?? [] {
+      for property in await visit?.missingValues() ?? [] {
         context.log.info("no value of \(property) was notified while it was connected", device.fields)
       }
       return .subscribed
@@ -160,7 +160,7 @@ import Log
     _ channel: Channel, in visit: Visit?, on central: Central
   ) async throws(CentralError) {
     guard let visit else { return try await channel.subscribe(on: central) }
-    if let value = try await channel.visit(on: central) { visit.add(value, of: channel.property.name) }
+    try await channel.visit(visit, on: central)
   }
 
   // MARK: Services that change

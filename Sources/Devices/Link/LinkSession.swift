@@ -20,7 +20,7 @@ import Log
   /// The characteristics after a change of services during `subscribing`, to be handled when the session is live.
   var changedServices: [Characteristic]?
 
-  /// Runs while a peripheral that gave its link to another device is not received again yet.
+  /// The timer that runs until a peripheral that gave its link to another device is received again.
   private var returns: LoopTimer?
   private static let returnLimit = Duration.seconds(30)
 
@@ -32,7 +32,7 @@ import Log
       interval: profile.alive.map {
         profile.properties[$0.property].poll ?? $0.longestInterval ?? .seconds(1)
       },
-      isOnDemand: device.settings.visitInterval != nil, pairing: device.settings.pairing)
+      isOnDemand: device.settings.isOnDemand, pairing: device.settings.pairing)
     super.init(of: device, adapters)
   }
 

@@ -18,9 +18,9 @@ struct Liveness: Sendable {
   private var nextPeriod: Duration?
 
   private static let leastLimit = Duration.seconds(30)
-  /// After a link that lasted this long, the back-off starts anew.
+  /// The length of a link after which the back-off starts anew.
   private static let goodLink = Duration.seconds(30)
-  /// After a link that lasted this long, earlier moves to other gateways do not count.
+  /// The length of a link after which earlier moves to other gateways do not count.
   private static let steadyLink = Duration.seconds(600)
 
   /// - Parameter period: as long as no other is known; nil: the link alone keeps it alive.

@@ -11,7 +11,8 @@ struct PairingPlan: Sendable {
   /// Whether the peripheral may have lost the bond: a request to pair replaces it.
   var mayBeLost = false
 
-  /// After this many the bond counts as lost: a bad link may end as fast, but seldom several times in a row.
+  /// The number of refused links in a row after which the bond counts as lost: a bad link may end as fast, but seldom several
+  /// times in a row.
   private static let mostRefusedLinks = 3
 
   init(_ mode: Configuration.PairingMode) { self.mode = mode }

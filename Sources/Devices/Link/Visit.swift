@@ -1,39 +1,31 @@
-import BlueZ
 import EventLoop
 
 /// The values that one visit waits for: the first ones of properties that are only notified.
 @LoopActor final class Visit {
-  private var firstValues: [(property: String, value: Waiter<Void>)] = []
-  /// Whether the link has ended.
+  /// The properties of which no value has arrived.
+  private var missing: [String] = []
   private var hasEnded = false
-
-  /// - Parameter value: resumed by the first value of the property, if it comes before the end of the visit.
-  func add(_ value: Waiter<Void>, of property: String) {
-    // The link may have ended just after the subscription was answered.
-    if hasEnded {
-      value.resume(.failure(CancellationError()))
-    } else {
-      firstValues.append((property, value))
-    }
-  }
+  private var waiting: Waiter<Void>?
 
   /// How long a visit waits for the values.
   private static let limit = Duration.seconds(10)
 
+  func awaits(_ property: String) { missing.append(property) }
+
+  /// A value of the property has arrived, or none will.
+  func awaitsNoLonger(_ property: String) {
+    missing.removeAll { $0 == property }
+    if missing.isEmpty { stopWaiting() }
+  }
+
   /// Waits for the values.
   /// - Returns: the properties of which none has arrived in time; empty if the link has ended before.
-  func missingValues(on central: Central) async -> [String] {
-    guard !firstValues.isEmpty else { return [] }
-    let timer = loop.timer(after: Self.limit) { [weak self] in self?.stopWaiting() }
-    var missing: [String] = []
-    for (property, value) in firstValues {
-      do {
-        try await value.value()
-      } catch {
-        missing.append(property)
-      }
+  func missingValues() async -> [String] {
+    if !missing.isEmpty, !hasEnded {
+      let all = Waiter<Void>()
+      waiting = all
+      _ = try? await all.value(within: Self.limit)
     }
-    timer.cancel()
     return hasEnded ? [] : missing
   }
 
@@ -43,9 +35,6 @@ import EventLoop
     stopWaiting()
   }
 
-  /// The time for the values is over.
-  func stopWaiting() {
-    for (_, value) in firstValues { value.resume(.failure(CancellationError())) }
-    firstValues = []
-  }
+  /// Nothing is waited for any more.
+  func stopWaiting() { waiting?.resume(.success(())) }
 }

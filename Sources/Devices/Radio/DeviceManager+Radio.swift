@@ -135,7 +135,7 @@ extension DeviceManager {
 }
 
 /// What came from the receivers.
-@LoopActor struct RadioState {
+struct RadioState {
   /// The configuration that holds for the receivers.
   var configuration = Configuration.Radio()
   var history = RadioHistory()
@@ -143,8 +143,4 @@ extension DeviceManager {
   var serials: [MicrobitName: UInt32] = [:]
   /// When the senders that are no devices were heard last.
   var strangers: [BluetoothAddress: Moment] = [:]
-
-  nonisolated init(configuration: Configuration.Radio = Configuration.Radio()) {
-    self.configuration = configuration
-  }
 }

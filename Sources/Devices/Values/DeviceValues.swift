@@ -18,8 +18,8 @@ import Log
   }
   private var columns = ProgramValue.Columns()
   private var echoes: [Echo] = []
-  /// When each kind of misfit was last logged.
-  private var logged: [Misfit: Moment] = [:]
+  /// Logs each kind of misfit.
+  private var logged: [Misfit: Hourly] = [:]
   private unowned let device: Device
 
   /// A value that was sent, and may come back.
@@ -134,9 +134,7 @@ import Log
   /// Counts a misfit, and logs one line an hour for each kind.
   private func count(_ misfit: Misfit, _ text: String) {
     device.context.counters.malformed += 1
-    let now = Moment.now
-    if let before = logged[misfit], now < before + .seconds(3600) { return }
-    logged[misfit] = now
+    guard logged[misfit, default: Hourly()].isDue() else { return }
     device.context.log.warning("\(misfit.rawValue): \(Excerpt(text))", device.fields)
   }
 
@@ -194,7 +192,8 @@ import Log
       case .null, .array, .object: ""
       }
     let written = table.entries[key]?.written ?? key.description
-    let parsed = ProgramValue.values(in: Array("\(written):\(text)".utf8)).values
+    let message = "\(written):\(text)"
+    let parsed = ProgramValue.values(in: Array(message.utf8)).values
     guard let wanted = parsed.first, parsed.count == 1, wanted.name.key == key,
       !text.utf8.contains(where: { $0 < 0x20 })
     else {
@@ -202,7 +201,6 @@ import Log
       throw RequestError(
         .invalid, "\(Excerpt(command.value.payload)) is not a number or a short text without colons")
     }
-    let message = "\(written):\(text)"
     let echo = Echo(wanted)
     func tell(_ outcome: Outcome?) {
       for (observer, _) in device.observers { observer.wrote(wanted.value, toValue: key, outcome) }
@@ -232,7 +230,7 @@ import Log
       tell(nil)
       let timeToLive = command.timeToLive.map { TimeToLive(seconds: $0, from: .now) }
       channel.writer?.execute(
-        EncodedCommand(value, timeToLive: timeToLive) { outcome in
+        EncodedCommand(value: value, timeToLive: timeToLive) { outcome in
           switch outcome {
           case .pending: tell(outcome)
           case .accepted, .sent:

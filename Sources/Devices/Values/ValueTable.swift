@@ -6,7 +6,7 @@ import GATT
 /// names become known each minute; once the table is full, a new one replaces the oldest that came only once, or one that has not
 /// come for a day.
 package struct ValueTable: Equatable, Sendable {
-  struct Entry: Equatable, Sendable {
+  package struct Entry: Equatable, Sendable {
     /// The name as the program writes it.
     var written: String
     /// Whether the first two values of the name were numbers, or two later ones in a row.
@@ -30,7 +30,7 @@ package struct ValueTable: Equatable, Sendable {
     /// The unit of the last number, if it was another one than that of the values.
     fileprivate var otherUnit: String?
 
-    init(
+    package init(
       written: String, isNumber: Bool, isBool: Bool = false, isConfirmed: Bool, unit: String? = nil,
       lastSeen: Int
     ) {
@@ -43,7 +43,7 @@ package struct ValueTable: Equatable, Sendable {
     }
 
     /// Compares what is stored of two entries.
-    static func == (a: Entry, b: Entry) -> Bool {
+    package static func == (a: Entry, b: Entry) -> Bool {
       a.written == b.written && a.unit == b.unit
         && (a.isNumber, a.isBool, a.isConfirmed, a.lastSeen)
           == (b.isNumber, b.isBool, b.isConfirmed, b.lastSeen)
@@ -95,7 +95,7 @@ package struct ValueTable: Equatable, Sendable {
   package static let capacity = 32
   /// The maximum length of a name as the program writes it, in bytes.
   package static let longestName = 256
-  /// After so many days without being received a value is removed.
+  /// The days without being received after which a value is removed.
   static let mostDaysUnseen = 30
   private static let window = Duration.seconds(60)
 

@@ -99,7 +99,7 @@ import JSON
   nonisolated static func csv(_ line: JSONValue) -> String? {
     guard let property = line["property"], let value = line["value"] else { return nil }
     return [line["time"], line["device"], property, value, line["unit"]].map { cell in
-      cell.map { CSV.cell($0.text ?? String(decoding: $0.bytes, as: UTF8.self)) } ?? ""
+      cell.map { CSV.cell($0.plain) } ?? ""
     }.joined(separator: ",")
   }
 }

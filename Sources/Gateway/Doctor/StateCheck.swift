@@ -1,5 +1,6 @@
 import Configuration
 import Devices
+import EventLoop
 import Findings
 import Glibc
 import Store
@@ -122,16 +123,10 @@ struct StateCheck {
       remedy: "sudo chown -R $USER \(folder.shellWord); chmod -R u+rwX \(folder.shellWord)")
   }
 
-  /// The size of blocks; file systems over a network report any number.
-  static func bytes(_ blocks: UInt64, of size: UInt64) -> Int {
-    let (bytes, overflow) = blocks.multipliedReportingOverflow(by: size)
-    return overflow ? .max : Int(clamping: bytes)
-  }
-
   private func space(in existing: String, _ folder: String) -> Finding {
     var disk = statvfs()
     guard statvfs(existing, &disk) == 0 else { return .ok(.state, "\(folder) is writable") }
-    let free = Self.bytes(UInt64(disk.f_bavail), of: UInt64(disk.f_frsize))
+    let free = Folder.free(on: disk)
     let shown = "\(free >> 20) MiB are free"
     if free < least {
       return .warning(

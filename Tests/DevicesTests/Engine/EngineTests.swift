@@ -1081,7 +1081,7 @@ import Testing
     try await tested.frontEnd.availability(true)
     let outcomes = Record<Outcome>()
     let value = try Property.microbitPeriod.encode(500)
-    await tested.engine.executeAndEnd(EncodedCommand(value) { outcomes.append($0) })
+    await tested.engine.executeAndEnd(EncodedCommand(value: value) { outcomes.append($0) })
     try await tested.frontEnd.availability(false)
     #expect(outcomes.elements == [.deferred])
     #expect(await tested.command(600).elements == [.failed(reason: "the gateway is stopping")])
@@ -1097,7 +1097,7 @@ extension EngineTests {
       let tested = try await EngineUnderTest(state: path)
       try await tested.frontEnd.availability(true)
       let value = try Property.microbitPeriod.encode(500)
-      await tested.engine.executeAndEnd(EncodedCommand(value, waitsForLink: waitsForLink) { _ in })
+      await tested.engine.executeAndEnd(EncodedCommand(value: value, waitsForLink: waitsForLink) { _ in })
       await tested.end()
       #expect(try EngineUnderTest.stored(in: path).first.map { Set($0.waiting.keys) } == kept)
     }

@@ -320,12 +320,6 @@ struct StateCheckTests {
     #expect(found.last?.remedy?.contains("sudo rm -r \(own)") == true)
   }
 
-  @Test func sizesBeyondAnIntegerAreBounded() {
-    #expect(StateCheck.bytes(4096, of: 1024) == 4 << 20)
-    #expect(StateCheck.bytes(1 << 60, of: 4096) == .max)
-    #expect(StateCheck.bytes(1 << 63, of: 1) == .max)
-  }
-
   @Test func fileThatIsNoDatabaseIsAFault() throws {
     let folder = try TemporaryFolder()
     try folder.write("no database", to: "living-room.db")
