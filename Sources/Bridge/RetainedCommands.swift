@@ -86,7 +86,8 @@ import Store
   ) -> Bool {
     guard !message.retain, message.payload.isEmpty else { return false }
     // Otherwise an empty text is a value.
-    return rejected[address]?.removeValue(forKey: message.topic.string) != nil || property?.codec.isPlain != true
+    return rejected[address]?.removeValue(forKey: message.topic.string) != nil
+      || property?.codec.isPlain != true
   }
 
   /// The command takes the place of the last one of its topic, and is not handled yet.

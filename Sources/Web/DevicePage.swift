@@ -67,7 +67,8 @@ extension WebDevice {
       "available": .bool(
         device.isOnline && device.mayOffer(property.name) && !device.missing.contains(property.name))
     ]
-    return property.pageJSON.merging(json(of: property, state, last)).merging(own).merging(desiredJSON(property))
+    return property.pageJSON.merging(json(of: property, state, last)).merging(own)
+      .merging(desiredJSON(property))
   }
 
   func desiredJSON(_ property: Property) -> JSONValue {

@@ -93,10 +93,12 @@ import Testing
       ])
   }
 
-  @Test("A micro:bit by radio and a Bluetooth device are never matched by the same entry", arguments: [
-    (#""radio":"zotut""#, #""identifier":"C5:A1:B2:C3:D4:E5""#),
-    (#""name_prefix":"x""#, #""identifier":"radio:usb_12345678""#),
-  ])
+  @Test(
+    "A micro:bit by radio and a Bluetooth device are never matched by the same entry",
+    arguments: [
+      (#""radio":"zotut""#, #""identifier":"C5:A1:B2:C3:D4:E5""#),
+      (#""name_prefix":"x""#, #""identifier":"radio:usb_12345678""#),
+    ])
   func radioAndBluetoothAreApart(first: String, second: String) throws {
     let text = #"{"devices":[{"match":{\#(first)}},{"match":{\#(second)}}]}"#
     #expect(try Configuration.parse(Array(text.utf8)).get().warnings.isEmpty)

@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test("A value that waits for the end of an interval is published when the interval is changed, and before a stop")
+  @Test("A value that waits for the end of an interval is published when that is changed, and before a stop")
   func waitingValue() async throws {
     let plan = Plan(
       period: 50, entries: #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#)

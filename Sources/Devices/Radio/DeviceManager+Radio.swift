@@ -25,7 +25,8 @@ extension DeviceManager {
   /// The senders heard in the last ten minutes that are no devices, by their names.
   package var strangers: [BluetoothAddress] {
     radio.strangers.filter {
-      .now < $0.value + Self.strangerLimit && registry.byAddress[$0.key] == nil && !store.record($0.key).isRemoved
+      .now < $0.value + Self.strangerLimit && registry.byAddress[$0.key] == nil
+        && !store.record($0.key).isRemoved
     }.keys.sorted { $0.value < $1.value }
   }
 
