@@ -112,7 +112,10 @@ public struct DeviceCommand: Sendable, Equatable {
       let keys: JSONValue = ["id": target.id.map(JSONValue.string), "raw": .bool(raw)]
       // A full log takes minutes.
       let data = try await access.request("device/log", keys, within: .seconds(7200))
-      printOutput(data["csv"]?.text ?? "", terminator: "")
+      let csv = data["csv"]?.text ?? ""
+      // What a program logs could control the terminal; the table is harmless.
+      let isShown = raw && isatty(STDOUT_FILENO) != 0
+      printOutput(isShown ? Excerpt.harmlessLines(csv) : csv, terminator: "")
       return .done
     case .list:
       let devices = try await access.request("devices")
