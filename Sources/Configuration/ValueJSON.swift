@@ -112,7 +112,7 @@ extension Codec.Scalar {
     case (.utf8, .string(let text)), (.bits, .string(let text)): .text(text)
     // As they are without `{"value":…}`.
     case (.utf8, .integer), (.utf8, .number), (.utf8, .bool):
-      .text(String(decoding: json.bytes, as: UTF8.self))
+      .text(json.written)
     case (.bytes, .string(let text)): Hexadecimal.bytes(text).map(Value.bytes)
     case (.bool, _), (.utf8, _), (.bytes, _), (.bits, _): nil
     // An enumeration is set by its words.

@@ -68,7 +68,7 @@ struct CheckReport: CustomStringConvertible {
       guard case .object(let members) = key.shape else {
         switch key.shape {
         case .text, .bool:
-          return value.map { [Row(key.name, text($0), given == nil ? .default : .configuration)] } ?? []
+          return value.map { [Row(key.name, $0.plain, given == nil ? .default : .configuration)] } ?? []
         case _: return []
         }
       }
@@ -82,11 +82,7 @@ struct CheckReport: CustomStringConvertible {
     if case .object(let members) = member.shape, case .object(let object) = value, !object.members.isEmpty {
       return members.flatMap { rows($0, "\(path).\($0.name)", value?[$0.name], given?[$0.name]) }
     }
-    return [Row(path, value.map(text), given == nil ? .default : .configuration)]
-  }
-
-  private static func text(_ value: JSONValue) -> String {
-    value.text ?? String(decoding: value.bytes, as: UTF8.self)
+    return [Row(path, value.map(\.plain), given == nil ? .default : .configuration)]
   }
 
   // MARK: Devices
@@ -152,7 +148,7 @@ struct CheckReport: CustomStringConvertible {
         case "id": device.id.description
         case "profile": device.profile.name
         case "properties": properties(device.profile).joined(separator: ", ")
-        default: device[option].map { option.isSecret ? "given" : text($0) }
+        default: device[option].map { option.isSecret ? "given" : $0.plain }
         }
       return [Row(option.name, value, device.source(of: option))]
     }
@@ -169,7 +165,7 @@ struct CheckReport: CustomStringConvertible {
     device.profile.properties.filter { $0.isWritable && $0.kind == .state }.map { property in
       let desired = device.desired(property, record)
       let value = desired.shown.map { value in
-        let text = String(decoding: property.codec.json(value).bytes, as: UTF8.self)
+        let text = property.codec.json(value).written
         return property.unit.map { "\(text) \($0)" } ?? text
       }
       return Row(property.name, value, device.source(of: desired))

@@ -82,7 +82,7 @@ extension Target: CustomStringConvertible {
 extension JSONValue {
   /// The value as text to display: a string without quotes, with a mark for each invisible character.
   var shown: String {
-    Excerpt.harmless(text ?? String(decoding: bytes, as: UTF8.self))
+    Excerpt.harmless(plain)
   }
 
   /// The value with its unit: `21 °C`.

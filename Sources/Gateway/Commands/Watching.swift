@@ -58,7 +58,7 @@ import JSON
 
   private func receive(_ line: JSONValue) {
     switch format {
-    case .json: write(String(decoding: line.bytes, as: UTF8.self) + "\n")
+    case .json: write(line.written + "\n")
     case .csv: if let row = Self.csv(line) { write(row + "\n") }
     case .text:
       guard let text = view.update(line) else { return }
@@ -99,7 +99,7 @@ import JSON
   nonisolated static func csv(_ line: JSONValue) -> String? {
     guard let property = line["property"], let value = line["value"] else { return nil }
     return [line["time"], line["device"], property, value, line["unit"]].map { cell in
-      cell.map { CSV.cell($0.text ?? String(decoding: $0.bytes, as: UTF8.self)) } ?? ""
+      cell.map { CSV.cell($0.plain) } ?? ""
     }.joined(separator: ",")
   }
 }

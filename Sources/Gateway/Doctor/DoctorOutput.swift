@@ -19,7 +19,7 @@ import JSON
     let faults = findings.count { $0.level == .fault }
     let warnings = findings.count { $0.level == .warning }
     if json {
-      printOutput(String(decoding: JSONValue.array(findings.map(\.json)).bytes, as: UTF8.self))
+      printOutput(JSONValue.array(findings.map(\.json)).written)
     } else {
       func count(_ number: Int, _ word: String) -> String { "\(number) \(word)\(number == 1 ? "" : "s")" }
       printOutput("\(count(faults, "fault")), \(count(warnings, "warning"))")
