@@ -120,9 +120,9 @@ import Web
   private func listen() async {
     var isReported = false
     repeat {
-      do throws(ControlError) {
+      do throws(RequestError) {
         guard let path = RuntimeFolder.socket(of: id, RuntimeFolder.environment) else {
-          throw ControlError("there is no folder for its socket: set XDG_RUNTIME_DIR or HOME")
+          throw RequestError("there is no folder for its socket: set XDG_RUNTIME_DIR or HOME")
         }
         try control.listen(at: path)
         if isReported { log.notice("the command line can reach this gateway") }

@@ -1,5 +1,6 @@
 import Configuration
 import Control
+import Devices
 import EventLoop
 import GATT
 import JSON
@@ -98,7 +99,7 @@ import Sockets
   func request(
     _ verb: String, _ keys: JSONValue = [:], within limit: Duration = .seconds(30)
   ) async throws(CommandFailure) -> JSONValue {
-    do throws(ControlError) {
+    do throws(RequestError) {
       return try await client.request(verb, keys, within: limit)
     } catch {
       throw CommandFailure(GatewayCommand.ExitStatus(error.code), error.reason)

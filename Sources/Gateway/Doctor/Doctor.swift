@@ -194,7 +194,7 @@ public struct Doctor: Sendable, Equatable {
   // MARK: Devices
 
   private func checkRunning(_ gateway: String, _ client: ControlClient) async {
-    do throws(ControlError) {
+    do throws(RequestError) {
       let health = try await client.request("health", within: Self.limit)
       let devices = try await client.request("devices", within: Self.limit)
       await report(.configuration) { GatewayCheck.changedConfiguration(health).map { [$0] } ?? [] }
