@@ -121,7 +121,7 @@ import Web
     var isReported = false
     repeat {
       do throws(RequestError) {
-        guard let path = RuntimeFolder.socket(of: id, RuntimeFolder.environment) else {
+        guard let path = RuntimeFolder.socket(of: id, StateFolder.environment) else {
           throw RequestError("there is no folder for its socket: set XDG_RUNTIME_DIR or HOME")
         }
         try control.listen(at: path)

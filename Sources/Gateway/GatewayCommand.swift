@@ -199,12 +199,9 @@ public enum GatewayCommand: Sendable, Equatable {
     if http.isEnabled {
       printOutput("\nthe page of a running gateway: \(http.urls().joined(separator: ", "))")
     }
-    let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
-      .connect()
-    if case .running(_, let client) = presence, let health = try? await client.request("health"),
-      let finding = GatewayCheck.changedConfiguration(health)
-    {
-      printError(finding.line)
+    if let running = try? GatewayAccess.open(id.description) {
+      await running.warnOfChangedConfiguration()
+      running.close()
     }
     return unreadable.isEmpty ? .done : .configuration
   }
@@ -255,9 +252,8 @@ public enum GatewayCommand: Sendable, Equatable {
     }
     do throws(StoreError) {
       let sections = try StateDatabase.sections(path: database.path)
-      var status = stat()
-      let user =
-        stat(database.path, &status) == 0 ? " (of the user \(RuntimeFolder.name(ofUser: status.st_uid)))" : ""
+      let owner = NewFile.status(database.path)?.st_uid
+      let user = owner.map { " (of the user \(RuntimeFolder.name(ofUser: $0)))" } ?? ""
       printOutput("state database: \(database.path)\(database.isThere ? user : " (not created yet)")")
       return sections
     } catch {

@@ -72,7 +72,7 @@ import Sockets
   static func running(_ id: String?) throws(CommandFailure) -> Running? {
     var open: [Running] = []
     var denied: [(gateway: String, path: String)] = []
-    for (gateway, path) in RuntimeFolder.sockets(RuntimeFolder.environment) {
+    for (gateway, path) in RuntimeFolder.sockets(StateFolder.environment) {
       if let id, gateway != id { continue }
       do throws(UnixSocket.Failure) {
         open.append((gateway, path, try UnixSocket.connect(to: path)))
@@ -87,7 +87,7 @@ import Sockets
     if let denied = denied.first, open.isEmpty {
       throw CommandFailure(.unavailable, RuntimeFolder.denial(denied.path, gateway: denied.gateway))
     }
-    if open.isEmpty, let folder = RuntimeFolder.closed(RuntimeFolder.environment) {
+    if open.isEmpty, let folder = RuntimeFolder.closed(StateFolder.environment) {
       throw CommandFailure(
         .unavailable, "whether a gateway runs is not known: \(folder) is closed to you: use sudo")
     }
