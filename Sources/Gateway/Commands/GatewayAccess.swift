@@ -125,12 +125,10 @@ import Sockets
     return target
   }
 
-  /// Whether the target has no link, and is this gateway's; a device that is connected on demand is connected for a
-  /// command.
-  func isOffline(_ target: Target) -> Bool { target.isOffline && target.owner == gateway }
-
-  /// `kitchen is offline since 12:34:56: not in range`.
-  func offline(_ target: Target) async throws(CommandFailure) -> String {
+  /// `kitchen is offline since 12:34:56: not in range`; nil: it has a link, or is another gateway's. A device that is
+  /// connected on demand is connected for a command.
+  func offline(_ target: Target) async throws(CommandFailure) -> String? {
+    guard target.isOffline, target.owner == gateway else { return nil }
     let findings = try await request("health")["findings"]?.elements ?? []
     let name = "\(target.label): "
     let reason = findings.compactMap { $0["text"]?.text }.first { $0.hasPrefix(name) }?.dropFirst(name.count)
