@@ -7,8 +7,6 @@ import JSON
   let json: Bool
   private(set) var findings: [Finding] = []
 
-  init(json: Bool) { self.json = json }
-
   mutating func add(_ finding: Finding) {
     findings.append(finding)
     if !json { for line in Self.lines(finding) { printOutput(line) } }
