@@ -63,7 +63,7 @@ private func check(_ verb: String, _ payload: [UInt8]) {
 
 /// A line on the socket.
 @Sendable func checkControl(_ bytes: [UInt8]) {
-  do throws(ControlError) {
+  do throws(RequestError) {
     let (verb, payload) = try ControlSession.parse(bytes)
     check(verb, JSONValue.object(payload).bytes)
     var errors: [ConfigurationError] = []

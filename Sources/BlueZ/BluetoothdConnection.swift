@@ -36,28 +36,15 @@ enum BluetoothdEvent: Sendable {
   /// Changes received while the objects are being listed, to be applied to them; nil at other times.
   private var backlog: [BlueZEvent]?
 
-  private init(
-    byteSignals: ByteSignals, limits: Limits,
+  /// Connects to the bus. bluetoothd is not watched yet.
+  /// - Parameter byteSignals: delivers the notified values of characteristics; `handler` receives all other changes.
+  init(
+    _ address: DBusAddress, byteSignals: ByteSignals, limits: Limits,
     handler: @escaping @LoopActor (BluetoothdEvent) -> Void
-  ) {
+  ) async throws {
     self.byteSignals = byteSignals
     self.limits = limits
     self.handler = handler
-  }
-
-  /// Connects to the bus. bluetoothd is not watched yet.
-  /// - Parameter byteSignals: delivers the notified values of characteristics; `handler` receives all other changes.
-  static func open(
-    _ address: DBusAddress, byteSignals: ByteSignals, limits: Limits,
-    handler: @escaping @LoopActor (BluetoothdEvent) -> Void
-  ) async throws(DBusError) -> BluetoothdConnection {
-    let connection = BluetoothdConnection(
-      byteSignals: byteSignals, limits: limits, handler: handler)
-    try await connection.connect(to: address)
-    return connection
-  }
-
-  private func connect(to address: DBusAddress) async throws(DBusError) {
     bus = try await DBusConnection.open(address, byteSignals: byteSignals) { [weak self] event in
       self?.receive(event)
     }

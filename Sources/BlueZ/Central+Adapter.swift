@@ -55,7 +55,6 @@ extension Central {
 
   private func setPower(_ isOn: Bool) async throws(CentralError) {
     _ = try await call(
-      .set("Powered", to: .boolean(isOn), on: BlueZName.adapter, of: adapterPath, at: BlueZName.busName),
-      timeout: limits.local)
+      .set("Powered", to: .boolean(isOn), on: BlueZName.adapter, of: adapterPath, at: BlueZName.busName))
   }
 }

@@ -13,7 +13,7 @@ extension Central {
     do throws(CentralError) {
       _ = try await call(
         "RegisterAgent", on: BlueZName.agentManager, of: BlueZName.root,
-        [.objectPath(Self.agentPath), .string(Self.capability)], timeout: limits.local)
+        [.objectPath(Self.agentPath), .string(Self.capability)])
     } catch .refused(let reason) {
       throw .noAgent(reason)
     } catch .transient(let reason) {
@@ -25,13 +25,8 @@ extension Central {
   }
 
   func unregisterAgent() async {
-    do throws(CentralError) {
-      _ = try await call(
-        "UnregisterAgent", on: BlueZName.agentManager, of: BlueZName.root, [.objectPath(Self.agentPath)],
-        timeout: limits.local)
-    } catch {
-      log.debug("UnregisterAgent", ["error": error])
-    }
+    await attempt(
+      "UnregisterAgent", on: BlueZName.agentManager, of: BlueZName.root, [.objectPath(Self.agentPath)])
   }
 
   /// Answers a call of bluetoothd to the agent.

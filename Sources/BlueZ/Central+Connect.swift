@@ -100,26 +100,21 @@ extension Central {
 
   /// The reply to a call.
   @LoopActor private final class Reply {
-    var result: Result<Void, CentralError>?
+    var answer: DBusAnswer?
   }
 
   /// Calls Connect. bluetoothd does not reply if another program removes the device meanwhile.
   private func callConnect(_ id: PeripheralID) async throws(CentralError) {
     let begin = Moment.now
     let reply = Reply()
-    loop.task {
-      do throws(CentralError) {
-        _ = try await self.call("Connect", on: BlueZName.device, of: id.path, timeout: self.limits.connect)
-        reply.result = .success(())
-      } catch {
-        reply.result = .failure(error)
-      }
-      self.checkConditions()
+    call("Connect", on: BlueZName.device, of: id.path, timeout: limits.connect) { [weak self] answer in
+      reply.answer = answer
+      self?.checkConditions()
     }
-    _ = await wait(limits.connect) { reply.result != nil || self.tree.devices[id.path] == nil }
-    guard await wait(limits.treeUpdate, until: { reply.result != nil }) else { throw .gone }
+    _ = await wait(limits.connect) { reply.answer != nil || self.tree.devices[id.path] == nil }
+    guard await wait(limits.treeUpdate, until: { reply.answer != nil }) else { throw .gone }
     do throws(CentralError) {
-      try reply.result?.get()
+      _ = try reply.answer?.mapError { CentralError($0, during: "Connect") }.get()
     } catch .transient(let text) where isRefusal(text) && .now < begin + limits.refusal {
       throw .transient("\(text), \(CentralError.atOnce)")
     }
@@ -174,11 +169,7 @@ extension Central {
     let link = links.end(id)
     links.beginEnding(id)
     checkConditions()
-    do throws(CentralError) {
-      _ = try await call("Disconnect", on: BlueZName.device, of: id.path, timeout: limits.disconnect)
-    } catch {
-      log.debug("Disconnect", ["error": error])
-    }
+    await attempt("Disconnect", on: BlueZName.device, of: id.path, timeout: limits.disconnect)
     _ = await wait(limits.treeUpdate) { !self.isConnected(id) }
     if let link, link.hasUnanswered { await removeUnlessAnswered(id, link) }
     links.finishEnding(id)
@@ -221,8 +212,7 @@ extension Central {
     log.debug("removing the peripheral from bluetoothd", ["path": id.path])
     expectRemoval(of: id, true)
     do throws(CentralError) {
-      _ = try await call(
-        "RemoveDevice", on: BlueZName.adapter, of: adapterPath, [.objectPath(id.path)], timeout: limits.local)
+      _ = try await call("RemoveDevice", on: BlueZName.adapter, of: adapterPath, [.objectPath(id.path)])
     } catch {
       expectRemoval(of: id, false)
       log.debug("RemoveDevice", ["error": error])

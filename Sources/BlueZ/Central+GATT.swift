@@ -75,8 +75,7 @@ extension Central {
     guard let link = links[id] else { return }
     for characteristic in link.endNotifications() {
       link.unsubscribing += 1
-      call("StopNotify", on: BlueZName.characteristic, of: characteristic.path, timeout: limits.local) {
-        [weak self] _ in
+      call("StopNotify", on: BlueZName.characteristic, of: characteristic.path) { [weak self] _ in
         link.unsubscribing -= 1
         self?.checkConditions()
       }

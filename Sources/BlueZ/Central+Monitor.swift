@@ -19,7 +19,7 @@ extension Central {
     do throws(CentralError) {
       _ = try await call(
         step.rawValue, on: BlueZName.monitorManager, of: adapterPath,
-        [.objectPath(AdvertisementMonitor.root)], timeout: limits.local)
+        [.objectPath(AdvertisementMonitor.root)])
     } catch {
       if step == .register, monitor.isAsked { reportUnmonitored("\(error)") }
     }

@@ -49,11 +49,7 @@ extension Central {
   /// Ends the pairing in progress.
   public func cancelPairing(_ id: PeripheralID) async {
     guard pairing(of: id) != nil else { return }
-    do throws(CentralError) {
-      _ = try await call("CancelPairing", on: BlueZName.device, of: id.path, timeout: limits.local)
-    } catch {
-      log.debug("CancelPairing", ["error": error])
-    }
+    await attempt("CancelPairing", on: BlueZName.device, of: id.path)
   }
 
   /// Deletes the bond and everything else that bluetoothd knows of a peripheral, its services included. The next scan

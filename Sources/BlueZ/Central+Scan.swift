@@ -73,9 +73,8 @@ extension Central {
     do throws(CentralError) {
       // Peripherals that are not discoverable, such as bonded micro:bits, are only reported with a filter.
       _ = try await call(
-        "SetDiscoveryFilter", on: BlueZName.adapter, of: adapterPath,
-        [.properties(filter)], timeout: limits.local)
-      _ = try await call("StartDiscovery", on: BlueZName.adapter, of: adapterPath, timeout: limits.local)
+        "SetDiscoveryFilter", on: BlueZName.adapter, of: adapterPath, [.properties(filter)])
+      _ = try await call("StartDiscovery", on: BlueZName.adapter, of: adapterPath)
     } catch {
       switch error {
       // bluetoothd counts a discovery as started and answers `InProgress` from then on, although the kernel refuses to
@@ -126,11 +125,7 @@ extension Central {
   public var recovery: Recovery? { scanner.recovery }
 
   private func stopDiscovery() async {
-    do throws(CentralError) {
-      _ = try await call("StopDiscovery", on: BlueZName.adapter, of: adapterPath, timeout: limits.local)
-    } catch {
-      log.debug("StopDiscovery", ["error": error])
-    }
+    await attempt("StopDiscovery", on: BlueZName.adapter, of: adapterPath)
   }
 
   /// Discovery has yielded an advertisement, or has lasted.

@@ -69,7 +69,7 @@ import Log
 
   /// Runs one connection to the bus until it ends.
   private func serve(_ backOff: inout BackOff) async throws {
-    let bluetoothd = try await BluetoothdConnection.open(
+    let bluetoothd = try await BluetoothdConnection(
       busAddress, byteSignals: links.byteSignals, limits: limits
     ) { [weak self] event in
       self?.receive(event)

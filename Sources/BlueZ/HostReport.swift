@@ -51,9 +51,7 @@ package struct HostReport: Sendable, Equatable {
     do throws(DBusError) {
       try await report.read(bus)
     } catch {
-      switch error.name {
-      case DBusName.Failure.nameHasNoOwner: break
-      default:
+      if error.name != DBusName.Failure.nameHasNoOwner {
         report.refusal = "\(error)"
         report.isDenied = error.name == DBusName.Failure.accessDenied
       }

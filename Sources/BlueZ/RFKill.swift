@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 
 /// The kernel's switches that block radios (Linux, Documentation/driver-api/rfkill.rst).
@@ -41,11 +42,8 @@ package enum RFKill {
   package static let device = "/dev/rfkill"
 
   private static func isSet(_ pattern: String) -> Bool {
-    var found = glob_t()
-    defer { globfree(&found) }
-    guard glob(pattern, 0, nil, &found) == 0 else { return false }
-    return (0..<Int(found.gl_pathc)).contains { index in
-      guard let path = found.gl_pathv[index], let file = fopen(path, "r") else { return false }
+    Folder.matches(pattern).contains { path in
+      guard let file = fopen(path, "r") else { return false }
       defer { fclose(file) }
       return fgetc(file) == Int32(UInt8(ascii: "1"))
     }

@@ -18,7 +18,8 @@ import Store
   package let ownership: OwnershipRunner
   let commands: CommandHandler
   let state: StateDatabase
-  package let reload: ReloadHandler
+  /// Reads config.json again.
+  package var reload: ReloadHandler = { _ in }
   package let recorder: Recorder
   /// How many messages the broker takes unacknowledged.
   private var receiveMaximum = 0
@@ -39,15 +40,12 @@ import Store
   ///   - spool: the file for undelivered readings; nil: they are kept in memory.
   ///   - recordings: the folder for recordings; nil: there can be none.
   ///   - crashNote: of the last runs.
-  ///   - reload: reads config.json again.
   package init(
     _ configuration: Configuration, gateway: GatewayID, engine: DeviceManager, state: StateDatabase,
-    spool: String?, recordings: String? = nil, crashNote: CrashNote = CrashNote(path: nil),
-    reload: @escaping ReloadHandler
+    spool: String?, recordings: String? = nil, crashNote: CrashNote = CrashNote(path: nil)
   ) {
     caution = Caution(crashNote)
     self.state = state
-    self.reload = reload
     recorder = Recorder(engine, folder: recordings)
     takesFleetConfiguration = configuration.fleet
     context = BridgeContext(configuration, gateway: gateway, engine: engine)

@@ -100,9 +100,9 @@ extension Command {
 
   /// The long form for an object that is meant as the value: a text holds it as a text.
   private static func isolated(_ object: JSONObject, _ codec: Codec?) -> String {
-    let text = String(decoding: JSONValue.object(object).bytes, as: UTF8.self)
+    let text = JSONValue.object(object).written
     guard codec?.isPlain == true, text.utf8.count <= 100 else { return #"{"value":…}"# }
-    return String(decoding: JSONValue.object(of: [("value", .string(text))]).bytes, as: UTF8.self)
+    return JSONValue.object(of: [("value", .string(text))]).written
   }
 
   private static func ttl(_ json: JSONValue?, _ transaction: String?) throws(Rejection) -> Int? {

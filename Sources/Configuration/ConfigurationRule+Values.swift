@@ -45,11 +45,6 @@ extension ConfigurationRule<ClosedRange<Double>> {
   }
 }
 
-extension JSONValue {
-  /// Written as JSON.
-  var written: String { String(decoding: bytes, as: UTF8.self) }
-}
-
 extension ConfigurationRule<BluetoothUUID> {
   /// A UUID of 4 or 8 digits, perhaps behind `0x`, or of 36 characters, in either case.
   package static var uuid: Self {

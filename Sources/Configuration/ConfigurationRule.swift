@@ -89,7 +89,7 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
     case .numberRange: "a list of two numbers, the smaller first"
     case .text: "a string"
     case .choice(let values):
-      values.map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: " or ")
+      values.map(\.written).joined(separator: " or ")
     case .list: "a list"
     case .oneOrMore(let shape, _): "\(shape.expectation) or a list"
     case .nullOr(let shape): "null or \(shape.expectation)"

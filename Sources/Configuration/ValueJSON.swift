@@ -47,9 +47,10 @@ extension Codec {
 
   /// Whether a payload is the value itself, not JSON: a text, the word of an enumeration, or bytes.
   package var isPlain: Bool {
-    if case .advertised(let format, _) = description { return format.isText }
-    guard case .scalar(let scalar) = description else { return false }
-    return scalar.type == .utf8 || scalar.type == .bytes || scalar.type == .bits || !scalar.values.isEmpty
+    switch content {
+    case .words, .text: true
+    case .number, .bool, .several: false
+    }
   }
 
   /// Reads a value, which may still be out of range; nil for JSON of another type.
@@ -112,7 +113,7 @@ extension Codec.Scalar {
     case (.utf8, .string(let text)), (.bits, .string(let text)): .text(text)
     // As they are without `{"value":…}`.
     case (.utf8, .integer), (.utf8, .number), (.utf8, .bool):
-      .text(String(decoding: json.bytes, as: UTF8.self))
+      .text(json.written)
     case (.bytes, .string(let text)): Hexadecimal.bytes(text).map(Value.bytes)
     case (.bool, _), (.utf8, _), (.bytes, _), (.bits, _): nil
     // An enumeration is set by its words.

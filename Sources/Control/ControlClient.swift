@@ -44,7 +44,7 @@ import Sockets
 
   private func ended() {
     socket.close()
-    waiter?.resume(.failure(ControlError("the gateway has ended")))
+    waiter?.resume(.failure(RequestError("the gateway has ended")))
     waiter = nil
     onEnd()
   }
@@ -53,8 +53,8 @@ import Sockets
   /// - Returns: the data of the response.
   package func request(
     _ verb: String, _ keys: JSONValue = [:], within limit: Duration = .seconds(30)
-  ) async throws(ControlError) -> JSONValue {
-    guard !socket.isClosed else { throw ControlError("the gateway has ended") }
+  ) async throws(RequestError) -> JSONValue {
+    guard !socket.isClosed else { throw RequestError("the gateway has ended") }
     let waiter = Waiter<[UInt8]>()
     self.waiter = waiter
     socket.send((["request": .string(verb)] as JSONValue).merging(keys).bytes)
@@ -63,7 +63,7 @@ import Sockets
       let reason =
         self?.isServed == false
         ? ": perhaps \(most) programs are connected to it, and one of them has to end first" : ""
-      waiter.resume(.failure(ControlError("the gateway does not answer\(reason)")))
+      waiter.resume(.failure(RequestError("the gateway does not answer\(reason)")))
       // An answer that is late must not be taken for the next one.
       self?.ended()
     }
@@ -72,13 +72,13 @@ import Sockets
     do {
       line = try await waiter.value()
     } catch {
-      throw error as? ControlError ?? ControlError("\(error)")
+      throw error as? RequestError ?? RequestError("\(error)")
     }
     guard let json = try? JSONParser.parse(line) else {
-      throw ControlError("the gateway's answer is no JSON")
+      throw RequestError("the gateway's answer is no JSON")
     }
     if json["status"] == .string("ok") { return json["data"] ?? .null }
-    guard let reason = json["error"]?.text else { throw ControlError("the answer has no reason") }
-    throw ControlError(reason, code: json["code"]?.text.flatMap(RequestError.Code.init) ?? .unavailable)
+    guard let reason = json["error"]?.text else { throw RequestError("the answer has no reason") }
+    throw RequestError(json["code"]?.text.flatMap(RequestError.Code.init) ?? .unavailable, reason)
   }
 }

@@ -29,7 +29,7 @@ import Sockets
   /// Listens at `path`, in a folder that exists; replaces the socket of a process that is gone.
   ///
   /// The user and the group of the gateway may connect, if the folder's mode lets them reach the socket.
-  package func listen(at path: String) throws(ControlError) {
+  package func listen(at path: String) throws(RequestError) {
     let isUsed: Bool
     do throws(UnixSocket.Failure) {
       Glibc.close(try UnixSocket.connect(to: path))
@@ -37,12 +37,12 @@ import Sockets
     } catch {
       isUsed = error == .busy
     }
-    if isUsed { throw ControlError("\(path) is in use by another gateway with this id") }
+    if isUsed { throw RequestError("\(path) is in use by another gateway with this id") }
     let descriptor: Int32
     do throws(UnixSocket.Failure) {
       descriptor = try UnixSocket.listen(at: path, mode: 0o660)
     } catch {
-      throw ControlError(error.description)
+      throw RequestError(error.description)
     }
     let socket = SocketListener([descriptor], mostConnections: Self.mostClients) { [weak self] in
       self?.serve($0)

@@ -50,10 +50,10 @@ import Sockets
   private func receive(_ line: [UInt8]) {
     let verb: String
     let payload: JSONObject
-    do throws(ControlError) {
+    do throws(RequestError) {
       (verb, payload) = try Self.parse(line)
     } catch {
-      send(RequestResponse(result: .failure(RequestError(.invalid, error.reason)), transaction: nil).json)
+      send(RequestResponse(result: .failure(error), transaction: nil).json)
       return updatePause()
     }
     unanswered += 1
@@ -71,21 +71,21 @@ import Sockets
   }
 
   /// - Returns: the verb, and the other keys of the line.
-  nonisolated static func parse(_ line: [UInt8]) throws(ControlError) -> (verb: String, payload: JSONObject) {
+  nonisolated static func parse(_ line: [UInt8]) throws(RequestError) -> (verb: String, payload: JSONObject) {
     guard line.count <= RequestHandler.longestPayload else {
-      throw ControlError("the payload has more than \(RequestHandler.longestPayload) bytes")
+      throw RequestError(.invalid, "the payload has more than \(RequestHandler.longestPayload) bytes")
     }
     let document: JSONValue
     do throws(JSONSyntaxError) {
       document = try JSONParser.parse(line)
     } catch {
-      throw ControlError("the line is not valid JSON: \(error)")
+      throw RequestError(.invalid, "the line is not valid JSON: \(error)")
     }
     guard case .object(let object) = document else {
-      throw ControlError("the line is \(document.kind), not an object")
+      throw RequestError(.invalid, "the line is \(document.kind), not an object")
     }
     guard case .string(let verb) = object["request"] else {
-      throw ControlError(#"the key request is missing: {"request":"devices"}"#)
+      throw RequestError(.invalid, #"the key request is missing: {"request":"devices"}"#)
     }
     return (verb, JSONObject(object.members.filter { $0.name != "request" }))
   }
@@ -141,18 +141,6 @@ import Sockets
   private func stopWatching() {
     watch?.end()
     watch = nil
-  }
-}
-
-/// Why a line or the socket cannot be used.
-package struct ControlError: Error, Sendable, Equatable {
-  package let reason: String
-  /// The code of a response.
-  package let code: RequestError.Code
-
-  package init(_ reason: String, code: RequestError.Code = .unavailable) {
-    self.reason = reason
-    self.code = code
   }
 }
 

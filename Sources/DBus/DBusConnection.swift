@@ -108,6 +108,8 @@ import EventLoop
     guard let call = inFlight.removeValue(forKey: serial) else { return }
     call.timer?.cancel()
     if let next = waiting.popFirst() { send(next) }
+    // The slice keeps what it has removed until its memory is released.
+    if waiting.isEmpty { waiting = [] }
     call.done(answer())
   }
 

@@ -147,12 +147,6 @@ extension DBusValue {
   public var entries: [Entry]? {
     if case .dictionary(_, _, let entries) = unwrapped { entries } else { nil }
   }
-
-  /// An open descriptor.
-  public var descriptor: FileDescriptor? {
-    // libdbus delivers -1 if the process is out of descriptors.
-    if case .fileDescriptor(let descriptor) = unwrapped, descriptor.raw >= 0 { descriptor } else { nil }
-  }
 }
 
 /// An open file descriptor that is sent or received with a message, closed with the last reference.

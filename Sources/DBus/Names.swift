@@ -69,7 +69,7 @@ package enum BlueZName {
     package static let doesNotExist = "org.bluez.Error.DoesNotExist"
     package static let failed = "org.bluez.Error.Failed"
     package static let inProgress = "org.bluez.Error.InProgress"
-    /// Of a property that is being changed already (BlueZ, src/adapter.c).
+    /// The property is being changed already (BlueZ, src/adapter.c).
     package static let busy = "org.bluez.Error.Busy"
     package static let invalidArguments = "org.bluez.Error.InvalidArguments"
     package static let notAuthorized = "org.bluez.Error.NotAuthorized"
@@ -77,7 +77,7 @@ package enum BlueZName {
     package static let notPermitted = "org.bluez.Error.NotPermitted"
     package static let notReady = "org.bluez.Error.NotReady"
     package static let notSupported = "org.bluez.Error.NotSupported"
-    /// The agent's own.
+    /// The error by which the agent of this process refuses.
     package static let rejected = "org.bluez.Error.Rejected"
   }
 }

@@ -25,6 +25,14 @@ package enum Folder {
     return overflow ? .max : Int(clamping: bytes)
   }
 
+  /// The paths that match a pattern (glob(7)), in order.
+  package static func matches(_ pattern: String) -> [String] {
+    var found = glob_t()
+    defer { globfree(&found) }
+    guard glob(pattern, 0, nil, &found) == 0 else { return [] }
+    return (0..<Int(found.gl_pathc)).compactMap { found.gl_pathv[$0].map { String(cString: $0) } }
+  }
+
   /// Makes the names of its files durable.
   package static func synchronize(_ path: String) {
     let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)

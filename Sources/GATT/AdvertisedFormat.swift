@@ -22,30 +22,18 @@ public enum AdvertisedFormat: Sendable, Hashable {
   /// The words of an event; empty for everything else.
   var words: [Int: String] { content?.words ?? [:] }
 
-  /// Whether the values of the format are true and false.
-  package var isBool: Bool { content == .bool }
-
   /// What its values are.
   var values: Codec.Content {
     if fields != nil { return .several }
     if case .number? = content { return .number(step: nil) }
     if !words.isEmpty { return .words(words.sorted { $0.key < $1.key }.map(\.value)) }
-    return isBool ? .bool : .text
+    return content == .bool ? .bool : .text
   }
 
   /// What the values of a field are; nil: there is none of this name.
   func values(of field: String) -> Codec.Content? {
     guard fields?.contains(field) == true else { return nil }
     return self == .eddystoneUID && field != "namespace" ? .number(step: 1) : .text
-  }
-
-  /// Whether the values of the format are texts or words.
-  package var isText: Bool {
-    switch content {
-    case .text, .raw, .timestamp, .button: true
-    case nil: self == .eddystoneURL
-    case .number, .bool, .dimmer, .command, .information: false
-    }
   }
 
   /// - Parameter index: of several objects of BTHome with the same name.

@@ -43,7 +43,7 @@ public struct Profile: Sendable, Hashable {
     /// What helps.
     public let remedy: String
 
-    /// Both are sentences without a full stop.
+    /// A hint of two sentences without a full stop.
     public init(problem: String, remedy: String) {
       self.problem = problem
       self.remedy = remedy

@@ -6,7 +6,7 @@ public struct MicrobitName: Hashable, Sendable, CustomStringConvertible {
   /// How many names there are.
   public static let count: UInt32 = 3125
 
-  /// Below ``count``.
+  /// The number of the name, less than ``count``.
   public let number: UInt32
 
   /// The name of the micro:bit with this serial number.

@@ -101,7 +101,7 @@ struct Advertisement: Sendable {
     var space = Self.space
     var listed: Set<Int> = []
     services = profile.requires.filter { service in
-      let size = service.isShort ? 2 : 16
+      let size = service.short.utf8.count == 4 ? 2 : 16
       // UUIDs of the same size are in one list, which has a header of two bytes.
       let cost = size + (listed.contains(size) ? 0 : 2)
       guard cost <= space else { return false }
@@ -118,12 +118,5 @@ struct Advertisement: Sendable {
       ("Discoverable", .boolean(true)),
       ("ServiceUUIDs", .strings(services.map(\.description))),
     ]
-  }
-}
-
-extension BluetoothUUID {
-  /// Whether the UUID has a 16-bit form.
-  fileprivate var isShort: Bool {
-    self == BluetoothUUID(short: UInt32(truncatingIfNeeded: high >> 32)) && high >> 48 == 0
   }
 }

@@ -20,10 +20,9 @@ struct IndicationQueue: Sendable {
     return next(at: now)
   }
 
+  /// The indication that was sent is confirmed, or no longer awaited.
   /// - Returns: what is to be sent now.
-  mutating func confirm(at now: Moment) -> [UInt8]? { next(at: now) }
-
-  private mutating func next(at now: Moment) -> [UInt8]? {
+  mutating func next(at now: Moment) -> [UInt8]? {
     sent = waiting.isEmpty ? nil : now
     return waiting.isEmpty ? nil : waiting.removeFirst()
   }

@@ -107,7 +107,7 @@ struct ServedObjects: Sendable {
       if characteristic.indicates { indications[handle] = IndicationQueue() }
       return .reply()
     case "Confirm":
-      let bytes = indications[handle]?.confirm(at: now)
+      let bytes = indications[handle]?.next(at: now)
       return Outcome(answer: .reply([]), signal: bytes.flatMap { signal($0, of: handle) })
     default:
       return .error(DBusName.Failure.unknownMethod, "No such method")

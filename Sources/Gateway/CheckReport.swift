@@ -165,7 +165,7 @@ struct CheckReport: CustomStringConvertible {
     device.profile.properties.filter { $0.isWritable && $0.kind == .state }.map { property in
       let desired = device.desired(property, record)
       let value = desired.shown.map { value in
-        let text = String(decoding: property.codec.json(value).bytes, as: UTF8.self)
+        let text = property.codec.json(value).written
         return property.unit.map { "\(text) \($0)" } ?? text
       }
       return Row(property.name, value, device.source(of: desired))

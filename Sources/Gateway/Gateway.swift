@@ -44,13 +44,11 @@ import Web
     fleet = Fleet(state.section(Fleet.section), isAllowed: file.configuration.fleet)
     configuration = fleet.configuration(with: file)
     engine = DeviceManager(configuration, gateway: id, state: state.section("devices"))
-    let reloader = Reloader()
     bridge = Bridge(
       configuration, gateway: id, engine: engine, state: state,
       spool: configuration.spool.isEnabled ? StateFolder.spool(of: id, StateFolder.environment) : nil,
       recordings: StateFolder.recordings(of: id, StateFolder.environment),
-      crashNote: CrashNote(path: StateFolder.crashNote(of: id, StateFolder.environment)),
-      reload: { reply in reloader.gateway?.reload(reply) })
+      crashNote: CrashNote(path: StateFolder.crashNote(of: id, StateFolder.environment)))
     homeAssistant = HomeAssistantDiscovery(configuration, bridge, state.section("home_assistant"))
     bridge.add(homeAssistant)
     bridge.configurationFile = (file.path.absolutePath, file.digest)
@@ -61,7 +59,6 @@ import Web
       web.gatewayChanged()
     }
     web.onChange = { [unowned bridge] in (bridge.page, bridge.pageFinding) = ($0, $1) }
-    reloader.gateway = self
     if BrowserSetup.isPossible(file) {
       setup = BrowserSetup(file, id, engine, host: bridge) { [weak self] in
         self?.stop(startsAgain: true)
@@ -71,13 +68,10 @@ import Web
       self?.setup?.open()
         ?? .failure(RequestError("the gateway is set up: to change it, sudo microbit-gateway init"))
     }
+    bridge.reload = { [weak self] in self?.reload($0) }
     bridge.onFleetConfiguration = { [weak self] payload in
       self?.receive(fleet: payload)
     }
-  }
-
-  @LoopActor private final class Reloader {
-    weak var gateway: Gateway?
   }
 
   // MARK: Life
@@ -120,9 +114,9 @@ import Web
   private func listen() async {
     var isReported = false
     repeat {
-      do throws(ControlError) {
-        guard let path = RuntimeFolder.socket(of: id, RuntimeFolder.environment) else {
-          throw ControlError("there is no folder for its socket: set XDG_RUNTIME_DIR or HOME")
+      do throws(RequestError) {
+        guard let path = RuntimeFolder.socket(of: id, StateFolder.environment) else {
+          throw RequestError("there is no folder for its socket: set XDG_RUNTIME_DIR or HOME")
         }
         try control.listen(at: path)
         if isReported { log.notice("the command line can reach this gateway") }

@@ -74,12 +74,12 @@ public enum GatewayCommand: Sendable, Equatable {
     do throws(CommandFailure) {
       switch self {
       case .run(let path): return await Self.run(path)
-      case .check(let path): return await Self.check(path)
+      case .check(let path): return try await Self.check(path)
       case .doctor(let doctor): return await doctor.run()
       case .scan(let scan): return try await scan.run()
-      case .device(let command): return try await command.run()
-      case .profiles(let name, let path): return try Self.profiles(name, path)
-      case .checkProfiles(let file): return Self.checkProfiles(file)
+      case .device(let command): try await command.run()
+      case .profiles(let name, let path): try Self.profiles(name, path)
+      case .checkProfiles(let file): try Self.checkProfiles(file)
       case .forget(let forget): try await forget.run()
       case .setUp(let setup): try await setup.run()
       case .invite: try await Invitation.run()
@@ -177,8 +177,13 @@ public enum GatewayCommand: Sendable, Equatable {
     }
   }
 
-  @LoopActor private static func check(_ path: String?) async -> ExitStatus {
-    guard let file = load(path) else { return .configuration }
+  @LoopActor private static func check(_ path: String?) async throws(CommandFailure) -> ExitStatus {
+    let file: ConfigurationFile
+    do throws(ConfigurationErrors) {
+      file = try ConfigurationFile.load(path: path)
+    } catch {
+      throw CommandFailure(.configuration, error.advice)
+    }
     for warning in file.warnings { printError(warning.description(in: file.path)) }
     let unreadable = (try? ConfigurationCheck(path: path).serviceFindings(file)) ?? []
     for finding in unreadable { printError(finding.line) }
@@ -199,12 +204,9 @@ public enum GatewayCommand: Sendable, Equatable {
     if http.isEnabled {
       printOutput("\nthe page of a running gateway: \(http.urls().joined(separator: ", "))")
     }
-    let presence = GatewayCheck(gateway: id.description, environment: RuntimeFolder.environment)
-      .connect()
-    if case .running(_, let client) = presence, let health = try? await client.request("health"),
-      let finding = GatewayCheck.changedConfiguration(health)
-    {
-      printError(finding.line)
+    if let running = try? GatewayAccess.open(id.description) {
+      await running.warnOfChangedConfiguration()
+      running.close()
     }
     return unreadable.isEmpty ? .done : .configuration
   }
@@ -255,9 +257,8 @@ public enum GatewayCommand: Sendable, Equatable {
     }
     do throws(StoreError) {
       let sections = try StateDatabase.sections(path: database.path)
-      var status = stat()
-      let user =
-        stat(database.path, &status) == 0 ? " (of the user \(RuntimeFolder.name(ofUser: status.st_uid)))" : ""
+      let owner = NewFile.status(database.path)?.st_uid
+      let user = owner.map { " (of the user \(RuntimeFolder.name(ofUser: $0)))" } ?? ""
       printOutput("state database: \(database.path)\(database.isThere ? user : " (not created yet)")")
       return sections
     } catch {
@@ -273,7 +274,7 @@ public enum GatewayCommand: Sendable, Equatable {
   /// - Parameter folder: that of the installed profiles.
   @LoopActor static func profiles(
     _ name: String?, _ path: String?, installed folder: String = installedProfiles
-  ) throws(CommandFailure) -> ExitStatus {
+  ) throws(CommandFailure) {
     var profiles = Profile.builtIn
     // A built-in profile needs no configuration.
     if !profiles.contains(where: { $0.name == name }) {
@@ -289,37 +290,24 @@ public enum GatewayCommand: Sendable, Equatable {
         printOutput("\(profile.name): \(properties)\(used.contains(profile.name) ? "" : " (installed)")")
       }
       if !others.isEmpty { printError("(installed): \(note)") }
-      return .done
+      return
     }
     guard let profile = (profiles + others).first(where: { $0.name == name }), let json = profile.json else {
       let all = (profiles + others).map(\.name).joined(separator: ", ")
-      printError("there is no profile \(Excerpt(name)); there are \(all)")
-      return .usage
+      throw CommandFailure(.usage, "there is no profile \(Excerpt(name)); there are \(all)")
     }
     if !used.contains(name) { printError("\(name) is installed; \(note)") }
     printOutput(JSONValue.object(of: [(name, json)]).text())
-    return .done
   }
 
-  @LoopActor private static func checkProfiles(_ file: String) -> ExitStatus {
+  @LoopActor private static func checkProfiles(_ file: String) throws(CommandFailure) {
     do throws(ConfigurationErrors) {
       let content = try ProfilesDirectory.read(file)
       for warning in content.warnings { printError(warning.description(in: file)) }
       printOutput("\(file): valid: \(content.profiles.map(\.name).joined(separator: ", "))")
-      return .done
     } catch {
-      for error in error.errors { printError(error.description(in: file)) }
-      return .configuration
-    }
-  }
-
-  /// The configuration; nil, with its errors printed, when it is not valid.
-  private static func load(_ path: String?) -> ConfigurationFile? {
-    do throws(ConfigurationErrors) {
-      return try ConfigurationFile.load(path: path)
-    } catch {
-      printError(error.advice)
-      return nil
+      let lines = error.errors.map { $0.description(in: file) }
+      throw CommandFailure(.configuration, lines.joined(separator: "\n"))
     }
   }
 }

@@ -17,8 +17,7 @@ enum RuntimeFolder {
 
   /// `su` leaves root the folder of the user who has called it, whose gateway could be anything.
   private static func isOthers(_ folder: String) -> Bool {
-    var status = stat()
-    return stat(folder, &status) == 0 && status.st_uid != geteuid()
+    NewFile.status(folder).map { $0.st_uid != geteuid() } ?? false
   }
 
   /// The folder of the systemd service: `/run` and the `RuntimeDirectory=` of deploy/microbit-gateway.service.
@@ -30,15 +29,6 @@ enum RuntimeFolder {
     // Fails if it exists. Only for the user, as the specification requires.
     _ = mkdir(folder, 0o700)
     return "\(folder)/\(gateway)\(suffix)"
-  }
-
-  /// The variables of this process that determine the folder.
-  static var environment: [String: String] {
-    var environment = StateFolder.environment
-    for name in ["RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"] {
-      if let value = getenv(name) { environment[name] = String(cString: value) }
-    }
-    return environment
   }
 
   private static let suffix = ".sock"
@@ -67,18 +57,16 @@ enum RuntimeFolder {
 
   /// Why a socket is refused, and what to do.
   static func denial(_ path: String, gateway: String) -> String {
-    var status = stat()
-    let isSeen = stat(path, &status) == 0
-    let user = isSeen ? name(ofUser: status.st_uid) : "another user"
-    let group = isSeen ? getgrgid(status.st_gid).map { String(cString: $0.pointee.gr_name) } : nil
+    let status = NewFile.status(path)
+    let user = status.map { name(ofUser: $0.st_uid) } ?? "another user"
+    let group = status.flatMap { getgrgid($0.st_gid) }.map { String(cString: $0.pointee.gr_name) }
     let join = group.map { ", or join its group (sudo usermod -aG \($0) $USER, then log in again)" } ?? ""
     return "the gateway \(gateway) runs as \(user), and its socket \(path) is closed to you: use sudo\(join)"
   }
 
   /// The name of the user who has started a process; nil: it has ended.
   static func owner(ofProcess process: Int32) -> String? {
-    var status = stat()
-    return stat("/proc/\(process)", &status) == 0 ? name(ofUser: status.st_uid) : nil
+    NewFile.status("/proc/\(process)").map { name(ofUser: $0.st_uid) }
   }
 
   static func name(ofUser id: uid_t) -> String {

@@ -129,10 +129,10 @@ enum StateFolder {
     return GatewayID(String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
   }
 
-  /// The variables of this process that determine the folder.
+  /// The variables of this process that determine this folder and ``RuntimeFolder``.
   static var environment: [String: String] {
     var environment: [String: String] = [:]
-    for name in ["STATE_DIRECTORY", "XDG_STATE_HOME", "HOME"] {
+    for name in ["STATE_DIRECTORY", "XDG_STATE_HOME", "HOME", "RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"] {
       if let value = getenv(name) { environment[name] = String(cString: value) }
     }
     return environment

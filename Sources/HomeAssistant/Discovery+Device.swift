@@ -130,7 +130,7 @@ extension Discovery {
       let request: JSONValue = [
         "id": .string(device.id.description), "options": .object([option: .bool(isOn)]),
       ]
-      return String(decoding: request.bytes, as: UTF8.self)
+      return request.written
     }
     let log = DiscoveryComponent.switch(
       "log", name: "Publish data log", topic: topics.info, template: .isLogPublished, command: options,

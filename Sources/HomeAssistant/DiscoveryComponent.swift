@@ -82,7 +82,7 @@ extension DiscoveryComponent {
   ) -> DiscoveryComponent {
     func lookUp(_ from: [String], _ to: [String]) -> JSONValue {
       let members = zip(from, to).map { JSONObject.Member(name: $0, value: .string($1)) }
-      let map = String(decoding: JSONValue.object(JSONObject(members)).bytes, as: UTF8.self)
+      let map = JSONValue.object(JSONObject(members)).written
       return .string("{{ \(map).get(value) }}")
     }
     return DiscoveryComponent(
@@ -118,7 +118,7 @@ extension DiscoveryComponent {
   ) -> DiscoveryComponent {
     DiscoveryComponent(
       .button, key, name: name, command: command, deviceClass: deviceClass, category: "diagnostic",
-      availability: availability, ["pl_prs": .string(String(decoding: request.bytes, as: UTF8.self))])
+      availability: availability, ["pl_prs": .string(request.written)])
   }
 }
 
@@ -194,10 +194,10 @@ struct InfoTemplate: Sendable {
 
   /// A number: Home Assistant refuses one outside of the range, and shows the number before.
   static func number(in range: ClosedRange<Double>) -> InfoTemplate {
-    let (least, most) = (JSONValue(number: range.lowerBound), JSONValue(number: range.upperBound))
-    func text(_ number: JSONValue) -> String { String(decoding: number.bytes, as: UTF8.self) }
+    let least = JSONValue(number: range.lowerBound).written
+    let most = JSONValue(number: range.upperBound).written
     return InfoTemplate(
-      text: "{{ value if is_number(value) and \(text(least)) <= value|float <= \(text(most)) else none }}")
+      text: "{{ value if is_number(value) and \(least) <= value|float <= \(most) else none }}")
   }
 
   /// One of the words, and not the number of a word that is not known.
@@ -213,7 +213,7 @@ struct InfoTemplate: Sendable {
   }
 
   private static func list(_ words: [String]) -> String {
-    String(decoding: JSONValue.array(words.map(JSONValue.string)).bytes, as: UTF8.self)
+    JSONValue.array(words.map(JSONValue.string)).written
   }
 
   /// The command that pairs with a device that wants it.

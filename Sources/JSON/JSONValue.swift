@@ -36,9 +36,6 @@ package enum JSONValue: Sendable, Equatable {
   /// The text of a string; nil for anything else.
   package var text: String? { if case .string(let text) = self { text } else { nil } }
 
-  /// The value as people read it: the text of a string without its quotes, or else JSON.
-  package var plain: String { text ?? String(decoding: bytes, as: UTF8.self) }
-
   /// The number if it is an integer; nil for anything else.
   package var integer: Int? { if case .integer(let number) = self { number } else { nil } }
 

@@ -7,11 +7,17 @@ extension JSONValue {
     return bytes
   }
 
+  /// ``bytes`` as a string.
+  package var written: String { String(decoding: bytes, as: UTF8.self) }
+
+  /// A string without quotes, everything else as it is written.
+  package var plain: String { text ?? written }
+
   /// The value as text for people: an array or object is on one line if it fits, else each element or member has its
   /// own.
   /// - Parameter expanded: of how many levels each element and member has its own line, even if all would fit.
   package func text(indent: Int = 0, expanded: Int = 0) -> String {
-    let line = String(decoding: bytes, as: UTF8.self)
+    let line = written
     if expanded == 0 || isEmpty, indent + line.utf8.count <= 100 { return line }
     let space = String(repeating: " ", count: indent)
     func lines(_ parts: [String]) -> String {

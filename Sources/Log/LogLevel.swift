@@ -18,26 +18,10 @@ public enum LogLevel: Int, Sendable, Comparable, CaseIterable {
   }
 
   /// The name as shown, and as in `--log-level`.
-  public var name: String {
-    switch self {
-    case .debug: "debug"
-    case .info: "info"
-    case .notice: "notice"
-    case .warning: "warning"
-    case .error: "error"
-    }
-  }
+  public var name: String { "\(self)" }
 
   /// The priority of syslog(3), for the prefix of sd-daemon(3).
-  var journalPriority: Int {
-    switch self {
-    case .debug: 7
-    case .info: 6
-    case .notice: 5
-    case .warning: 4
-    case .error: 3
-    }
-  }
+  var journalPriority: Int { 7 - rawValue }
 
   /// The sequence that colours what follows on a terminal.
   var colour: String {

@@ -48,8 +48,7 @@ extension Property {
   /// not a value of the property.
   package func text(of bytes: [UInt8]) -> String {
     guard let value = try? codec.decode(bytes) else {
-      return String(
-        decoding: JSONValue.object(["bytes": .string(Hexadecimal.text(bytes))]).bytes, as: UTF8.self)
+      return JSONValue.object(["bytes": .string(Hexadecimal.text(bytes))]).written
     }
     let json = codec.json(value)
     if case .string(let text) = json, codec.isPlain, !text.isEmpty, text.utf8.first != UInt8(ascii: "\""),
@@ -57,6 +56,6 @@ extension Property {
     {
       return text
     }
-    return String(decoding: json.bytes, as: UTF8.self)
+    return json.written
   }
 }

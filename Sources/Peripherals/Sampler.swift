@@ -8,11 +8,6 @@ struct Sampler: Sendable {
   /// The time of the next sample.
   private(set) var next: Moment
 
-  init(interval: Duration, next: Moment) {
-    self.interval = interval
-    self.next = next
-  }
-
   /// Skips the samples up to now.
   mutating func skip(to now: Moment) {
     guard next <= now else { return }

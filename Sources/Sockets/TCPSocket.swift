@@ -27,6 +27,7 @@ package enum TCPSocket {
   ) -> Result<Int32, UnixSocket.Failure> {
     let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
     let descriptor = socket(family, type, 0)
+    guard descriptor >= 0 else { return failure }
     var on: Int32 = 1
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
     var off: Int32 = 0
@@ -37,12 +38,16 @@ package enum TCPSocket {
         bind(descriptor, $0, socklen_t(MemoryLayout<Address>.size))
       }
     }
-    guard descriptor >= 0, isBound == 0, Glibc.listen(descriptor, 64) == 0 else {
-      let code = errno
-      if descriptor >= 0 { close(descriptor) }
-      return .failure(code == EACCES ? .denied : .other(String(cString: strerror(code))))
+    guard isBound == 0, Glibc.listen(descriptor, 64) == 0 else {
+      defer { close(descriptor) }
+      return failure
     }
     return .success(descriptor)
+  }
+
+  /// Why the last call has failed, by `errno`.
+  private static var failure: Result<Int32, UnixSocket.Failure> {
+    .failure(errno == EACCES ? .denied : .other(String(cString: strerror(errno))))
   }
 
   /// An IPv4 address as ``peer(of:)`` gives it.

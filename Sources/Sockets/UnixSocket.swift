@@ -8,7 +8,7 @@ package enum UnixSocket {
     case absent
     /// The user of this process has no permission for the socket or its folder.
     case denied
-    /// Those that wait for the process at the other end are too many.
+    /// Too many connections wait for the process at the other end to accept them.
     case busy
     case other(String)
 

@@ -128,9 +128,14 @@ import Log
     try DatabaseFile.exists(path) ? Database(path, .records, .readOnly).records() : [:]
   }
 
-  /// ``records(path:)`` by section and key.
+  /// ``records(path:)`` by section and key; keys without a section are omitted.
   package nonisolated static func sections(path: String) throws(StoreError) -> [String: [String: [UInt8]]] {
-    sections(try records(path: path))
+    var sections: [String: [String: [UInt8]]] = [:]
+    for (key, value) in try records(path: path) {
+      guard let end = key.firstIndex(of: separator) else { continue }
+      sections[String(key[..<end]), default: [:]][String(key[key.index(after: end)...])] = value
+    }
+    return sections
   }
 
   /// Whether the records of the database at `path` can be read. Blocks for at most a few seconds, with a bad card longer.
@@ -146,16 +151,6 @@ import Log
 
   /// Whether another process uses the database at `path`: a gateway that runs, or is still stopping.
   package nonisolated static func isInUse(path: String) -> Bool { FileLock.isHeld(path) }
-
-  /// Records by section and key; keys without a section are omitted.
-  private nonisolated static func sections(_ records: [String: [UInt8]]) -> [String: [String: [UInt8]]] {
-    var sections: [String: [String: [UInt8]]] = [:]
-    for (key, value) in records {
-      guard let end = key.firstIndex(of: separator) else { continue }
-      sections[String(key[..<end]), default: [:]][String(key[key.index(after: end)...])] = value
-    }
-    return sections
-  }
 
   // MARK: Writing
 

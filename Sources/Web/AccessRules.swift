@@ -1,7 +1,7 @@
 import EventLoop
 import Sockets
 
-/// What a client is asked for; nil: nothing.
+/// The passwords that clients are asked for.
 struct Passwords: Sendable, Equatable {
   /// Permits everything. Nil: no password is asked for, and only this machine or the proxy can ask.
   var control: [UInt8]?
@@ -153,7 +153,7 @@ struct PasswordGuesses: Sendable {
     var next: Moment
   }
 
-  /// So many are free.
+  /// How many wrong guesses a client has before it must wait.
   private static let free = 5
   /// Further ones take the place of the one that may try again first.
   static let mostPeers = 256

@@ -168,9 +168,9 @@ extension Codec {
     case .list: return ["type": "list"]
     case .flags(_, let names):
       return ["type": "flags", "values": .array(names.sorted { $0.key < $1.key }.map { .string($0.value) })]
-    case .advertised(let format, _):
+    case .advertised:
       if let fields { return ["type": "record", "fields": .array(fields.map(JSONValue.string))] }
-      return ["type": format.isBool ? "boolean" : format.isText ? "text" : "number"]
+      return ["type": content == .bool ? "boolean" : content.isNumber ? "number" : "text"]
     case .scalar where !words.isEmpty: return ["type": "choice", "values": .array(words)]
     case .scalar(let scalar):
       switch scalar.type {

@@ -4,12 +4,13 @@ import Sockets
 
 /// A client: its requests one after the other, and the answers.
 @LoopActor final class HTTPConnection {
-  /// The most time from the begin of a request to its end; ``sendLimit`` is what a client may take to read something.
+  /// The most time from the begin of a request to its end.
   static let requestLimit = Duration.seconds(10)
   /// The most time between two requests. A browser opens several connections for the page, and keeps them.
   static let idleLimit = Duration.seconds(10)
+  /// The most time in which a client reads nothing of an answer.
   static let sendLimit = Duration.seconds(60)
-  /// What a client sends after it was refused is read for so long, so that it gets the reason.
+  /// How long bytes are still read from a client that was refused: it would not get the reason otherwise.
   private static let lingerLimit = Duration.seconds(2)
   /// While more is unsent, no more of a body is made; in bytes.
   private static let mostUnsent = 32 << 10

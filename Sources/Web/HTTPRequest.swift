@@ -85,7 +85,10 @@ struct HTTPParser: Sendable {
   private mutating func step() throws(HTTPStatus) -> Output? {
     if let (request, length) = open { return body(of: request, length) }
     // RFC 9112, 2.2: an empty line before a request is ignored.
-    while bytes.starts(with: [0x0D, 0x0A]) { bytes.removeFirst(2) }
+    var empty = 0
+    while bytes[empty...].starts(with: [0x0D, 0x0A]) { empty += 2 }
+    // All at once: each removal moves everything that follows.
+    bytes.removeFirst(empty)
     guard let end = headerEnd() else {
       if bytes.count > Self.longestHeader { throw .headerTooLarge }
       return nil

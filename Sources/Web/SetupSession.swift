@@ -19,7 +19,7 @@ struct SetupSession: Sendable {
 
   /// How long a code is valid.
   static let lifetime = Duration.seconds(30 * 60)
-  /// So many wrong codes are answered; then the code is another one.
+  /// How many wrong codes are answered before the code is replaced by another one.
   static let tries = 5
 
   /// Eight characters, which have 40 bits; nil: none was made yet.

@@ -14,20 +14,6 @@ import Sockets
   func submit(_ answers: JSONValue) async -> JSONValue?
 }
 
-/// How somebody gets to the page for set-up.
-package struct SetupInvitation: Sendable, Equatable {
-  /// `K7QD-3MPX`.
-  package let code: String
-  package let urls: [String]
-
-  package var json: JSONValue {
-    [
-      "code": .string(code), "urls": .array(urls.map(JSONValue.string)),
-      "minutes": .integer(Int(SetupSession.lifetime.components.seconds) / 60),
-    ]
-  }
-}
-
 /// The page for set-up in a browser, on every address of this computer, while there is a code.
 @LoopActor package final class SetupSite {
   private unowned let host: any SetupHost
@@ -55,7 +41,8 @@ package struct SetupInvitation: Sendable, Equatable {
   }
 
   /// Makes a code, or gives the present one more time, and tells it in the log.
-  package func open() -> Result<SetupInvitation, RequestError> {
+  /// - Returns: how somebody gets to the page: the code (`K7QD-3MPX`), the URLs, and for how many minutes.
+  package func open() -> Result<JSONValue, RequestError> {
     if clients == nil {
       switch TCPSocket.listen(at: Self.address, port: http.port) {
       case .failure(let failure):
@@ -81,12 +68,15 @@ package struct SetupInvitation: Sendable, Equatable {
     clients = nil
   }
 
-  private func tell(_ code: String) -> SetupInvitation {
-    let invitation = SetupInvitation(code: SetupSession.shown(code), urls: http.urls())
+  private func tell(_ code: String) -> JSONValue {
+    let (code, urls) = (SetupSession.shown(code), http.urls())
     log.notice(
       "open this address in a browser to set the gateway up",
-      ["code": invitation.code, "url": invitation.urls.joined(separator: " ")])
-    return invitation
+      ["code": code, "url": urls.joined(separator: " ")])
+    return [
+      "code": .string(code), "urls": .array(urls.map(JSONValue.string)),
+      "minutes": .integer(Int(SetupSession.lifetime.components.seconds) / 60),
+    ]
   }
 
   // MARK: Requests

@@ -3,7 +3,8 @@ import Gateway
 /// A command, declared once: its help, what it takes, and what it makes of that.
 struct CommandDeclaration {
   let name: String
-  /// As in `read ID PROPERTY`: a word in brackets may be left out, one in lower case is typed as it is, or one of several.
+  /// The words behind the name, such as `ID PROPERTY` of `read`: one in brackets may be left out, one in lower case is
+  /// typed as it is, or is one of several.
   let arguments: String
   let summary: String
   let options: [(option: Option, meaning: String)]

@@ -5,13 +5,8 @@ import Peripherals
 
 /// The command line.
 struct Arguments: Sendable {
-  enum Outcome {
-    case run(Arguments)
-    case help
-    case version
-    case invalid(String)
-  }
-
+  /// What is printed instead: the help or the version.
+  private(set) var text: String?
   var adapter = "hci0"
   /// The advertised name; nil: that of the profile.
   var name: String?
@@ -57,22 +52,13 @@ struct Arguments: Sendable {
     var takesValue: Bool { self != .help && self != .version }
   }
 
-  static func parse(_ arguments: [String]) -> Outcome {
-    var result = Arguments()
-    do throws(CommandLineError) {
-      let line = try CommandLineOptions<Option>(arguments)
-      for (option, value) in line.options {
-        switch option {
-        case .help: return .help
-        case .version: return .version
-        default: try result.apply(option, value)
-        }
-      }
-      if let word = line.words.first { throw CommandLineError("unexpected argument: \(word)") }
-    } catch {
-      return .invalid(error.description)
+  init(_ arguments: [String]) throws(CommandLineError) {
+    let line = try CommandLineOptions<Option>(arguments)
+    for (option, value) in line.options {
+      try apply(option, value)
+      if text != nil { return }
     }
-    return .run(result)
+    if let word = line.words.first { throw CommandLineError("unexpected argument: \(word)") }
   }
 
   private mutating func apply(_ option: Option, _ text: String) throws(CommandLineError) {
@@ -88,7 +74,8 @@ struct Arguments: Sendable {
       guard !text.isEmpty, text.utf8.count <= 248 else { throw CommandLineError("--name: 1 to 248 bytes") }
       name = text
     case .generate: generators.append(text)
-    case .help, .version: break
+    case .help: self.text = Self.help
+    case .version: self.text = "microbit-peripheral \(Version.current)\n"
     }
   }
 

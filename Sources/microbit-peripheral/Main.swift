@@ -14,19 +14,19 @@ enum Status {
 @main struct Main {
   static func main() {
     signal(SIGPIPE, SIG_IGN)
-    switch Arguments.parse(ProgramArguments.all) {
-    case .help: print(Arguments.help, terminator: "")
-    case .version: print("microbit-peripheral \(Version.current)")
-    case .invalid(let reason):
-      printError("\(reason)\nTry 'microbit-peripheral --help'.")
+    let arguments: Arguments
+    do throws(CommandLineError) {
+      arguments = try Arguments(ProgramArguments.all)
+    } catch {
+      printError("\(error)\nTry 'microbit-peripheral --help'.")
       exit(Status.usage)
-    case .run(let arguments):
-      do throws(PeripheralError) {
-        run(try arguments.peripheral(), arguments)
-      } catch {
-        printError("\(error)")
-        exit(Status.configuration)
-      }
+    }
+    if let text = arguments.text { return print(text, terminator: "") }
+    do throws(PeripheralError) {
+      run(try arguments.peripheral(), arguments)
+    } catch {
+      printError("\(error)")
+      exit(Status.configuration)
     }
   }
 
@@ -54,7 +54,7 @@ enum Status {
     exit(0)
   }
 
-  /// By the XDG Base Directory Specification; nil without a home.
+  /// Where the state is kept, by the XDG Base Directory Specification; nil without a home.
   private static var stateFolder: String? {
     func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
     let state = variable("XDG_STATE_HOME") ?? variable("HOME").map { "\($0)/.local/state" }

@@ -7,15 +7,12 @@ import Peripherals
 
 /// The command line.
 struct Arguments: Sendable {
-  enum Outcome {
-    case run(Arguments)
-    case help
-    case version
-    case invalid(String)
-  }
-
+  /// What is printed instead: the help or the version.
+  private(set) var text: String?
   var options = SimulatorOptions()
-  var bus = ""
+  /// The address of the bus.
+  private(set) var bus = ""
+  private var allowsSystemBus = false
   /// The path of the control socket.
   var control: String?
   private var directory: String?
@@ -154,40 +151,26 @@ struct Arguments: Sendable {
     }
   }
 
-  static func parse(_ arguments: [String]) -> Outcome {
-    var result = Arguments()
-    var bus: String?
-    var allowSystemBus = false
-    do throws(CommandLineError) {
-      let line = try CommandLineOptions<Option>(arguments)
-      for (option, value) in line.options {
-        switch option {
-        case .help: return .help
-        case .version: return .version
-        case .bus: bus = value
-        case .systemBus: allowSystemBus = true
-        case .control: result.control = value
-        default: try result.apply(option, value)
-        }
-      }
-      if let word = line.words.first { throw CommandLineError("unexpected argument: \(word)") }
-      result.bus = try Self.bus(bus, allowSystemBus: allowSystemBus)
-      for (profile, generators) in result.profiles { try result.add(profile, generators) }
-    } catch {
-      return .invalid(error.description)
+  init(_ arguments: [String]) throws(CommandLineError) {
+    bus = getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) } ?? ""
+    let line = try CommandLineOptions<Option>(arguments)
+    for (option, value) in line.options {
+      try apply(option, value)
+      if text != nil { return }
     }
-    return .run(result)
+    if let word = line.words.first { throw CommandLineError("unexpected argument: \(word)") }
+    try checkBus()
+    for (profile, generators) in profiles { try add(profile, generators) }
   }
 
   /// Refuses the real system bus unless allowed, as other programs of the machine would use the simulator.
-  private static func bus(_ given: String?, allowSystemBus: Bool) throws(CommandLineError) -> String {
-    let address = given ?? getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) } ?? ""
+  private mutating func checkBus() throws(CommandLineError) {
     let real = ["/run/dbus/system_bus_socket", "/var/run/dbus/system_bus_socket"]
-    let isReal = address.isEmpty || real.contains { address.hasOccurrence(of: "path=" + $0) }
-    if isReal, !allowSystemBus {
+    let isReal = bus.isEmpty || real.contains { bus.hasOccurrence(of: "path=" + $0) }
+    if isReal, !allowsSystemBus {
       throw CommandLineError("no private bus: use --bus, or --system-bus to serve on the real system bus")
     }
-    return address.isEmpty ? "unix:path=/run/dbus/system_bus_socket" : address
+    if bus.isEmpty { bus = "unix:path=\(real[0])" }
   }
 
   private mutating func apply(_ kind: Option, _ text: String) throws(CommandLineError) {
@@ -248,7 +231,11 @@ struct Arguments: Sendable {
     case .timeout: options.timing.connectTimeout = try Self.duration(kind, text)
     case .attribute: options.timing.attribute = try Self.duration(kind, text)
     case .logReply: options.timing.logReply = try Self.duration(kind, text)
-    case .bus, .systemBus, .control, .help, .version: break
+    case .bus: bus = text
+    case .systemBus: allowsSystemBus = true
+    case .control: control = text
+    case .help: self.text = Self.help
+    case .version: self.text = "microbit-simulator \(Version.current)\n"
     }
   }
 

@@ -11,17 +11,14 @@ enum Status {
 
 @main struct Main {
   static func main() {
-    switch Arguments.parse(ProgramArguments.all) {
-    case .help: printOutput(Arguments.help)
-    case .version: printOutput("microbit-simulator \(Version.current)\n")
-    case .invalid(let reason):
-      printError("\(reason)\nTry 'microbit-simulator --help'.")
+    let arguments: Arguments
+    do throws(CommandLineError) {
+      arguments = try Arguments(ProgramArguments.all)
+    } catch {
+      printError("\(error)\nTry 'microbit-simulator --help'.")
       exit(Status.usage)
-    case .run(let arguments): serve(arguments)
     }
-  }
-
-  private static func serve(_ arguments: Arguments) -> Never {
+    if let text = arguments.text { return printOutput(text) }
     Signals.block([SIGTERM, SIGINT])
     loop.run { exit(await run(arguments)) }
   }
@@ -30,7 +27,7 @@ enum Status {
     do {
       let simulator = try await Simulator.start(arguments.options, address: arguments.bus)
       var control: ControlServer?
-      if let path = arguments.control { control = try ControlServer.start(simulator, at: path) }
+      if let path = arguments.control { control = try ControlServer(simulator, at: path) }
       loop.signals([SIGTERM, SIGINT]) { _ in simulator.stop() }
       printOutput("ready\n")
       do {

@@ -50,7 +50,9 @@ import Testing
 
     let reply = try await client.call(
       LinkTests.temperature, Self.characteristic, "AcquireNotify", [.properties([:])])
-    let socket = try #require(reply.first?.descriptor)
+    guard case .fileDescriptor(let socket)? = reply.first, socket.raw >= 0 else {
+      throw Failure("no descriptor")
+    }
     #expect(reply.last == .uint16(23))
     for _ in 0..<5 { #expect(try await packet(from: socket)?.count == 1) }
 

@@ -43,8 +43,7 @@ final class BridgeUnderTest: Sendable {
     state = await StateDatabase(path: path)
     let engine = await DeviceManager(parsed, gateway: gateway, state: state.section("devices"))
     let bridge = await Bridge(
-      parsed, gateway: gateway, engine: engine, state: state, spool: path.map { $0 + ".spool" }
-    ) { _ in }
+      parsed, gateway: gateway, engine: engine, state: state, spool: path.map { $0 + ".spool" })
     (self.engine, self.bridge) = (engine, bridge)
     let start = Waiter<Void>()
     tasks = [

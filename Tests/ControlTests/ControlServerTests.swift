@@ -1,3 +1,4 @@
+import Devices
 import Glibc
 import Sockets
 import TestSupport
@@ -156,7 +157,7 @@ import Testing
     let path = server.path
     let connected = try await server.onLoop { ControlClient(try UnixSocket.connect(to: path)) }
     func reason() async -> String? {
-      do throws(ControlError) {
+      do throws(RequestError) {
         _ = try await connected.request("health", within: .milliseconds(50))
         return nil
       } catch {
@@ -195,8 +196,8 @@ import Testing
     let server = try await ServerUnderTest()
     let path = server.path
     let second = await ControlServer(server.requests, server.engine)
-    let error = try await server.onLoop { () -> ControlError? in
-      do throws(ControlError) {
+    let error = try await server.onLoop { () -> RequestError? in
+      do throws(RequestError) {
         try second.listen(at: path)
         return nil
       } catch {
@@ -210,7 +211,7 @@ import Testing
     var waiting: [LineClient] = []
     while let client = try? LineClient(full) { waiting.append(client) }
     #expect(!waiting.isEmpty)
-    await #expect(throws: ControlError.self) { try await server.onLoop { try second.listen(at: full) } }
+    await #expect(throws: RequestError.self) { try await server.onLoop { try second.listen(at: full) } }
     close(listener)
     let left = server.folder.path + "/left.sock"
     try Self.leaveSocket(at: left)

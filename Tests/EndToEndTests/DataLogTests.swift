@@ -54,6 +54,12 @@ import Testing
       #expect(status == 0 && table.split(whereSeparator: \.isNewline).map(String.init) == lines, "\(table)")
       let (_, raw) = try await fixture.command(["log", "pot", "--raw"])
       #expect(raw.hasPrefix("Time (seconds),temperature\n0.5,21\n"), "\(raw)")
+      try await log("3,\u{1B}[2J,\n")
+      let shown = try TerminalProcess(
+        try program("microbit-gateway"),
+        ["log", "pot", "--raw", "--config", fixture.folder.path + "/config.json"],
+        environment: fixture.environment)
+      #expect(try await shown.exitStatus() == 0 && shown.text.contains("3,·[2J,"), "\(shown.text)")
     }
   }
 

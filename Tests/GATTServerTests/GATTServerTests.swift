@@ -119,8 +119,8 @@ import Testing
     let start = Moment.now
     #expect(queue.add([0], at: start) == [0])
     for index in 1...100 { #expect(queue.add([UInt8(index)], at: start) == nil) }
-    for index in 1...64 { #expect(queue.confirm(at: start) == [UInt8(index)]) }
-    #expect(queue.confirm(at: start) == nil)
+    for index in 1...64 { #expect(queue.next(at: start) == [UInt8(index)]) }
+    #expect(queue.next(at: start) == nil)
     #expect(queue.add([1], at: start) == [1])
     #expect(queue.add([2], at: start + .seconds(29)) == nil)
     #expect(queue.add([3], at: start + .seconds(30)) == [2])

@@ -22,7 +22,7 @@ import Testing
     let state = StateDatabase(path: folder.path + "/state.db")
     let (configuration, gateway) = (Configuration(), GatewayID(hostName: "here"))
     let engine = DeviceManager(configuration, gateway: gateway, state: state.section("devices"))
-    let bridge = Bridge(configuration, gateway: gateway, engine: engine, state: state, spool: nil) { _ in }
+    let bridge = Bridge(configuration, gateway: gateway, engine: engine, state: state, spool: nil)
     let discovery = HomeAssistantDiscovery(configuration, bridge, state.section("home_assistant"))
     bridge.add(discovery)
     discovery.start()

@@ -30,7 +30,7 @@ import Testing
   func requests(pieces: Int) {
     let text =
       "GET /api/x?hours=3&b HTTP/1.1\r\nHost: a\r\nX-Y:  two words\t\r\n\r\n"
-      + "\r\nPOST /p HTTP/1.1\r\nhost:a\r\nContent-Length: 2\r\n\r\n{}"
+      + "\r\n\r\n\r\nPOST /p HTTP/1.1\r\nhost:a\r\nContent-Length: 2\r\n\r\n{}"
       + "GET / HTTP/1.0\r\n\r\n"
     #expect(
       Self.outputs(text, pieces: pieces) == [

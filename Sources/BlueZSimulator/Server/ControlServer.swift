@@ -16,26 +16,17 @@ import Sockets
   /// A client that leaves more than this unread is disconnected.
   private static let maximumUnsent = 16 << 20
 
-  private init(_ simulator: Simulator, path: String) {
-    self.simulator = simulator
-    self.path = path
-  }
-
   /// Listens on a socket at `path`; replaces the socket of an earlier run.
   /// - Throws: ``ControlError``.
-  public static func start(_ simulator: Simulator, at path: String) throws -> ControlServer {
+  public init(_ simulator: Simulator, at path: String) throws {
+    self.simulator = simulator
+    self.path = path
     let descriptor: Int32
     do throws(UnixSocket.Failure) {
       descriptor = try UnixSocket.listen(at: path, mode: 0o755)
     } catch {
       throw ControlError(description: error.description)
     }
-    let server = ControlServer(simulator, path: path)
-    server.begin(descriptor)
-    return server
-  }
-
-  private func begin(_ descriptor: Int32) {
     listener = SocketListener([descriptor], mostConnections: Self.mostClients) { [weak self] client in
       self?.serve(client)
     }

@@ -93,16 +93,20 @@ import Findings
     switch event {
     case .state(let state):
       states[index] = state
-      let isDecided = states.allSatisfy { state in
-        switch state {
-        case .on, .noBus, .noBluetoothd, .unauthorized, .adapterUnsupported: true
-        // The adapter may appear a moment later.
-        case .adapterInUse, .adapterAbsent, .adapterOff, .adapterBlocked, nil: false
-        }
-      }
-      if isDecided { decided.resume(.success(())) }
+      if states.allSatisfy({ $0?.isDecided == true }) { decided.resume(.success(())) }
     case .seen(let peripheral): found.add(peripheral)
     case .recovery, .disconnected, .linkEnded, .servicesChanged, .unusable, .lost: break
+    }
+  }
+}
+
+extension CentralState {
+  /// Whether a command goes on with it, instead of waiting a moment for another one.
+  var isDecided: Bool {
+    switch self {
+    case .on, .noBus, .noBluetoothd, .unauthorized, .adapterUnsupported, .adapterInUse: true
+    // The adapter may appear a moment later.
+    case .adapterAbsent, .adapterOff, .adapterBlocked: false
     }
   }
 }

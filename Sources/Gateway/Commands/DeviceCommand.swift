@@ -56,82 +56,69 @@ public struct DeviceCommand: Sendable, Equatable {
     self.gateway = gateway
   }
 
-  @LoopActor func run() async throws(CommandFailure) -> GatewayCommand.ExitStatus {
+  @LoopActor func run() async throws(CommandFailure) {
     guard let access = try GatewayAccess.open(self) else {
       guard action == .inspect else { throw GatewayAccess.noneRuns(configuration: configuration) }
-      show(inspection: try await Inspector.inspect(name ?? "", configuration, timeout))
-      return .done
+      return show(inspection: try await Inspector.inspect(name ?? "", configuration, timeout))
     }
     defer { access.close() }
-    return try await perform(with: access)
+    try await perform(with: access)
   }
 
-  @LoopActor private func perform(
-    with access: GatewayAccess
-  ) async throws(CommandFailure) -> GatewayCommand.ExitStatus {
+  @LoopActor private func perform(with access: GatewayAccess) async throws(CommandFailure) {
     switch action {
     case .inspect:
       let target = try await access.find(name ?? "", orInRange: true)
       let data = try await access.request("device/inspect", target.selector, within: .seconds(120))
       show(inspection: data)
-      return .done
     case .read(let property):
       let target = try await access.device(name ?? "")
-      if access.isOffline(target) { throw CommandFailure(.unavailable, try await access.offline(target)) }
-      return try report(
+      if let reason = try await access.offline(target) { throw CommandFailure(.unavailable, reason) }
+      try report(
         try await request("property/get", ["property": .string(property)], target, access), property)
     case .write(let property, let value):
       let target = try await access.device(name ?? "")
       let seconds = Int(timeout.components.seconds)
-      if access.isOffline(target) {
-        printError("\(try await access.offline(target)); waiting up to \(seconds) s …")
+      if let reason = try await access.offline(target) {
+        printError("\(reason); waiting up to \(seconds) s …")
       }
       warn(of: value, for: property, target)
       let keys: JSONValue = [
         "property": .string(property), "value": .string(value), "ttl": .integer(seconds),
       ]
-      return try report(try await request("property/set", keys, target, access), property)
+      try report(try await request("property/set", keys, target, access), property)
     case .watch(let property, let csv):
       let watching = Watching(access, property: property, format: csv ? .csv : json ? .json : .text)
-      return try await watching.run(name)
+      try await watching.run(name)
     case .pair(let passkey):
-      try await Pairing(access).pair(try await access.find(name ?? "", orInRange: true), passkey: passkey)
-      return .done
+      try await access.pair(try await access.find(name ?? "", orInRange: true), passkey: passkey)
     case .unpair:
       let target = try await access.find(name ?? "", orInRange: false)
       _ = try await access.request("device/unpair", target.selector, within: .seconds(30))
       printOutput("\(target.label) \(target.isPaired ? "is no longer" : "was not") paired")
-      return .done
     case .identify:
       let target = try await access.device(name ?? "")
       let data = try await request("device/identify", [:], target, access)
       printOutput("\(target.label) " + (data["value"].map { "shows \($0.shown)" } ?? "blinks"))
-      return .done
     case .log(let raw):
       let target = try await access.device(name ?? "")
       let keys: JSONValue = ["id": target.id.map(JSONValue.string), "raw": .bool(raw)]
       // A full log takes minutes.
       let data = try await access.request("device/log", keys, within: .seconds(7200))
-      printOutput(data["csv"]?.text ?? "", terminator: "")
-      return .done
+      let csv = data["csv"]?.text ?? ""
+      // What a program logs could control the terminal; the table is harmless.
+      let isShown = raw && isatty(STDOUT_FILENO) != 0
+      printOutput(isShown ? Excerpt.harmlessLines(csv) : csv, terminator: "")
     case .list:
       let devices = try await access.request("devices")
       if json { printOutput(devices.text()) } else { list(devices, of: access) }
-      return .done
-    case .record(let record):
-      try await record.run(access, json: json)
-      return .done
+    case .record(let record): try await record.run(access, json: json)
     case .bonds:
       let paired = try await access.request("devices").elements.compactMap { Target($0) }.filter(\.isPaired)
       if paired.isEmpty { printError("no device is paired") }
       for target in paired { printOutput(target) }
-      return .done
-    case .add(let label, let area):
-      try await add(label, area, access)
-      return .done
-    case .rename(let label):
-      try await rename(to: label, access)
-      return .done
+    case .add(let label, let area): try await add(label, area, access)
+    case .rename(let label): try await rename(to: label, access)
     case .permitJoin(let seconds):
       let data = try await access.request("permit_join", ["time": seconds.map(JSONValue.integer)])
       let time = data["time"]?.integer ?? 0
@@ -140,12 +127,10 @@ public struct DeviceCommand: Sendable, Equatable {
           ? "no more micro:bits are added"
           : "micro:bits in range in the next \(time) s are added: \(access.command("devices")) lists them"
       )
-      return .done
     case .remove:
       let target = try await access.find(name ?? "", orInRange: false)
       _ = try await access.request("device/remove", ["id": target.id.map(JSONValue.string)])
       printOutput("\(target.label) is removed: add it again with \(access.command("add \(target.address)"))")
-      return .done
     }
   }
 
@@ -202,29 +187,28 @@ public struct DeviceCommand: Sendable, Equatable {
   }
 
   /// Prints an outcome.
-  @LoopActor private func report(
-    _ data: JSONValue, _ property: String
-  ) throws(CommandFailure) -> GatewayCommand.ExitStatus {
+  @LoopActor private func report(_ data: JSONValue, _ property: String) throws(CommandFailure) {
     let status = data["status"]?.text ?? ""
-    if json { printOutput(String(decoding: data.bytes, as: UTF8.self)) }
     let actual = data["actual"]?.shown(unit: data["unit"]) ?? ""
-    switch status {
-    case "read": if !json { printOutput(actual) }
-    case "applied": if !json { printOutput("applied: \(actual)") }
-    case "adjusted":
-      if !json {
-        printOutput("adjusted: it holds \(actual), not \(data["requested"]?.shown(unit: data["unit"]) ?? "")")
-      }
-    case "accepted", "sent": if !json { printOutput(status) }
-    default:
-      let reason = data["reason"]?.shown ?? "another command has replaced it"
+    let text: String? =
       switch status {
-      case "rejected": throw CommandFailure(.usage, "\(property): \(reason)")
-      case "timeout": throw CommandFailure(.unavailable, "\(property): \(reason)")
-      default: throw CommandFailure(.refused, "\(property): \(reason)")
+      case "read": actual
+      case "applied": "applied: \(actual)"
+      case "adjusted":
+        "adjusted: it holds \(actual), not \(data["requested"]?.shown(unit: data["unit"]) ?? "")"
+      case "accepted", "sent": status
+      default: nil
       }
-    }
-    return .done
+    if let shown = json ? data.written : text { printOutput(shown) }
+    guard text == nil else { return }
+    let exit: GatewayCommand.ExitStatus =
+      switch status {
+      case "rejected": .usage
+      case "timeout": .unavailable
+      default: .refused
+      }
+    let reason = data["reason"]?.shown ?? "another command has replaced it"
+    throw CommandFailure(exit, "\(property): \(reason)")
   }
 }
 

@@ -1,5 +1,6 @@
 import Configuration
 import Control
+import Devices
 import EventLoop
 import GATT
 import JSON
@@ -71,7 +72,7 @@ import Sockets
   static func running(_ id: String?) throws(CommandFailure) -> Running? {
     var open: [Running] = []
     var denied: [(gateway: String, path: String)] = []
-    for (gateway, path) in RuntimeFolder.sockets(RuntimeFolder.environment) {
+    for (gateway, path) in RuntimeFolder.sockets(StateFolder.environment) {
       if let id, gateway != id { continue }
       do throws(UnixSocket.Failure) {
         open.append((gateway, path, try UnixSocket.connect(to: path)))
@@ -86,7 +87,7 @@ import Sockets
     if let denied = denied.first, open.isEmpty {
       throw CommandFailure(.unavailable, RuntimeFolder.denial(denied.path, gateway: denied.gateway))
     }
-    if open.isEmpty, let folder = RuntimeFolder.closed(RuntimeFolder.environment) {
+    if open.isEmpty, let folder = RuntimeFolder.closed(StateFolder.environment) {
       throw CommandFailure(
         .unavailable, "whether a gateway runs is not known: \(folder) is closed to you: use sudo")
     }
@@ -98,7 +99,7 @@ import Sockets
   func request(
     _ verb: String, _ keys: JSONValue = [:], within limit: Duration = .seconds(30)
   ) async throws(CommandFailure) -> JSONValue {
-    do throws(ControlError) {
+    do throws(RequestError) {
       return try await client.request(verb, keys, within: limit)
     } catch {
       throw CommandFailure(GatewayCommand.ExitStatus(error.code), error.reason)
@@ -124,12 +125,10 @@ import Sockets
     return target
   }
 
-  /// Whether the target has no link, and is this gateway's; a device that is connected on demand is connected for a
-  /// command.
-  func isOffline(_ target: Target) -> Bool { target.isOffline && target.owner == gateway }
-
-  /// `kitchen is offline since 12:34:56: not in range`.
-  func offline(_ target: Target) async throws(CommandFailure) -> String {
+  /// `kitchen is offline since 12:34:56: not in range`; nil: it has a link, or is another gateway's. A device that is
+  /// connected on demand is connected for a command.
+  func offline(_ target: Target) async throws(CommandFailure) -> String? {
+    guard target.isOffline, target.owner == gateway else { return nil }
     let findings = try await request("health")["findings"]?.elements ?? []
     let name = "\(target.label): "
     let reason = findings.compactMap { $0["text"]?.text }.first { $0.hasPrefix(name) }?.dropFirst(name.count)

@@ -110,13 +110,6 @@ import JSON
 
   func engineChanged() {
     let states = engine.adapters.map(\.state)
-    let isDecided = states.allSatisfy { state in
-      switch state {
-      case .on, .noBus, .noBluetoothd, .unauthorized, .adapterUnsupported, .adapterInUse: true
-      // The adapter may appear a moment later.
-      case .adapterAbsent, .adapterOff, .adapterBlocked: false
-      }
-    }
-    if isDecided || states.contains(where: \.isOn) { adapterReady.resume(.success(())) }
+    if states.allSatisfy(\.isDecided) || states.contains(where: \.isOn) { adapterReady.resume(.success(())) }
   }
 }

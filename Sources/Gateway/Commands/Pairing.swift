@@ -3,15 +3,9 @@ import EventLoop
 import Glibc
 import JSON
 
-/// `pair`: asks for the passkey when the peripheral shows one.
-struct Pairing {
-  private let access: GatewayAccess
-
-  private static let timeout = Duration.seconds(120)
-
-  init(_ access: GatewayAccess) { self.access = access }
-
-  @LoopActor func pair(_ target: Target, passkey: Int?) async throws(CommandFailure) {
+extension GatewayAccess {
+  /// `pair`: asks for the passkey when the peripheral shows one.
+  func pair(_ target: Target, passkey: Int?) async throws(CommandFailure) {
     do throws(CommandFailure) {
       try await attempt(target, passkey)
     } catch {
@@ -22,7 +16,7 @@ struct Pairing {
     printOutput("\(target.label) is paired")
   }
 
-  @LoopActor private func attempt(_ target: Target, _ passkey: Int?) async throws(CommandFailure) {
+  private func attempt(_ target: Target, _ passkey: Int?) async throws(CommandFailure) {
     var data = try await request(target, passkey)
     if data["passkey_required"] == .bool(true) {
       data = try await request(target, try await enteredPasskey(target))
@@ -32,14 +26,13 @@ struct Pairing {
     }
   }
 
-  @LoopActor private func request(_ target: Target, _ passkey: Int?) async throws(CommandFailure) -> JSONValue
-  {
-    try await access.request(
+  private func request(_ target: Target, _ passkey: Int?) async throws(CommandFailure) -> JSONValue {
+    try await request(
       "device/pair", target.selector.merging(["passkey": passkey.map(JSONValue.integer)]),
-      within: Self.timeout)
+      within: .seconds(120))
   }
 
-  @LoopActor private func enteredPasskey(_ target: Target) async throws(CommandFailure) -> Int {
+  private func enteredPasskey(_ target: Target) async throws(CommandFailure) -> Int {
     guard isatty(STDIN_FILENO) != 0 else {
       throw CommandFailure(
         .refused,

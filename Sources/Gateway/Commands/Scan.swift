@@ -72,8 +72,7 @@ public struct Scan: Sendable, Equatable {
 
   @LoopActor private func show(_ peripherals: [Peripheral], _ table: Table) async {
     if json {
-      return printOutput(
-        String(decoding: JSONValue.array(peripherals.map { $0.json(nil) }).bytes, as: UTF8.self))
+      return printOutput(JSONValue.array(peripherals.map { $0.json(nil) }).written)
     }
     if peripherals.isEmpty { printError("no Bluetooth device found") }
     for line in await table(peripherals).lines { printOutput(line) }

@@ -92,7 +92,7 @@ struct ScanTable {
       "match": ["identifier": .string(peripheral.address.description)], "id": id.map(JSONValue.string),
       "profile": profile == Profile.microbit.name ? nil : .string(profile ?? "PROFILE"),
     ]
-    return String(decoding: json.bytes, as: UTF8.self)
+    return json.written
   }
 
   /// Services, and data in hexadecimal: `services 180d  manufacturer 0x004c: 0215`.

@@ -57,7 +57,6 @@ import JSON
 
 /// Prints lines on standard error.
 public func printError(_ text: String) {
-  let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-  let bytes = Array(lines.map { Excerpt.harmless(String($0)) + "\n" }.joined().utf8)
+  let bytes = Array("\(Excerpt.harmlessLines(text))\n".utf8)
   _ = write(STDERR_FILENO, bytes, bytes.count)
 }

@@ -32,7 +32,7 @@ import JSON
   }
 
   /// Runs until it is interrupted, or the gateway ends.
-  func run(_ name: String?) async throws(CommandFailure) -> GatewayCommand.ExitStatus {
+  func run(_ name: String?) async throws(CommandFailure) {
     var keys: JSONValue = ["property": property.map(JSONValue.string)]
     if let name {
       keys = keys.merging(["id": try await access.device(name).id.map(JSONValue.string)])
@@ -50,7 +50,6 @@ import JSON
     draw()
     await screen.finish()
     if let failure { throw failure }
-    return .done
   }
 
   /// The user or the reader of the output has ended it.
@@ -58,7 +57,7 @@ import JSON
 
   private func receive(_ line: JSONValue) {
     switch format {
-    case .json: write(String(decoding: line.bytes, as: UTF8.self) + "\n")
+    case .json: write(line.written + "\n")
     case .csv: if let row = Self.csv(line) { write(row + "\n") }
     case .text:
       guard let text = view.update(line) else { return }

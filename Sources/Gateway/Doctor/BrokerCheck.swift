@@ -9,30 +9,19 @@ import MQTT
 /// The check uses a client id and topics of its own, so that a running gateway is not disturbed, and leaves nothing retained:
 /// what it publishes is empty or not retained, except one message, which is also removed if the connection is lost.
 struct BrokerCheck {
-  private let configuration: Configuration
-  private let broker: MQTTBroker
-  private let gateway: GatewayID
-  private let patience: Duration
+  /// `mqtt` and `home_assistant` of it are used.
+  let configuration: Configuration
+  /// The one to try.
+  let broker: MQTTBroker
+  /// The id whose topics are tried.
+  let gateway: GatewayID
+  /// How long a connection may take, with all attempts.
+  var patience = Duration.seconds(15)
 
   /// The limit of one attempt to connect.
   private static let connectLimit = Duration.seconds(5)
   /// The limit for the test messages to come back.
   private static let returnLimit = Duration.seconds(3)
-
-  /// - Parameters:
-  ///   - configuration: `mqtt` and `home_assistant` of it are used.
-  ///   - broker: the one of them to try.
-  ///   - gateway: the id whose topics are tried.
-  ///   - patience: how long a connection may take, with all attempts.
-  init(
-    _ configuration: Configuration, _ broker: MQTTBroker, gateway: GatewayID,
-    patience: Duration = .seconds(15)
-  ) {
-    self.configuration = configuration
-    self.broker = broker
-    self.gateway = gateway
-    self.patience = patience
-  }
 
   /// If the broker cannot be used, the only finding says why. Takes at most about 20 s.
   @LoopActor func run() async -> [Finding] {
@@ -76,7 +65,7 @@ struct BrokerCheck {
       + homeAssistant(session)
   }
 
-  /// As much as what announces a device to Home Assistant.
+  /// What announces a device to Home Assistant has about so many bytes.
   private static let size = 16 << 10
 
   /// Whether the broker takes a message of the size that the gateway sends.

@@ -29,7 +29,8 @@ struct BrokersCheck {
   @LoopActor func run() async -> [Finding] {
     var results: [(broker: MQTTBroker, findings: [Finding])] = []
     for broker in brokers {
-      let check = BrokerCheck(configuration, broker, gateway: gateway, patience: patience)
+      let check = BrokerCheck(
+        configuration: configuration, broker: broker, gateway: gateway, patience: patience)
       results.append((broker, await check.run()))
     }
     if results.count == 1 { return results[0].findings }

@@ -29,7 +29,7 @@ public struct Doctor: Sendable, Equatable {
   private let path: String?
   private let interruption: Interruption
   private var output: DoctorOutput
-  private let environment = RuntimeFolder.environment
+  private let environment = StateFolder.environment
 
   /// The limit of checks of this machine.
   private static let limit = Duration.seconds(10)
@@ -55,8 +55,7 @@ public struct Doctor: Sendable, Equatable {
     let gateway = file.gateway ?? StateFolder.gatewayID(of: Configuration())
     report([StateFolder.unknownID(of: file.configuration)].compactMap { $0 })
     await report(.clock) { ClockCheck().run() }
-    let presence = GatewayCheck(gateway: file.gateway?.description, environment: environment)
-      .connect()
+    let presence = GatewayCheck.connect(file.gateway?.description, environment)
     let state = StateCheck(gateway: gateway, environment: environment)
     let isAnswered = if case .running = presence { true } else { false }
     await report(.state) { isAnswered ? state.space() : state.run() }
@@ -194,7 +193,7 @@ public struct Doctor: Sendable, Equatable {
   // MARK: Devices
 
   private func checkRunning(_ gateway: String, _ client: ControlClient) async {
-    do throws(ControlError) {
+    do throws(RequestError) {
       let health = try await client.request("health", within: Self.limit)
       let devices = try await client.request("devices", within: Self.limit)
       await report(.configuration) { GatewayCheck.changedConfiguration(health).map { [$0] } ?? [] }

@@ -7,8 +7,6 @@ import JSON
   let json: Bool
   private(set) var findings: [Finding] = []
 
-  init(json: Bool) { self.json = json }
-
   mutating func add(_ finding: Finding) {
     findings.append(finding)
     if !json { for line in Self.lines(finding) { printOutput(line) } }
@@ -19,7 +17,7 @@ import JSON
     let faults = findings.count { $0.level == .fault }
     let warnings = findings.count { $0.level == .warning }
     if json {
-      printOutput(String(decoding: JSONValue.array(findings.map(\.json)).bytes, as: UTF8.self))
+      printOutput(JSONValue.array(findings.map(\.json)).written)
     } else {
       func count(_ number: Int, _ word: String) -> String { "\(number) \(word)\(number == 1 ? "" : "s")" }
       printOutput("\(count(faults, "fault")), \(count(warnings, "warning"))")

@@ -8,7 +8,7 @@ import JSON
 import Sockets
 
 /// The running gateway, and what it knows.
-struct GatewayCheck {
+enum GatewayCheck {
   enum Presence: Sendable {
     /// No gateway with this id runs, or it has no socket here.
     case absent
@@ -26,11 +26,8 @@ struct GatewayCheck {
     }
   }
 
-  /// The id of the gateway; nil: any.
-  let gateway: String?
-  let environment: [String: String]
-
-  @LoopActor func connect() -> Presence {
+  /// - Parameter gateway: its id; nil: any.
+  @LoopActor static func connect(_ gateway: String?, _ environment: [String: String]) -> Presence {
     var presence = Presence.absent
     for (id, path) in RuntimeFolder.sockets(environment) where gateway == nil || id == gateway {
       do throws(UnixSocket.Failure) {

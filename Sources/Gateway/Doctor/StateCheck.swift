@@ -99,14 +99,13 @@ struct StateCheck {
           + "was not checked",
         remedy: "sudo microbit-gateway doctor")
     }
-    var status = stat()
-    let isThere = stat(existing, &status) == 0
-    if isThere, status.st_mode & S_IFMT != S_IFDIR {
+    let status = NewFile.status(existing)
+    if let status, status.st_mode & S_IFMT != S_IFDIR {
       return .fault(
         .state, "\(existing) is not a folder: changes will be lost on restart",
         remedy: "move it away: mv \(existing.shellWord) \("\(existing).old".shellWord)")
     }
-    let owner = isThere ? RuntimeFolder.name(ofUser: status.st_uid) : "another user"
+    let owner = status.map { RuntimeFolder.name(ofUser: $0.st_uid) } ?? "another user"
     if folder == service {
       return .warning(
         .state, "\(folder) belongs to the service (\(owner)), and cannot be checked by you",

@@ -169,14 +169,13 @@ struct TopicProbes: Sendable {
   private func finding(_ problem: TopicProbe.Problem, _ probes: [TopicProbe]) -> Finding {
     let topics = probes.map(\.shown).joined(separator: ", ")
     let remedy = aclRemedy(for: probes)
+    func refused(_ what: String) -> Finding {
+      .fault(.topics, "the broker does not let the gateway \(what) \(topics)", remedy: remedy)
+    }
     switch problem {
-    case .publish:
-      return .fault(.topics, "the broker does not let the gateway publish to \(topics)", remedy: remedy)
-    case .receive:
-      return .fault(.topics, "the broker does not let the gateway receive \(topics)", remedy: remedy)
-    case .either:
-      return .fault(
-        .topics, "the broker does not let the gateway publish or receive \(topics)", remedy: remedy)
+    case .publish: return refused("publish to")
+    case .receive: return refused("receive")
+    case .either: return refused("publish or receive")
     case .unknown:
       return .warning(
         .topics, "test messages did not come back, so the broker may not allow \(topics)", remedy: remedy)

@@ -1,7 +1,7 @@
 import Configuration
+import EventLoop
 import Findings
 import GATT
-import Glibc
 
 /// Whether Wi-Fi disturbs the Bluetooth that is built into a Raspberry Pi: both use one antenna on 2.4 GHz. Blocks.
 struct WiFiCheck {
@@ -39,20 +39,13 @@ struct WiFiCheck {
     else { return false }
     // The built-in one is on a serial line, others are on USB.
     let adapter = "\(root)/sys/class/bluetooth/\(adapter)"
-    return !matches("\(adapter)/device/tty*").isEmpty
+    return !Folder.matches("\(adapter)/device/tty*").isEmpty
       || ServiceAccess.real(adapter)?.hasOccurrence(of: "serial") == true
   }
 
   private var interfaces: [String] {
-    matches("\(root)/sys/class/net/*/wireless").compactMap { path in
+    Folder.matches("\(root)/sys/class/net/*/wireless").compactMap { path in
       path.split(separator: "/").dropLast().last.map(String.init)
     }
-  }
-
-  private func matches(_ pattern: String) -> [String] {
-    var found = glob_t()
-    defer { globfree(&found) }
-    guard glob(pattern, 0, nil, &found) == 0 else { return [] }
-    return (0..<Int(found.gl_pathc)).compactMap { found.gl_pathv[$0].map { String(cString: $0) } }
   }
 }

@@ -51,10 +51,7 @@ struct ServiceAccess {
   }
 
   /// Whether the service can change the file or folder; also if there is none.
-  func mayWrite(_ path: String) -> Bool {
-    var status = stat()
-    return stat(path, &status) != 0 || has(S_IWUSR, path)
-  }
+  func mayWrite(_ path: String) -> Bool { has(S_IWUSR, path) }
 
   func isHidden(_ path: String) -> Bool { hidden.contains { "\(path)/".hasPrefix("\($0)/") } }
 
@@ -67,9 +64,9 @@ struct ServiceAccess {
 
   /// - Parameter permission: the bit for the owner.
   private func has(_ permission: mode_t, _ path: String) -> Bool {
-    var status = stat()
     // An access control list may give what the mode does not.
-    guard stat(path, &status) == 0, getxattr(path, "system.posix_acl_access", nil, 0) < 0 else { return true }
+    guard let status = NewFile.status(path), getxattr(path, "system.posix_acl_access", nil, 0) < 0
+    else { return true }
     if status.st_uid == user { return status.st_mode & permission != 0 }
     let shift: mode_t = groups.contains(status.st_gid) ? 3 : 6
     return status.st_mode & (permission >> shift) != 0

@@ -5,9 +5,6 @@ import EventLoop
 @LoopActor final class ServiceManager {
   private var isReady = false
 
-  init() {
-  }
-
   /// Tells systemd that the service is ready; then a timer of the loop feeds the watchdog, so that systemd notices when
   /// the loop hangs.
   func ready() {

@@ -36,7 +36,7 @@ import Web
   }
 
   func open() -> Result<JSONValue, RequestError> {
-    site?.open().map(\.json) ?? .failure(RequestError("the gateway is set up"))
+    site?.open() ?? .failure(RequestError("the gateway is set up"))
   }
 
   func close() {

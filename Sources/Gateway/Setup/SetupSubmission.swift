@@ -77,14 +77,14 @@ struct PendingSetup: Sendable {
   /// The unit that has started this process has run `setup --apply` before, for this configuration, and does so when it starts it
   /// again.
   static func isApplied(
-    to configuration: String, _ environment: [String: String] = RuntimeFolder.environment
+    to configuration: String, _ environment: [String: String] = StateFolder.environment
   ) -> Bool {
     mark(environment).flatMap { try? FileProblem.read($0, limit: 4096) } == Array(configuration.utf8)
   }
 
   /// `setup --apply` runs: see ``isApplied(to:_:)``.
   static func noteApplied(
-    to configuration: String, _ environment: [String: String] = RuntimeFolder.environment
+    to configuration: String, _ environment: [String: String] = StateFolder.environment
   ) {
     // Root follows no link of the service's user.
     let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC

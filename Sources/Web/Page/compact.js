@@ -2,7 +2,6 @@
 class Compact extends View {
   build() {
     const { bit, hero } = this.begin(), link = linkTo(bit), word = h('span');
-    this.mark = h('span.mark');
     this.add('', { update: () => { text(link, nameOf(bit)); this.showState(word); attr(this.el, 'title', (isFaulty(bit) && troubleOf(bit)) || null); } });
     swap(this.el, h('div.top', h('h2', link), this.mark),
       hero ? h('div.hero', this.add(hero.name, view(hero, bit)), h('p.quiet label', h('span', hero.d.title), this.age(hero))) : '',
@@ -14,7 +13,6 @@ class Compact extends View {
 class Row extends View {
   build() {
     const { bit, hero } = this.begin(), link = linkTo(bit), word = h('span'), area = h('td'), signalCell = h('td');
-    this.mark = h('span.mark');
     this.add('', { update: (_, { d }) => {
       text(link, nameOf(bit));
       text(area, d.area ?? '');

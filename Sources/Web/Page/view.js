@@ -7,7 +7,7 @@ class View {
 
   begin() {
     const { bit } = this;
-    Object.assign(this, { shape: bit.shape, hero: heroOf(bit), parts: [], ages: [] });
+    Object.assign(this, { shape: bit.shape, hero: heroOf(bit), parts: [], ages: [], mark: h('span.mark') });
     this.names = propsOf(bit).filter((p) => p.d.notifies).map((p) => p.name);
     return this;
   }
@@ -65,7 +65,6 @@ class View {
     const identify = button(T.identify, () => act('device/identify', { id }, t(T.identified, { name: nameOf(bit) })));
     const pair = button('', () => (pair.shown === T.pair ? pairDialog(bit) : confirmDialog(t(T.unpairTitle, { name: nameOf(bit) }), T.unpairHelp, T.unpair, () => act('device/unpair', { id }))));
     const note = h('p.note fault');
-    this.mark = h('span.mark');
     this.add('', { update: (_, { d }) => {
       text(title, nameOf(bit));
       text(area, joined(d.area, d.paired && T.paired));

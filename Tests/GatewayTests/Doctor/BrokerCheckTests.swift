@@ -49,7 +49,8 @@ struct BrokerCheckTests {
     var configuration = configuration(8883)
     configuration.mqtt.tls = .init()
     configuration.mqtt.tls?.certFile = "gateway.crt"
-    let check = BrokerCheck(configuration, configuration.mqtt.addresses[0], gateway: gateway)
+    let check = BrokerCheck(
+      configuration: configuration, broker: configuration.mqtt.addresses[0], gateway: gateway)
     #expect(check.connectedText.hasSuffix(" and TLS with a client certificate"))
   }
 
