@@ -221,6 +221,10 @@ public final class Property: Sendable {
       isAutomatic: isAutomatic, homeAssistant: entities)
   }
 
+  /// The most bytes of a text that the property is to be set to, without the delimiter of a ``frame``; nil: as many as a
+  /// characteristic has.
+  public var longestText: Int? { maxLength.map { max(0, $0 - (frame?.utf8.count ?? 0)) } }
+
   /// Encodes a value that the property is to be set to. Unlike ``Codec/encode(_:)``, adds the delimiter of a ``frame`` if
   /// the value does not end with it, and checks ``range`` and ``maxLength``.
   public func encode(_ value: Value) throws(CodecError) -> EncodedValue {

@@ -255,7 +255,7 @@ extension Discovery {
         ])
     case .text:
       // Home Assistant's own limit is 255.
-      let longest = min(property.maxLength ?? 255, 255)
+      let longest = min(property.longestText ?? 255, 255)
       let shown: InfoTemplate? = isText ? .plainText(longest: longest) : template
       return DiscoveryComponent(
         .text, key, name: name, topic: state, command: topics.set, category: category,

@@ -134,6 +134,8 @@ package final class SpoolFile: @unchecked Sendable {
       }
       return try body(try open())
     } catch {
+      // Of a file that somebody has deleted SQLite says that the disk fails.
+      if access(path, F_OK) != 0 { close() }
       outcome.failure = error.description
       return nil
     }

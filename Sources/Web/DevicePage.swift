@@ -144,7 +144,7 @@ extension Property {
         : (range ?? codec.range).map {
           [JSONValue(number: $0.lowerBound), JSONValue(number: $0.upperBound)]
         },
-      "max_length": maxLength.map { .integer($0 - (frame?.utf8.count ?? 0)) },
+      "max_length": longestText.map(JSONValue.integer),
       "choices": choices, "readable": .bool(isReadable && kind == .state), "notifies": .bool(isNotifying),
       "writable": .bool(isWritable),
     ]

@@ -49,14 +49,16 @@ import Testing
         try await fixture.perform(
           "device/options", #"{"id":"kitchen","options":{"adjust":\#(adjustments)}}"#)
       }
-      func receive(_ celsius: Int) async throws {
+      func receive(_ celsius: Int, thenSilent: Bool = false) async throws {
+        try await fixture.simulator.control("silent", 0, #""on":false"#)
         try await fixture.simulator.control("temp", 0, #""v":\#(celsius)"#)
         try await fixture.message("kitchen/readings") { $0.text.contains(#""value":\#(celsius)"#) }
+        if thenSilent { try await fixture.simulator.control("silent", 0) }
       }
       let slow = #"{"temperature":{"report":{"min_interval":3600000}}}"#
       try await adjust(slow)
       try await receive(24)
-      try await receive(25)
+      try await receive(25, thenSilent: true)
       #expect(try fixture.observer.messages(on: "microbit/kitchen/temperature").last?.text != "25")
       try await adjust("null")
       try await fixture.message("kitchen/temperature", "25")

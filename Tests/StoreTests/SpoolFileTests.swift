@@ -127,6 +127,15 @@ import Testing
     #expect(next.perform(work(after: 0)).read == entries(1...1))
   }
 
+  @Test func fileThatSomebodyDeletesIsMadeAnew() throws {
+    let file = unlimited()
+    _ = file.perform(work(add: entries(1...3)))
+    try #require(unlink(path) == 0)
+    #expect(!file.perform(work(add: entries(4...4))).isAdded)
+    #expect(file.perform(work(add: entries(4...5))).isAdded)
+    #expect(file.perform(work(after: 3)).read == entries(4...5))
+  }
+
   @Test func fileDamagedWhileItIsUsedIsSetAsideAndCounted() throws {
     let file = unlimited()
     _ = file.perform(work(add: entries(1...30_000)))
