@@ -98,6 +98,22 @@ import Testing
     await tested.end()
   }
 
+  @Test(
+    "An entry with an address is known at the start, but behind a pattern that may match the device",
+    arguments: [
+      (#"{"radio":"zotut"}"#, ["kitchen"]), (#"{"name_prefix":"x"}"#, ["sender"]),
+    ])
+  func entriesBehindAPattern(pattern: String, known: [String]) async throws {
+    let entries =
+      #"{"match":{"identifier":"\#(Engine.address)"},"id":"kitchen"},"#
+      + #"{"match":{"identifier":"radio:9b4c2d1a"},"id":"sender"}"#
+    let text = #"{"devices":[{"match":\#(pattern)},\#(entries)],"radio":{"enabled":false}}"#
+    let tested = try await Engine(
+      try Configuration.parse(Array(text.utf8)).get(), isInRange: false)
+    #expect(await tested.engine.devices.map(\.id.description) == known)
+    await tested.end()
+  }
+
   @Test func unmatchedPeripheralIsIgnored() async throws {
     var configuration = Configuration()
     configuration.devices = [Configuration.Device(match: .namePrefix("something else"))]
