@@ -83,6 +83,7 @@ import Store
   /// Publishes that the gateway is offline.
   package func goOffline() {
     context.isStopping = true
+    for publisher in publishers.all { publisher.publishWaiting() }
     caution.stopped()
     report.publish()
     context.publishState(context.topics.bridgeState, Payload.availability(false))
@@ -90,7 +91,6 @@ import Store
 
   /// Sends what waits, and stores readings that are not acknowledged; for at most twice the `deadline`.
   package func stop(deadline: Duration) async {
-    for publisher in publishers.all { publisher.publishWaiting() }
     spool.pause()
     await context.mqtt.stop(deadline: deadline)
     await spool.close(within: deadline)

@@ -124,10 +124,8 @@ extension Configuration {
     // Each entry is compared with few, as there may be ten thousand.
     var (byAddress, byName) = ([BluetoothAddress: [Int]](), [String: [Int]]())
     var patterns: [Int] = []
-    func firstPattern(isRadio: Bool) -> Int? {
-      devices.firstIndex { !$0.match.isIdentifier && $0.match.isRadio == isRadio }
-    }
-    let firstPatterns = [false: firstPattern(isRadio: false), true: firstPattern(isRadio: true)]
+    // That of a sender by radio tells its letters, too.
+    let firstPattern = devices.firstIndex { !$0.match.isIdentifier && !$0.match.isRadio }
     return devices.indices.compactMap { index in
       let (path, match) = (path.index(index), devices[index].match)
       let same = match.identifier.map { byAddress[$0, default: []] } ?? []
@@ -144,7 +142,7 @@ extension Configuration {
       if let first = (same + named + patterns).filter({ devices[$0].match.covers(match) }).min() {
         return path.error("never used: devices[\(first)] comes first and matches the same peripherals")
       }
-      guard match.isIdentifier, case let first?? = firstPatterns[match.isRadio], first < index else { return nil }
+      guard match.isIdentifier, !match.isRadio, let first = firstPattern, first < index else { return nil }
       let keys = devices[first].match.given.joined(separator: " and ")
       return path.error("devices[\(first)] may match first, by its \(keys)", hint: "move this entry up")
     }

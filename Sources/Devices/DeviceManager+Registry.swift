@@ -169,15 +169,12 @@ extension DeviceManager {
       $0.id != nil && settings(of: $0.address, $0.advertisement)?.id == $0.id
     }
     for record in owners + records { _ = makeDevice(record.address, record.advertisement) }
-    // Entries after a pattern, of radio or of Bluetooth as they are, are left out: whether that matches the device first is
-    // known only from its advertisements.
-    var hasPattern = [false: false, true: false]
-    for entry in configuration.devices {
-      guard let address = entry.match.identifier else {
-        hasPattern[entry.match.isRadio] = true
-        continue
-      }
-      guard hasPattern[entry.match.isRadio] == false, registry.byAddress[address] == nil,
+    // Bluetooth addresses after a pattern are left out: whether that matches the device first is known only from its
+    // advertisements. The identifier of a sender by radio tells its letters.
+    var hasPattern = false
+    for match in configuration.devices.lazy.map(\.match) {
+      hasPattern = hasPattern || !match.isIdentifier && !match.isRadio
+      guard let address = match.identifier, match.isRadio || !hasPattern, registry.byAddress[address] == nil,
         makeDevice(address, Advertisement()) == nil
       else { continue }
       // There may be ten thousand entries: when all places are taken for good, those of the others need no search.

@@ -111,7 +111,11 @@ package final class SpoolFile: @unchecked Sendable {
     if !work.added.isEmpty {
       outcome.isAdded = attempt { db throws(StoreError) in try self.add(work.added, to: db) } != nil
     }
-    attempt { db throws(StoreError) in try self.readOldest(from: db) }
+    outcome.content.oldest = nil
+    // One that was removed is made again when there is something to add.
+    if outcome.content.messages > 0 {
+      attempt { db throws(StoreError) in try self.readOldest(from: db) }
+    }
     return outcome
   }
 
@@ -178,8 +182,6 @@ package final class SpoolFile: @unchecked Sendable {
   }
 
   private func readOldest(from database: Database) throws(StoreError) {
-    outcome.content.oldest = nil
-    guard outcome.content.messages > 0 else { return }
     try database.statement("SELECT time FROM message ORDER BY number LIMIT 1", "read").rows {
       row throws(StoreError) in
       outcome.content.oldest = row.integer(0)

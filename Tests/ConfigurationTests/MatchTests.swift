@@ -93,12 +93,6 @@ import Testing
       ])
   }
 
-  @Test func identifierOfASenderByRadioAfterLettersHasAWarning() throws {
-    let text = #"{"devices":[{"match":{"radio":"zotut"}},{"match":{"identifier":"radio:9b4c2d1a"}}]}"#
-    let warnings = try Configuration.parse(Array(text.utf8)).get().warnings.map(\.description)
-    #expect(warnings == ["devices[1]: devices[0] may match first, by its radio (move this entry up)"])
-  }
-
   @Test(
     "A micro:bit by radio and a Bluetooth device are never matched by the same entry",
     arguments: [

@@ -6,18 +6,25 @@ import Testing
 /// The first values that a visit waits for.
 @LoopActor @Suite struct VisitValuesTests {
   /// - Returns: the properties whose values have not arrived.
-  private func missing(_ prepare: (Visit) -> Void) async -> [String] {
+  private func missing(within limit: Duration = Visit.limit, _ prepare: (Visit) -> Void) async -> [String] {
     let visit = Visit()
     prepare(visit)
-    return await visit.missingValues()
+    return await visit.missingValues(within: limit)
+  }
+
+  @Test func theLastValueEndsTheWait() async {
+    let missing = await missing(within: .seconds(3600)) { visit in
+      visit.awaits("level")
+      loop.timer(after: .milliseconds(1)) { visit.awaitsNoLonger("level") }
+    }
+    #expect(missing == [])
   }
 
   @Test func aValueThatHasArrivedIsNotMissing() async {
-    let missing = await missing { visit in
+    let missing = await missing(within: .milliseconds(1)) { visit in
       visit.awaits("level")
       visit.awaits("key")
       visit.awaitsNoLonger("level")
-      loop.timer(after: .milliseconds(1)) { visit.stopWaiting() }
     }
     #expect(missing == ["key"])
   }

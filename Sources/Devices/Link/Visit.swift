@@ -8,7 +8,7 @@ import EventLoop
   private var waiting: Waiter<Void>?
 
   /// How long a visit waits for the values.
-  private static let limit = Duration.seconds(10)
+  static let limit = Duration.seconds(10)
 
   func awaits(_ property: String) { missing.append(property) }
 
@@ -20,11 +20,11 @@ import EventLoop
 
   /// Waits for the values.
   /// - Returns: the properties of which none has arrived in time; empty if the link has ended before.
-  func missingValues() async -> [String] {
+  func missingValues(within limit: Duration = Visit.limit) async -> [String] {
     if !missing.isEmpty, !hasEnded {
       let all = Waiter<Void>()
       waiting = all
-      _ = try? await all.value(within: Self.limit)
+      _ = try? await all.value(within: limit)
     }
     return hasEnded ? [] : missing
   }
@@ -36,5 +36,5 @@ import EventLoop
   }
 
   /// Nothing is waited for any more.
-  func stopWaiting() { waiting?.resume(.success(())) }
+  private func stopWaiting() { waiting?.resume(.success(())) }
 }

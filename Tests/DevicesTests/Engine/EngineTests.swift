@@ -101,7 +101,7 @@ import Testing
   @Test(
     "An entry with an address is known at the start, but behind a pattern that may match the device",
     arguments: [
-      (#"{"radio":"zotut"}"#, ["kitchen"]), (#"{"name_prefix":"x"}"#, ["sender"]),
+      (#"{"radio":"zotut"}"#, ["kitchen", "sender"]), (#"{"name_prefix":"x"}"#, ["sender"]),
     ])
   func entriesBehindAPattern(pattern: String, known: [String]) async throws {
     let entries =
