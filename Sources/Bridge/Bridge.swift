@@ -33,7 +33,7 @@ import Store
   package var page: String?
   /// Why the page is not served, though it should be.
   package var pageFinding: Finding?
-  private let caution: Caution
+  let caution: Caution
   private(set) var refusals = Refusals()
 
   /// - Parameters:
@@ -192,9 +192,6 @@ import Store
     case .message(let message): caution.handling(message) { receive(message) }
     }
   }
-
-  /// Why messages of others are left out; nil: they are not.
-  var cautionFinding: Finding? { caution.finding }
 
   /// The id is free, and the owners of the devices are known.
   private func admitted() {

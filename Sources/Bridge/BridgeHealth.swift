@@ -47,11 +47,6 @@ package struct GatewayHealth: Sendable {
   }
 }
 
-extension GatewayHealth {
-  /// The health of a gateway without a broker.
-  package init() { self.init(findings: []) }
-}
-
 extension Bridge: RequestHost {
   package func otherOwner(of device: DeviceDescription) -> GatewayID? {
     guard let publisher = publishers[device.address], !ownership.isResponsible(for: publisher),
@@ -70,7 +65,7 @@ extension Bridge: RequestHost {
     let trouble = state.trouble.map { [Finding.stateNotWritable($0)] } ?? []
     return GatewayHealth(
       findings: engine.findings + disagreements + trouble + fleetFindings + brokerFindings
-        + [spool.finding, cautionFinding, pageFinding].compactMap { $0 },
+        + [spool.finding, caution.finding, pageFinding].compactMap { $0 },
       run: context.run, configuration: configurationFile,
       uptime: Int(context.begin.duration(to: .now).components.seconds), adapters: engine.adapters,
       devices: (engine.deviceCount, engine.onlineCount), page: page)

@@ -70,8 +70,6 @@ package struct BridgeInfo: Sendable {
     return (run, started)
   }
 
-  var payload: [UInt8] { json.bytes }
-
   package var json: JSONValue {
     [
       "version": .string(version),

@@ -113,7 +113,7 @@ import MQTT
     infoTimer?.cancel()
     infoTimer = nil
     let info = info
-    context.publishState(context.topics.bridgeInfo, info.payload)
+    context.publishState(context.topics.bridgeInfo, info.json.bytes)
     let link = broker.connectedSince == nil ? "not connected" : "connected"
     onPublished("\(info.online) of \(info.known) devices online, broker \(link)")
   }

@@ -49,10 +49,10 @@ import MQTT
   package var owner: Owner { bridge.ownership.owner(of: address) ?? .unknown }
 
   /// What another gateway publishes of the device under another id, if it owns it.
-  var elsewhere: OwnershipMachine.Notice? { bridge.ownership.elsewhere(address) }
+  var elsewhere: OwnershipMachine.Notice? { bridge.ownership.ownership.elsewhere(address) }
 
   /// What other gateways have said of the device.
-  package var others: OtherGateways { bridge.ownership.others(address) ?? OtherGateways() }
+  package var others: OtherGateways { bridge.ownership.ownership.others(address) ?? OtherGateways() }
 
   /// What another gateway has in another way for the device than this one, if that has lasted.
   var disagreement: Finding? {
@@ -212,7 +212,7 @@ import MQTT
     if !isElsewhere, elsewhere == nil { publisher(of: reading.property).publish(reading) }
   }
 
-  package var hasPeers: Bool { bridge.ownership.hasPeers }
+  package var hasPeers: Bool { bridge.ownership.ownership.hasPeers }
 
   package func claim(_ event: HeardEvents.Event) {
     if elsewhere == nil { context.claim(event, of: address) }

@@ -3,14 +3,8 @@ package struct RunID: Sendable, Equatable, CustomStringConvertible {
   /// Four characters of `[a-z0-9]`.
   package let description: String
 
-  package init(using generator: inout some RandomNumberGenerator) {
-    let characters = Array("abcdefghijklmnopqrstuvwxyz0123456789")
-    description = String(
-      (0..<4).map { _ in characters[Int.random(in: characters.indices, using: &generator)] })
-  }
-
   package init() {
-    var generator = SystemRandomNumberGenerator()
-    self.init(using: &generator)
+    let characters = Array("abcdefghijklmnopqrstuvwxyz0123456789")
+    description = String((0..<4).map { _ in characters[Int.random(in: characters.indices)] })
   }
 }

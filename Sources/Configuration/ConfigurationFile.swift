@@ -125,10 +125,6 @@ struct FileResolver {
   var errors: [ConfigurationError] = []
   var warnings: [ConfigurationError] = []
 
-  init(folder: String) {
-    self.folder = folder
-  }
-
   mutating func resolve(_ mqtt: inout Configuration.MQTT) {
     let path = ConfigurationPath.root.key("mqtt")
     mqtt.password = read(

@@ -272,7 +272,10 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
   /// Calls `handler` at the end of the current iteration, before the loop waits again: work requested by many events of
   /// an iteration is done once.
-  @LoopActor public func atEndOfIteration(_ handler: any IterationEndHandler) { endHandlers.append(handler) }
+  @LoopActor public func atEndOfIteration(_ handler: any IterationEndHandler) {
+    // There are few of them.
+    if !endHandlers.contains(where: { $0 === handler }) { endHandlers.append(handler) }
+  }
 }
 
 /// Is called at the end of an iteration. An object rather than a closure, as that would be allocated for every

@@ -1,3 +1,5 @@
+import JSON
+
 /// A name from an advertisement, which anybody can send: on one line, visible characters only, and not too long.
 enum DisplayName {
   /// The most Unicode scalars: as long as a configured name may be.
@@ -17,20 +19,15 @@ enum DisplayName {
     var isGap = false
     characters: for scalar in text.unicodeScalars {
       switch scalar.properties.generalCategory {
-      // Terminal control, direction of the text, or no glyph.
-      case .control, .format, .surrogate, .privateUse, .unassigned: continue
       case .spaceSeparator, .lineSeparator, .paragraphSeparator: isGap = true
-      case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter,
-        .nonspacingMark, .spacingMark, .enclosingMark, .decimalNumber, .letterNumber, .otherNumber,
-        .connectorPunctuation, .dashPunctuation, .openPunctuation, .closePunctuation, .initialPunctuation,
-        .finalPunctuation, .otherPunctuation, .mathSymbol, .currencySymbol, .modifierSymbol, .otherSymbol:
+      case _ where scalar.isInvisible: continue
+      default:
         isGap = isGap && total > 0
         total += (isGap ? 1 : 0) + length(scalar)
         guard total <= longest else { break characters }
         if isGap { name.append(" ") }
         isGap = false
         name.append(scalar)
-      @unknown default: continue
       }
     }
     return name.isEmpty ? nil : String(name)

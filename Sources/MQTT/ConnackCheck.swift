@@ -2,7 +2,9 @@
 ///
 /// libmosquitto aborts the process on an unknown property (`log__printf(NULL, …)` in property_mosq.c of 2.0.11 and
 /// 2.0.20), so it must not read the answer of a server that is not a broker. Pure.
-enum ConnackCheck: Equatable {
+///
+/// Where bytes are missing or wrong, the result is thrown.
+enum ConnackCheck: Error, Equatable {
   /// libmosquitto may read it.
   case valid
   /// The CONNACK to an MQTT 5 client of a broker that only supports 3.1.1.
@@ -18,7 +20,7 @@ enum ConnackCheck: Equatable {
   /// - Parameter bytes: received, but not read yet.
   init(_ bytes: [UInt8], _ version: MQTTOptions.ProtocolVersion) {
     var reader = Reader(bytes: bytes[...])
-    do throws(Reader.Failure) {
+    do throws(ConnackCheck) {
       guard try reader.byte() == 0x20 else { throw .invalid("it does not begin with a CONNACK") }
       let length = try reader.variableInteger()
       if length == 2 {
@@ -37,7 +39,7 @@ enum ConnackCheck: Equatable {
         throw .invalid("a CONNACK of \(length) bytes")
       }
       var body = Reader(bytes: try reader.bytes(length))
-      do throws(Reader.Failure) {
+      do throws(ConnackCheck) {
         _ = try body.bytes(2)
         let properties = try body.variableInteger()
         guard properties == body.bytes.count else { throw .invalid("a CONNACK with contradictory lengths") }
@@ -47,35 +49,27 @@ enum ConnackCheck: Equatable {
       }
       self = .valid
     } catch {
-      switch error {
-      case .incomplete: self = .incomplete
-      case .invalid(let reason): self = .invalid(reason)
-      }
+      self = error
     }
   }
 }
 
 private struct Reader {
-  enum Failure: Error {
-    case incomplete
-    case invalid(String)
-  }
-
   var bytes: ArraySlice<UInt8>
 
-  mutating func byte() throws(Failure) -> UInt8 {
+  mutating func byte() throws(ConnackCheck) -> UInt8 {
     guard let byte = bytes.popFirst() else { throw .incomplete }
     return byte
   }
 
-  mutating func bytes(_ count: Int) throws(Failure) -> ArraySlice<UInt8> {
+  mutating func bytes(_ count: Int) throws(ConnackCheck) -> ArraySlice<UInt8> {
     guard bytes.count >= count else { throw .incomplete }
     defer { bytes = bytes.dropFirst(count) }
     return bytes.prefix(count)
   }
 
   /// MQTT 5, 1.5.5: seven bits per byte, the low ones first, at most four bytes.
-  mutating func variableInteger() throws(Failure) -> Int {
+  mutating func variableInteger() throws(ConnackCheck) -> Int {
     var value = 0
     for shift in [0, 7, 14, 21] {
       let byte = try byte()
@@ -85,13 +79,13 @@ private struct Reader {
     throw .invalid("a length field of more than four bytes")
   }
 
-  private mutating func skipString() throws(Failure) {
+  private mutating func skipString() throws(ConnackCheck) {
     let count = Int(try byte()) << 8 | Int(try byte())
     _ = try bytes(count)
   }
 
   /// Skips a property (MQTT 5, 2.2.2.2).
-  mutating func property() throws(Failure) {
+  mutating func property() throws(ConnackCheck) {
     switch try variableInteger() {
     case 1, 23, 25, 36, 37, 40, 41, 42: _ = try byte()
     case 19, 33, 34, 35: _ = try bytes(2)

@@ -4,7 +4,6 @@ struct Deque<Element> {
   private var head = 0
   private(set) var count = 0
 
-  var isEmpty: Bool { count == 0 }
   var first: Element? { count == 0 ? nil : slots[head] }
 
   mutating func append(_ element: Element) {

@@ -22,8 +22,6 @@ import Log
   var subscriptions = Subscriptions()
   /// PUBLISH packets sent.
   private var sent = 0
-  /// Whether ``reportOutcomes()`` follows at the end of the iteration.
-  private var areOutcomesDue = false
 
   private var connection: Connection?
   private var timer: LoopTimer?
@@ -164,20 +162,16 @@ import Log
 
   /// Called by the loop.
   public func iterationEnds() {
-    connection?.schedule.iterationEnds()
     pump()
     reportOutcomes()
   }
 
   private func scheduleOutcomes() {
-    guard outbox.hasOutcomes, !areOutcomesDue else { return }
-    areOutcomesDue = true
-    loop.atEndOfIteration(self)
+    if outbox.hasOutcomes { loop.atEndOfIteration(self) }
   }
 
   /// Tells the publisher what has become of messages.
   private func reportOutcomes() {
-    areOutcomesDue = false
     let (completed, returned) = (outbox.takeCompleted(), outbox.takeReturned())
     for topic in outbox.takeTooLarge() { refused(topic, .tooLarge(most: connection?.mostBytes)) }
     if !completed.isEmpty { handler?(.completed(completed)) }

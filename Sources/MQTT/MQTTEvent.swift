@@ -4,7 +4,7 @@ import EventLoop
 public enum MQTTEvent: Sendable {
   /// The broker has accepted the connection; subscriptions and retained state are being sent.
   case connected(MQTTConnection)
-  /// The connection has ended. The client reconnects, except after `nil`, which means that it was stopped.
+  /// The connection has ended; nil: from this side. The client connects again, unless it was stopped.
   case disconnected(MQTTError?)
   /// An attempt to connect has failed; the next one follows.
   case connectFailed(MQTTError)

@@ -99,7 +99,6 @@ struct MessageQueue {
     if message.undelivered == .returned { returned.append(message) }
   }
 
-  @discardableResult
   private mutating func removeFirst(_ lane: Outbox.Lane) -> Entry? {
     let entry = lanes[lane].popFirst()
     bytes -= entry?.bytes ?? 0

@@ -18,11 +18,6 @@ final class MosquittoHandle: @unchecked Sendable {
     var messages: [MQTTReceived] = []
     /// The reason code of a DISCONNECT from the broker.
     var disconnectReason: Int32?
-
-    var isEmpty: Bool {
-      acknowledgements.isEmpty && messages.isEmpty && subscriptions.isEmpty && connack == nil
-        && disconnectReason == nil
-    }
   }
 
   struct Connack {
@@ -241,7 +236,6 @@ final class MosquittoHandle: @unchecked Sendable {
 
   /// The events since the last call.
   func takeEvents() -> Events {
-    guard !events.isEmpty else { return Events() }
     defer { events = Events() }
     return events
   }

@@ -135,14 +135,11 @@ struct Outbox {
   /// The next packet to send; nil if there is none, no connection, or the window is full.
   mutating func next() -> Packet? {
     guard let peer else { return nil }
-    while queuedCount > 0, let (source, qos) = first() {
-      guard maySend(qos, to: peer) else { return nil }
-      let next: Packet?
-      switch source {
-      case .message(let lane): next = messages.takeFirst(lane, for: peer)
-      case .state(let lane): next = states.takeFirst(lane, for: peer)
-      }
-      if source.lane == .bulk {
+    while queuedCount > 0, let first = first() {
+      guard !isWindowFull || min(first.qos, peer.maximumQoS) == .atMostOnce else { return nil }
+      let next =
+        first.isState ? states.takeFirst(first.lane, for: peer) : messages.takeFirst(first.lane, for: peer)
+      if first.lane == .bulk {
         sentUrgent = 0
         bulkAllowance = bulkAllowance.map { $0 - 1 }
       } else {
@@ -160,38 +157,23 @@ struct Outbox {
     return nil
   }
 
-  private enum Queue {
-    case message(Lane)
-    case state(Lane)
-
-    var lane: Lane {
-      switch self {
-      case .message(let lane), .state(let lane): lane
-      }
-    }
-  }
-
   /// Where the next packet is.
-  private mutating func first() -> (Queue, QoS)? {
+  private mutating func first() -> (isState: Bool, lane: Lane, qos: QoS, sequence: UInt64)? {
+    var first: (isState: Bool, lane: Lane, qos: QoS, sequence: UInt64)?
     // Numbers start at 1, and each is used once: they are never equal, but for the 0 of all state on a new connection.
-    var first: (queue: Queue, qos: QoS, sequence: UInt64)?
-    func offer(_ queue: Queue, _ qos: QoS, _ sequence: UInt64) {
-      if sequence < first?.sequence ?? .max { first = (queue, qos, sequence) }
+    func offer(_ isState: Bool, _ lane: Lane, _ qos: QoS, _ sequence: UInt64) {
+      if sequence < first?.sequence ?? .max { first = (isState, lane, qos, sequence) }
     }
     let mayOvertake = hasBacklog && sentUrgent < Self.urgentShare
     for lane in [Lane.urgent, .bulk] {
       if lane == .bulk, mayOvertake && first != nil || bulkAllowance == 0 { break }
-      if let state = states.first(lane) { offer(.state(lane), state.qos, state.sequence) }
+      if let state = states.first(lane) { offer(true, lane, state.qos, state.sequence) }
       // What waits from an earlier connection does not overtake the state of this one.
       if let message = messages.first(lane), lane == .bulk || !mayOvertake || !messages.isOlder(message) {
-        offer(.message(lane), message.message.qos, message.sequence)
+        offer(false, lane, message.message.qos, message.sequence)
       }
     }
-    return first.map { ($0.queue, $0.qos) }
-  }
-
-  private func maySend(_ qos: QoS, to peer: Peer) -> Bool {
-    !isWindowFull || min(qos, peer.maximumQoS) == .atMostOnce
+    return first
   }
 
   /// `packet` was sent with the packet identifier `identifier`.

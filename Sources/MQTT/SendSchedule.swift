@@ -6,9 +6,8 @@ import EventLoop
 struct SendSchedule {
   enum Decision: Equatable {
     case now
-    /// Call ``iterationEnds()`` at the end of the iteration.
     case atEndOfIteration
-    /// Later: the end of the iteration or the admission is awaited.
+    /// The admission is awaited.
     case wait
   }
 
@@ -16,7 +15,6 @@ struct SendSchedule {
 
   /// Whether queued messages may be sent on this connection.
   private(set) var isAdmitted: Bool
-  private var awaitsEnd = false
   /// How many messages were sent at once in an iteration.
   private var atOnce = (iteration: UInt64(0), count: 0)
 
@@ -32,10 +30,6 @@ struct SendSchedule {
       atOnce.count += 1
       if atOnce.count <= Self.mostAtOnce { return .now }
     }
-    if awaitsEnd { return .wait }
-    awaitsEnd = true
     return .atEndOfIteration
   }
-
-  mutating func iterationEnds() { awaitsEnd = false }
 }

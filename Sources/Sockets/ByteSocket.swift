@@ -11,7 +11,6 @@ import Glibc
   private var output: [UInt8] = []
   /// How many bytes of the output have been passed to the kernel.
   private var sent = 0
-  private var flushes = false
   /// Whether the other end has closed its sending side; it may still read.
   package private(set) var isHalfClosed = false
   /// Called with what has arrived.
@@ -40,8 +39,6 @@ import Glibc
   package func send(_ bytes: some Collection<UInt8>) {
     guard watch != nil else { return }
     output += bytes
-    guard !flushes else { return }
-    flushes = true
     loop.atEndOfIteration(self)
   }
 
@@ -116,8 +113,5 @@ import Glibc
 }
 
 extension ByteSocket: IterationEndHandler {
-  package func iterationEnds() {
-    flushes = false
-    flush()
-  }
+  package func iterationEnds() { flush() }
 }

@@ -200,8 +200,7 @@ import Testing
 
   @Test func bridgeInfoIsEncoded() {
     let broker = BridgeInfo.Broker(address: MQTTBroker(host: "localhost"), protocolVersion: "5")
-    var random = SplitMix64(state: 1)
-    let run = RunID(using: &random)
+    let run = RunID()
     var info = BridgeInfo(
       version: "0.1.0", started: time, run: run, broker: broker,
       spool: SpoolStatus(messages: 2, bytes: 300, oldest: time, lost: 1))
@@ -218,7 +217,7 @@ import Testing
     info.broker.connectedSince = time
     info.broker.connects = 2
     #expect(
-      text(info.payload)
+      text(info.json.bytes)
         == #"{"version":"0.1.0","started":"2025-11-20T18:01:02.345Z","run":"\#(run)","adapters":[{"name":"hci0","#
         + #""state":"on","address":"00:00:00:00:00:01","recovery":{"step":"reset_adapter","#
         + #""reason":"InProgress","since":"2025-11-20T18:01:02.345Z","count":4},"monitors":true},{"name":"hci1","state":"absent"}],"broker":{"host":"localhost","#

@@ -1,4 +1,3 @@
-import Bridge
 import Configuration
 import EventLoop
 import GATT
@@ -8,6 +7,7 @@ import Store
 import Synchronization
 import TestSupport
 
+@testable import Bridge
 @testable import Control
 @testable import Devices
 
@@ -78,7 +78,7 @@ private final class Host: RequestHost, Sendable {
   }
   func otherOwner(of device: DeviceDescription) -> GatewayID? { nil }
   func idElsewhere(of id: DeviceID) -> DeviceID? { nil }
-  var health: GatewayHealth { GatewayHealth() }
+  var health: GatewayHealth { GatewayHealth(findings: []) }
   var reload: ReloadHandler { { _ in } }
   var recorder: Recorder { Recorder(engine, folder: nil) }
 }

@@ -70,4 +70,34 @@ import Testing
     }.value
     #expect(elsewhere)
   }
+
+  @Test func whoAsksTwiceForTheEndOfTheIterationIsCalledOnce() async {
+    let counter = Counter()
+    let handler = await loop.perform { Ending { counter.add(1) } }
+    await iteration {
+      loop.atEndOfIteration(handler)
+      loop.atEndOfIteration(handler)
+    }
+    #expect(await counter.numbers == [1])
+    await iteration { loop.atEndOfIteration(handler) }
+    #expect(await counter.numbers == [1, 1])
+  }
+
+  /// Calls `body`, and waits for the end of that iteration.
+  private func iteration(_ body: @escaping @LoopActor () -> Void) async {
+    await withCheckedContinuation { continuation in
+      loop.onLoop {
+        body()
+        loop.atEndOfIteration(Ending { continuation.resume() })
+      }
+    }
+  }
+}
+
+@LoopActor private final class Ending: IterationEndHandler {
+  private let onEnd: () -> Void
+
+  init(_ onEnd: @escaping () -> Void) { self.onEnd = onEnd }
+
+  func iterationEnds() { onEnd() }
 }

@@ -8,16 +8,12 @@ import Testing
     #expect(schedule.queued(isUrgent: true, in: 1) == .wait)
     schedule.admit()
     #expect(schedule.queued(isUrgent: false, in: 1) == .atEndOfIteration)
-    #expect(schedule.queued(isUrgent: false, in: 1) == .wait)
-    schedule.iterationEnds()
-    #expect(schedule.queued(isUrgent: false, in: 2) == .atEndOfIteration)
   }
 
   @Test func fourMessagesPerIterationAreSentAtOnce() {
     var schedule = SendSchedule(isAdmitted: true)
     for _ in 0..<4 { #expect(schedule.queued(isUrgent: true, in: 1) == .now) }
     #expect(schedule.queued(isUrgent: true, in: 1) == .atEndOfIteration)
-    schedule.iterationEnds()
     #expect(schedule.queued(isUrgent: true, in: 2) == .now)
   }
 }

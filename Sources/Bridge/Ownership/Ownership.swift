@@ -80,7 +80,7 @@ struct Ownership: Sendable {
   }
 
   private func known(where condition: (Device) -> Bool) -> [BluetoothAddress] {
-    devices.keys.filter { condition(devices[$0]!) }.sorted { $0.value < $1.value }
+    devices.compactMap { condition($1) ? $0 : nil }.sorted { $0.value < $1.value }
   }
 
   private mutating func act(_ action: DeviceAction, _ address: BluetoothAddress) {
@@ -166,34 +166,30 @@ struct Ownership: Sendable {
 
   // MARK: Infos
 
+  /// An `info` from any gateway, under any id, concerns the device that it describes, and the one that has the id here.
   private mutating func infoArrived(_ notice: OwnershipMachine.Notice, isUpToDate: Bool) {
     orphans.received(notice)
-    let concerned = routes.received(
-      notice, named: addresses[notice.id], isOrphan: orphans.contains(notice.id)
-    ) {
-      [devices] in devices[$0]?.machine.owner
+    let (named, isOrphan) = (addresses[notice.id], orphans.contains(notice.id))
+    let concerned = routes.received(notice, named: named, isOrphan: isOrphan) { [devices] in
+      devices[$0]?.machine.owner
     }
-    for address in concerned { infoArrived(notice, concerning: address, isUpToDate: isUpToDate) }
-  }
-
-  /// An `info` of the device, from any gateway, under any id; or one of another device, under the id of this one.
-  private mutating func infoArrived(
-    _ notice: OwnershipMachine.Notice, concerning address: BluetoothAddress, isUpToDate: Bool
-  ) {
-    let (isOwn, isOwnID) = (notice.gateway == this, notice.id == devices[address]!.machine.id)
-    if isOwn || isOwnID { devices[address]!.orphanedValues.add(notice.properties) }
-    if isOwnID, let named = notice.address {
-      devices[address]!.hasValuesOfAnother = isOwn && named != address && !devices[address]!.machine.mayClear
+    for address in concerned {
+      let (isOwn, isOwnID) = (notice.gateway == this, notice.id == devices[address]!.machine.id)
+      if isOwn || isOwnID { devices[address]!.orphanedValues.add(notice.properties) }
+      if isOwnID, let named = notice.address {
+        devices[address]!.hasValuesOfAnother =
+          isOwn && named != address && !devices[address]!.machine.mayClear
+      }
+      if !isOwn, notice.address ?? address == address {
+        devices[address]!.others.received(notice, isOwnID: isOwnID)
+      }
+      let before = owner(of: address)
+      updateOwner(of: address, by: notice, isUpToDate: isUpToDate)
+      if let now = owner(of: address), now != before, case .other(let gateway) = now {
+        act(.ownedBy(gateway), address)
+      }
+      act(.otherGateways, address)
     }
-    if !isOwn, notice.address ?? address == address {
-      devices[address]!.others.received(notice, isOwnID: isOwnID)
-    }
-    let before = owner(of: address)
-    updateOwner(of: address, by: notice, isUpToDate: isUpToDate)
-    if let now = owner(of: address), now != before, case .other(let gateway) = now {
-      act(.ownedBy(gateway), address)
-    }
-    act(.otherGateways, address)
   }
 
   /// The `info` of an id is cleared, with all other topics: by its owner, or by a gateway that did not know who owns it.
@@ -221,8 +217,8 @@ struct Ownership: Sendable {
     addresses[id] = address
     if before != nil { act(.setOwner(nil), address) }
     // What others publish of it under other ids has arrived before.
-    for id in routes.added(address) {
-      actions.append(.ask(id, isFollowed: addresses[id] != nil || orphans.contains(id)))
+    actions += routes.added(address).map {
+      .ask($0, isFollowed: addresses[$0] != nil || orphans.contains($0))
     }
     follow(address)
   }
@@ -231,7 +227,8 @@ struct Ownership: Sendable {
   private mutating func follow(_ address: BluetoothAddress) {
     if let orphan = orphans.remove(devices[address]!.machine.id) {
       actions.append(.orphanEnded(orphan))
-      idPassed(from: orphan.address, orphan.offered, to: address)
+      devices[address]!.orphanedValues.formUnion(orphan.offered)
+      reportRemoved(orphan.address)
     }
     act(.follow, address)
     devices[address]!.barrier = awaitBarrier()
@@ -248,11 +245,8 @@ struct Ownership: Sendable {
       updateOwner(of: address) { $0.availabilityChanged($1) }
       if owner(of: address) == .this { act(.publishHeld, address) }
     case .description, .handover:
-      if owner(of: address) == .this {
-        act(change == .handover ? .publishHandover : .publishInfo, address)
-      } else {
-        hearAgain(address)
-      }
+      guard owner(of: address) == .this else { return hearAgain(address) }
+      act(change == .handover ? .publishHandover : .publishInfo, address)
     case .session, .renamed: break
     }
   }
@@ -299,9 +293,7 @@ struct Ownership: Sendable {
       if reason == .replaced { replaced = (address, machine) }
       act(.releaseTopics, address)
       // Values may have come before it went out of range.
-      if reason == .neverConnected, !machine.isOwnedByOther, machine.mayClear {
-        act(.clearPublished, address)
-      }
+      if reason == .neverConnected, machine.mayClear { act(.clearPublished, address) }
       act(.detached, address)
       actions.append(.ownedElsewhere(address))
     }
@@ -325,12 +317,12 @@ struct Ownership: Sendable {
   // MARK: The machines
 
   private mutating func updateOwner(
-    of address: BluetoothAddress,
+    of address: BluetoothAddress, isUpToDate: Bool = false,
     by input: (inout OwnershipMachine, OwnershipMachine.Here) -> [DeviceAction]
   ) {
     var here = devices[address]!.here
     if case .other(let gateway) = owner(of: address) { here.isOwnerOnline = online.contains(gateway) }
-    here.isAdmitted = isAdmitted
+    (here.isAdmitted, here.isUpToDate) = (isAdmitted, isUpToDate)
     for action in input(&devices[address]!.machine, here) { performDevice(action, address) }
   }
 
@@ -338,11 +330,7 @@ struct Ownership: Sendable {
     of address: BluetoothAddress, by notice: OwnershipMachine.Notice, isUpToDate: Bool = false
   ) {
     let isOnline = online.contains(notice.gateway)
-    updateOwner(of: address) { machine, here in
-      var here = here
-      here.isUpToDate = isUpToDate
-      return machine.received(notice, here, isOwnerOnline: isOnline)
-    }
+    updateOwner(of: address, isUpToDate: isUpToDate) { $0.received(notice, $1, isOwnerOnline: isOnline) }
   }
 
   private mutating func performDevice(_ action: DeviceAction, _ address: BluetoothAddress) {
@@ -377,19 +365,12 @@ struct Ownership: Sendable {
     guard !orphans.contains(id) else { return }
     if let named = addresses[id] {
       actions.append(.storeID(address))
-      return idPassed(from: address, offered, to: named)
+      devices[named]!.orphanedValues.formUnion(offered)
+      return reportRemoved(address)
     }
     actions.append(.followOrphan(id))
     orphans.add(id, of: address, offered: offered, barrier: isSettled ? .max : awaitBarrier())
     if isSettled { performOrphans(orphans.settle(id)) }
-  }
-
-  /// The device at `address` had the id that the other one has now; they may be the same.
-  private mutating func idPassed(
-    from address: BluetoothAddress, _ offered: Set<PropertyName>, to other: BluetoothAddress
-  ) {
-    devices[other]!.orphanedValues.formUnion(offered)
-    reportRemoved(address)
   }
 
   /// The device is removed from Home Assistant, unless this gateway still has it, under another id.

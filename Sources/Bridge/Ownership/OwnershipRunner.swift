@@ -30,14 +30,8 @@ import MQTT
   /// Whether the gateway may publish under its id.
   package var isAdmitted: Bool { ownership.isAdmitted }
 
-  var hasPeers: Bool { ownership.hasPeers }
-
   /// Which gateway owns the device, as far as is known; nil: the device is not known.
   package func owner(of address: BluetoothAddress) -> Owner? { ownership.owner(of: address) }
-
-  func elsewhere(_ address: BluetoothAddress) -> OwnershipMachine.Notice? { ownership.elsewhere(address) }
-
-  func others(_ address: BluetoothAddress) -> OtherGateways? { ownership.others(address) }
 
   /// Whether this gateway answers commands for the device: unless another one owns it and is online.
   package func isResponsible(for publisher: DevicePublisher) -> Bool {
