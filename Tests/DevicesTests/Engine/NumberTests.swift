@@ -109,7 +109,7 @@ import Testing
 
   @Test func withoutLEDsItIsPressedToo() async throws {
     let tested = try await Self.start([.temperature, .buttons])
-    await tested.engine.number(seconds: 1, prefix: "Table", next: 7)
+    await tested.engine.number(seconds: 4, prefix: "Table", next: 7)
     let shown = await tested.engine.numberingJSON
     #expect(shown?["waiting"] == .integer(1) && shown?["without_leds"] == .integer(1))
     await Self.press(tested)
