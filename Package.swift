@@ -121,7 +121,7 @@ let package = Package(
       swiftSettings: lean),
 
     .target(
-      name: "TestSupport", dependencies: ["EventLoop", "MQTT", "CLinux"], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["EventLoop", "CLinux"], path: "Tests/TestSupport",
       swiftSettings: strict),
     tests("LogTests", ["Log", "TestSupport"]),
     tests("JSONTests", ["JSON", "TestSupport"]),

@@ -1,6 +1,5 @@
 import Configuration
 import MQTT
-import TestSupport
 import Testing
 
 @testable import Bridge

@@ -1,7 +1,6 @@
 import Configuration
 import GATT
 import MQTT
-import TestSupport
 
 @testable import Bridge
 
