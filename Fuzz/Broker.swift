@@ -81,8 +81,7 @@ func onLoop(_ body: @escaping @LoopActor () async -> Void) {
       engine = DeviceManager(
         Broker.configuration, gateway: gateway, state: state.section("devices"))
       bridge = Bridge(
-        Broker.configuration, gateway: gateway, engine: engine, state: state, spool: nil
-      ) { _ in }
+        Broker.configuration, gateway: gateway, engine: engine, state: state, spool: nil)
       homeAssistant = HomeAssistantDiscovery(Broker.configuration, bridge, state.section("home_assistant"))
       bridge.add(homeAssistant)
       bridge.onFleetConfiguration = { _ = try? FleetConfiguration.read($0) }
