@@ -197,14 +197,17 @@ let package = Package(
   ]
 )
 
-// The fuzzers need the main loop and the instrumentation of libFuzzer: `scripts/fuzz` builds them.
-if Context.environment["FUZZ"] != nil {
+// In a debug build the fuzzers are tests; `scripts/fuzz` builds them with the main function and the instrumentation of libFuzzer.
+let fuzzed: [Target.Dependency] = [
+  "JSON", "Log", "GATT", "DBus", "CDBus", "BlueZ", "MQTT", "Configuration", "Devices", "Bridge", "EventLoop",
+  "Recording", "Store", "HomeAssistant", "Control", "Web", "Peripherals", "BlueZSimulator", "Radio",
+  "TestSupport",
+]
+if Context.environment["FUZZ"] == nil {
+  package.targets.append(tests("FuzzTests", fuzzed, exclude: ["seeds", "LibFuzzer.swift"]))
+} else {
   package.targets.append(
     .executableTarget(
-      name: "fuzz",
-      dependencies: [
-        "JSON", "Log", "GATT", "DBus", "CDBus", "BlueZ", "MQTT", "Configuration", "Devices", "Bridge",
-        "EventLoop", "Recording", "Store", "HomeAssistant", "Control", "Web", "Peripherals", "BlueZSimulator",
-        "Radio",
-      ], path: "Fuzz", exclude: ["seeds"], swiftSettings: strict))
+      name: "fuzz", dependencies: fuzzed, path: "Tests/FuzzTests", exclude: ["seeds", "FuzzTests.swift"],
+      swiftSettings: strict))
 }

@@ -13,32 +13,29 @@ public struct FieldLine: Sendable, CustomStringConvertible {
     return String(decoding: file, as: UTF8.self).split(separator: "\n").filter { !$0.hasPrefix("# ") }.map {
       let columns = $0.split(separator: "\t")
       return FieldLine(
-        description: String(columns[0]), notifications: notifications(columns[0]), values: String(columns[1]))
+        description: String(columns[0]),
+        notifications: columns[0].split(separator: " | ", omittingEmptySubsequences: false).map(unescaped),
+        values: String(columns[1]))
     }
   }()
+}
 
-  private static func notifications(_ text: Substring) -> [[UInt8]] {
-    var pieces: [[UInt8]] = [[]]
-    var rest = text.utf8[...]
-    while let byte = rest.first {
-      if rest.starts(with: " | ".utf8) {
-        pieces.append([])
-        rest = rest.dropFirst(3)
-      } else if byte == UInt8(ascii: "\\"), let kind = rest.dropFirst().first {
-        rest = rest.dropFirst(2)
-        switch kind {
-        case UInt8(ascii: "r"): pieces[pieces.count - 1].append(13)
-        case UInt8(ascii: "n"): pieces[pieces.count - 1].append(10)
-        case _:
-          pieces[pieces.count - 1].append(
-            UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) ?? 0)
-          rest = rest.dropFirst(2)
-        }
-      } else {
-        pieces[pieces.count - 1].append(byte)
-        rest = rest.dropFirst()
-      }
+/// The bytes of a text in which `\r`, `\n` and `\xNN` stand for bytes.
+public func unescaped(_ text: Substring) -> [UInt8] {
+  var bytes: [UInt8] = []
+  var rest = text.utf8[...]
+  while let byte = rest.popFirst() {
+    guard byte == UInt8(ascii: "\\"), let kind = rest.popFirst() else {
+      bytes.append(byte)
+      continue
     }
-    return pieces
+    switch kind {
+    case UInt8(ascii: "r"): bytes.append(13)
+    case UInt8(ascii: "n"): bytes.append(10)
+    case _:
+      bytes.append(UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) ?? 0)
+      rest = rest.dropFirst(2)
+    }
   }
+  return bytes
 }
