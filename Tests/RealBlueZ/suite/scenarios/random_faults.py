@@ -100,9 +100,25 @@ class Faults:
         self._hung(self.world.broker.server)
 
 
+def has_open(pid, name):
+    """Whether the process has a file open whose path has the name in it."""
+    for link in os.scandir(f"/proc/{pid}/fd"):
+        try:
+            if name in os.readlink(link.path):
+                return True
+        except FileNotFoundError:  # closed in the meantime
+            pass
+    return False
+
+
 def use(world):
-    """The gateway's private memory in KiB, its descriptors, and the bus's match rules and connections."""
+    """The gateway's private memory in KiB, its descriptors, and the bus's match rules and connections, once all that
+    was kept for the broker is delivered, and the file of it closed."""
     pid = world.gateway.child.pid
+    end = time.monotonic() + HEAL
+    while has_open(pid, ".spool"):
+        expect(time.monotonic() < end, "the spool is still open")
+        time.sleep(0.1)
     with open(f"/proc/{pid}/status") as status:
         memory = int(re.search(r"RssAnon:\s+(\d+)", status.read()).group(1))
     answer = subprocess.run(
