@@ -254,14 +254,29 @@ private final class Exit: Sendable {
   }
 }
 
+extension ChildProcess {
+  /// Where its descriptors lead.
+  public var descriptors: [String] {
+    get throws {
+      let folder = "/proc/\(pid)/fd"
+      return try names(in: folder).compactMap { target("\(folder)/\($0)") }
+    }
+  }
+}
+
+/// Where a symbolic link leads; nil if it is not there any more.
+private func target(_ link: String) -> String? {
+  // Of CChar: Swift 6.0.3 generates code that overwrites an array of another type itself.
+  var target = [CChar](repeating: 0, count: 4096)
+  let count = readlink(link, &target, target.count)
+  return count < 0 ? nil : String(decoding: target[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
+}
+
 /// The path of a program of this package, in the folder of the test runner.
 public func program(_ name: String) throws -> String {
-  // Of CChar: Swift 6.0.3 generates code that overwrites an array of another type itself.
-  var buffer = [CChar](repeating: 0, count: 4096)
-  let count = readlink("/proc/self/exe", &buffer, buffer.count)
-  guard count > 0 else { throw Failure("/proc/self/exe: errno \(errno)") }
-  let own = String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
-  guard let slash = own.lastIndex(of: "/") else { throw Failure("/proc/self/exe: \(own)") }
+  guard let own = target("/proc/self/exe"), let slash = own.lastIndex(of: "/") else {
+    throw Failure("/proc/self/exe: errno \(errno)")
+  }
   let path = own[...slash] + name
   guard access(String(path), X_OK) == 0 else { throw Failure("\(path) is not built") }
   return String(path)

@@ -22,17 +22,4 @@ extension Fixture {
     }
     throw Failure("no \(field) in \(path)")
   }
-
-  /// How many descriptors the gateway has open.
-  var descriptors: Int {
-    get throws {
-      guard let folder = opendir("/proc/\(try gateway.pid)/fd") else {
-        throw Failure("no descriptors: errno \(errno)")
-      }
-      defer { closedir(folder) }
-      var count = 0
-      while readdir(folder) != nil { count += 1 }
-      return count
-    }
-  }
 }
