@@ -194,20 +194,22 @@ let package = Package(
     tests(
       "EndToEndTests",
       ["TestSupport", "EventLoop", "DBus", "Log", "MQTT", "Store", "microbit-gateway", "microbit-simulator"]),
+    tests(
+      "FuzzTests",
+      [
+        "JSON", "Log", "GATT", "DBus", "CDBus", "BlueZ", "MQTT", "Configuration", "Devices", "Bridge",
+        "EventLoop", "Recording", "Store", "HomeAssistant", "Control", "Web", "Peripherals", "BlueZSimulator",
+        "Radio", "TestSupport",
+      ],
+      exclude: ["seeds", "LibFuzzer.swift"]),
   ]
 )
 
-// In a debug build the fuzzers are tests; `scripts/fuzz` builds them with the main function and the instrumentation of libFuzzer.
-let fuzzed: [Target.Dependency] = [
-  "JSON", "Log", "GATT", "DBus", "CDBus", "BlueZ", "MQTT", "Configuration", "Devices", "Bridge", "EventLoop",
-  "Recording", "Store", "HomeAssistant", "Control", "Web", "Peripherals", "BlueZSimulator", "Radio",
-  "TestSupport",
-]
-if Context.environment["FUZZ"] == nil {
-  package.targets.append(tests("FuzzTests", fuzzed, exclude: ["seeds", "LibFuzzer.swift"]))
-} else {
+// `scripts/fuzz` builds them as a program, with the main function and the instrumentation of libFuzzer.
+if Context.environment["FUZZ"] != nil {
+  let fuzzers = package.targets.removeLast()
   package.targets.append(
     .executableTarget(
-      name: "fuzz", dependencies: fuzzed, path: "Tests/FuzzTests", exclude: ["seeds", "FuzzTests.swift"],
-      swiftSettings: strict))
+      name: "fuzz", dependencies: fuzzers.dependencies, path: "Tests/FuzzTests",
+      exclude: ["seeds", "FuzzTests.swift"], swiftSettings: strict))
 }
