@@ -73,7 +73,7 @@ struct Ownership: Sendable {
       clearOrphanedValues(address)
     case .removed(let address, let reason, let offered): removed(address, reason, offered)
     case .orphan(let id, let address, let offered): found(id, of: address, offered)
-    case .orphanDropped(let id): if let orphan = orphans.remove(id) { actions.append(.orphanEnded(orphan)) }
+    case .orphanDropped(let id): _ = orphans.remove(id)
     }
     defer { actions = [] }
     return actions
