@@ -15,6 +15,8 @@ import MQTT
   /// Not taken from ``device`` for each reading, as all of that would be copied.
   private let address: BluetoothAddress
   package private(set) var topics: DeviceTopics
+  /// The device's area, as commands for an area name it.
+  private(set) var area: AreaName?
   /// The publisher of each property that has had a value.
   private var properties: [PropertyPublisher?]
   /// The values that the device's program names itself, by name.
@@ -36,6 +38,7 @@ import MQTT
     self.device = device
     address = device.address
     topics = context.topics.topics(of: device.id, device.profile)
+    area = device.settings.area.flatMap(AreaName.init)
     properties = Array(repeating: nil, count: device.profile.properties.count)
     updateValues()
   }
@@ -229,6 +232,7 @@ import MQTT
     let gone = before.record.offered == nil ? [] : before.propertyNames.subtracting(device.propertyNames)
     if device.profile != before.profile { updateProperties() }
     if device.values != before.values { updateValues() }
+    if device.settings.area != before.settings.area { area = device.settings.area.flatMap(AreaName.init) }
     if !gone.isEmpty { withdraw(gone) }
     held.sessionChanged(device.session)
     bridge.ownership.handle(.changed(address, change, here))
