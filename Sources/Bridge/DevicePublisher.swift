@@ -15,6 +15,8 @@ import MQTT
   /// Not taken from ``device`` for each reading, as all of that would be copied.
   private let address: BluetoothAddress
   package private(set) var topics: DeviceTopics
+  /// The device's area, as commands for an area name it.
+  private(set) var area: AreaName?
   /// The publisher of each property that has had a value.
   private var properties: [PropertyPublisher?]
   /// The values that the device's program names itself, by name.
@@ -36,6 +38,7 @@ import MQTT
     self.device = device
     address = device.address
     topics = context.topics.topics(of: device.id, device.profile)
+    area = device.settings.area.flatMap(AreaName.init)
     properties = Array(repeating: nil, count: device.profile.properties.count)
     updateValues()
   }
@@ -188,7 +191,15 @@ import MQTT
 
   private func publishOrHold(_ entry: HeldReadings.Entry) {
     guard held.passes(entry, isOwnedByOther: owner.isOther, device.session) else { return }
-    publisher(of: entry)?.publish(entry.reading)
+    publish(entry.reading, by: publisher(of: entry))
+  }
+
+  private func publish(_ reading: Reading, by publisher: PropertyPublisher?) {
+    if bridge.ownership.ownership.isIDTaken(of: address) {
+      publisher?.leaveOut()
+    } else {
+      publisher?.publish(reading)
+    }
   }
 
   private var publishers: [PropertyPublisher] { properties.compactMap { $0 } + values.values }
@@ -209,7 +220,7 @@ import MQTT
   }
 
   package func told(_ reading: Reading, isElsewhere: Bool) {
-    if !isElsewhere, elsewhere == nil { publisher(of: reading.property).publish(reading) }
+    if !isElsewhere, elsewhere == nil { publish(reading, by: publisher(of: reading.property)) }
   }
 
   package var hasPeers: Bool { bridge.ownership.ownership.hasPeers }
@@ -229,6 +240,7 @@ import MQTT
     let gone = before.record.offered == nil ? [] : before.propertyNames.subtracting(device.propertyNames)
     if device.profile != before.profile { updateProperties() }
     if device.values != before.values { updateValues() }
+    if device.settings.area != before.settings.area { area = device.settings.area.flatMap(AreaName.init) }
     if !gone.isEmpty { withdraw(gone) }
     held.sessionChanged(device.session)
     bridge.ownership.handle(.changed(address, change, here))

@@ -40,7 +40,7 @@ import MQTT
     switch target {
     case .device(let id): byID[id].map { [$0] } ?? []
     case .all: Array(all)
-    case .area(let area): all.filter { $0.device.settings.area.flatMap(AreaName.init) == area }
+    case .area(let area): all.filter { $0.area == area }
     }
   }
 

@@ -71,5 +71,6 @@ extension DeviceManager {
     device.abandonWrites(reason: "the device was removed")
     store.change(device.address) { $0.forget() }
     remove(device, because: .removed)
+    passOn(device.id, from: device.address)
   }
 }

@@ -106,7 +106,7 @@ extension DeviceManager {
 
   /// The device at `address` has had the id: if none has it now, the first of those that are to have it gets it; not if the
   /// device goes on with it at another gateway.
-  private func passOn(_ id: DeviceID, from address: BluetoothAddress) {
+  func passOn(_ id: DeviceID, from address: BluetoothAddress) {
     guard registry.byID[id] == nil, !isPinnedElsewhere(address) else { return }
     let first = registry.all.filter { $0.settings.id == id }.min { $0.address.value < $1.address.value }
     if let first { rename(first, to: id, .requested) }
@@ -311,6 +311,7 @@ extension DeviceManager {
     } else {
       remove(device, because: .neverConnected)
       store.remove(device.address)
+      passOn(device.id, from: device.address)
     }
   }
 

@@ -118,10 +118,12 @@ extension DeviceManager {
     }
     var record = device.record
     try apply(options, to: &record, at: .root.key("options"))
-    store.change(device.address) { $0 = record }
+    // As long as the device has the properties.
+    set(options.desired.filter { $0.value == .null }, of: device)
+    store.change(device.address) { $0.changes = record.changes }
     reconcile(device.address)
     guard let changed = registry.byAddress[device.address] else { return nil }
-    set(options.desired, of: changed)
+    set(options.desired.filter { $0.value != .null }, of: changed)
     return changed.description
   }
 
@@ -148,7 +150,7 @@ extension DeviceManager {
     guard problems.isEmpty else {
       throw RequestError(.invalid, problems.map(\.description).joined(separator: "; "))
     }
-    record.changes.use(options.desiredValues.map(\.name), besides: settings.profile)
+    record.changes.use(patch.desired, besides: settings.profile)
   }
 
   /// Sets desired values; null: back to the configured one.

@@ -205,8 +205,9 @@ import Web
     configuration = plan.configuration
     bridge.report.fleet = fleet.status
     bridge.configure(plan.configuration)
-    engine.configure(plan.configuration)
+    // Before the engine: what was announced of a device that is another gateway's from now on is that one's to remove.
     homeAssistant.configure(plan.configuration)
+    engine.configure(plan.configuration)
     web.configure(plan.configuration)
     return plan
   }

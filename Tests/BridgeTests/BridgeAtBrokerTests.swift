@@ -530,6 +530,26 @@ import Testing
     }
   }
 
+  /// That gateway has never found it, or has it.
+  @Test(arguments: [false, true])
+  func topicsOfADeviceThatIsPinnedElsewhereAndThenRemovedAreCleared(isMoved: Bool) async throws {
+    let broker = try await MosquittoBroker()
+    let tested = try await BridgeUnderTest(broker)
+    try await tested.comeOnline()
+    try await tested.receive(0, 21)
+    try await tested.message("kitchen/temperature", "21")
+    let start = tested.messages.count
+    try await tested.configure(
+      BridgeUnderTest.kitchen.replacing(#""id":"#, with: #""gateway":"attic","id":"#))
+    try await tested.message("kitchen/availability", "offline", from: start)
+    if isMoved { try await tested.publish("kitchen/info", Self.info("attic"), retain: true) }
+    try await tested.configure(#"{"devices":[]}"#)
+    try await tested.idIsCleared()
+    let kept = try await BridgeUnderTest.retained(by: broker).filter { $0.hasPrefix("microbit/kitchen/") }
+    let all = ["availability", "info", "temperature"].map { "microbit/kitchen/" + $0 }
+    #expect(kept.sorted() == (isMoved ? all : []))
+  }
+
   @Test func devicesThatSwapIDsInAnOutageShareNoValues() async throws {
     let folder = try TemporaryFolder()
     var record = DeviceRecord(address: BridgeUnderTest.address)

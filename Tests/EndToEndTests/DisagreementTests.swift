@@ -132,7 +132,7 @@ import Testing
       return plan
     }
     try await withCluster(plans) { cluster in
-      let uses = "uses this id for another device: the values of both are mixed"
+      let uses = "uses this id for another device: the values of this one are not published"
       @Sendable func count() async throws -> [Int] {
         var all: [String] = []
         for fixture in cluster.fixtures {

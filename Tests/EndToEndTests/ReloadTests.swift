@@ -152,6 +152,23 @@ import Testing
     }
   }
 
+  @Test(
+    "A device that a reload pins to another gateway is removed where this one no longer announces devices",
+    arguments: [#""prefix": "ha""#, #""discovery": false"#])
+  func pinnedAndNoLongerAnnounced(settings: String) async throws {
+    try await withFixture(Self.plan) { fixture in
+      let discovery = "homeassistant/device/ble_d05a0000c0de/config"
+      _ = try await fixture.observer.message(discovery, within: Fixture.patience) { !$0.payload.isEmpty }
+      let text = fixture.configuration(Self.entry(0, #","gateway":"attic""#))
+        .replacing(#""devices":"#, with: #""home_assistant": { \#(settings) }, "devices":"#)
+      try fixture.folder.write(text, to: "config.json")
+      try await fixture.perform("reload")
+      try await fixture.synchronizeGateway()
+      let kept = try await fixture.retained()
+      #expect(kept.keys.filter { $0.hasPrefix("homeassistant/") || $0.hasPrefix("ha/device/ble_d05a") } == [])
+    }
+  }
+
   @Test("A missing or invalid file is refused with the error's position, and changes nothing")
   func invalidFile() async throws {
     try await withFixture(Self.plan) { fixture in

@@ -52,9 +52,10 @@ package struct OtherGateways: Sendable {
     _ topics: TopicMap
   ) -> Finding? {
     let id = device.id
-    if let sameID {
+    if let sameID, online.contains(sameID) {
       return .fault(
-        .device, "\(id): the gateway \(sameID) uses this id for another device: the values of both are mixed",
+        .device,
+        "\(id): the gateway \(sameID) uses this id for another device: the values of this one are not published",
         remedy: "give each its own id in config.json, or: sudo microbit-gateway rename \(id) NAME")
     }
     if let announcer {

@@ -73,7 +73,7 @@ struct Ownership: Sendable {
       clearOrphanedValues(address)
     case .removed(let address, let reason, let offered): removed(address, reason, offered)
     case .orphan(let id, let address, let offered): found(id, of: address, offered)
-    case .orphanDropped(let id): if let orphan = orphans.remove(id) { actions.append(.orphanEnded(orphan)) }
+    case .orphanDropped(let id): _ = orphans.remove(id)
     }
     defer { actions = [] }
     return actions
@@ -183,6 +183,8 @@ struct Ownership: Sendable {
       if !isOwn, notice.address ?? address == address {
         devices[address]!.others.received(notice, isOwnID: isOwnID)
       }
+      // It is said again if that device has the id before this one.
+      if !isOwn, isOwnID { devices[address]!.others.sameID = nil }
       let before = owner(of: address)
       updateOwner(of: address, by: notice, isUpToDate: isUpToDate)
       if let now = owner(of: address), now != before, case .other(let gateway) = now {

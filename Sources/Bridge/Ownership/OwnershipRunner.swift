@@ -161,9 +161,11 @@ import MQTT
   /// No gateway owns the orphan. When the cleared `info` returns from the broker, all its topics are cleared.
   private func clear(_ orphan: Orphans.Orphan, isRemoved: Bool) {
     if context.engine.isPinnedElsewhere(orphan.address) {
-      // The gateway that the device is pinned to has not found it yet.
+      // The gateway that the device is pinned to has not found it yet. The id stays stored: if the device is removed before
+      // that, its topics are cleared.
       publishOffline(orphan.id)
       handle(.orphanDropped(orphan.id))
+      context.mqtt.unsubscribe([infoFilter(of: orphan.id)])
     } else {
       for topic in states(of: orphan) { context.mqtt.clearState(topic) }
       if isRemoved { publishers.discovery?.deviceRemoved(orphan.address) }

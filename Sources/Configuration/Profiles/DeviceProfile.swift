@@ -35,6 +35,11 @@ extension Configuration {
       changes.properties?.filter { $0 == DeviceOptions.automatic || profile.property(named: $0) != nil } ?? []
     changes.properties = properties.isEmpty ? nil : properties
     if changes.properties?.contains(DeviceOptions.automatic) == false { entry.exclude = nil }
+    if let used = changes.desired {
+      let configured = entry.desired ?? []
+      let names = configured.map(\.name)
+      changes.desired = configured + used.filter { !names.contains($0.name) }
+    }
     return entry.merging(changes)
   }
 
@@ -125,17 +130,17 @@ extension DeviceOptions {
         hint: "remove it, or use \"profile\": \"bthome\"")
   }
 
-  /// Adds properties to those in use, which `profile` has.
-  package mutating func use(_ names: [String], besides profile: Profile) {
-    let used = profile.properties.map(\.name)
-    let more = names.filter { !used.contains($0) }
-    guard !more.isEmpty else { return }
-    guard !profile.isAutomatic else {
-      let listed = (self.properties ?? []).filter { $0 != DeviceOptions.automatic }
-      return self.properties = [DeviceOptions.automatic] + listed + more
+  /// Uses properties that `profile` lacks, as a value is desired of them, until that is null. The values are stored elsewhere.
+  package mutating func use(_ desired: [Named<JSONValue>], besides profile: Profile) {
+    var names = (self.desired ?? []).map(\.name)
+    for member in desired {
+      if member.value == .null {
+        names.removeAll { $0 == member.name }
+      } else if profile.property(named: member.name) == nil {
+        names.append(member.name)
+      }
     }
-    self.properties = used + more
-    self.exclude = nil
+    self.desired = names.isEmpty ? nil : names.map { Named($0, .null) }
   }
 }
 

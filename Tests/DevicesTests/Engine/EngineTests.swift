@@ -364,6 +364,36 @@ import Testing
     #expect(try Engine.stored(in: folder.path + "/state.db").first?.changes.isEmpty == true)
   }
 
+  @Test func aRequestedValueUsesItsPropertyBesideThoseOfTheConfiguration() async throws {
+    let folder = try TemporaryFolder()
+    let tested = try await Engine(
+      configuration { $0.properties = ["temperature"] }, state: folder.path + "/state.db")
+    @Sendable func used() async -> [String]? {
+      await tested.engine.device(Engine.id)?.profile.properties.map(\.name)
+    }
+    try await tested.frontEnd.availability(true)
+    _ = try await tested.engine.change(Engine.id, ["desired": ["accelerometer_period": 80]])
+    #expect(await used() == ["temperature", "accelerometer_period"])
+    await tested.engine.configure(configuration { $0.properties = ["period"] })
+    #expect(await used() == ["period", "accelerometer_period"])
+    _ = try await tested.engine.change(Engine.id, ["desired": ["accelerometer_period": 160, "period": 500]])
+    await tested.engine.configure(
+      configuration { ($0.properties, $0.desired) = (["temperature"], [Named("accelerometer_period", 20)]) })
+    #expect(await used() == ["temperature", "accelerometer_period"])
+    #expect(await tested.engine.device(Engine.id)?.desired == ["accelerometer_period": 160])
+    let record = await tested.engine.store.record(Engine.address)
+    #expect(DeviceRecord(address: Engine.address, bytes: record.bytes) == record)
+    await tested.engine.configure(configuration { $0.properties = ["auto", "led"] })
+    let automatic = Profile.microbit.automaticProperties
+    #expect(await Set(used() ?? []) == Set(automatic + ["accelerometer_period", "led"]))
+    let reset = try await tested.engine.change(
+      Engine.id, ["desired": ["accelerometer_period": .null, "period": .null]])
+    #expect(reset.map { Set($0.profile.properties.map(\.name)) } == Set(automatic + ["led"]))
+    await tested.end()
+    let stored = try Engine.stored(in: folder.path + "/state.db").first
+    #expect(stored?.changes.isEmpty == true && stored?.desired.isEmpty == true)
+  }
+
   @Test func requestThatDoesNotFitTheProfileChangesNothing() async throws {
     let tested = try await Engine(configuration())
     func refusal(_ name: String, _ value: JSONValue) async -> String? {

@@ -66,6 +66,47 @@ import Testing
     #expect(try Engine.stored(in: path).map(\.address) == [Self.stranger])
   }
 
+  /// The id of an entry that both match.
+  @Test func theIDOfARemovedDeviceGoesToTheNextOne() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    let id = try DeviceID("classroom")
+    var first = Self.record()
+    first.id = id
+    for record in [first, Self.record(Self.stranger, lastSeen: 120)] {
+      await Engine.store(record, in: path)
+    }
+    var configuration = Configuration()
+    configuration.devices = [Configuration.Device(match: .namePrefix("BBC"), id: id)]
+    let tested = try await Engine(configuration, state: path, isInRange: false)
+    #expect(await tested.engine.device(id)?.address == Engine.address)
+    for day in 121...131 { await tested.engine.expireDevices(today: day) }
+    #expect(await tested.engine.device(id)?.address == Self.stranger)
+    #expect(await tested.engine.deviceCount == 1)
+    await tested.end()
+  }
+
+  @Test func theIDOfADeviceThatWasNeverConnectedGoesToTheNextOne() async throws {
+    let id = try DeviceID("classroom")
+    var configuration = Configuration()
+    configuration.devices = [Configuration.Device(match: .namePrefix("BBC"), id: id)]
+    configuration.devices[0].isEnabled = false
+    let tested = try await Engine(configuration) {
+      $0.devices = 2
+      $0.addresses[1] = Self.stranger.description
+      $0.timing.temporary = .seconds(1)
+      $0.timing.scan = .milliseconds(100)
+    }
+    try await eventually("both are there") { await tested.engine.deviceCount == 2 }
+    let first = await tested.engine.device(id)?.address
+    await tested.vanish(first == Engine.address ? 0 : 1)
+    try await eventually("the other one has the id") {
+      let now = await tested.engine.device(id)?.address
+      return now != nil && now != first
+    }
+    await tested.end()
+  }
+
   @Test func deviceIsCountedFromTheFirstDayOnWhichItIsKnownToBeAbsent() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
