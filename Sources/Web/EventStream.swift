@@ -16,7 +16,8 @@ import Log
   /// The stream's own bit in ``WebState/streamSet``.
   let bit: StreamSet
   private unowned let state: WebState
-  private let isReadOnly: Bool
+  /// Whether its client may change nothing.
+  let isReadOnly: Bool
   /// There may be something to send.
   var onReady: () -> Void = {}
   /// The stream is to end: the client then connects again.

@@ -59,8 +59,15 @@ import Sockets
       self?.connections[ObjectIdentifier(ended)] = nil
       self?.listener?.connectionEnded()
     }
+    if connections.count == Self.most - 1 { endAnIdleOne() }
     connections[ObjectIdentifier(connection)] = connection
     if timer == nil { tick() }
+  }
+
+  /// Whoever may change nothing cannot take all connections.
+  private func endAnIdleOne() {
+    let idle = connections.values.filter { $0.isIdle && !$0.mayChange }
+    idle.min { ($0.deadline ?? .now) < ($1.deadline ?? .now) }?.close()
   }
 
   private func tick() {

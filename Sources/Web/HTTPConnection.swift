@@ -26,6 +26,8 @@ import Sockets
   }
 
   let peer: [UInt8]
+  /// Whether the client may change something, by its last request.
+  var mayChange = false
   private let socket: ByteSocket
   private var parser = HTTPParser()
   private var state = State.receiving
@@ -52,6 +54,9 @@ import Sockets
     socket.onDrained = { [weak self] in self?.drained() }
     socket.onEnd = { [weak self] in self?.ended() }
   }
+
+  /// Whether no request is being answered.
+  var isIdle: Bool { if case .receiving = state { true } else { false } }
 
   /// Closes the socket.
   func close() {

@@ -50,6 +50,7 @@ import Recording
     if let refusal = rules.refusal(request, from: connection.peer, at: .now) {
       return connection.respond(refusal)
     }
+    connection.mayChange = !rules.isReadOnly(request)
     guard clients?.isFull == false else {
       return connection.respond(.error(.unavailable, "other clients read too slowly: try again"))
     }

@@ -207,9 +207,10 @@ extension Bridge: PageHost {}
 
   // MARK: Streams
 
-  /// A new stream; nil if there are as many as possible.
-  /// - Parameter isReadOnly: its client may change nothing.
+  /// A new stream; nil if there are as many as possible. For a client that may change something, one of a client that may
+  /// not is ended.
   func addStream(isReadOnly: Bool = false) -> EventStream? {
+    if streamSet == .max, !isReadOnly { streams.first { $0.isReadOnly }?.onClose() }
     guard let bit = (0..<StreamSet.bitWidth).map({ StreamSet(1) << $0 }).first(where: { streamSet & $0 == 0 })
     else { return nil }
     let stream = EventStream(bit, self, isReadOnly: isReadOnly)

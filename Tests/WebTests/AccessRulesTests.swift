@@ -268,6 +268,20 @@ import Testing
     #expect(Self.status(&rules, wrong, at: now + .seconds(60)) == 401)
   }
 
+  @Test func whoMayLookGuessesTheOtherPasswordNoFaster() {
+    var rules = AccessRules(Passwords(control: Array("secret".utf8), reading: Array("look".utf8)))
+    let wrong = Self.request(["authorization": "Basic YTp3cm9uZw=="])
+    let look = Self.request(["authorization": "Basic YTpsb29r"])
+    let now = Moment.now
+    for _ in 0..<5 {
+      #expect(Self.status(&rules, wrong, at: now) == 401)
+      #expect(Self.status(&rules, look, at: now) == nil)
+    }
+    #expect(Self.status(&rules, wrong, at: now) == 401)
+    #expect(Self.status(&rules, wrong, at: now) == 429)
+    #expect((0..<10).allSatisfy { _ in Self.status(&rules, look, peer: [2], at: now) == nil })
+  }
+
   @Test func thePeersThatAreRememberedAreBounded() {
     var guesses = PasswordGuesses()
     let now = Moment.now

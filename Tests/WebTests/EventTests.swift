@@ -272,6 +272,21 @@ import Testing
     #expect(try await site.get("/api/events").status == 503)
   }
 
+  @Test func aStreamForLookingEndsForOneThatIsForMore() async throws {
+    let site = try await SiteUnderTest()
+    let added = try await site.onLoop { [site] in
+      [true, false, true, false].map { isReadOnly in
+        var count = 0
+        while count < 32, let stream = site.state?.addStream(isReadOnly: isReadOnly) {
+          stream.onClose = { [weak stream] in stream?.end() }
+          count += 1
+        }
+        return count
+      }
+    }
+    #expect(added == [32, 32, 0, 0])
+  }
+
   // MARK: History and metrics
 
   @Test("A number that is too large for a point is shown, and has no point")

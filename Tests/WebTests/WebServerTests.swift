@@ -313,6 +313,27 @@ import Testing
     #expect(try await site.get("/health").status == 200)
   }
 
+  @Test("Clients without the password, or with that for reading, do not take all connections")
+  func whoMayChangeSomethingComesFirst() async throws {
+    let site = try await SiteUnderTest(
+      http: #","password_file":"FOLDER/password","read_password_file":"FOLDER/look""#)
+    for authorization in ["", "Authorization: Basic YTpsb29r\r\n"] {
+      let status = authorization.isEmpty ? 401 : 404
+      var clients: [LineClient] = []
+      for host in [2, 3] as [UInt8] {
+        for _ in 0..<HTTPClients.mostOfPeer {
+          let client = try LineClient(port: site.port.number, from: host)
+          client.send("GET /nothing HTTP/1.1\r\nHost: a\r\n\(authorization)\r\n")
+          #expect(try await client.line() == "HTTP/1.1 \(status) Error\r")
+          clients.append(client)
+        }
+      }
+      #expect(try await site.get("/health", ["Authorization: Basic YTpzZWNyZXQ="]).status == 200)
+      for client in clients { client.endSending() }
+      for client in clients { _ = try await client.rest() }
+    }
+  }
+
   @Test func nothingRemainsWhenItStops() async throws {
     let site = try await SiteUnderTest()
     #expect(await site.observers() == 1)
