@@ -16,8 +16,11 @@ extension BridgeContext {
   func reply(_ payload: [UInt8], on topic: TopicName, to sender: Sender) {
     var messages = [MQTTMessage(topic: topic, payload: payload, qos: qos)]
     if let topic = sender.responseTopic, isForReplies(topic) {
+      // A broker may end the connection because of the topic (AWS IoT, for want of a right): it is not sent again.
       messages.append(
-        MQTTMessage(topic: topic, payload: payload, qos: qos, correlationData: sender.correlationData))
+        MQTTMessage(
+          topic: topic, payload: payload, qos: qos, correlationData: sender.correlationData,
+          undelivered: .dropped))
     }
     for message in messages {
       log.debug("replied", ["topic": message.topic, "payload": Excerpt.beginning(of: payload)])

@@ -9,6 +9,9 @@ struct Sender: Sendable, Equatable {
   private(set) var responseTopic: TopicName?
   private(set) var correlationData: [UInt8]?
 
+  /// The most levels of a response topic: mosquitto ends the connection of a client that publishes to one of more than 200,
+  /// EMQX by default of more than 128.
+  private static let mostLevels = 100
   /// The most bytes of a response topic and of correlation data: they are stored with a command that waits.
   private static let longest = 1024
   /// The most bytes of a transaction.
@@ -16,7 +19,9 @@ struct Sender: Sendable, Equatable {
 
   init(of message: MQTTReceived, transaction: String? = nil) {
     self.transaction = transaction
-    guard let topic = message.responseTopic, topic.string.utf8.count <= Self.longest,
+    // Nobody waits any more for the reply to a retained message.
+    guard !message.retain, let topic = message.responseTopic, topic.string.utf8.count <= Self.longest,
+      topic.string.utf8.count(where: { $0 == UInt8(ascii: "/") }) < Self.mostLevels,
       (message.correlationData ?? []).count <= Self.longest
     else { return }
     responseTopic = topic

@@ -69,7 +69,8 @@ import Testing
     let tested = try await BridgeUnderTest(broker)
     let topics = [
       "microbit/hall/info", "homeassistant/device/x/config", "replies", "microbits/replies",
-      String(repeating: "r", count: 1025),
+      String(repeating: "r", count: 1025), String(repeating: "r/", count: 99) + "/",
+      String(repeating: "/", count: 300),
     ]
     for topic in topics {
       try await tested.publish("kitchen/period/set", "10", responseTopic: topic)
@@ -77,6 +78,17 @@ import Testing
     #expect(try await tested.payloads("kitchen/period/result").count == topics.count)
     let answered = tested.messages.elements.map(\.topic.string).filter(topics.contains)
     #expect(answered == ["replies", "microbits/replies"])
+  }
+
+  @Test func theResponseTopicOfARetainedCommandIsIgnored() async throws {
+    let before = try await BridgeUnderTest(broker)
+    try await before.publish("kitchen/period/set", "10", retain: true, responseTopic: "replies")
+    try await before.message("kitchen/period/result", "10")
+    await before.end()
+    let tested = try await BridgeUnderTest(broker)
+    try await tested.message("kitchen/period/result", "10")
+    #expect(try await tested.payloads("kitchen/period/result").count == 1)
+    #expect(!tested.messages.elements.contains { $0.topic.string == "replies" })
   }
 
   @Test func aRequestIsAnsweredOnItsResponseTopicToo() async throws {
