@@ -198,8 +198,8 @@ let package = Package(
       "FuzzTests",
       [
         "JSON", "Log", "GATT", "DBus", "CDBus", "BlueZ", "MQTT", "Configuration", "Devices", "Bridge",
-        "EventLoop", "Recording", "Store", "HomeAssistant", "Control", "Web", "Peripherals", "BlueZSimulator",
-        "Radio", "TestSupport",
+        "EventLoop", "Store", "HomeAssistant", "Control", "Web", "Peripherals", "BlueZSimulator", "Radio",
+        "TestSupport",
       ],
       exclude: ["seeds", "LibFuzzer.swift"]),
   ]
