@@ -163,7 +163,7 @@ import Web
       // Off the loop: a file may be on a slow disk or a network.
       let result = await EventLoop.blocking {
         Result { () throws(ConfigurationErrors) in
-          try ConfigurationFile.load(path: path, filesMayBeAway: true)
+          try ConfigurationFile.load(path: path)
         }
       }
       switch result {
