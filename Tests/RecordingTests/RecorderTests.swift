@@ -210,7 +210,7 @@ import Testing
     #expect(ended.ended?.milliseconds == ended.started.milliseconds + 1, "and not at the begin of that run")
   }
 
-  /// As on a Raspberry Pi, whose clock begins in 1970, or earlier this year, until the network has told the time.
+  /// The clock of a host without a battery may begin in 1970, until the network has told the time.
   @Test func oneThatBeganBeforeTheClockWasSetGoesOnInTheNextRun() async throws {
     let test = try RecorderUnderTest(folder)
     mkdir(test.folder, 0o700)
