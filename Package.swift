@@ -179,7 +179,7 @@ let package = Package(
       "GatewayTests",
       [
         "Gateway", "Bridge", "Devices", "Configuration", "BlueZ", "EventLoop", "Findings", "GATT", "JSON",
-        "MQTT", "Store", "TestSupport",
+        "MQTT", "Sockets", "Store", "TestSupport",
       ]),
     tests("PeripheralsTests", ["Peripherals", "EventLoop", "GATT", "TestSupport"]),
     tests(

@@ -64,7 +64,7 @@ extension Bridge: RequestHost {
     let engine = context.engine
     let trouble = state.trouble.map { [Finding.stateNotWritable($0)] } ?? []
     return GatewayHealth(
-      findings: engine.findings + disagreements + trouble + fleetFindings + brokerFindings
+      findings: engine.findings + disagreements + absentGateways + trouble + fleetFindings + brokerFindings
         + [spool.finding, caution.finding, pageFinding].compactMap { $0 },
       run: context.run, configuration: configurationFile,
       uptime: Int(context.begin.duration(to: .now).components.seconds), adapters: engine.adapters,
@@ -74,6 +74,21 @@ extension Bridge: RequestHost {
   /// What other gateways know of the same devices in another way.
   private var disagreements: [Finding] {
     publishers.all.compactMap(\.disagreement).sorted { $0.text < $1.text }
+  }
+
+  /// Other gateways that devices are pinned to, and that are not online: no gateway has these devices.
+  private var absentGateways: [Finding] {
+    // Who is online is known when what is retained has arrived.
+    guard report.isConnected, ownership.isAdmitted else { return [] }
+    let absent = context.engine.pinnedElsewhere.filter { !ownership.ownership.online.contains($0.key) }
+    return absent.sorted { $0.key.description < $1.key.description }.prefix(20).map { gateway, devices in
+      let names = devices.sorted().prefix(5).joined(separator: ", ")
+      let more = devices.count > 5 ? " and \(devices.count - 5) more" : ""
+      return .warning(
+        .gateway,
+        "devices are pinned to the gateway \(gateway), which is not online at this broker: \(names)\(more)",
+        remedy: "start that gateway, or correct \"gateway\" in their entries of config.json")
+    }
   }
 
   private var fleetFindings: [Finding] {

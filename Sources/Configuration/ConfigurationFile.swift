@@ -25,8 +25,8 @@ package struct ConfigurationFile: Sendable {
   /// Blocks while it reads.
   /// - Parameters:
   ///   - excluded: keys of the document that are treated as absent.
-  ///   - filesMayBeAway: files that `mqtt` names need not be readable yet: for a gateway, which reads them for each
-  ///     connection.
+  ///   - filesMayBeAway: the files that it names need not be readable yet: for a gateway that starts. It reads those of `mqtt`
+  ///     and `http` again until it can, and says so; those of devices are warnings.
   /// - Throws: every error that was found.
   package static func load(
     path: String?, searching places: [String] = searched, without excluded: Set<String> = [],
@@ -40,12 +40,12 @@ package struct ConfigurationFile: Sendable {
       resolver.resolve(&configuration.mqtt)
       resolver.resolve(&configuration.http)
       resolver.resolve(&configuration.devices)
-      guard filesMayBeAway || resolver.errors.isEmpty else {
-        throw ConfigurationErrors(errors: resolver.errors.map { $0.located(in: document) })
-      }
+      let errors = resolver.errors.map { $0.located(in: document) }
+      guard filesMayBeAway || errors.isEmpty else { throw ConfigurationErrors(errors: errors) }
       return ConfigurationFile(
         path: file, configuration: configuration, digest: digest(bytes), document: document.value,
-        warnings: warnings + resolver.warnings.map { $0.located(in: document) })
+        warnings: warnings + resolver.warnings.map { $0.located(in: document) }
+          + errors.filter { $0.path.section == "devices" })
     } catch {
       throw error.located(in: file)
     }

@@ -64,7 +64,7 @@ extension Configuration {
 
   /// What is valid but probably a mistake.
   var warnings: [ConfigurationError] {
-    deviceWarnings + entryWarnings + valueWarnings
+    deviceWarnings + entryWarnings + radioWarnings + valueWarnings
       + (radio.isSending && !radio.isEnabled
         ? [
           ConfigurationPath.root.key("radio").key("send").error(
@@ -72,6 +72,14 @@ extension Configuration {
         ]
         : [])
       + profiles.flatMap { $0.warnings(at: .root.key("profiles").key($0.name)) }
+  }
+
+  /// The first entry in vain stands for all.
+  private var radioWarnings: [ConfigurationError] {
+    let first = devices.firstIndex { $0.match.isRadio && $0.isEnabled != false }
+    guard !radio.isEnabled, let index = first else { return [] }
+    let path = ConfigurationPath.root.key("devices").index(index).key("match")
+    return [path.error("nothing is heard by radio", hint: "add \"radio\": {\"enabled\": true}")]
   }
 
   private var valueWarnings: [ConfigurationError] {

@@ -237,6 +237,13 @@ extension Finding {
     ).coded("not_heard", ["device": device])
   }
 
+  /// No receiver is read that could hear it by radio.
+  package static func radioIsOff(_ device: String) -> Finding {
+    .warning(
+      .device, "\(device): not heard, as radio.enabled is false",
+      remedy: "set radio.enabled to true in config.json, then: sudo systemctl reload microbit-gateway")
+  }
+
   package static func notInRange(_ device: String) -> Finding {
     .warning(
       .device, "\(device): not in range",
@@ -313,7 +320,9 @@ extension Device {
     }
     let isHeardInVain = channels.contains { $0.misfit != nil }
     if state == .listening, !description.isOnline, !isAnonymous, !isHeardInVain {
-      return .notHeard(name, isRadio: address.radioSender != nil)
+      let isRadio = address.radioSender != nil
+      return isRadio && context.transmitter.receivers == nil
+        ? .radioIsOff(name) : .notHeard(name, isRadio: isRadio)
     }
     if state == .absent { return .notInRange(name) }
     return lacks.isEmpty ? nil : .notOffered(name, lacks, settings.profile)

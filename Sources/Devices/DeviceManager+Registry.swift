@@ -24,6 +24,25 @@ extension DeviceManager {
     return false
   }
 
+  /// What is pinned to other gateways, by the configuration or by requests: ids, and entries that have none.
+  package var pinnedElsewhere: [GatewayID: Set<String>] {
+    var pinned: [GatewayID: Set<String>] = [:]
+    func note(_ name: String, _ record: DeviceRecord?, _ entry: Configuration.Device? = nil) {
+      guard let other = record?.changes.gateway ?? entry?.options.gateway, other != gateway,
+        record?.isRemoved != true, (record?.changes.isEnabled ?? entry?.options.isEnabled) != false
+      else { return }
+      pinned[other, default: []].insert(record?.changes.id?.description ?? name)
+    }
+    for (index, entry) in configuration.devices.enumerated() {
+      let record = entry.match.identifier.flatMap { store.records[$0] }
+      note(entry.topicName ?? "devices[\(index)]", record, entry)
+    }
+    for (address, record) in store.records where !configuration.names(address) {
+      note(record.id?.description ?? address.description, record)
+    }
+    return pinned
+  }
+
   /// Another configuration holds from now on; only what has changed is touched.
   package func configure(_ configuration: Configuration) {
     self.configuration = configuration

@@ -92,6 +92,9 @@ package struct DeviceRecord: Sendable, Equatable {
     }
   }
 
+  /// Whether its advertisements are not stored, as they are when it comes online: whether an entry matches them is not known.
+  package var wasNeverOnline: Bool { id == nil && advertisement == Advertisement() }
+
   /// Forgets the device, but for what clears its topics.
   mutating func forget() {
     let before = self

@@ -134,6 +134,8 @@ struct CheckReport: CustomStringConvertible {
     switch configuration.assignment(address, Advertisement(), record: record, in: gateway) {
     case .here(let device): return block(device, record?.isAdded == true ? "added by a request" : nil)
     case .elsewhere(let other, let device): return block(device, "served by the gateway \(other)")
+    case .unmatched where record?.wasNeverOnline == true:
+      return block(nil, "seen, but never online: what it advertises is not stored")
     case .unmatched: return block(nil, "no entry of config.json matches it")
     case .removed: return block(nil, "removed by a request")
     }

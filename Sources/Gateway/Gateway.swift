@@ -78,9 +78,11 @@ import Web
 
   /// Runs until ``stop()``; then ends every link, publishes `offline`, and returns within 5 s.
   func serve() async {
-    if let started = run.takeRecords()[Self.started] {
+    // On a disk that is read-only since, a run cannot note that it has ended.
+    if let started = run.takeRecords()[Self.started], state.opening == .opened {
       log.warning(
-        "the last run did not end normally (a crash or a power failure): readings of its last second may be lost",
+        "the last run did not end normally (a crash, a power failure, or a disk that could not be written): "
+          + "readings of its last second may be lost",
         ["started": String(decoding: started, as: UTF8.self)])
     }
     run.put(Self.started, Array(Timestamp.now.description.utf8))
@@ -163,7 +165,7 @@ import Web
       // Off the loop: a file may be on a slow disk or a network.
       let result = await EventLoop.blocking {
         Result { () throws(ConfigurationErrors) in
-          try ConfigurationFile.load(path: path, filesMayBeAway: true)
+          try ConfigurationFile.load(path: path)
         }
       }
       switch result {

@@ -204,7 +204,7 @@ public enum GatewayCommand: Sendable, Equatable {
     if http.isEnabled {
       printOutput("\nthe page of a running gateway: \(http.urls().joined(separator: ", "))")
     }
-    if let running = try? GatewayAccess.open(id.description) {
+    for running in GatewayAccess.all(id.description) {
       await running.warnOfChangedConfiguration()
       running.close()
     }

@@ -34,16 +34,18 @@ enum RuntimeFolder {
   private static let suffix = ".sock"
 
   /// The sockets of this user's gateways and of the service that exist, whether or not a gateway listens.
-  static func sockets(_ environment: [String: String]) -> [(gateway: String, path: String)] {
-    folders(environment).flatMap(gateways)
+  static func sockets(
+    _ environment: [String: String], service: String = service
+  ) -> [(gateway: String, path: String)] {
+    folders(environment, service).flatMap(gateways)
   }
 
   /// A folder that may have the socket of a gateway, and is closed to this user; nil: there is none.
   static func closed(_ environment: [String: String]) -> String? {
-    folders(environment).first { access($0, R_OK | X_OK) != 0 && errno == EACCES }
+    folders(environment, service).first { access($0, R_OK | X_OK) != 0 && errno == EACCES }
   }
 
-  private static func folders(_ environment: [String: String]) -> [String] {
+  private static func folders(_ environment: [String: String], _ service: String) -> [String] {
     var folders = [path(environment)].compactMap { $0 }
     if environment["RUNTIME_DIRECTORY"] == nil, !folders.contains(service) { folders.append(service) }
     return folders

@@ -39,7 +39,7 @@ import Log
     self.onEnd = onEnd
     (recording, file, written) = (open.recording, open.file, open.recording.bytes)
     columns = Dictionary(open.columns.enumerated().map { ($1, $0) }) { first, _ in first }
-    let rest = recording.started.milliseconds + limits.longest - Timestamp.now.milliseconds
+    let rest = recording.latestEnd(limits).milliseconds - Timestamp.now.milliseconds
     // The clock of a host without a battery may be behind.
     limit = loop.timer(after: .milliseconds(max(0, min(limits.longest, rest)))) { [weak self] in
       self?.end(.time)
@@ -83,7 +83,7 @@ import Log
     guard recording.end == nil else { return }
     recording.end = reason
     // The gateway may have been off for days.
-    recording.ended = min(.now, Timestamp(milliseconds: recording.started.milliseconds + limits.longest))
+    recording.ended = reason == .time ? min(.now, recording.latestEnd(limits)) : .now
     limit?.cancel()
     write()
   }
@@ -143,6 +143,17 @@ import Log
     await writing?.value
     write()
     await writing?.value
+  }
+}
+
+extension Recording {
+  /// 2025-01-01. A clock that says less has not been set yet.
+  private static let earliest: Int64 = 1_735_689_600_000
+
+  /// When it ends at the latest. The age of one that began before the clock was set is not known: its time begins again.
+  fileprivate func latestEnd(_ limits: RecordingLimits) -> Timestamp {
+    started.milliseconds < Self.earliest
+      ? .now + .milliseconds(limits.longest) : Timestamp(milliseconds: started.milliseconds + limits.longest)
   }
 }
 

@@ -48,6 +48,8 @@ final class Database: @unchecked Sendable {
     _ = Self.library
     self.path = path
     self.schema = schema
+    // SQLite would wait for the writer of a pipe.
+    for suffix in ["-journal", "-wal"] { _ = try DatabaseFile.exists(path + suffix) }
     let flags: Int32
     switch access {
     case .readOnly: flags = SQLITE_OPEN_READONLY

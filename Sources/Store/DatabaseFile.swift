@@ -87,7 +87,7 @@ enum DatabaseFile {
       return false
     }
     guard status.st_mode & S_IFMT == S_IFREG else {
-      throw StoreError(.circumstances, "cannot open \(path): it is not a regular file")
+      throw StoreError(.circumstances, "cannot open \(path): it is not a regular file: move it away")
     }
     return true
   }

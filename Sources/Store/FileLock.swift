@@ -22,7 +22,7 @@ final class FileLock: Sendable {
 
   /// Whether another process has the lock, as far as this user may know; no file is created.
   static func isHeld(_ path: String) -> Bool {
-    let descriptor = open(path + ".lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    let descriptor = open(path + ".lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     guard descriptor >= 0 else { return false }
     defer { close(descriptor) }
     return flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK

@@ -104,6 +104,30 @@ import Testing
     try await tested.message("kitchen/period", "500", from: start)
   }
 
+  /// Otherwise nothing but `check` would tell of a gateway whose id is misspelt, or that is off.
+  @Test func pinToAGatewayThatIsNotOnlineIsAFinding() async throws {
+    let pinned = #""gateway":"attic"}"#
+    let tested = try await BridgeUnderTest(
+      broker,
+      #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen",\#(pinned),"#
+        + #"{"match":{"identifier":"C5:A1:B2:C3:D4:E6"},"enabled":false,\#(pinned),"#
+        + #"{"match":{"name_prefix":"a"},\#(pinned),{"match":{"name_prefix":"b"},"gateway":"here"}]}"#)
+    func found() async throws -> [String] {
+      _ = try await tested.payloads("x")
+      return await tested.bridge.health.findings.filter { $0.check == .gateway }.map(\.text)
+    }
+    let text =
+      "devices are pinned to the gateway attic, which is not online at this broker: devices[2], kitchen"
+    #expect(try await found() == [text])
+    try await tested.publish(Self.state, "online")
+    #expect(try await found() == [])
+    try await tested.publish(Self.state, "offline")
+    #expect(try await found() == [text])
+    await tested.bridge.context.mqtt.reconnect(after: .seconds(60))
+    try await eventually("it is not connected") { await !tested.bridge.report.isConnected }
+    #expect(await tested.bridge.health.findings.allSatisfy { $0.check != .gateway }, "it is not known")
+  }
+
   /// Neither can be renamed: their availabilities would be corrected without end.
   @Test func availabilityIsCorrectedAgainWhenTheIDIsFree() async throws {
     let tested = try await BridgeUnderTest(broker)

@@ -100,7 +100,8 @@ import Testing
       (#""name_prefix":"x""#, #""identifier":"radio:usb_12345678""#),
     ])
   func radioAndBluetoothAreApart(first: String, second: String) throws {
-    let text = #"{"devices":[{"match":{\#(first)}},{"match":{\#(second)}}]}"#
+    let text =
+      #"{"devices":[{"match":{\#(first)}},{"match":{\#(second)}}],"radio":{"enabled":true}}"#
     #expect(try Configuration.parse(Array(text.utf8)).get().warnings.isEmpty)
   }
 
@@ -120,7 +121,12 @@ import Testing
         "devices[0].pair: whatever imitates a device that the entry matches gets a pairing (match it by its identifier, or add its passkey)"
       ),
       (#"{"radio":{"send":true}}"#, #"radio.send: has no effect (add "enabled": true)"#),
-      (#"{"devices":[{"match":{"radio":"zotut"},"name":"zotut"}]}"#, nil),
+      (#"{"devices":[{"match":{"radio":"zotut"},"name":"zotut"}],"radio":{"enabled":true}}"#, nil),
+      (
+        #"{"devices":[{},{"match":{"radio":"zotut"}},{"match":{"radio":"zotup"}}]}"#,
+        #"devices[1].match: nothing is heard by radio (add "radio": {"enabled": true})"#
+      ),
+      (#"{"devices":[{"match":{"radio":"zotut"},"enabled":false}]}"#, nil),
       (#"{"devices":[{"pair":true,"passkey":123456}]}"#, nil),
     ] as [(String, String?)])
   func probableMistakeHasAWarning(text: String, warning: String?) throws {

@@ -357,6 +357,7 @@ import Testing
       try #require(Set(list.map { $0["name"]?.string }) == Set(devices.map(\.name)))
       for entry in list {
         try #require((-120...0).contains(entry["rssi"]?.int ?? 1) && entry["connected"]?.bool == false)
+        try #require(entry["use"]?.string == "connect" || entry["use"]?.string == "ignored", "\(entry)")
       }
       // Nothing is left running.
       try #require(try await fixture.simulator.devices().allSatisfy { !$0.isConnected })

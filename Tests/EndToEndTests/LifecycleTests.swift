@@ -130,6 +130,30 @@ import Testing
     }
   }
 
+  @Test("On a disk that is read-only nothing is said of the end of the last run, which could not note it")
+  func endOnAReadOnlyDisk() async throws {
+    try await withFixture(Plan(absent: [.bus, .simulator, .observer])) { fixture in
+      let text = "the last run did not end normally"
+      // The time of its start.
+      try await fixture.stored("Z")
+      try fixture.gateway.signal(SIGKILL)
+      try await fixture.gateway.exitStatus(within: Fixture.patience)
+      // Root may write any file.
+      let lock = fixture.folder.path + "/state/\(Fixture.gatewayID).db.lock"
+      try #require(unlink(lock) == 0 && mkdir(lock, 0o700) == 0)
+      for _ in 1...2 {
+        try fixture.startGateway()
+        try await fixture.logged("cannot write the state folder")
+        try await fixture.logged("started")
+        try #require(try await fixture.stopGateway() == 0)
+        try #require(try fixture.lines(with: text).isEmpty)
+      }
+      try #require(rmdir(lock) == 0)
+      try fixture.startGateway()
+      try await fixture.logged(text)
+    }
+  }
+
   @Test("The service manager is notified of readiness, life and stop")
   func notify() async throws {
     try await withFixture(Plan(absent: [.gateway])) { fixture in

@@ -112,6 +112,10 @@ import Testing
       try await fixture.logged("url=http://127.0.0.1:\(other.number)/")
       #expect(try await HTTPReply("GET /health", port: other.number).status == 401)
       await #expect(throws: Failure.self) { try await HTTPReply("GET /health", port: port.number) }
+      // A mistake, as `check` says: nothing changes.
+      try fixture.folder.write("\n", to: "http-password")
+      #expect(try await fixture.refusal("reload").contains("http.password_file: "))
+      #expect(try await HTTPReply("GET /health", port: other.number).status == 401)
       try await reload(fixture.plan.more)
       await #expect(throws: Failure.self) { try await HTTPReply("GET /health", port: other.number) }
       #expect(try fixture.stayedOnline(id, after: mark))

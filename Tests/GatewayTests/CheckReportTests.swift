@@ -239,6 +239,14 @@ import Testing
         == ["gateway", "attic", "config.json"])
   }
 
+  /// Such as a button that announces itself, and was never pressed.
+  @Test func deviceThatWasNeverOnlineIsNotSaidToMatchNothing() throws {
+    let stored = Array(#"{"offered":["button"],"counter":3}"#.utf8)
+    let record = try #require(DeviceRecord(address: address, bytes: stored))
+    let report = try report(#"{"devices":[{"match":{"service":"fcd2"},"profile":"bthome"}]}"#, [record])
+    #expect(report.hasSuffix("\nC5:A1:B2:C3:D4:E5: seen, but never online: what it advertises is not stored"))
+  }
+
   @Test func controlCharactersAreNotPrinted() throws {
     let report = try report(
       "{\"gateway\":{\"area\":\"a\u{202E}b\"},\"devices\":[{\"match\":{\"name_prefix\":\"\u{202E}\"}}]}",

@@ -1,5 +1,7 @@
 import Configuration
+import EventLoop
 import Glibc
+import Sockets
 import TestSupport
 import Testing
 
@@ -23,6 +25,20 @@ import Testing
     #expect(RuntimeFolder.path(environment) == "\(folder.path)/microbit-gateway")
     #expect(chown(folder.path, 1, 1) == 0)
     #expect(RuntimeFolder.path(environment) == "/root/.local/state/microbit-gateway")
+  }
+
+  /// One that a user has started beside the service has the same id, that of the host.
+  @Test @LoopActor func everyGatewayWithTheIDIsAsked() throws {
+    let folder = try TemporaryFolder()
+    let sockets = try ["microbit-gateway", "service"].map { name in
+      mkdir(folder.path + "/" + name, 0o700)
+      return try UnixSocket.listen(at: "\(folder.path)/\(name)/here.sock", mode: 0o600)
+    }
+    defer { for socket in sockets { close(socket) } }
+    let running = GatewayAccess.all(
+      "here", ["XDG_RUNTIME_DIR": folder.path], service: folder.path + "/service")
+    #expect(running.map(\.isOfService) == [false, false] && running.map(\.gateway) == ["here", "here"])
+    for gateway in running { gateway.close() }
   }
 
   @Test func systemdStateDirectoryIsUsedFirst() {

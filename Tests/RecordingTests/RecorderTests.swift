@@ -210,6 +210,19 @@ import Testing
     #expect(ended.ended?.milliseconds == ended.started.milliseconds + 1, "and not at the begin of that run")
   }
 
+  /// The clock of a host without a battery may begin in 1970, until the network has told the time.
+  @Test func oneThatBeganBeforeTheClockWasSetGoesOnInTheNextRun() async throws {
+    let test = try RecorderUnderTest(folder)
+    mkdir(test.folder, 0o700)
+    try folder.write("{\"started\":60000}\n", to: "recordings/a.part")
+    await test.startAgain()
+    #expect(test.recorder.current?.name == "a")
+    test.receive(1)
+    let ended = try await test.recorder.finish()
+    #expect(ended.end == .stop && ended.readings == 1)
+    #expect((ended.ended?.milliseconds ?? 0) > 1_735_689_600_000, "and not in 1970")
+  }
+
   @Test func aFullDiskEndsItAndWhatWasWrittenIsKept() async throws {
     let test = try RecorderUnderTest(folder)
     _ = try await test.recorder.record("a")

@@ -138,7 +138,8 @@ import Testing
   @Test func folderAtPathLeavesMemoryOnly() async throws {
     mkdir(path, 0o700)
     let store = StateDatabase(path: path)
-    #expect(store.opening == .inMemoryOnly(reason: "cannot open \(path): it is not a regular file"))
+    #expect(
+      store.opening == .inMemoryOnly(reason: "cannot open \(path): it is not a regular file: move it away"))
     #expect(store.records.isEmpty)
     store.put("key", bytes("value"))
     #expect(await store.close(within: .zero) == 1)
@@ -185,7 +186,24 @@ import Testing
     mkfifo(path, 0o600)
     #expect(
       StateDatabase(path: path).opening
-        == .inMemoryOnly(reason: "cannot open \(path): it is not a regular file"))
+        == .inMemoryOnly(reason: "cannot open \(path): it is not a regular file: move it away"))
+  }
+
+  /// SQLite would wait for a writer without an end, or for a lock.
+  @Test(arguments: ["-journal", "-wal"])
+  func pipeBesideTheDatabaseIsNotOpened(suffix: String) async throws {
+    try await writeRecords(["key": "value"], at: path)
+    unlink(path + suffix)
+    mkfifo(path + suffix, 0o600)
+    let reason = "cannot open \(path)\(suffix): it is not a regular file: move it away"
+    #expect(StateDatabase(path: path).opening == .unreadable(reason: reason))
+    unlink(path + suffix)
+    #expect(StateDatabase(path: path).opening == .opened)
+  }
+
+  @Test func pipeAsLockIsNotWaitedFor() {
+    mkfifo(path + ".lock", 0o600)
+    #expect(!StateDatabase.isInUse(path: path))
   }
 
   @Test func fileInsteadOfFolderLeavesMemoryOnly() throws {

@@ -41,6 +41,14 @@ import Sockets
     try running(id).map { GatewayAccess($0) }
   }
 
+  /// Every running gateway with this id that this user may ask: a user's own may have that of the service.
+  static func all(
+    _ id: String, _ environment: [String: String] = StateFolder.environment,
+    service: String = RuntimeFolder.service
+  ) -> [GatewayAccess] {
+    sockets(id, environment, service: service).open.map { GatewayAccess($0) }
+  }
+
   /// What is said if there is no gateway to ask.
   nonisolated static func noneRuns(_ id: String? = nil, configuration: String?) -> CommandFailure {
     CommandFailure(
@@ -70,16 +78,7 @@ import Sockets
 
   /// The running gateway; nil: none runs.
   static func running(_ id: String?) throws(CommandFailure) -> Running? {
-    var open: [Running] = []
-    var denied: [(gateway: String, path: String)] = []
-    for (gateway, path) in RuntimeFolder.sockets(StateFolder.environment) {
-      if let id, gateway != id { continue }
-      do throws(UnixSocket.Failure) {
-        open.append((gateway, path, try UnixSocket.connect(to: path)))
-      } catch {
-        if error == .denied { denied.append((gateway, path)) }
-      }
-    }
+    let (open, denied) = sockets(id, StateFolder.environment)
     if open.count > 1 {
       let ids = open.map(\.gateway).joined(separator: ", ")
       throw CommandFailure(.usage, "several gateways are running: \(ids); choose one with --gateway ID")
@@ -92,6 +91,23 @@ import Sockets
         .unavailable, "whether a gateway runs is not known: \(folder) is closed to you: use sudo")
     }
     return open.first
+  }
+
+  /// The gateways that run, and those that this user may not ask.
+  private static func sockets(
+    _ id: String?, _ environment: [String: String], service: String = RuntimeFolder.service
+  ) -> (open: [Running], denied: [(gateway: String, path: String)]) {
+    var open: [Running] = []
+    var denied: [(gateway: String, path: String)] = []
+    for (gateway, path) in RuntimeFolder.sockets(environment, service: service) {
+      if let id, gateway != id { continue }
+      do throws(UnixSocket.Failure) {
+        open.append((gateway, path, try UnixSocket.connect(to: path)))
+      } catch {
+        if error == .denied { denied.append((gateway, path)) }
+      }
+    }
+    return (open, denied)
   }
 
   // MARK: Requests

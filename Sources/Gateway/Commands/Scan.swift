@@ -32,11 +32,14 @@ public struct Scan: Sendable, Equatable {
     let interruption = Interruption()
     let gateway = StateFolder.gatewayID(of: configuration)
     let adapters = configuration.bluetooth.adapters
-    // Without the gateway, the configuration says what it would do.
+    let records = StateCheck(gateway: gateway, environment: StateFolder.environment).records()
+    // Without the gateway, the configuration and what requests have changed say what it would do.
     let running = try? GatewayAccess.open(gateway.description)
     defer { running?.close() }
     let table: Table = { peripherals in
-      ScanTable(peripherals, configuration, gateway: gateway, devices: await Self.devices(of: running))
+      ScanTable(
+        peripherals, configuration, gateway: gateway, records: records,
+        devices: await Self.devices(of: running))
     }
     let faults: [Finding]
     var isEmpty = false
@@ -71,11 +74,10 @@ public struct Scan: Sendable, Equatable {
   private typealias Table = @LoopActor ([Peripheral]) async -> ScanTable
 
   @LoopActor private func show(_ peripherals: [Peripheral], _ table: Table) async {
-    if json {
-      return printOutput(JSONValue.array(peripherals.map { $0.json(nil) }).written)
-    }
+    let table = await table(peripherals)
+    if json { return printOutput(JSONValue.array(table.rows.map(\.json)).written) }
     if peripherals.isEmpty { printError("no Bluetooth device found") }
-    for line in await table(peripherals).lines { printOutput(line) }
+    for line in table.lines { printOutput(line) }
   }
 
   /// - Returns: whether nothing was found.

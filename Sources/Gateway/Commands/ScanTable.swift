@@ -18,27 +18,34 @@ struct ScanTable {
     let entry: String?
     /// What the peripheral advertises besides its name; nil: nothing.
     let advertised: String?
+    /// The peripheral as JSON, with what the gateway would do with it.
+    let json: JSONValue
   }
 
   let rows: [Row]
 
   /// - Parameters:
   ///   - peripherals: in the order of the rows.
+  ///   - records: what the state database has of devices.
   ///   - devices: those of the gateway, as it lists them; none if it does not run.
   init(
     _ peripherals: [Peripheral], _ configuration: Configuration, gateway: GatewayID,
-    devices: [BluetoothAddress: JSONValue] = [:]
+    records: [DeviceRecord] = [], devices: [BluetoothAddress: JSONValue] = [:]
   ) {
-    rows = peripherals.map { Self.row($0, configuration, gateway, devices[$0.address]) }
+    let records = Dictionary(records.map { ($0.address, $0) }) { first, _ in first }
+    rows = peripherals.map {
+      Self.row($0, configuration, gateway, records[$0.address], devices[$0.address])
+    }
   }
 
   /// - Parameter device: what the gateway says, which knows more than one scan: a link, for example, hides what the
   ///   peripheral advertised before.
   private static func row(
-    _ peripheral: Peripheral, _ configuration: Configuration, _ gateway: GatewayID, _ device: JSONValue?
+    _ peripheral: Peripheral, _ configuration: Configuration, _ gateway: GatewayID, _ record: DeviceRecord?,
+    _ device: JSONValue?
   ) -> Row {
     let advertisement = Advertisement(peripheral)
-    let assignment = configuration.assignment(peripheral.address, advertisement, record: nil, in: gateway)
+    let assignment = configuration.assignment(peripheral.address, advertisement, record: record, in: gateway)
     let match = configuration.device(matching: peripheral.address, advertisement)?.match
     let guess = profile(for: advertisement, configuration)
     let (profile, use): (String, String) =
@@ -49,7 +56,8 @@ struct ScanTable {
         case .here(let settings) where !settings.isEnabled: (settings.profile.name, "disabled")
         case .here(let settings): (settings.profile.name, Self.use(peripheral, settings, match?.minRSSI))
         case .elsewhere(let other, let settings): (settings.profile.name, "left to the gateway \(other)")
-        case .unmatched, .removed: (guess ?? "-", "ignored")
+        case .unmatched: (guess ?? "-", "ignored")
+        case .removed: (guess ?? "-", "removed by a request")
         }
       }
     let isUnmatched = device == nil && assignment == .unmatched
@@ -58,7 +66,8 @@ struct ScanTable {
       name: peripheral.name.map { Excerpt($0).description } ?? "-", profile: profile,
       use: peripheral.isConnected ? "\(use) (connected)" : use,
       entry: isUnmatched ? entry(for: peripheral, profile: guess) : nil,
-      advertised: advertised(by: peripheral))
+      advertised: advertised(by: peripheral),
+      json: peripheral.json(nil).merging(["use": .string(use)]))
   }
 
   private static func use(_ peripheral: Peripheral, _ settings: DeviceSettings, _ least: Int?) -> String {

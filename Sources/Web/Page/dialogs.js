@@ -9,6 +9,12 @@ const open = (title, ...kids) => {
   dialog.showModal();
   return dialog;
 };
+// Shows or hides a strip. The focus must not go with the button that ended what the strip tells.
+const showStrip = (strip, isShown) => {
+  const had = strip.contains(document.activeElement);
+  strip.hidden = !isShown;
+  if (had && !isShown) main.focus({ preventScroll: true });
+};
 const confirmDialog = (title, help, label, go) => {
   const dialog = open(title, h('p', help), h('div.end', button(T.cancel, () => dialog.close()), button(label, () => { dialog.close(); go(); }, { class: 'main' })));
 };

@@ -90,11 +90,11 @@ function render() {
     if (page.kind === 'gateway') page.view.update();
     countDown();
     showRecording();
-    numberStrip.hidden = !gateway.numbering || numbering !== null;
+    showStrip(numberStrip, gateway.numbering && numbering === null);
     if (!numberStrip.hidden) text(numbered, progress(gateway.numbering));
     readStrip.hidden = !flag(document.body, 'reading', gateway.read_only);
   }
-  lostStrip.hidden = connected || !began && !problem;
+  showStrip(lostStrip, !connected && (began || problem));
   flag(document.body, 'lost', !lostStrip.hidden);
   if (!lostStrip.hidden) text(lost, joined(T.lost, problem, seen && t(T.since, { time: at(seen) })));
 }
@@ -102,7 +102,7 @@ let joins = 0;
 const countDown = () => {
   clearTimeout(joins);
   const left = gateway.permit_join ? ceil((Date.parse(gateway.permit_join_end) - now()) / 1000) : 0;
-  joinStrip.hidden = !(left > 0);
+  showStrip(joinStrip, left > 0);
   if (joinStrip.hidden) return;
   text(joining, t(T.joining, { time: `${floor(left / 60)}:${String(left % 60).padStart(2, '0')}` }));
   joins = setTimeout(countDown, 1000);

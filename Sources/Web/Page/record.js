@@ -6,7 +6,7 @@ const showRecording = () => {
   clearTimeout(recordTimer);
   const r = gateway.recording, before = recorded;
   recorded = r ?? null;
-  recordStrip.hidden = !r;
+  showStrip(recordStrip, r);
   if (before && !r) recordEnded(before.name);
   if (!r) return;
   const seconds = max(0, floor((now() - Date.parse(r.started)) / 1000)), two = (n) => String(n).padStart(2, '0');

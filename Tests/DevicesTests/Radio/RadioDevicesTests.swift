@@ -140,14 +140,18 @@ import Testing
     #expect(news("1111", every: 2000) == "1111", "what came between was lost")
   }
 
-  @Test func whatIsNotHeardIsReportedWithoutABluetoothAdapter() async throws {
-    let tested = try await Engine(Self.entry("zotut"), absentAdapter: 0)
+  @Test("What is not heard is reported without a Bluetooth adapter", arguments: [true, false])
+  func notHeard(isEnabled: Bool) async throws {
+    var configuration = Self.entry("zotut")
+    (configuration.radio.isEnabled, configuration.radio.ports) = (isEnabled, .paths(["/nonexistent"]))
+    let tested = try await Engine(configuration, absentAdapter: 0)
     try await Self.hear(["zotut,temp,21"], tested)
     try await tested.frontEnd.availability(true)
     let description = try #require(await tested.engine.devices.first)
     await tested.engine.silence(description.address)
     let found = await tested.engine.findings
-    #expect(found.contains(.notHeard("zotut", isRadio: true)), "\(found)")
+    let expected = isEnabled ? Finding.notHeard("zotut", isRadio: true) : .radioIsOff("zotut")
+    #expect(found.contains(expected), "\(found)")
     await tested.end()
   }
 
