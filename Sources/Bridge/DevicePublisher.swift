@@ -84,8 +84,8 @@ import MQTT
   private var here: OwnershipMachine.Here {
     OwnershipMachine.Here(
       onlineSince: device.isOnline ? device.lastConnected?.description : nil,
-      isOnDemand: device.settings.isOnDemand, isExclusive: device.isExclusive, rssi: device.rssi,
-      lastHeard: device.record.lastHeard, hasNewLetters: device.hasNewLetters)
+      isOnDemand: device.settings.isOnDemand, isExclusive: device.isExclusive, hasLink: device.hasLink,
+      rssi: device.rssi, lastHeard: device.record.lastHeard, hasNewLetters: device.hasNewLetters)
   }
 
   /// The properties whose values may be published.

@@ -216,18 +216,21 @@ extension DeviceManager {
       return nil
     }
     let session = settings.profile.session
+    let isRoomForNew = isKnownByAddress(address) || session.hasRoomForNew(in: self)
     guard
-      hasRoom && (session.hasRoom(in: self) || isConfigured(address)) || makeRoom(for: address)
+      isRoomForNew, hasRoom && (session.hasRoom(in: self) || isConfigured(address)) || makeRoom(for: address)
     else {
       context.counters.overLimit += 1
       if context.counters.overLimit == 1 {
         log.warning(
           "too many devices: further ones are ignored",
-          ["limit": hasRoom ? registry.onlyAdvertised : capacity])
+          [
+            "limit": !isRoomForNew
+              ? LinkSession.mostNeverConnected : hasRoom ? registry.onlyAdvertised : capacity
+          ])
       }
       return nil
     }
-    guard isKnownByAddress(address) || session.hasRoomForNew(in: self) else { return nil }
     guard let id = takeID(settings.id, for: address) else { return nil }
     checkRecord(against: settings)
     let description = DeviceDescription(

@@ -18,6 +18,7 @@ import Log
   private unowned let state: WebState
   /// Whether its client may change nothing.
   let isReadOnly: Bool
+  var isEndless: Bool { true }
   /// There may be something to send.
   var onReady: () -> Void = {}
   /// The stream is to end: the client then connects again.

@@ -168,8 +168,9 @@ import Sockets
     case .receiving, .handling:
       // A client that sends nothing more gets the answer that it waits for.
       if socket.isHalfClosed, case .receiving = state { close() }
-    case .sending(_, .some, _):
-      if socket.isHalfClosed { return close() }
+    case .sending(_, let source?, _):
+      // The client may be waiting for the rest.
+      if socket.isHalfClosed, source.isEndless { return close() }
       deadline = .now + Self.sendLimit
       pump()
     case .sending(_, nil, closes: true):

@@ -118,10 +118,16 @@ struct HTTPResponse: Sendable {
 
 /// Makes a body piece by piece.
 @LoopActor protocol BodySource: AnyObject, Sendable {
+  /// Whether it goes on until the client is gone.
+  var isEndless: Bool { get }
   /// The next piece; nil: the body is complete; empty: nothing at the moment.
   func next() -> [UInt8]?
   /// The client is gone.
   func end()
+}
+
+extension BodySource {
+  var isEndless: Bool { false }
 }
 
 /// A body of parts that are made when the client has read those before.

@@ -45,6 +45,25 @@ import Testing
     [.release, .setOwner(notice.handover, isTakenOver: true, hasNewLink: hasNewLink)]
   }
 
+  /// Between its turns a device stays online.
+  @Test("Where clocks differ, it is owned by the gateway that is connected to it, not by the one that was")
+  func clocksThatDiffer() {
+    var (ahead, behind) = (Bench(), Bench())
+    var notice = Self.notice(since: 1)
+    notice.hasLink = true
+    _ = ahead.online(99)
+    _ = ahead.settle()
+    #expect(ahead.received(notice) == Self.takenOver(notice))
+    notice = Self.notice(since: 99)
+    behind.here.hasLink = true
+    _ = behind.online(1)
+    _ = behind.settle()
+    #expect(behind.received(notice) == [.setOwner(notice.handover), .publish])
+    // Nobody is connected to it.
+    behind.here.hasLink = false
+    #expect(behind.received(notice) == Self.takenOver(notice))
+  }
+
   /// Several gateways hear it: it stays with its owner while that one hears it, and no other hears it much better.
   @Test func oneThatIsOnlyHeardStaysWithItsOwner() {
     var bench = Bench()

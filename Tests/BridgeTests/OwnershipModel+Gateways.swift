@@ -109,6 +109,7 @@ extension OwnershipModel {
     return OwnershipMachine.Notice(
       gateway: gateways[g].id, id: Self.deviceID(gateways[g].publishers[device]!.id),
       liveSince: gateways[g].publishers[device]!.onlineSince, isExclusive: device != heard,
+      hasLink: hasLink(g, device),
       rssi: Int8(signals[g]), address: Self.address(device),
       handover: Handover(
         desired: ["v": record.desired], isDeleted: record.isDeleted, revision: record.revision))
@@ -140,7 +141,12 @@ extension OwnershipModel {
   func here(_ g: Int, _ device: Int) -> OwnershipMachine.Here {
     OwnershipMachine.Here(
       onlineSince: gateways[g].publishers[device]?.onlineSince, isOnDemand: device == Self.onDemand,
-      isExclusive: device != heard, rssi: signals[g])
+      isExclusive: device != heard, hasLink: hasLink(g, device), rssi: signals[g])
+  }
+
+  /// As far as the gateway knows.
+  private func hasLink(_ g: Int, _ device: Int) -> Bool {
+    device != Self.onDemand && device != heard && gateways[g].publishers[device]?.onlineSince != nil
   }
 
   mutating func changed(_ g: Int, _ device: Int, _ change: DeviceChange = .description) {

@@ -72,8 +72,14 @@ import Testing
   @Test(
     "What a program sends is no formula, and ends no row", arguments: [RecordingTable.Layout.rows, .wide])
   func hostileTexts(_ layout: RecordingTable.Layout) throws {
-    let texts = ["=1+1", "+49 30", "-x", "@SUM(A1)", "a,\"b\"", "line\nline\r\n", "\u{202E}x", "-5"]
-    let expected = ["'=1+1", "'+49 30", "'-x", "'@SUM(A1)", "\"a,\"\"b\"\"\"", "line·line··", "·x", "-5"]
+    let texts = [
+      "=1+1", "+49 30", "-x", "@SUM(A1)", "a,\"b\"", "line\nline\r\n", "\u{202E}x", "-5",
+      "x;=1+cmd|'/C calc'!A0;", "x; \"@A1", "1;-2;+3", "＝1+1",
+    ]
+    let expected = [
+      "'=1+1", "'+49 30", "'-x", "'@SUM(A1)", "\"a,\"\"b\"\"\"", "line·line··", "·x", "-5",
+      "x;'=1+cmd|'/C calc'!A0;", "\"x;' \"\"@A1\"", "1;-2;+3", "'＝1+1",
+    ]
     let column = RecordedColumn(device: "-a", property: "values/x", unit: "=cmd", fields: nil)
     let rows = try table(
       [.column(column)]

@@ -84,6 +84,11 @@ import Testing
       let reply = try await site.get("/api/record/lesson.csv\(layout)", [login])
       #expect(reply.body.split(separator: "\r\n").count == count + 1)
     }
+    let client = try LineClient(port: site.port.number)
+    client.send("GET /api/record/lesson.csv HTTP/1.0\r\n\(login)\r\n\r\n")
+    // As some programs do after their last request.
+    client.endSending()
+    #expect(try await client.rest().split(separator: "\r\n").count > count)
     #expect(try await HTTPReply("HEAD /api/record/lesson.csv", port: site.port.number, [login]).body.isEmpty)
     #expect(await site.observers() == 1)
   }

@@ -12,6 +12,8 @@ struct Claim: Equatable, Sendable {
   let since: String?
   /// Whether that gateway connects to the device, which one alone can do at a time.
   let isExclusive: Bool
+  /// Whether it is connected now. A device in turns stays online between two links.
+  let hasLink: Bool
   /// The signal strength there, in dBm.
   let rssi: Int?
   /// When the device was heard there last, if its silence does not make it offline.
@@ -22,14 +24,16 @@ struct Claim: Equatable, Sendable {
 
   /// Whether this claim goes before that of the gateway which has published the device last.
   ///
-  /// A gateway that connects to the device goes before one that only hears it. Of two links the later one counts: the id
-  /// of the gateway decides between two that are as new. A device that is only heard stays with the gateway that
+  /// A gateway that connects to the device goes before one that only hears it, and one that is connected now before one that
+  /// was, as the clocks of two gateways may differ by hours. Of two links the later one counts: the id of the gateway decides
+  /// between two that are as new. A device that is only heard stays with the gateway that
   /// published it last, unless it is heard better here, or that one has not heard it for long; under two ids nothing says
   /// which gateway was the last, and the id of the device decides.
   func goesBefore(_ other: Claim, isOnline: Bool, of address: BluetoothAddress) -> Bool {
     guard let since else { return other.since == nil && id != other.id && hasBetterID(than: other, address) }
     guard let otherSince = other.since else { return true }
     guard isExclusive == other.isExclusive else { return isExclusive || !isOnline }
+    if isExclusive, isOnline, hasLink != other.hasLink { return hasLink }
     if isExclusive { return (since, gateway.description) > (otherSince, other.gateway.description) }
     if !isOnline { return true }
     if id != other.id { return hasBetterID(than: other, address) }
@@ -52,7 +56,8 @@ struct Claim: Equatable, Sendable {
 extension OwnershipMachine.Notice {
   var claim: Claim {
     Claim(
-      gateway: gateway, id: id, since: liveSince, isExclusive: isExclusive, rssi: rssi.map { Int($0) },
+      gateway: gateway, id: id, since: liveSince, isExclusive: isExclusive, hasLink: hasLink,
+      rssi: rssi.map { Int($0) },
       lastHeard: lastHeard)
   }
 }

@@ -20,6 +20,8 @@ extension OwnershipMachine {
     var liveSince: String?
     /// Whether that gateway connects to the device; else it only hears it.
     var isExclusive = true
+    /// Whether it is connected now: not between turns, nor on demand.
+    var hasLink = false
     /// The signal strength there, in dBm.
     var rssi: Int8?
     /// When the device was heard there last, if its silence does not make it offline.
@@ -53,6 +55,7 @@ extension OwnershipMachine.Notice {
     // Where a clock is ahead, it was heard now at the latest.
     lastHeard = object["last_heard"]?.text.flatMap { Timestamp($0) }.map { min($0, .now) }
     if object["offline_since"] == nil { liveSince = Self.time(object["last_connected"]) }
+    hasLink = object["connected_since"] != nil
     address = object["identifier"]?.text.flatMap { BluetoothAddress($0) }
     let names = Self.texts(object["properties"])
     properties = Set(names: names, most: Set.most)

@@ -19,6 +19,8 @@ struct OwnershipMachine: Equatable, Sendable {
     /// Whether the device is connected to. Several gateways may hear one that only advertises: the one that hears it best
     /// owns it.
     var isExclusive = true
+    /// See ``Notice/hasLink``.
+    var hasLink = false
     /// The signal strength, in dBm.
     var rssi: Int?
     /// When the device was heard last, if its silence does not make it offline: see ``Notice/lastHeard``.
@@ -244,8 +246,8 @@ struct OwnershipMachine: Equatable, Sendable {
 
   private func goesBefore(_ notice: Notice, _ here: Here, isOwnerOnline: Bool) -> Bool {
     Claim(
-      gateway: this, id: id, since: here.onlineSince, isExclusive: here.isExclusive, rssi: here.rssi,
-      lastHeard: here.lastHeard
+      gateway: this, id: id, since: here.onlineSince, isExclusive: here.isExclusive, hasLink: here.hasLink,
+      rssi: here.rssi, lastHeard: here.lastHeard
     )
     .goesBefore(notice.claim, isOnline: isOwnerOnline, of: address)
   }

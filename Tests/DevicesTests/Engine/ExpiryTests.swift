@@ -227,6 +227,7 @@ import Testing
     try await tested.frontEnd.adapterIsOn()
     while try await tested.engine.scan(for: .milliseconds(100)).count <= known {}
     #expect(await tested.engine.deviceCount == 128 + 1)
+    #expect(await tested.engine.counters.overLimit == UInt64(known - 128))
     #expect(await tested.engine.devices.contains { $0.address == Self.stranger })
     await tested.end()
   }
