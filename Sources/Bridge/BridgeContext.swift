@@ -70,10 +70,11 @@ extension Configuration.MQTT {
 
 extension MQTTOptions {
   init(_ configuration: Configuration, id: GatewayID, run: RunID, topics: TopicMap) {
-    // The client id contains the run: a broker disconnects the older of two clients with the same id, and two gateways with
-    // one id would disconnect each other for ever.
+    // A broker disconnects the older of two clients with the same client id: two gateways with one id would disconnect each
+    // other for ever, and whoever knew the client id could disconnect this one.
+    let secret = String(UInt64.random(in: .min ... .max), radix: 36)
     self.init(
-      configuration.mqtt, clientID: "microbit-gateway-\(id)-\(run)",
+      configuration.mqtt, clientID: "microbit-gateway-\(id)-\(secret)",
       will: MQTTMessage(
         topic: topics.bridgeState, payload: Payload.availability(false), qos: .atLeastOnce, retain: true))
     // Far above any valid command, so that one that is too long gets a reply.

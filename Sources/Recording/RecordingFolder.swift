@@ -20,6 +20,8 @@ package struct RecordingFolder: Sendable {
     let file: RecordingFile
     /// What its file has, in the order of their numbers.
     var columns: [RecordedColumn] = []
+    /// When it was written last.
+    let changed: Timestamp
   }
 
   /// The recordings that have ended, from the oldest, the one that an earlier run has begun, and why others cannot go on.
@@ -71,14 +73,14 @@ package struct RecordingFolder: Sendable {
     Folder.synchronize(path)
     var recording = Recording(name: unique, started: time, readings: 0)
     recording.bytes = start.count
-    return Open(recording: recording, file: file)
+    return Open(recording: recording, file: file, changed: time)
   }
 
   /// Goes on with a recording of an earlier run. What a power cut has left of a last line is cut off; a file without a line is
   /// removed.
   private func resume(_ name: String) throws(RecordingFailure) -> Open {
     let file = try RecordingFile(file(name, Self.writing), O_RDWR)
-    let size = file.status.bytes
+    let (size, changed) = file.status
     var reader = RecordingReader(file, size: size)
     var (started, readings, columns) = (Timestamp?.none, 0, [RecordedColumn]())
     while let lines = try reader.next() {
@@ -102,7 +104,8 @@ package struct RecordingFolder: Sendable {
     if reader.lineStart < size { try file.cut(to: reader.lineStart) }
     var recording = Recording(name: name, started: started, readings: readings)
     recording.bytes = reader.lineStart
-    return Open(recording: recording, file: file, columns: columns)
+    return Open(
+      recording: recording, file: file, columns: columns, changed: Timestamp(milliseconds: changed))
   }
 
   /// Reads what is known of a recording that has ended: its first and its last line.

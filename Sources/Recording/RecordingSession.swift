@@ -16,6 +16,7 @@ import Log
   private let folder: RecordingFolder
   private let file: RecordingFile
   private let limits: RecordingLimits
+  private let latestEnd: Timestamp
   private var columns: [RecordedColumn: Int]
   private var unwritten: [UInt8] = []
   /// What the file has of ``Recording/bytes``.
@@ -39,7 +40,8 @@ import Log
     self.onEnd = onEnd
     (recording, file, written) = (open.recording, open.file, open.recording.bytes)
     columns = Dictionary(open.columns.enumerated().map { ($1, $0) }) { first, _ in first }
-    let rest = recording.latestEnd(limits).milliseconds - Timestamp.now.milliseconds
+    latestEnd = open.latestEnd(limits)
+    let rest = latestEnd.milliseconds - Timestamp.now.milliseconds
     // The clock of a host without a battery may be behind.
     limit = loop.timer(after: .milliseconds(max(0, min(limits.longest, rest)))) { [weak self] in
       self?.end(.time)
@@ -83,7 +85,7 @@ import Log
     guard recording.end == nil else { return }
     recording.end = reason
     // The gateway may have been off for days.
-    recording.ended = reason == .time ? min(.now, recording.latestEnd(limits)) : .now
+    recording.ended = reason == .time ? min(.now, latestEnd) : .now
     limit?.cancel()
     write()
   }
@@ -146,14 +148,16 @@ import Log
   }
 }
 
-extension Recording {
+extension RecordingFolder.Open {
   /// 2025-01-01. A clock that says less has not been set yet.
   private static let earliest: Int64 = 1_735_689_600_000
 
-  /// When it ends at the latest. The age of one that began before the clock was set is not known: its time begins again.
+  /// When it ends at the latest. If the clock was set forward since it began, as it was written after that, its age is not
+  /// known: its time begins again.
   fileprivate func latestEnd(_ limits: RecordingLimits) -> Timestamp {
-    started.milliseconds < Self.earliest
-      ? .now + .milliseconds(limits.longest) : Timestamp(milliseconds: started.milliseconds + limits.longest)
+    let end = Timestamp(milliseconds: recording.started.milliseconds + limits.longest)
+    return recording.started.milliseconds < Self.earliest || end + .seconds(60) < changed
+      ? .now + .milliseconds(limits.longest) : end
   }
 }
 

@@ -247,7 +247,7 @@ import Testing
   // MARK: Ownership
 
   private static func info(_ gateway: String, since: String = "2999-01-01T00:00:00.000Z") -> String {
-    #"{"owner":"\#(gateway)","identifier":"C5:A1:B2:C3:D4:E5","last_connected":"\#(since)"}"#
+    #"{"owner":"\#(gateway)","identifier":"C5:A1:B2:C3:D4:E5","last_connected":"\#(since)","connected_since":"\#(since)"}"#
   }
 
   @Test func commandsAreLeftToAnOwnerThatIsOnline() async throws {

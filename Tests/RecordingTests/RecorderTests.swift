@@ -3,6 +3,7 @@ import EventLoop
 import GATT
 import Glibc
 import JSON
+import Log
 import TestSupport
 import Testing
 
@@ -211,10 +212,12 @@ import Testing
   }
 
   /// The clock of a host without a battery may begin in 1970, until the network has told the time.
-  @Test func oneThatBeganBeforeTheClockWasSetGoesOnInTheNextRun() async throws {
+  /// In 1970, or at the time of the last shutdown, three weeks ago; then it was written with the right time.
+  @Test(arguments: [60_000, Timestamp.now.milliseconds - 21 * 86_400_000])
+  func oneThatBeganBeforeTheClockWasSetGoesOnInTheNextRun(started: Int64) async throws {
     let test = try RecorderUnderTest(folder)
     mkdir(test.folder, 0o700)
-    try folder.write("{\"started\":60000}\n", to: "recordings/a.part")
+    try folder.write("{\"started\":\(started)}\n", to: "recordings/a.part")
     await test.startAgain()
     #expect(test.recorder.current?.name == "a")
     test.receive(1)

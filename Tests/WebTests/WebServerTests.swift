@@ -292,12 +292,12 @@ import Testing
     let site = try await SiteUnderTest()
     let request = "GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n"
     func served(_ host: UInt8) async throws -> [LineClient] {
-      let clients = try (0..<HTTPClients.mostOfPeer).map { _ in
-        try LineClient(port: site.port.number, from: host)
-      }
-      for client in clients {
+      var clients: [LineClient] = []
+      for _ in 0..<HTTPClients.mostOfPeer {
+        let client = try LineClient(port: site.port.number, from: host)
         client.send(request)
         #expect(try await client.line() == "HTTP/1.1 404 Error\r")
+        clients.append(client)
       }
       return clients
     }

@@ -170,7 +170,8 @@ package struct HeardEvents: Sendable {
 
   private func age(of told: Told, at now: Moment, _ time: Timestamp) -> Duration {
     told.learnt.map { $0.duration(to: now) }
-      ?? .milliseconds(max(0, time.milliseconds - told.event.time.milliseconds))
+      // A clock may have been ahead: an event of next year is no new one.
+      ?? .milliseconds(abs(time.milliseconds - told.event.time.milliseconds))
   }
 
   /// A claim has come from the broker.
@@ -219,7 +220,10 @@ package struct HeardEvents: Sendable {
   /// What another gateway knows was told, the newest last: what is newer than all that is known here counts.
   mutating func learn(_ events: [Event], at now: Moment, _ time: Timestamp) -> [Action] {
     var actions: [Action] = []
-    for event in events where known.allSatisfy({ $0.event.time < event.time }) {
+    // Of a gateway whose clock is ahead: nothing newer would be learnt after it.
+    let latest = time + .seconds(60)
+    let times = known.map(\.event.time).filter { $0 <= latest }
+    for event in events where event.time <= latest && times.allSatisfy({ $0 < event.time }) {
       let told = Told(event: event, learnt: nil, isUnheard: true)
       if age(of: told, at: now, time) < event.key.window, let ended = endPending(event, at: now) {
         actions += ended

@@ -53,6 +53,8 @@ import Testing
 
   @Test(arguments: [
     ("4000013a01", 3600, false), ("403a01", 20, false), ("403a01", 31, true), ("4000023a01", 2, true),
+    // A clock that was ahead has been set.
+    ("403a01", -86_400, true),
   ])
   func afterARestart(frame: String, seconds: Double, isNew: Bool) {
     var before = Gateway()

@@ -25,14 +25,14 @@ extension Fixture {
   /// online again: then the broker has sent it all retained messages again.
   func restartSubscriptions() async throws {
     let mark = try observer.mark
-    guard case .string(let run)? = try await message("bridge/\(plan.id)/info").json()["run"] else {
-      throw Failure("the info has no run")
+    let connected = broker.log.matches(of: /New client connected from \S+ as (microbit-gateway-\S+)/)
+    guard let client = connected.last(where: { $0.1.hasPrefix("microbit-gateway-\(plan.id)-") })?.1 else {
+      throw Failure("the gateway's client id is not in the broker's log")
     }
     let duplicate = try ChildProcess(
       "/usr/bin/mosquitto_sub",
       [
-        "-p", "\(broker.port)", "-V", "5", "-i", "microbit-gateway-\(plan.id)-\(run)", "-t", "none",
-        "-E",
+        "-p", "\(broker.port)", "-V", "5", "-i", String(client), "-t", "none", "-E",
       ])
     try await duplicate.exitStatus(within: Self.patience)
     let offline = try await message("bridge/\(plan.id)/state", "offline", after: mark)
