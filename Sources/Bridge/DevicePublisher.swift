@@ -191,15 +191,7 @@ import MQTT
 
   private func publishOrHold(_ entry: HeldReadings.Entry) {
     guard held.passes(entry, isOwnedByOther: owner.isOther, device.session) else { return }
-    publish(entry.reading, by: publisher(of: entry))
-  }
-
-  private func publish(_ reading: Reading, by publisher: PropertyPublisher?) {
-    if bridge.ownership.ownership.isIDTaken(of: address) {
-      publisher?.leaveOut()
-    } else {
-      publisher?.publish(reading)
-    }
+    publisher(of: entry)?.publish(entry.reading)
   }
 
   private var publishers: [PropertyPublisher] { properties.compactMap { $0 } + values.values }
@@ -220,7 +212,7 @@ import MQTT
   }
 
   package func told(_ reading: Reading, isElsewhere: Bool) {
-    if !isElsewhere, elsewhere == nil { publish(reading, by: publisher(of: reading.property)) }
+    if !isElsewhere, elsewhere == nil { publisher(of: reading.property).publish(reading) }
   }
 
   package var hasPeers: Bool { bridge.ownership.ownership.hasPeers }

@@ -23,9 +23,6 @@ import MQTT
     limiter = property.report.map(ReportLimiter.init)
   }
 
-  /// A reading is not published, as another device has the topic. The last value follows when this device has it, or another id.
-  func leaveOut() { hasPublished = true }
-
   /// - Parameter isHeld: whether it is published later than it was received.
   func publish(_ reading: Reading, isHeld: Bool = false) {
     switch property.kind {

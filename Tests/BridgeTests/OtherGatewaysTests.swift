@@ -72,38 +72,6 @@ import Testing
     #expect(try await findings(tested) == [])
   }
 
-  /// Neither can be renamed. Of two that are online the earlier one is published.
-  @Test func valuesAreLeftOutAsLongAsAnotherDeviceHasTheID() async throws {
-    let tested = try await BridgeUnderTest(broker)
-    try await tested.publish(Self.state, "online")
-    try await tested.comeOnline()
-    try await tested.message("kitchen/availability", "online")
-    func other(_ since: String) async throws -> Int {
-      let start = tested.messages.count
-      let more = #""last_connected":"\#(since)-01-01T00:00:00.000Z""#
-      try await tested.publish("kitchen/info", Self.info(more, of: "C5:A1:B2:C3:D4:E6"), retain: true)
-      _ = try await tested.payloads("x")
-      return start
-    }
-    var start = try await other("2020")
-    try await tested.receive(0, 21)
-    try await tested.receive(1, 500, isReading: false)
-    #expect(try await tested.payloads("kitchen/readings", from: start) == [])
-    #expect(try await tested.payloads("kitchen/temperature") == [])
-    // It has another link, which is later than the one here.
-    start = try await other("2999")
-    try await tested.message("kitchen/info", "C5:A1:B2:C3:D4:E5", from: start)
-    try await tested.receive(0, 22)
-    try await tested.message("kitchen/temperature", "22", from: start)
-    // It has gone.
-    start = try await other("2020")
-    try await tested.receive(0, 23)
-    #expect(try await tested.payloads("kitchen/temperature", from: start) == [])
-    try await tested.publish("kitchen/info", "", retain: true)
-    try await tested.message("kitchen/temperature", "23", from: start)
-    try await tested.message("kitchen/period", "500", from: start)
-  }
-
   /// Otherwise nothing but `check` would tell of a gateway whose id is misspelt, or that is off.
   @Test func pinToAGatewayThatIsNotOnlineIsAFinding() async throws {
     let pinned = #""gateway":"attic"}"#

@@ -278,7 +278,6 @@ import Testing
     _ = bench.online(4)
     #expect(bench.received(Self.notice(since: 5, of: another)) == [.publish])
     #expect(bench.received(Self.notice(since: 3, of: another)) == [.yieldID(to: Self.other)])
-    #expect(bench.received(Self.notice(of: another)) == [.publish], "that one has gone offline")
   }
 
   @Test func aNewDeviceLeavesItsLettersToOneThatIsOffline() {

@@ -132,7 +132,7 @@ import Testing
       return plan
     }
     try await withCluster(plans) { cluster in
-      let uses = "uses this id for another device: the values of this one are not published"
+      let uses = "uses this id for another device: the values of both are mixed"
       @Sendable func count() async throws -> [Int] {
         var all: [String] = []
         for fixture in cluster.fixtures {

@@ -52,10 +52,9 @@ package struct OtherGateways: Sendable {
     _ topics: TopicMap
   ) -> Finding? {
     let id = device.id
-    if let sameID, online.contains(sameID) {
+    if let sameID {
       return .fault(
-        .device,
-        "\(id): the gateway \(sameID) uses this id for another device: the values of this one are not published",
+        .device, "\(id): the gateway \(sameID) uses this id for another device: the values of both are mixed",
         remedy: "give each its own id in config.json, or: sudo microbit-gateway rename \(id) NAME")
     }
     if let announcer {

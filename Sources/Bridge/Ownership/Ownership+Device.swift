@@ -36,10 +36,6 @@ extension Ownership {
   func elsewhere(_ address: BluetoothAddress) -> OwnershipMachine.Notice? {
     devices[address]?.machine.elsewhere
   }
-  /// Whether a gateway that is online publishes another device under the device's id: nothing of this one is published then.
-  func isIDTaken(of address: BluetoothAddress) -> Bool {
-    devices[address]?.others.sameID.map(online.contains) ?? false
-  }
   /// What other gateways have said of the device.
   func others(_ address: BluetoothAddress) -> OtherGateways? { devices[address]?.others }
 

@@ -183,8 +183,6 @@ struct Ownership: Sendable {
       if !isOwn, notice.address ?? address == address {
         devices[address]!.others.received(notice, isOwnID: isOwnID)
       }
-      // It is said again if that device has the id before this one.
-      if !isOwn, isOwnID { devices[address]!.others.sameID = nil }
       let before = owner(of: address)
       updateOwner(of: address, by: notice, isUpToDate: isUpToDate)
       if let now = owner(of: address), now != before, case .other(let gateway) = now {

@@ -235,8 +235,7 @@ struct OwnershipMachine: Equatable, Sendable {
   /// letters also to one that is offline.
   private func receivedOtherDevice(_ notice: Notice, _ here: Here) -> [Action] {
     guard let since = notice.liveSince else {
-      if here.hasNewLetters { return [.yieldID(to: notice.gateway)] }
-      return here.onlineSince != nil && owner == .this ? [.publish] : []
+      return here.hasNewLetters ? [.yieldID(to: notice.gateway)] : []
     }
     if let own = here.onlineSince, (own, this.description) < (since, notice.gateway.description) {
       return [.publish]
