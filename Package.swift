@@ -201,13 +201,15 @@ let package = Package(
         "EventLoop", "Store", "HomeAssistant", "Control", "Web", "Peripherals", "BlueZSimulator", "Radio",
         "TestSupport",
       ],
-      exclude: ["seeds", "LibFuzzer.swift"]),
+      exclude: ["seeds"]),
   ]
 )
 
 // `scripts/fuzz` builds them as a program, with the main function and the instrumentation of libFuzzer.
-if Context.environment["FUZZ"] != nil {
-  let fuzzers = package.targets.removeLast()
+if Context.environment["FUZZ"] != nil,
+  let index = package.targets.firstIndex(where: { $0.name == "FuzzTests" })
+{
+  let fuzzers = package.targets.remove(at: index)
   package.targets.append(
     .executableTarget(
       name: "fuzz", dependencies: fuzzers.dependencies, path: "Tests/FuzzTests",

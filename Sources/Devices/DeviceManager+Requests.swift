@@ -118,9 +118,16 @@ extension DeviceManager {
     }
     var record = device.record
     try apply(options, to: &record, at: .root.key("options"))
+    let profile = device.description.profile
     // As long as the device has the properties.
     set(options.desired.filter { $0.value == .null }, of: device)
-    store.change(device.address) { $0.changes = record.changes }
+    store.change(device.address) {
+      $0.changes = record.changes
+      for member in options.desired
+      where member.value == .null && profile.property(named: member.name) == nil {
+        $0.desired[member.name] = nil
+      }
+    }
     reconcile(device.address)
     guard let changed = registry.byAddress[device.address] else { return nil }
     set(options.desired.filter { $0.value != .null }, of: changed)

@@ -4,7 +4,9 @@ package enum CSV {
   package static func cell(_ text: String) -> String {
     // Where a comma separates decimals, spreadsheets take semicolons for the ends of cells.
     let parts = text.split(separator: ";", omittingEmptySubsequences: false)
-    let shown = Excerpt.harmless(parts.map { isFormula($0) ? "'\($0)" : "\($0)" }.joined(separator: ";"))
+    let isSafe = !parts.contains(where: isFormula)
+    let shown = Excerpt.harmless(
+      isSafe ? text : parts.map { isFormula($0) ? "'\($0)" : "\($0)" }.joined(separator: ";"))
     guard shown.utf8.contains(where: { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "\"") }) else {
       return shown
     }

@@ -16,7 +16,8 @@ import Log
   private let folder: RecordingFolder
   private let file: RecordingFile
   private let limits: RecordingLimits
-  private let latestEnd: Timestamp
+  /// When it should have ended; nil: it goes on.
+  private let overdueEnd: Timestamp?
   private var columns: [RecordedColumn: Int]
   private var unwritten: [UInt8] = []
   /// What the file has of ``Recording/bytes``.
@@ -40,8 +41,10 @@ import Log
     self.onEnd = onEnd
     (recording, file, written) = (open.recording, open.file, open.recording.bytes)
     columns = Dictionary(open.columns.enumerated().map { ($1, $0) }) { first, _ in first }
-    latestEnd = open.latestEnd(limits)
-    let rest = latestEnd.milliseconds - Timestamp.now.milliseconds
+    let end = open.latestEnd(limits)
+    let rest = end.milliseconds - Timestamp.now.milliseconds
+    // The gateway may have been off for days.
+    overdueEnd = rest < 0 ? end : nil
     // The clock of a host without a battery may be behind.
     limit = loop.timer(after: .milliseconds(max(0, min(limits.longest, rest)))) { [weak self] in
       self?.end(.time)
@@ -84,8 +87,7 @@ import Log
   func end(_ reason: Recording.End) {
     guard recording.end == nil else { return }
     recording.end = reason
-    // The gateway may have been off for days.
-    recording.ended = reason == .time ? min(.now, latestEnd) : .now
+    recording.ended = overdueEnd ?? .now
     limit?.cancel()
     write()
   }

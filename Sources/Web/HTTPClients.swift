@@ -59,15 +59,15 @@ import Sockets
       self?.connections[ObjectIdentifier(ended)] = nil
       self?.listener?.connectionEnded()
     }
-    if connections.count == Self.most - 1 { endAnIdleOne() }
+    if connections.count == Self.most - 1 { makeRoom() }
     connections[ObjectIdentifier(connection)] = connection
     if timer == nil { tick() }
   }
 
-  /// Whoever may change nothing cannot take all connections.
-  private func endAnIdleOne() {
-    let idle = connections.values.filter { $0.isIdle && !$0.mayChange }
-    idle.min { ($0.deadline ?? .now) < ($1.deadline ?? .now) }?.close()
+  /// Ends a connection, so that who may change something always gets one; the idle ones first, as their deadlines are nearer.
+  private func makeRoom() {
+    let others = connections.values.filter { !$0.mayChange && !$0.isStream }
+    others.min { ($0.deadline ?? .now) < ($1.deadline ?? .now) }?.close()
   }
 
   private func tick() {

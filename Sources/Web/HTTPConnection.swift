@@ -55,8 +55,8 @@ import Sockets
     socket.onEnd = { [weak self] in self?.ended() }
   }
 
-  /// Whether no request is being answered.
-  var isIdle: Bool { if case .receiving = state { true } else { false } }
+  /// Whether the client gets events.
+  var isStream: Bool { if case .sending(_, let source?, _) = state { source.isEndless } else { false } }
 
   /// Closes the socket.
   func close() {

@@ -47,10 +47,9 @@ import Recording
   // MARK: Paths
 
   private func handle(_ request: HTTPRequest, _ connection: HTTPConnection) {
-    if let refusal = rules.refusal(request, from: connection.peer, at: .now) {
-      return connection.respond(refusal)
-    }
-    connection.mayChange = !rules.isReadOnly(request)
+    let refusal = rules.refusal(request, from: connection.peer, at: .now)
+    connection.mayChange = refusal == nil && !rules.isReadOnly(request)
+    if let refusal { return connection.respond(refusal) }
     guard clients?.isFull == false else {
       return connection.respond(.error(.unavailable, "other clients read too slowly: try again"))
     }
@@ -71,7 +70,7 @@ import Recording
     if let device { return connection.respond(history(device, request)) }
     if let record { return recording(record, request, connection) }
     switch request.path {
-    case "/api/gateway": connection.respond(.json(state.gatewayJSON(isReadOnly: rules.isReadOnly(request))))
+    case "/api/gateway": connection.respond(.json(state.gatewayJSON(isReadOnly: !connection.mayChange)))
     case "/api/devices": connection.respond(HTTPResponse(body: .source(devices)))
     case "/api/events": events(request, connection)
     case "/metrics":
@@ -154,7 +153,7 @@ import Recording
   }
 
   private func events(_ request: HTTPRequest, _ connection: HTTPConnection) {
-    guard let stream = state.addStream(isReadOnly: rules.isReadOnly(request)) else {
+    guard let stream = state.addStream(isReadOnly: !connection.mayChange) else {
       return connection.respond(.error(.unavailable, "too many pages are open"))
     }
     stream.onReady = { [weak connection] in if connection?.unsent == 0 { connection?.pump() } }

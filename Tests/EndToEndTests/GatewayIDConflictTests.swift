@@ -26,6 +26,7 @@ import Testing
       try await first.bridgeOnline()
       let run = try await Self.run(of: first, after: 0)
       try await first.synchronizeGateway()
+      let client = try first.clientID
 
       let mark = try first.observer.mark
       try await second.simulator.control("return", 0)
@@ -37,7 +38,7 @@ import Testing
       let next = try await Self.idCheck(of: first, besides: run, after: check.number)
       #expect(check.arrived.duration(to: next.arrived) > .seconds(5))
       try await first.synchronizeGateway()
-      let topics = Set(first.topics(of: "fixture", besides: "fixture-\(try #require(run))"))
+      let topics = Set(first.topics(of: "fixture", besides: client))
       #expect(topics == ["microbit/bridge/fixture/request/health"])
 
       let end = try first.observer.mark

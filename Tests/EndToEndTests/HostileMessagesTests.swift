@@ -8,7 +8,8 @@ import Testing
 
   /// An `info` of a gateway that is online, for a device that this one has.
   private static func info(_ owner: String, _ address: String, _ more: String) -> String {
-    #"{"identifier":"\#(address)","owner":"\#(owner)","last_connected":"2999-01-01T00:00:00.000Z",\#(more)}"#
+    #"{"identifier":"\#(address)","owner":"\#(owner)","last_connected":"2999-01-01T00:00:00.000Z","#
+      + #""connected_since":"2999-01-01T00:00:00.000Z",\#(more)}"#
   }
 
   @Test(

@@ -31,7 +31,7 @@ import Testing
   func mqtt311() async throws {
     try await withFixture(Plan(mqtt: #""protocol":"3.1.1""#)) { fixture in
       // mosquitto's name for 3.1.1 is p2, for 5 it is p5.
-      try await fixture.broker.logLine { $0.contains(/as microbit-gateway-fixture-[a-z0-9]{4} \(p2/) }
+      try await fixture.broker.logLine { $0.contains(/as microbit-gateway-fixture-[a-z0-9]+ \(p2/) }
       let id = try await fixture.id()
       try await fixture.online(id)
       let readings = try await fixture.readings(id, upTo: 10)

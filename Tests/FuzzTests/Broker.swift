@@ -5,6 +5,7 @@ import Glibc
 import JSON
 import Log
 import Store
+import TestSupport
 
 @testable import Bridge
 @testable import Configuration
@@ -39,10 +40,10 @@ func onLoop(_ body: @escaping @LoopActor () async -> Void) {
         {"match":{"service":"fcd2"},"profile":"bthome"},
         {"match":{"identifier":"E6:7A:00:00:00:01"},"profile":"bthome","id":"shed"}]}
       """
-    guard let profiles = try? ProfilesDirectory.profiles(in: "deploy/profiles"),
+    guard let profiles = try? ProfilesDirectory.profiles(in: repositoryPath("deploy/profiles")),
       let document = try? Configuration.document(Array(text.utf8)).get(),
       let configuration = try? Configuration.parse(document, profiles: profiles).get()
-    else { fatalError("to be run in the root of the repository") }
+    else { fatalError("deploy/profiles cannot be read") }
     return configuration
   }()
 

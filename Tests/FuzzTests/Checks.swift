@@ -10,8 +10,11 @@ let checks: KeyValuePairs<String, Check> = [
   "dbus": checkDBus, "simulator": checkSimulator, "log": checkLog, "radio": checkRadio,
 ]
 
+/// The input that is checked; libFuzzer stores its own.
+nonisolated(unsafe) var checked: [UInt8] = []
+
 func expect(_ claim: Bool, _ what: @autoclosure () -> String) {
-  if !claim { fatalError(what()) }
+  if !claim { fatalError("\(what()); the input: \(checked)") }
 }
 
 /// Ends the process if the text is not fit for a terminal.

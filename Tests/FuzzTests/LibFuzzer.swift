@@ -18,7 +18,7 @@ func initialize(
   check = found
   var status = stat()
   if let folder = given.last, stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
-    for (index, seed) in ((try? seeds(of: name)) ?? []).enumerated() {
+    for (index, seed) in (try! seeds(of: name)).enumerated() {
       guard let file = fopen("\(folder)/seed-\(index + 1)", "w") else { continue }
       fwrite(seed, 1, seed.count, file)
       fclose(file)

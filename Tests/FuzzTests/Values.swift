@@ -2,6 +2,7 @@ import EventLoop
 import GATT
 import JSON
 import MQTT
+import TestSupport
 
 @testable import Configuration
 @testable import Devices
@@ -9,8 +10,8 @@ import MQTT
 
 /// The built-in properties, and those of the shipped profiles.
 let properties: [Property] = {
-  guard let profiles = try? ProfilesDirectory.profiles(in: "deploy/profiles") else {
-    fatalError("to be run in the root of the repository")
+  guard let profiles = try? ProfilesDirectory.profiles(in: repositoryPath("deploy/profiles")) else {
+    fatalError("deploy/profiles cannot be read")
   }
   return ([.microbit] + profiles).flatMap(\.properties)
 }()

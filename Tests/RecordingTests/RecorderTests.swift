@@ -212,7 +212,7 @@ import Testing
   }
 
   /// The clock of a host without a battery may begin in 1970, until the network has told the time.
-  /// In 1970, or at the time of the last shutdown, three weeks ago; then it was written with the right time.
+  /// Or at the time of its last shutdown, three weeks ago.
   @Test(arguments: [60_000, Timestamp.now.milliseconds - 21 * 86_400_000])
   func oneThatBeganBeforeTheClockWasSetGoesOnInTheNextRun(started: Int64) async throws {
     let test = try RecorderUnderTest(folder)

@@ -334,6 +334,10 @@ import Testing
         }
       }
       #expect(try await site.get("/health", ["Authorization: Basic YTpzZWNyZXQ="]).status == 200)
+      // The oldest one was ended, the newest not.
+      while try await clients[0].line() != nil {}
+      clients[63].send("GET / HTTP/1.1\r\n\r\n")
+      while try await clients[63].line()?.hasPrefix("HTTP/1.1") == false {}
       for client in clients { client.endSending() }
       for client in clients { _ = try await client.rest() }
     }

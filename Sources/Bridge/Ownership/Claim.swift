@@ -26,14 +26,14 @@ struct Claim: Equatable, Sendable {
   ///
   /// A gateway that connects to the device goes before one that only hears it, and one that is connected now before one that
   /// was, as the clocks of two gateways may differ by hours. Of two links the later one counts: the id of the gateway decides
-  /// between two that are as new. A device that is only heard stays with the gateway that
-  /// published it last, unless it is heard better here, or that one has not heard it for long; under two ids nothing says
-  /// which gateway was the last, and the id of the device decides.
+  /// between two that are as new. A device that is only heard stays with the gateway that published it last, unless it is heard
+  /// better here, or that one has not heard it for long; under two ids nothing says which gateway was the last, and the id of
+  /// the device decides.
   func goesBefore(_ other: Claim, isOnline: Bool, of address: BluetoothAddress) -> Bool {
     guard let since else { return other.since == nil && id != other.id && hasBetterID(than: other, address) }
     guard let otherSince = other.since else { return true }
     guard isExclusive == other.isExclusive else { return isExclusive || !isOnline }
-    if isExclusive, isOnline, hasLink != other.hasLink { return hasLink }
+    if isExclusive, hasLink != (other.hasLink && isOnline) { return hasLink }
     if isExclusive { return (since, gateway.description) > (otherSince, other.gateway.description) }
     if !isOnline { return true }
     if id != other.id { return hasBetterID(than: other, address) }
@@ -57,7 +57,6 @@ extension OwnershipMachine.Notice {
   var claim: Claim {
     Claim(
       gateway: gateway, id: id, since: liveSince, isExclusive: isExclusive, hasLink: hasLink,
-      rssi: rssi.map { Int($0) },
-      lastHeard: lastHeard)
+      rssi: rssi.map { Int($0) }, lastHeard: lastHeard)
   }
 }

@@ -71,7 +71,7 @@ enum GatewayCheck {
       let bytes = try? FileProblem.read(file),
       ConfigurationFile.digest(bytes) != health["configuration"]?["digest"]?.text
     else { return nil }
-    let isValid = (try? ConfigurationFile.load(path: file)) != nil
+    let isValid = (try? ConfigurationFile.load(path: file, filesMayBeAway: true)) != nil
     return .warning(
       .configuration, "\(file) has changed since the running gateway read it",
       remedy: (isValid

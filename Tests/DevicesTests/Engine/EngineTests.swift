@@ -381,7 +381,10 @@ import Testing
       configuration { ($0.properties, $0.desired) = (["temperature"], [Named("accelerometer_period", 20)]) })
     #expect(await used() == ["temperature", "accelerometer_period"])
     #expect(await tested.engine.device(Engine.id)?.desired == ["accelerometer_period": 160])
+    // It is not in use any more.
+    _ = try await tested.engine.change(Engine.id, ["desired": ["period": .null]])
     let record = await tested.engine.store.record(Engine.address)
+    #expect(record.desired.keys.sorted() == ["accelerometer_period"])
     #expect(DeviceRecord(address: Engine.address, bytes: record.bytes) == record)
     await tested.engine.configure(configuration { $0.properties = ["auto", "led"] })
     let automatic = Profile.microbit.automaticProperties

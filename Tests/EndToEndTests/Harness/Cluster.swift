@@ -175,13 +175,14 @@ extension Fixture {
   /// The topics on which a gateway has published retained messages, or any messages about itself, by the broker's log.
   ///
   /// - Parameters:
-  ///   - client: a prefix of the gateway's client id, after `microbit-gateway-`. The broker is a mosquitto.
+  ///   - gateway: a prefix of the gateway's client id, after `microbit-gateway-`. The broker is a mosquitto.
+  ///   - other: a client id that is left out.
   ///   - offset: the length of the part of the log that is skipped.
-  func topics(of client: String, besides other: String? = nil, after offset: Int = 0) -> [String] {
-    let pattern = /Received PUBLISH from microbit-gateway-(\S+) \(d\d, q\d, r(\d), m\d+, '([^']+)'/
+  func topics(of gateway: String, besides other: String? = nil, after offset: Int = 0) -> [String] {
+    let pattern = /Received PUBLISH from (microbit-gateway-\S+) \(d\d, q\d, r(\d), m\d+, '([^']+)'/
     return String(decoding: broker.log.utf8.dropFirst(offset), as: UTF8.self).matches(of: pattern)
       .filter { match in
-        match.1.hasPrefix(client) && match.1 != other.map { $0[...] }
+        match.1.hasPrefix("microbit-gateway-\(gateway)") && match.1 != other.map { $0[...] }
           && (match.2 == "1" || match.3.contains("/bridge/"))
       }
       .map { String($0.3) }

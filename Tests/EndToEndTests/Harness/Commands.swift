@@ -21,18 +21,27 @@ extension Fixture {
     return try await message("\(id)/period/result", after: mark).json()
   }
 
+  /// Of the gateway's last connection; nobody but the broker tells it.
+  var clientID: String {
+    get throws {
+      let prefix = "microbit-gateway-\(plan.id)-"
+      let clients = try broker.log.matches(of: /New client connected from \S+ as (\S+)/).map { String($0.1) }
+      guard
+        let client = clients.last(where: { $0.hasPrefix(prefix) && !$0.dropFirst(prefix.count).contains("-") }
+        )
+      else { throw Failure("the gateway's client id is not in the broker's log") }
+      return client
+    }
+  }
+
   /// Makes the broker end the gateway's connection, by a second client with the same id. Returns when the gateway is
   /// online again: then the broker has sent it all retained messages again.
   func restartSubscriptions() async throws {
     let mark = try observer.mark
-    let connected = broker.log.matches(of: /New client connected from \S+ as (microbit-gateway-\S+)/)
-    guard let client = connected.last(where: { $0.1.hasPrefix("microbit-gateway-\(plan.id)-") })?.1 else {
-      throw Failure("the gateway's client id is not in the broker's log")
-    }
     let duplicate = try ChildProcess(
       "/usr/bin/mosquitto_sub",
       [
-        "-p", "\(broker.port)", "-V", "5", "-i", String(client), "-t", "none", "-E",
+        "-p", "\(broker.port)", "-V", "5", "-i", try clientID, "-t", "none", "-E",
       ])
     try await duplicate.exitStatus(within: Self.patience)
     let offline = try await message("bridge/\(plan.id)/state", "offline", after: mark)
