@@ -87,8 +87,7 @@ extension Bridge: RequestHost {
       return .warning(
         .gateway,
         "devices are pinned to the gateway \(gateway), which is not online at this broker: \(names)\(more)",
-        remedy: "start that gateway, or correct \"gateway\" in their entries of config.json, or by device/options"
-      )
+        remedy: "start that gateway, or correct \"gateway\" in config.json or by device/options")
     }
   }
 

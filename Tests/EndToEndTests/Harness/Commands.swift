@@ -25,7 +25,7 @@ extension Fixture {
   var clientID: String {
     get throws {
       let prefix = "microbit-gateway-\(plan.id)-"
-      let clients = try broker.log.matches(of: /New client connected from \S+ as (\S+)/).map { String($0.1) }
+      let clients = broker.log.matches(of: /New client connected from \S+ as (\S+)/).map { String($0.1) }
       guard
         let client = clients.last(where: { $0.hasPrefix(prefix) && !$0.dropFirst(prefix.count).contains("-") }
         )
