@@ -523,9 +523,11 @@ import Testing
     }
     if isMoved {
       let values = [("kitchen/temperature", "21"), ("kitchen/heart_rate", "61"), ("kitchen/period", "500")]
-      try await BridgeUnderTest.replaceRetained(
-        of: broker,
-        with: values + [("kitchen/info", Self.info("attic")), ("kitchen/availability", "online")])
+      let owner = [
+        ("kitchen/info", Self.info("attic")), ("kitchen/availability", "online"),
+        ("bridge/attic/state", "online"),
+      ]
+      try await BridgeUnderTest.replaceRetained(of: broker, with: values + owner)
     }
     try await broker.start()
     try await tested.admitted(true)
