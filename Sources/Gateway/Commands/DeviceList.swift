@@ -13,9 +13,8 @@ struct DeviceList {
     let rows = devices.elements.map { device -> [String] in
       let signal = device["rssi"].map { "\($0.shown) dBm" }
       let properties = device["properties"]?.elements.map(\.shown) ?? []
-      let names = ["name", "area"].map { key in device[key]?.text.map { "\(Excerpt($0))" } ?? "-" }
-      let id = device["id"]?.shown ?? "-"
-      return [id] + names + [Self.state(device, gateway), signal ?? "-", properties.joined(separator: ", ")]
+      let names = ["id", "name", "area"].map { device[$0]?.shown ?? "-" }
+      return names + [Self.state(device, gateway), signal ?? "-", properties.joined(separator: ", ")]
     }
     let ofFleet = devices.elements.filter { $0["fleet"] == .bool(true) }.compactMap { $0["id"]?.shown }
     lines =
