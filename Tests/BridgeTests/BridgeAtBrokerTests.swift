@@ -70,7 +70,6 @@ import Testing
     let topics = [
       "microbit/hall/info", "homeassistant/device/x/config", "replies", "microbits/replies",
       String(repeating: "r", count: 1025), String(repeating: "r/", count: 99) + "/",
-      String(repeating: "/", count: 300),
     ]
     for topic in topics {
       try await tested.publish("kitchen/period/set", "10", responseTopic: topic)
