@@ -222,8 +222,8 @@ package struct HeardEvents: Sendable {
     var actions: [Action] = []
     // Of a gateway whose clock is ahead: nothing newer would be learnt after it.
     let latest = time + .seconds(60)
-    let times = known.map(\.event.time).filter { $0 <= latest }
-    for event in events where event.time <= latest && times.allSatisfy({ $0 < event.time }) {
+    for event in events
+    where event.time <= latest && known.allSatisfy({ $0.event.time < event.time || $0.event.time > latest }) {
       let told = Told(event: event, learnt: nil, isUnheard: true)
       if age(of: told, at: now, time) < event.key.window, let ended = endPending(event, at: now) {
         actions += ended

@@ -66,6 +66,16 @@ import Testing
     #expect(after.told == (isNew ? [seconds] : []))
   }
 
+  @Test func anEventOfAClockThatIsAheadHidesNoLaterOne() {
+    func event(_ packet: UInt8, _ seconds: Int64) -> HeardEvents.Event {
+      HeardEvents.Event(key: .packet(packet), time: Timestamp(milliseconds: seconds * 1000))
+    }
+    let year: Int64 = 31_536_000
+    var events = HeardEvents(told: [event(1, year)])
+    _ = events.learn([event(2, 0), event(2, 0), event(3, year + 1)], at: Self.start, event(0, 1).time)
+    #expect(events.told == [event(1, year), event(2, 0)])
+  }
+
   @Test func readingsComeAgainAfterASilence() {
     var events = HeardEvents(told: [])
     func hasReadings(at seconds: Int) -> Bool {
