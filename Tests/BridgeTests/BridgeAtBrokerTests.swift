@@ -508,9 +508,7 @@ import Testing
     (record.id, record.offered) = (try DeviceID("kitchen"), ["temperature", "period", "heart_rate"])
     let broker = try await BridgeUnderTest.persistentBroker()
     let tested = try await BridgeUnderTest(broker, state: await Self.state(in: folder, record))
-    try await tested.comeOnline()
-    try await tested.receive(0, 21)
-    try await tested.message("kitchen/temperature", "21")
+    try await tested.publishReading()
     try await broker.stop()
     try await tested.admitted(false)
     switch change {
@@ -548,9 +546,7 @@ import Testing
   func topicsOfADeviceThatIsPinnedElsewhereAndThenRemovedAreCleared(isMoved: Bool) async throws {
     let broker = try await MosquittoBroker()
     let tested = try await BridgeUnderTest(broker)
-    try await tested.comeOnline()
-    try await tested.receive(0, 21)
-    try await tested.message("kitchen/temperature", "21")
+    try await tested.publishReading()
     let start = tested.messages.count
     try await tested.configure(
       BridgeUnderTest.kitchen.replacing(#""id":"#, with: #""gateway":"attic","id":"#))
@@ -764,9 +760,7 @@ import Testing
     for reason in [DetachReason.removed, .pinnedElsewhere] {
       let broker = try await MosquittoBroker()
       let tested = try await BridgeUnderTest(broker)
-      try await tested.comeOnline()
-      try await tested.receive(0, 21)
-      try await tested.message("kitchen/temperature", "21")
+      try await tested.publishReading()
       let start = tested.messages.count
       try await tested.device { $0.detach(reason) }
       #expect(

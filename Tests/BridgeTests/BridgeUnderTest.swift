@@ -218,6 +218,13 @@ final class BridgeUnderTest: Sendable {
     }
   }
 
+  /// The device comes online, and its temperature of 21 °C is published.
+  func publishReading() async throws {
+    try await comeOnline()
+    try await receive(0, 21)
+    try await message("kitchen/temperature", "21")
+  }
+
   /// A new link offers these properties, and no others.
   func offer(_ properties: Set<String>) async throws {
     try await device { publisher in
