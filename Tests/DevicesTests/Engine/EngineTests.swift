@@ -119,9 +119,8 @@ import Testing
     configuration.devices = [Configuration.Device(match: .namePrefix("something else"))]
     let tested = try await Engine(configuration)
     try await tested.frontEnd.adapterIsOn()
-    let found = try await tested.engine.scan(for: .seconds(2))
-    #expect(found.map(\.peripheral.address) == [Engine.address])
-    #expect(found.map(\.device?.id) == [nil])
+    #expect(try await tested.scan(finding: 1) == [Engine.address])
+    #expect(await tested.engine.deviceCount == 0)
     #expect(tested.frontEnd.events.elements == [])
     await tested.end()
   }
