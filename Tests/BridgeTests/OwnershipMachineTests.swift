@@ -99,7 +99,10 @@ import Testing
     }
     func notice(_ milliseconds: Int64?) -> Notice {
       var notice = Self.notice(since: 2)
-      (notice.isExclusive, notice.rssi, notice.lastHeard) = (false, -60, heard(milliseconds))
+      (notice.isExclusive, notice.rssi) = (false, -60)
+      // The clock there is an hour behind.
+      notice.lastHeard = heard(milliseconds.map { $0 - 3_600_000 })
+      notice.heardSince = heard(milliseconds)
       return notice
     }
     var bench = Bench()

@@ -16,7 +16,7 @@ struct Claim: Equatable, Sendable {
   let hasLink: Bool
   /// The signal strength there, in dBm.
   let rssi: Int?
-  /// When the device was heard there last, if its silence does not make it offline.
+  /// When the device was heard there last, if its silence does not make it offline: by the clock of the gateway that compares.
   let lastHeard: Timestamp?
 
   /// How much better a gateway must hear a device than its owner, in dB, to own it: signals vary.
@@ -57,6 +57,6 @@ extension OwnershipMachine.Notice {
   var claim: Claim {
     Claim(
       gateway: gateway, id: id, since: liveSince, isExclusive: isExclusive, hasLink: hasLink,
-      rssi: rssi.map { Int($0) }, lastHeard: lastHeard)
+      rssi: rssi.map { Int($0) }, lastHeard: heardSince)
   }
 }

@@ -24,8 +24,10 @@ extension OwnershipMachine {
     var hasLink = false
     /// The signal strength there, in dBm.
     var rssi: Int8?
-    /// When the device was heard there last, if its silence does not make it offline.
+    /// When the device was heard there last, if its silence does not make it offline: by the clock there.
     var lastHeard: Timestamp?
+    /// When the first `info` with that time arrived, by the clock here.
+    var heardSince: Timestamp?
     /// The properties that are used there.
     var properties: Set<PropertyName> = []
     /// The device's address, if it is given.
@@ -52,8 +54,8 @@ extension OwnershipMachine.Notice {
     area = Self.label(object["area"])
     isExclusive = object["heard"] != .bool(true)
     rssi = object["rssi"]?.integer.flatMap { Int8(exactly: $0) }
-    // Where a clock is ahead, it was heard now at the latest.
-    lastHeard = object["last_heard"]?.text.flatMap { Timestamp($0) }.map { min($0, .now) }
+    lastHeard = object["last_heard"]?.text.flatMap { Timestamp($0) }
+    if lastHeard != nil { heardSince = .now }
     if object["offline_since"] == nil { liveSince = Self.time(object["last_connected"]) }
     hasLink = object["connected_since"] != nil
     address = object["identifier"]?.text.flatMap { BluetoothAddress($0) }

@@ -142,6 +142,10 @@ struct OwnershipMachine: Equatable, Sendable {
 
   /// An `info` has arrived, from any gateway: under the id of the device, or of the device under another id.
   mutating func received(_ notice: Notice, _ here: Here, isOwnerOnline: Bool) -> [Action] {
+    var notice = notice
+    if let last, last.gateway == notice.gateway, last.lastHeard == notice.lastHeard {
+      notice.heardSince = last.heardSince
+    }
     if second?.id == notice.id { second = nil }
     if notice.gateway == this { return receivedOwn(notice, here) }
     guard isSameDevice(notice) else { return receivedOtherDevice(notice, here) }
