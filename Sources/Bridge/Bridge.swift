@@ -220,7 +220,8 @@ import Store
     case .bridgeInfo: ownership.received(bridgeInfo: message.payload)
     case .claim: if !message.retain { context.received(claim: message.payload) }
     case .fleetConfiguration: if takesFleetConfiguration { onFleetConfiguration(message.payload) }
-    case .deviceInfo(let id): ownership.received(info: message.payload, of: id)
+    case .deviceInfo(let id):
+      ownership.received(info: message.payload, of: id, isRetained: message.retain)
     case .deviceAvailability(let id): publishers[id]?.received(availability: message.payload)
     case nil: publishers.discovery?.received(message)
     }

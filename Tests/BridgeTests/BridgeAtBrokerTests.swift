@@ -277,7 +277,8 @@ import Testing
       try await tested.device { publisher in
         bridge.ownership.handle(.disconnected)
         let desired = #","desired":{"period":\#(period)},"revision":\#(period)"#
-        bridge.ownership.received(info: Array(Self.info(desired: desired).utf8), of: publisher.device.id)
+        bridge.ownership.received(
+          info: Array(Self.info(desired: desired).utf8), of: publisher.device.id, isRetained: true)
       }
       try await tested.message("kitchen/info", #""desired":{"period":\#(period)}"#)
     }
@@ -819,7 +820,8 @@ import Testing
           observer.reported(Reading(property: 3, value: value, time: .now, sequence: 1))
         }
       }
-      bridge.ownership.received(info: Array(Self.info("attic").utf8), of: publisher.device.id)
+      bridge.ownership.received(
+        info: Array(Self.info("attic").utf8), of: publisher.device.id, isRetained: true)
     }
     // The interval of the other device's value began later.
     try await tested.message("\(DeviceID(Self.hall))/accelerometer", #"{"x":100,"#)

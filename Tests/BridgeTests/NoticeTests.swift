@@ -1,6 +1,7 @@
 import Configuration
 import GATT
 import JSON
+import Log
 import Testing
 
 @testable import Bridge
@@ -8,8 +9,10 @@ import Testing
 
 /// The `info` of a device, which anybody may have written.
 @Suite struct NoticeTests {
-  private static func read(_ text: String) -> OwnershipMachine.Notice? {
-    OwnershipMachine.Notice(Array(text.utf8), of: DeviceID(BridgeUnderTest.address)) { _ in .microbit }
+  private static func read(_ text: String, isRetained: Bool = false) -> OwnershipMachine.Notice? {
+    OwnershipMachine.Notice(
+      Array(text.utf8), of: DeviceID(BridgeUnderTest.address), isRetained: isRetained
+    ) { _ in .microbit }
   }
 
   private static func notice(_ members: String) throws -> OwnershipMachine.Notice {
@@ -50,6 +53,19 @@ import Testing
       #expect(try Self.notice(#""last_connected":"\#(time)""#).liveSince == nil)
     }
     #expect(try Self.notice(#""area":"\#(String(repeating: "x", count: 257))""#).area == nil)
+  }
+
+  /// The clock of another gateway may be wrong by years: what arrives now was told now.
+  @Test(arguments: ["2020-01-01T00:00:00.000Z", "2040-01-01T00:00:00.000Z"])
+  func whenADeviceWasHeardIsToldByTheClockHere(time: String) throws {
+    let (told, before) = (Timestamp(time), Timestamp.now)
+    let text = #"{"owner":"attic","last_heard":"\#(time)"}"#
+    let (live, retained) = (try #require(Self.read(text)), Self.read(text, isRetained: true))
+    #expect(live.lastHeard == told && retained?.lastHeard == told)
+    #expect(try #require(live.heardSince) >= before)
+    #expect(try #require(retained?.heardSince) <= Timestamp.now)
+    #expect((retained?.heardSince == told) == (try #require(told) < before))
+    #expect(try Self.notice(#""rssi":-60"#).heardSince == nil)
   }
 
   @Test func numbersOfNamesAreBounded() throws {

@@ -126,7 +126,8 @@ import Testing
   @Test func publishedDesiredValuesAreReadForSettableProperties() {
     func published(_ members: String) -> [String: PublishedDesired]? {
       OwnershipMachine.Notice(
-        Array("{\"owner\":\"attic\",\(members)}".utf8), of: DeviceID(BluetoothAddress(truncating: 1))
+        Array("{\"owner\":\"attic\",\(members)}".utf8), of: DeviceID(BluetoothAddress(truncating: 1)),
+        isRetained: true
       ) { _ in .microbit }?.handover.desired
     }
     func desired(_ values: String) -> [String: Value]? {

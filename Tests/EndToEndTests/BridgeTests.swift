@@ -106,8 +106,8 @@ import Testing
       let last = try #require(lists.last)
       let bytes = lists.dropLast().reduce(0) { $0 + $1.payload.count }
       let seconds = first.arrived.duration(to: last.arrived) / .seconds(1)
-      // Measured on arrival: messages may be delivered closer together than they were sent.
-      #expect(Double(bytes) < (seconds + 0.5) * 32 * 1024, "\(lists.count) lists in \(seconds) s")
+      // Measured on arrival, and the first may have been late. A list for each change would be some 3 MiB.
+      #expect(Double(bytes) < (seconds + 2) * 32 * 1024, "\(lists.count) lists in \(seconds) s")
       for (first, second) in zip(lists, lists.dropFirst()) { #expect(first.payload != second.payload) }
     }
   }

@@ -146,7 +146,8 @@ private func commands(of id: DeviceID) -> [TopicFilter] { map.topics(of: id, .mi
 @Sendable func checkInfo(_ payload: [UInt8]) {
   _ = BridgeInfo.origin(in: payload)
   _ = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: map).gateways(in: payload)
-  guard let notice = OwnershipMachine.Notice(payload, of: kitchen, { _ in .microbit }) else { return }
+  guard let notice = OwnershipMachine.Notice(payload, of: kitchen, isRetained: true, { _ in .microbit })
+  else { return }
   for (name, desired) in notice.handover.desired {
     guard case .override(let encoded) = desired else { continue }
     let property = Profile.microbit.property(named: name)

@@ -26,7 +26,8 @@ extension OwnershipMachine {
     var rssi: Int8?
     /// When the device was heard there last, if its silence does not make it offline: by the clock there.
     var lastHeard: Timestamp?
-    /// When the first `info` with that time arrived, by the clock here.
+    /// When the first `info` with that time arrived, by the clock here. Of one that was retained, it may be too late: there
+    /// the clock of the other gateway is believed.
     var heardSince: Timestamp?
     /// The properties that are used there.
     var properties: Set<PropertyName> = []
@@ -43,8 +44,12 @@ extension OwnershipMachine.Notice {
   private static let revisions = 0...(1 << 52)
 
   /// Reads a device's `info`; nil when it cannot be read.
-  /// - Parameter profile: that of the device at an address here: desired values that it cannot encode are left out.
-  init?(_ payload: [UInt8], of id: DeviceID, _ profile: (BluetoothAddress?) -> Profile) {
+  /// - Parameters:
+  ///   - isRetained: whether it was published before the subscription.
+  ///   - profile: that of the device at an address here: desired values that it cannot encode are left out.
+  init?(
+    _ payload: [UInt8], of id: DeviceID, isRetained: Bool, _ profile: (BluetoothAddress?) -> Profile
+  ) {
     guard payload.count <= TopicMap.longestPayload, case .object(let object) = try? JSONParser.parse(payload),
       let gateway = object["owner"]?.text.flatMap({ GatewayID($0) })
     else { return nil }
@@ -55,7 +60,7 @@ extension OwnershipMachine.Notice {
     isExclusive = object["heard"] != .bool(true)
     rssi = object["rssi"]?.integer.flatMap { Int8(exactly: $0) }
     lastHeard = object["last_heard"]?.text.flatMap { Timestamp($0) }
-    if lastHeard != nil { heardSince = .now }
+    heardSince = lastHeard.map { isRetained ? min($0, .now) : .now }
     if object["offline_since"] == nil { liveSince = Self.time(object["last_connected"]) }
     hasLink = object["connected_since"] != nil
     address = object["identifier"]?.text.flatMap { BluetoothAddress($0) }

@@ -90,12 +90,12 @@ import MQTT
   }
 
   /// The `info` of a device of any gateway.
-  func received(info payload: [UInt8], of id: DeviceID) {
+  func received(info payload: [UInt8], of id: DeviceID, isRetained: Bool) {
     let named = publishers[id]
     // Mostly it is this gateway's own.
     if named?.isPublished(info: payload) == true { return }
     guard !payload.isEmpty else { return handle(.cleared(id)) }
-    let notice = OwnershipMachine.Notice(payload, of: id) { [publishers] address in
+    let notice = OwnershipMachine.Notice(payload, of: id, isRetained: isRetained) { [publishers] address in
       (address.flatMap { publishers[$0] } ?? named)?.device.profile ?? .microbit
     }
     // Unreadable.

@@ -135,7 +135,7 @@ final class EngineUnderTest: Sendable {
     _ = await simulator.control(request)
   }
   /// A characteristic holds and notifies these bytes.
-  func notify(_ characteristic: BluetoothUUID, _ hex: String) async {
+  @LoopActor func notify(_ characteristic: BluetoothUUID, _ hex: String) async {
     var request = ControlRequest(op: .value, i: 0, bytes: Hexadecimal.bytes(hex))
     request.characteristic = characteristic
     _ = await simulator.control(request)

@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import GATT
 import JSON
 import TestSupport
@@ -18,8 +19,9 @@ import Testing
     return tested
   }
 
-  private static func send(_ text: String, by tested: Engine) async {
-    await tested.notify(.microbitUART(2), Hexadecimal.text(Array(text.utf8)))
+  /// One notification for each text, all at once.
+  @LoopActor private static func send(_ texts: String..., by tested: Engine) async {
+    for text in texts { await tested.notify(.microbitUART(2), Hexadecimal.text(Array(text.utf8))) }
   }
 
   private static func value(_ key: String, _ value: Value, by tested: Engine, from start: Int = 0)
@@ -34,8 +36,7 @@ import Testing
     var tested = try await Self.start(#","values":{"soil":{"offset":-2,"unit":"%"}}"#, state: path)
     await Self.send("temp_C:21\r\n", by: tested)
     try await Self.value("temp", 21, by: tested)
-    await Self.send("temp_C:22\r\nsoil:", by: tested)
-    await Self.send("40.1\nhello\n", by: tested)
+    await Self.send("temp_C:22\r\nsoil:", "40.1\nhello\n", by: tested)
     try await Self.value("soil", .number(38.1), by: tested)
     try await tested.frontEnd.change("described") { device in
       device.values.map(\.property.name) == ["values/soil", "values/temp"]
@@ -77,8 +78,8 @@ import Testing
   @Test func lineThatIsTooLongIsCutAndCountedOnce() async throws {
     let tested = try await Self.start()
     await Self.send("a\n", by: tested)
-    for _ in 0..<5 { await Self.send(String(repeating: "x", count: 500), by: tested) }
-    await Self.send("\nend\n", by: tested)
+    let part = String(repeating: "x", count: 500)
+    await Self.send(part, part, part, part, part, "\nend\n", by: tested)
     try await tested.frontEnd.event("the last line") {
       if case .reading(_, .text("end"), _) = $0 { true } else { false }
     }
