@@ -118,6 +118,8 @@ extension Central {
       try await resetAdapter()
     } catch {
       log.warning("cannot reset the adapter", ["adapter": adapterName, "error": error])
+      // The adapter was not off: discovery goes on as it was, and is watched again.
+      if case .on = scanner.phase { restartScan() }
     }
   }
 

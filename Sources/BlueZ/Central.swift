@@ -205,6 +205,7 @@ import Log
   /// Powers the adapter off and on again, which ends every link and clears the controller's state.
   public func resetAdapter() async throws(CentralError) {
     guard isAvailable else { throw .unavailable }
+    if status.isResetting { throw .busy("it is being reset") }
     status.isResetting = true
     defer {
       status.isResetting = false

@@ -168,6 +168,7 @@ import Web
           try ConfigurationFile.load(path: path)
         }
       }
+      if self.isStopping { return }
       switch result {
       case .failure(let failure):
         self.log.error("configuration not reloaded: keeping the previous one", ["error": failure])

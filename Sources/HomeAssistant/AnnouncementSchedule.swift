@@ -65,6 +65,8 @@ struct AnnouncementQueue {
   /// Whether the next ones have to wait.
   var hasBacklog: () -> Bool = { false }
   private var queue = AnnouncementQueue()
+  /// Until the next batch.
+  private var timer: LoopTimer?
   /// Announcements to make when Home Assistant has handled those at its start.
   private var followUps: [Announcement] = []
   private var followUp: LoopTimer?
@@ -88,11 +90,13 @@ struct AnnouncementQueue {
   }
 
   private func announceNext(after delay: Duration) {
-    loop.timer(after: delay) { [weak self] in self?.announceNext() }
+    guard timer == nil else { return }
+    timer = loop.timer(after: delay) { [weak self] in self?.announceNext() }
   }
 
   private func announceNext() {
     if !hasBacklog() { for announcement in queue.next(Self.batch) { perform(announcement) } }
+    timer = nil
     if !queue.isEmpty {
       announceNext(after: Self.batchPause)
     } else if !followUps.isEmpty, followUp == nil {
@@ -109,14 +113,15 @@ struct AnnouncementQueue {
 
   private func announceFollowUps() {
     let due = followUps
-    cancelFollowUps()
+    cancelFollowUps { _ in true }
     for announcement in due { append(announcement) }
   }
 
   /// Home Assistant restarts or the connection has ended: follow-ups come with the next announcement of everything.
-  func cancelFollowUps() {
+  func cancelFollowUps(where isCancelled: (Announcement) -> Bool) {
+    followUps.removeAll(where: isCancelled)
+    guard followUps.isEmpty else { return }
     followUp?.cancel()
     followUp = nil
-    followUps = []
   }
 }

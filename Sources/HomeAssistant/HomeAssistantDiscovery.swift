@@ -17,6 +17,8 @@ import Store
   private var published: [Discovery.Subject: PublishedDocument] = [:]
   /// The topics of removed documents that were cleared on this connection: what the broker retains may be on its way.
   private var clearedTopics: Set<String> = []
+  /// The topics of removed documents that were published again, to be removed by a follow-up.
+  private var reannounced: Set<String> = []
   /// A user has deleted the gateway in Home Assistant: it is announced again at the next start.
   private var isGatewayDeleted = false
 
@@ -67,6 +69,8 @@ import Store
       if case .device(let address) = discovery?.subject(of: removal.topic.string) {
         cleared(.device(address))
       }
+      // The connection ended before the follow-up.
+      if reannounced.remove(removal.topic.string) != nil { context.mqtt.clearState(removal.topic) }
     }
     // The broker may have gone back to a state in which they were announced: what it retains is received again.
     for publisher in bridge.publishers.all where publisher.owner == .this && publisher.device.record.isDeleted
@@ -80,7 +84,7 @@ import Store
 
   package func disconnected() {
     clearedTopics = []
-    schedule.cancelFollowUps()
+    schedule.cancelFollowUps { _ in true }
   }
 
   package func attached(_ address: BluetoothAddress) { subscribe(to: address) }
@@ -156,7 +160,12 @@ import Store
   }
 
   private func statusChanged(isOnline: Bool, _ prefix: String) {
-    schedule.cancelFollowUps()
+    schedule.cancelFollowUps { [store, discovery] in
+      switch $0 {
+      case .document: prefix == discovery?.prefix
+      case .removal(let topic, _): store.removals[topic]?.announced.prefix == prefix
+      }
+    }
     guard isOnline else { return }
     // Home Assistant has started, perhaps with a broker that retains nothing.
     if prefix == discovery?.prefix { announceAll(.reannounce) }
@@ -324,11 +333,13 @@ import Store
     switch stage {
     case .plain: break
     case .reannounce:
+      reannounced.insert(removal.topic.string)
       schedule.addFollowUp(.removal(removal.topic.string, .remove))
       // The document is not retained: if the gateway ends now, the broker keeps nothing.
       let document = removal.reannouncement(qos: context.qos)
       context.mqtt.publish(MQTTMessage(topic: document.topic, payload: document.payload))
     case .remove:
+      reannounced.remove(removal.topic.string)
       discardRemoval(removal.topic.string)
       context.mqtt.clearState(removal.topic)
       if let subject = discovery?.subject(of: removal.topic.string) { cleared(subject) }

@@ -33,6 +33,7 @@ import Sockets
   }
 
   var count: Int { connections.count }
+  var runningRequests: Int { connections.values.count(where: \.isRequestRunning) }
 
   /// Whether clients read so slowly that nothing more can be answered.
   var isFull: Bool { connections.values.reduce(0) { $0 + $1.unsent } >= Self.mostUnsent }

@@ -8,7 +8,7 @@ import Sockets
   static let requestLimit = Duration.seconds(10)
   /// The most time between two requests. A browser opens several connections for the page, and keeps them.
   static let idleLimit = Duration.seconds(10)
-  /// The most time in which a client reads nothing of an answer.
+  /// The most time in which a client reads nothing of an answer, or waits for one after it has ended its sending.
   static let sendLimit = Duration.seconds(60)
   /// How long bytes are still read from a client that was refused: it would not get the reason otherwise.
   private static let lingerLimit = Duration.seconds(2)
@@ -28,6 +28,8 @@ import Sockets
   let peer: [UInt8]
   /// Whether the client may change something, by its last request.
   var mayChange = false
+  /// Whether a request of the gateway runs for the client.
+  var isRequestRunning = false
   private let socket: ByteSocket
   private var parser = HTTPParser()
   private var state = State.receiving
@@ -103,8 +105,8 @@ import Sockets
     case .request(let request):
       deadline = nil
       state = .handling(request)
-      // What follows waits until this is answered.
-      socket.isPaused = true
+      // The end of a client is noticed while it is read from.
+      socket.isPaused = parser.isFull
       handle(request, self)
     }
   }
@@ -135,8 +137,6 @@ import Sockets
       state = .sending(request, nil, closes: closes)
     case .source(let source):
       state = .sending(request, source, closes: closes)
-      // The end of a client is noticed while it is read from.
-      socket.isPaused = parser.isFull
       pump()
     }
   }
@@ -165,9 +165,10 @@ import Sockets
 
   private func drained() {
     switch state {
-    case .receiving, .handling:
-      // A client that sends nothing more gets the answer that it waits for.
-      if socket.isHalfClosed, case .receiving = state { close() }
+    case .receiving: if socket.isHalfClosed { close() }
+    case .handling:
+      // A client that sends nothing more gets the answer that it waits for, if that comes soon: it may have gone.
+      if socket.isHalfClosed, deadline == nil { deadline = .now + Self.sendLimit }
     case .sending(_, let source?, _):
       // The client may be waiting for the rest.
       if socket.isHalfClosed, source.isEndless { return close() }

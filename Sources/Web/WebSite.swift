@@ -8,14 +8,13 @@ import Recording
 /// The server while it listens: which path is what.
 @LoopActor final class WebSite {
   /// Requests of the gateway that run at a time.
-  static let mostRequests = 8
+  nonisolated static let mostRequests = 8
 
   let state: WebState
   private let requests: RequestHandler
   private var rules: AccessRules
   private let language: Configuration.PageLanguage
   private var clients: HTTPClients?
-  private var running = 0
 
   /// - Parameter descriptors: listening sockets, owned from now on.
   init(
@@ -94,12 +93,12 @@ import Recording
   }
 
   private func carryOut(_ verb: String, _ body: [UInt8], _ connection: HTTPConnection) {
-    guard running < Self.mostRequests else {
+    guard let clients, clients.runningRequests < Self.mostRequests else {
       return connection.respond(.error(.unavailable, "\(Self.mostRequests) requests are running: try again"))
     }
-    running += 1
-    requests.handle(verb, body) { [weak self, weak connection] response in
-      self?.running -= 1
+    connection.isRequestRunning = true
+    requests.handle(verb, body) { [weak connection] response in
+      connection?.isRequestRunning = false
       var status = HTTPStatus.ok
       if case .failure(let error) = response.result { status = HTTPStatus(error.code) }
       connection?.respond(.json(response.json, status))

@@ -163,14 +163,19 @@ import Testing
     }
   }
 
-  @Test("A removal interrupted by a stop of Home Assistant is repeated at the next birth message")
+  @Test(
+    "A removal interrupted by the end of Home Assistant or of the broker is repeated at the next birth message"
+  )
   func removalInterrupted() async throws {
     try await withFixture(Plan(devices: 2)) { fixture in
-      let topic = topic(try await fixture.id())
+      let id = try await fixture.id()
+      let topic = topic(id)
       _ = try await document(fixture, topic)
       try await fixture.observer.publish(
-        "microbit/bridge/fixture/request/device/remove", #"{"id":"\#(try await fixture.id())"}"#)
-      _ = try await document(fixture, topic) { $0.payload.isEmpty }
+        "microbit/bridge/fixture/request/device/remove", #"{"id":"\#(id)"}"#)
+      let cleared = try await document(fixture, topic) { $0.payload.isEmpty }
+      // Another gateway that hears the device announces it as soon as its `info` is cleared.
+      #expect(try await fixture.message("\(id)/info") { $0.payload.isEmpty }.number > cleared.number)
       var mark = try fixture.observer.mark
       try await fixture.observer.publish(Self.status, "online")
       _ = try await document(fixture, topic, after: mark)
@@ -178,6 +183,13 @@ import Testing
       try await fixture.synchronizeGateway()
       // The removal would follow the announcement after five seconds.
       try #require(try !fixture.observer.messages(on: topic, after: mark).contains(where: \.payload.isEmpty))
+      mark = try fixture.observer.mark
+      try await fixture.observer.publish(Self.status, "online")
+      _ = try await document(fixture, topic, after: mark)
+      // Nor need Home Assistant restart with its broker.
+      mark = try fixture.observer.mark
+      try await fixture.restartBroker()
+      _ = try await document(fixture, topic, after: mark) { $0.payload.isEmpty }
       mark = try fixture.observer.mark
       try await fixture.observer.publish(Self.status, "online")
       _ = try await document(fixture, topic, after: mark)

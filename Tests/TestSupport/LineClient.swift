@@ -46,6 +46,12 @@ public final class LineClient: Sendable {
     _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
   }
 
+  /// The end of this client is a reset of the connection, which the server notices at once.
+  public func resetAtEnd() {
+    var atEnd = linger(l_onoff: 1, l_linger: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &atEnd, socklen_t(MemoryLayout<linger>.size))
+  }
+
   /// Sends zeros until the server has taken none for a second.
   /// - Returns: how many were sent, `most` at most.
   public func flood(most: Int) async -> Int {

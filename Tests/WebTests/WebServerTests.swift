@@ -139,6 +139,22 @@ import Testing
     #expect(reply.status == status && reply.body.contains(part), "\(reply)")
   }
 
+  /// Each would wait for an hour.
+  @Test func requestsOfClientsThatHaveGoneAreNotCounted() async throws {
+    let site = try await SiteUnderTest()
+    let body = #"{"id":"kitchen","property":"uart_tx","value":"x","ttl":3600}"#
+    var clients = try (0..<WebSite.mostRequests).map { _ in try LineClient(port: site.port.number) }
+    for client in clients {
+      client.resetAtEnd()
+      client.send(
+        "POST /api/request/property/set HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+          + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
+    }
+    while try await site.post("devices", "{}").status != 503 {}
+    clients = []
+    while try await site.post("devices", "{}").status != 200 {}
+  }
+
   @Test func aPageOfAnotherOriginMayNotPost() async throws {
     let site = try await SiteUnderTest()
     #expect(

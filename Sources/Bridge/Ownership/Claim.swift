@@ -26,9 +26,9 @@ struct Claim: Equatable, Sendable {
   ///
   /// A gateway that connects to the device goes before one that only hears it, and one that is connected now before one that
   /// was, as the clocks of two gateways may differ by hours. Of two links the later one counts: the id of the gateway decides
-  /// between two that are as new. A device that is only heard stays with the gateway that published it last, unless it is heard
-  /// better here, or that one has not heard it for long; under two ids nothing says which gateway was the last, and the id of
-  /// the device decides.
+  /// between two that are as new. A device that is only heard stays with the gateway that published it last, unless that one has
+  /// not heard it for long, or it is heard better here, lately; under two ids nothing says which gateway was the last, and the
+  /// id of the device decides.
   func goesBefore(_ other: Claim, isOnline: Bool, of address: BluetoothAddress) -> Bool {
     guard let since else { return other.since == nil && id != other.id && hasBetterID(than: other, address) }
     guard let otherSince = other.since else { return true }
@@ -37,7 +37,9 @@ struct Claim: Equatable, Sendable {
     if isExclusive { return (since, gateway.description) > (otherSince, other.gateway.description) }
     if !isOnline { return true }
     if id != other.id { return hasBetterID(than: other, address) }
-    return (rssi ?? -128) >= (other.rssi ?? -128) + Self.margin || hasHeardLater(than: other)
+    // How well one has heard it that has not heard it since does not count.
+    if hasHeardLater(than: other) { return true }
+    return !other.hasHeardLater(than: self) && (rssi ?? -128) >= (other.rssi ?? -128) + Self.margin
   }
 
   /// Whether the other gateway has not heard what was heard here: where silence means nothing, it does not go offline there.

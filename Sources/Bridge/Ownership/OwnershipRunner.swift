@@ -167,8 +167,9 @@ import MQTT
       handle(.orphanDropped(orphan.id))
       context.mqtt.unsubscribe([infoFilter(of: orphan.id)])
     } else {
-      for topic in states(of: orphan) { context.mqtt.clearState(topic) }
+      // First what was announced: a gateway that hears the device owns and announces it as soon as `info` is cleared.
       if isRemoved { publishers.discovery?.deviceRemoved(orphan.address) }
+      for topic in states(of: orphan) { context.mqtt.clearState(topic) }
     }
   }
 

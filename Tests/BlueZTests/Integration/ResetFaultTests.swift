@@ -85,6 +85,7 @@ import Testing
     let central = faults.central
     async let reset: Void = central.resetAdapter()
     try await faults.fake.called("Set")
+    await #expect(throws: CentralError.busy("it is being reset")) { try await central.resetAdapter() }
     await central.stop(within: patience)
     #expect(asked.elements == [false, true])
     try await reset

@@ -135,6 +135,27 @@ import Testing
     try await faults.tested.end()
   }
 
+  /// The controller is stuck: it receives nothing, and cannot be powered off either.
+  @Test func discoveryIsRestartedAlsoAfterAResetThatFails() async throws {
+    let asked = Record<Bool>()
+    let faults = try await Faults(answers: [
+      "StartDiscovery": { fake, call in
+        fake.reply(call)
+        fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
+        if fake.count("StartDiscovery") == 1 { fake.signal(Recorded.device(["RSSI": .int16(-51)])) }
+      },
+      "StopDiscovery": { fake, call in
+        fake.reply(call)
+        fake.signal(Recorded.adapter(["Discovering": .boolean(false)]))
+      },
+      "Set": ResetFaultTests.power(asked) { isOn, _ in isOn ? nil : "no" },
+    ]) { $0.scanCheck = soon }
+    await faults.central.scan(true)
+    for _ in 0..<8 { try await faults.fake.called("StartDiscovery") }
+    #expect(asked.elements == [false, true])
+    try await faults.tested.end()
+  }
+
   /// bluetoothd answers `InProgress` also if the kernel refuses to scan.
   @Test func repeatedInProgressIsAProblem() async throws {
     let faults = try await Faults(answers: [
