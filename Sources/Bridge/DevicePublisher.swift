@@ -132,6 +132,7 @@ import MQTT
     case .release:
       release(topics.states + valueTopics)
       for publisher in publishers { publisher.forget() }
+    case .publishPin: publishPin()
     case .releaseTopics: release(topics.states + valueTopics)
     case .clear: clear(valueTopics + topics.states)
     case .clearPublished: clear(publishers.flatMap(\.published))
@@ -296,6 +297,14 @@ import MQTT
   private func publishInfo() {
     publishedInfo = info
     context.publishState(topics.info, publishedInfo)
+  }
+
+  private func publishPin() {
+    guard let pin = context.engine.otherGateway(of: address) else { return }
+    let info = device.infoJSON(owner: context.gateway, moved: moved).merging([
+      "pinned_to": .string(pin.description)
+    ])
+    context.mqtt.publish(MQTTMessage(topic: topics.info, payload: info.bytes, retain: true))
   }
 
   private func publishAvailability() {

@@ -18,10 +18,13 @@ extension DeviceManager {
     configuration.assignment(address, advertisement, record: store.records[address], in: gateway)
   }
 
-  package func isPinnedElsewhere(_ address: BluetoothAddress) -> Bool {
+  package func isPinnedElsewhere(_ address: BluetoothAddress) -> Bool { otherGateway(of: address) != nil }
+
+  /// The other gateway that the device is pinned to.
+  package func otherGateway(of address: BluetoothAddress) -> GatewayID? {
     let advertisement = registry.byAddress[address]?.advertisement ?? Advertisement()
-    if case .elsewhere = assignment(of: address, advertisement) { return true }
-    return false
+    if case .elsewhere(let other, _) = assignment(of: address, advertisement) { return other }
+    return nil
   }
 
   /// What is pinned to other gateways, by the configuration or by requests: ids, and entries that have none.

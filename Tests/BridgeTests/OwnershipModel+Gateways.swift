@@ -74,7 +74,8 @@ extension OwnershipModel {
     case .detached:
       gateways[g].filters.subtract([.availability(publisher.id), .document(device)])
       gateways[g].publishers[device] = nil
-    case .moved, .ownedBy, .publishHeld, .republish, .clearValues, .dropValues, .otherGateways, .receive,
+    case .moved, .ownedBy, .publishPin, .publishHeld, .republish, .clearValues, .dropValues, .otherGateways,
+      .receive,
       .confirm:
       break
     }

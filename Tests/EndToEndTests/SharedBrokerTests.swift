@@ -197,10 +197,22 @@ import Testing
       try await attic.synchronizeGateway()
       try #require(try await !attic.simulator.device(0).isConnected)
 
+      try await attic.simulator.control("vanish", 0)
       var mark = try ground.observer.mark
       for fixture in cluster.fixtures {
         try fixture.configure(entries: Self.pinned(to: "attic"))
         try fixture.gateway.signal(SIGHUP)
+      }
+      // It answers before it has found the device.
+      try await ground.message("\(Self.id)/info", after: mark) { $0.text.contains(#""pinned_to":"attic""#) }
+      try await attic.synchronizeGateway()
+      let command = #"{"value":500,"transaction":"early"}"#
+      try await ground.observer.publish("microbit/\(Self.id)/period/set", command)
+      for status in ["pending", "applied"] {
+        try await ground.message("\(Self.id)/period/result", after: mark) {
+          $0.text.contains(#""status":"\#(status)""#) && $0.text.contains("early")
+        }
+        if status == "pending" { try await attic.simulator.control("return", 0) }
       }
       try await attic.waitForOwnership(of: Self.id, from: "ground", after: mark)
       try await ground.simulator.waitUntil(0, "it is disconnected") { !$0.isConnected }

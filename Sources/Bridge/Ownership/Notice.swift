@@ -31,6 +31,8 @@ extension OwnershipMachine {
     var heardSince: Timestamp?
     /// The properties that are used there.
     var properties: Set<PropertyName> = []
+    /// The gateway to which the owner leaves the device, as it is pinned to that one.
+    var pin: GatewayID?
     /// The device's address, if it is given.
     var address: BluetoothAddress?
     var handover = Handover()
@@ -63,6 +65,7 @@ extension OwnershipMachine.Notice {
     heardSince = lastHeard.map { isRetained ? min($0, .now) : .now }
     if object["offline_since"] == nil { liveSince = Self.time(object["last_connected"]) }
     hasLink = object["connected_since"] != nil
+    pin = object["pinned_to"]?.text.flatMap { GatewayID($0) }
     address = object["identifier"]?.text.flatMap { BluetoothAddress($0) }
     let names = Self.texts(object["properties"])
     properties = Set(names: names, most: Set.most)

@@ -39,12 +39,11 @@ extension Ownership {
   /// What other gateways have said of the device.
   func others(_ address: BluetoothAddress) -> OtherGateways? { devices[address]?.others }
 
-  /// Whether this gateway answers commands for the device: unless another one owns it and is online.
+  /// Whether this gateway answers commands for the device: unless another one owns it, is online and does not leave it to this
+  /// one.
   func isResponsible(for address: BluetoothAddress) -> Bool {
-    switch owner(of: address) {
-    case .unknown, .this: true
-    case .other(let gateway): !online.contains(gateway)
-    case nil: false
-    }
+    guard let machine = devices[address]?.machine else { return false }
+    guard case .other(let gateway) = machine.owner else { return true }
+    return !online.contains(gateway) || machine.isLeftToThis
   }
 }

@@ -77,6 +77,8 @@ struct OwnershipMachine: Equatable, Sendable {
   }
 
   var isOwnedByOther: Bool { owner.isOther }
+  /// Whether the owner leaves the device to this gateway, to which it is pinned.
+  var isLeftToThis: Bool { isOwnedByOther && last?.pin == this }
 
   /// What another gateway publishes of the device under another id, if it owns it.
   var elsewhere: Notice? { isOwnedByOther && last?.id != id ? last : nil }
