@@ -73,7 +73,7 @@ extension Bridge: RequestHost {
 
   /// What other gateways know of the same devices in another way.
   private var disagreements: [Finding] {
-    publishers.all.compactMap(\.disagreement).sorted { $0.text < $1.text }
+    Array(publishers.all.compactMap(\.disagreement).sorted { $0.text < $1.text }.prefix(100))
   }
 
   /// Other gateways that devices are pinned to, and that are not online: no gateway has these devices.
@@ -87,7 +87,8 @@ extension Bridge: RequestHost {
       return .warning(
         .gateway,
         "devices are pinned to the gateway \(gateway), which is not online at this broker: \(names)\(more)",
-        remedy: "start that gateway, or correct \"gateway\" in config.json or by device/options")
+        remedy: "start that gateway, or correct \"gateway\" in config.json, or, if a request has pinned them,"
+          + " device/add them by their addresses")
     }
   }
 

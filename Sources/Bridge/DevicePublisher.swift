@@ -65,7 +65,7 @@ import MQTT
   /// What another gateway has in another way just now.
   private var difference: Finding? {
     others.finding(
-      of: device, elsewhere: elsewhere, online: bridge.ownership.ownership.online, context.topics)
+      of: device, owner, elsewhere: elsewhere, online: bridge.ownership.ownership.online, context.topics)
   }
 
   /// Another gateway announces the device to Home Assistant again and again, though this one owns it; nil: none does any more.
@@ -132,7 +132,6 @@ import MQTT
     case .release:
       release(topics.states + valueTopics)
       for publisher in publishers { publisher.forget() }
-    case .publishPin: publishPin()
     case .releaseTopics: release(topics.states + valueTopics)
     case .clear: clear(valueTopics + topics.states)
     case .clearPublished: clear(publishers.flatMap(\.published))
@@ -259,8 +258,9 @@ import MQTT
     for (index, property) in device.profile.properties.enumerated() {
       guard let before = properties[index], before.property != property else { continue }
       before.publishWaiting()
-      before.forget()
       properties[index] = publisher(of: property)
+      properties[index]?.replace(before)
+      before.forget()
     }
   }
 
@@ -273,7 +273,10 @@ import MQTT
         ?? publisher(of: value.property)
     }
     for (key, publisher) in before where values[key] !== publisher {
-      if values[key] != nil { publisher.publishWaiting() }
+      if let new = values[key] {
+        publisher.publishWaiting()
+        new.replace(publisher)
+      }
       publisher.forget()
     }
   }
@@ -297,14 +300,6 @@ import MQTT
   private func publishInfo() {
     publishedInfo = info
     context.publishState(topics.info, publishedInfo)
-  }
-
-  private func publishPin() {
-    guard let pin = context.engine.otherGateway(of: address) else { return }
-    let info = device.infoJSON(owner: context.gateway, moved: moved).merging([
-      "pinned_to": .string(pin.description)
-    ])
-    context.mqtt.publish(MQTTMessage(topic: topics.info, payload: info.bytes, retain: true))
   }
 
   private func publishAvailability() {

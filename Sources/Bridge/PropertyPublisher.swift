@@ -82,6 +82,9 @@ import MQTT
   /// The device has another id now.
   func move(to topics: DeviceTopics.Topics) { self.topics = topics }
 
+  /// The property is adjusted in another way now; its topics are the same.
+  func replace(_ before: PropertyPublisher) { hasPublished = before.hasPublished }
+
   /// Publishes nothing later of what has come so far.
   func forget() {
     intervalEnd?.cancel()

@@ -298,8 +298,7 @@ import Log
   }
 
   /// An event that was heard, and that a gateway tells: see ``DeviceObserver/told(_:isElsewhere:)``.
-  func tell(_ value: Value, isElsewhere: Bool, senderTime: UInt32?) {
-    let time = Timestamp.now
+  func tell(_ value: Value, at time: Timestamp, isElsewhere: Bool, senderTime: UInt32?) {
     last.reported(value, at: time)
     device.tell(adjusted(value), of: index, at: time, isElsewhere: isElsewhere, senderTime: senderTime)
   }

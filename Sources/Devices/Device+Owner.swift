@@ -23,8 +23,8 @@ extension Device {
     }
     if let handover {
       if owner == .unknown {
-        // The owner has removed the device: it is no longer deleted in Home Assistant, and what its next owner has is newer.
-        revise(0, isDeleted: false)
+        // The owner has removed the device: it is no longer deleted in Home Assistant. What is older elsewhere stays older.
+        revise(revision, isDeleted: false)
         report(.description)
       } else if isTakenOver && isPending || handover.isNewer(than: revision, isTakenOver: isTakenOver) {
         copy(handover)

@@ -18,13 +18,15 @@ extension DeviceManager {
     configuration.assignment(address, advertisement, record: store.records[address], in: gateway)
   }
 
-  package func isPinnedElsewhere(_ address: BluetoothAddress) -> Bool { otherGateway(of: address) != nil }
+  package func isPinnedElsewhere(_ address: BluetoothAddress) -> Bool { pin(of: address) != nil }
 
-  /// The other gateway that the device is pinned to.
-  package func otherGateway(of address: BluetoothAddress) -> GatewayID? {
+  /// The other gateway that the device is pinned to, and the id that it has by what holds here.
+  package func pin(of address: BluetoothAddress) -> (gateway: GatewayID, id: DeviceID)? {
     let advertisement = registry.byAddress[address]?.advertisement ?? Advertisement()
-    if case .elsewhere(let other, _) = assignment(of: address, advertisement) { return other }
-    return nil
+    guard case .elsewhere(let other, let settings) = assignment(of: address, advertisement) else {
+      return nil
+    }
+    return (other, settings.id)
   }
 
   /// What is pinned to other gateways, by the configuration or by requests: ids, and entries that have none.

@@ -122,6 +122,8 @@ import Store
   /// No more commands and readings: every device is offline.
   package func endSessions() {
     context.isStopping = true
+    // What is told now is stored as told.
+    claimsAreLost()
     updateReceivers()
     for device in registry.all {
       for channel in device.channels { channel.writer?.stop() }

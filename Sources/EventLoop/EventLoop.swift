@@ -110,7 +110,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     while true {
       runReadyJobs()
       endIteration()
-      let count = epoll_wait(epoll, events, Int32(capacity), timeout())
+      var count = epoll_wait(epoll, events, Int32(capacity), timeout())
+      // The process was stopped, perhaps for long: what has arrived meanwhile comes before timers.
+      if count < 0 { count = epoll_wait(epoll, events, Int32(capacity), 0) }
       beginIteration(UnsafeBufferPointer(start: events, count: max(0, Int(count))))
     }
   }

@@ -63,7 +63,8 @@ import Store
   // MARK: Bridge
 
   package func admitted() {
-    removeOtherPrefixes()
+    // Then it is known also of devices that this gateway no longer has whether another one owns them.
+    loop.timer(after: .zero) { [weak self] in self?.removeOtherPrefixes() }
     // A deletion that waited for the connection is sent now.
     for removal in store.removals.values {
       if case .device(let address) = discovery?.subject(of: removal.topic.string) {

@@ -312,6 +312,22 @@ import Testing
     try await tested.message("kitchen/period/result", "another gateway has taken the device over")
   }
 
+  /// It answers commands before it has found the device.
+  @Test func waitingCommandOfAPinnedDeviceSurvivesAReconnect() async throws {
+    let info = Self.info("attic").dropLast() + #","pinned_to":"here"}"#
+    let retained = [("bridge/attic/state", "online"), ("kitchen/info", String(info))]
+    let tested = try await BridgeUnderTest(broker, retained: retained)
+    try await tested.publish("kitchen/period/set", "500")
+    try await tested.message("kitchen/period/result", #""status":"pending""#)
+    try await tested.message("bridge/here/info", #""connects":1"#)
+    let start = tested.messages.count
+    await tested.bridge.context.mqtt.reconnect(after: .zero)
+    try await tested.message("bridge/here/info", #""connects":2"#, from: start)
+    #expect(try await tested.payloads("kitchen/period/result").count == 1)
+    try await tested.publish("kitchen/info", Self.info("attic"), retain: true)
+    try await tested.message("kitchen/period/result", "another gateway has taken the device over")
+  }
+
   @Test func idOfADeviceRemovedInAnOutageIsClearedOnReconnect() async throws {
     let folder = try TemporaryFolder()
     var record = DeviceRecord(address: BridgeUnderTest.address)

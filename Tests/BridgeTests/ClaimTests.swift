@@ -21,16 +21,28 @@ import Testing
       lastHeard: [nil, time].randomElement(using: &random)!)
   }
 
-  /// Else each of the two would publish the device again because the other did, without end.
-  @Test func ofTwoClaimsOneAtMostGoesBeforeTheOther() throws {
+  /// Else gateways would publish the device again because another one did, without end.
+  @Test func noClaimGoesBeforeItselfByWayOfOthers() throws {
+    let now = Timestamp(milliseconds: 1_767_225_600_000 + 120_000)
     var random = SplitMix64(state: 1)
+    func goBefore(_ claims: [Claim]) -> Bool {
+      zip(claims, claims.dropFirst() + claims.prefix(1)).allSatisfy {
+        $0.goesBefore($1, isOnline: true, of: Self.address, at: now)
+      }
+    }
     for _ in 0..<20_000 {
-      let (one, other) = (try Self.claim(of: "a", &random), try Self.claim(of: "b", &random))
-      let both =
-        one.goesBefore(other, isOnline: true, of: Self.address)
-        && other.goesBefore(one, isOnline: true, of: Self.address)
-      #expect(!both, "\(one) and \(other)")
-      if both { break }
+      let two = [try Self.claim(of: "a", &random), try Self.claim(of: "b", &random)]
+      try #require(!goBefore(two), "\(two)")
+    }
+    // Of those that only hear it, under one id.
+    for _ in 0..<20_000 {
+      let three = ["a", "b", "c"].map { gateway in
+        Claim(
+          gateway: GatewayID(gateway)!, id: DeviceID(Self.address), since: "2026-01-01T00:00:00.000Z",
+          isExclusive: false, hasLink: false, rssi: Int.random(in: -90...(-50), using: &random),
+          lastHeard: now + .seconds(Int.random(in: -200...0, using: &random)))
+      }
+      try #require(!goBefore(three), "\(three)")
     }
   }
 }

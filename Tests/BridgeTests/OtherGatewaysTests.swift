@@ -61,6 +61,16 @@ import Testing
     #expect(try await findings(tested) == [])
   }
 
+  @Test func anotherNameIsNoFindingAtTheOwner() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    await tested.sayDisagreementsAtOnce()
+    try await tested.publish("kitchen/info", Self.info(#""name":"Other","profile":"microbit""#))
+    try await tested.publish(Self.state, "online")
+    #expect(try await findings(tested) != [])
+    try await tested.comeOnline()
+    #expect(try await findings(tested) == [])
+  }
+
   @Test func anotherAnnouncerIsAFindingOnOneConnection() async throws {
     let tested = try await BridgeUnderTest(broker)
     await tested.sayDisagreementsAtOnce()

@@ -74,7 +74,7 @@ extension OwnershipModel {
     case .detached:
       gateways[g].filters.subtract([.availability(publisher.id), .document(device)])
       gateways[g].publishers[device] = nil
-    case .moved, .ownedBy, .publishPin, .publishHeld, .republish, .clearValues, .dropValues, .otherGateways,
+    case .moved, .ownedBy, .publishHeld, .republish, .clearValues, .dropValues, .otherGateways,
       .receive,
       .confirm:
       break
@@ -86,7 +86,7 @@ extension OwnershipModel {
   ) {
     var record = gateways[g].records[device]
     if let handover, owner == .unknown {
-      (record.revision, record.isDeleted, record.isPending) = (0, handover.isDeleted, false)
+      (record.isDeleted, record.isPending) = (handover.isDeleted, false)
     } else if let handover,
       isTakenOver && record.isPending || handover.isNewer(than: record.revision, isTakenOver: isTakenOver)
     {

@@ -252,8 +252,21 @@ import Testing
       try await ground.synchronizeGateway()
       let kept = try await ground.retained()
       #expect(kept["\(Self.id)/availability"]?.text == "offline")
-      #expect(kept["\(Self.id)/info"] != nil)
+      #expect(kept["\(Self.id)/info"]?.text.contains(#""pinned_to":"attic""#) == true)
       #expect(try !ground.observer.messages(on: Cluster.discovery).contains { $0.payload.isEmpty })
+    }
+  }
+
+  @Test("A micro:bit that gets a pin and an id at once leaves no topics under the id before")
+  func pinAndID() async throws {
+    try await withCluster([Self.plans[0]]) { cluster in
+      let ground = cluster[0]
+      try await ground.waitForOwnership(of: Self.id)
+      try ground.configure(entries: String(Self.pinned(to: "attic").dropLast()) + #","id":"window"}"#)
+      try ground.gateway.signal(SIGHUP)
+      try await ground.message("\(Self.id)/info") { $0.payload.isEmpty }
+      try await ground.synchronizeGateway()
+      #expect(try await ground.retained().keys.filter { $0.hasPrefix(Self.id) } == [])
     }
   }
 }

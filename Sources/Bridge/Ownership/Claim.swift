@@ -21,6 +21,8 @@ struct Claim: Equatable, Sendable {
 
   /// How much better a gateway must hear a device than its owner, in dB, to own it: signals vary.
   private static let margin = 10
+  /// Two gateways may report one frame some seconds apart.
+  private static let long = Duration.seconds(60)
 
   /// Whether this claim goes before that of the gateway which has published the device last.
   ///
@@ -29,7 +31,9 @@ struct Claim: Equatable, Sendable {
   /// between two that are as new. A device that is only heard stays with the gateway that published it last, unless that one has
   /// not heard it for long, or it is heard better here, lately; under two ids nothing says which gateway was the last, and the
   /// id of the device decides.
-  func goesBefore(_ other: Claim, isOnline: Bool, of address: BluetoothAddress) -> Bool {
+  func goesBefore(
+    _ other: Claim, isOnline: Bool, of address: BluetoothAddress, at now: Timestamp = .now
+  ) -> Bool {
     guard let since else { return other.since == nil && id != other.id && hasBetterID(than: other, address) }
     guard let otherSince = other.since else { return true }
     guard isExclusive == other.isExclusive else { return isExclusive || !isOnline }
@@ -37,15 +41,13 @@ struct Claim: Equatable, Sendable {
     if isExclusive { return (since, gateway.description) > (otherSince, other.gateway.description) }
     if !isOnline { return true }
     if id != other.id { return hasBetterID(than: other, address) }
-    // How well one has heard it that has not heard it since does not count.
-    if hasHeardLater(than: other) { return true }
-    return !other.hasHeardLater(than: self) && (rssi ?? -128) >= (other.rssi ?? -128) + Self.margin
-  }
-
-  /// Whether the other gateway has not heard what was heard here: where silence means nothing, it does not go offline there.
-  private func hasHeardLater(than other: Claim) -> Bool {
-    guard let lastHeard, let last = other.lastHeard else { return false }
-    return last + .seconds(60) < lastHeard
+    // Where silence means nothing, it does not go offline at a gateway that hears it no more.
+    if let lastHeard {
+      if let last = other.lastHeard, last + Self.long < lastHeard { return true }
+      // How well it was heard long ago does not count: three gateways would take it from each other without end.
+      if lastHeard + Self.long < now { return false }
+    }
+    return (rssi ?? -128) >= (other.rssi ?? -128) + Self.margin
   }
 
   /// An id that was chosen goes before the one made of the address; of two that were chosen, the first by the alphabet.

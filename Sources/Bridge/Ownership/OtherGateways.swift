@@ -46,9 +46,10 @@ package struct OtherGateways: Sendable {
 
   /// - Parameters:
   ///   - elsewhere: what another gateway, which owns the device, publishes of it under another id.
+  ///   - owner: of the device.
   ///   - online: the other gateways that are.
   func finding(
-    of device: DeviceDescription, elsewhere: OwnershipMachine.Notice?, online: Set<GatewayID>,
+    of device: DeviceDescription, _ owner: Owner, elsewhere: OwnershipMachine.Notice?, online: Set<GatewayID>,
     _ topics: TopicMap
   ) -> Finding? {
     let id = device.id
@@ -72,7 +73,7 @@ package struct OtherGateways: Sendable {
         remedy: "give it one id: \"id\": \"\(elsewhere.id)\" in its entry of config.json here, or:"
           + " sudo microbit-gateway rename \(id) \(elsewhere.id)")
     }
-    guard let entry, online.contains(entry.gateway) else { return nil }
+    guard let entry, owner == .other(entry.gateway), online.contains(entry.gateway) else { return nil }
     let name = device.settings.name == device.bluetoothName ? nil : device.settings.name
     let differences = [
       entry.name == name ? nil : "name", entry.profile == device.profile.name ? nil : "profile",

@@ -108,8 +108,6 @@ extension Ownership {
     case republish
     /// Another gateway owns the device: publish nothing about it any more, also nothing of what has come so far.
     case release
-    /// Publish to which gateway the device is left: that one answers commands before it has found the device.
-    case publishPin
     /// Publish nothing on the device's topics any more, which it no longer has.
     case releaseTopics
     /// Clear the values of those of these properties that are not published; `ofAnother`: also of those that are, as the values

@@ -291,7 +291,6 @@ struct Ownership: Sendable {
       act(.detached, address)
     case .replaced, .pinnedElsewhere, .neverConnected:
       if reason == .replaced { replaced = (address, machine) }
-      if reason == .pinnedElsewhere, machine.owner == .this { act(.publishPin, address) }
       act(.releaseTopics, address)
       // Values may have come before it went out of range.
       if reason == .neverConnected, machine.mayClear { act(.clearPublished, address) }

@@ -178,7 +178,7 @@ struct OwnershipMachine: Equatable, Sendable {
     last = notice
     owner = .other(notice.gateway)
     isConfirmed = true
-    let isTakenOver = isOwnerOnline || here.onlineSince != nil
+    let isTakenOver = notice.pin != this && (isOwnerOnline || here.onlineSince != nil)
     return (clearing == .begun ? [] : [.release]) + (mustClear ? [.confirm] : [])
       + [.setOwner(notice.handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)]
   }

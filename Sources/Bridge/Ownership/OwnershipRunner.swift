@@ -100,6 +100,7 @@ import MQTT
     }
     // Unreadable.
     guard let notice else { return }
+    publishPin(notice, payload)
     let device = notice.gateway == context.gateway ? notice.address.flatMap { publishers[$0] } : nil
     handle(.info(notice, isUpToDate: device?.info == payload))
   }
@@ -160,17 +161,31 @@ import MQTT
 
   /// No gateway owns the orphan. When the cleared `info` returns from the broker, all its topics are cleared.
   private func clear(_ orphan: Orphans.Orphan, isRemoved: Bool) {
-    if context.engine.isPinnedElsewhere(orphan.address) {
+    if context.engine.pin(of: orphan.address)?.id == orphan.id {
       // The gateway that the device is pinned to has not found it yet. The id stays stored: if the device is removed before
       // that, its topics are cleared.
       publishOffline(orphan.id)
       handle(.orphanDropped(orphan.id))
+      // Once more: it arrives, and says to which gateway the device is left.
+      context.mqtt.subscribe([infoFilter(of: orphan.id)])
       context.mqtt.unsubscribe([infoFilter(of: orphan.id)])
     } else {
       // First what was announced: a gateway that hears the device owns and announces it as soon as `info` is cleared.
       if isRemoved { publishers.discovery?.deviceRemoved(orphan.address) }
       for topic in states(of: orphan) { context.mqtt.clearState(topic) }
     }
+  }
+
+  /// If this gateway had the device, and leaves it to another one, that one answers commands before it has found the device.
+  private func publishPin(_ notice: OwnershipMachine.Notice, _ payload: [UInt8]) {
+    guard isAdmitted, notice.gateway == context.gateway, let address = notice.address,
+      publishers[address] == nil,
+      let pin = context.engine.pin(of: address)?.gateway, notice.pin != pin,
+      let info = try? JSONParser.parse(payload).setting("pinned_to", to: .string(pin.description))
+    else { return }
+    context.mqtt.publish(
+      MQTTMessage(
+        topic: topics(of: notice.id).info, payload: info.bytes, retain: true, undelivered: .dropped))
   }
 
   private func publishOffline(_ id: DeviceID) {

@@ -71,6 +71,9 @@ struct NumberDevices: GatewayRequest {
 
   func perform(_ call: RequestCall) throws(RequestError) {
     if let id {
+      guard prefix == nil, next == nil else {
+        throw RequestError(.invalid, "\"id\" gets the next number: it goes without \"prefix\" and \"next\"")
+      }
       try call.engine.number(id)
     } else {
       call.engine.number(seconds: time, prefix: prefix, next: next)

@@ -40,8 +40,8 @@ package struct HeardEvents: Sendable {
   enum Action: Sendable, Equatable {
     /// Send the claim to all gateways, this one included.
     case claim(Event)
-    /// Report the event. `isElsewhere`: another gateway publishes it; here it is only shown.
-    case tell([Content], isElsewhere: Bool)
+    /// Report the event, which was heard at this time. `isElsewhere`: another gateway publishes it; here it is only shown.
+    case tell([Content], at: Timestamp, isElsewhere: Bool)
   }
 
   /// What a frame is, compared with the one before it.
@@ -142,14 +142,14 @@ package struct HeardEvents: Sendable {
     {
       guard known[index].isUnheard else { return [] }
       known[index].isUnheard = false
-      return [.tell(contents, isElsewhere: true)]
+      return [.tell(contents, at: time, isElsewhere: true)]
     }
     // A packet may be heard again while the claim for its event is under way.
     if case .packet = frame.key, pending.contains(where: { $0.event.key == frame.key }) { return [] }
     let event = Event(key: frame.key, time: time)
     guard hasPeers else {
       note(event, at: now, isUnheard: false)
-      return [.tell(contents, isElsewhere: false)]
+      return [.tell(contents, at: time, isElsewhere: false)]
     }
     let limit = claimsReturn ? Self.knownClaimLimit : Self.claimLimit
     pending.append(Pending(event: event, contents: contents, deadline: now + limit))
@@ -179,7 +179,7 @@ package struct HeardEvents: Sendable {
     if byThis {
       guard let index = pending.firstIndex(where: { $0.event == event }) else { return [] }
       note(event, at: now, isUnheard: false)
-      return [.tell(pending.remove(at: index).contents, isElsewhere: false)]
+      return [.tell(pending.remove(at: index).contents, at: event.time, isElsewhere: false)]
     }
     if let actions = endPending(event, at: now) { return actions }
     // The event is known if it was told before, or if another claim for it came earlier.
@@ -194,7 +194,8 @@ package struct HeardEvents: Sendable {
   private mutating func endPending(_ event: Event, at now: Moment) -> [Action]? {
     guard let index = pending.firstIndex(where: { $0.event.key == event.key }) else { return nil }
     note(event, at: now, isUnheard: false)
-    return [.tell(pending.remove(at: index).contents, isElsewhere: true)]
+    let own = pending.remove(at: index)
+    return [.tell(own.contents, at: own.event.time, isElsewhere: true)]
   }
 
   /// Claims do not come back any more: there is no other gateway, or no broker.
@@ -214,7 +215,7 @@ package struct HeardEvents: Sendable {
   private mutating func tellFirst(at now: Moment) -> [Action] {
     let first = pending.removeFirst()
     note(first.event, at: now, isUnheard: false)
-    return [.tell(first.contents, isElsewhere: false)]
+    return [.tell(first.contents, at: first.event.time, isElsewhere: false)]
   }
 
   /// What another gateway knows was told, the newest last: what is newer than all that is known here counts.

@@ -80,10 +80,10 @@ import GATT
     for action in actions {
       switch action {
       case .claim(let event): for (observer, _) in device.observers { observer.claim(event) }
-      case .tell(let contents, let isElsewhere):
+      case .tell(let contents, let time, let isElsewhere):
         for content in contents {
           device.channels[content.property].tell(
-            content.value, isElsewhere: isElsewhere, senderTime: content.senderTime)
+            content.value, at: time, isElsewhere: isElsewhere, senderTime: content.senderTime)
         }
       }
     }

@@ -1098,7 +1098,25 @@ import Testing
     #expect(await isDeleted(.other(attic), Handover(revision: 6)) == true, "deleted while the owner was off")
     #expect(await isDeleted(.unknown, Handover()) == false, "removed at its owner")
     #expect(
-      await isDeleted(.this, Handover(isDeleted: true, revision: 1)) == true, "killed before it was stored")
+      await isDeleted(.this, Handover(isDeleted: true, revision: 1 << 52)) == true,
+      "killed before it was stored")
+    await tested.end()
+  }
+
+  /// A gateway that was off meanwhile has an older value.
+  @Test func desiredValueOutlivesTheRemovalOfTheDeviceAtItsOwner() async throws {
+    let (attic, hall) = (try #require(GatewayID("attic")), try #require(GatewayID("hall")))
+    let tested = try await Engine(configuration(), isInRange: false)
+    func handover(_ period: Value, _ revision: Int) throws -> Handover {
+      Handover(
+        desired: ["period": .override(try Property.microbitPeriod.encode(period))], revision: revision)
+    }
+    await tested.engine.setOwner(.other(attic), of: Engine.id, try handover(1500, 1))
+    await tested.engine.setOwner(.other(attic), of: Engine.id, try handover(500, 2))
+    await tested.engine.setOwner(.unknown, of: Engine.id, Handover())
+    await tested.engine.setOwner(.other(hall), of: Engine.id, try handover(1500, 1))
+    #expect(await tested.engine.device(Engine.id)?.desired == ["period": 500])
+    #expect(await tested.engine.device(Engine.id)?.record.revision == 2)
     await tested.end()
   }
 

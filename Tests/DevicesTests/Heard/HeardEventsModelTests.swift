@@ -110,7 +110,7 @@ import Testing
         switch action {
         case .claim(let event):
           add(.brokerHas(event, of: gateway), at: now + Int.random(in: 1...40, using: &random))
-        case .tell(let contents, isElsewhere: false):
+        case .tell(let contents, _, isElsewhere: false):
           guard case .integer(let press) = contents[0].value else { continue }
           if told.last.map({ $0.by != gateway }) == true { hands += 1 }
           told.append((press, gateway))

@@ -26,10 +26,10 @@ import Testing
       let novelty = events.heard(HeardEventsTests.source, bytes, packetID: frame.packetID, at: now)
       guard novelty.hasEvents, hex.contains("3a01") else { return }
       let contents = [HeardEvents.Content(property: 0, value: .text("press"))]
+      let time = Timestamp(milliseconds: Int64(seconds * 1000))
       let actions = events.heardEvents(
-        contents, of: HeardEventsTests.source, hasPeers: false, at: now,
-        Timestamp(milliseconds: Int64(seconds * 1000)))
-      if actions == [.tell(contents, isElsewhere: false)] { told.append(seconds) }
+        contents, of: HeardEventsTests.source, hasPeers: false, at: now, time)
+      if actions == [.tell(contents, at: time, isElsewhere: false)] { told.append(seconds) }
     }
   }
 
@@ -99,10 +99,10 @@ import Testing
       return
     }
     let told = events.timer(at: Self.start + .seconds(26))
-    #expect(told == (isToldBefore ? [.tell([content], isElsewhere: false)] : []))
+    #expect(told == (isToldBefore ? [.tell([content], at: claim.time, isElsewhere: false)] : []))
     let other = HeardEvents.Event(key: .packet(1), time: .now)
     let ended = events.claimed(other, byThis: false, at: Self.start + .seconds(26), .now)
-    #expect(ended == (isToldBefore ? [] : [.tell([content], isElsewhere: true)]))
+    #expect(ended == (isToldBefore ? [] : [.tell([content], at: claim.time, isElsewhere: true)]))
     #expect(events.claimed(claim, byThis: true, at: Self.start + .seconds(26), .now) == [])
   }
 
@@ -111,7 +111,7 @@ import Testing
     var events = HeardEvents(told: [])
     var told = 0
     func count(_ actions: [HeardEvents.Action]) {
-      for case .tell(_, isElsewhere: false) in actions { told += 1 }
+      for case .tell(_, _, isElsewhere: false) in actions { told += 1 }
     }
     for number in 0..<100 {
       let now = Self.start + .milliseconds(number)
