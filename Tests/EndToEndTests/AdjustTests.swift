@@ -39,6 +39,18 @@ import Testing
     }
   }
 
+  @Test("A value whose unit is changed has a topic under the next id of its device, before the next reading")
+  func adjustAndRename() async throws {
+    let entry = #"{"match":{"identifier":"D0:5A:00:00:C0:DE"},"id":"kitchen"}"#
+    try await withFixture(Plan(period: 60_000, entries: entry)) { fixture in
+      let value = try await fixture.message("kitchen/temperature").text
+      try await fixture.perform(
+        "device/options", #"{"id":"kitchen","options":{"adjust":{"temperature":{"unit":"K"}}}}"#)
+      try await fixture.perform("device/rename", #"{"id":"kitchen","to":"attic"}"#)
+      try await fixture.message("attic/temperature", value)
+    }
+  }
+
   @Test("A value that waits for the end of an interval is published when that is changed, and before a stop")
   func waitingValue() async throws {
     let plan = Plan(
