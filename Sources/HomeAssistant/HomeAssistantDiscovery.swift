@@ -270,8 +270,9 @@ import Store
     guard !device.record.isDeleted else { return ownedElsewhere(address) }
     let subject = Discovery.Subject.device(address)
     guard !isTooEarly(subject, stage) else { return }
+    // One that was removed and added again may offer less than Home Assistant has.
     let before =
-      store[subject]
+      store[subject] ?? store.removals[discovery.topic(of: subject).string]?.announced
       ?? discovery.announced(publisher.others.properties, of: device, topics: publisher.topics)
     let document = discovery.document(
       of: device, topics: publisher.topics, hasGateway: !isGatewayDeleted, before: before,

@@ -197,6 +197,21 @@ import Testing
     }
   }
 
+  @Test("A device that is removed and added again with fewer properties leaves no entities")
+  func removedAndAdded() async throws {
+    try await withFixture { fixture in
+      let (id, address) = (try await fixture.id(), try await fixture.simulator.device(0).address)
+      _ = try await document(fixture, topic(id))
+      try await fixture.perform("device/remove", #"{"id":"\#(id)"}"#)
+      _ = try await document(fixture, topic(id)) { $0.payload.isEmpty }
+      let mark = try fixture.observer.mark
+      try await fixture.perform(
+        "device/add", #"{"identifier":"\#(address)","exclude":["period"]}"#)
+      let again = try await document(fixture, topic(id), after: mark)
+      #expect(try again.json()["cmps"]?["period"] == .object(["p": .string("number")]))
+    }
+  }
+
   @Test("A device that another gateway has announced since is not removed")
   func removalOfDeviceOfAnotherGateway() async throws {
     try await withFixture(Plan(devices: 2)) { fixture in
