@@ -174,13 +174,13 @@ import Log
   private func reportOutcomes() {
     let (completed, returned) = (outbox.takeCompleted(), outbox.takeReturned())
     for topic in outbox.takeTooLarge() { refused(topic, .tooLarge(most: connection?.mostBytes)) }
-    if !completed.isEmpty { handler?(.completed(completed)) }
+    if !completed.numbers.isEmpty { handler?(.completed(completed.numbers, rejected: completed.rejected)) }
     if !returned.isEmpty { handler?(.undelivered(returned)) }
   }
 
-  private func refused(_ topic: TopicName, _ reason: MQTTRefusal) {
-    write(outages.refused(topic, "\(reason)"))
-    handler?(.publicationRefused(topic, reason))
+  private func refused(_ topic: TopicName, _ reason: MQTTRefusal, returned: MQTTMessage? = nil) {
+    write(outages.refused(topic, "\(reason)", isReturned: returned != nil))
+    handler?(.publicationRefused(topic, reason, returned: returned))
   }
 
   /// Sends as many packets as the broker and the socket accept now.
@@ -381,10 +381,9 @@ import Log
 
   private func handle(_ events: MosquittoHandle.Events) {
     for (packet, reason) in events.acknowledgements {
-      guard let topic = outbox.acknowledged(packet, isRefusal: reason >= 0x80), reason >= 0x80 else {
-        continue
-      }
-      refused(topic, MosquittoText.refusal(ofMessage: reason))
+      let refusal = reason < 0x80 ? nil : MosquittoText.refusal(ofMessage: reason)
+      guard let (topic, returned) = outbox.acknowledged(packet, refusal), let refusal else { continue }
+      refused(topic, refusal, returned: returned)
     }
     if !outbox.isInFlight { perform(link.acknowledged()) }
     for (packet, reasons) in events.subscriptions {

@@ -81,9 +81,13 @@ struct OutageLog {
     )
   }
 
-  mutating func refused(_ topic: TopicName, _ reason: String) -> Entry {
+  mutating func refused(_ topic: TopicName, _ reason: String, isReturned: Bool = false) -> Entry {
     // Bounded: senders of requests choose their response topics.
     let isNew = refusedTopics.count < 100 && refusedTopics.insert(topic).inserted
-    return (isNew ? .warning : .debug, "a message to \(topic) was dropped: \(reason)")
+    let line =
+      isReturned
+      ? "a message to \(topic) is kept, as the broker refuses it for now: \(reason)"
+      : "a message to \(topic) was dropped: \(reason)"
+    return (isNew ? .warning : .debug, line)
   }
 }

@@ -158,7 +158,7 @@ import Testing
     await publish(200..<203)
     try await takeReturned(upTo: 193)
     let completed = client.events.elements.flatMap { event -> [Int64] in
-      if case .completed(let numbers) = event { numbers } else { [] }
+      if case .completed(let numbers, _) = event { numbers } else { [] }
     }
     #expect(completed == (0..<10).map(Int64.init))
     #expect(returned.map(\.number) == (10..<203).map(Int64.init))

@@ -80,6 +80,14 @@ import Testing
     #expect(await client.client.statistics.rejected == 1)
   }
 
+  @Test(
+    arguments: [
+      (0x80, true), (0x83, true), (0x87, true), (0x97, true), (0x90, false), (0x95, false), (0x99, false),
+    ] as [(Int32, Bool)])
+  func theReasonTellsWhetherTheBrokerMayTakeAMessageLater(_ code: Int32, _ mayPass: Bool) {
+    #expect(MosquittoText.refusal(ofMessage: code).mayPass == mayPass)
+  }
+
   @Test func passwordNeedsAUserNameWithMQTT311() async throws {
     var options = MQTTOptions.local(1883, .v311)
     options.password = "x"

@@ -55,7 +55,7 @@ struct BrokerReplies {
       isConnected = false
       failure = failure ?? error
     case .subscriptionRefused(let filter, _): refusedSubscriptions.insert(filter)
-    case .publicationRefused(let topic, let reason): refusals[topic] = reason
+    case .publicationRefused(let topic, let reason, _): refusals[topic] = reason
     case .message(let message): add(message)
     case .undelivered, .completed: break
     }
