@@ -1,6 +1,7 @@
 import Configuration
 import EventLoop
 import GATT
+import JSON
 import Store
 import TestSupport
 import Testing
@@ -63,6 +64,23 @@ import Testing
       #expect(text.count == 1 && text[0].hasPrefix(#"{"status":"rejected","#), "\(text)")
       #expect(text.first?.contains(reason) == true, "\(text)")
     }
+  }
+
+  /// A bridge between brokers may bring one of an earlier run.
+  @Test func anOldInfoOfTheGatewayIsAConflictOnlyIfItsRunAnswers() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    try await tested.admitted(true)
+    let start = tested.messages.count
+    try await tested.publish(
+      "bridge/here/info", #"{"run":"gone","started":"2020-01-01T00:00:00.000Z"}"#, retain: true)
+    try await tested.message("bridge/here/info", #""connects":1"#, from: start)
+    let question = try await tested.message("bridge/here/request/health", "", from: start)
+    try await tested.admitted(true)
+    let json = try JSONParser.parse(question.payload)
+    let transaction = try #require(json["transaction"]?.text)
+    try await tested.publish(
+      "bridge/here/response/health", #"{"transaction":"\#(transaction)","data":{"run":"gone"}}"#)
+    try await tested.admitted(false)
   }
 
   @Test func readingsOfATopicThatIsNotAllowedWaitUntilItIs() async throws {
