@@ -182,7 +182,7 @@ import Store
       report.failed(error)
       ownership.handle(.connectFailed)
     case .subscriptionRefused(let filter, let reason):
-      if context.isOwn(filter.string) { refusals.subscriptionRefused(filter, reason: reason) }
+      if context.isOwn(filter.string) { refusals.subscriptionRefused(filter, reason) }
     case .publicationRefused(let topic, let reason, let returned):
       if let returned { spool.refused(returned, reason) }
       // Whoever sends a request chooses the topic of the response.

@@ -117,16 +117,17 @@ extension Bridge: RequestHost {
     }
     if report.isConnected {
       return refusals.findings(
-        isDeaf: ownership.ownership.barriers.isLate,
+        isDeaf: ownership.ownership.barriers.isLate, isMQTT5: info.broker.protocolVersion == "5",
         remedy: Finding.aclRemedy(
           base: context.topics.base, prefix: context.discoveryPrefix, user: context.user), at: .now)
     }
+    let restart = "if mqtt in config.json was changed: sudo systemctl restart microbit-gateway"
     return [
       .fault(
         .broker,
         "the running gateway is not connected to the broker" + (report.failure.map { ": \($0)" } ?? ""),
-        remedy: (report.hint.map { "\($0); " } ?? "")
-          + "if mqtt in config.json was changed: sudo systemctl restart microbit-gateway"
+        remedy: report.failure == nil
+          ? restart : report.hint.map { "\($0); \(restart)" } ?? "see the broker's log"
       ).coded("no_broker", ["reason": report.failure.map { "\($0)" }, "cause": report.failure?.code])
     ]
   }

@@ -35,6 +35,6 @@ extension MQTTClient {
     }
     let text = MosquittoText.reason(reason)
     log(.error, "the broker refused the subscription to \(filter): \(text)")
-    handler?(.subscriptionRefused(filter, reason: text))
+    handler?(.subscriptionRefused(filter, MosquittoText.refusal(ofMessage: reason)))
   }
 }

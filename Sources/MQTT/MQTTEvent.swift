@@ -16,13 +16,13 @@ public enum MQTTEvent: Sendable {
   /// A message for one of the subscriptions.
   case message(MQTTReceived)
   /// The broker has refused a subscription.
-  case subscriptionRefused(TopicFilter, reason: String)
+  case subscriptionRefused(TopicFilter, MQTTRefusal)
   /// The broker has refused a publication with QoS 1, or it is larger than the broker accepts (MQTT 5 only). A message with
   /// ``MQTTMessage/Undelivered/returned`` is given back if the broker may take it later.
   case publicationRefused(TopicName, MQTTRefusal, returned: MQTTMessage?)
 }
 
-/// Why a broker does not take a message.
+/// Why a broker does not take a message, or a subscription.
 public enum MQTTRefusal: Sendable, Equatable, CustomStringConvertible {
   case notAuthorized
   /// It takes packets of at most `most` bytes; nil: it has not said how many.

@@ -81,7 +81,7 @@ enum MosquittoText {
     }
   }
 
-  /// The reason code of a PUBACK.
+  /// The reason code of a PUBACK or SUBACK.
   static func refusal(ofMessage code: Int32) -> MQTTRefusal {
     switch code {
     case Int32(MQTT_RC_NOT_AUTHORIZED.rawValue): .notAuthorized

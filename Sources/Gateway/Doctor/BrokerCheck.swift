@@ -50,6 +50,7 @@ struct BrokerCheck {
     _ = await session.wait(Self.returnLimit) { replies in
       !replies.isConnected || probes.list.allSatisfy { replies.outcome(of: $0).isDecided(isMQTT5) }
     }
+    if session.state.isConnected, !session.state.hasAnswered { return [silence] }
     let outcomes = probes.list.map { (probe: $0, outcome: session.state.outcome(of: $0)) }
     let retained = await checkRetained(session, probes)
     // A broker may end the connection of a client that publishes what it may not.
@@ -95,6 +96,15 @@ struct BrokerCheck {
   private func fault(_ error: MQTTError) -> Finding {
     .fault(.broker, error.description, remedy: error.hint(at: broker) ?? "see the broker's log")
       .coded("no_broker", ["reason": error.description, "cause": error.code])
+  }
+
+  private var silence: Finding {
+    let text = "the broker does not answer after the login: long packets may be lost on the way (MTU)"
+    return .fault(
+      .broker, text,
+      remedy:
+        "ping -M do -s 1400 \(broker.host): if that fails, lower the MTU of the network or VPN; see the broker's log"
+    ).coded("no_broker", ["reason": text, "cause": "broker_lost"])
   }
 
   var connectedText: String {

@@ -12,7 +12,9 @@ struct BrokerReplies {
   private var attempts = 0
   private var messages: [MQTTReceived] = []
   private(set) var refusals: [TopicName: MQTTRefusal] = [:]
-  private var refusedSubscriptions: Set<TopicFilter> = []
+  private var refusedSubscriptions: [TopicFilter: MQTTRefusal] = [:]
+  /// The numbers of the messages that the broker has acknowledged.
+  private(set) var acknowledged: Set<Int64> = []
 
   /// The first may use an address family that the broker does not listen on.
   private static let mostAttempts = 2
@@ -41,8 +43,13 @@ struct BrokerReplies {
 
   func outcome(of probe: TopicProbe) -> TopicProbe.Outcome {
     TopicProbe.Outcome(
-      hasArrived: has(probe.topic), isPublishRefused: refusals[probe.topic] != nil,
-      isSubscribeRefused: refusedSubscriptions.contains(probe.filter), need: probe.need)
+      hasArrived: has(probe.topic), publishRefusal: refusals[probe.topic],
+      subscribeRefusal: refusedSubscriptions[probe.filter], need: probe.need)
+  }
+
+  /// Whether the broker has answered anything after the login.
+  var hasAnswered: Bool {
+    !(messages.isEmpty && acknowledged.isEmpty && refusals.isEmpty && refusedSubscriptions.isEmpty)
   }
 
   mutating func add(_ event: MQTTEvent) {
@@ -54,10 +61,11 @@ struct BrokerReplies {
     case .disconnected(let error):
       isConnected = false
       failure = failure ?? error
-    case .subscriptionRefused(let filter, _): refusedSubscriptions.insert(filter)
+    case .subscriptionRefused(let filter, let reason): refusedSubscriptions[filter] = reason
     case .publicationRefused(let topic, let reason, _): refusals[topic] = reason
     case .message(let message): add(message)
-    case .undelivered, .completed: break
+    case .completed(let numbers, _): acknowledged.formUnion(numbers)
+    case .undelivered: break
     }
   }
 
