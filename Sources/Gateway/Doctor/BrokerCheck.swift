@@ -45,11 +45,15 @@ struct BrokerCheck {
     guard await session.wait(patience, until: { $0.isDecided }),
       session.state.isConnected
     else { return [fault(session.state.failure ?? .timedOut(.lookUp))] }
-    for message in probes.messages { session.client.publish(message) }
+    let messages = probes.messages
+    for message in messages { session.client.publish(message) }
     let isMQTT5 = probes.isMQTT5
     _ = await session.wait(Self.returnLimit) { replies in
-      !replies.isConnected || probes.list.allSatisfy { replies.outcome(of: $0).isDecided(isMQTT5) }
+      !replies.isConnected
+        || replies.acknowledged.count == messages.count
+          && probes.list.allSatisfy { replies.outcome(of: $0).isDecided(isMQTT5) }
     }
+    let unacknowledged = messages.first { !session.state.acknowledged.contains($0.number ?? 0) }
     let outcomes = probes.list.map { (probe: $0, outcome: session.state.outcome(of: $0)) }
     let retained = await checkRetained(session, probes)
     // A broker may end the connection of a client that publishes what it may not.
@@ -61,7 +65,8 @@ struct BrokerCheck {
       ]
     }
     let size = await checkSize(session, probes)
-    return [.ok(.broker, connectedText)] + probes.findings(outcomes) + [size, retained].compactMap { $0 }
+    let connection = unacknowledged.map { fault(.unacknowledged($0.topic)) } ?? .ok(.broker, connectedText)
+    return [connection] + probes.findings(outcomes) + [size, retained].compactMap { $0 }
       + homeAssistant(session)
   }
 

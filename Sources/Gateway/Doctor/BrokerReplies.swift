@@ -13,6 +13,8 @@ struct BrokerReplies {
   private var messages: [MQTTReceived] = []
   private(set) var refusals: [TopicName: MQTTRefusal] = [:]
   private var refusedSubscriptions: Set<TopicFilter> = []
+  /// The numbers of the messages that the broker has acknowledged.
+  private(set) var acknowledged: Set<Int64> = []
 
   /// The first may use an address family that the broker does not listen on.
   private static let mostAttempts = 2
@@ -57,7 +59,8 @@ struct BrokerReplies {
     case .subscriptionRefused(let filter, _): refusedSubscriptions.insert(filter)
     case .publicationRefused(let topic, let reason): refusals[topic] = reason
     case .message(let message): add(message)
-    case .undelivered, .completed: break
+    case .completed(let numbers): acknowledged.formUnion(numbers)
+    case .undelivered: break
     }
   }
 

@@ -146,10 +146,12 @@ struct TopicProbes: Sendable {
     list.filter { !isMQTT5 || $0.need != .publish }.map(\.filter) + (status.map { [TopicFilter($0)] } ?? [])
   }
 
-  /// The messages; first those that need not come back: a refusal is then reported before others have come back.
+  /// The messages, numbered; first those that need not come back: a refusal is then reported before others have come back.
   var messages: [MQTTMessage] {
-    (list.filter { $0.need == .publish } + list.filter { $0.need != .publish }).map {
-      MQTTMessage(topic: $0.topic, payload: $0.payload, retain: $0.isRetained)
+    let sorted = list.filter { $0.need == .publish } + list.filter { $0.need != .publish }
+    return sorted.enumerated().map { number, probe in
+      MQTTMessage(
+        topic: probe.topic, payload: probe.payload, retain: probe.isRetained, number: Int64(number))
     }
   }
 
