@@ -88,6 +88,17 @@ struct BrokerLink {
     return dial()
   }
 
+  /// Whether an attempt is under way that another one may follow.
+  var isTrying: Bool {
+    switch state {
+    case .dialling, .handshaking: !isStopping
+    default: false
+    }
+  }
+
+  /// The attempt has failed at one address of the host, and begins anew at the next.
+  mutating func triesNextAddress() -> [Action] { [.drop] + dial() }
+
   mutating func dialled() -> [Action] {
     guard case .dialling(let isOverdue) = state else { return [] }
     state = .handshaking

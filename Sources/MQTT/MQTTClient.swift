@@ -238,15 +238,18 @@ import Log
 
   private func timeout() {
     let phase = connection?.socket.phase ?? .lookUp
-    if phase == .connect { diallings[link.choice.index].takesSecondFamily.toggle() }
+    if link.state == .handshaking { return failed(.timedOut(phase)) }
     perform(link.timeout(in: phase, at: .now, jitter: options.jitter()))
   }
 
   private func dial() {
-    let dialling = diallings[link.choice.index]
+    let index = link.choice.index
+    let dialling = diallings[index]
     broker = dialling.broker
     loop.task {
-      switch await EventLoop.blocking({ dialling() }) {
+      let (result, addresses) = await EventLoop.blocking { dialling() }
+      self.diallings[index].choice.count = addresses
+      switch result {
       case .success(let handle): self.dialled(handle)
       case .failure(let error): self.failed(error)
       }
@@ -281,8 +284,13 @@ import Log
   }
 
   private func failed(_ error: MQTTError) {
-    if case .unreachable = error { diallings[link.choice.index].takesSecondFamily.toggle() }
-    perform(link.failed(error, at: .now, jitter: options.jitter()))
+    guard link.isTrying else { return perform(link.failed(error, at: .now, jitter: options.jitter())) }
+    if let error = diallings[link.choice.index].choice.failed(error) {
+      perform(link.failed(error, at: .now, jitter: options.jitter()))
+    } else {
+      log(.debug, "\(error); trying the next address of \(broker.host)")
+      perform(link.triesNextAddress())
+    }
   }
 
   private func drop() {
@@ -333,6 +341,7 @@ import Log
         window: min(options.outbox.inFlight, Int(connection.receiveMaximum)),
         maximumQoS: connection.maximumQoS, maximumPacketSize: mostBytes,
         hasProperties: options.protocolVersion == .v5))
+    diallings[link.choice.index].choice.connected()
     write(outages.connected(to: broker))
     if !connection.retainAvailable { write(outages.retainsNothing()) }
     awaitLasting()

@@ -122,6 +122,19 @@ import Testing
         == [.drop, .setTimer(.seconds(1)), .reportFailure(.timedOut(phase), retryIn: .seconds(1))])
   }
 
+  /// There is no wait, and nothing to report, until all have been tried.
+  @Test func theNextAddressIsTriedAtOnce() {
+    var link = link()
+    _ = link.start()
+    _ = link.dialled()
+    #expect(link.isTrying)
+    #expect(link.triesNextAddress() == [.drop, .setTimer(.seconds(10)), .dial])
+    #expect(link.state == .dialling(isOverdue: false) && link.isTrying)
+    _ = link.stop(isWaiting: true, deadline: .seconds(5))
+    #expect(!link.isTrying)
+    #expect(!connected().isTrying)
+  }
+
   private static let three = ["one", "two", "three"].map { MQTTBroker(host: $0) }
 
   /// The wait is only between one round of all brokers and the next.

@@ -18,7 +18,7 @@ struct BrokerCheck {
   /// How long a connection may take, with all attempts.
   var patience = Duration.seconds(15)
 
-  /// The limit of one attempt to connect.
+  /// The limit of one attempt to connect, at one address of the host.
   private static let connectLimit = Duration.seconds(5)
   /// The limit for the test messages to come back.
   private static let returnLimit = Duration.seconds(3)
@@ -44,7 +44,7 @@ struct BrokerCheck {
   ) async -> [Finding] {
     guard await session.wait(patience, until: { $0.isDecided }),
       session.state.isConnected
-    else { return [fault(session.state.failure ?? .timedOut(.lookUp))] }
+    else { return [fault(session.state.failure ?? .timedOut(.connect))] }
     let messages = probes.messages
     for message in messages { session.client.publish(message) }
     let isMQTT5 = probes.isMQTT5
