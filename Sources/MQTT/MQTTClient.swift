@@ -316,7 +316,7 @@ import Log
     }
     if let connack = events.connack, socket.phase != nil {
       if connack.reason != 0 {
-        error = MosquittoText.refusal(connack.reason)
+        error = MosquittoText.refusal(connack.reason, connack.words)
       } else if connack.connection.receiveMaximum == 0 {
         error = .protocolViolation(reason: "Receive Maximum of 0")
       } else if error == nil {

@@ -16,12 +16,13 @@ final class MosquittoHandle: @unchecked Sendable {
     /// SUBACKs: packet identifier and a reason code for each filter.
     var subscriptions: [(packet: Int32, reasons: [Int32])] = []
     var messages: [MQTTReceived] = []
-    /// The reason code of a DISCONNECT from the broker.
+    /// The reason code of a DISCONNECT from the broker, whose properties libmosquitto drops.
     var disconnectReason: Int32?
   }
 
   struct Connack {
     var reason: Int32
+    var words: String
     var connection: MQTTConnection
   }
 
@@ -271,7 +272,7 @@ final class MosquittoHandle: @unchecked Sendable {
     }
     mosquitto_connect_v5_callback_set(raw) { _, context, reason, _, properties in
       MosquittoHandle.of(context).events.connack = Connack(
-        reason: reason, connection: Properties.connection(properties))
+        reason: reason, words: Properties.words(properties), connection: Properties.connection(properties))
     }
     mosquitto_disconnect_v5_callback_set(raw) { _, context, reason, _ in
       // Called for every end of the connection; only the broker's reason codes are 0x80 or above.
