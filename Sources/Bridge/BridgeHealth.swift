@@ -4,6 +4,7 @@ import EventLoop
 import Findings
 import JSON
 import Log
+import MQTT
 
 /// The state of the gateway itself: the answer to the request `health`.
 package struct GatewayHealth: Sendable {
@@ -116,6 +117,13 @@ extension Bridge: RequestHost {
       ]
     }
     if report.isConnected {
+      if let topic = context.mqtt.unacknowledged {
+        let error = MQTTError.unacknowledged(topic)
+        return [
+          .fault(.broker, "\(error)", remedy: error.hint(at: context.mqtt.broker) ?? "")
+            .coded("no_broker", ["reason": "\(error)", "cause": error.code])
+        ]
+      }
       return refusals.findings(
         isDeaf: ownership.ownership.barriers.isLate, isMQTT5: info.broker.protocolVersion == "5",
         remedy: Finding.aclRemedy(

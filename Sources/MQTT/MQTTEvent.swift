@@ -60,7 +60,7 @@ public struct MQTTConnection: Sendable, Equatable {
   public var receiveMaximum: UInt16 = .max
   /// The maximum packet size in bytes; nil: unlimited.
   public var maximumPacketSize: UInt32?
-  /// Overrides the client's keep-alive.
+  /// Overrides the client's keep-alive if it is shorter.
   public var serverKeepAlive: Duration?
 }
 

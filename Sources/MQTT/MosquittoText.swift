@@ -64,8 +64,8 @@ enum MosquittoText {
 
   static func text(of code: Int32) -> String { String(cString: mosquitto_strerror(code)) }
 
-  /// The error for a reason code of CONNACK: below 128 of 3.1.1, else of MQTT 5.
-  static func refusal(_ code: Int32) -> MQTTError {
+  /// The error for a reason code of CONNACK: below 128 of 3.1.1, else of MQTT 5, with the broker's words.
+  static func refusal(_ code: Int32, _ words: String = "") -> MQTTError {
     switch code {
     case 1, Int32(MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION.rawValue):
       return .unsupportedProtocol
@@ -73,11 +73,11 @@ enum MosquittoText {
       return .notAuthorised(reasonCode: Int(code), reason: connack(code))
     case Int32(MQTT_RC_BAD_USERNAME_OR_PASSWORD.rawValue), Int32(MQTT_RC_NOT_AUTHORIZED.rawValue),
       Int32(MQTT_RC_BANNED.rawValue), Int32(MQTT_RC_BAD_AUTHENTICATION_METHOD.rawValue):
-      return .notAuthorised(reasonCode: Int(code), reason: reason(code))
+      return .notAuthorised(reasonCode: Int(code), reason: reason(code) + words)
     case ..<128:
       return .refused(reasonCode: Int(code), reason: connack(code))
     case _:
-      return .refused(reasonCode: Int(code), reason: reason(code))
+      return .refused(reasonCode: Int(code), reason: reason(code) + words)
     }
   }
 

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// What waits to be sent to the broker, and what was sent but is not acknowledged. Pure: its owner reports the
 /// connection, and asks for the next packet.
 ///
@@ -40,6 +42,8 @@ struct Outbox {
   /// What may still be sent of the bulk lane; nil: all.
   private var bulkAllowance: Int?
   private var inFlight: [(packet: Int32, source: Source)] = []
+  /// The oldest packet in flight, and since when it was seen to be that.
+  private var oldest: (packet: Int32, since: Moment)?
 
   /// Messages that are larger than the broker accepts, or that it rejected.
   private(set) var rejected = 0
@@ -118,6 +122,7 @@ struct Outbox {
     while let (_, source) = inFlight.popLast() {
       if case .message(let entry) = source { messages.putBack(entry) }
     }
+    oldest = nil
     states.unqueueAll()
     messages.disconnected()
   }
@@ -227,6 +232,15 @@ struct Outbox {
     let count = completed.numbers.count
     complete(source)
     completed.rejected += completed.numbers.count - count
+  }
+
+  /// The topic of the oldest packet in flight, if it was that for `limit` or longer: however slowly a broker acknowledges, each
+  /// has its turn, but for those that it never acknowledges. Must be called from time to time.
+  mutating func unacknowledged(for limit: Duration, at now: Moment) -> TopicName? {
+    guard let first = inFlight.first else { return nil }
+    if oldest?.packet != first.packet { oldest = (first.packet, now) }
+    guard let oldest, oldest.since.duration(to: now) >= limit else { return nil }
+    return first.source.topic
   }
 
   private mutating func complete(_ source: Source) {

@@ -1,3 +1,4 @@
+import EventLoop
 import Testing
 
 @testable import MQTT
@@ -42,6 +43,30 @@ import Testing
       identifier += 1
     }
     return sent
+  }
+
+  /// However late the others are.
+  @Test func messageThatIsNeverAcknowledgedIsFound() {
+    var outbox = outbox()
+    let start = Moment.now
+    func unacknowledged(at seconds: Int) -> TopicName? {
+      outbox.unacknowledged(for: .seconds(60), at: start + .seconds(seconds))
+    }
+    outbox.connected(peer())
+    outbox.append(message("1"))
+    outbox.append(message("2"))
+    #expect(sendAll(&outbox) == ["e=1", "e=2"])
+    #expect(unacknowledged(at: 0) == nil)
+    outbox.acknowledged(1)
+    #expect(unacknowledged(at: 59) == nil)
+    #expect(unacknowledged(at: 118) == nil)
+    #expect(unacknowledged(at: 119) == topic("e"))
+    outbox.disconnected()
+    outbox.connected(peer())
+    #expect(sendAll(&outbox, first: 2) == ["e=2"])
+    #expect(unacknowledged(at: 119) == nil)
+    outbox.acknowledged(2)
+    #expect(unacknowledged(at: 300) == nil)
   }
 
   @Test func nothingIsSentWithoutAConnection() {

@@ -9,15 +9,12 @@ struct BrokerReplies {
   /// Why there is no connection, or no more.
   private(set) var failure: MQTTError?
   private(set) var isHomeAssistantOnline = false
-  private var attempts = 0
   private var messages: [MQTTReceived] = []
   private(set) var refusals: [TopicName: MQTTRefusal] = [:]
   private var refusedSubscriptions: [TopicFilter: MQTTRefusal] = [:]
   /// The numbers of the messages that the broker has acknowledged.
   private(set) var acknowledged: Set<Int64> = []
 
-  /// The first may use an address family that the broker does not listen on.
-  private static let mostAttempts = 2
   /// Retained messages of other clients may come first.
   private static let mostMessages = 1000
 
@@ -55,9 +52,7 @@ struct BrokerReplies {
   mutating func add(_ event: MQTTEvent) {
     switch event {
     case .connected: isConnected = true
-    case .connectFailed(let error):
-      attempts += 1
-      if attempts >= Self.mostAttempts || !error.mayDependOnAddress { failure = failure ?? error }
+    case .connectFailed(let error): failure = failure ?? error
     case .disconnected(let error):
       isConnected = false
       failure = failure ?? error
@@ -74,16 +69,6 @@ struct BrokerReplies {
       isHomeAssistantOnline = message.payload.elementsEqual("online".utf8)
     } else if messages.count < Self.mostMessages, message.topic.string.hasOccurrence(of: TopicProbes.marker) {
       messages.append(message)
-    }
-  }
-}
-
-extension MQTTError {
-  /// Whether another address of the host may do better.
-  fileprivate var mayDependOnAddress: Bool {
-    switch self {
-    case .unreachable, .timedOut(.connect): true
-    default: false
     }
   }
 }

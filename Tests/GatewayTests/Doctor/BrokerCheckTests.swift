@@ -103,6 +103,16 @@ struct BrokerCheckTests {
     #expect(await findings(configuration).map(\.level) == [.fault, .fault])
   }
 
+  @Test func brokerThatDoesNotAcknowledgeIsReported() async throws {
+    let broker = try await MosquittoBroker()
+    let proxy = try BrokerProxy(to: broker.port, dropsAcknowledgements: true)
+    let found = await findings(configuration(proxy.port))
+    #expect(found.map(\.level) == [.fault, .ok, .ok, .ok])
+    #expect(
+      found[0].text.hasPrefix("the broker does not acknowledge messages, such as one to microbit/doctor-"))
+    #expect(found[0].remedy == "see the broker's log")
+  }
+
   @Test func refusedConnectionIsReported() async throws {
     let port = try ReservedPort()
     let found = await findings(configuration(port.number))
