@@ -182,13 +182,14 @@ import Store
       report.failed(error)
       ownership.handle(.connectFailed)
     case .subscriptionRefused(let filter, let reason):
-      if context.isOwn(filter.string) { refusals.subscriptionRefused(filter, reason: reason) }
-    case .publicationRefused(let topic, let reason):
+      if context.isOwn(filter.string) { refusals.subscriptionRefused(filter, reason) }
+    case .publicationRefused(let topic, let reason, let returned):
+      if let returned { spool.refused(returned, reason) }
       // Whoever sends a request chooses the topic of the response.
       guard context.isOwn(topic.string) else { break }
       if refusals.publicationRefused(topic, reason, at: .now) { report.changed() }
     case .undelivered(let messages): spool.undelivered(messages)
-    case .completed(let numbers): spool.completed(numbers)
+    case .completed(let numbers, let rejected): spool.completed(numbers, rejected: rejected)
     case .message(let message): caution.handling(message) { receive(message) }
     }
   }

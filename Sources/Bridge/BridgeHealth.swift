@@ -4,6 +4,7 @@ import EventLoop
 import Findings
 import JSON
 import Log
+import MQTT
 
 /// The state of the gateway itself: the answer to the request `health`.
 package struct GatewayHealth: Sendable {
@@ -117,17 +118,25 @@ extension Bridge: RequestHost {
       ]
     }
     if report.isConnected {
+      if let topic = context.mqtt.unacknowledged {
+        let error = MQTTError.unacknowledged(topic)
+        return [
+          .fault(.broker, "\(error)", remedy: error.hint(at: context.mqtt.broker) ?? "")
+            .coded("no_broker", ["reason": "\(error)", "cause": error.code])
+        ]
+      }
       return refusals.findings(
-        isDeaf: ownership.ownership.barriers.isLate,
+        isDeaf: ownership.ownership.barriers.isLate, isMQTT5: info.broker.protocolVersion == "5",
         remedy: Finding.aclRemedy(
           base: context.topics.base, prefix: context.discoveryPrefix, user: context.user), at: .now)
     }
+    let restart = "if mqtt in config.json was changed: sudo systemctl restart microbit-gateway"
     return [
       .fault(
         .broker,
         "the running gateway is not connected to the broker" + (report.failure.map { ": \($0)" } ?? ""),
-        remedy: (report.hint.map { "\($0); " } ?? "")
-          + "if mqtt in config.json was changed: sudo systemctl restart microbit-gateway"
+        remedy: report.failure == nil
+          ? restart : report.hint.map { "\($0); \(restart)" } ?? "see the broker's log"
       ).coded("no_broker", ["reason": report.failure.map { "\($0)" }, "cause": report.failure?.code])
     ]
   }

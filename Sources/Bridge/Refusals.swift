@@ -19,7 +19,7 @@ struct Refusals {
   /// The first message that was rejected for its size, and the first one for another reason; `time` is that of the last one.
   private var tooLarge: Rejection?
   private var rejected: Rejection?
-  private var subscription: (filter: TopicFilter, reason: String)?
+  private var subscription: (filter: TopicFilter, reason: MQTTRefusal)?
 
   /// - Returns: whether there is a finding that was not there before.
   mutating func publicationRefused(_ topic: TopicName, _ reason: MQTTRefusal, at now: Moment) -> Bool {
@@ -31,24 +31,30 @@ struct Refusals {
     return last == nil
   }
 
-  mutating func subscriptionRefused(_ filter: TopicFilter, reason: String) { subscription = (filter, reason) }
+  mutating func subscriptionRefused(_ filter: TopicFilter, _ reason: MQTTRefusal) {
+    subscription = (filter, reason)
+  }
 
   /// The subscriptions are made, and all state is published again.
   mutating func connected() { self = Refusals() }
 
   /// - Parameters:
   ///   - isDeaf: whether messages that the gateway sends to itself do not come back.
+  ///   - isMQTT5: whether the broker gives the reason for which it refuses a subscription.
   ///   - remedy: what to allow.
-  func findings(isDeaf: Bool, remedy: String, at now: Moment) -> [Finding] {
-    let remedy = "\(remedy); what else is refused: sudo microbit-gateway doctor"
+  func findings(isDeaf: Bool, isMQTT5: Bool = true, remedy: String, at now: Moment) -> [Finding] {
+    func remedyOf(_ reason: MQTTRefusal) -> String {
+      reason == .notAuthorized
+        ? "\(remedy); what else is refused: sudo microbit-gateway doctor"
+        : "see the broker's log; sudo microbit-gateway doctor"
+    }
     var findings: [Finding] = []
     if let rejected, rejected.lasts(at: now) {
       let reason = "\(rejected.topic): \(rejected.reason)"
-      let isACL = rejected.reason == .notAuthorized
       findings.append(
         .fault(
           .topics, "the broker rejects messages of this gateway, such as \(reason)",
-          remedy: isACL ? remedy : "see the broker's log; sudo microbit-gateway doctor"
+          remedy: remedyOf(rejected.reason)
         ).coded("messages_rejected", ["reason": reason]))
     }
     if let tooLarge, tooLarge.lasts(at: now) {
@@ -63,7 +69,7 @@ struct Refusals {
       findings.append(
         .fault(
           .topics, "the broker does not let this gateway receive commands and requests\(reason)",
-          remedy: remedy
+          remedy: remedyOf(isMQTT5 ? subscription?.reason ?? .notAuthorized : .notAuthorized)
         ).coded("nothing_received", [:]))
     }
     return findings

@@ -88,6 +88,17 @@ struct BrokerLink {
     return dial()
   }
 
+  /// Whether an attempt is under way that another one may follow.
+  var isTrying: Bool {
+    switch state {
+    case .dialling, .handshaking: !isStopping
+    default: false
+    }
+  }
+
+  /// The attempt has failed at one address of the host, and begins anew at the next.
+  mutating func triesNextAddress() -> [Action] { [.drop] + dial() }
+
   mutating func dialled() -> [Action] {
     guard case .dialling(let isOverdue) = state else { return [] }
     state = .handshaking
@@ -117,7 +128,7 @@ struct BrokerLink {
       let delay = choice.failed() ? .zero : delay(after: error, jitter)
       return [.drop, .setTimer(delay), .reportFailure(error, retryIn: delay)]
     case .connected:
-      if let since = connectedSince, since.duration(to: now) >= Self.stableAfter {
+      if hasLasted(until: now, error) {
         backOff.reset()
         refusalBackOff.reset()
         choice.ended()
@@ -221,6 +232,12 @@ struct BrokerLink {
   /// Stops at once, without DISCONNECT.
   mutating func abandon() -> [Action] {
     state == .stopped ? [] : finish()
+  }
+
+  /// Whether the connection has lasted: one without acknowledgements ends later, but is none that lasts.
+  private func hasLasted(until now: Moment, _ error: MQTTError) -> Bool {
+    if case .unacknowledged = error { return false }
+    return connectedSince.map { $0.duration(to: now) >= Self.stableAfter } ?? false
   }
 
   private mutating func delay(after error: MQTTError, _ jitter: Double) -> Duration {

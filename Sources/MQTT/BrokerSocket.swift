@@ -10,6 +10,9 @@ import Glibc
   private let usesTLS: Bool
   private let version: MQTTOptions.ProtocolVersion
   private var keepAlive: Duration
+  /// Since when the broker is silent, if it has asked for a longer keep-alive than ours, or for none: libmosquitto then pings
+  /// too late, or never.
+  private var silentSince: Moment?
   private let activity: @LoopActor (BrokerSocket, MQTTError?) -> Void
   private var watch: Watch?
   private var ticker: LoopTimer?
@@ -59,7 +62,9 @@ import Glibc
 
   func accepted(_ connection: MQTTConnection) {
     phase = nil
-    keepAlive = connection.serverKeepAlive ?? keepAlive
+    if let asked = connection.serverKeepAlive {
+      if asked > .zero, asked <= keepAlive { keepAlive = asked } else { silentSince = .now }
+    }
     handle.accepted()
   }
 
@@ -123,7 +128,10 @@ import Glibc
     }
     let isClosed = !readiness.isDisjoint(with: .closed)
     let isTLSHandshake = phase == .tls
-    if isTLSHandshake || isClosed || readiness.contains(.readable), try mayRead() { try handle.read() }
+    if isTLSHandshake || isClosed || readiness.contains(.readable), try mayRead() {
+      try handle.read()
+      if silentSince != nil { silentSince = .now }
+    }
     if isOpen, isTLSHandshake || readiness.contains(.writable) { try handle.write() }
     // 2.0.11 does not notice when the connection is closed during the TLS handshake.
     if isOpen, isClosed, phase != nil {
@@ -167,6 +175,12 @@ import Glibc
         try proceed(.readable)
       }
       if isOpen { try handle.tick() }
+      if isOpen, let silentSince { try ping(after: silentSince.duration(to: .now)) }
     }
+  }
+
+  private func ping(after silence: Duration) throws(MQTTError) {
+    if silence > keepAlive * 2 { throw .keepAliveTimedOut }
+    if silence > keepAlive { try handle.ping() }
   }
 }

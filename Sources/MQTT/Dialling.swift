@@ -6,51 +6,59 @@ import Synchronization
 struct Dialling: Sendable {
   private(set) var options: MQTTOptions
   let broker: MQTTBroker
-  /// Whether to use the second family of a host with both IPv4 and IPv6 addresses: libmosquitto only tries the first
-  /// address completely, and the broker may only listen on the other one.
-  var takesSecondFamily = false
+  /// libmosquitto only tries the first address completely, and the broker may only listen on another one.
+  var choice = AddressChoice()
 
   init(_ options: MQTTOptions, _ broker: MQTTBroker) {
     self.options = options
     self.broker = broker
   }
 
-  /// Blocks. The returned handle has a socket that is connecting.
-  func callAsFunction() -> Result<MosquittoHandle, MQTTError> {
+  /// Blocks. The returned handle has a socket that is connecting; `addresses` is how many there are to choose from.
+  func callAsFunction() -> (result: Result<MosquittoHandle, MQTTError>, addresses: Int) {
+    var attempt = self
     do throws(MQTTError) {
-      var attempt = self
       if let readPassword = options.readPassword { attempt.options.password = try readPassword() }
-      return .success(try attempt.dial())
+      return (.success(try attempt.dial()), attempt.choice.count)
     } catch {
-      return .failure(error)
+      return (.failure(error), attempt.choice.count)
     }
   }
 
-  private func dial() throws(MQTTError) -> MosquittoHandle {
+  private mutating func dial() throws(MQTTError) -> MosquittoHandle {
     try checkOptions()
     try checkFiles()
     let handle = try MosquittoHandle(
       clientID: options.clientID, maximumIncoming: options.maximumIncomingPacket,
       keptBytes: options.keptBytes)
     try configure(handle)
-    let families = try resolve()
+    let addresses = try options.lookUp(broker.host)
     if options.tls == nil {
-      try connect(handle, families)
+      choice.count = addresses.count
+      try connect(handle, to: choice.of(addresses).text)
     } else {
+      // The certificate is verified for the name, of whose addresses only the family can be chosen.
+      var families: [Int32] = []
+      for address in addresses where !families.contains(address.family) { families.append(address.family) }
+      choice.count = families.count
+      let bindAddress = families.count == 1 ? nil : choice.of(families) == AF_INET ? "0.0.0.0" : "::"
       // libmosquitto initialises TLS globals on first use, without a lock.
-      try Self.tls.withLock { (_) throws(MQTTError) in try connect(handle, families) }
+      let attempt = self
+      try Self.tls.withLock { (_) throws(MQTTError) in
+        try attempt.connect(handle, to: attempt.broker.host, from: bindAddress)
+      }
     }
     return handle
   }
 
   private static let tls = Mutex(())
 
-  private func connect(_ handle: MosquittoHandle, _ families: [Int32]) throws(MQTTError) {
-    var bindAddress: String?
-    if takesSecondFamily, families.count > 1 { bindAddress = families[1] == AF_INET ? "0.0.0.0" : "::" }
+  private func connect(
+    _ handle: MosquittoHandle, to host: String, from bindAddress: String? = nil
+  ) throws(MQTTError) {
     let keepAlive = Int32(clamping: max(5, min(65535, options.keepAlive.components.seconds)))
     try handle.connect(
-      host: broker.host, port: broker.port, keepAlive: keepAlive, bindAddress: bindAddress,
+      host: host, port: broker.port, keepAlive: keepAlive, bindAddress: bindAddress,
       version: options.protocolVersion)
   }
 
@@ -66,26 +74,6 @@ struct Dialling: Sendable {
     }
     if let will = options.will { try handle.setWill(will) }
     if let tls = options.tls { try handle.setTLS(tls) }
-  }
-
-  /// The address families of the host, in the order of its addresses.
-  private func resolve() throws(MQTTError) -> [Int32] {
-    var hints = addrinfo()
-    hints.ai_family = AF_UNSPEC
-    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-    var list: UnsafeMutablePointer<addrinfo>?
-    let failure = getaddrinfo(broker.host, nil, &hints, &list)
-    guard failure == 0 else {
-      throw .lookUpFailed(host: broker.host, reason: String(cString: gai_strerror(failure)))
-    }
-    var families: [Int32] = []
-    var next = list
-    while let address = next?.pointee {
-      if !families.contains(address.ai_family) { families.append(address.ai_family) }
-      next = address.ai_next
-    }
-    freeaddrinfo(list)
-    return families
   }
 
   /// Rejects what C strings would truncate, or libmosquitto would reject without a reason.

@@ -14,8 +14,8 @@ import EventLoop
     options.awaitsAdmission = false
     options.clientID += "-probe"
     message = options.probe
-    limit = options.connectTimeout
-    // An attempt that fails is followed by others, as a host may have several addresses.
+    // The first address of the host may be dead.
+    limit = options.connectTimeout * 2
     session = BrokerSession(options, false) { [message] isWell, event in
       if case .connected = event, message == nil { isWell = true }
     }

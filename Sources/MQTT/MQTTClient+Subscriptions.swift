@@ -34,7 +34,7 @@ extension MQTTClient {
       return
     }
     let text = MosquittoText.reason(reason)
-    log(.error, "the broker refused the subscription to \(filter): \(text)")
-    handler?(.subscriptionRefused(filter, reason: text))
+    write(outages.refused(subscription: filter, text))
+    handler?(.subscriptionRefused(filter, MosquittoText.refusal(ofMessage: reason)))
   }
 }

@@ -18,7 +18,7 @@ import Log
 
   private var link: BrokerLink
   var outbox: Outbox
-  private var outages: OutageLog
+  var outages: OutageLog
   var subscriptions = Subscriptions()
   /// PUBLISH packets sent.
   private var sent = 0
@@ -107,51 +107,12 @@ import Log
   /// Whether there is a connection, and what is not urgent comes faster than it is sent: long messages would fill the queue.
   public var hasBacklog: Bool { openSocket != nil && outbox.hasBacklog }
 
-  // MARK: Publishing
-
-  /// Publishes `message`, as soon as the broker takes it; if too many wait, the oldest is dropped. Without a connection, the
-  /// message's `undelivered` says what becomes of it.
-  ///
-  /// - Parameter isUrgent: a reading or a result: sent without delay, and ahead of much else that waits. Otherwise the
-  ///   message is sent at the end of the loop's iteration, together with others.
-  public func publish(_ message: MQTTMessage, isUrgent: Bool = false) {
-    let lost = outbox.lost
-    outbox.append(message, isUrgent: isUrgent)
-    if outbox.lost != lost { write(outages.lost()) }
-    schedulePump(isUrgent: isUrgent)
-    scheduleOutcomes()
-  }
-
-  /// Publishes `payload` as retained state of `topic`, now and on every new connection, until another value is set.
-  /// Every value is sent while the broker keeps up; otherwise only the newest.
-  ///
-  /// - Parameter isUrgent: a value just received: sent without delay, and ahead of much else that waits.
-  public func setState(
-    _ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce, isUrgent: Bool = false
-  ) {
-    outbox.setState(topic, payload, qos: qos, isUrgent: isUrgent)
-    schedulePump(isUrgent: isUrgent)
-  }
-
-  /// Deletes the retained state of `topic`: with QoS 1, and again on new connections until the broker has confirmed it.
-  public func clearState(_ topic: TopicName) {
-    outbox.clearState(topic)
-    schedulePump()
-  }
-
-  /// Stops publishing the state of `topic`, but leaves the retained message: another client publishes it now.
-  public func releaseState(_ topic: TopicName) { outbox.releaseState(topic) }
-
-  /// Sends `message` now, ahead of the queue and before ``admit()``; without a connection it is dropped.
-  public func send(_ message: MQTTMessage) {
-    guard let socket = openSocket else { return }
-    send(outbox.packet(once: message), over: socket)
-    socket.updateInterest()
-  }
+  /// The topic of a message that the broker has not acknowledged for 20 s, while it answers pings.
+  public var unacknowledged: TopicName? { outbox.unacknowledged(for: .seconds(20), at: .now) }
 
   // MARK: Sending
 
-  private func schedulePump(isUrgent: Bool = false) {
+  func schedulePump(isUrgent: Bool = false) {
     guard openSocket != nil else { return }
     switch connection?.schedule.queued(isUrgent: isUrgent, in: loop.iteration) {
     case .now: pump()
@@ -166,7 +127,7 @@ import Log
     reportOutcomes()
   }
 
-  private func scheduleOutcomes() {
+  func scheduleOutcomes() {
     if outbox.hasOutcomes { loop.atEndOfIteration(self) }
   }
 
@@ -174,13 +135,13 @@ import Log
   private func reportOutcomes() {
     let (completed, returned) = (outbox.takeCompleted(), outbox.takeReturned())
     for topic in outbox.takeTooLarge() { refused(topic, .tooLarge(most: connection?.mostBytes)) }
-    if !completed.isEmpty { handler?(.completed(completed)) }
+    if !completed.numbers.isEmpty { handler?(.completed(completed.numbers, rejected: completed.rejected)) }
     if !returned.isEmpty { handler?(.undelivered(returned)) }
   }
 
-  private func refused(_ topic: TopicName, _ reason: MQTTRefusal) {
-    write(outages.refused(topic, "\(reason)"))
-    handler?(.publicationRefused(topic, reason))
+  private func refused(_ topic: TopicName, _ reason: MQTTRefusal, returned: MQTTMessage? = nil) {
+    write(outages.refused(topic, "\(reason)", isReturned: returned != nil))
+    handler?(.publicationRefused(topic, reason, returned: returned))
   }
 
   /// Sends as many packets as the broker and the socket accept now.
@@ -207,7 +168,7 @@ import Log
 
   /// Sends `packet`; false if the connection has failed.
   @discardableResult
-  private func send(_ packet: Outbox.Packet, over socket: BrokerSocket) -> Bool {
+  func send(_ packet: Outbox.Packet, over socket: BrokerSocket) -> Bool {
     do throws(MQTTError) {
       if let identifier = try socket.handle.publish(packet.message) {
         outbox.sent(packet, as: identifier)
@@ -268,7 +229,7 @@ import Log
     }
   }
 
-  private func write(_ entry: OutageLog.Entry) { log(entry.level, entry.line) }
+  func write(_ entry: OutageLog.Entry) { log(entry.level, entry.line) }
 
   private func setTimer(_ duration: Duration) {
     timer?.cancel()
@@ -277,15 +238,18 @@ import Log
 
   private func timeout() {
     let phase = connection?.socket.phase ?? .lookUp
-    if phase == .connect { diallings[link.choice.index].takesSecondFamily.toggle() }
+    if link.state == .handshaking { return failed(.timedOut(phase)) }
     perform(link.timeout(in: phase, at: .now, jitter: options.jitter()))
   }
 
   private func dial() {
-    let dialling = diallings[link.choice.index]
+    let index = link.choice.index
+    let dialling = diallings[index]
     broker = dialling.broker
     loop.task {
-      switch await EventLoop.blocking({ dialling() }) {
+      let (result, addresses) = await EventLoop.blocking { dialling() }
+      self.diallings[index].choice.count = addresses
+      switch result {
       case .success(let handle): self.dialled(handle)
       case .failure(let error): self.failed(error)
       }
@@ -320,8 +284,13 @@ import Log
   }
 
   private func failed(_ error: MQTTError) {
-    if case .unreachable = error { diallings[link.choice.index].takesSecondFamily.toggle() }
-    perform(link.failed(error, at: .now, jitter: options.jitter()))
+    guard link.isTrying else { return perform(link.failed(error, at: .now, jitter: options.jitter())) }
+    if let error = diallings[link.choice.index].choice.failed(error) {
+      perform(link.failed(error, at: .now, jitter: options.jitter()))
+    } else {
+      log(.debug, "\(error); trying the next address of \(broker.host)")
+      perform(link.triesNextAddress())
+    }
   }
 
   private func drop() {
@@ -347,7 +316,7 @@ import Log
     }
     if let connack = events.connack, socket.phase != nil {
       if connack.reason != 0 {
-        error = MosquittoText.refusal(connack.reason)
+        error = MosquittoText.refusal(connack.reason, connack.words)
       } else if connack.connection.receiveMaximum == 0 {
         error = .protocolViolation(reason: "Receive Maximum of 0")
       } else if error == nil {
@@ -357,6 +326,9 @@ import Log
     handle(events)
     // The handler may have stopped the client.
     guard socket === connection?.socket else { return }
+    if error == nil, let topic = outbox.unacknowledged(for: options.keepAlive * 2, at: .now) {
+      error = .unacknowledged(topic)
+    }
     if let error { failed(error) } else { pump() }
   }
 
@@ -369,22 +341,29 @@ import Log
         window: min(options.outbox.inFlight, Int(connection.receiveMaximum)),
         maximumQoS: connection.maximumQoS, maximumPacketSize: mostBytes,
         hasProperties: options.protocolVersion == .v5))
+    diallings[link.choice.index].choice.connected()
     write(outages.connected(to: broker))
     if !connection.retainAvailable { write(outages.retainsNothing()) }
-    lasting = loop.timer(after: BrokerLink.stableAfter) { [weak self] in
-      if let self, let entry = outages.lasted(at: broker) { write(entry) }
-    }
+    awaitLasting()
     pace(for: reconnectingClients > 1 ? .seconds(15) : .zero)
     perform(link.accepted(at: .now))
     if socket === self.connection?.socket { handler?(.connected(connection)) }
   }
 
+  /// A connection lasts if the broker also acknowledges.
+  private func awaitLasting() {
+    lasting = loop.timer(after: BrokerLink.stableAfter) { [weak self] in
+      guard let self else { return }
+      if unacknowledged != nil { return awaitLasting() }
+      if let entry = outages.lasted(at: broker) { write(entry) }
+    }
+  }
+
   private func handle(_ events: MosquittoHandle.Events) {
     for (packet, reason) in events.acknowledgements {
-      guard let topic = outbox.acknowledged(packet, isRefusal: reason >= 0x80), reason >= 0x80 else {
-        continue
-      }
-      refused(topic, MosquittoText.refusal(ofMessage: reason))
+      let refusal = reason < 0x80 ? nil : MosquittoText.refusal(ofMessage: reason)
+      guard let (topic, returned) = outbox.acknowledged(packet, refusal), let refusal else { continue }
+      refused(topic, refusal, returned: returned)
     }
     if !outbox.isInFlight { perform(link.acknowledged()) }
     for (packet, reasons) in events.subscriptions {

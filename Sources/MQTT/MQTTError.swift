@@ -24,6 +24,8 @@ public enum MQTTError: Error, Equatable, Sendable {
   case protocolViolation(reason: String)
   /// The broker did not answer a ping within ``MQTTOptions/keepAlive``.
   case keepAliveTimedOut
+  /// The broker has answered pings, but for twice ``MQTTOptions/keepAlive`` not acknowledged a message to this topic.
+  case unacknowledged(TopicName)
   /// The connection was closed without DISCONNECT.
   case connectionLost(reason: String)
   /// The broker closed the connection with a reason code (MQTT 5).
@@ -49,7 +51,7 @@ public enum MQTTError: Error, Equatable, Sendable {
     case .lookUpFailed, .unreachable, .timedOut, .keepAliveTimedOut, .connectionLost, .closedByBroker,
       .library, .protocolViolation, .file:
       false
-    case .notAuthorised, .refused, .unsupportedProtocol, .tls, .invalidOption: true
+    case .notAuthorised, .refused, .unsupportedProtocol, .tls, .invalidOption, .unacknowledged: true
     }
   }
 }
@@ -72,6 +74,7 @@ extension MQTTError: CustomStringConvertible {
     case .invalidOption(let what): what
     case .protocolViolation(let reason): "the answer is not valid MQTT: \(reason)"
     case .keepAliveTimedOut: "the broker stopped responding"
+    case .unacknowledged(let topic): "the broker does not acknowledge messages, such as one to \(topic)"
     case .connectionLost(let reason): "the connection to the broker was lost: \(reason)"
     case .closedByBroker(_, let reason): "the broker closed the connection: \(reason)"
     case .library(let code, let reason): "\(reason) (\(code))"
@@ -86,7 +89,9 @@ extension MQTTError: CustomStringConvertible {
     case .notAuthorised: "broker_login"
     case .tls: "broker_tls"
     case .keepAliveTimedOut, .connectionLost, .closedByBroker: "broker_lost"
-    case .refused, .unsupportedProtocol, .file, .invalidOption, .protocolViolation, .library: nil
+    case .refused, .unsupportedProtocol, .file, .invalidOption, .protocolViolation, .unacknowledged,
+      .library:
+      nil
     }
   }
 
@@ -123,6 +128,7 @@ extension MQTTError: CustomStringConvertible {
       return "allow larger packets in the broker's configuration, in that of mosquitto by max_packet_size"
     case .refused(reasonCode: 154, _): return "allow retained messages in the broker's configuration"
     case .file: return "check mqtt.password_file and the files in mqtt.tls, and their permissions"
+    case .unacknowledged: return "see the broker's log"
     case .refused, .invalidOption, .keepAliveTimedOut, .connectionLost, .closedByBroker, .library: return nil
     }
   }

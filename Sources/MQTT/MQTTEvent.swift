@@ -11,22 +11,33 @@ public enum MQTTEvent: Sendable {
   /// Messages with ``MQTTMessage/Undelivered/returned``, in the order in which they were published: they may have
   /// arrived, but were not acknowledged.
   case undelivered([MQTTMessage])
-  /// Messages with these ``MQTTMessage/number``s need not be sent again.
-  case completed([Int64])
+  /// Messages with these ``MQTTMessage/number``s need not be sent again; `rejected` counts those that no attempt can deliver.
+  case completed([Int64], rejected: Int)
   /// A message for one of the subscriptions.
   case message(MQTTReceived)
   /// The broker has refused a subscription.
-  case subscriptionRefused(TopicFilter, reason: String)
-  /// The broker has refused a publication with QoS 1, or it is larger than the broker accepts (MQTT 5 only).
-  case publicationRefused(TopicName, MQTTRefusal)
+  case subscriptionRefused(TopicFilter, MQTTRefusal)
+  /// The broker has refused a publication with QoS 1, or it is larger than the broker accepts (MQTT 5 only). A message with
+  /// ``MQTTMessage/Undelivered/returned`` is given back if the broker may take it later.
+  case publicationRefused(TopicName, MQTTRefusal, returned: MQTTMessage?)
 }
 
-/// Why a broker does not take a message.
+/// Why a broker does not take a message, or a subscription.
 public enum MQTTRefusal: Sendable, Equatable, CustomStringConvertible {
   case notAuthorized
   /// It takes packets of at most `most` bytes; nil: it has not said how many.
   case tooLarge(most: Int?)
+  /// The broker may take it later: its quota is exceeded, or something is wrong with the broker itself.
+  case passing(String)
   case other(String)
+
+  /// Whether the same message may be accepted later.
+  var mayPass: Bool {
+    switch self {
+    case .notAuthorized, .passing: true
+    case .tooLarge, .other: false
+    }
+  }
 
   /// The words of the log.
   public var description: String {
@@ -34,7 +45,7 @@ public enum MQTTRefusal: Sendable, Equatable, CustomStringConvertible {
     case .notAuthorized: "Not authorized"
     case .tooLarge(let most):
       "it is larger than the broker accepts" + (most.map { " (\($0) bytes)" } ?? "")
-    case .other(let reason): reason
+    case .passing(let reason), .other(let reason): reason
     }
   }
 }
@@ -49,7 +60,7 @@ public struct MQTTConnection: Sendable, Equatable {
   public var receiveMaximum: UInt16 = .max
   /// The maximum packet size in bytes; nil: unlimited.
   public var maximumPacketSize: UInt32?
-  /// Overrides the client's keep-alive.
+  /// Overrides the client's keep-alive if it is shorter.
   public var serverKeepAlive: Duration?
 }
 

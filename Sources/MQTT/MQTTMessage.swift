@@ -47,7 +47,7 @@ public struct MQTTMessage: Sendable {
   /// What becomes of the message if there is no connection, or the connection ends before the broker has acknowledged
   /// it.
   public var undelivered = Undelivered.kept
-  /// If not nil, ``MQTTEvent/completed(_:)`` names it when the message was acknowledged (with QoS 0: sent) or rejected.
+  /// If not nil, ``MQTTEvent/completed(_:rejected:)`` names it when the message was acknowledged (with QoS 0: sent) or rejected.
   public var number: Int64?
 
   /// What becomes of a message without a connection, and when the queue is full.
@@ -56,7 +56,8 @@ public struct MQTTMessage: Sendable {
     case kept
     /// The message is lost.
     case dropped
-    /// The message is given back by ``MQTTEvent/undelivered(_:)``.
+    /// The message is given back by ``MQTTEvent/undelivered(_:)``; if the broker refuses it, by
+    /// ``MQTTEvent/publicationRefused(_:_:returned:)``.
     case returned
   }
 

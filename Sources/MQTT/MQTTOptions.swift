@@ -63,7 +63,7 @@ public struct MQTTOptions: Sendable {
   var keepAlive: Duration = .seconds(30)
   /// Published by the broker when the connection ends without DISCONNECT.
   var will: MQTTMessage?
-  /// The limit from the start of name resolution to the CONNACK.
+  /// The limit from the start of name resolution to the CONNACK, for each address of a host.
   public var connectTimeout: Duration = .seconds(10)
   /// The delays between attempts if the broker is unreachable, or connections do not last. Fully random, so that the
   /// clients of a returning broker do not all connect at once, and short, so that a local broker is found within 5 s of
@@ -78,6 +78,8 @@ public struct MQTTOptions: Sendable {
   /// How often the first broker is tried while another is used, and how long it must be well to be used again.
   var probeInterval: Duration = .seconds(15)
   var returnAfter: Duration = .seconds(60)
+  /// Resolves a host name.
+  var lookUp: @Sendable (String) throws(MQTTError) -> [HostAddress] = HostAddress.all
   /// A random number in 0..<1 for the back-off.
   var jitter: @Sendable () -> Double = { Double.random(in: 0..<1) }
   var outbox = OutboxLimits()

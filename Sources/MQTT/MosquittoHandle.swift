@@ -16,12 +16,13 @@ final class MosquittoHandle: @unchecked Sendable {
     /// SUBACKs: packet identifier and a reason code for each filter.
     var subscriptions: [(packet: Int32, reasons: [Int32])] = []
     var messages: [MQTTReceived] = []
-    /// The reason code of a DISCONNECT from the broker.
+    /// The reason code of a DISCONNECT from the broker, whose properties libmosquitto drops.
     var disconnectReason: Int32?
   }
 
   struct Connack {
     var reason: Int32
+    var words: String
     var connection: MQTTConnection
   }
 
@@ -222,6 +223,12 @@ final class MosquittoHandle: @unchecked Sendable {
     if code != 0 { throw error(code, errno: errno) }
   }
 
+  /// Sends what every broker answers and nothing else follows from: libmosquitto has no call for a PINGREQ.
+  func ping() throws(MQTTError) {
+    let code = mosquitto_unsubscribe(raw, nil, "microbit-gateway/ping")
+    if code != 0 { throw error(code, errno: errno) }
+  }
+
   /// Sends DISCONNECT; the socket is closed once that is written.
   func disconnect() {
     mosquitto_disconnect(raw)
@@ -265,7 +272,7 @@ final class MosquittoHandle: @unchecked Sendable {
     }
     mosquitto_connect_v5_callback_set(raw) { _, context, reason, _, properties in
       MosquittoHandle.of(context).events.connack = Connack(
-        reason: reason, connection: Properties.connection(properties))
+        reason: reason, words: Properties.words(properties), connection: Properties.connection(properties))
     }
     mosquitto_disconnect_v5_callback_set(raw) { _, context, reason, _ in
       // Called for every end of the connection; only the broker's reason codes are 0x80 or above.

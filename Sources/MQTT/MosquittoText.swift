@@ -64,8 +64,8 @@ enum MosquittoText {
 
   static func text(of code: Int32) -> String { String(cString: mosquitto_strerror(code)) }
 
-  /// The error for a reason code of CONNACK: below 128 of 3.1.1, else of MQTT 5.
-  static func refusal(_ code: Int32) -> MQTTError {
+  /// The error for a reason code of CONNACK: below 128 of 3.1.1, else of MQTT 5, with the broker's words.
+  static func refusal(_ code: Int32, _ words: String = "") -> MQTTError {
     switch code {
     case 1, Int32(MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION.rawValue):
       return .unsupportedProtocol
@@ -73,19 +73,22 @@ enum MosquittoText {
       return .notAuthorised(reasonCode: Int(code), reason: connack(code))
     case Int32(MQTT_RC_BAD_USERNAME_OR_PASSWORD.rawValue), Int32(MQTT_RC_NOT_AUTHORIZED.rawValue),
       Int32(MQTT_RC_BANNED.rawValue), Int32(MQTT_RC_BAD_AUTHENTICATION_METHOD.rawValue):
-      return .notAuthorised(reasonCode: Int(code), reason: reason(code))
+      return .notAuthorised(reasonCode: Int(code), reason: reason(code) + words)
     case ..<128:
       return .refused(reasonCode: Int(code), reason: connack(code))
     case _:
-      return .refused(reasonCode: Int(code), reason: reason(code))
+      return .refused(reasonCode: Int(code), reason: reason(code) + words)
     }
   }
 
-  /// The reason code of a PUBACK.
+  /// The reason code of a PUBACK or SUBACK.
   static func refusal(ofMessage code: Int32) -> MQTTRefusal {
     switch code {
     case Int32(MQTT_RC_NOT_AUTHORIZED.rawValue): .notAuthorized
     case Int32(MQTT_RC_PACKET_TOO_LARGE.rawValue): .tooLarge(most: nil)
+    case Int32(MQTT_RC_UNSPECIFIED.rawValue), Int32(MQTT_RC_IMPLEMENTATION_SPECIFIC.rawValue),
+      Int32(MQTT_RC_QUOTA_EXCEEDED.rawValue):
+      .passing(reason(code))
     case _: .other(reason(code))
     }
   }

@@ -9,8 +9,8 @@ extension MQTTClient {
   public static let standardLog: MQTTLog = { Logger(component: "mqtt").write($0, $1) }
 }
 
-/// Chooses the log lines of a client: each error is logged once per outage, and each topic whose messages are refused
-/// once per connection; repetitions have the level `debug`. An outage ends with a connection that lasts: a broker may accept
+/// Chooses the log lines of a client: each error is logged once per outage, and each topic whose messages or subscription are
+/// refused once until a connection has lasted; repetitions have the level `debug`. An outage ends with a connection that lasts: a broker may accept
 /// each one, and end it at once. Pure.
 struct OutageLog {
   typealias Entry = (level: LogLevel, line: String)
@@ -23,6 +23,9 @@ struct OutageLog {
   private var hasLasted = false
   private var hasReportedLoss = false
   private var refusedTopics: Set<TopicName> = []
+  private var refusedFilters: Set<TopicFilter> = []
+  /// The most refused subscriptions that are logged: each device has several.
+  private static let mostFilters = 10
 
   init(_ brokers: [MQTTBroker]) { self.brokers = brokers }
 
@@ -53,7 +56,7 @@ struct OutageLog {
 
   mutating func connected(to broker: MQTTBroker) -> Entry {
     connects += 1
-    if hasLasted { (hasReportedLoss, refusedTopics, hasLasted) = (false, [], false) }
+    if hasLasted { (hasReportedLoss, refusedTopics, refusedFilters, hasLasted) = (false, [], [], false) }
     if reported.isEmpty { return (.info, "connected to \(broker)") }
     return (connects == 1 ? .notice : .debug, "connected again to \(broker)")
   }
@@ -81,9 +84,19 @@ struct OutageLog {
     )
   }
 
-  mutating func refused(_ topic: TopicName, _ reason: String) -> Entry {
+  mutating func refused(_ topic: TopicName, _ reason: String, isReturned: Bool = false) -> Entry {
     // Bounded: senders of requests choose their response topics.
     let isNew = refusedTopics.count < 100 && refusedTopics.insert(topic).inserted
-    return (isNew ? .warning : .debug, "a message to \(topic) was dropped: \(reason)")
+    let line =
+      isReturned
+      ? "a message to \(topic) is kept, as the broker refuses it for now: \(reason)"
+      : "a message to \(topic) was dropped: \(reason)"
+    return (isNew ? .warning : .debug, line)
+  }
+
+  mutating func refused(subscription filter: TopicFilter, _ reason: String) -> Entry {
+    let isNew = refusedFilters.count < Self.mostFilters && refusedFilters.insert(filter).inserted
+    let rest = isNew && refusedFilters.count == Self.mostFilters ? "; others are not logged" : ""
+    return (isNew ? .error : .debug, "the broker refused the subscription to \(filter): \(reason)\(rest)")
   }
 }

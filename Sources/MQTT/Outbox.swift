@@ -1,3 +1,5 @@
+import EventLoop
+
 /// What waits to be sent to the broker, and what was sent but is not acknowledged. Pure: its owner reports the
 /// connection, and asks for the next packet.
 ///
@@ -40,11 +42,13 @@ struct Outbox {
   /// What may still be sent of the bulk lane; nil: all.
   private var bulkAllowance: Int?
   private var inFlight: [(packet: Int32, source: Source)] = []
+  /// The oldest packet in flight, and since when it was seen to be that.
+  private var oldest: (packet: Int32, since: Moment)?
 
   /// Messages that are larger than the broker accepts, or that it rejected.
   private(set) var rejected = 0
   /// Numbers of messages that need not be sent again, until ``takeCompleted()``.
-  private(set) var completed: [Int64] = []
+  private var completed: (numbers: [Int64], rejected: Int) = ([], 0)
   /// Topics of messages larger than the broker accepts, until ``takeTooLarge()``.
   private var tooLarge: [TopicName] = []
 
@@ -118,17 +122,18 @@ struct Outbox {
     while let (_, source) = inFlight.popLast() {
       if case .message(let entry) = source { messages.putBack(entry) }
     }
+    oldest = nil
     states.unqueueAll()
     messages.disconnected()
   }
 
   /// Whether ``takeCompleted()``, ``takeReturned()`` or ``takeTooLarge()`` has something.
-  var hasOutcomes: Bool { !completed.isEmpty || !messages.returned.isEmpty || !tooLarge.isEmpty }
+  var hasOutcomes: Bool { !completed.numbers.isEmpty || !messages.returned.isEmpty || !tooLarge.isEmpty }
 
   mutating func takeReturned() -> [MQTTMessage] { messages.takeReturned() }
 
-  mutating func takeCompleted() -> [Int64] {
-    defer { completed = [] }
+  mutating func takeCompleted() -> (numbers: [Int64], rejected: Int) {
+    defer { completed = ([], 0) }
     return completed
   }
 
@@ -147,9 +152,8 @@ struct Outbox {
       }
       guard let next else { continue }
       if let maximum = peer.maximumPacketSize, next.size(hasProperties: peer.hasProperties) > maximum {
-        rejected += 1
         tooLarge.append(next.message.topic)
-        complete(next.source)
+        reject(next.source)
         continue
       }
       return next
@@ -200,27 +204,49 @@ struct Outbox {
   }
 
   /// `packet` cannot be sent to any broker.
-  mutating func unsendable(_ packet: Packet) {
-    rejected += 1
-    complete(packet.source)
-  }
+  mutating func unsendable(_ packet: Packet) { reject(packet.source) }
 
-  /// A PUBACK was received; `isRefusal`: the broker has not accepted the message. Returns the topic, or nil if no such
-  /// packet is in flight.
+  /// A PUBACK was received; `refusal`: why the broker has not accepted the message. Returns the topic, and the message if its
+  /// publisher gets it back; nil if no such packet is in flight.
   @discardableResult
-  mutating func acknowledged(_ identifier: Int32, isRefusal: Bool = false) -> TopicName? {
+  mutating func acknowledged(
+    _ identifier: Int32, _ refusal: MQTTRefusal? = nil
+  ) -> (topic: TopicName, returned: MQTTMessage?)? {
     // Brokers usually acknowledge in order.
     guard let index = inFlight.firstIndex(where: { $0.packet == identifier }) else { return nil }
     let source = inFlight.remove(at: index).source
-    if isRefusal { rejected += 1 }
+    guard let refusal else {
+      complete(source)
+      return (source.topic, nil)
+    }
+    if refusal.mayPass, let message = source.returned {
+      rejected += 1
+      return (source.topic, message)
+    }
+    reject(source)
+    return (source.topic, nil)
+  }
+
+  private mutating func reject(_ source: Source) {
+    rejected += 1
+    let count = completed.numbers.count
     complete(source)
-    return source.topic
+    completed.rejected += completed.numbers.count - count
+  }
+
+  /// The topic of the oldest packet in flight, if it was that for `limit` or longer: however slowly a broker acknowledges, each
+  /// has its turn, but for those that it never acknowledges. Must be called from time to time.
+  mutating func unacknowledged(for limit: Duration, at now: Moment) -> TopicName? {
+    guard let first = inFlight.first else { return nil }
+    if oldest?.packet != first.packet { oldest = (first.packet, now) }
+    guard let oldest, oldest.since.duration(to: now) >= limit else { return nil }
+    return first.source.topic
   }
 
   private mutating func complete(_ source: Source) {
     switch source {
     case .state(let version): states.complete(version)
-    case .message(let entry): if let number = entry.message.number { completed.append(number) }
+    case .message(let entry): if let number = entry.message.number { completed.numbers.append(number) }
     case .once: break
     }
   }

@@ -20,6 +20,12 @@ extension Outbox {
       case .once(let topic): topic
       }
     }
+
+    /// The message, if its publisher gets it back.
+    var returned: MQTTMessage? {
+      guard case .message(let entry) = self, entry.message.undelivered == .returned else { return nil }
+      return entry.message
+    }
   }
 }
 

@@ -38,6 +38,27 @@ enum Properties {
     return connection
   }
 
+  /// What a broker says of a refusal, to follow the name of its reason code: the Reason String, and the Server
+  /// Reference, which names another broker. Of each at most 100 printable characters.
+  static func words(_ list: OpaquePointer?) -> String {
+    [MQTT_PROP_REASON_STRING, MQTT_PROP_SERVER_REFERENCE].map { property in
+      var text: UnsafeMutablePointer<CChar>?
+      guard mosquitto_property_read_string(list, property.identifier, &text, false) != nil, let text else {
+        return ""
+      }
+      defer { free(text) }
+      let printable = String(cString: text).unicodeScalars.filter { isPrintable($0) }
+      return printable.isEmpty ? "" : ": \(String(String.UnicodeScalarView(printable.prefix(100))))"
+    }.joined()
+  }
+
+  private static func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.properties.generalCategory {
+    case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator: false
+    default: true
+    }
+  }
+
   /// The response topic and correlation data of a PUBLISH. An invalid response topic is ignored.
   static func read(_ list: OpaquePointer?, into message: inout MQTTReceived) {
     var text: UnsafeMutablePointer<CChar>?

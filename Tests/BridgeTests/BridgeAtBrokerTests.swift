@@ -1,6 +1,7 @@
 import Configuration
 import EventLoop
 import GATT
+import JSON
 import Store
 import TestSupport
 import Testing
@@ -63,6 +64,38 @@ import Testing
       #expect(text.count == 1 && text[0].hasPrefix(#"{"status":"rejected","#), "\(text)")
       #expect(text.first?.contains(reason) == true, "\(text)")
     }
+  }
+
+  /// A bridge between brokers may bring one of an earlier run.
+  @Test func anOldInfoOfTheGatewayIsAConflictOnlyIfItsRunAnswers() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    try await tested.admitted(true)
+    let start = tested.messages.count
+    try await tested.publish(
+      "bridge/here/info", #"{"run":"gone","started":"2020-01-01T00:00:00.000Z"}"#, retain: true)
+    try await tested.message("bridge/here/info", #""connects":1"#, from: start)
+    let question = try await tested.message("bridge/here/request/health", "", from: start)
+    try await tested.admitted(true)
+    let json = try JSONParser.parse(question.payload)
+    let transaction = try #require(json["transaction"]?.text)
+    try await tested.publish(
+      "bridge/here/response/health", #"{"transaction":"\#(transaction)","data":{"run":"gone"}}"#)
+    try await tested.admitted(false)
+  }
+
+  @Test func readingsOfATopicThatIsNotAllowedWaitUntilItIs() async throws {
+    let folder = try TemporaryFolder()
+    try folder.write("topic readwrite #\ntopic deny microbit/kitchen/readings\n", to: "acl")
+    let broker = try await MosquittoBroker(folder: folder) { "allow_anonymous true\nacl_file \($0)/acl" }
+    let tested = try await BridgeUnderTest(broker)
+    try await tested.publishReading()
+    try await eventually("a reading that waits") { await tested.waiting == 1 }
+    try await eventually("another attempt") { await tested.bridge.context.mqtt.statistics.rejected >= 2 }
+    try folder.write("topic readwrite #\n", to: "acl")
+    broker.reload()
+    let reading = try await tested.message("kitchen/readings", #""value":21"#)
+    #expect(String(decoding: reading.payload, as: UTF8.self).contains(#""replayed":true"#))
+    try await eventually("no reading that waits") { await tested.waiting == 0 }
   }
 
   @Test func reservedAndLongResponseTopicsAreIgnored() async throws {

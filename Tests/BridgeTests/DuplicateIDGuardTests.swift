@@ -75,10 +75,27 @@ import Testing
     _ = idGuard.barrierArrived()
     #expect(idGuard.received(run: "mine", started: "2026-01-01T00:00:10.000Z") == [])
     #expect(idGuard.received(run: "younger", started: "2026-01-01T00:00:10.001Z") == [.republishInfo])
-    #expect(
-      idGuard.received(run: "older", started: "2026-01-01T00:00:09.999Z") == [
-        .reportConflict, .reconnect(after: .seconds(10)),
-      ])
+    let older = (run: "older", started: "2026-01-01T00:00:09.999Z")
+    #expect(idGuard.received(run: older.run, started: older.started) == [.ask, .republishInfo])
+    #expect(idGuard.isAdmitted)
+    #expect(idGuard.received(run: older.run, started: older.started) == [.republishInfo], "it is asked once")
+    #expect(idGuard.barrierArrived() == [])
+    #expect(idGuard.answered() == [.reportConflict, .reconnect(after: .seconds(10))])
+    #expect(!idGuard.isAdmitted)
+  }
+
+  /// As of a bridge between brokers, which was interrupted.
+  @Test func oldInfoOfARunThatHasEndedIsNoConflict() {
+    var idGuard = connected()
+    _ = idGuard.barrierArrived()
+    for _ in 0..<2 {
+      #expect(idGuard.received(run: "gone", started: "2025-01-01T00:00:00.000Z") == [.ask, .republishInfo])
+      #expect(idGuard.received(isOnline: false) == [.republishOnline])
+      #expect(idGuard.barrierArrived() == [])
+      #expect(idGuard.timeout() == [] && idGuard.state == .admitted)
+      #expect(idGuard.answered() == [], "it was not asked")
+    }
+    #expect(!idGuard.hasConflict)
   }
 
   @Test func conflictLastsUntilTheBrokerIsUnreachable() {

@@ -31,6 +31,34 @@ import Testing
     #expect(Self.codes(refusals, at: start + .seconds(400)) == [])
   }
 
+  @Test(
+    arguments: [
+      (.notAuthorized, true, "allow it;"), (.passing("Quota exceeded"), true, "see the broker's log;"),
+      (.passing("Unspecified error"), false, "allow it;"),
+    ] as [(MQTTRefusal, Bool, String)])
+  func theReasonOfARefusedSubscriptionTellsTheRemedy(
+    _ reason: MQTTRefusal, _ isMQTT5: Bool, _ remedy: String
+  ) {
+    var refusals = Refusals()
+    refusals.subscriptionRefused(TopicFilter(Self.topic), reason)
+    let found = refusals.findings(isDeaf: false, isMQTT5: isMQTT5, remedy: "allow it", at: .now)
+    #expect(found.count == 1 && found[0].remedy?.hasPrefix(remedy) == true)
+    #expect(found.first?.text.hasSuffix("microbit/kitchen/temperature: \(reason)") == true)
+  }
+
+  /// A restart would not help.
+  @Test func aBrokerThatEndsTheConnectionIsAMatterOfItsLog() async throws {
+    let broker = try await MosquittoBroker()
+    let tested = try await BridgeUnderTest(broker)
+    await tested.bridge.report.disconnected(.closedByBroker(reasonCode: 0x97, reason: "Quota exceeded"))
+    let remedy = await tested.bridge.health.findings.first { $0.check == .broker }?.remedy
+    #expect(remedy == "see the broker's log")
+    await tested.bridge.report.failed(.lookUpFailed(host: "nowhere", reason: "not known"))
+    let hint = await tested.bridge.health.findings.first { $0.check == .broker }?.remedy
+    #expect(
+      hint?.hasSuffix("if mqtt in config.json was changed: sudo systemctl restart microbit-gateway") == true)
+  }
+
   @Test func aSizeIsAnotherFault() {
     let now = Moment.now
     var refusals = Refusals()

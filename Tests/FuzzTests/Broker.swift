@@ -213,7 +213,7 @@ func onLoop(_ body: @escaping @LoopActor () async -> Void) {
   private static func next(_ client: MQTTClient) -> MQTTMessage? {
     guard let packet = client.outbox.next() else { return nil }
     client.outbox.sent(packet, as: 1)
-    if packet.message.qos != .atMostOnce { _ = client.outbox.acknowledged(1, isRefusal: false) }
+    if packet.message.qos != .atMostOnce { _ = client.outbox.acknowledged(1) }
     return packet.message
   }
 

@@ -32,7 +32,7 @@ import Testing
 
   private static let refusals: [MQTTError] = [
     .notAuthorised(reasonCode: 135, reason: ""), .refused(reasonCode: 137, reason: ""), .unsupportedProtocol,
-    .tls(reason: ""), .invalidOption(""),
+    .tls(reason: ""), .invalidOption(""), .unacknowledged(TopicName("e")!),
   ]
 
   private static let outages: [MQTTError] = [
@@ -122,6 +122,19 @@ import Testing
         == [.drop, .setTimer(.seconds(1)), .reportFailure(.timedOut(phase), retryIn: .seconds(1))])
   }
 
+  /// There is no wait, and nothing to report, until all have been tried.
+  @Test func theNextAddressIsTriedAtOnce() {
+    var link = link()
+    _ = link.start()
+    _ = link.dialled()
+    #expect(link.isTrying)
+    #expect(link.triesNextAddress() == [.drop, .setTimer(.seconds(10)), .dial])
+    #expect(link.state == .dialling(isOverdue: false) && link.isTrying)
+    _ = link.stop(isWaiting: true, deadline: .seconds(5))
+    #expect(!link.isTrying)
+    #expect(!connected().isTrying)
+  }
+
   private static let three = ["one", "two", "three"].map { MQTTBroker(host: $0) }
 
   /// The wait is only between one round of all brokers and the next.
@@ -197,6 +210,22 @@ import Testing
     // All clients of a broker lose it at the same time.
     #expect(actions == [.drop, .setTimer(.seconds(1)), .reportLoss(failure, retryIn: .seconds(1))])
     #expect(link.choice.index == next)
+  }
+
+  /// Its connections last for a minute, as it answers pings.
+  @Test func brokerThatDoesNotAcknowledgeIsPassedOver() {
+    var link = failedOver()
+    let error = MQTTError.unacknowledged(TopicName("e")!)
+    for (next, seconds) in [(2, 1), (0, 2), (1, 4)] {
+      _ = link.accepted(at: start)
+      let delay = Duration.seconds(seconds)
+      #expect(
+        link.failed(error, at: start + .seconds(60), jitter: 1)
+          == [.drop, .setTimer(delay), .reportLoss(error, retryIn: delay)])
+      #expect(link.choice.index == next)
+      _ = link.timeout(in: .lookUp, at: start, jitter: 0)
+      _ = link.dialled()
+    }
   }
 
   @Test func stopWithoutAConnectionEndsAtOnce() {

@@ -71,6 +71,62 @@ import Testing
     #expect(await client.client.broker.port == first.port)
   }
 
+  private func addresses(_ texts: [String]) -> [HostAddress] {
+    texts.map { HostAddress(family: 2 /* AF_INET */, text: $0) }
+  }
+
+  /// Nothing listens on the others.
+  @Test func everyAddressOfAHostIsTried() async throws {
+    let broker = try await MosquittoBroker()
+    let found = addresses(["127.0.0.3", "127.0.0.2", "127.0.0.1"])
+    var options = MQTTOptions.local(broker.port)
+    options.brokers = [MQTTBroker(host: "three.test", port: broker.port)]
+    options.lookUp = { _ in found }
+    let client = await TestClient(options)
+    try await client.connected()
+    let failures = client.events.elements.count { if case .connectFailed = $0 { true } else { false } }
+    #expect(failures == 0)
+    try await broker.kill()
+    _ = try await client.disconnected()
+    #expect(try await client.connectFailed() == .unreachable(reason: "Connection refused", errno: 111))
+    try await broker.start()
+    try await client.connected()
+  }
+
+  @Test func oneErrorIsReportedForAllAddresses() {
+    let refused = MQTTError.unreachable(reason: "refused", errno: 111)
+    let login = MQTTError.notAuthorised(reasonCode: 135, reason: "")
+    var choice = AddressChoice()
+    #expect(choice.failed(refused) == refused)
+    choice.count = 3
+    func address() -> String { choice.of(["a", "b", "c"]) }
+    for _ in 1...2 {
+      for (name, error) in [("a", refused), ("b", .timedOut(.connect))] {
+        #expect(address() == name)
+        let told = choice.failed(error)
+        #expect(told == nil)
+      }
+      let told = choice.failed(.connectionLost(reason: ""))
+      #expect(told == refused)
+    }
+    let told = choice.failed(refused)
+    #expect(told == nil)
+    for _ in 1...2 {
+      let told = choice.failed(login)
+      #expect(told == login && address() == "b", "it is where the broker is")
+    }
+    choice.connected()
+    #expect(choice.failed(refused) == nil)
+    choice.count = 1
+    #expect(choice.of(["c"]) == "c", "the name has another address")
+    #expect(choice.failed(refused) == refused)
+  }
+
+  @Test func addressesOfAHostAreInWords() throws {
+    #expect(try HostAddress.all(of: "127.0.0.2").map(\.text) == ["127.0.0.2"])
+    #expect(try HostAddress.all(of: "::1").map(\.text) == ["::1"])
+  }
+
   /// The first broker's host has gone, or it hangs.
   @Test func aSilentBrokerIsPassedOver() async throws {
     let (silent, second) = (try BlackHole(), try await MosquittoBroker())

@@ -116,6 +116,22 @@ import Testing
     #expect(log.refused(try #require(TopicName("t/0")), "why").level == .debug)
   }
 
+  @Test func refusedSubscriptionsAreLoggedOnceUntilAConnectionHasLasted() {
+    var log = OutageLog([broker])
+    func lines(_ filters: Int) -> [String] {
+      _ = log.connected(to: broker)
+      let entries = (0..<filters).map { log.refused(subscription: TopicFilter("t/\($0)")!, "why") }
+      return entries.filter { $0.level == .error }.map(\.line)
+    }
+    #expect(lines(2) == (0..<2).map { "the broker refused the subscription to t/\($0): why" })
+    #expect(lines(2).isEmpty)
+    let more = lines(50)
+    #expect(more.count == 8 && more.last?.hasSuffix("t/9: why; others are not logged") == true)
+    #expect(lines(50).isEmpty)
+    _ = log.lasted(at: broker)
+    #expect(lines(50).count == 10)
+  }
+
   @Test func errorLinesBecomeAReason() {
     #expect(MosquittoText.reason(ofLines: []) == nil)
     #expect(

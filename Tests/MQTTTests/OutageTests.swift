@@ -158,7 +158,7 @@ import Testing
     await publish(200..<203)
     try await takeReturned(upTo: 193)
     let completed = client.events.elements.flatMap { event -> [Int64] in
-      if case .completed(let numbers) = event { numbers } else { [] }
+      if case .completed(let numbers, _) = event { numbers } else { [] }
     }
     #expect(completed == (0..<10).map(Int64.init))
     #expect(returned.map(\.number) == (10..<203).map(Int64.init))
@@ -202,6 +202,39 @@ import Testing
     #expect(error == .keepAliveTimedOut)
     broker.freeze(false)
     try await client.connected()
+  }
+
+  /// It answers pings, and delivers messages.
+  @Test func brokerThatDoesNotAcknowledgeIsLeft() async throws {
+    let broker = try await MosquittoBroker()
+    let proxy = try BrokerProxy(to: broker.port, dropsAcknowledgements: true)
+    var options = MQTTOptions.local(proxy.port)
+    options.keepAlive = .seconds(2)
+    let client = await TestClient(options) { $0.subscribe([filter("e")]) }
+    try await client.connected()
+    await client.publish(
+      MQTTMessage(topic: topic("e"), payload: Array("1".utf8), undelivered: .returned, number: 1))
+    #expect(try await client.texts(1) == ["1"])
+    let returned = try await client.events.next("messages given back") { event in
+      if case .undelivered(let messages) = event { messages } else { nil }
+    }
+    #expect(returned.map(\.number) == [1])
+    #expect(try await client.disconnected() == .unacknowledged(topic("e")))
+    #expect(
+      client.lines.elements.last?.line.contains("does not acknowledge messages, such as one to e") == true)
+    try await client.connected()
+  }
+
+  /// The broker asks for no keep-alive, or for one of 18 hours.
+  @Test(arguments: [0, 0xFF] as [UInt8])
+  func silentBrokerThatAsksForNoPingsIsNoticed(_ byte: UInt8) async throws {
+    let server = try StubServer(sending: [0x20, 6, 0, 0, 3, 0x13, byte, byte])
+    var options = MQTTOptions.local(server.port)
+    options.keepAlive = .seconds(1)
+    let client = await TestClient(options)
+    try await client.connected()
+    #expect(try await client.disconnected() == .keepAliveTimedOut)
+    _ = try await server.received.next("an UNSUBSCRIBE") { $0.first == 0xA2 ? true : nil }
   }
 
   @Test(arguments: [[0xE0, 0x01, 0x8E], [0xE0, 0x02, 0x8E, 0x00]] as [[UInt8]])

@@ -1,3 +1,4 @@
+import EventLoop
 import Testing
 
 @testable import MQTT
@@ -42,6 +43,30 @@ import Testing
       identifier += 1
     }
     return sent
+  }
+
+  /// However late the others are.
+  @Test func messageThatIsNeverAcknowledgedIsFound() {
+    var outbox = outbox()
+    let start = Moment.now
+    func unacknowledged(at seconds: Int) -> TopicName? {
+      outbox.unacknowledged(for: .seconds(60), at: start + .seconds(seconds))
+    }
+    outbox.connected(peer())
+    outbox.append(message("1"))
+    outbox.append(message("2"))
+    #expect(sendAll(&outbox) == ["e=1", "e=2"])
+    #expect(unacknowledged(at: 0) == nil)
+    outbox.acknowledged(1)
+    #expect(unacknowledged(at: 59) == nil)
+    #expect(unacknowledged(at: 118) == nil)
+    #expect(unacknowledged(at: 119) == topic("e"))
+    outbox.disconnected()
+    outbox.connected(peer())
+    #expect(sendAll(&outbox, first: 2) == ["e=2"])
+    #expect(unacknowledged(at: 119) == nil)
+    outbox.acknowledged(2)
+    #expect(unacknowledged(at: 300) == nil)
   }
 
   @Test func nothingIsSentWithoutAConnection() {
@@ -344,15 +369,20 @@ import Testing
 
   @Test func numbersAreReportedWhenMessagesAreAcknowledgedRejectedOrTooLarge() throws {
     var outbox = outbox()
+    /// The numbers, and how many of them are rejected.
+    func takeCompleted() -> [Int64] {
+      let (numbers, rejected) = outbox.takeCompleted()
+      return numbers + [Int64(rejected)]
+    }
     outbox.connected(peer(maximumPacket: 30))
     for number in 1...3 { outbox.append(message("\(number)", number: Int64(number))) }
     outbox.append(message("4", qos: .atMostOnce, number: 4))
     outbox.append(message(String(repeating: "5", count: 30), number: 5))
     #expect(sendAll(&outbox).count == 4)
-    #expect(outbox.takeCompleted() == [4, 5])
+    #expect(takeCompleted() == [4, 5, 1])
     outbox.acknowledged(2)
-    outbox.acknowledged(1, isRefusal: true)
-    #expect(outbox.takeCompleted() == [2, 1])
+    outbox.acknowledged(1, .other("Topic name invalid"))
+    #expect(takeCompleted() == [2, 1, 1])
     outbox.disconnected()
     #expect(outbox.takeTooLarge().count == 1)
     #expect(!outbox.hasOutcomes)
@@ -404,9 +434,25 @@ import Testing
     outbox.connected(peer())
     outbox.append(message("1"))
     _ = sendAll(&outbox)
-    outbox.acknowledged(1, isRefusal: true)
+    outbox.acknowledged(1, .notAuthorized)
     #expect(outbox.rejected == 1)
     #expect(outbox.isEmpty)
+  }
+
+  @Test(
+    arguments: [
+      (.notAuthorized, true), (.passing("Quota exceeded"), true), (.other("Topic name invalid"), false),
+      (.tooLarge(most: nil), false),
+    ] as [(MQTTRefusal, Bool)])
+  func readingIsGivenBackIfTheBrokerMayTakeItLater(_ refusal: MQTTRefusal, _ isReturned: Bool) throws {
+    var outbox = outbox()
+    outbox.connected(peer())
+    outbox.append(message("1", undelivered: .returned, number: 7))
+    _ = sendAll(&outbox)
+    let answer = outbox.acknowledged(1, refusal)
+    #expect(answer?.topic == topic("e") && answer?.returned?.number == (isReturned ? 7 : nil))
+    #expect(outbox.rejected == 1 && outbox.isEmpty)
+    #expect(outbox.takeCompleted().numbers == (isReturned ? [] : [7]))
   }
 
   /// Its place in the order is not what another topic left there.

@@ -80,6 +80,14 @@ import Testing
     #expect(await client.client.statistics.rejected == 1)
   }
 
+  @Test(
+    arguments: [
+      (0x80, true), (0x83, true), (0x87, true), (0x97, true), (0x90, false), (0x95, false), (0x99, false),
+    ] as [(Int32, Bool)])
+  func theReasonTellsWhetherTheBrokerMayTakeAMessageLater(_ code: Int32, _ mayPass: Bool) {
+    #expect(MosquittoText.refusal(ofMessage: code).mayPass == mayPass)
+  }
+
   @Test func passwordNeedsAUserNameWithMQTT311() async throws {
     var options = MQTTOptions.local(1883, .v311)
     options.password = "x"
@@ -202,6 +210,20 @@ import Testing
     let server = try StubServer(sending: [0x20, 0xE8, 0xD4, 0x03, 0, 0] + properties)
     let client = await TestClient(.local(server.port))
     try await client.connected()
+  }
+
+  @Test func theBrokersWordsAreReported() async throws {
+    let long = String(repeating: "é", count: 50)
+    // A Reason String, of which only the first 100 characters that can be printed are kept, and a Server Reference.
+    let reason = Array("moved\u{202E} \(long)\(long)".utf8)
+    let properties = [31, 0, UInt8(reason.count)] + reason + [28, 0, 13] + Array("other.example".utf8)
+    // The lengths of all properties, and of the packet, are of two bytes.
+    let (low, rest) = (UInt8(properties.count - 128), properties.count + 4 - 128)
+    let connack = [0x20, UInt8(rest) | 0x80, 1, 0, 0x9C, low | 0x80, 1] + properties
+    let server = try StubServer(sending: connack)
+    let client = await TestClient(.local(server.port))
+    let words = "Use another server: moved \(long)\(long.dropLast(6)): other.example"
+    #expect(try await client.connectFailed() == .refused(reasonCode: 156, reason: words))
   }
 
   @Test func brokerWithOnlyMQTT311IsUnsupported() async throws {

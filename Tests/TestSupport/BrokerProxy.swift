@@ -13,10 +13,14 @@ public final class BrokerProxy: Sendable {
   /// Where it listens, on 127.0.0.1.
   public let port: UInt16
   private let listener: Int32
+  private let dropsAcknowledgements: Bool
   private let state = Mutex(State())
 
-  /// - Parameter broker: the port of the broker on 127.0.0.1.
-  public init(to broker: UInt16) throws {
+  /// - Parameters:
+  ///   - broker: the port of the broker on 127.0.0.1.
+  ///   - dropsAcknowledgements: whether no PUBACK of the broker is passed on.
+  public init(to broker: UInt16, dropsAcknowledgements: Bool = false) throws {
+    self.dropsAcknowledgements = dropsAcknowledgements
     (port, listener) = try boundPort()
     guard listen(listener, 16) == 0 else { throw Failure("port \(port): errno \(errno)") }
     let listener = listener
@@ -66,10 +70,10 @@ public final class BrokerProxy: Sendable {
 
   /// Copies in both directions, each on its own thread, until either end closes.
   private func pass(from near: Int32, to far: Int32) {
-    detach { [weak self] in
+    detach { [weak self, dropsAcknowledgements] in
       let back = Mutex(false)
       detach {
-        Self.copy(from: far, to: near)
+        Self.copy(from: far, to: near, PubackFilter(isOn: dropsAcknowledgements))
         back.withLock { $0 = true }
       }
       Self.copy(from: near, to: far)
@@ -81,22 +85,56 @@ public final class BrokerProxy: Sendable {
     }
   }
 
-  private static func copy(from source: Int32, to target: Int32) {
+  private static func copy(
+    from source: Int32, to target: Int32, _ filter: PubackFilter = PubackFilter(isOn: false)
+  ) {
+    var filter = filter
     var buffer = [UInt8](repeating: 0, count: 65536)
     while true {
       let count = recv(source, &buffer, buffer.count, 0)
       if count < 0, errno == EINTR { continue }
+      let bytes = filter.pass(buffer[..<max(0, count)])
       var sent = 0
-      while sent < count {
-        let written = buffer.withUnsafeBytes {
-          send(target, $0.baseAddress! + sent, count - sent, Int32(MSG_NOSIGNAL))
+      while sent < bytes.count {
+        let written = bytes.withUnsafeBytes {
+          send(target, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL))
         }
         if written < 0, errno == EINTR { continue }
         guard written > 0 else { break }
         sent += written
       }
-      guard count > 0, sent == count else { break }
+      guard count > 0, sent == bytes.count else { break }
     }
     for descriptor in [source, target] { shutdown(descriptor, Int32(SHUT_RDWR)) }
+  }
+}
+
+/// Leaves PUBACKs out of what a broker sends.
+private struct PubackFilter {
+  let isOn: Bool
+  /// The beginning of a packet.
+  private var rest: [UInt8] = []
+
+  init(isOn: Bool) { self.isOn = isOn }
+
+  mutating func pass(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+    guard isOn else { return Array(bytes) }
+    rest += bytes
+    var passed: [UInt8] = []
+    while let count = Self.packetSize(rest), rest.count >= count {
+      if rest[0] >> 4 != 4 { passed += rest[..<count] }
+      rest.removeFirst(count)
+    }
+    return passed
+  }
+
+  /// The size of the packet that begins with `bytes` (MQTT 5, 2.1.4); nil: not known yet.
+  private static func packetSize(_ bytes: [UInt8]) -> Int? {
+    var length = 0
+    for (index, byte) in bytes.dropFirst().prefix(4).enumerated() {
+      length |= Int(byte & 0x7F) << (7 * index)
+      if byte & 0x80 == 0 { return 2 + index + length }
+    }
+    return nil
   }
 }

@@ -11,8 +11,11 @@ struct DuplicateIDGuard {
     case waiting
     /// Another run of this id seems to be online: its answer → refused; no answer → admitted.
     case asking
-    /// The id is this gateway's → refused.
+    /// The id is this gateway's → confirming.
     case admitted
+    /// Admitted, but an older run of this id has published its info, or a bridge between brokers has brought an old one: the
+    /// answer of that run → refused; no answer → admitted.
+    case confirming
     /// Another gateway has the id. This one disconnects, and tries again later → disconnected.
     case refused
   }
@@ -21,6 +24,8 @@ struct DuplicateIDGuard {
     /// Send the barrier: ``DuplicateIDGuard/barrierArrived()`` or ``DuplicateIDGuard/answered()`` follows, or after
     /// some seconds ``DuplicateIDGuard/timeout()``.
     case sendBarrier
+    /// Send another barrier, with the same consequences.
+    case ask
     /// Publish, and subscribe to commands.
     case admit
     /// Log that another gateway has the id; once, until this one is admitted.
@@ -29,13 +34,16 @@ struct DuplicateIDGuard {
     case reconnect(after: Duration)
     /// A late will has set the state to `offline`.
     case republishOnline
-    /// Another gateway has written this one's info.
+    /// Another run has written this one's info.
     case republishInfo
   }
 
   private static let retryDelay = Duration.seconds(10)
 
   private(set) var state = State.disconnected
+  var isAdmitted: Bool { state == .admitted || state == .confirming }
+  /// Whether an answer of another run counts.
+  var awaitsAnswer: Bool { [.waiting, .asking, .confirming].contains(state) }
   private let run: String
   private let started: String
   private var isAnotherOnline = false
@@ -69,7 +77,7 @@ struct DuplicateIDGuard {
     case .waiting:
       isAnotherOnline = isOnline
       return []
-    case .admitted:
+    case .admitted, .confirming:
       return isOnline ? [] : [.republishOnline]
     case .disconnected, .asking, .refused:
       return []
@@ -82,10 +90,12 @@ struct DuplicateIDGuard {
     case .waiting:
       lastRun = run
       return []
-    case .admitted:
+    case .admitted, .confirming:
       if run == self.run { return [] }
       // If two gateways were admitted at the same time, the older one stays.
-      return (started, run) < (self.started, self.run) ? refuse() : [.republishInfo]
+      guard state == .admitted, (started, run) < (self.started, self.run) else { return [.republishInfo] }
+      state = .confirming
+      return [.ask, .republishInfo]
     case .disconnected, .asking, .refused:
       return []
     }
@@ -103,7 +113,7 @@ struct DuplicateIDGuard {
   /// Another run has answered the barrier.
   mutating func answered() -> [Action] {
     switch state {
-    case .waiting, .asking: refuse()
+    case .waiting, .asking, .confirming: refuse()
     case .disconnected, .admitted, .refused: []
     }
   }
@@ -111,9 +121,11 @@ struct DuplicateIDGuard {
   /// Neither the barrier nor an answer has arrived in time.
   mutating func timeout() -> [Action] {
     switch state {
-    case .waiting, .asking: admit()
-    case .disconnected, .admitted, .refused: []
+    case .waiting, .asking: return admit()
+    case .confirming: state = .admitted
+    case .disconnected, .admitted, .refused: break
     }
+    return []
   }
 
   private mutating func admit() -> [Action] {

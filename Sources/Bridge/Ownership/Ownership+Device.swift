@@ -20,7 +20,7 @@ extension Ownership {
   // MARK: Questions
 
   /// Whether the gateway may publish under its id.
-  var isAdmitted: Bool { idGuard.state == .admitted }
+  var isAdmitted: Bool { idGuard.isAdmitted }
   /// Whether another gateway has the id.
   var hasIDConflict: Bool { idGuard.hasConflict }
   /// The barrier to be sent at the end of the loop iteration: one for all that is awaited in it.

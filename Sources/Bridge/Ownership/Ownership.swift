@@ -122,6 +122,7 @@ struct Ownership: Sendable {
       case .sendBarrier:
         guardBarrier = awaitBarrier()
         awaitRetained(guardBarrier)
+      case .ask: guardBarrier = awaitBarrier()
       case .admit:
         actions.append(.admitted)
         reconcile(upTo: max(guardBarrier, barriers.lastArrived))

@@ -71,7 +71,8 @@ import MQTT
 
   /// A response under this gateway's id, perhaps of another run that has the id.
   func received(response payload: [UInt8]) {
-    guard !isAdmitted, payload.count <= TopicMap.longestPayload, let json = try? JSONParser.parse(payload),
+    guard ownership.idGuard.awaitsAnswer, payload.count <= TopicMap.longestPayload,
+      let json = try? JSONParser.parse(payload),
       json["transaction"]?.text?.hasPrefix("\(context.run)-") == true,
       let other = json["data"]?["run"]?.text, other != context.run.description
     else { return }
@@ -136,7 +137,7 @@ import MQTT
   private func perform(_ action: DuplicateIDGuard.Action) {
     switch action {
     // Ownership's own.
-    case .sendBarrier, .admit: break
+    case .sendBarrier, .ask, .admit: break
     case .reportConflict:
       context.log.error(
         "another gateway at this broker has the same gateway.id: nothing is published until each has its own in config.json",

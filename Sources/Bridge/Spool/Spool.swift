@@ -28,8 +28,8 @@ import Store
   /// Reported, until it has ended.
   private var isLosing = false
   private var lost: UInt64 = 0
-  /// Messages published since the connection was made, until it is reported.
-  private var published = 0
+  /// How many messages the broker has accepted since the connection was made, and how many it never does; until that is reported.
+  private var (published, rejected) = (0, 0)
 
   /// - Parameter path: of the file; nil: all is kept in memory.
   init(_ options: Configuration.Spool, path: String?, _ context: BridgeContext) {
@@ -65,7 +65,7 @@ import Store
   /// Messages may be published.
   /// - Parameter receiveMaximum: how many the broker takes unacknowledged.
   func connected(receiveMaximum: Int) {
-    (published, isLosing) = (0, false)
+    (published, rejected, isLosing) = (0, 0, false)
     queue.connected(receiveMaximum: receiveMaximum)
     work()
   }
@@ -81,19 +81,38 @@ import Store
   /// Readings, and messages of the spool itself, that were not acknowledged.
   func undelivered(_ messages: [MQTTMessage]) {
     if messages.contains(where: { $0.number != nil }) { queue.rewind() }
-    let now = Timestamp.now.milliseconds
-    for message in messages where message.number == nil {
-      queue.add(
-        topic: Array(message.topic.string.utf8), payload: ReadingEncoder.markReplayed(message.payload),
-        time: now)
+    for message in messages where message.number == nil { add(message) }
+    reportLoss()
+    work()
+  }
+
+  /// The broker may take this reading, or message of the spool itself, later.
+  func refused(_ message: MQTTMessage, _ reason: MQTTRefusal) {
+    if let number = message.number {
+      // Messages to other topics need not wait until this one is allowed.
+      if let delay = queue.refused(number, isLast: reason == .notAuthorized) {
+        loop.timer(after: delay) { [weak self] in
+          self?.queue.resume()
+          self?.work()
+        }
+      }
+    } else {
+      add(message)
     }
     reportLoss()
     work()
   }
 
-  func completed(_ numbers: [Int64]) {
-    queue.completed(numbers)
-    published += numbers.count
+  private func add(_ message: MQTTMessage) {
+    queue.add(
+      topic: Array(message.topic.string.utf8), payload: ReadingEncoder.markReplayed(message.payload),
+      time: Timestamp.now.milliseconds)
+  }
+
+  func completed(_ numbers: [Int64], rejected: Int) {
+    queue.completed(numbers, rejected: rejected)
+    published += numbers.count - rejected
+    self.rejected += rejected
     send()
     reportEnd()
     work()
@@ -141,7 +160,8 @@ import Store
     guard context.mqtt.statistics.queued < Self.mostQueued else { return }
     for entry in queue.next(at: .now) {
       guard let topic = TopicName(String(decoding: entry.topic, as: UTF8.self)) else {
-        queue.completed([entry.number])
+        queue.completed([entry.number], rejected: 1)
+        rejected += 1
         continue
       }
       context.mqtt.publish(
@@ -196,9 +216,15 @@ import Store
   }
 
   private func reportEnd() {
-    guard queue.isEmpty, published > 0 else { return }
-    Self.log.notice("what was not delivered before is published", ["messages": published])
-    published = 0
+    guard queue.isEmpty, published + rejected > 0 else { return }
+    if rejected == 0 {
+      Self.log.notice("what was not delivered before is published", ["messages": published])
+    } else {
+      Self.log.warning(
+        "of what was not delivered before, the broker has rejected a part",
+        ["published": published, "rejected": rejected])
+    }
+    (published, rejected) = (0, 0)
     onChange()
   }
 

@@ -20,6 +20,15 @@ struct SpoolQueue {
     case failing
   }
 
+  private enum Acceptance {
+    /// As many messages are sent as the window allows.
+    case open
+    /// The broker has refused a message that it may take later: nothing is sent until ``resume()``.
+    case refusing
+    /// One message is sent at a time, until the broker accepts one.
+    case trying
+  }
+
   private var fileState: FileState
   /// What the file is asked for; nil: nothing.
   private var work: SpoolFile.Work?
@@ -29,6 +38,8 @@ struct SpoolQueue {
   private var pace: SpoolPace
   /// How many may be sent and not acknowledged; nil without a connection.
   private var window: Int?
+  private var acceptance = Acceptance.open
+  private var refusalBackOff = BackOff(first: .seconds(1), longest: .seconds(30), spread: 0)
 
   /// The messages that are not in the file; their numbers say nothing.
   private var memory: ArraySlice<Entry> = []
@@ -37,9 +48,10 @@ struct SpoolQueue {
   /// Messages read from the file, to be sent.
   private var batch: ArraySlice<Entry> = []
   private var lastRead: Int64 = 0
-  /// The messages sent and not acknowledged. Those of the file are in the order of their numbers; those sent from memory
-  /// have numbers below zero.
+  /// The messages sent and not acknowledged. Those sent from memory have numbers below zero.
   private var sent: [Entry] = []
+  /// The numbers of those that the broker has refused, and that are sent again.
+  private var refused: Set<Int64> = []
   private var lowestNumber: Int64 = 0
   /// All messages of the file up to this number are removed from it.
   private var removedThrough: Int64 = 0
@@ -70,7 +82,9 @@ struct SpoolQueue {
   /// Whether ``writeMemory()`` is to be called a second later.
   var hasMemory: Bool { !memory.isEmpty && fileState != .failing }
   /// Whether something may be sent now or a little later.
-  var mayBeSent: Bool { window != nil && (!batch.isEmpty || fileState == .failing && !memory.isEmpty) }
+  var mayBeSent: Bool {
+    window != nil && acceptance != .refusing && (!batch.isEmpty || fileState == .failing && !memory.isEmpty)
+  }
   /// Whether the file is asked for something.
   var isWorking: Bool { work != nil }
 
@@ -102,7 +116,10 @@ struct SpoolQueue {
   }
 
   /// - Parameter receiveMaximum: how many messages the broker takes unacknowledged: half of them are for other messages.
-  mutating func connected(receiveMaximum: Int) { window = max(1, min(32, receiveMaximum / 2)) }
+  mutating func connected(receiveMaximum: Int) {
+    window = max(1, min(32, receiveMaximum / 2))
+    acceptance = .open
+  }
 
   /// Nothing more is sent on this connection.
   mutating func pause() { window = nil }
@@ -114,17 +131,49 @@ struct SpoolQueue {
   }
 
   /// Messages were not delivered, though there is a connection.
-  mutating func rewind() {
-    batch = sent.filter { $0.number > 0 } + batch
-    putBack(sent.filter { $0.number < 0 })
-    sent = []
+  mutating func rewind() { unsend(sent) }
+
+  private mutating func unsend(_ entries: [Entry]) {
+    let numbers = Set(entries.map(\.number))
+    sent.removeAll { numbers.contains($0.number) }
+    refused.subtract(numbers)
+    batch = ArraySlice((entries.filter { $0.number > 0 } + batch).sorted { $0.number < $1.number })
+    putBack(entries.filter { $0.number < 0 })
   }
 
-  /// The broker has acknowledged, or rejected, these.
-  mutating func completed(_ numbers: [Int64]) {
+  /// The broker has acknowledged these, or rejected them for good.
+  mutating func completed(_ numbers: [Int64], rejected: Int = 0) {
     for number in numbers {
       if let index = sent.firstIndex(where: { $0.number == number }) { sent.remove(at: index) }
     }
+    guard numbers.count > rejected else { return }
+    refusalBackOff.reset()
+    if acceptance == .trying { acceptance = .open }
+  }
+
+  /// The broker has refused this message, but may take it later.
+  /// - Parameter isLast: it is sent after all others, not in its place.
+  /// - Returns: after which time to call ``resume()``; nil: that is to be called anyway.
+  mutating func refused(_ number: Int64, isLast: Bool) -> Duration? {
+    guard let index = sent.firstIndex(where: { $0.number == number }) else { return nil }
+    if isLast {
+      let entry = sent.remove(at: index)
+      add(topic: entry.topic, payload: entry.payload, time: entry.time)
+      // Where it was in the file, it is removed.
+      isWriteDue = true
+    } else {
+      refused.insert(number)
+    }
+    guard acceptance != .refusing else { return nil }
+    acceptance = .refusing
+    return refusalBackOff.next()
+  }
+
+  /// The broker may take what it has refused.
+  mutating func resume() {
+    guard acceptance == .refusing else { return }
+    acceptance = .trying
+    unsend(sent.filter { refused.contains($0.number) })
   }
 
   mutating func writeMemory() { isWriteDue = true }
@@ -136,9 +185,9 @@ struct SpoolQueue {
 
   /// The messages to send now, in order.
   mutating func next(at now: Moment) -> [Entry] {
-    guard let window else { return [] }
+    guard let window, acceptance != .refusing else { return [] }
     var entries: [Entry] = []
-    while sent.count < window, pace.mayTake(at: now), let next = takeNext() {
+    while sent.count < (acceptance == .trying ? 1 : window), pace.mayTake(at: now), let next = takeNext() {
       pace.take()
       sent.append(next)
       entries.append(next)
@@ -179,7 +228,7 @@ struct SpoolQueue {
 
   /// All messages of the file up to this number are acknowledged.
   private var deliveredThrough: Int64 {
-    (sent.first { $0.number > 0 } ?? batch.first).map { $0.number - 1 } ?? lastRead
+    (sent + batch.prefix(1)).map(\.number).filter { $0 > 0 }.min().map { $0 - 1 } ?? lastRead
   }
 
   /// - Returns: after which time to call ``retry()``; nil: nothing has failed.

@@ -180,7 +180,7 @@ private struct RetainedMessages {
       failure = "\(error)\(error.hint(at: broker).map { ": \($0)" } ?? "")"
     case .subscriptionRefused(let filter, let reason):
       failure = "the broker refused the subscription to \(filter): \(reason)"
-    case .publicationRefused(let topic, let reason):
+    case .publicationRefused(let topic, let reason, _):
       failure = "the broker refused to clear \(topic): \(reason)"
     case .message(let message) where message.retain: found.add(message.topic.string, message.payload)
     case .message(let message) where message.topic == barrier: isComplete = true

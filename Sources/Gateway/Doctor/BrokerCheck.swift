@@ -18,7 +18,7 @@ struct BrokerCheck {
   /// How long a connection may take, with all attempts.
   var patience = Duration.seconds(15)
 
-  /// The limit of one attempt to connect.
+  /// The limit of one attempt to connect, at one address of the host.
   private static let connectLimit = Duration.seconds(5)
   /// The limit for the test messages to come back.
   private static let returnLimit = Duration.seconds(3)
@@ -44,12 +44,17 @@ struct BrokerCheck {
   ) async -> [Finding] {
     guard await session.wait(patience, until: { $0.isDecided }),
       session.state.isConnected
-    else { return [fault(session.state.failure ?? .timedOut(.lookUp))] }
-    for message in probes.messages { session.client.publish(message) }
+    else { return [fault(session.state.failure ?? .timedOut(.connect))] }
+    let messages = probes.messages
+    for message in messages { session.client.publish(message) }
     let isMQTT5 = probes.isMQTT5
     _ = await session.wait(Self.returnLimit) { replies in
-      !replies.isConnected || probes.list.allSatisfy { replies.outcome(of: $0).isDecided(isMQTT5) }
+      !replies.isConnected
+        || replies.acknowledged.count == messages.count
+          && probes.list.allSatisfy { replies.outcome(of: $0).isDecided(isMQTT5) }
     }
+    if session.state.isConnected, !session.state.hasAnswered { return [silence] }
+    let unacknowledged = messages.first { !session.state.acknowledged.contains($0.number ?? 0) }
     let outcomes = probes.list.map { (probe: $0, outcome: session.state.outcome(of: $0)) }
     let retained = await checkRetained(session, probes)
     // A broker may end the connection of a client that publishes what it may not.
@@ -61,7 +66,8 @@ struct BrokerCheck {
       ]
     }
     let size = await checkSize(session, probes)
-    return [.ok(.broker, connectedText)] + probes.findings(outcomes) + [size, retained].compactMap { $0 }
+    let connection = unacknowledged.map { fault(.unacknowledged($0.topic)) } ?? .ok(.broker, connectedText)
+    return [connection] + probes.findings(outcomes) + [size, retained].compactMap { $0 }
       + homeAssistant(session)
   }
 
@@ -95,6 +101,15 @@ struct BrokerCheck {
   private func fault(_ error: MQTTError) -> Finding {
     .fault(.broker, error.description, remedy: error.hint(at: broker) ?? "see the broker's log")
       .coded("no_broker", ["reason": error.description, "cause": error.code])
+  }
+
+  private var silence: Finding {
+    let text = "the broker does not answer after the login: long packets may be lost on the way (MTU)"
+    return .fault(
+      .broker, text,
+      remedy:
+        "ping -M do -s 1400 \(broker.host): if that fails, lower the MTU of the network or VPN; see the broker's log"
+    ).coded("no_broker", ["reason": text, "cause": "broker_lost"])
   }
 
   var connectedText: String {

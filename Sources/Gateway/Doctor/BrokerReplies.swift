@@ -9,13 +9,12 @@ struct BrokerReplies {
   /// Why there is no connection, or no more.
   private(set) var failure: MQTTError?
   private(set) var isHomeAssistantOnline = false
-  private var attempts = 0
   private var messages: [MQTTReceived] = []
   private(set) var refusals: [TopicName: MQTTRefusal] = [:]
-  private var refusedSubscriptions: Set<TopicFilter> = []
+  private var refusedSubscriptions: [TopicFilter: MQTTRefusal] = [:]
+  /// The numbers of the messages that the broker has acknowledged.
+  private(set) var acknowledged: Set<Int64> = []
 
-  /// The first may use an address family that the broker does not listen on.
-  private static let mostAttempts = 2
   /// Retained messages of other clients may come first.
   private static let mostMessages = 1000
 
@@ -41,23 +40,27 @@ struct BrokerReplies {
 
   func outcome(of probe: TopicProbe) -> TopicProbe.Outcome {
     TopicProbe.Outcome(
-      hasArrived: has(probe.topic), isPublishRefused: refusals[probe.topic] != nil,
-      isSubscribeRefused: refusedSubscriptions.contains(probe.filter), need: probe.need)
+      hasArrived: has(probe.topic), publishRefusal: refusals[probe.topic],
+      subscribeRefusal: refusedSubscriptions[probe.filter], need: probe.need)
+  }
+
+  /// Whether the broker has answered anything after the login.
+  var hasAnswered: Bool {
+    !(messages.isEmpty && acknowledged.isEmpty && refusals.isEmpty && refusedSubscriptions.isEmpty)
   }
 
   mutating func add(_ event: MQTTEvent) {
     switch event {
     case .connected: isConnected = true
-    case .connectFailed(let error):
-      attempts += 1
-      if attempts >= Self.mostAttempts || !error.mayDependOnAddress { failure = failure ?? error }
+    case .connectFailed(let error): failure = failure ?? error
     case .disconnected(let error):
       isConnected = false
       failure = failure ?? error
-    case .subscriptionRefused(let filter, _): refusedSubscriptions.insert(filter)
-    case .publicationRefused(let topic, let reason): refusals[topic] = reason
+    case .subscriptionRefused(let filter, let reason): refusedSubscriptions[filter] = reason
+    case .publicationRefused(let topic, let reason, _): refusals[topic] = reason
     case .message(let message): add(message)
-    case .undelivered, .completed: break
+    case .completed(let numbers, _): acknowledged.formUnion(numbers)
+    case .undelivered: break
     }
   }
 
@@ -66,16 +69,6 @@ struct BrokerReplies {
       isHomeAssistantOnline = message.payload.elementsEqual("online".utf8)
     } else if messages.count < Self.mostMessages, message.topic.string.hasOccurrence(of: TopicProbes.marker) {
       messages.append(message)
-    }
-  }
-}
-
-extension MQTTError {
-  /// Whether another address of the host may do better.
-  fileprivate var mayDependOnAddress: Bool {
-    switch self {
-    case .unreachable, .timedOut(.connect): true
-    default: false
     }
   }
 }

@@ -24,20 +24,25 @@ struct TopicProbe: Sendable {
   /// What happened to the message on this topic.
   struct Outcome {
     let hasArrived: Bool
-    let isPublishRefused: Bool
-    let isSubscribeRefused: Bool
+    var publishRefusal: MQTTRefusal?
+    var subscribeRefusal: MQTTRefusal?
     let need: Need
 
     /// Whether the result is final. With MQTT 5 a refused publication is reported before later messages come back.
     func isDecided(_ isMQTT5: Bool) -> Bool {
-      hasArrived || isPublishRefused || isSubscribeRefused || (need == .publish && isMQTT5)
+      hasArrived || publishRefusal != nil || subscribeRefusal != nil || (need == .publish && isMQTT5)
     }
 
     /// What is wrong; nil: nothing, as far as it can be known.
     func problem(_ isMQTT5: Bool) -> Problem? {
       if hasArrived { return nil }
-      if isPublishRefused { return need == .receive ? nil : .publish }
-      if isSubscribeRefused { return need == .publish ? nil : .receive }
+      if let publishRefusal {
+        return need == .receive ? nil : publishRefusal == .notAuthorized ? .publish : .refused
+      }
+      if let subscribeRefusal {
+        // MQTT 3.1.1 has no reasons.
+        return need == .publish ? nil : subscribeRefusal == .notAuthorized || !isMQTT5 ? .receive : .refused
+      }
       switch need {
       case .both: return isMQTT5 ? .receive : .either
       case .receive: return isMQTT5 ? .receive : .unknown
@@ -53,6 +58,8 @@ struct TopicProbe: Sendable {
     case receive
     /// The broker refuses one of the two: MQTT 3.1.1 does not report which.
     case either
+    /// The broker refuses it for another reason than its ACL.
+    case refused
     /// MQTT 3.1.1: a message did not come back, but the gateway only needs the other direction.
     case unknown
   }
@@ -146,27 +153,34 @@ struct TopicProbes: Sendable {
     list.filter { !isMQTT5 || $0.need != .publish }.map(\.filter) + (status.map { [TopicFilter($0)] } ?? [])
   }
 
-  /// The messages; first those that need not come back: a refusal is then reported before others have come back.
+  /// The messages, numbered; first those that need not come back: a refusal is then reported before others have come back.
   var messages: [MQTTMessage] {
-    (list.filter { $0.need == .publish } + list.filter { $0.need != .publish }).map {
-      MQTTMessage(topic: $0.topic, payload: $0.payload, retain: $0.isRetained)
+    let sorted = list.filter { $0.need == .publish } + list.filter { $0.need != .publish }
+    return sorted.enumerated().map { number, probe in
+      MQTTMessage(
+        topic: probe.topic, payload: probe.payload, retain: probe.isRetained, number: Int64(number))
     }
   }
 
   func findings(_ outcomes: [(probe: TopicProbe, outcome: TopicProbe.Outcome)]) -> [Finding] {
     let problems = outcomes.compactMap { probe, outcome in
-      outcome.problem(isMQTT5).map { (probe: probe, problem: $0) }
+      outcome.problem(isMQTT5).map {
+        (probe: probe, problem: $0, reason: outcome.publishRefusal ?? outcome.subscribeRefusal)
+      }
     }
     if problems.isEmpty {
       return [.ok(.topics, "the gateway may publish and receive all that it needs")]
     }
     return TopicProbe.Problem.allCases.compactMap { kind in
-      let probes = problems.filter { $0.problem == kind }.map(\.probe)
-      return probes.isEmpty ? nil : finding(kind, probes)
+      let found = problems.filter { $0.problem == kind }
+      return found.isEmpty ? nil : finding(kind, found.map(\.probe), found[0].reason)
     }
   }
 
-  private func finding(_ problem: TopicProbe.Problem, _ probes: [TopicProbe]) -> Finding {
+  /// - Parameter reason: of the first.
+  private func finding(
+    _ problem: TopicProbe.Problem, _ probes: [TopicProbe], _ reason: MQTTRefusal?
+  ) -> Finding {
     let topics = probes.map(\.shown).joined(separator: ", ")
     let remedy = aclRemedy(for: probes)
     func refused(_ what: String) -> Finding {
@@ -176,6 +190,10 @@ struct TopicProbes: Sendable {
     case .publish: return refused("publish to")
     case .receive: return refused("receive")
     case .either: return refused("publish or receive")
+    case .refused:
+      return .fault(
+        .topics, "the broker refuses \(topics)" + (reason.map { ": \($0)" } ?? ""),
+        remedy: "see the broker's log")
     case .unknown:
       return .warning(
         .topics, "test messages did not come back, so the broker may not allow \(topics)", remedy: remedy)

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import Gateway
+@testable import MQTT
 
 /// Against a real mosquitto.
 struct BrokerCheckTests {
@@ -102,6 +103,16 @@ struct BrokerCheckTests {
     #expect(await findings(configuration).map(\.level) == [.fault, .fault])
   }
 
+  @Test func brokerThatDoesNotAcknowledgeIsReported() async throws {
+    let broker = try await MosquittoBroker()
+    let proxy = try BrokerProxy(to: broker.port, dropsAcknowledgements: true)
+    let found = await findings(configuration(proxy.port))
+    #expect(found.map(\.level) == [.fault, .ok, .ok, .ok])
+    #expect(
+      found[0].text.hasPrefix("the broker does not acknowledge messages, such as one to microbit/doctor-"))
+    #expect(found[0].remedy == "see the broker's log")
+  }
+
   @Test func refusedConnectionIsReported() async throws {
     let port = try ReservedPort()
     let found = await findings(configuration(port.number))
@@ -115,6 +126,38 @@ struct BrokerCheckTests {
           "no_broker",
           ["reason": "the broker cannot be reached: Connection refused", "cause": "broker_silent"])
       ])
+  }
+
+  /// Long packets are lost on the way: the subscriptions are, and TCP then holds back all that follows.
+  @Test func brokerThatIsSilentAfterTheLoginIsNoMatterOfItsAccessList() async throws {
+    let server = try StubServer(sending: [0x20, 0x03, 0x00, 0x00, 0x00])
+    let found = await findings(configuration(server.port))
+    #expect(found.map(\.check) == [.broker])
+    #expect(found[0].text.hasPrefix("the broker does not answer after the login"))
+    #expect(found[0].remedy?.hasPrefix("ping -M do -s 1400 127.0.0.1:") == true)
+  }
+
+  @Test(arguments: versions)
+  func onlyWhatIsNotAuthorizedIsAMatterOfTheAccessList(_ version: Configuration.MQTT.ProtocolVersion) {
+    let probes = TopicProbes(configuration(1883, version), gateway: gateway)
+    func findings(
+      _ need: TopicProbe.Need, publish: MQTTRefusal? = nil, subscribe: MQTTRefusal? = nil
+    ) -> [Finding] {
+      let outcome = TopicProbe.Outcome(
+        hasArrived: false, publishRefusal: publish, subscribeRefusal: subscribe, need: need)
+      return probes.findings([(probes.list[2], outcome)])
+    }
+    let quota = Finding.fault(
+      .topics, "the broker refuses microbit/+/readings: Quota exceeded", remedy: "see the broker's log")
+    #expect(findings(.publish, publish: .passing("Quota exceeded")) == [quota])
+    let subscription = findings(.both, subscribe: .passing("Quota exceeded"))
+    if version == .v5 { #expect(subscription == [quota]) }
+    for found in [findings(.publish, publish: .notAuthorized), findings(.receive, subscribe: .notAuthorized)]
+      + (version == .v5 ? [] : [subscription])
+    {
+      #expect(
+        found.count == 1 && found[0].remedy?.hasPrefix("allow in the broker's access control list") == true)
+    }
   }
 
   @Test func unresolvableHostNameIsReported() async throws {

@@ -18,15 +18,6 @@ struct BrokerRepliesTests {
     .message(MQTTReceived(topic: topic, payload: Array(text.utf8), qos: .atLeastOnce, retain: retain))
   }
 
-  /// Another attempt is waited for only if it may use another address.
-  @Test func anAttemptThatFailsMayBeTheLast() {
-    let unreachable = MQTTEvent.connectFailed(.unreachable(reason: "refused", errno: 111))
-    #expect(!replies([unreachable]).isDecided)
-    #expect(replies([unreachable, .connected(MQTTConnection())]).isConnected)
-    #expect(replies([unreachable, unreachable]).failure == .unreachable(reason: "refused", errno: 111))
-    #expect(replies([.connectFailed(.unsupportedProtocol)]).failure == .unsupportedProtocol)
-  }
-
   @Test func firstFailureOfAConnectionIsKept() {
     let lost = replies([
       .connected(MQTTConnection()), .disconnected(.connectionLost(reason: "reset")),
