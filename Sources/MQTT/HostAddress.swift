@@ -44,8 +44,8 @@ struct AddressChoice {
   func of<Address>(_ addresses: [Address]) -> Address { addresses[index % addresses.count] }
 
   /// An attempt has failed.
-  /// - Returns: what to report: the error of the first address when all have been tried, or one that does not depend on the
-  ///   address; nil: the next one follows.
+  /// - Returns: what to report: when all have been tried the first error, if possible of an address that was reached; or an
+  ///   error that does not depend on the address; nil: the next one follows.
   mutating func failed(_ error: MQTTError) -> MQTTError? {
     guard error.mayDependOnAddress else {
       errors = []
@@ -55,7 +55,7 @@ struct AddressChoice {
     errors.append(error)
     guard errors.count >= count else { return nil }
     defer { errors = [] }
-    return errors[0]
+    return errors.first { if case .unreachable = $0 { false } else { true } } ?? errors[0]
   }
 
   /// The address is used until it fails.

@@ -22,16 +22,18 @@ final class BridgeUnderTest: Sendable {
   private let tasks: [Task<Void, any Error>]
 
   /// - Parameters:
+  ///   - port: where the gateway reaches the broker; nil: directly.
   ///   - configuration: the text of config.json, without the broker's address.
   ///   - state: the path of the state database.
   ///   - retained: what the broker retains before the gateway connects.
   ///   - doubled: what the gateway gets twice: mosquitto sends a message once for each subscription that matches.
   init(
-    _ broker: MosquittoBroker, _ configuration: String = BridgeUnderTest.kitchen, state path: String? = nil,
+    _ broker: MosquittoBroker, through port: UInt16? = nil,
+    _ configuration: String = BridgeUnderTest.kitchen, state path: String? = nil,
     retained: [(topic: String, payload: String)] = [], doubled: [String] = []
   ) async throws {
     var parsed = try Configuration.parse(Array(configuration.utf8)).get()
-    (parsed.mqtt.host, parsed.mqtt.port) = ("127.0.0.1", Int(broker.port))
+    (parsed.mqtt.host, parsed.mqtt.port) = ("127.0.0.1", Int(port ?? broker.port))
     observer = await MQTTClient(
       options: MQTTOptions([MQTTBroker(host: "127.0.0.1", port: broker.port)], clientID: "observer"),
       log: { _, _ in })

@@ -123,6 +123,18 @@ import Testing
     try await codes([])
   }
 
+  /// It answers pings, and delivers messages.
+  @Test func brokerThatDoesNotAcknowledgeIsAFault() async throws {
+    let broker = try await MosquittoBroker()
+    let proxy = try BrokerProxy(to: broker.port, dropsAcknowledgements: true)
+    let tested = try await BridgeUnderTest(broker, through: proxy.port)
+    try await eventually("a fault") {
+      let found = await tested.bridge.health.findings.filter { $0.check == .broker }
+      return found.first?.text.hasPrefix("the broker does not acknowledge messages, such as one to microbit/")
+        == true
+    }
+  }
+
   @Test(arguments: ["max_packet_size 400"])
   func brokerThatTakesNoLargeMessageIsAFault(limit: String) async throws {
     let broker = try await MosquittoBroker { _ in "allow_anonymous true\n\(limit)" }
