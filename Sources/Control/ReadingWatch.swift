@@ -106,13 +106,19 @@ import JSON
   func changed(_ change: DeviceChange, _ device: DeviceDescription) {
     self.device = device
     switch change {
-    case .availability, .session, .renamed: describe()
+    case .renamed(let before, _):
+      reportEnd(of: before)
+      describe()
+    case .availability, .session: describe()
     case .description, .handover: break
     }
   }
 
   func detach(_ reason: DetachReason) {
-    guard reason != .replaced else { return }
-    report(["device": .string(device.id.description), "session": .string("removed")])
+    if reason != .replaced { reportEnd(of: device.id) }
+  }
+
+  private func reportEnd(of id: DeviceID) {
+    report(["device": .string(id.description), "session": .string("removed")])
   }
 }

@@ -162,6 +162,7 @@ extension Trouble {
     // The key for translations of the most frequent reasons.
     let cause: String? =
       switch reason {
+      case nil where self.wantsPairing && pairing == .never: "never_paired"
       case CentralError.disconnected.description: "link_gone"
       case let reason? where reason.hasSuffix(CentralError.noAnswer): "no_answer"
       case let reason? where reason.hasSuffix(CentralError.atOnce): "adapter_full"

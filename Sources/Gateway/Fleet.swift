@@ -13,6 +13,8 @@ import Store
   private let state: StateSection
   private(set) var inForce: FleetConfiguration?
   private(set) var status: FleetStatus?
+  /// The last message, if it is valid and does not fit config.json: it is decided again when that has changed.
+  private var misfit: Message?
   /// The newest message that is not decided.
   private var waiting: [UInt8]?
   /// The digest of the last one that was decided, or is being decided.
@@ -37,7 +39,7 @@ import Store
 
   private mutating func remove() {
     if inForce != nil { state.put(Self.key, nil) }
-    (inForce, status, last) = (nil, nil, ConfigurationFile.digest([]))
+    (inForce, misfit, status, last) = (nil, nil, nil, ConfigurationFile.digest([]))
   }
 
   // MARK: Messages
@@ -75,6 +77,7 @@ import Store
   /// - Parameter message: an empty one: the fleet has no configuration any more.
   /// - Returns: whether another one is in force.
   mutating func decide(_ message: Message, _ file: ConfigurationFile) -> Bool {
+    misfit = nil
     if message.payload.isEmpty {
       defer { remove() }
       return inForce != nil
@@ -90,7 +93,9 @@ import Store
         throw ConfigurationErrors(
           ConfigurationError(problem: "this version has another content", hint: "give each content its own"))
       }
+      misfit = message
       _ = try new.merged(into: file)
+      misfit = nil
       inForce = new
       state.put(Self.key, message.payload)
       return true
@@ -105,7 +110,9 @@ import Store
 
   /// What the file and the fleet make together; the file alone if they do not fit.
   mutating func configuration(with file: ConfigurationFile) -> Configuration {
-    guard let inForce, file.configuration.fleet else { return file.configuration }
+    guard file.configuration.fleet else { return file.configuration }
+    if let misfit { _ = decide(misfit, file) }
+    guard let inForce else { return file.configuration }
     do throws(ConfigurationErrors) {
       let merged = try inForce.merged(into: file)
       if status == nil || status?.version == inForce.version {

@@ -59,19 +59,25 @@ import Web
       web.gatewayChanged()
     }
     web.onChange = { [unowned bridge] in (bridge.page, bridge.pageFinding) = ($0, $1) }
-    if BrowserSetup.isPossible(file) {
-      setup = BrowserSetup(file, id, engine, host: bridge) { [weak self] in
-        self?.stop(startsAgain: true)
-      }
-    }
+    setup = browserSetup(file)
     control.openSetup = { [weak self] in
-      self?.setup?.open()
-        ?? .failure(RequestError("the gateway is set up: to change it, sudo microbit-gateway init"))
+      guard let self, !self.file.isSetUp else {
+        return .failure(RequestError("the gateway is set up: to change it, sudo microbit-gateway init"))
+      }
+      let remedy = "edit it, and restart the gateway"
+      return setup?.open()
+        ?? .failure(
+          RequestError("nothing is set up, and the gateway cannot write \(self.file.path): \(remedy)"))
     }
     bridge.reload = { [weak self] in self?.reload($0) }
     bridge.onFleetConfiguration = { [weak self] payload in
       self?.receive(fleet: payload)
     }
+  }
+
+  private func browserSetup(_ file: ConfigurationFile) -> BrowserSetup? {
+    guard BrowserSetup.isPossible(file) else { return nil }
+    return BrowserSetup(file, id, engine, host: bridge) { [weak self] in self?.stop(startsAgain: true) }
   }
 
   // MARK: Life
@@ -181,14 +187,17 @@ import Web
 
   private func apply(_ file: ConfigurationFile) -> [String] {
     for warning in file.warnings { log.warning("\(warning.description(in: file.path))") }
+    let keepsSetup = !file.isSetUp && setup != nil && file.configuration.http == self.file.configuration.http
     self.file = file
-    if file.isSetUp {
+    if !keepsSetup {
       setup?.close()
-      setup = nil
+      setup = browserSetup(file)
     }
     if !file.configuration.fleet { fleet.forget() }
     bridge.configurationFile = (file.path.absolutePath, file.digest)
     let plan = applyConfiguration()
+    // Now the page that was served before has left its port.
+    if !keepsSetup { _ = setup?.open() }
     if plan.waiting.isEmpty {
       log.notice("configuration reloaded", ["configuration": file.path])
     } else {

@@ -88,7 +88,8 @@ extension WebDevice {
     let property = value.property
     let description: JSONValue = [
       "name": .string(property.name), "title": .string(property.title), "kind": "state",
-      "type": value.isNumber ? "number" : "text", "unit": property.unit.map(JSONValue.string),
+      "type": value.isNumber ? "number" : value.isBool ? "boolean" : "text",
+      "unit": property.unit.map(JSONValue.string),
     ]
     return description.merging(own).merging(json(of: property, state, last))
   }

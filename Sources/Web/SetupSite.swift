@@ -85,7 +85,10 @@ import Sockets
 
   private func handle(_ request: HTTPRequest, _ connection: HTTPConnection) {
     if let refusal = rules.refusal(request, from: connection.peer, at: .now) {
-      return connection.respond(refusal)
+      // Whoever asks may be at another computer.
+      return connection.respond(
+        refusal.status == .misdirectedRequest
+          ? .error(.misdirectedRequest, "open \(http.urls().joined(separator: " or "))") : refusal)
     }
     guard clients?.isFull == false else { return connection.respond(.error(.unavailable)) }
     if [Self.path + "situation", Self.path + "submit"].contains(request.path) {

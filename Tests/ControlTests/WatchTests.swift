@@ -28,6 +28,7 @@ import Testing
     _ = try await client.request(#"{"request":"watch","id":"kitchen"}"#)
     _ = try await client.line()
     try await server.engine.rename(DeviceID("kitchen"), to: DeviceID("den"))
+    #expect(try await client.line() == #"{"device":"kitchen","session":"removed"}"#)
     #expect(try await client.line()?.hasPrefix(#"{"device":"den","identifier":"C5:A1:B2:C3:D4:E5""#) == true)
     let text =
       #"{"devices":[{"match":{"identifier":"C5:A1:B2:C3:D4:E5"},"id":"kitchen","properties":["button_a"]}]}"#

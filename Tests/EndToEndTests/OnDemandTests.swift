@@ -42,7 +42,9 @@ import Testing
 
   @Test("A command and a get between two visits connect at once")
   func commands() async throws {
-    try await withFixture(Self.plan(every: 3600)) { fixture in
+    var plan = Self.plan(every: 3600)
+    plan.simulator = ["--disconnect-ms", "2000"]
+    try await withFixture(plan) { fixture in
       try await Self.waitForFirstVisit(fixture)
       #expect(try await fixture.listed("meter")?["session"]?.string == "idle")
       let mark = try fixture.observer.mark
@@ -58,6 +60,11 @@ import Testing
       #expect(read["status"]?.string == "read" && read["actual"]?.int == 700)
       #expect(read["transaction"]?.string == "g1")
       try await fixture.simulator.waitUntil(0, "the link has ended") { !$0.isConnected }
+      // By the command line, also while the link of the first ends.
+      for _ in 1...2 {
+        let (status, text) = try await fixture.command(["read", "meter", "period"])
+        #expect(status == 0 && text == "700 ms", "\(text)")
+      }
       #expect(try fixture.stayedOnline("meter", after: mark))
     }
   }

@@ -96,14 +96,9 @@ import Testing
       let path = try fixture.folder.write(#"{"http":{"port":\#(port.number)}}"#, to: "empty.json")
       let gateway = try ChildProcess(
         try program("microbit-gateway"), ["run", "--config", path], environment: fixture.environment)
-      func setup() async throws -> (status: Int32, text: String) {
-        let command = try ChildProcess(
-          try program("microbit-gateway"), ["setup"], environment: fixture.environment)
-        return (try await command.exitStatus(within: Fixture.patience), command.text)
-      }
-      let invitation = try await setup()
-      #expect(invitation.status == 0 && invitation.text.contains(":\(port.number)/"), "\(invitation.text)")
-      let code = try #require(invitation.text.firstMatch(of: /[0-9A-Z]{4}-[0-9A-Z]{4}/)?.0)
+      let setup = try await invitation(fixture)
+      #expect(setup.status == 0 && setup.text.contains(":\(port.number)/"), "\(setup.text)")
+      let code = try #require(setup.text.firstMatch(of: /[0-9A-Z]{4}-[0-9A-Z]{4}/)?.0)
       #expect(gateway.text.contains(code))
       // Members of the group reach the socket, but may not set up.
       if geteuid() == 0 {
@@ -141,11 +136,65 @@ import Testing
       let login = ["Authorization: Basic YTpwYWdlIHdvcmQ="]
       #expect(try await HTTPReply("GET /api/devices", port: port.number, login).status == 200)
       #expect(try await post("situation").status == 401)
-      let again = try await setup()
+      let again = try await invitation(fixture)
       #expect(again.status == 69 && again.text.contains("the gateway is set up"), "\(again.text)")
       for name in ["http.password", "mqtt-password"] {
         var status = stat()
         #expect(stat("\(fixture.folder.path)/\(name)", &status) == 0 && status.st_mode & 0o777 == 0o600)
+      }
+      gateway.signal(SIGTERM)
+      #expect(try await gateway.exitStatus() == 0)
+    }
+  }
+
+  /// The command `setup`.
+  private func invitation(_ fixture: Fixture) async throws -> (status: Int32, text: String) {
+    let command = try ChildProcess(
+      try program("microbit-gateway"), ["setup"], environment: fixture.environment)
+    return (try await command.exitStatus(within: Fixture.patience), command.text)
+  }
+
+  @Test("A configuration that the gateway cannot write is not said to be set up")
+  func readOnlyConfiguration() async throws {
+    try await withFixture(Plan(devices: 0, absent: [.gateway, .observer])) { fixture in
+      let folder = fixture.folder.path + "/closed"
+      try #require(mkdir(folder, 0o700) == 0)
+      let path = try fixture.folder.write("{}", to: "closed/config.json")
+      try #require(chmod(folder, 0o555) == 0)
+      defer { chmod(folder, 0o700) }
+      // Permissions do not restrict root with all of its capabilities.
+      let restricted = ["/usr/bin/setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override"]
+      let run = [try program("microbit-gateway"), "run", "--config", path]
+      let words = (geteuid() == 0 ? restricted : []) + run
+      let gateway = try ChildProcess(words[0], Array(words.dropFirst()), environment: fixture.environment)
+      let (status, text) = try await invitation(fixture)
+      #expect(
+        status == 69
+          && text.contains("nothing is set up, and the gateway cannot write \(path): edit it, and restart"),
+        "\(text)\n\(gateway.text)")
+      gateway.signal(SIGTERM)
+      #expect(try await gateway.exitStatus() == 0)
+    }
+  }
+
+  @Test("The page for set-up follows a reload, and is there again when nothing is set up any more")
+  func reloadedBeforeSetUp() async throws {
+    let ports = (try ReservedPort(), try ReservedPort())
+    let (port, another) = (ports.0.number, ports.1.number)
+    try await withFixture(Plan(devices: 0, absent: [.gateway, .observer])) { fixture in
+      let path = try fixture.folder.write(#"{"http":{"port":\#(port)}}"#, to: "empty.json")
+      let gateway = try ChildProcess(
+        try program("microbit-gateway"), ["run", "--config", path], environment: fixture.environment)
+      #expect(try await invitation(fixture).text.contains(":\(port)/"))
+      for (text, answer) in [
+        (#"{"http":{"port":\#(another)}}"#, ":\(another)/"), (#"{"fleet":true}"#, "the gateway is set up"),
+        (#"{"http":{"port":\#(port)}}"#, ":\(port)/"),
+      ] {
+        try fixture.folder.write(text, to: "empty.json")
+        gateway.signal(SIGHUP)
+        try await eventually("\(text) is in force") {
+          try await invitation(fixture).text.contains(answer)
+        }
       }
       gateway.signal(SIGTERM)
       #expect(try await gateway.exitStatus() == 0)

@@ -110,6 +110,8 @@ import Testing
     (["write", "ID", "period", "soon"], 64, "soon"),
     (["write", "ID", "temperature", "5"], 64, "temperature cannot be set"),
     (["read", "C5:A1:B2:C3:D4:FF", "temperature", "--timeout", "1"], 69, "C5:A1:B2:C3:D4:FF"),
+    (["remove", "C5:A1:B2:C3:D4:FF"], 69, "is not a device of the gateway"),
+    (["rename", "C5:A1:B2:C3:D4:FF", "Hall"], 69, "is not a device of the gateway"),
     (["watch", "ID", "wings"], 64, "no property wings"),
     (["inspect", "nobody"], 69, "nobody"),
   ]

@@ -76,7 +76,9 @@ import Testing
         try await fixture.perform("devices").array?.filter { $0["turn"] != nil }
         .compactMap { $0["id"]?.string } ?? []
       #expect(waiting.count == devices - Self.links)
-      for id in waiting {
+      let (status, text) = try await fixture.command(["read", waiting[0], "temperature"])
+      #expect(status == 0, "\(text)")
+      for id in waiting.dropFirst() {
         let mark = try fixture.observer.mark
         try await fixture.observer.publish("microbit/\(id)/temperature/get", "")
         let read = try await fixture.message("\(id)/temperature/result", after: mark).json()

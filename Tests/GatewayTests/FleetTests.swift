@@ -92,15 +92,33 @@ import Testing
     #expect(fleet.next() == Self.message(1, "a"))
   }
 
-  @Test func oneThatDoesNotFitTheFileWaitsUntilItDoes() throws {
-    let message = Array(#"{"version":7,"devices":[{"match":{"name":"a"},"id":"a","profile":"x"}]}"#.utf8)
+  /// A message that names the profile `x`, and a file with it.
+  private static func profiled() throws -> (message: [UInt8], file: ConfigurationFile) {
+    let message = #"{"version":7,"devices":[{"match":{"name":"a"},"id":"a","profile":"x"}]}"#
     let profile =
       #"{"properties":{"a":{"service":"1111","characteristic":"2222","access":["read"],"type":"uint8"}}}"#
-    let with = try Self.file(#"{"fleet":true,"profiles":{"x":\#(profile)}}"#)
+    return (Array(message.utf8), try file(#"{"fleet":true,"profiles":{"x":\#(profile)}}"#))
+  }
+
+  @Test func oneThatDoesNotFitTheFileWaitsUntilItDoes() throws {
+    let (message, with) = try Self.profiled()
     #expect(fleet.take(message, with))
     #expect(fleet.ids(try Self.file()) == [nil])
     #expect(fleet.status?.reason?.contains(#"devices[0].profile: there is no profile "x""#) == true)
     #expect(fleet.ids(with) == ["a"] && fleet.status == FleetStatus(version: 7))
+  }
+
+  @Test func oneThatHasNeverFitIsInForceOnceItDoes() throws {
+    let (message, with) = try Self.profiled()
+    #expect(fleet.take(Self.message(6, "b"), try Self.file()))
+    #expect(!fleet.take(message, try Self.file()))
+    #expect(fleet.ids(try Self.file()) == ["b"])
+    #expect(fleet.status?.version == 7)
+    #expect(fleet.status?.reason?.hasSuffix("; version 6 stays in force") == true)
+    #expect(fleet.ids(with) == ["a"] && fleet.status == FleetStatus(version: 7))
+    // A newer one takes its place.
+    #expect(fleet.take(Self.message(8, "b"), with))
+    #expect(fleet.ids(with) == ["b"] && fleet.status == FleetStatus(version: 8))
   }
 
   @Test func nothingIsKeptWhereItIsNotAllowed() throws {

@@ -213,6 +213,15 @@ import Testing
     #expect(properties["values/unknown"] == nil)
   }
 
+  @Test(arguments: [("on", "true", "boolean"), ("soil", "40", "number"), ("mood", #""happy""#, "text")])
+  func typesOfAProgramsValues(name: String, value: String, type: String) async throws {
+    let site = try await SiteUnderTest()
+    for _ in 0..<2 { await site.receive(lines: [#"{"\#(name)":\#(value)}"#]) }
+    let body = try await site.get("/api/devices").body
+    guard case .array(let devices) = try JSONParser.parse(Array(body.utf8)) else { throw Failure(body) }
+    #expect(try Self.properties(devices[1])["values/\(name)"]?["type"] == .string(type))
+  }
+
   @Test("A device is described with what the page needs of each property")
   func description() async throws {
     let site = try await SiteUnderTest()

@@ -122,6 +122,7 @@ import Testing
       verb, body.replacing("CODE", with: code), headers.map { $0.replacing("PORT", with: port) })
     #expect(reply.status == status, "\(reply)")
     #expect(site.host.count == 0)
+    #expect(status != 421 || reply.body.contains(#""error":"open http://"#), "\(reply)")
   }
 
   @Test func nothingElseIsServed() async throws {

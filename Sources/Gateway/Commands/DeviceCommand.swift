@@ -128,7 +128,7 @@ public struct DeviceCommand: Sendable, Equatable {
           : "micro:bits in range in the next \(time) s are added: \(access.command("devices")) lists them"
       )
     case .remove:
-      let target = try await access.find(name ?? "", orInRange: false)
+      let target = try await access.device(name ?? "")
       _ = try await access.request("device/remove", ["id": target.id.map(JSONValue.string)])
       printOutput("\(target.label) is removed: add it again with \(access.command("add \(target.address)"))")
     }
@@ -163,7 +163,7 @@ public struct DeviceCommand: Sendable, Equatable {
 
   /// The name, and the id that follows from it, as in `init`.
   @LoopActor private func rename(to label: String, _ access: GatewayAccess) async throws(CommandFailure) {
-    let target = try await access.find(name ?? "", orInRange: false)
+    let target = try await access.device(name ?? "")
     let data = try await access.request(
       "device/rename", ["id": target.id.map(JSONValue.string), "name": .string(label)])
     printOutput("\(target.label) is now \(Excerpt(label)), in topics \(data["to"]?.shown ?? "")")

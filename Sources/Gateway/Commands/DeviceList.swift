@@ -31,8 +31,7 @@ struct DeviceList {
     case "live": return "online"
     case _:
       if let position = device["turn"]?["position"] { return "waits for a connection (\(position.shown))" }
-      // The device is between two visits or turns.
-      if device["last_connected"] != nil, device["offline_since"] == nil { return "online" }
+      if device.isBetweenLinks { return "online" }
       let since = device["offline_since"]?.text.map { " since \(WatchView.clock($0))" } ?? ""
       return "offline\(since)" + (device["last_error"].map { ": \($0.shown)" } ?? "")
     }

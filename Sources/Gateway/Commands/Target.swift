@@ -9,7 +9,7 @@ struct Target {
   let id: String?
   /// The Bluetooth name, and the configured one.
   let names: [String]
-  /// Whether the gateway has no link to the device, and is to make one.
+  /// Whether the gateway has no link to the device, is to make one, and does not know when it can.
   var isOffline = false
   /// The gateway that owns the device.
   var owner: String?
@@ -62,7 +62,9 @@ struct Target {
     self.init(
       address, id: (json["id"] ?? json["device"])?.text,
       names: [json["name"], json["bluetooth_name"]].compactMap { $0?.text })
-    isOffline = ["absent", "waiting", "connecting", "subscribing", "leaving"].contains(json["session"]?.text)
+    let hasNoLink = ["absent", "waiting", "connecting", "subscribing", "leaving"].contains(
+      json["session"]?.text)
+    isOffline = hasNoLink && !json.isBetweenLinks
     owner = json["owner"]?.text
     offlineSince = json["offline_since"]?.text
     lastError = json["last_error"]?.text
@@ -80,6 +82,9 @@ extension Target: CustomStringConvertible {
 }
 
 extension JSONValue {
+  /// Whether the device of this entry is online without a link: between two visits or turns.
+  var isBetweenLinks: Bool { self["last_connected"] != nil && self["offline_since"] == nil }
+
   /// The value as text to display: a string without quotes, with a mark for each invisible character.
   var shown: String { Excerpt.harmless(plain) }
 

@@ -52,8 +52,15 @@ public struct Setup: Sendable, Equatable {
   func given(_ present: PresentConfiguration) throws(CommandFailure) -> [String: String] {
     var given = options.compactMapValues(\.last)
     if has("--all") { given["--all"] = "all" } else if has("--device") { given["--all"] = "join" }
-    if has("--tls") || has("--ca-file") || given["--port"] == "8883" { given["--tls"] = "yes" }
-    if has("--password-file"), !has("--username"), present.configuration.mqtt.username == nil {
+    let isEncrypted = ["--tls", "--ca-file", "--cert-file", "--key-file"].contains(where: has)
+    if isEncrypted || given["--port"] == "8883" { given["--tls"] = "yes" }
+    let present = present.configuration
+    let network = SetupAnswers.Page.network.rawValue
+    let page = given["--http"] ?? (isUnattended ? SetupAnswers.Page(present.http).rawValue : network)
+    if has("--http-password-file"), !network.hasPrefix(page.lowercased()) {
+      throw CommandFailure(.usage, "--http-password-file needs --http network")
+    }
+    if has("--password-file"), !has("--username"), present.mqtt.username == nil {
       throw CommandFailure(.usage, "--password-file needs --username")
     }
     for option in ["--password-file", "--http-password-file"] {

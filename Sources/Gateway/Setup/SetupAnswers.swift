@@ -28,7 +28,8 @@ struct SetupAnswers {
 
   let present: PresentConfiguration
   var page: Page
-  var microbits: Microbits
+  /// Nil: the message for the whole fleet says it; an entry of the file would take the place of one in there.
+  var microbits: Microbits?
   /// The new config.json, but for the page and the micro:bits.
   private var document: JSONValue
   /// The broker's password; nil: none.
@@ -45,6 +46,7 @@ struct SetupAnswers {
     microbits = !present.isThere || present.entries.contains(where: \.isForEveryMicrobit) ? .all : .join
     password = present.password
     let now = present.configuration.mqtt
+    if present.configuration.fleet, document["devices"] == nil { microbits = nil }
     mqtt = document["mqtt"] ?? [:]
     if now.hosts == nil { mqtt.set("host", to: .string(now.host)) }
     mqtt.set("port", to: .integer(now.port))
@@ -79,7 +81,10 @@ struct SetupAnswers {
     document.set(section, to: (document[section] ?? [:]).setting(key, to: value))
   }
 
-  mutating func setFleet() { document.set("fleet", to: .bool(true)) }
+  mutating func setFleet() {
+    document.set("fleet", to: .bool(true))
+    if document["devices"] == nil { microbits = nil }
+  }
 
   // MARK: The page
 
@@ -210,13 +215,15 @@ struct SetupAnswers {
       }
       result.set("http", to: http)
     }
-    var entries = document["devices"]?.elements ?? present.entries
-    if microbits == .join {
-      entries.removeAll(where: \.isForEveryMicrobit)
-    } else if !entries.contains(where: \.isForEveryMicrobit) {
-      entries.append(.everyMicrobit)
+    if let microbits {
+      var entries = document["devices"]?.elements ?? present.entries
+      if microbits == .join {
+        entries.removeAll(where: \.isForEveryMicrobit)
+      } else if !entries.contains(where: \.isForEveryMicrobit) {
+        entries.append(.everyMicrobit)
+      }
+      result.set("devices", to: .array(entries))
     }
-    result.set("devices", to: .array(entries))
     // Somebody has decided: the gateway is not open for set-up in a browser any more.
     if let parsed = try? Configuration.parse(result.bytes).get(), !parsed.isSetUp(result) {
       result.set("http", to: (result["http"] ?? [:]).setting("enabled", to: .bool(page != .nobody)))

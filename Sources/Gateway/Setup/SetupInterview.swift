@@ -37,7 +37,8 @@ struct SetupInterview {
       switch try await choose("What now?", trouble, Reaction.again) {
       case .keep: trouble = []
       case .change:
-        given = [:]
+        // Those of the broker are asked for.
+        given = given.filter { ["--all", "--area"].contains($0.key) }
         try await ask(SetupQuestion.broker)
         fallthrough
       case .again: trouble = await tryBroker(try answers.configuration())

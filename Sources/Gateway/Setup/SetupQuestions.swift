@@ -99,12 +99,15 @@ extension SetupQuestion {
   static var microbits: [Form] {
     [
       { answers in
-        choice(
+        guard let preset = answers.microbits else {
+          return SetupQuestion(prompt: "", option: "--all") { $0.microbits = .init(rawValue: $1) }
+        }
+        return choice(
           "Which micro:bits?",
           [
             "", "`all`: every micro:bit in range, those of the class next door too. `join`: those",
             "that you let join, on the page or with: sudo microbit-gateway permit-join",
-          ], answers.microbits, option: "--all"
+          ], preset, option: "--all"
         ) { $0.microbits = $1 }
       },
       { answers in

@@ -47,9 +47,11 @@ struct SetupSubmission: ConfigurationSection {
     var answers = SetupAnswers(present)
     answers.page = page
     if page == .network { try answers.setPagePassword(pagePassword ?? "") }
-    if let host { try answers.setHost(host) }
     answers.setEncryption(isEncrypted)
     if let port { try answers.set("mqtt", "port", .integer(port)) }
+    // An address precedes the fields, which may have what the form begins with, but ends no encryption that is chosen.
+    if let host { try answers.setHost(host) }
+    if isEncrypted { answers.setEncryption(true) }
     try answers.setUsername(username)
     if username != nil, let password { answers.setPassword(Array(password.utf8)) }
     answers.microbits = microbits

@@ -17,7 +17,8 @@ const hasValue = (p) => p.d.value != null;
 const propsOf = (bit) => [...bit.props.values()];
 const nameOf = (bit) => short(bit.d.name ?? bit.d.bluetooth_name) ?? bit.id;
 const bluetoothIsOff = () => gateway.adapters?.length > 0 && gateway.adapters.every(({ state }) => state !== 'on');
-const isOff = ({ d }) => !d.online && d.session !== 'disabled' && bluetoothIsOff();
+// What is heard by radio needs no Bluetooth.
+const isOff = ({ d }) => !d.online && d.session !== 'disabled' && !d.identifier.startsWith('radio:') && bluetoothIsOff();
 const isFaulty = ({ d }) => !d.online && d.session !== 'disabled' && Boolean(d.last_error && d.session === 'waiting' || d.wants_pairing);
 const stateOf = (bit) => {
   const { d } = bit, used = /^used by the gateway (.*)$/.exec(d.state);
@@ -112,8 +113,8 @@ const take = {
   happened(data) {
     const p = find(data);
     if (!p || !isEvent(p)) return;
-    p.log.unshift(data);
-    p.log.length = min(p.log.length, 12);
+    // The first one ever has perhaps come with the device.
+    p.log = [data, ...p.log.filter((e) => e.time !== data.time || e.value !== data.value)].slice(0, 12);
   },
   write(data) {
     const p = find(data);

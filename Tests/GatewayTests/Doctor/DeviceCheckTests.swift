@@ -79,6 +79,12 @@ struct DeviceCheckTests {
       inspection(error: .timedOut("ReadValue: no answer in time")), "kitchen", profile, .ask)
     #expect(found.first?.text == "kitchen: no readings: it probably requires pairing")
     #expect(found.first?.remedy?.hasSuffix("pair: sudo microbit-gateway pair kitchen") == true)
+    #expect(found.first?.json["cause"] == nil)
+    // No pairing helps then, also on the page.
+    let never = DeviceCheck.findings(
+      inspection(error: .timedOut("ReadValue: no answer in time")), "kitchen", profile, .never)
+    #expect(never.first?.remedy?.hasPrefix(#"its entry in config.json has "pair": false"#) == true)
+    #expect(never.first?.json["cause"] == "never_paired")
   }
 
   @Test(arguments: [

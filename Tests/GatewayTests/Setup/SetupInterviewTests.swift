@@ -212,6 +212,16 @@ import Testing
     #expect(kept.plan != nil && kept.tried.count == 1)
   }
 
+  @Test func anotherBrokerChangesNoOtherOption() async throws {
+    let setup = Setup(["--broker": ["one"], "--device": ["d05a0000c0de"], "--area": ["Roof"]])
+    let outcome = try await dialogue(
+      Self.new, setup, trouble: [["nothing answers"]], answering: ["What now?": "change", "Broker": "two"])
+    #expect(outcome.tried.map(\.mqtt.host) == ["one", "two"])
+    #expect(outcome.questions("Which").isEmpty && outcome.questions("Area").isEmpty)
+    #expect(try outcome.entries().count == 1)
+    #expect(try outcome.document()["gateway"] == ["area": "Roof"])
+  }
+
   @Test func certificateUnreadableForTheServiceIsRefused() async throws {
     let outcome = try await dialogue(
       isReadable: { $0.hasPrefix("/etc/") },
@@ -250,6 +260,17 @@ import Testing
     #expect(object.names == ["$schema", "gateway", "mqtt", "devices", "profiles"])
     #expect(document["mqtt"]?["base_topic"] == "home" && document["mqtt"]?["password_file"] == "secret")
     #expect(try outcome.entries().map { $0["id"] } == ["hall"])
+  }
+
+  /// An entry of the file would take the place of the fleet's.
+  @Test func entriesOfAFleetAreNotAskedFor() async throws {
+    let fleet = try present(#"{"fleet":true,"mqtt":{"host":"old","port":1883}}"#)
+    let outcome = try await dialogue(fleet, answering: ["Broker": "new"])
+    let document = try outcome.document()
+    #expect(document == ["fleet": .bool(true), "mqtt": ["host": "new", "port": .integer(1883)]])
+    #expect(outcome.questions("Which").isEmpty)
+    let own = try present(#"{"fleet":true,"devices":[]}"#)
+    #expect(try await dialogue(own, answering: ["Which": "all"]).entries() == [.everyMicrobit])
   }
 
   @Test func newPasswordIsWrittenToTheExistingFile() async throws {
@@ -301,7 +322,7 @@ import Testing
     let password = try folder.write("page word\n", to: "page")
     let setup = unattended([
       "--id": ["attic"], "--fleet": [""], "--area": ["Roof"], "--http": ["network"],
-      "--http-password-file": [password], "--tls": [""], "--cert-file": ["/etc/c.pem"],
+      "--http-password-file": [password], "--cert-file": ["/etc/c.pem"],
       "--key-file": ["/etc/k.pem"],
     ])
     let outcome = try await dialogue(Self.new, setup)
@@ -310,7 +331,9 @@ import Testing
     #expect(document["gateway"] == ["id": "attic", "area": "Roof"])
     #expect(document["mqtt"]?["tls"] == ["cert_file": "/etc/c.pem", "key_file": "/etc/k.pem"])
     #expect(outcome.plan?.secrets == ["http.password": Array("page word".utf8)])
-    #expect(try outcome.entries() == [.everyMicrobit])
+    #expect(document["devices"] == nil, "they come from the message for the whole fleet")
+    let all = try await dialogue(Self.new, unattended(["--fleet": [""], "--all": [""]]))
+    #expect(try all.entries() == [.everyMicrobit])
   }
 
   @Test func unattendedSetupFailsInsteadOfAsking() async throws {
@@ -328,7 +351,13 @@ import Testing
     let outcome = try await dialogue(present(Self.file), setup)
     #expect(outcome.tried.first?.mqtt.password == Array("secret".utf8))
     #expect(outcome.plan?.secrets == ["secret": Array("secret".utf8)])
-    #expect(throws: CommandFailure.self) { try Setup(["--password-file": [file]]).given(Self.new) }
+    for options in [
+      ["--password-file": [file]], ["--http-password-file": [file], "--yes": [""]],
+      ["--http-password-file": [file], "--http": ["computer"]],
+    ] {
+      #expect(throws: CommandFailure.self, "\(options)") { try Setup(options).given(Self.new) }
+    }
+    #expect(try Setup(["--http-password-file": [file]]).given(Self.new).count == 1)
   }
 
   @Test func commandLineDevicesAreWritten() async throws {

@@ -43,6 +43,21 @@ import Testing
     #expect(try Self.text(["page": "computer", "tls": .bool(true)])["mqtt"]?["port"] == .integer(8883))
   }
 
+  /// The fields have what the form begins with.
+  @Test(arguments: [
+    ("mqtts://broker", false, 1883, 8883, true), ("mqtt://broker:1884", false, 1883, 1884, false),
+    ("broker:1884", false, 1883, 1884, false), ("broker:8884", true, 8883, 8884, true),
+    ("mqtt://broker", true, 8883, 8883, true), ("mqtts://broker", true, 8884, 8884, true),
+  ])
+  func theAddressPrecedesTheFields(
+    host: String, isEncrypted: Bool, field: Int, port: Int, isResult: Bool
+  ) throws {
+    let mqtt = try Self.text([
+      "page": "computer", "host": .string(host), "tls": .bool(isEncrypted), "port": .integer(field),
+    ])["mqtt"]
+    #expect(mqtt == ["host": "broker", "port": .integer(port), "tls": isResult ? [:] : nil], "\(host)")
+  }
+
   private static let refused: [(JSONValue, String)] = [
     ([:], "At least 4 characters"), (["page_password": "abc"], "At least 4 characters"),
     (["page": "everybody"], "page: expected"),

@@ -233,6 +233,7 @@ def programs_of_the_guide(room):
     value("vopez", "servo", 90)
     do(window, "bit.on.A()")
     page.until("devices.get('vopez').props.get('button_a')?.log[0]?.value === 'press_start'")
+    expect(page.run("devices.get('vopez').props.get('button_a').log.length") == 1, "one press is told twice")
     expect(do(wired, "(bit.line = 'hello', bit.on.line())") == ["forwards"], "it does not say that it forwards")
     do(wired, "(bit.line = 'vopez>servo:45', bit.on.line())")
     value("vopez", "servo", 45)
@@ -250,3 +251,7 @@ def programs_of_the_guide(room):
     for _ in range(2):
         do(nameless, "(bit.temperature = 23, bit.time += 1000, bit.loops[0]())")
     page.until("[...devices.values()].some((bit) => bit.props.get('values/temp')?.d.value === 23)", CONNECT)
+    # What is not heard by radio is not missing because Bluetooth is off.
+    room.microbits.ask("power", on=False)
+    page.until("bluetoothIsOff()", CONNECT)
+    expect(page.run("stateOf({ d: { ...devices.get('vopez').d, online: false } })") == "not heard", "Bluetooth is said to be off")
