@@ -318,8 +318,11 @@ import Testing
       return clients
     }
     let clients = try await served(1)
-    for _ in 0..<(1000 - HTTPClients.most) {
-      #expect(try await LineClient(port: site.port.number).line() == nil)
+    for number in 0..<(1000 - HTTPClients.most) {
+      // None of them is idle for long.
+      clients[number % clients.count].send(request)
+      let further = try LineClient(port: site.port.number)
+      try #require(try await further.line() == nil)
     }
     let others = try await served(2)
     let waiting = try LineClient(port: site.port.number, from: 3)
