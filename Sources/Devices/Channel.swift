@@ -35,6 +35,10 @@ import Log
   var misfit: String? { last.value == nil && last.count == 0 ? malformedReason : nil }
   /// Whether another program has acquired the notifications: the value is read instead.
   private(set) var areNotificationsTaken = false
+  /// Whether the value is read at an interval, and not notified.
+  var isPolled: Bool {
+    property.poll != nil || areNotificationsTaken || characteristic.map { !$0.flags.notifies } ?? false
+  }
   /// bluetoothd notifies what is read on this link: a read is received as a notification.
   private(set) var isReadNotified = false
   /// Whether bluetoothd notifies a read of the event, as if the event had happened.

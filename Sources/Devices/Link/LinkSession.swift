@@ -63,8 +63,11 @@ import Log
   // MARK: Inputs
 
   override func readingReceived(of property: Int) {
-    machine.liveness.readingReceived(
-      at: .now, isPeriodic: services.alive == nil || services.alive == property)
+    let isPeriodic = services.alive == nil || services.alive == property
+    // What is only read comes also when notifications have stopped.
+    if isPeriodic || !device.channels[property].isPolled {
+      machine.liveness.readingReceived(at: .now, isPeriodic: isPeriodic)
+    }
     if awaitsFirstValues { noteFirstValues() }
   }
 
