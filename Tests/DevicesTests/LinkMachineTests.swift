@@ -532,6 +532,14 @@ import Testing
     #expect(bench.timer() == [.report(.silent(.seconds(30))), .offline, .disconnect])
   }
 
+  /// Such as the period of a sensor that the peripheral lacks.
+  @Test func periodOfReadingsThatAreNotExpectedSetsNoTimeout() {
+    var bench = live
+    #expect(bench.take(.readingsExpected(false)) == [] && bench.wait == nil)
+    #expect(bench.setPeriod(5000) == [] && bench.wait == nil)
+    #expect(bench.take(.readingsExpected(true)) == [] && bench.wait == .seconds(30))
+  }
+
   @Test func silentPeripheralIsRemovedOnceInARow() {
     var bench = connecting
     for (hasReading, last) in [
