@@ -105,6 +105,8 @@ import Log
     feed(.reconnect)
     needsLinkNow()
   }
+  /// The settings have changed so that a device that could not be used may be usable.
+  func becomesUsable() { if lastError != nil { reconnect() } }
   override func visitIsDue() { feed(.demanded) }
   /// Something waits for a link.
   /// - Parameter deadline: when it no longer does; nil: it waits for however long.
