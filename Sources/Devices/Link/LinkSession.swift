@@ -78,7 +78,10 @@ import Log
   }
 
   /// The next values count as the first ones.
-  func beginRound() { awaitsFirstValues = true }
+  func beginRound() {
+    awaitsFirstValues = true
+    for channel in device.channels { channel.beginRound() }
+  }
 
   override func describeOnline() {
     device.owner = .this

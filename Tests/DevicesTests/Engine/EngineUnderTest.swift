@@ -137,8 +137,8 @@ final class EngineUnderTest: Sendable {
     _ = await simulator.control(request)
   }
   /// A characteristic holds and notifies these bytes.
-  @LoopActor func notify(_ characteristic: BluetoothUUID, _ hex: String) async {
-    var request = ControlRequest(op: .value, i: 0, bytes: Hexadecimal.bytes(hex))
+  @LoopActor func notify(_ characteristic: BluetoothUUID, _ hex: String, by index: Int = 0) async {
+    var request = ControlRequest(op: .value, i: index, bytes: Hexadecimal.bytes(hex))
     request.characteristic = characteristic
     _ = await simulator.control(request)
   }
