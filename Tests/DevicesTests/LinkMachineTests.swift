@@ -194,6 +194,25 @@ import Testing
     #expect(bench.disconnectCompleted() == [] && bench.wait == .seconds(60))
   }
 
+  /// bluetoothd's cache is deleted once for each reason, in whichever order they come.
+  @Test func linksThatAreOfNoUseInTwoWaysAreCountedApart() {
+    var bench = connecting
+    for (isRefused, last) in [
+      (true, Machine.Action.disconnect), (false, .forget), (false, .disconnect), (true, .forget),
+      (true, .disconnect),
+    ] {
+      if isRefused {
+        _ = bench.connected()
+        #expect(bench.subscribed(.failed(.refused("NotPermitted"))).last == last)
+      } else {
+        _ = bench.connected(.unsuitable(lacks: []))
+        #expect(bench.timer().last == last)
+      }
+      _ = bench.disconnectCompleted()
+      _ = bench.timer()
+    }
+  }
+
   /// Services appear one by one: what is lacking at last is told, and nothing prolongs the wait.
   @Test func servicesThatAreLackingAtLastAreTold() {
     let (first, second) = (BluetoothUUID(short: 0x180D), BluetoothUUID(short: 0x180F))
