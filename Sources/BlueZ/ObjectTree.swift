@@ -24,8 +24,8 @@ struct ObjectTree: Sendable {
     /// The number of the last signal that has reported `RSSI`, among those of all devices; 0: none has.
     var lastAdvertisement = 0
     var isConnected = false
-    /// The number of the last signal that has reported data of an advertisement, like ``lastAdvertisement``.
-    var lastReport = 0
+    /// The numbers of the last signals that have reported data of an advertisement, like ``lastAdvertisement``.
+    var lastReports = AdvertisedData.Reports()
     /// How many signals have reported `Connected`.
     var linkChanges = 0
     var isPaired = false
@@ -92,7 +92,7 @@ struct ObjectTree: Sendable {
       id: PeripheralID(path: path), address: address, name: device.name, rssi: device.rssi,
       isConnected: device.isConnected, isPaired: device.isPaired, services: device.uuids,
       manufacturers: device.manufacturers, advertised: device.advertised,
-      lastAdvertisement: device.lastAdvertisement, lastReport: device.lastReport)
+      lastAdvertisement: device.lastAdvertisement, lastReports: device.lastReports)
   }
 
   /// The characteristics of a device in the order of their handles.
@@ -238,11 +238,10 @@ struct ObjectTree: Sendable {
         device.lastAdvertisement = advertisements
       }
       if invalidated.contains("RSSI") { device.rssi = nil }
-      let hasData = properties["ServiceData"] != nil || properties["ManufacturerData"] != nil
       // What is listed without a signal strength was received earlier.
-      if hasData, device.rssi != nil {
-        reportCount &+= 1
-        device.lastReport = reportCount
+      if device.rssi != nil {
+        if properties["ManufacturerData"] != nil { device.lastReports.manufacturerData = nextReport() }
+        if properties["ServiceData"] != nil { device.lastReports.serviceData = nextReport() }
       }
       if let connected = properties["Connected"]?.bool {
         device.isConnected = connected
@@ -262,6 +261,11 @@ struct ObjectTree: Sendable {
     default:
       return []
     }
+  }
+
+  private mutating func nextReport() -> Int {
+    reportCount &+= 1
+    return reportCount
   }
 
   private func inputDevice(_ path: String, before: Bool) -> [Change] {

@@ -31,9 +31,9 @@ public struct Peripheral: Sendable, Equatable {
   /// for all peripherals of a central: the next one is another one, also if bluetoothd has removed the peripheral, or was
   /// restarted meanwhile.
   public internal(set) var lastAdvertisement = 0
-  /// The number of the last signal with data of the peripheral's advertisements, changed or not, like
+  /// The numbers of the last signals with data of the peripheral's advertisements, changed or not, like
   /// ``lastAdvertisement``.
-  public internal(set) var lastReport = 0
+  public internal(set) var lastReports = AdvertisedData.Reports()
   /// The central has removed it from bluetoothd, which has not found it again yet.
   public internal(set) var isRemoved = false
 
@@ -51,6 +51,16 @@ public struct Peripheral: Sendable, Equatable {
 
 /// The data of a peripheral's advertisements, as far as bluetoothd passes it on: untrusted bytes.
 public struct AdvertisedData: Sendable, Equatable {
+  /// The number of the last report of each kind of data; 0: none.
+  public struct Reports: Sendable, Equatable {
+    /// That of the manufacturer data.
+    public internal(set) var manufacturerData = 0
+    /// That of the service data.
+    public internal(set) var serviceData = 0
+    /// There were none.
+    public init() {}
+  }
+
   /// Manufacturer data by company identifier.
   public internal(set) var manufacturerData: [Int: [UInt8]] = [:]
   /// Service data by service.

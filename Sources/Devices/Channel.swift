@@ -14,12 +14,12 @@ import Log
   private(set) var lack: String?
   /// The last value that was received or read in this run.
   private(set) var last = LastValue()
-  /// Whether a value has come in this run, or none is to be waited for: the peripheral sends none by itself.
+  /// Whether a value has come in this run, or round, or none is to be waited for: the peripheral sends none by itself.
   var hasFirstValue: Bool {
     guard characteristic != nil, property.isNotifying, property.kind == .state || hasLines else {
       return true
     }
-    return last.value != nil || last.count > 0
+    return !last.isAwaited
   }
   /// Carries out the property's writes; nil if it cannot be written.
   private(set) var writer: PropertyWriter?
@@ -35,6 +35,10 @@ import Log
   var misfit: String? { last.value == nil && last.count == 0 ? malformedReason : nil }
   /// Whether another program has acquired the notifications: the value is read instead.
   private(set) var areNotificationsTaken = false
+  /// Whether the value is read at an interval, and not notified.
+  var isPolled: Bool {
+    property.poll != nil || areNotificationsTaken || characteristic.map { !$0.flags.notifies } ?? false
+  }
   /// bluetoothd notifies what is read on this link: a read is received as a notification.
   private(set) var isReadNotified = false
   /// Whether bluetoothd notifies a read of the event, as if the event had happened.
@@ -75,6 +79,9 @@ import Log
 
   /// Continues for the same property of the device, which has other properties now.
   func adopt(_ old: Channel) { if old.property.codec == property.codec { last = old.last } }
+
+  /// The next value counts as the first one.
+  func beginRound() { last.isAwaited = true }
 
   func adjusted(_ value: Value) -> Value { value.adding(property.offset) }
 

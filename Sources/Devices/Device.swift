@@ -168,6 +168,9 @@ import Log
         session.begin()
       }
     }
+    if new.log && !before.log || new.pairing == .always && before.pairing != .always {
+      session.links?.becomesUsable()
+    }
     values.settingsChanged()
     let offsets = Dictionary(
       uniqueKeysWithValues: description.values.map { ($0.key, $0.property.offset) })

@@ -111,7 +111,7 @@ extension Device {
     task { [self] central in await updateLEDs(on: central, mayShowSign: true) }
   }
 
-  /// Restores the LEDs before the link ends, as they would keep what they show.
+  /// Restores the LEDs before the link ends, as they would keep what they show, or before they show a text.
   func releaseLEDs(then end: @escaping @LoopActor () -> Void) {
     guard isLive, record.leds != nil, picture != nil else { return end() }
     task { [self] central in

@@ -119,14 +119,17 @@ extension DeviceManager {
       to: letters ?? DeviceID(device.address))
   }
 
-  /// The number alone if the LEDs can show a text, else what shows which one it is.
+  /// The number alone if the LEDs can show a text, else what shows which one it is; first what they showed before the sign, as
+  /// a picture ends a text.
   private func show(_ number: Int, on device: Device) {
-    let text = Command(device.id, "led_text", .string("\(number)"), timeToLive: 60)
-    do throws(RequestError) {
-      try execute(text) { _ in }
-    } catch {
-      // Without LEDs nothing can be shown.
-      loop.task { [self] in _ = try? await identify(device.id) }
+    device.releaseLEDs { [self] in
+      let text = Command(device.id, "led_text", .string("\(number)"), timeToLive: 60)
+      do throws(RequestError) {
+        try execute(text) { _ in }
+      } catch {
+        // Without LEDs nothing can be shown.
+        loop.task { [self] in _ = try? await identify(device.id) }
+      }
     }
   }
 

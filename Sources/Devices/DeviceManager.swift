@@ -279,8 +279,8 @@ import Store
       !scans.isEmpty || permitJoin != nil || configuration.devices.contains { mayFindDevices(by: $0.match) }
       || registry.all.contains { $0.settings.isEnabled && $0.session.needsScan }
     let forEach =
-      configuration.devices.contains {
-        $0.profile != nil && configuration.profile(of: $0.options).session.needsEachAdvertisement
+      Set(configuration.devices.compactMap(\.profile)).contains {
+        configuration.profile(named: $0)?.session.needsEachAdvertisement == true
       }
       || registry.all.contains { $0.settings.profile.session.needsEachAdvertisement && $0.settings.isEnabled }
     for adapter in context.adapters { adapter.central.scan(isNeeded, forEach: forEach) }

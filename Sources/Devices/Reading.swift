@@ -23,19 +23,26 @@ package struct LastValue: Sendable {
   package private(set) var time: Timestamp?
   /// How many readings there were.
   package private(set) var count: UInt64 = 0
+  /// Whether none has come in this run, or round.
+  var isAwaited = true
 
   package init() {}
 
   mutating func reported(_ value: Value, at time: Timestamp) {
-    (self.value, self.time) = (value, time)
+    readBack(value, at: time)
     count += 1
   }
 
   /// A value was read back: it is not a reading.
-  mutating func readBack(_ value: Value, at time: Timestamp) { (self.value, self.time) = (value, time) }
+  mutating func readBack(_ value: Value, at time: Timestamp) {
+    (self.value, self.time, isAwaited) = (value, time, false)
+  }
 
   /// A message that is nothing but values of the program: it is counted, but does not become the last value.
-  mutating func reportedValues() { count += 1 }
+  mutating func reportedValues() {
+    count += 1
+    isAwaited = false
+  }
 
   /// The value as it is published, with what is added to a number.
   package func published(_ property: Property) -> Value? {

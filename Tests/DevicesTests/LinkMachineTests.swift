@@ -194,6 +194,25 @@ import Testing
     #expect(bench.disconnectCompleted() == [] && bench.wait == .seconds(60))
   }
 
+  /// bluetoothd's cache is deleted once for each reason, in whichever order they come.
+  @Test func linksThatAreOfNoUseInTwoWaysAreCountedApart() {
+    var bench = connecting
+    for (isRefused, last) in [
+      (true, Machine.Action.disconnect), (false, .forget), (false, .disconnect), (true, .forget),
+      (true, .disconnect),
+    ] {
+      if isRefused {
+        _ = bench.connected()
+        #expect(bench.subscribed(.failed(.refused("NotPermitted"))).last == last)
+      } else {
+        _ = bench.connected(.unsuitable(lacks: []))
+        #expect(bench.timer().last == last)
+      }
+      _ = bench.disconnectCompleted()
+      _ = bench.timer()
+    }
+  }
+
   /// Services appear one by one: what is lacking at last is told, and nothing prolongs the wait.
   @Test func servicesThatAreLackingAtLastAreTold() {
     let (first, second) = (BluetoothUUID(short: 0x180D), BluetoothUUID(short: 0x180F))
@@ -530,6 +549,14 @@ import Testing
     // The timer was set when it went online; now it is set to the remaining time.
     #expect(bench.timer() == [] && bench.wait == .seconds(10))
     #expect(bench.timer() == [.report(.silent(.seconds(30))), .offline, .disconnect])
+  }
+
+  /// Such as the period of a sensor that the peripheral lacks.
+  @Test func periodOfReadingsThatAreNotExpectedSetsNoTimeout() {
+    var bench = live
+    #expect(bench.take(.readingsExpected(false)) == [] && bench.wait == nil)
+    #expect(bench.setPeriod(5000) == [] && bench.wait == nil)
+    #expect(bench.take(.readingsExpected(true)) == [] && bench.wait == .seconds(30))
   }
 
   @Test func silentPeripheralIsRemovedOnceInARow() {

@@ -31,6 +31,18 @@ import Testing
     }
   }
 
+  @Test("A device that could not be used is paired with as soon as its entry has `pair`")
+  func pairByReload() async throws {
+    try await withFixture(Self.plan("just_works")) { fixture in
+      try await fixture.logged("it probably requires pairing")
+      let entries = #"{"match":{"name_prefix":"BBC micro:bit"},"pair":true}"#
+      #expect(try await fixture.reload(entries: entries) == .array([]))
+      let topic = "microbit/\(try await fixture.id())/availability"
+      // The next attempt would come after a minute.
+      _ = try await fixture.observer.message(topic, after: 0, within: .seconds(20)) { $0.text == "online" }
+    }
+  }
+
   @Test("A device with \"pair\": false is not even paired with by request; the other one is served")
   func neverPaired() async throws {
     var plan = Plan(devices: 2)

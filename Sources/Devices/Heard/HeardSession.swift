@@ -7,8 +7,8 @@ import Log
 @LoopActor final class HeardSession: ListeningSession {
   /// The properties by where their values are.
   private let sources: [(source: Property.Source, channels: [Channel])]
-  /// The last report of its advertisements by each adapter.
-  private var reports: [Int: Int] = [:]
+  /// The last reports of its advertisements by each adapter.
+  private var reports: [Int: AdvertisedData.Reports] = [:]
   /// The mean of the last signal strengths, in dBm; ``DeviceDescription/rssi`` follows it.
   private var signal: Double?
   /// Whether the device sends only when something happens, and is silent until then, as it says itself.
@@ -120,14 +120,14 @@ import Log
   /// - Parameter seen: which may be an advertisement or not.
   override func seen(_ seen: Peripheral, by adapter: Int) {
     super.seen(seen, by: adapter)
-    guard reports.updateValue(seen.lastReport, forKey: adapter) ?? 0 != seen.lastReport, !isStopped
-    else { return }
+    let known = reports.updateValue(seen.lastReports, forKey: adapter) ?? AdvertisedData.Reports()
+    guard seen.lastReports != known, !isStopped else { return }
     let before = (device.record.offered, device.description.rssi)
     if let rssi = seen.rssi, adapters.isCurrent(adapter) { follow(rssi) }
     var states: [(channel: Channel, value: Value)] = []
     var happened: [(source: Property.Source, contents: [HeardEvents.Content])] = []
     let readable = readable(seen).advertised
-    for (source, channels) in sources {
+    for (source, channels) in sources where seen.lastReports.has(source.data, since: known) {
       guard let sent = seen.advertised.data(source.data), let frame = readable.data(source.data),
         source.value(in: frame, width: nil) != nil
       else { continue }
@@ -170,6 +170,17 @@ import Log
     self.signal = signal
     if !device.description.isOnline || abs(signal - Double(device.description.rssi ?? 0)) >= 10 {
       device.description.rssi = Int(signal.rounded())
+    }
+  }
+}
+
+extension AdvertisedData.Reports {
+  /// Whether data of this kind was reported since. Other data that the device sends says nothing about it.
+  fileprivate func has(_ data: Property.Source.Data, since known: Self) -> Bool {
+    switch data {
+    case .service: serviceData != known.serviceData
+    case .manufacturer: manufacturerData != known.manufacturerData
+    case .radio: false
     }
   }
 }

@@ -2,8 +2,10 @@
 struct LinkFailures: Sendable {
   /// No value could be read.
   private var unreadable = 0
-  /// The services were not usable.
-  private var unusable = 0
+  /// Services were missing.
+  private var unsuitable = 0
+  /// Reading or subscribing was refused.
+  private var refused = 0
   /// The link was live, and there was no reading.
   private var silent = 0
   /// The link ended before all was read and subscribed to, and there was no bond.
@@ -21,7 +23,8 @@ struct LinkFailures: Sendable {
 
   mutating func becameLive() {
     answered()
-    unusable = 0
+    unsuitable = 0
+    refused = 0
   }
 
   /// - Returns: whether it probably requires pairing.
@@ -37,19 +40,26 @@ struct LinkFailures: Sendable {
     return ended >= Self.mostEnded
   }
 
-  /// The services are not usable. bluetoothd may have cached them from an earlier program of the peripheral: if a
-  /// service has the same handles, it takes the characteristics from its cache.
-  /// - Returns: whether to delete the cache: on the `links`-th unusable link in a row.
-  mutating func wasUnusable(deletingAfter links: Int = 1) -> Bool {
-    unusable += 1
-    return unusable == links
+  /// Services are missing. bluetoothd may have cached them from an earlier program of the peripheral: if a service has the
+  /// same handles, it takes the characteristics from its cache.
+  /// - Returns: whether to delete the cache.
+  mutating func wasUnsuitable() -> Bool {
+    unsuitable += 1
+    return unsuitable == 1
+  }
+
+  /// Reading or subscribing was refused, which may be due to the cache, too.
+  /// - Returns: whether to delete the cache.
+  mutating func wasRefused() -> Bool {
+    refused += 1
+    return refused == 2
   }
 
   /// There was a reading on the link.
   mutating func hadReading() { silent = 0 }
 
   /// The live link was ended without a reading.
-  /// - Returns: whether to delete the cache, as of one that is not usable.
+  /// - Returns: whether to delete the cache, as of one whose services are missing.
   mutating func wasSilent() -> Bool {
     silent += 1
     return silent == 1

@@ -86,7 +86,7 @@ extension LinkMachine {
       failures.answered()
       let isCacheOutdated =
         switch error {
-        case .refused, .transient: failures.wasUnusable(deletingAfter: 2) && !seen.isPaired
+        case .refused, .transient: failures.wasRefused() && !seen.isPaired
         case .busy, .unlikely, .timedOut, .gone, .disconnected, .notifyAcquired, .keyMissing, .cutShort,
           .unavailable:
           false

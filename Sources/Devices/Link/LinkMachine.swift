@@ -134,7 +134,7 @@ struct LinkMachine: Sendable {
     switch state {
     case .waiting: return connectIfInRange(seen)
     case .awaitingServices(_, let lacks):
-      if failures.wasUnusable(), !seen.isPaired { return forget(thenWait: .zero) }
+      if failures.wasUnsuitable(), !seen.isPaired { return forget(thenWait: .zero) }
       return trouble(.unsuitable(lacks: lacks)) + endLink(thenWait: longBackOff.next())
     case .live:
       guard let limit = liveness.limit, let remaining = liveness.remaining(at: seen.now) else { return [] }

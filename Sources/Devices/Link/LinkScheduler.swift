@@ -82,7 +82,6 @@ import Log
   func wasNumbered(_ device: Device) {
     guard awaitsPress(device) else { return }
     schedule.wasNumbered(device.address, at: .now)
-    device.updateLEDs()
     reviewLater()
   }
 

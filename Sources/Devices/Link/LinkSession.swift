@@ -63,8 +63,11 @@ import Log
   // MARK: Inputs
 
   override func readingReceived(of property: Int) {
-    machine.liveness.readingReceived(
-      at: .now, isPeriodic: services.alive == nil || services.alive == property)
+    let isPeriodic = services.alive == nil || services.alive == property
+    // What is only read comes also when notifications have stopped.
+    if isPeriodic || !device.channels[property].isPolled {
+      machine.liveness.readingReceived(at: .now, isPeriodic: isPeriodic)
+    }
     if awaitsFirstValues { noteFirstValues() }
   }
 
@@ -75,7 +78,10 @@ import Log
   }
 
   /// The next values count as the first ones.
-  func beginRound() { awaitsFirstValues = true }
+  func beginRound() {
+    awaitsFirstValues = true
+    for channel in device.channels { channel.beginRound() }
+  }
 
   override func describeOnline() {
     device.owner = .this
@@ -102,6 +108,8 @@ import Log
     feed(.reconnect)
     needsLinkNow()
   }
+  /// The settings have changed so that a device that could not be used may be usable.
+  func becomesUsable() { if lastError != nil { reconnect() } }
   override func visitIsDue() { feed(.demanded) }
   /// Something waits for a link.
   /// - Parameter deadline: when it no longer does; nil: it waits for however long.

@@ -61,11 +61,11 @@ struct Liveness: Sendable {
     }
   }
 
-  /// - Returns: when to look again; nil: nothing has changed.
+  /// - Returns: when to look again; nil: nothing has changed, or no readings are expected.
   mutating func setPeriod(_ new: Duration) -> Duration? {
     guard let period, new != nextPeriod ?? period else { return nil }
     nextPeriod = new
-    return Self.limit(new)
+    return isExpected ? Self.limit(new) : nil
   }
 
   /// Whether the link, which was alive until `end`, lasted long enough for earlier failures not to count.

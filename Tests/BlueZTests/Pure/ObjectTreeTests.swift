@@ -50,16 +50,16 @@ import Testing
       key: "s", value: "v",
       [DBusValue.Entry(.string("0000feaa-0000-1000-8000-00805f9b34fb"), .variant(.bytes([0, 1])))])
     var tree = tree(after: [Recorded.adapterAdded(), Recorded.deviceAdded])
-    #expect(tree.peripheral(at: device)?.lastReport == 0)
+    #expect(tree.peripheral(at: device)?.lastReports.serviceData == 0)
     for count in 1...2 {
       _ = tree.apply(Recorded.device(["ServiceData": data]))
-      #expect(tree.peripheral(at: device)?.lastReport == count)
+      #expect(tree.peripheral(at: device)?.lastReports.serviceData == count)
     }
     _ = tree.apply(Recorded.device(["RSSI": .int16(-60)]))
-    #expect(tree.peripheral(at: device)?.lastReport == 2)
+    #expect(tree.peripheral(at: device)?.lastReports.serviceData == 2)
     // Without a signal strength it is what was received earlier.
     _ = tree.apply(Recorded.device(["ServiceData": data], invalidated: ["RSSI"]))
-    #expect(tree.peripheral(at: device)?.lastReport == 2)
+    #expect(tree.peripheral(at: device)?.lastReports.serviceData == 2)
     // bluetoothd removes an object, and adds it when it receives it again; then it starts anew.
     for (count, isRestart) in [(3, false), (4, true)] {
       for event in Recorded.deviceRemoved { _ = tree.apply(event) }
@@ -69,8 +69,29 @@ import Testing
       }
       _ = tree.apply(Recorded.deviceAdded)
       _ = tree.apply(Recorded.device(["ServiceData": data]))
-      #expect(tree.peripheral(at: device)?.lastReport == count)
+      #expect(tree.peripheral(at: device)?.lastReports.serviceData == count)
       #expect(tree.peripheral(at: device)?.lastAdvertisement == count)
+    }
+  }
+
+  @Test func eachKindOfDataIsCountedByItself() {
+    func data(_ type: String, _ key: DBusValue) -> DBusValue {
+      .dictionary(key: type, value: "v", [DBusValue.Entry(key, .variant(.bytes([0, 1])))])
+    }
+    let service = data("s", .string("0000feaa-0000-1000-8000-00805f9b34fb"))
+    let manufacturer = data("q", .uint16(0x4C))
+    var tree = tree(after: [Recorded.adapterAdded(), Recorded.deviceAdded])
+    var before = AdvertisedData.Reports()
+    for properties in [
+      ["ServiceData": service], ["ManufacturerData": manufacturer],
+      ["ServiceData": service, "ManufacturerData": manufacturer], ["RSSI": .int16(-60)],
+    ] {
+      _ = tree.apply(Recorded.device(properties))
+      let reports = tree.peripheral(at: device)?.lastReports ?? before
+      #expect((reports.serviceData != before.serviceData) == (properties["ServiceData"] != nil))
+      #expect(
+        (reports.manufacturerData != before.manufacturerData) == (properties["ManufacturerData"] != nil))
+      before = reports
     }
   }
 

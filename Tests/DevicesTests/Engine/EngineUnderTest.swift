@@ -123,6 +123,8 @@ final class EngineUnderTest: Sendable {
 
   func vanish(_ index: Int = 0) async { _ = await simulator.control(ControlRequest(op: .vanish, i: index)) }
   func comeBack(_ index: Int = 0) async { _ = await simulator.control(ControlRequest(op: .return, i: index)) }
+  /// The link stays, but nothing is notified any more.
+  func silence() async { _ = await simulator.control(ControlRequest(op: .silent, i: 0, on: true)) }
   func hangUp() async { _ = await simulator.control(ControlRequest(op: .disconnect, i: 0)) }
   /// An adapter is added or removed.
   func plug(_ adapter: Int, _ on: Bool) async {
@@ -135,8 +137,8 @@ final class EngineUnderTest: Sendable {
     _ = await simulator.control(request)
   }
   /// A characteristic holds and notifies these bytes.
-  @LoopActor func notify(_ characteristic: BluetoothUUID, _ hex: String) async {
-    var request = ControlRequest(op: .value, i: 0, bytes: Hexadecimal.bytes(hex))
+  @LoopActor func notify(_ characteristic: BluetoothUUID, _ hex: String, by index: Int = 0) async {
+    var request = ControlRequest(op: .value, i: index, bytes: Hexadecimal.bytes(hex))
     request.characteristic = characteristic
     _ = await simulator.control(request)
   }

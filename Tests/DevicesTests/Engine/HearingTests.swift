@@ -1,9 +1,11 @@
 import Configuration
+import EventLoop
 import GATT
 import Peripherals
 import TestSupport
 import Testing
 
+@testable import BlueZ
 @testable import Devices
 
 /// Devices that are only heard, among them some that send nonsense.
@@ -82,6 +84,42 @@ import Testing
       }
     }
     await tested.end()
+  }
+
+  /// bluetoothd goes on listing what a device has sent before.
+  @Test func otherDataOfADeviceIsNoValue() async throws {
+    var configuration = try Self.configuration()
+    let number = Property(
+      name: "number", source: Property.Source(.manufacturer(0x0106)), codec: try Codec(.scalar(.init(.uint8)))
+    )
+    configuration.profiles[0] = try Profile(name: "eddystone", properties: [number])
+    let tested = try await Engine(configuration) {
+      var beacon = Self.beacon(Self.named, Self.frame(17))
+      beacon.manufacturerData = [0x0106: [1]]
+      $0.described = [beacon]
+    }
+    try await tested.frontEnd.change("heard") { $0.id == DeviceID(Self.named) && $0.isOnline }
+    #expect(try await Self.readings(tested) == [1, 0, 1])
+    await tested.end()
+  }
+
+  /// How many readings there are after a report of manufacturer data, of service data, and of manufacturer data.
+  @LoopActor private static func readings(_ tested: Engine) throws -> [UInt64] {
+    let device = try #require(tested.engine.registry.byAddress[named])
+    let session = try #require(device.session as? HeardSession)
+    var seen = Peripheral(
+      id: PeripheralID(path: "/"), address: named, name: nil, rssi: -60, isConnected: false, isPaired: false)
+    seen.advertised.manufacturerData = [0x0106: [1]]
+    var readings: [UInt64] = []
+    for kind in [\AdvertisedData.Reports.manufacturerData, \.serviceData, \.manufacturerData] {
+      // As after a silence.
+      session.events.forgetReadings()
+      seen.lastReports[keyPath: kind] += 1000
+      let before = device.sequence
+      session.seen(seen, by: 0)
+      readings.append(device.sequence - before)
+    }
+    return readings
   }
 
   @Test func anotherTimeUntilItIsOfflineHoldsAtOnce() async throws {

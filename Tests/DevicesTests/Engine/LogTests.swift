@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import JSON
 import Log
 import Peripherals
@@ -117,6 +118,24 @@ import Testing
     _ = try await tested.frontEnd.event("the log is known") {
       if case .changed(_, let description) = $0 { description.mayHaveLog } else { false }
     }
+    await tested.end()
+  }
+
+  /// Else a device that could not be used is tried again later and later.
+  @Test func logThatIsSwitchedOnMakesADeviceUsableAtOnce() async throws {
+    let tested = try await Engine(Self.configuration()) {
+      $0.services = [.log]
+      $0.timing.logReply = .milliseconds(1)
+    }
+    try await tested.frontEnd.change("it cannot be used") {
+      if case .unsuitable = $0.trouble { $0.session == .waiting } else { false }
+    }
+    var patch = DeviceOptionsPatch()
+    patch.options.log = true
+    let begin = Moment.now
+    _ = try await tested.engine.change(Engine.id, patch)
+    _ = try await Self.row(2, 1, of: tested)
+    #expect(begin.duration(to: .now) < .seconds(20))
     await tested.end()
   }
 

@@ -64,6 +64,22 @@ import Testing
     await tested.end()
   }
 
+  /// A picture ends a text that is running.
+  @Test func numberIsShownAfterThePicture() async throws {
+    let tested = try await Engine {
+      $0.services = [.temperature, .buttons, .led]
+      $0.timing.attribute = .milliseconds(50)
+    }
+    try await tested.frontEnd.availability(true)
+    await tested.notify(Self.leds, Hexadecimal.text(Self.picture))
+    await tested.engine.number(seconds: 60)
+    try await tested.shows([Device.pressSign])
+    await Self.press(tested)
+    try await eventually("it shows its number") { try await !tested.writes(Self.text).isEmpty }
+    #expect(try await tested.writes(Self.leds) == [Device.pressSign, Self.picture])
+    await tested.end()
+  }
+
   @Test func oneThatComesShowsTheSignUntilTheTimeIsOver() async throws {
     let tested = try await Self.start([.temperature, .buttons, .led], isInRange: false)
     try await tested.frontEnd.adapterIsOn()

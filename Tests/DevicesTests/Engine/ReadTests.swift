@@ -1,3 +1,4 @@
+import EventLoop
 import GATT
 import TestSupport
 import Testing
@@ -56,6 +57,23 @@ import Testing
     await tested.end()
   }
 
+  /// Firmware that has stopped notifying may still answer.
+  @Test func whatIsPolledDoesNotKeepALinkAlive() async throws {
+    let tested = try await Engine { $0.services = [.temperature, .magnetometer] }
+    let device = try await tested.frontEnd.availability(true)
+    let bearing = try #require(device.profile.index(ofPropertyNamed: "bearing"))
+    await tested.silence()
+    var signs: [Moment?] = []
+    for _ in 1...2 {
+      try await tested.frontEnd.event(from: tested.frontEnd.events.count, "a bearing") {
+        if case .reading(bearing, _, _) = $0 { true } else { false }
+      }
+      signs.append(await tested.lastSignOfLife())
+    }
+    #expect(signs[0] != nil && signs[0] == signs[1])
+    await tested.end()
+  }
+
   @Test func readsBeyondTheBoundFail() async throws {
     let tested = try await slowEngine()
     let outcomes = Record<Outcome>()
@@ -88,5 +106,11 @@ extension DeviceManager {
     let id = EngineUnderTest.id
     for _ in 0..<count { try get("temperature", of: id, reply: reply) }
     if let set { try execute(Command(id, "period", 1000), reply: set) }
+  }
+}
+
+extension EngineUnderTest {
+  @LoopActor fileprivate func lastSignOfLife() -> Moment? {
+    engine.registry.byID[Self.id]?.session.links?.machine.liveness.lastSignOfLife
   }
 }
