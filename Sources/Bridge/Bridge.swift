@@ -184,7 +184,7 @@ import Store
     case .subscriptionRefused(let filter, let reason):
       if context.isOwn(filter.string) { refusals.subscriptionRefused(filter, reason) }
     case .publicationRefused(let topic, let reason, let returned):
-      if let returned { spool.refused(returned, reason) }
+      if let returned { spool.refused(returned) }
       // Whoever sends a request chooses the topic of the response.
       guard context.isOwn(topic.string) else { break }
       if refusals.publicationRefused(topic, reason, at: .now) { report.changed() }

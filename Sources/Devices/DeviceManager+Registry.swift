@@ -20,13 +20,14 @@ extension DeviceManager {
 
   package func isPinnedElsewhere(_ address: BluetoothAddress) -> Bool { pin(of: address) != nil }
 
-  /// The other gateway that the device is pinned to, and the id that it has by what holds here.
-  package func pin(of address: BluetoothAddress) -> (gateway: GatewayID, id: DeviceID)? {
+  /// The other gateway that the device is pinned to, and the id that it has by what holds here; nil: of an id that several
+  /// devices share, the first one gets it.
+  package func pin(of address: BluetoothAddress) -> (gateway: GatewayID, id: DeviceID?)? {
     let advertisement = registry.byAddress[address]?.advertisement ?? Advertisement()
     guard case .elsewhere(let other, let settings) = assignment(of: address, advertisement) else {
       return nil
     }
-    return (other, settings.id)
+    return (other, settings.hasSharedID ? nil : settings.id)
   }
 
   /// What is pinned to other gateways, by the configuration or by requests: ids, and entries that have none.

@@ -122,7 +122,7 @@ import Store
   /// No more commands and readings: every device is offline.
   package func endSessions() {
     context.isStopping = true
-    // What is told now is stored as told.
+    // Events that wait for a claim are told before the records are stored.
     claimsAreLost()
     updateReceivers()
     for device in registry.all {

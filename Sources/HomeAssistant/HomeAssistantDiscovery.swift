@@ -63,7 +63,7 @@ import Store
   // MARK: Bridge
 
   package func admitted() {
-    // Then it is known also of devices that this gateway no longer has whether another one owns them.
+    // After the devices are settled: another gateway may own one that this gateway no longer has.
     loop.timer(after: .zero) { [weak self] in self?.removeOtherPrefixes() }
     // A deletion that waited for the connection is sent now.
     for removal in store.removals.values {
@@ -341,7 +341,6 @@ import Store
       let document = removal.reannouncement(qos: context.qos)
       context.mqtt.publish(MQTTMessage(topic: document.topic, payload: document.payload))
     case .remove:
-      reannounced.remove(removal.topic.string)
       discardRemoval(removal.topic.string)
       context.mqtt.clearState(removal.topic)
       if let subject = discovery?.subject(of: removal.topic.string) { cleared(subject) }
@@ -393,6 +392,7 @@ import Store
   /// What was announced on the discovery topic `topic` is not to be removed any more.
   private func discardRemoval(_ topic: String) {
     guard let removal = store.removals[topic] else { return }
+    reannounced.remove(topic)
     store.discardRemoval(topic)
     unsubscribe(removal)
   }

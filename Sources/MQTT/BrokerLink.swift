@@ -234,7 +234,7 @@ struct BrokerLink {
     state == .stopped ? [] : finish()
   }
 
-  /// Whether the connection has lasted: one without acknowledgements ends later, but is none that lasts.
+  /// Whether the connection has lasted. One on which nothing is acknowledged ends only after a minute, and does not count.
   private func hasLasted(until now: Moment, _ error: MQTTError) -> Bool {
     if case .unacknowledged = error { return false }
     return connectedSince.map { $0.duration(to: now) >= Self.stableAfter } ?? false

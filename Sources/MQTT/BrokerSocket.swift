@@ -13,6 +13,8 @@ import Glibc
   /// Since when the broker is silent, if it has asked for a longer keep-alive than ours, or for none: libmosquitto then pings
   /// too late, or never.
   private var silentSince: Moment?
+  /// When the broker was pinged, since when it is silent.
+  private var pinged: Moment?
   private let activity: @LoopActor (BrokerSocket, MQTTError?) -> Void
   private var watch: Watch?
   private var ticker: LoopTimer?
@@ -130,7 +132,7 @@ import Glibc
     let isTLSHandshake = phase == .tls
     if isTLSHandshake || isClosed || readiness.contains(.readable), try mayRead() {
       try handle.read()
-      if silentSince != nil { silentSince = .now }
+      if silentSince != nil { (silentSince, pinged) = (.now, nil) }
     }
     if isOpen, isTLSHandshake || readiness.contains(.writable) { try handle.write() }
     // 2.0.11 does not notice when the connection is closed during the TLS handshake.
@@ -175,12 +177,16 @@ import Glibc
         try proceed(.readable)
       }
       if isOpen { try handle.tick() }
-      if isOpen, let silentSince { try ping(after: silentSince.duration(to: .now)) }
+      if isOpen, let silentSince { try ping(since: silentSince, at: .now) }
     }
   }
 
-  private func ping(after silence: Duration) throws(MQTTError) {
-    if silence > keepAlive * 2 { throw .keepAliveTimedOut }
-    if silence > keepAlive { try handle.ping() }
+  private func ping(since silentSince: Moment, at now: Moment) throws(MQTTError) {
+    if let pinged {
+      if pinged.duration(to: now) > keepAlive { throw .keepAliveTimedOut }
+    } else if silentSince.duration(to: now) > keepAlive {
+      pinged = now
+      try handle.ping()
+    }
   }
 }

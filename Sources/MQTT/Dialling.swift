@@ -14,14 +14,14 @@ struct Dialling: Sendable {
     self.broker = broker
   }
 
-  /// Blocks. The returned handle has a socket that is connecting; `addresses` is how many there are to choose from.
-  func callAsFunction() -> (result: Result<MosquittoHandle, MQTTError>, addresses: Int) {
+  /// Blocks. The returned handle has a socket that is connecting, to the address of the returned choice.
+  func callAsFunction() -> (result: Result<MosquittoHandle, MQTTError>, choice: AddressChoice) {
     var attempt = self
     do throws(MQTTError) {
       if let readPassword = options.readPassword { attempt.options.password = try readPassword() }
-      return (.success(try attempt.dial()), attempt.choice.count)
+      return (.success(try attempt.dial()), attempt.choice)
     } catch {
-      return (.failure(error), attempt.choice.count)
+      return (.failure(error), attempt.choice)
     }
   }
 
@@ -34,18 +34,19 @@ struct Dialling: Sendable {
     try configure(handle)
     let addresses = try options.lookUp(broker.host)
     if options.tls == nil {
-      choice.count = addresses.count
-      try connect(handle, to: choice.of(addresses).text)
+      try connect(handle, to: choice.pick(from: addresses)?.text ?? broker.host)
     } else {
       // The certificate is verified for the name, of whose addresses only the family can be chosen.
-      var families: [Int32] = []
-      for address in addresses where !families.contains(address.family) { families.append(address.family) }
-      choice.count = families.count
-      let bindAddress = families.count == 1 ? nil : choice.of(families) == AF_INET ? "0.0.0.0" : "::"
+      var families: [HostAddress] = []
+      for address in addresses where !families.contains(where: { $0.family == address.family }) {
+        families.append(
+          HostAddress(family: address.family, text: address.family == AF_INET ? "0.0.0.0" : "::"))
+      }
+      let any = choice.pick(from: families)?.text
       // libmosquitto initialises TLS globals on first use, without a lock.
       let attempt = self
       try Self.tls.withLock { (_) throws(MQTTError) in
-        try attempt.connect(handle, to: attempt.broker.host, from: bindAddress)
+        try attempt.connect(handle, to: attempt.broker.host, from: families.count == 1 ? nil : any)
       }
     }
     return handle

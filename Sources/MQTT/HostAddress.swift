@@ -32,34 +32,43 @@ struct HostAddress: Sendable, Equatable {
   }
 }
 
-/// Which of the addresses of a host is tried: all in turn, until one answers. Pure.
-struct AddressChoice {
-  /// How many there are; those of the last look-up.
-  var count = 1
-  private var index = 0
-  /// The errors of the addresses that have been tried since the last connection or report.
-  private var errors: [MQTTError] = []
+/// Which of the addresses of a host is tried: all in turn, until one answers, which is the first the next time. Pure.
+struct AddressChoice: Sendable {
+  private var current: HostAddress?
+  /// Whether no other address is left to try.
+  private var isLast = true
+  /// The address that has answered last.
+  private var good: HostAddress?
+  /// The addresses that have failed since the last connection or report, and why.
+  private var failures: [(address: HostAddress?, error: MQTTError?)] = []
 
-  /// The address to try, of as many as ``count``.
-  func of<Address>(_ addresses: [Address]) -> Address { addresses[index % addresses.count] }
+  /// Chooses one of these addresses, which the look-up may give in another order each time.
+  mutating func pick(from addresses: [HostAddress]) -> HostAddress? {
+    let left = addresses.filter { address in !failures.contains { $0.address == address } }
+    current = good.flatMap { left.contains($0) ? $0 : nil } ?? left.first ?? addresses.first
+    isLast = left.count <= 1
+    return current
+  }
 
   /// An attempt has failed.
   /// - Returns: what to report: when all have been tried the first error, if possible of an address that was reached; or an
   ///   error that does not depend on the address; nil: the next one follows.
   mutating func failed(_ error: MQTTError) -> MQTTError? {
     guard error.mayDependOnAddress else {
-      errors = []
+      failures = []
       return error
     }
-    index = (index + 1) % count
-    errors.append(error)
-    guard errors.count >= count else { return nil }
-    defer { errors = [] }
-    return errors.first { if case .unreachable = $0 { false } else { true } } ?? errors[0]
+    failures.append((current, error))
+    guard isLast else { return nil }
+    defer { (failures, good) = ([], nil) }
+    let errors = failures.compactMap(\.error)
+    return errors.first { if case .unreachable = $0 { false } else { true } } ?? errors.first
   }
 
-  /// The address is used until it fails.
-  mutating func connected() { errors = [] }
+  mutating func connected() { (failures, good) = ([], current) }
+
+  /// The connection to the address was of no use: the others come first.
+  mutating func leave() { (failures, good) = ([(current, nil)], nil) }
 }
 
 extension MQTTError {

@@ -247,8 +247,8 @@ import Log
     let dialling = diallings[index]
     broker = dialling.broker
     loop.task {
-      let (result, addresses) = await EventLoop.blocking { dialling() }
-      self.diallings[index].choice.count = addresses
+      let (result, choice) = await EventLoop.blocking { dialling() }
+      self.diallings[index].choice = choice
       switch result {
       case .success(let handle): self.dialled(handle)
       case .failure(let error): self.failed(error)
@@ -284,7 +284,10 @@ import Log
   }
 
   private func failed(_ error: MQTTError) {
-    guard link.isTrying else { return perform(link.failed(error, at: .now, jitter: options.jitter())) }
+    guard link.isTrying else {
+      if case .unacknowledged = error { diallings[link.choice.index].choice.leave() }
+      return perform(link.failed(error, at: .now, jitter: options.jitter()))
+    }
     if let error = diallings[link.choice.index].choice.failed(error) {
       perform(link.failed(error, at: .now, jitter: options.jitter()))
     } else {

@@ -18,7 +18,7 @@ public enum MQTTEvent: Sendable {
   /// The broker has refused a subscription.
   case subscriptionRefused(TopicFilter, MQTTRefusal)
   /// The broker has refused a publication with QoS 1, or it is larger than the broker accepts (MQTT 5 only). A message with
-  /// ``MQTTMessage/Undelivered/returned`` is given back if the broker may take it later.
+  /// ``MQTTMessage/Undelivered/returned`` is given back if only a quota is exceeded.
   case publicationRefused(TopicName, MQTTRefusal, returned: MQTTMessage?)
 }
 
@@ -27,17 +27,9 @@ public enum MQTTRefusal: Sendable, Equatable, CustomStringConvertible {
   case notAuthorized
   /// It takes packets of at most `most` bytes; nil: it has not said how many.
   case tooLarge(most: Int?)
-  /// The broker may take it later: its quota is exceeded, or something is wrong with the broker itself.
-  case passing(String)
+  /// The client has sent too much for now: the broker takes the message later.
+  case quotaExceeded
   case other(String)
-
-  /// Whether the same message may be accepted later.
-  var mayPass: Bool {
-    switch self {
-    case .notAuthorized, .passing: true
-    case .tooLarge, .other: false
-    }
-  }
 
   /// The words of the log.
   public var description: String {
@@ -45,7 +37,8 @@ public enum MQTTRefusal: Sendable, Equatable, CustomStringConvertible {
     case .notAuthorized: "Not authorized"
     case .tooLarge(let most):
       "it is larger than the broker accepts" + (most.map { " (\($0) bytes)" } ?? "")
-    case .passing(let reason), .other(let reason): reason
+    case .quotaExceeded: "Quota exceeded"
+    case .other(let reason): reason
     }
   }
 }

@@ -223,7 +223,7 @@ final class MosquittoHandle: @unchecked Sendable {
     if code != 0 { throw error(code, errno: errno) }
   }
 
-  /// Sends what every broker answers and nothing else follows from: libmosquitto has no call for a PINGREQ.
+  /// Unsubscribes from a filter that nobody uses, which every broker answers: libmosquitto has no call for a PINGREQ.
   func ping() throws(MQTTError) {
     let code = mosquitto_unsubscribe(raw, nil, "microbit-gateway/ping")
     if code != 0 { throw error(code, errno: errno) }

@@ -86,9 +86,7 @@ enum MosquittoText {
     switch code {
     case Int32(MQTT_RC_NOT_AUTHORIZED.rawValue): .notAuthorized
     case Int32(MQTT_RC_PACKET_TOO_LARGE.rawValue): .tooLarge(most: nil)
-    case Int32(MQTT_RC_UNSPECIFIED.rawValue), Int32(MQTT_RC_IMPLEMENTATION_SPECIFIC.rawValue),
-      Int32(MQTT_RC_QUOTA_EXCEEDED.rawValue):
-      .passing(reason(code))
+    case Int32(MQTT_RC_QUOTA_EXCEEDED.rawValue): .quotaExceeded
     case _: .other(reason(code))
     }
   }

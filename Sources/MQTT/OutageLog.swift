@@ -9,9 +9,9 @@ extension MQTTClient {
   public static let standardLog: MQTTLog = { Logger(component: "mqtt").write($0, $1) }
 }
 
-/// Chooses the log lines of a client: each error is logged once per outage, and each topic whose messages or subscription are
-/// refused once until a connection has lasted; repetitions have the level `debug`. An outage ends with a connection that lasts: a broker may accept
-/// each one, and end it at once. Pure.
+/// Chooses the log lines of a client. Each error is logged once per outage; refused messages once for each topic, and refused
+/// subscriptions once, until a connection has lasted; repetitions have the level `debug`. An outage ends with a connection that
+/// lasts: a broker may accept each one, and end it at once. Pure.
 struct OutageLog {
   typealias Entry = (level: LogLevel, line: String)
 

@@ -219,10 +219,7 @@ struct Outbox {
       complete(source)
       return (source.topic, nil)
     }
-    if refusal.mayPass, let message = source.returned {
-      rejected += 1
-      return (source.topic, message)
-    }
+    if refusal == .quotaExceeded, let message = source.returned { return (source.topic, message) }
     reject(source)
     return (source.topic, nil)
   }
@@ -237,7 +234,10 @@ struct Outbox {
   /// The topic of the oldest packet in flight, if it was that for `limit` or longer: however slowly a broker acknowledges, each
   /// has its turn, but for those that it never acknowledges. Must be called from time to time.
   mutating func unacknowledged(for limit: Duration, at now: Moment) -> TopicName? {
-    guard let first = inFlight.first else { return nil }
+    guard let first = inFlight.first else {
+      oldest = nil
+      return nil
+    }
     if oldest?.packet != first.packet { oldest = (first.packet, now) }
     guard let oldest, oldest.since.duration(to: now) >= limit else { return nil }
     return first.source.topic

@@ -120,7 +120,7 @@ import Sockets
       if case .source(let source) = response.body { source.end() }
       return
     }
-    var closes = !request.staysOpen || socket.isHalfClosed
+    var closes = !request.staysOpen || socket.isHalfClosed && !parser.isInRequest
     if case .source = response.body, !request.isHTTP11 { closes = true }
     send(response, to: request, closes: closes)
   }
@@ -184,7 +184,7 @@ import Sockets
       state = .receiving
       deadline = .now + (parser.isInRequest ? Self.requestLimit : Self.idleLimit)
       socket.isPaused = false
-      if socket.isHalfClosed { return close() }
+      if socket.isHalfClosed, !parser.isInRequest { return close() }
       parse()
     case .lingering: if socket.isHalfClosed { close() }
     }

@@ -7,14 +7,16 @@ import Recording
 
 /// The server while it listens: which path is what.
 @LoopActor final class WebSite {
-  /// Requests of the gateway that run at a time.
+  /// Requests of the gateway that run at a time for clients that wait for them, and with those whose client has gone.
   nonisolated static let mostRequests = 8
+  private static let mostRunning = 64
 
   let state: WebState
   private let requests: RequestHandler
   private var rules: AccessRules
   private let language: Configuration.PageLanguage
   private var clients: HTTPClients?
+  private var running = 0
 
   /// - Parameter descriptors: listening sockets, owned from now on.
   init(
@@ -93,11 +95,13 @@ import Recording
   }
 
   private func carryOut(_ verb: String, _ body: [UInt8], _ connection: HTTPConnection) {
-    guard let clients, clients.runningRequests < Self.mostRequests else {
+    guard let clients, clients.runningRequests < Self.mostRequests, running < Self.mostRunning else {
       return connection.respond(.error(.unavailable, "\(Self.mostRequests) requests are running: try again"))
     }
     connection.isRequestRunning = true
-    requests.handle(verb, body) { [weak connection] response in
+    running += 1
+    requests.handle(verb, body) { [weak self, weak connection] response in
+      self?.running -= 1
       connection?.isRequestRunning = false
       var status = HTTPStatus.ok
       if case .failure(let error) = response.result { status = HTTPStatus(error.code) }

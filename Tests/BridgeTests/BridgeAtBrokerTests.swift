@@ -83,21 +83,6 @@ import Testing
     try await tested.admitted(false)
   }
 
-  @Test func readingsOfATopicThatIsNotAllowedWaitUntilItIs() async throws {
-    let folder = try TemporaryFolder()
-    try folder.write("topic readwrite #\ntopic deny microbit/kitchen/readings\n", to: "acl")
-    let broker = try await MosquittoBroker(folder: folder) { "allow_anonymous true\nacl_file \($0)/acl" }
-    let tested = try await BridgeUnderTest(broker)
-    try await tested.publishReading()
-    try await eventually("a reading that waits") { await tested.waiting == 1 }
-    try await eventually("another attempt") { await tested.bridge.context.mqtt.statistics.rejected >= 2 }
-    try folder.write("topic readwrite #\n", to: "acl")
-    broker.reload()
-    let reading = try await tested.message("kitchen/readings", #""value":21"#)
-    #expect(String(decoding: reading.payload, as: UTF8.self).contains(#""replayed":true"#))
-    try await eventually("no reading that waits") { await tested.waiting == 0 }
-  }
-
   @Test func reservedAndLongResponseTopicsAreIgnored() async throws {
     let tested = try await BridgeUnderTest(broker)
     let topics = [
@@ -345,7 +330,7 @@ import Testing
     try await tested.message("kitchen/period/result", "another gateway has taken the device over")
   }
 
-  /// It answers commands before it has found the device.
+  /// The gateway answers commands before it has found the device.
   @Test func waitingCommandOfAPinnedDeviceSurvivesAReconnect() async throws {
     let info = Self.info("attic").dropLast() + #","pinned_to":"here"}"#
     let retained = [("bridge/attic/state", "online"), ("kitchen/info", String(info))]

@@ -188,9 +188,6 @@ final class BridgeUnderTest: Sendable {
     try await eventually("a record without an id") { await self.record(of: address)?.id == nil }
   }
 
-  /// How many readings the spool has.
-  var waiting: Int { get async { await engine.perform { [bridge] in bridge.spool.status.messages } } }
-
   @LoopActor func sayDisagreementsAtOnce() { bridge.context.patienceWithOthers = .zero }
 
   func configure(_ configuration: Configuration) async { await engine.configure(configuration) }

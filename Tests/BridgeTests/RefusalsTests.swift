@@ -33,8 +33,8 @@ import Testing
 
   @Test(
     arguments: [
-      (.notAuthorized, true, "allow it;"), (.passing("Quota exceeded"), true, "see the broker's log;"),
-      (.passing("Unspecified error"), false, "allow it;"),
+      (.notAuthorized, true, "allow it;"), (.quotaExceeded, true, "see the broker's log;"),
+      (.other("Unspecified error"), false, "allow it;"),
     ] as [(MQTTRefusal, Bool, String)])
   func theReasonOfARefusedSubscriptionTellsTheRemedy(
     _ reason: MQTTRefusal, _ isMQTT5: Bool, _ remedy: String
@@ -123,7 +123,7 @@ import Testing
     try await codes([])
   }
 
-  /// It answers pings, and delivers messages.
+  /// The broker answers pings, and delivers messages.
   @Test func brokerThatDoesNotAcknowledgeIsAFault() async throws {
     let broker = try await MosquittoBroker()
     let proxy = try BrokerProxy(to: broker.port, dropsAcknowledgements: true)

@@ -164,15 +164,15 @@ import Testing
   }
 
   @Test("What the broker refuses for now stays in its place, and is tried one at a time until it is accepted")
-  func passingRefusal() {
+  func refusedForNow() {
     var queue = opened(holding: 0..<8)
     queue.connected(receiveMaximum: 8)
     run(&queue, file)
     _ = queue.next(at: Self.start)
     #expect(numbers(queue.next(at: Self.start + .seconds(1))) == [1, 2, 3])
     // The first two are refused, the third is accepted, the fourth is not answered before the next attempt.
-    #expect(queue.refused(1, isLast: false) == .seconds(1))
-    #expect(queue.refused(2, isLast: false) == nil, "it waits already")
+    #expect(queue.refused(1) == .seconds(1))
+    #expect(queue.refused(2) == nil, "it waits already")
     #expect(!queue.mayBeSent && queue.next(at: Self.start + .seconds(2)).isEmpty)
     queue.completed([3])
     queue.resume()
@@ -180,7 +180,7 @@ import Testing
     queue.completed([4], rejected: 1)
     for delay in [1, 2, 4, 8, 16, 30, 30] {
       #expect(numbers(queue.next(at: Self.start + .seconds(3))) == [0])
-      #expect(queue.refused(1, isLast: false) == .seconds(delay))
+      #expect(queue.refused(1) == .seconds(delay))
       queue.resume()
       queue.resume()
     }
@@ -188,30 +188,12 @@ import Testing
     #expect(queue.lost == 0 && file.perform(SpoolFile.Work()).content.messages == 0)
   }
 
-  @Test("What is not allowed is sent after the rest, also from memory, and is still in the file after a kill")
-  func refusedTopic() {
-    for hasFile in [true, false] {
-      var queue = hasFile ? opened(holding: 0..<6) : SpoolQueue(hasFile: false, rate: 10_000)
-      if !hasFile { add(0..<6, to: &queue) }
-      queue.connected(receiveMaximum: 4)
-      run(&queue, file)
-      let sent = queue.next(at: Self.start) + queue.next(at: Self.start + .seconds(1))
-      #expect(numbers(sent) == [0, 1])
-      #expect(queue.refused(sent[0].number, isLast: true) == .seconds(1))
-      queue.completed([sent[1].number])
-      run(&queue, file)
-      if hasFile { #expect(file.perform(SpoolFile.Work()).content.messages == 5) }
-      queue.resume()
-      #expect(drain(&queue, file, from: Self.start + .seconds(2)) == [2, 3, 4, 5, 0])
-    }
-  }
-
   @Test func aNewConnectionTriesAtOnceWhatWasRefused() {
     var queue = opened(holding: 0..<3)
     queue.connected(receiveMaximum: 1000)
     run(&queue, file)
     let first = queue.next(at: Self.start)
-    #expect(queue.refused(first[0].number, isLast: false) == .seconds(1))
+    #expect(queue.refused(first[0].number) == .seconds(1))
     queue.disconnected()
     queue.connected(receiveMaximum: 1000)
     #expect(drain(&queue, file, from: Self.start + .seconds(1)) == [0, 1, 2])

@@ -212,7 +212,7 @@ import Testing
     #expect(link.choice.index == next)
   }
 
-  /// Its connections last for a minute, as it answers pings.
+  /// The connections last for a minute, as the broker answers pings.
   @Test func brokerThatDoesNotAcknowledgeIsPassedOver() {
     var link = failedOver()
     let error = MQTTError.unacknowledged(TopicName("e")!)

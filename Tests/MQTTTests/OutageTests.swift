@@ -204,7 +204,7 @@ import Testing
     try await client.connected()
   }
 
-  /// It answers pings, and delivers messages.
+  /// The broker answers pings, and delivers messages.
   @Test func brokerThatDoesNotAcknowledgeIsLeft() async throws {
     let broker = try await MosquittoBroker()
     let proxy = try BrokerProxy(to: broker.port, dropsAcknowledgements: true)

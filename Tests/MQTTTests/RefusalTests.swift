@@ -82,10 +82,10 @@ import Testing
 
   @Test(
     arguments: [
-      (0x80, true), (0x83, true), (0x87, true), (0x97, true), (0x90, false), (0x95, false), (0x99, false),
+      (0x80, false), (0x83, false), (0x87, false), (0x97, true), (0x90, false), (0x95, false), (0x99, false),
     ] as [(Int32, Bool)])
-  func theReasonTellsWhetherTheBrokerMayTakeAMessageLater(_ code: Int32, _ mayPass: Bool) {
-    #expect(MosquittoText.refusal(ofMessage: code).mayPass == mayPass)
+  func theReasonTellsWhetherTheBrokerTakesAMessageLater(_ code: Int32, _ isQuota: Bool) {
+    #expect((MosquittoText.refusal(ofMessage: code) == .quotaExceeded) == isQuota)
   }
 
   @Test func passwordNeedsAUserNameWithMQTT311() async throws {

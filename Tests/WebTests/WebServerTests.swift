@@ -139,7 +139,7 @@ import Testing
     #expect(reply.status == status && reply.body.contains(part), "\(reply)")
   }
 
-  /// Each would wait for an hour.
+  /// A command for a device that is offline waits for an hour.
   @Test func requestsOfClientsThatHaveGoneAreNotCounted() async throws {
     let site = try await SiteUnderTest()
     let body = #"{"id":"kitchen","property":"uart_tx","value":"x","ttl":3600}"#
@@ -150,9 +150,9 @@ import Testing
         "POST /api/request/property/set HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
           + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
     }
-    while try await site.post("devices", "{}").status != 503 {}
+    try await eventually("all run") { try await site.post("devices", "{}").status == 503 }
     clients = []
-    while try await site.post("devices", "{}").status != 200 {}
+    try await eventually("none is counted") { try await site.post("devices", "{}").status == 200 }
   }
 
   @Test func aPageOfAnotherOriginMayNotPost() async throws {
@@ -319,7 +319,7 @@ import Testing
     }
     let clients = try await served(1)
     for number in 0..<(1000 - HTTPClients.most) {
-      // None of them is idle for long.
+      // The served clients are not idle for long.
       clients[number % clients.count].send(request)
       let further = try LineClient(port: site.port.number)
       try #require(try await further.line() == nil)

@@ -158,18 +158,17 @@ import MQTT
     }
     context.log.notice("offline: an earlier run has published it, and it is not found yet", ["device": id])
     publishOffline(id)
+    if let address = device.address, context.engine.isPinnedElsewhere(address) { askForInfo(of: id) }
   }
 
   /// No gateway owns the orphan. When the cleared `info` returns from the broker, all its topics are cleared.
   private func clear(_ orphan: Orphans.Orphan, isRemoved: Bool) {
-    if context.engine.pin(of: orphan.address)?.id == orphan.id {
+    if let pin = context.engine.pin(of: orphan.address), pin.id == nil || pin.id == orphan.id {
       // The gateway that the device is pinned to has not found it yet. The id stays stored: if the device is removed before
       // that, its topics are cleared.
       publishOffline(orphan.id)
       handle(.orphanDropped(orphan.id))
-      // Once more: it arrives, and says to which gateway the device is left.
-      context.mqtt.subscribe([infoFilter(of: orphan.id)])
-      context.mqtt.unsubscribe([infoFilter(of: orphan.id)])
+      askForInfo(of: orphan.id)
     } else {
       // First what was announced: a gateway that hears the device owns and announces it as soon as `info` is cleared.
       if isRemoved { publishers.discovery?.deviceRemoved(orphan.address) }
@@ -177,10 +176,16 @@ import MQTT
     }
   }
 
+  /// Gets the retained `info` again, for ``publishPin(_:_:)``.
+  private func askForInfo(of id: DeviceID) {
+    context.mqtt.subscribe([infoFilter(of: id)])
+    context.mqtt.unsubscribe([infoFilter(of: id)])
+  }
+
   /// If this gateway had the device, and leaves it to another one, that one answers commands before it has found the device.
   private func publishPin(_ notice: OwnershipMachine.Notice, _ payload: [UInt8]) {
     guard isAdmitted, notice.gateway == context.gateway, let address = notice.address,
-      publishers[address] == nil,
+      publishers[address] == nil, publishers[notice.id] == nil,
       let pin = context.engine.pin(of: address)?.gateway, notice.pin != pin,
       let info = try? JSONParser.parse(payload).setting("pinned_to", to: .string(pin.description))
     else { return }

@@ -28,7 +28,8 @@ import Store
   /// Reported, until it has ended.
   private var isLosing = false
   private var lost: UInt64 = 0
-  /// How many messages the broker has accepted since the connection was made, and how many it never does; until that is reported.
+  private var resumption: LoopTimer?
+  /// Messages accepted, and rejected for good, since the connection was made, until it is reported.
   private var (published, rejected) = (0, 0)
 
   /// - Parameter path: of the file; nil: all is kept in memory.
@@ -66,6 +67,7 @@ import Store
   /// - Parameter receiveMaximum: how many the broker takes unacknowledged.
   func connected(receiveMaximum: Int) {
     (published, rejected, isLosing) = (0, 0, false)
+    resumption?.cancel()
     queue.connected(receiveMaximum: receiveMaximum)
     work()
   }
@@ -86,12 +88,11 @@ import Store
     work()
   }
 
-  /// The broker may take this reading, or message of the spool itself, later.
-  func refused(_ message: MQTTMessage, _ reason: MQTTRefusal) {
+  /// The broker has refused this reading, or message of the spool itself, for now.
+  func refused(_ message: MQTTMessage) {
     if let number = message.number {
-      // Messages to other topics need not wait until this one is allowed.
-      if let delay = queue.refused(number, isLast: reason == .notAuthorized) {
-        loop.timer(after: delay) { [weak self] in
+      if let delay = queue.refused(number) {
+        resumption = loop.timer(after: delay) { [weak self] in
           self?.queue.resume()
           self?.work()
         }

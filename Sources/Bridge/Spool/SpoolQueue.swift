@@ -23,7 +23,7 @@ struct SpoolQueue {
   private enum Acceptance {
     /// As many messages are sent as the window allows.
     case open
-    /// The broker has refused a message that it may take later: nothing is sent until ``resume()``.
+    /// The broker has refused a message for now: nothing is sent until ``resume()``.
     case refusing
     /// One message is sent at a time, until the broker accepts one.
     case trying
@@ -151,19 +151,11 @@ struct SpoolQueue {
     if acceptance == .trying { acceptance = .open }
   }
 
-  /// The broker has refused this message, but may take it later.
-  /// - Parameter isLast: it is sent after all others, not in its place.
+  /// The broker has refused this message for now.
   /// - Returns: after which time to call ``resume()``; nil: that is to be called anyway.
-  mutating func refused(_ number: Int64, isLast: Bool) -> Duration? {
-    guard let index = sent.firstIndex(where: { $0.number == number }) else { return nil }
-    if isLast {
-      let entry = sent.remove(at: index)
-      add(topic: entry.topic, payload: entry.payload, time: entry.time)
-      // Where it was in the file, it is removed.
-      isWriteDue = true
-    } else {
-      refused.insert(number)
-    }
+  mutating func refused(_ number: Int64) -> Duration? {
+    guard sent.contains(where: { $0.number == number }) else { return nil }
+    refused.insert(number)
     guard acceptance != .refusing else { return nil }
     acceptance = .refusing
     return refusalBackOff.next()

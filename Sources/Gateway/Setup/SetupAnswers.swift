@@ -28,7 +28,7 @@ struct SetupAnswers {
 
   let present: PresentConfiguration
   var page: Page
-  /// Nil: the message for the whole fleet says it; an entry of the file would take the place of one in there.
+  /// nil: the message for all gateways has the entries, and one of the file would take the place of one there.
   var microbits: Microbits?
   /// The new config.json, but for the page and the micro:bits.
   private var document: JSONValue

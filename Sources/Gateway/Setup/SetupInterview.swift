@@ -37,7 +37,7 @@ struct SetupInterview {
       switch try await choose("What now?", trouble, Reaction.again) {
       case .keep: trouble = []
       case .change:
-        // Those of the broker are asked for.
+        // The options of the broker are asked for.
         given = given.filter { ["--all", "--area"].contains($0.key) }
         try await ask(SetupQuestion.broker)
         fallthrough

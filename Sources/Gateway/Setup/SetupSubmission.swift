@@ -49,7 +49,7 @@ struct SetupSubmission: ConfigurationSection {
     if page == .network { try answers.setPagePassword(pagePassword ?? "") }
     answers.setEncryption(isEncrypted)
     if let port { try answers.set("mqtt", "port", .integer(port)) }
-    // An address precedes the fields, which may have what the form begins with, but ends no encryption that is chosen.
+    // What the address says goes before the fields, which may be untouched; TLS that was chosen stays.
     if let host { try answers.setHost(host) }
     if isEncrypted { answers.setEncryption(true) }
     try answers.setUsername(username)

@@ -149,8 +149,8 @@ struct BrokerCheckTests {
     }
     let quota = Finding.fault(
       .topics, "the broker refuses microbit/+/readings: Quota exceeded", remedy: "see the broker's log")
-    #expect(findings(.publish, publish: .passing("Quota exceeded")) == [quota])
-    let subscription = findings(.both, subscribe: .passing("Quota exceeded"))
+    #expect(findings(.publish, publish: .quotaExceeded) == [quota])
+    let subscription = findings(.both, subscribe: .quotaExceeded)
     if version == .v5 { #expect(subscription == [quota]) }
     for found in [findings(.publish, publish: .notAuthorized), findings(.receive, subscribe: .notAuthorized)]
       + (version == .v5 ? [] : [subscription])
