@@ -186,8 +186,10 @@ import Testing
       mark = try fixture.observer.mark
       try await fixture.observer.publish(Self.status, "online")
       _ = try await document(fixture, topic, after: mark)
-      // Nor need Home Assistant restart with its broker.
+      // The broker ends alone: no birth message follows.
       mark = try fixture.observer.mark
+      try await fixture.killBroker()
+      try #require(try fixture.observer.messages(on: topic, after: mark).isEmpty)
       try await fixture.restartBroker()
       _ = try await document(fixture, topic, after: mark) { $0.payload.isEmpty }
       mark = try fixture.observer.mark
