@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// Devices that are connected on demand, and the request `device/sequence`, over MQTT.
@@ -35,7 +36,7 @@ import Testing
       let sequence = try fixture.observer.messages(on: "microbit/\(other)/readings", after: mark)
         .compactMap { try? $0.json()["sequence"]?.int }
       let lowest = try #require(sequence.first)
-      #expect(sequence == Array(lowest..<(lowest + sequence.count)) && sequence.count > 20)
+      #expect(sequence == Array(lowest..<(lowest + sequence.count)) && sequence.count > 20, "\(sequence)")
       #expect(try await fixture.perform("health")["devices"]?["online"]?.int == 2)
     }
   }
@@ -46,7 +47,9 @@ import Testing
     plan.simulator = ["--disconnect-ms", "2000"]
     try await withFixture(plan) { fixture in
       try await Self.waitForFirstVisit(fixture)
-      #expect(try await fixture.listed("meter")?["session"]?.string == "idle")
+      try await eventually("the visit has ended") {
+        try await fixture.listed("meter")?["session"]?.string == "idle"
+      }
       let mark = try fixture.observer.mark
       try await fixture.observer.publish("microbit/meter/period/set", "700")
       let result = try await fixture.message("meter/period/result", after: mark) {
