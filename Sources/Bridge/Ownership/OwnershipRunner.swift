@@ -116,9 +116,8 @@ import MQTT
     case .device(let address, let action):
       publishers[address]?.perform(action)
     case .ask(let id, let isFollowed):
-      context.mqtt.subscribe([infoFilter(of: id)])
       // Later ones come by the filter for all.
-      if !isFollowed { context.mqtt.unsubscribe([infoFilter(of: id)]) }
+      if isFollowed { context.mqtt.subscribe([infoFilter(of: id)]) } else { askForInfo(of: id) }
     case .storeID(let address): context.engine.storeID(of: address)
     case .notFound(let id, let device): notFound(id, device)
     case .followOrphan(let id): context.mqtt.subscribe([infoFilter(of: id)])
@@ -176,7 +175,7 @@ import MQTT
     }
   }
 
-  /// Gets the retained `info` again, for ``publishPin(_:_:)``.
+  /// Gets the retained `info`, again if it has come before, and no later one.
   private func askForInfo(of id: DeviceID) {
     context.mqtt.subscribe([infoFilter(of: id)])
     context.mqtt.unsubscribe([infoFilter(of: id)])

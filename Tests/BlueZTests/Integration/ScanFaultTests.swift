@@ -112,23 +112,32 @@ import Testing
     try await faults.tested.end()
   }
 
-  /// StartDiscovery succeeds, `Discovering` is true, and nothing is received any more.
-  @Test func adapterThatReceivesNothingAnyMoreIsReset() async throws {
-    let asked = Record<Bool>()
-    let faults = try await Faults(answers: [
+  /// Discovery that starts and stops as it should; what is received with it is another matter.
+  private static func discovery(
+    _ power: @escaping FakeBlueZ.Answer, isReceiving: @escaping @LoopActor (FakeBlueZ) -> Bool
+  ) -> [String: FakeBlueZ.Answer] {
+    [
       "StartDiscovery": { fake, call in
         fake.reply(call)
         fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
-        if fake.count("StartDiscovery") == 1 || asked.elements == [false, true] {
-          fake.signal(Recorded.device(["RSSI": .int16(-51)]))
-        }
+        if isReceiving(fake) { fake.signal(Recorded.device(["RSSI": .int16(-51)])) }
       },
       "StopDiscovery": { fake, call in
         fake.reply(call)
         fake.signal(Recorded.adapter(["Discovering": .boolean(false)]))
       },
-      "Set": ResetFaultTests.power(asked),
-    ]) { $0.scanCheck = soon }
+      "Set": power,
+    ]
+  }
+
+  /// StartDiscovery succeeds, `Discovering` is true, and nothing is received any more.
+  @Test func adapterThatReceivesNothingAnyMoreIsReset() async throws {
+    let asked = Record<Bool>()
+    let faults = try await Faults(
+      answers: Self.discovery(ResetFaultTests.power(asked)) {
+        $0.count("StartDiscovery") == 1 || asked.elements == [false, true]
+      }
+    ) { $0.scanCheck = soon }
     await faults.central.scan(true)
     for _ in 0..<6 { try await faults.fake.called("StartDiscovery") }
     #expect(asked.elements == [false, true])
@@ -138,18 +147,10 @@ import Testing
   /// The controller is stuck: it receives nothing, and cannot be powered off either.
   @Test func discoveryIsRestartedAlsoAfterAResetThatFails() async throws {
     let asked = Record<Bool>()
-    let faults = try await Faults(answers: [
-      "StartDiscovery": { fake, call in
-        fake.reply(call)
-        fake.signal(Recorded.adapter(["Discovering": .boolean(true)]))
-        if fake.count("StartDiscovery") == 1 { fake.signal(Recorded.device(["RSSI": .int16(-51)])) }
-      },
-      "StopDiscovery": { fake, call in
-        fake.reply(call)
-        fake.signal(Recorded.adapter(["Discovering": .boolean(false)]))
-      },
-      "Set": ResetFaultTests.power(asked) { isOn, _ in isOn ? nil : "no" },
-    ]) { $0.scanCheck = soon }
+    let power = ResetFaultTests.power(asked) { isOn, _ in isOn ? nil : "no" }
+    let faults = try await Faults(
+      answers: Self.discovery(power) { $0.count("StartDiscovery") == 1 }
+    ) { $0.scanCheck = soon }
     await faults.central.scan(true)
     for _ in 0..<8 { try await faults.fake.called("StartDiscovery") }
     #expect(asked.elements == [false, true])
