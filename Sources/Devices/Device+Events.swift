@@ -68,13 +68,14 @@ extension Device {
     }
   }
 
-  /// Stores and reports a desired value.
-  func desiredChanged(_ property: Property, to desired: DesiredValue) {
+  /// Stores a desired value.
+  /// - Returns: whether observers must be told of it.
+  func store(_ desired: DesiredValue, of property: Property) -> Bool {
     let before = description.desired(property)
     context.store.change(address) { $0.setDesired(desired, of: property) }
     let isNewest = before.newest != desired.newest
     if isNewest { revise() }
-    if isNewest || before.shown != desired.shown { report(.handover) }
+    return isNewest || before.shown != desired.shown
   }
 
   /// A command of an earlier run has ended.

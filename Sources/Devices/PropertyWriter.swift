@@ -84,9 +84,14 @@ import Log
 
   // MARK: The machine
 
-  /// Gives the machine an input, and performs the actions that it returns.
+  /// Gives the machine an input, and performs the actions that it returns. A desired value is stored before its command is
+  /// answered, and reported after that: publishing it takes longer than the answer.
   private func feed(_ input: (inout any WriteMachine) -> [WriteAction]) {
-    for action in input(&machine) { perform(action) }
+    let before = machine.desired
+    let actions = input(&machine)
+    let mustReport = machine.desired != before && device.store(machine.desired, of: property)
+    for action in actions { perform(action) }
+    if mustReport { device.report(.handover) }
     timer.set(machine.deadline) { [weak self] in self?.feed { $0.expire(at: .now) } }
   }
 
@@ -109,10 +114,9 @@ import Log
       }
     case .readBack(let value):
       channel.readBack(value.value)
-    case .desired: device.desiredChanged(property, to: machine.desired)
     case .outcome(let command, let outcome):
-      context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
       command.reply(outcome)
+      context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
       tellObservers(of: command.value.value, outcome)
       if outcome == .pending { device.handle(.commandWaits(until: command.timeToLive?.deadline)) }
     case .applyFailed(let value, let failure):

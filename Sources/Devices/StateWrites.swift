@@ -2,8 +2,7 @@ import EventLoop
 import GATT
 
 /// The writes of a state property, and its desired value. A command is written and, in the mode `confirm`, read back; a
-/// newer command replaces a waiting one. The desired value is applied on every link. Where an input changes it,
-/// ``WriteAction/desired`` comes before all other actions that follow from the change.
+/// newer command replaces a waiting one. The desired value is applied on every link.
 struct StateWrites: WriteMachine {
   /// What a write is for.
   private enum Purpose {
@@ -135,7 +134,10 @@ struct StateWrites: WriteMachine {
     switch change {
     case .configured(let value):
       new.configured = value
-      if new.effective == desired.effective { return set(new) }
+      if new.effective == desired.effective {
+        desired = new
+        return []
+      }
     case .requested(let value):
       new.override = value.map { DesiredValue.Override(value: $0, source: .request) }
       new.waiting = nil
@@ -145,8 +147,8 @@ struct StateWrites: WriteMachine {
       guard published.override != desired.override?.value else { return [] }
       new.override = published.override.map { DesiredValue.Override(value: $0, source: .command) }
     }
-    var actions = set(new)
-    if let superseded { actions.append(.outcome(superseded.command, .superseded)) }
+    desired = new
+    let actions: [WriteAction] = superseded.map { [.outcome($0.command, .superseded)] } ?? []
     // Even if the last read returned this value: an unanswered write may have changed it since.
     mustApply = new.effective != nil
     switch state {
@@ -173,9 +175,8 @@ struct StateWrites: WriteMachine {
         waiting = nil
       }
     }
-    var new = desired
-    new.waiting = nil
-    return set(new) + failed.map { .outcome($0, .takenOver(isDesiredThere: $0.value == value)) }
+    desired.waiting = nil
+    return failed.map { .outcome($0, .takenOver(isDesiredThere: $0.value == value)) }
   }
 
   func awaits(_ operation: WriteOperation) -> Bool {
@@ -258,29 +259,21 @@ struct StateWrites: WriteMachine {
     return [.write(purpose.value, operation)]
   }
 
-  /// Changes the desired value.
-  private mutating func set(_ new: DesiredValue) -> [WriteAction] {
-    guard new != desired else { return [] }
-    desired = new
-    return [.desired]
-  }
-
   /// The command is pending, or has ended, and the desired value follows from that.
   /// - Parameter isDesired: whether its value is the desired one now.
   private mutating func conclude(
     _ command: EncodedCommand, _ outcome: Outcome, isDesired: Bool = false
   ) -> [WriteAction] {
-    var new = desired
     switch outcome {
-    case .pending, .deferred: new.waiting = Self.waiting(command)
-    case .failed, .timeout, .superseded: new.waiting = nil
+    case .pending, .deferred: desired.waiting = Self.waiting(command)
+    case .failed, .timeout, .superseded: desired.waiting = nil
     case .applied, .adjusted, .accepted, .sent, .read, .rejected:
       if isDesired {
-        new.override = DesiredValue.Override(value: command.value, source: .command)
-        new.waiting = nil
+        desired.override = DesiredValue.Override(value: command.value, source: .command)
+        desired.waiting = nil
       }
     }
-    return set(new) + [.outcome(command, outcome)]
+    return [.outcome(command, outcome)]
   }
 
   /// What is stored of a command that waits.
@@ -345,9 +338,8 @@ struct StateWrites: WriteMachine {
     guard let tracked = waiting else { return [] }
     guard !tracked.isPendingReported else {
       // The end of a later command, which came while this one was in flight, may have removed its value.
-      var new = desired
-      new.waiting = Self.waiting(tracked.command)
-      return set(new)
+      desired.waiting = Self.waiting(tracked.command)
+      return []
     }
     waiting?.isPendingReported = true
     return conclude(tracked.command, .pending)

@@ -11,7 +11,7 @@ import GATT
 protocol WriteMachine: Sendable {
   /// When to call ``expire(at:)``; nil: not at all. May change with every input.
   var deadline: Moment? { get }
-  /// The desired value; the owner follows it by ``WriteAction/desired``.
+  /// The desired value; any input may change it.
   var desired: DesiredValue { get }
 
   /// The device is connected and the property can be used.
@@ -64,8 +64,6 @@ enum WriteAction: Sendable {
   case write(EncodedValue, WriteOperation)
   /// Read the property, then call ``WriteMachine/read(_:_:)``.
   case read(WriteOperation)
-  /// ``WriteMachine/desired`` has changed.
-  case desired
   /// The command is pending, or has ended.
   case outcome(EncodedCommand, Outcome)
   /// The value was read, after a write or on a new link.

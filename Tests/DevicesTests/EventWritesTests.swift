@@ -28,7 +28,7 @@ import Testing
         command.reply(outcome)
         return "\(answered.elements.last!): \(outcome.word)" + (outcome.reason.map { " \($0)" } ?? "")
       case .unresponsive: return "unresponsive"
-      case .read, .readBack, .applyFailed, .desired: return "\(action)"
+      case .read, .readBack, .applyFailed: return "\(action)"
       }
     }
   }

@@ -63,7 +63,12 @@ import Testing
 
   /// The actions in short: `read`, `write 5`, `desired 5` if a command has set that, `a: applied 5`, `publish 5`.
   mutating func run(_ actions: [WriteAction]) -> [String] {
-    actions.flatMap { action -> [String] in
+    var texts: [String] = []
+    if let new = machine.desired.override, new != override, new.source == .command {
+      texts = ["desired \(new.value.value)"]
+    }
+    override = machine.desired.override
+    texts += actions.flatMap { action -> [String] in
       switch action {
       case .write(let value, let operation):
         started.append(.write(operation))
@@ -71,10 +76,6 @@ import Testing
       case .read(let operation):
         started.append(.read(operation))
         return ["read"]
-      case .desired:
-        defer { override = machine.desired.override }
-        guard let new = machine.desired.override, new != override, new.source == .command else { return [] }
-        return ["desired \(new.value.value)"]
       case .outcome(let command, let outcome):
         let detail = outcome.actual.map { " \($0)" } ?? outcome.reason.map { " \($0)" } ?? ""
         command.reply(outcome)
@@ -84,6 +85,7 @@ import Testing
       case .unresponsive: return ["unresponsive"]
       }
     }
+    return texts
   }
 
   mutating func linkUp() -> [String] { run(machine.linkUp()) }
