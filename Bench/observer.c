@@ -46,7 +46,7 @@
 #include <unistd.h>
 
 #define WORDS 257  // of the trace, for each device: the number sent, the time of each value
-#define MOST_DEVICES 256
+#define MOST_DEVICES 1024
 
 static int port, device_count = 1, qos, command_count, request_count, seconds = 3, period = 100;
 static const char *trace_file, *topic = "temperature", *ramp = "", *control = "", *log_file = "/dev/null";
@@ -191,7 +191,7 @@ static int subacks;
 
 // Takes what the broker has sent, for at most `wait` ns.
 static void receive(int64_t wait) {
-  static uint8_t buffer[1 << 18];
+  static uint8_t buffer[1 << 22];
   static size_t filled;
   struct pollfd poll_broker = {.fd = broker, .events = POLLIN};
   struct timespec limit = {wait / 1000000000, wait % 1000000000};

@@ -43,8 +43,8 @@ package struct DeviceSettings: Sendable, Equatable {
   package subscript<Value, Effective>(
     dynamicMember path: KeyPath<DeviceOptionTable, DeviceOption<Value, Effective>>
   ) -> Effective {
-    DeviceOptionTable.table[keyPath: path].effective(
-      requested[dynamicMember: path] ?? configured[dynamicMember: path])
+    let option = DeviceOptionTable.table[keyPath: path]
+    return option.effective(requested.value(of: option) ?? configured.value(of: option))
   }
 
   /// The value that holds for an option, as JSON; nil: none.

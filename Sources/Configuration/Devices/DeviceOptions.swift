@@ -17,14 +17,17 @@ package struct DeviceOptions: Sendable, Equatable {
   package subscript<Value, Effective>(
     dynamicMember path: KeyPath<DeviceOptionTable, DeviceOption<Value, Effective>>
   ) -> Value? {
-    get {
-      let option = DeviceOptionTable.table[keyPath: path]
-      return values[option.name].flatMap(option.value)
-    }
+    get { value(of: DeviceOptionTable.table[keyPath: path]) }
     set {
       let option = DeviceOptionTable.table[keyPath: path]
       values[option.name] = newValue.flatMap(option.rule.write)
     }
+  }
+
+  /// The value that is set; nil: none. A key path takes longer.
+  package func value<Value, Effective>(of option: DeviceOption<Value, Effective>) -> Value? {
+    guard let json = values[option.name] else { return nil }
+    return option.value(json)
   }
 
   /// The JSON of an option; nil: it is not set.
