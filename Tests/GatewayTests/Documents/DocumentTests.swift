@@ -168,7 +168,7 @@ import Testing
         }
       }
     }
-    #expect(count > 30)
+    #expect(count > 20)
   }
 
   @Test func linksAndAnchorsAreParsed() throws {
