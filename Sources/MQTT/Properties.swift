@@ -1,5 +1,6 @@
 import CMosquitto
 import Glibc
+import JSON
 
 /// Conversion of MQTT 5 properties to and from libmosquitto's lists.
 enum Properties {
@@ -47,16 +48,9 @@ enum Properties {
         return ""
       }
       defer { free(text) }
-      let printable = String(cString: text).unicodeScalars.filter { isPrintable($0) }
+      let printable = String(cString: text).unicodeScalars.filter { !$0.isInvisible }
       return printable.isEmpty ? "" : ": \(String(String.UnicodeScalarView(printable.prefix(100))))"
     }.joined()
-  }
-
-  private static func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
-    switch scalar.properties.generalCategory {
-    case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator: false
-    default: true
-    }
   }
 
   /// The response topic and correlation data of a PUBLISH. An invalid response topic is ignored.
