@@ -163,7 +163,7 @@ import Log
     socket.hasMore = budget == 0
     socket.updateInterest()
     scheduleOutcomes()
-    if link.isFlushing, outbox.isEmpty { perform(link.drained()) }
+    if outbox.isEmpty { perform(link.drained()) }
   }
 
   /// Sends `packet`; false if the connection has failed.
@@ -237,9 +237,8 @@ import Log
   }
 
   private func timeout() {
-    let phase = connection?.socket.phase ?? .lookUp
-    if link.state == .handshaking { return failed(.timedOut(phase)) }
-    perform(link.timeout(in: phase, at: .now, jitter: options.jitter()))
+    if link.state == .handshaking { return failed(.timedOut(connection?.socket.phase ?? .connect)) }
+    perform(link.timeout(jitter: options.jitter()))
   }
 
   private func dial() {
