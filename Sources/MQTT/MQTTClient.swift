@@ -49,8 +49,6 @@ import Log
   private struct Connection {
     let socket: BrokerSocket
     var schedule: SendSchedule
-    /// The largest packet that the broker accepts, in bytes; nil: any.
-    var mostBytes: Int?
   }
 
   /// Sets the handler of events, called synchronously, but never during a call of ``publish(_:isUrgent:)`` or
@@ -133,10 +131,10 @@ import Log
 
   /// Tells the publisher what has become of messages.
   private func reportOutcomes() {
-    let (completed, returned) = (outbox.takeCompleted(), outbox.takeReturned())
-    for topic in outbox.takeTooLarge() { refused(topic, .tooLarge(most: connection?.mostBytes)) }
-    if !completed.numbers.isEmpty { handler?(.completed(completed.numbers, rejected: completed.rejected)) }
-    if !returned.isEmpty { handler?(.undelivered(returned)) }
+    let outcomes = outbox.takeOutcomes()
+    for topic in outcomes.tooLarge { refused(topic, .tooLarge(most: outbox.peer?.maximumPacketSize)) }
+    if !outcomes.completed.isEmpty { handler?(.completed(outcomes.completed, rejected: outcomes.rejected)) }
+    if !outcomes.returned.isEmpty { handler?(.undelivered(outcomes.returned)) }
   }
 
   private func refused(_ topic: TopicName, _ reason: MQTTRefusal, returned: MQTTMessage? = nil) {
@@ -174,7 +172,7 @@ import Log
         outbox.sent(packet, as: identifier)
         sent += 1
       } else {
-        outbox.unsendable(packet)
+        outbox.reject(packet.source)
         write(outages.refused(packet.message.topic, "libmosquitto cannot send it"))
       }
       return true
@@ -336,12 +334,10 @@ import Log
 
   private func accepted(_ connection: MQTTConnection, _ socket: BrokerSocket) {
     socket.accepted(connection)
-    let mostBytes = connection.maximumPacketSize.map { Int($0) }
-    self.connection?.mostBytes = mostBytes
     outbox.connected(
       Outbox.Peer(
         window: min(options.outbox.inFlight, Int(connection.receiveMaximum)),
-        maximumQoS: connection.maximumQoS, maximumPacketSize: mostBytes,
+        maximumQoS: connection.maximumQoS, maximumPacketSize: connection.maximumPacketSize.map { Int($0) },
         hasProperties: options.protocolVersion == .v5))
     diallings[link.choice.index].choice.connected()
     write(outages.connected(to: broker))
