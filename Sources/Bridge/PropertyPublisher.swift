@@ -35,7 +35,7 @@ import MQTT
         MQTTMessage(topic: topics.value, payload: payload, qos: context.qos, undelivered: .dropped),
         isUrgent: true)
     }
-    guard context.sendsReadings, let sequence = reading.sequence else { return }
+    guard context.configuration.mqtt.readings, let sequence = reading.sequence else { return }
     let payload = encoder.encode(reading, sequence: sequence)
     context.mqtt.publish(
       MQTTMessage(
