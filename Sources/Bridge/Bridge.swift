@@ -169,9 +169,7 @@ import Store
       context.mqtt.unsubscribe([context.topics.requests])
       context.mqtt.subscribe([context.topics.barriers])
       publishers.discovery?.disconnected()
-    case .connectFailed(let error):
-      report.failed(error)
-      ownership.handle(.connectFailed)
+    case .connectFailed(let error): report.failed(error)
     case .subscriptionRefused(let filter, let reason):
       if context.isOwn(filter.string) { refusals.subscriptionRefused(filter, reason) }
     case .publicationRefused(let topic, let reason, let returned):

@@ -108,7 +108,8 @@ extension Bridge: RequestHost {
   }
 
   private var brokerFindings: [Finding] {
-    if ownership.ownership.hasIDConflict {
+    // While the broker cannot be reached, nobody knows whether the other gateway still has the id.
+    if ownership.ownership.hasIDConflict, report.failure == nil {
       return [
         .fault(
           .gateway,

@@ -8,8 +8,6 @@ extension Ownership {
     /// There is a connection to the broker.
     case connected
     case disconnected
-    /// The broker cannot be reached.
-    case connectFailed
     /// The barrier that was due is sent.
     case barrierSent
     /// A barrier of this run has arrived.

@@ -21,7 +21,7 @@ extension Ownership {
 
   /// Whether the gateway may publish under its id.
   var isAdmitted: Bool { idGuard.isAdmitted }
-  /// Whether another gateway has the id.
+  /// Whether another gateway has the id, as far as is known.
   var hasIDConflict: Bool { idGuard.hasConflict }
   /// The barrier to be sent at the end of the loop iteration: one for all that is awaited in it.
   var dueBarrier: UInt64? { barriers.due }

@@ -44,7 +44,6 @@ struct Ownership: Sendable {
       barriers.connected()
       performGuard(idGuard.connected())
     case .disconnected: disconnected()
-    case .connectFailed: idGuard.connectFailed()
     case .barrierSent: barriers.sent()
     case .barrier(let number):
       barriers.arrived(number)
