@@ -10,7 +10,7 @@ import Log
   private nonisolated static let separator: Character = "/"
 
   /// The file; nil: nothing is persisted.
-  private let path: String?
+  private var path: String?
   /// Nil until the file can be written.
   private var database: Database?
   /// The hash of the records as read when the file was opened.
@@ -37,10 +37,7 @@ import Log
     backlog = Backlog(pacing, at: .now)
     (database, records, opening) = Self.open(path)
     read = records.hashValue
-    switch opening {
-    case .opened, .setAside, .inMemoryOnly: self.path = path
-    case .newer, .inUse, .unreadable: self.path = nil
-    }
+    self.path = path
     switch opening {
     case .opened:
       Self.log.debug("state database", ["path": path ?? "", "records": records.count])
@@ -49,10 +46,10 @@ import Log
         "the state database was damaged: it was renamed, and a new one created",
         ["moved_to": aside.path, "reason": aside.reason])
     case .newer(let reason):
-      trouble = reason
+      (self.path, trouble) = (nil, reason)
       Self.log.warning(
         "cannot use the state database: changes will be lost on restart", ["reason": reason])
-    case .inUse(let reason), .unreadable(let reason): trouble = reason
+    case .inUse(let reason), .unreadable(let reason): (self.path, trouble) = (nil, reason)
     case .inMemoryOnly(let reason):
       trouble = reason
       Self.log.warning(

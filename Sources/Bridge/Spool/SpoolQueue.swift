@@ -55,8 +55,7 @@ struct SpoolQueue {
   private var lowestNumber: Int64 = 0
   /// All messages of the file up to this number are removed from it.
   private var removedThrough: Int64 = 0
-  private var lostInMemory: UInt64 = 0
-  private var lostInFile: UInt64 = 0
+  private(set) var lost: UInt64 = 0
 
   /// - Parameter rate: messages sent in a second, at most.
   init(hasFile: Bool, rate: Int) {
@@ -73,7 +72,6 @@ struct SpoolQueue {
   var bytes: Int64 { content.bytes + notInFile.reduce(0) { $0 + $1.bytes } }
   /// When the first one was added, in milliseconds since 1970.
   var oldest: Int64? { content.oldest ?? notInFile.first?.time }
-  var lost: UInt64 { lostInMemory + lostInFile }
 
   /// The messages that are not known to be in the file.
   var unstored: Int { notInFile.count }
@@ -105,7 +103,7 @@ struct SpoolQueue {
 
   private mutating func boundMemory() {
     while memory.count > Self.mostMessages || memoryBytes > Self.mostBytes, takeFromMemory() != nil {
-      lostInMemory += 1
+      lost += 1
     }
   }
 
@@ -228,7 +226,7 @@ struct SpoolQueue {
     guard let work else { return nil }
     self.work = nil
     content = outcome.content
-    lostInFile += UInt64(outcome.lost)
+    lost += UInt64(outcome.lost)
     if !outcome.isAdded { putBack(work.added) }
     batch += outcome.read
     lastRead = outcome.read.last?.number ?? lastRead
