@@ -122,7 +122,7 @@ import Log
   /// The records of the database at `path`, without changing the file, whether a gateway uses it or not; empty if there
   /// is none. Blocks for at most a few seconds.
   package nonisolated static func records(path: String) throws(StoreError) -> [String: [UInt8]] {
-    try DatabaseFile.exists(path) ? Database(path, .records, .readOnly).records() : [:]
+    try DatabaseFile.exists(path) ? Database(path, .records).records() : [:]
   }
 
   /// ``records(path:)`` by section and key; keys without a section are omitted.
@@ -198,17 +198,17 @@ import Log
       switch result {
       case .success(let written):
         database = written
-        let hadTrouble = backlog.written(at: .now) || trouble != nil
+        backlog.written(at: .now)
+        if trouble != nil { Self.log.notice("the state database can be written again") }
         trouble = nil
-        if hadTrouble { Self.log.notice("the state database can be written again") }
       case .failure(let error):
-        let isFirst = backlog.failed(at: .now) && trouble == nil
-        trouble = error.description
-        if isFirst {
+        backlog.failed(at: .now)
+        if trouble == nil {
           Self.log.error(
             "cannot write the state database: changes are kept in memory, and writing is retried",
             ["reason": error.description])
         }
+        trouble = error.description
       }
       setTimer()
     }
