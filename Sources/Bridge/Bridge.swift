@@ -119,7 +119,7 @@ import Store
   package func engineChanged() { report.changed() }
 
   package func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
-    ownership.handle(.orphan(id, of: address, offered: Set(names: offered)))
+    ownership.handle { $0.found(id, of: address, offered: Set(names: offered)) }
   }
 
   // MARK: Publishers
@@ -157,7 +157,7 @@ import Store
       refusals.connected()
       report.connected()
       caution.connected()
-      ownership.handle(.connected)
+      ownership.handle { $0.connected() }
     case .disconnected(let error):
       report.disconnected(error)
       caution.disconnected()

@@ -45,7 +45,7 @@ import Store
 
   func subscribe(_ publisher: DevicePublisher) {
     subscribeOwn(publisher)
-    ownership.handle(.commandsSubscribed)
+    ownership.handle { $0.commandsSubscribed() }
     // The broker then sends the retained commands to groups again, to which the other devices do not react again.
     guard !isResubscribing else { return }
     isResubscribing = true
@@ -69,7 +69,7 @@ import Store
 
   private func subscribeGroups() {
     context.mqtt.subscribe(context.topics.groupCommands, options: .retainAsPublished)
-    ownership.handle(.commandsSubscribed)
+    ownership.handle { $0.commandsSubscribed() }
   }
 
   // MARK: Set

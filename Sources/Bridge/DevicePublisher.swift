@@ -70,15 +70,16 @@ import MQTT
 
   /// Another gateway announces the device to Home Assistant again and again, though this one owns it; nil: none does any more.
   package func announcedToo(by gateway: GatewayID?) {
-    bridge.ownership.handle(.announcedToo(address, by: gateway))
+    bridge.ownership.handle { $0.learn(of: address) { $0.announcer = gateway } }
   }
 
   /// The device is known from now on.
   func begin() {
-    bridge.ownership.handle(
-      .added(
+    bridge.ownership.handle {
+      $0.added(
         address, device.id, hasTopics: context.engine.storedID(of: address) == device.id,
-        offered: Set(names: device.record.published), here))
+        offered: Set(names: device.record.published), here)
+    }
   }
 
   private var here: OwnershipMachine.Here {
@@ -160,7 +161,9 @@ import MQTT
 
   private func yieldID(to gateway: GatewayID) {
     let id = device.id
-    guard context.engine.yieldID(id) else { return bridge.ownership.handle(.sameID(address, at: gateway)) }
+    guard context.engine.yieldID(id) else {
+      return bridge.ownership.handle { $0.learn(of: address) { $0.sameID = gateway } }
+    }
     context.log.notice(
       "another gateway uses its id: renamed",
       ["device": id, "address": address, "gateway": gateway, "now": device.id])
@@ -234,9 +237,9 @@ import MQTT
     if device.values != before.values { updateValues() }
     if !gone.isEmpty { withdraw(gone) }
     held.sessionChanged(device.session)
-    bridge.ownership.handle(.changed(address, change, here))
+    bridge.ownership.handle { $0.changed(address, change, here) }
     if case .renamed(_, let reason) = change {
-      bridge.ownership.handle(.renamed(address, to: device.id, reason, offered: offered))
+      bridge.ownership.handle { $0.renamed(address, to: device.id, reason, offered: offered) }
     }
     switch change {
     case .description, .renamed: reportDisagreement()
@@ -248,7 +251,7 @@ import MQTT
   package func detach(_ reason: DetachReason) {
     // If the device is seen again, it is a new one.
     if [.removed, .neverConnected].contains(reason) { bridge.commands.forget(device) }
-    bridge.ownership.handle(.removed(address, reason, offered: offered))
+    bridge.ownership.handle { $0.removed(address, reason, offered: offered) }
     bridge.report.changed()
   }
 
@@ -286,7 +289,7 @@ import MQTT
   /// The device no longer offers these properties.
   private func withdraw(_ names: Set<String>) {
     for case let property? in properties where names.contains(property.property.name) { property.forget() }
-    bridge.ownership.handle(.withdrawn(address, Set(names: names)))
+    bridge.ownership.handle { $0.withdrawn(address, Set(names: names)) }
   }
 
   // MARK: Publishing

@@ -308,7 +308,7 @@ import Testing
     for period in [800, 900] {
       try await tested.comeOnline()
       try await tested.device { publisher in
-        bridge.ownership.handle(.disconnected)
+        bridge.ownership.handle { $0.disconnected() }
         let desired = #","desired":{"period":\#(period)},"revision":\#(period)"#
         bridge.ownership.received(
           info: Array(Self.info(desired: desired).utf8), of: publisher.device.id, isRetained: true)

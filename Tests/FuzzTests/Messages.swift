@@ -158,10 +158,10 @@ private func commands(of id: DeviceID) -> [TopicFilter] { map.topics(of: id, .mi
   }
   for since in [nil, "2026-11-22T10:30:15.250Z"] {
     var machine = OwnershipMachine(map.gateway, kitchen, address)
-    let here = OwnershipMachine.Here(onlineSince: since)
-    _ = machine.received(notice, here, isOwnerOnline: true)
-    _ = machine.settle(here, isOnlyGateway: false)
-    expect(machine.received(notice, here, isOwnerOnline: true).count < 10, "too many actions")
+    let here = OwnershipMachine.Here(onlineSince: since, online: [notice.gateway])
+    _ = machine.received(notice, here)
+    _ = machine.settle(here)
+    expect(machine.received(notice, here).count < 10, "too many actions")
     _ = machine.availabilityChanged(here)
     expect(since == nil || !machine.isOwnedByOther, "online here, and elsewhere")
   }
