@@ -34,8 +34,8 @@ final class MosquittoHandle: @unchecked Sendable {
   private var errorLines: [String] = []
   /// Distinguishes PUBACKs from the completion of QoS 0 writes, for both of which `on_publish` is called.
   private var isReading = false
-  private var isAccepted = false
-  private var usesTLS = false
+  /// The connection uses TLS, and the broker has not accepted it yet.
+  private var isTLSHandshake = false
 
   /// - Parameter clientID: empty: assigned by the broker.
   init(
@@ -86,7 +86,7 @@ final class MosquittoHandle: @unchecked Sendable {
   }
 
   func setTLS(_ tls: MQTTOptions.TLS) throws(MQTTError) {
-    usesTLS = true
+    isTLSHandshake = true
     let code = withOptionalCString(tls.caFile) { ca in
       withOptionalCString(tls.certFile) { certificate in
         withOptionalCString(tls.keyFile) { key in
@@ -236,7 +236,7 @@ final class MosquittoHandle: @unchecked Sendable {
 
   /// The broker has accepted: stops logging, as libmosquitto formats lines for each packet.
   func accepted() {
-    isAccepted = true
+    isTLSHandshake = false
     mosquitto_log_callback_set(raw, nil)
     errorLines = []
   }
@@ -250,7 +250,7 @@ final class MosquittoHandle: @unchecked Sendable {
   // MARK: Errors
 
   private func error(_ code: Int32, errno: Int32) -> MQTTError {
-    MosquittoText.error(code, errno: errno, lines: errorLines, isTLSHandshake: usesTLS && !isAccepted)
+    MosquittoText.error(code, errno: errno, lines: errorLines, isTLSHandshake: isTLSHandshake)
   }
 
   /// What is wrong with the broker's certificate, of which libmosquitto only says that the verification failed.
