@@ -49,13 +49,18 @@ import MQTT
 
   // MARK: Ownership
 
-  package var owner: Owner { bridge.ownership.owner(of: address) ?? .unknown }
+  /// Which gateway owns the device, as far as is known.
+  package var owner: Owner { bridge.ownership.ownership.owner(of: address) ?? .unknown }
 
   /// What another gateway publishes of the device under another id, if it owns it.
-  var elsewhere: OwnershipMachine.Notice? { bridge.ownership.ownership.elsewhere(address) }
+  var elsewhere: OwnershipMachine.Notice? {
+    bridge.ownership.ownership.devices[address]?.machine.elsewhere
+  }
 
   /// What other gateways have said of the device.
-  package var others: OtherGateways { bridge.ownership.ownership.others(address) ?? OtherGateways() }
+  package var others: OtherGateways {
+    bridge.ownership.ownership.devices[address]?.others ?? OtherGateways()
+  }
 
   /// What another gateway has in another way for the device than this one, if that has lasted.
   var disagreement: Finding? {

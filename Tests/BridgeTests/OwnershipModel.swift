@@ -497,7 +497,7 @@ struct OwnershipModel {
   }
 
   private func others(_ g: Int, _ device: Int) -> OtherGateways {
-    gateways[g].ownership.others(Self.address(device)) ?? OtherGateways()
+    gateways[g].ownership.devices[Self.address(device)]?.others ?? OtherGateways()
   }
 
   func isResponsible(_ g: Int, _ device: Int) -> Bool {

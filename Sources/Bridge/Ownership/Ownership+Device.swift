@@ -32,12 +32,6 @@ extension Ownership {
 
   /// Which gateway owns the device, as far as is known; nil: the device is not known.
   func owner(of address: BluetoothAddress) -> Owner? { devices[address]?.machine.owner }
-  /// What another gateway publishes of the device under another id, if it owns it.
-  func elsewhere(_ address: BluetoothAddress) -> OwnershipMachine.Notice? {
-    devices[address]?.machine.elsewhere
-  }
-  /// What other gateways have said of the device.
-  func others(_ address: BluetoothAddress) -> OtherGateways? { devices[address]?.others }
 
   /// Whether this gateway answers commands for the device: unless another one owns it, is online and does not leave it to this
   /// one.

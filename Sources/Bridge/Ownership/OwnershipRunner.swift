@@ -30,9 +30,6 @@ import MQTT
   /// Whether the gateway may publish under its id.
   package var isAdmitted: Bool { ownership.isAdmitted }
 
-  /// Which gateway owns the device, as far as is known; nil: the device is not known.
-  package func owner(of address: BluetoothAddress) -> Owner? { ownership.owner(of: address) }
-
   /// Whether this gateway answers commands for the device: unless another one owns it and is online.
   package func isResponsible(for publisher: DevicePublisher) -> Bool {
     ownership.isResponsible(for: publisher.device.address)
