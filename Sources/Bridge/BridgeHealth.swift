@@ -109,7 +109,7 @@ extension Bridge: RequestHost {
 
   private var brokerFindings: [Finding] {
     // While the broker cannot be reached, nobody knows whether the other gateway still has the id.
-    if ownership.ownership.hasIDConflict, report.failure == nil {
+    if ownership.ownership.idGuard.hasConflict, report.failure == nil {
       return [
         .fault(
           .gateway,

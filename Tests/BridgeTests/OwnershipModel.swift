@@ -380,7 +380,7 @@ struct OwnershipModel {
 
   /// The end of the loop iteration: what is queued is sent.
   mutating func flush(_ g: Int) {
-    if let number = gateways[g].ownership.dueBarrier {
+    if let number = gateways[g].ownership.barriers.due {
       handle(g) { $0.barrierSent() }
       gateways[g].up.append(.barrier(number))
     }

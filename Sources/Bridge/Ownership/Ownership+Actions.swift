@@ -7,7 +7,7 @@ extension Ownership {
   enum Action: Equatable {
     /// Publish, and subscribe to commands.
     case admitted
-    /// Send ``Ownership/dueBarrier`` at the end of the loop iteration.
+    /// Send the barrier that is due at the end of the loop iteration: one for all that is awaited in it.
     case sendBarrier
     case gateway(DuplicateIDGuard.Action)
     case device(BluetoothAddress, DeviceAction)

@@ -21,10 +21,6 @@ extension Ownership {
 
   /// Whether the gateway may publish under its id.
   var isAdmitted: Bool { idGuard.isAdmitted }
-  /// Whether another gateway has the id, as far as is known.
-  var hasIDConflict: Bool { idGuard.hasConflict }
-  /// The barrier to be sent at the end of the loop iteration: one for all that is awaited in it.
-  var dueBarrier: UInt64? { barriers.due }
   /// Whether other gateways may use the broker: it has not said yet, or there are some.
   var hasPeers: Bool { barriers.isConnected && (!isAdmitted || !online.isEmpty) }
   /// Whether the retained commands for all subscriptions so far have arrived.

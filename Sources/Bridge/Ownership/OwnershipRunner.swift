@@ -53,7 +53,7 @@ import MQTT
   }
 
   package func iterationEnds() {
-    guard let number = ownership.dueBarrier else { return }
+    guard let number = ownership.barriers.due else { return }
     handle { $0.barrierSent() }
     context.mqtt.send(
       MQTTMessage(
