@@ -7,9 +7,6 @@ import Recording
 
 /// Parses, carries out and answers requests to the gateway, from any transport.
 @LoopActor package final class RequestHandler {
-  /// The most bytes of a request.
-  package nonisolated static let longestPayload = TopicMap.longestPayload
-
   private let engine: DeviceManager
   private unowned let host: any RequestHost
   private let log = Logger(component: "gateway")
@@ -77,18 +74,26 @@ import Recording
 
   /// No payload at all is an object without members.
   nonisolated static func keys(in payload: [UInt8]) throws(RequestError) -> JSONObject {
-    guard payload.count <= longestPayload else {
-      throw RequestError(.invalid, "the payload has more than \(longestPayload) bytes")
+    let isBlank = payload.allSatisfy { $0 == 0x20 || (0x09...0x0D).contains($0) }
+    if isBlank, payload.count <= TopicMap.longestPayload { return JSONObject([]) }
+    return try object(in: payload, called: "payload")
+  }
+
+  /// - Parameter name: what the text is called in the reason of a refusal.
+  package nonisolated static func object(
+    in text: [UInt8], called name: String
+  ) throws(RequestError) -> JSONObject {
+    guard text.count <= TopicMap.longestPayload else {
+      throw RequestError(.invalid, "the payload has more than \(TopicMap.longestPayload) bytes")
     }
-    if payload.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) { return JSONObject([]) }
     let document: JSONValue
-    do {
-      document = try JSONParser.parse(payload)
+    do throws(JSONSyntaxError) {
+      document = try JSONParser.parse(text)
     } catch {
-      throw RequestError(.invalid, "the payload is not valid JSON: \(error)")
+      throw RequestError(.invalid, "the \(name) is not valid JSON: \(error)")
     }
     guard case .object(let object) = document else {
-      throw RequestError(.invalid, "the payload is \(document.kind), not an object")
+      throw RequestError(.invalid, "the \(name) is \(document.kind), not an object")
     }
     return object
   }
