@@ -372,7 +372,7 @@ import Store
     let topic = discovery.topic(of: subject)
     clearedTopics.insert(topic.string)
     context.mqtt.clearState(topic)
-    let removal = Removal(object: discovery.object(of: subject), announced)
+    let removal = Removal(object: discovery.object(of: subject), announced: announced)
     if store.add(removal) { subscribe(removal) }
   }
 

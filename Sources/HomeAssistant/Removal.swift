@@ -14,25 +14,11 @@ struct Removal: Sendable, Equatable {
   let object: String
   let announced: Announced
 
-  init(object: String, _ announced: Announced) {
-    self.object = object
-    self.announced = announced
-  }
-
   /// The discovery topic, also the key of the record in the state database.
   var topic: TopicName { Discovery.config(prefix: announced.prefix, object: object) }
 
   /// Where Home Assistant publishes that it is running.
   var status: TopicName { Discovery.status(prefix: announced.prefix) }
-
-  /// Reads a record of the state database; nil for one of anything else.
-  init?(key: String, bytes: [UInt8]) {
-    guard let json = try? JSONParser.parse(bytes), let announced = Announced(json) else { return nil }
-    let object = key.utf8.dropFirst("\(announced.prefix)/device/".utf8.count).dropLast("/config".utf8.count)
-    guard !object.isEmpty, object.allSatisfy({ TopicWord.isPlain(Unicode.Scalar($0)) }) else { return nil }
-    self.init(object: String(decoding: object, as: UTF8.self), announced)
-    guard topic.string.utf8.elementsEqual(key.utf8) else { return nil }
-  }
 
   /// A document of the same entities without values.
   func reannouncement(qos: QoS) -> DiscoveryDocument {
@@ -45,6 +31,17 @@ struct Removal: Sendable, Equatable {
   /// A topic on which nothing is ever published.
   static func placeholder(_ object: String, prefix: String) -> TopicName {
     topicName("\(prefix)/device/\(object)/removed")
+  }
+}
+
+extension Removal {
+  /// Reads a record of the state database; nil for one of anything else.
+  init?(key: String, bytes: [UInt8]) {
+    guard let json = try? JSONParser.parse(bytes), let announced = Announced(json) else { return nil }
+    let object = key.utf8.dropFirst("\(announced.prefix)/device/".utf8.count).dropLast("/config".utf8.count)
+    guard !object.isEmpty, object.allSatisfy({ TopicWord.isPlain(Unicode.Scalar($0)) }) else { return nil }
+    self.init(object: String(decoding: object, as: UTF8.self), announced: announced)
+    guard topic.string.utf8.elementsEqual(key.utf8) else { return nil }
   }
 }
 

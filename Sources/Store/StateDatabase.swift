@@ -31,9 +31,10 @@ import Log
   ///
   /// Does not fail: see ``opening``. While the file cannot be written, changes are kept in memory, which is logged and reported
   /// by ``trouble``.
-  /// - Parameters:
-  ///   - path: nil if there is no folder for it.
-  package init(path: String?, pacing: Pacing = Pacing()) {
+  /// - Parameter path: nil if there is no folder for it.
+  package convenience init(path: String?) { self.init(path: path, pacing: Pacing()) }
+
+  init(path: String?, pacing: Pacing) {
     backlog = Backlog(pacing, at: .now)
     (database, records, opening) = Self.open(path)
     read = records.hashValue
