@@ -67,7 +67,7 @@ let package = Package(
     module("Cryptography", ["CCrypto"]),
     module("BlueZ", ["EventLoop", "DBus", "GATT", "Log"]),
     module("Radio", ["EventLoop", "Log", "JSON", "Findings", "GATT", "Configuration", "CLinux"]),
-    module("MQTT", ["EventLoop", "Log", "CMosquitto"]),
+    module("MQTT", ["EventLoop", "JSON", "Log", "CMosquitto"]),
     module("Store", ["EventLoop", "Log", "CSQLite"]),
     module("Configuration", ["JSON", "GATT"]),
     module(

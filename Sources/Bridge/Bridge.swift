@@ -27,8 +27,6 @@ import Store
   package var configurationFile: (path: String, digest: String)?
   /// Gets the messages for the whole fleet, empty ones too.
   package var onFleetConfiguration: (_ payload: [UInt8]) -> Void = { _ in }
-  /// Whether the messages for the whole fleet are subscribed to.
-  private var takesFleetConfiguration: Bool
   /// Where the page for a browser is served; nil: it is not.
   package var page: String?
   /// Why the page is not served, though it should be.
@@ -47,11 +45,10 @@ import Store
     caution = Caution(crashNote)
     self.state = state
     recorder = Recorder(engine, folder: recordings)
-    takesFleetConfiguration = configuration.fleet
     context = BridgeContext(configuration, gateway: gateway, engine: engine)
     publishers = DevicePublishers(gateway)
     self.spool = Spool(configuration.spool, path: spool, context)
-    report = BridgeReport(configuration, publishers, self.spool, context)
+    report = BridgeReport(publishers, self.spool, context)
     ownership = OwnershipRunner(publishers, report, context)
     commands = CommandHandler(publishers, ownership, report, context, state.section("commands"))
     ownership.onAdmitted = { [weak self] in self?.admitted() }
@@ -69,7 +66,7 @@ import Store
     if let finding = caution.finding { context.log.error("\(finding.line)") }
     context.mqtt.setHandler { [weak self] event in self?.handle(event) }
     context.mqtt.subscribe(context.topics.gateways + [context.topics.barriers])
-    if takesFleetConfiguration { context.mqtt.subscribe([context.topics.fleetConfiguration]) }
+    if context.configuration.fleet { context.mqtt.subscribe([context.topics.fleetConfiguration]) }
     ownership.start()
     context.publishOnline()
     report.start()
@@ -98,18 +95,12 @@ import Store
 
   /// Applies what can change while the gateway runs.
   package func configure(_ configuration: Configuration) {
-    context.qos = QoS(configuration.mqtt)
-    context.sendsReadings = configuration.mqtt.readings
-    context.discoveryPrefix = configuration.homeAssistant.prefix
-    report.configure(configuration)
-    subscribeToFleet(configuration.fleet)
-  }
-
-  private func subscribeToFleet(_ isAllowed: Bool) {
-    guard isAllowed != takesFleetConfiguration else { return }
-    takesFleetConfiguration = isAllowed
+    let before = context.configuration
+    context.configuration = configuration
+    report.changed()
+    guard configuration.fleet != before.fleet else { return }
     let filters = [context.topics.fleetConfiguration]
-    if isAllowed { context.mqtt.subscribe(filters) } else { context.mqtt.unsubscribe(filters) }
+    if configuration.fleet { context.mqtt.subscribe(filters) } else { context.mqtt.unsubscribe(filters) }
   }
 
   /// An entry of `{base}/bridge/{gateway}/devices`.
@@ -128,7 +119,7 @@ import Store
   package func engineChanged() { report.changed() }
 
   package func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {
-    ownership.handle(.orphan(id, of: address, offered: Set(names: offered)))
+    ownership.handle { $0.found(id, of: address, offered: Set(names: offered)) }
   }
 
   // MARK: Publishers
@@ -166,7 +157,7 @@ import Store
       refusals.connected()
       report.connected()
       caution.connected()
-      ownership.handle(.connected)
+      ownership.handle { $0.connected() }
     case .disconnected(let error):
       report.disconnected(error)
       caution.disconnected()
@@ -178,9 +169,7 @@ import Store
       context.mqtt.unsubscribe([context.topics.requests])
       context.mqtt.subscribe([context.topics.barriers])
       publishers.discovery?.disconnected()
-    case .connectFailed(let error):
-      report.failed(error)
-      ownership.handle(.connectFailed)
+    case .connectFailed(let error): report.failed(error)
     case .subscriptionRefused(let filter, let reason):
       if context.isOwn(filter.string) { refusals.subscriptionRefused(filter, reason) }
     case .publicationRefused(let topic, let reason, let returned):
@@ -220,7 +209,7 @@ import Store
     case .bridgeState(let gateway): ownership.received(state: message.payload, of: gateway)
     case .bridgeInfo: ownership.received(bridgeInfo: message.payload)
     case .claim: if !message.retain { context.received(claim: message.payload) }
-    case .fleetConfiguration: if takesFleetConfiguration { onFleetConfiguration(message.payload) }
+    case .fleetConfiguration: if context.configuration.fleet { onFleetConfiguration(message.payload) }
     case .deviceInfo(let id):
       ownership.received(info: message.payload, of: id, isRetained: message.retain)
     case .deviceAvailability(let id): publishers[id]?.received(availability: message.payload)

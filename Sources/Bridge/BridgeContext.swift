@@ -16,35 +16,30 @@ import MQTT
   /// When the gateway has started, by a clock that nobody sets.
   let begin = Moment.now
   package let log = Logger(component: "gateway")
-  let isMQTT5: Bool
-  /// The login at the broker; nil: none.
-  let user: String?
-  /// The QoS of the device topics.
-  package internal(set) var qos: QoS
-  /// Whether every reading is sent to `…/readings`.
-  var sendsReadings: Bool
-  /// `home_assistant.prefix`.
-  var discoveryPrefix: String
+  /// What is in force: keys that need a restart are as at the start.
+  var configuration: Configuration
   /// How long a disagreement with another gateway must last before it is reported; shorter only in tests.
   var patienceWithOthers = Duration.seconds(10)
   var isStopping = false
 
   init(_ configuration: Configuration, gateway: GatewayID, engine: DeviceManager) {
+    self.configuration = configuration
     self.engine = engine
     self.gateway = gateway
     topics = TopicMap(base: configuration.mqtt.baseTopic, gateway: gateway)
-    isMQTT5 = configuration.mqtt.protocolVersion == .v5
-    user = configuration.mqtt.username
-    qos = QoS(configuration.mqtt)
-    sendsReadings = configuration.mqtt.readings
-    discoveryPrefix = configuration.homeAssistant.prefix
     mqtt = MQTTClient(
       options: MQTTOptions(configuration, id: gateway, run: run, topics: topics))
   }
 
+  var isMQTT5: Bool { configuration.mqtt.protocolVersion == .v5 }
+  /// The QoS of the device topics.
+  package var qos: QoS { configuration.mqtt.qos == 0 ? .atMostOnce : .atLeastOnce }
+
   /// Whether the gateway needs the topic or filter, in whatever configuration.
   func isOwn(_ topic: String) -> Bool {
-    ["\(topics.base)/", "\(discoveryPrefix)/device/"].contains { topic.utf8.starts(with: $0.utf8) }
+    ["\(topics.base)/", "\(configuration.homeAssistant.prefix)/device/"].contains {
+      topic.utf8.starts(with: $0.utf8)
+    }
   }
 
   // MARK: Sending
@@ -55,10 +50,6 @@ import MQTT
   func publishOnline() {
     if !isStopping { publishState(topics.bridgeState, Payload.availability(true)) }
   }
-}
-
-extension QoS {
-  init(_ mqtt: Configuration.MQTT) { self = mqtt.qos == 0 ? .atMostOnce : .atLeastOnce }
 }
 
 extension Configuration.MQTT {

@@ -108,7 +108,8 @@ extension Bridge: RequestHost {
   }
 
   private var brokerFindings: [Finding] {
-    if ownership.ownership.hasIDConflict {
+    // While the broker cannot be reached, nobody knows whether the other gateway still has the id.
+    if ownership.ownership.idGuard.hasConflict, report.failure == nil {
       return [
         .fault(
           .gateway,
@@ -126,9 +127,10 @@ extension Bridge: RequestHost {
         ]
       }
       return refusals.findings(
-        isDeaf: ownership.ownership.barriers.isLate, isMQTT5: info.broker.protocolVersion == "5",
+        isDeaf: ownership.ownership.barriers.isLate, isMQTT5: context.isMQTT5,
         remedy: Finding.aclRemedy(
-          base: context.topics.base, prefix: context.discoveryPrefix, user: context.user), at: .now)
+          base: context.topics.base, prefix: context.configuration.homeAssistant.prefix,
+          user: context.configuration.mqtt.username), at: .now)
     }
     let restart = "if mqtt in config.json was changed: sudo systemctl restart microbit-gateway"
     return [

@@ -15,7 +15,6 @@ import MQTT
   private let publishers: DevicePublishers
   private let spool: Spool
   private let context: BridgeContext
-  private var area: String?
   private var broker: BridgeInfo.Broker
   private var commands: UInt64 = 0
   /// What became of the last message for the whole fleet; nil: there is no message, or none is taken.
@@ -26,22 +25,13 @@ import MQTT
   /// Called after each publication of `info`, with one line of it.
   package var onPublished: (String) -> Void = { _ in }
 
-  init(
-    _ configuration: Configuration, _ publishers: DevicePublishers, _ spool: Spool, _ context: BridgeContext
-  ) {
+  init(_ publishers: DevicePublishers, _ spool: Spool, _ context: BridgeContext) {
     self.publishers = publishers
     self.spool = spool
     self.context = context
-    area = configuration.gateway.area
     broker = BridgeInfo.Broker(
-      address: configuration.mqtt.addresses[0],
-      protocolVersion: configuration.mqtt.protocolVersion.rawValue)
+      address: context.mqtt.broker, protocolVersion: context.configuration.mqtt.protocolVersion.rawValue)
     spool.onChange = { [weak self] in self?.changed() }
-  }
-
-  func configure(_ configuration: Configuration) {
-    area = configuration.gateway.area
-    changed()
   }
 
   func start() {
@@ -126,7 +116,7 @@ import MQTT
     info.permitJoin = engine.permitJoin
     var statistics = context.mqtt.statistics
     statistics.lost += Int(clamping: info.spool.lost)
-    info.area = area
+    info.area = context.configuration.gateway.area
     info.fleet = fleet
     info.adapters = engine.adapters
     (info.receivers, info.strangers) = (engine.receivers, engine.strangers)

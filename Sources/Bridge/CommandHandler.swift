@@ -45,7 +45,7 @@ import Store
 
   func subscribe(_ publisher: DevicePublisher) {
     subscribeOwn(publisher)
-    ownership.handle(.commandsSubscribed)
+    ownership.handle { $0.commandsSubscribed() }
     // The broker then sends the retained commands to groups again, to which the other devices do not react again.
     guard !isResubscribing else { return }
     isResubscribing = true
@@ -69,7 +69,7 @@ import Store
 
   private func subscribeGroups() {
     context.mqtt.subscribe(context.topics.groupCommands, options: .retainAsPublished)
-    ownership.handle(.commandsSubscribed)
+    ownership.handle { $0.commandsSubscribed() }
   }
 
   // MARK: Set
@@ -108,7 +108,7 @@ import Store
       }
       report.countCommand()
       if let refusal {
-        reject(message, publisher, property, refusal, payload.transaction)
+        reject(message, publisher, property, refusal, Sender(of: message, transaction: payload.transaction))
       } else {
         execute(message, payload, publisher, property, known?.codec)
       }
@@ -131,29 +131,23 @@ import Store
     _ codec: Codec?
   ) {
     var sender = Sender(of: message)
-    let command: Command
-    do throws(Rejection) {
-      command = try Command(payload, publisher.device.id, property, codec, from: &sender)
-    } catch {
-      return reject(message, publisher, property, error.reason, error.transaction)
-    }
     do throws(RequestError) {
+      let command = try Command(payload, publisher.device.id, property, codec, from: &sender)
       try context.engine.execute(command) { [weak self, sender] result in
         publisher.publish(result, for: sender)
         self?.handled(message, publisher.device.address)
       }
     } catch {
-      reject(message, publisher, property, error.reason, sender.transaction)
+      reject(message, publisher, property, error.reason, sender)
     }
   }
 
   private func reject(
     _ message: MQTTReceived, _ publisher: DevicePublisher, _ property: String, _ reason: String,
-    _ transaction: String?
+    _ sender: Sender
   ) {
     context.log.info("command rejected: \(reason)", publisher.fields)
-    let result = CommandResult(property, nil, .rejected(reason: reason))
-    publisher.publish(result, for: Sender(of: message, transaction: transaction))
+    publisher.publish(CommandResult(property, nil, .rejected(reason: reason)), for: sender)
     handled(message, publisher.device.address)
   }
 
@@ -162,17 +156,13 @@ import Store
   func get(_ message: MQTTReceived, _ publisher: DevicePublisher, _ property: String) {
     guard !message.retain, ownership.isResponsible(for: publisher) else { return }
     var sender = Sender(of: message)
-    do throws(Rejection) {
-      sender.transaction = try CommandPayload(message.payload).transactionOfGet()
-    } catch {
-      return reject(message, publisher, property, error.reason, error.transaction)
-    }
     do throws(RequestError) {
+      try CommandPayload(message.payload).checkGet(from: &sender)
       try context.engine.get(property, of: publisher.device.id) { [sender] in
         publisher.publish($0, for: sender)
       }
     } catch {
-      reject(message, publisher, property, error.reason, sender.transaction)
+      reject(message, publisher, property, error.reason, sender)
     }
   }
 }

@@ -23,21 +23,24 @@ struct CommandPayload {
     if case .object(let object) = json { try? Sender.transaction(object) } else { nil }
   }
 
-  /// The transaction of a message on a `…/get` topic, which has nothing else: `{"transaction":"a1"}`, or nothing.
-  func transactionOfGet() throws(Rejection) -> String? {
-    if bytes.allSatisfy({ $0 <= 0x20 }) { return nil }
+  /// Reads a message on a `…/get` topic, which has nothing but a transaction: `{"transaction":"a1"}`, or nothing.
+  /// - Parameter sender: the transaction is added.
+  func checkGet(from sender: inout Sender) throws(RequestError) {
+    if bytes.allSatisfy({ $0 <= 0x20 }) { return }
     try checkLength()
     guard case .object(let object) = json else {
-      throw Rejection(#"\#(Excerpt(bytes)): to read a property, send nothing, or {"transaction":"…"}"#)
+      throw RequestError(
+        .invalid, #"\#(Excerpt(bytes)): to read a property, send nothing, or {"transaction":"…"}"#)
     }
-    let transaction = try Sender.transaction(object)
-    guard let unknown = object.names.first(where: { $0 != "transaction" }) else { return transaction }
-    throw Rejection("unknown key \(Excerpt(unknown)); allowed: transaction", transaction)
+    sender.transaction = try Sender.transaction(object)
+    if let unknown = object.names.first(where: { $0 != "transaction" }) {
+      throw RequestError(.invalid, "unknown key \(Excerpt(unknown)); allowed: transaction")
+    }
   }
 
-  func checkLength() throws(Rejection) {
+  func checkLength() throws(RequestError) {
     guard bytes.count <= Self.longest else {
-      throw Rejection("the payload has more than \(Self.longest) bytes")
+      throw RequestError(.invalid, "the payload has more than \(Self.longest) bytes")
     }
   }
 }
@@ -53,13 +56,13 @@ extension Command {
   init(
     _ payload: CommandPayload, _ device: DeviceID, _ property: String, _ codec: Codec?,
     from sender: inout Sender
-  ) throws(Rejection) {
+  ) throws(RequestError) {
     try payload.checkLength()
     if case .object(let object) = payload.json, Self.isLongForm(object, codec) {
       sender.transaction = try Sender.transaction(object)
       self.init(
-        device, property, try Self.value(object, codec, sender.transaction),
-        timeToLive: try Self.ttl(object["ttl"], sender.transaction), sender: sender.json)
+        device, property, try Self.value(object, codec), timeToLive: try Self.ttl(object["ttl"]),
+        sender: sender.json)
       return
     }
     let value: JSONValue
@@ -68,7 +71,8 @@ extension Command {
     } else if let text = String(validating: payload.bytes, as: UTF8.self) {
       value = .string(text)
     } else {
-      throw Rejection("\(Excerpt(payload.bytes)) is not \(codec?.valueDescription ?? "a text")")
+      throw RequestError(
+        .invalid, "\(Excerpt(payload.bytes)) is not \(codec?.valueDescription ?? "a text")")
     }
     self.init(device, property, value, sender: sender.json)
   }
@@ -80,9 +84,7 @@ extension Command {
     return object["value"] != nil && codec.fields?.contains("value") != true
   }
 
-  private static func value(
-    _ object: JSONObject, _ codec: Codec?, _ transaction: String?
-  ) throws(Rejection) -> JSONValue {
+  private static func value(_ object: JSONObject, _ codec: Codec?) throws(RequestError) -> JSONValue {
     // What is wrong is that there is no such property.
     guard codec != nil else { return object["value"] ?? .null }
     let known = ["value", "ttl", "transaction"]
@@ -90,11 +92,11 @@ extension Command {
       let hint =
         nearest(to: unknown, among: known).map { "did you mean \($0)?" }
         ?? (object["value"] == nil ? "put the value into \(isolated(object, codec))" : nil)
-      throw Rejection(
-        "unknown key \(Excerpt(unknown)); allowed: value, ttl, transaction" + (hint.map { " (\($0))" } ?? ""),
-        transaction)
+      throw RequestError(
+        .invalid,
+        "unknown key \(Excerpt(unknown)); allowed: value, ttl, transaction" + (hint.map { " (\($0))" } ?? ""))
     }
-    guard let value = object["value"] else { throw Rejection("the key value is missing", transaction) }
+    guard let value = object["value"] else { throw RequestError(.invalid, "the key value is missing") }
     return value
   }
 
@@ -105,15 +107,15 @@ extension Command {
     return JSONValue.object(of: [("value", .string(text))]).written
   }
 
-  private static func ttl(_ json: JSONValue?, _ transaction: String?) throws(Rejection) -> Int? {
+  private static func ttl(_ json: JSONValue?) throws(RequestError) -> Int? {
     let expected = "a whole number of seconds, \(ttls.lowerBound)…\(ttls.upperBound)"
     switch json {
     case nil: return nil
     case .string(let text):
-      throw Rejection("ttl: \(Excerpt(text)) is a string, not \(expected)", transaction)
+      throw RequestError(.invalid, "ttl: \(Excerpt(text)) is a string, not \(expected)")
     case .some(let other):
       if let seconds = other.wholeNumber, ttls.contains(seconds) { return seconds }
-      throw Rejection("ttl: \(Excerpt(other.bytes)) is not \(expected)", transaction)
+      throw RequestError(.invalid, "ttl: \(Excerpt(other.bytes)) is not \(expected)")
     }
   }
 }

@@ -15,8 +15,6 @@ import MQTT
   /// Not taken from ``device`` for each reading, as all of that would be copied.
   private let address: BluetoothAddress
   package private(set) var topics: DeviceTopics
-  /// The device's area, as commands for an area name it.
-  private(set) var area: AreaName?
   /// The publisher of each property that has had a value.
   private var properties: [PropertyPublisher?]
   /// The values that the device's program names itself, by name.
@@ -38,7 +36,6 @@ import MQTT
     self.device = device
     address = device.address
     topics = context.topics.topics(of: device.id, device.profile)
-    area = device.settings.area.flatMap(AreaName.init)
     properties = Array(repeating: nil, count: device.profile.properties.count)
     updateValues()
   }
@@ -47,15 +44,23 @@ import MQTT
     ["device": device.id, "address": address, "name": device.name ?? "unknown"]
   }
 
+  /// The device's area, as commands for an area name it.
+  var area: AreaName? { device.settings.area.flatMap(AreaName.init) }
+
   // MARK: Ownership
 
-  package var owner: Owner { bridge.ownership.owner(of: address) ?? .unknown }
+  /// Which gateway owns the device, as far as is known.
+  package var owner: Owner { bridge.ownership.ownership.owner(of: address) ?? .unknown }
 
   /// What another gateway publishes of the device under another id, if it owns it.
-  var elsewhere: OwnershipMachine.Notice? { bridge.ownership.ownership.elsewhere(address) }
+  var elsewhere: OwnershipMachine.Notice? {
+    bridge.ownership.ownership.devices[address]?.machine.elsewhere
+  }
 
   /// What other gateways have said of the device.
-  package var others: OtherGateways { bridge.ownership.ownership.others(address) ?? OtherGateways() }
+  package var others: OtherGateways {
+    bridge.ownership.ownership.devices[address]?.others ?? OtherGateways()
+  }
 
   /// What another gateway has in another way for the device than this one, if that has lasted.
   var disagreement: Finding? {
@@ -70,15 +75,16 @@ import MQTT
 
   /// Another gateway announces the device to Home Assistant again and again, though this one owns it; nil: none does any more.
   package func announcedToo(by gateway: GatewayID?) {
-    bridge.ownership.handle(.announcedToo(address, by: gateway))
+    bridge.ownership.handle { $0.learn(of: address) { $0.announcer = gateway } }
   }
 
   /// The device is known from now on.
   func begin() {
-    bridge.ownership.handle(
-      .added(
+    bridge.ownership.handle {
+      $0.added(
         address, device.id, hasTopics: context.engine.storedID(of: address) == device.id,
-        offered: Set(names: device.record.published), here))
+        offered: Set(names: device.record.published), here)
+    }
   }
 
   private var here: OwnershipMachine.Here {
@@ -160,7 +166,9 @@ import MQTT
 
   private func yieldID(to gateway: GatewayID) {
     let id = device.id
-    guard context.engine.yieldID(id) else { return bridge.ownership.handle(.sameID(address, at: gateway)) }
+    guard context.engine.yieldID(id) else {
+      return bridge.ownership.handle { $0.learn(of: address) { $0.sameID = gateway } }
+    }
     context.log.notice(
       "another gateway uses its id: renamed",
       ["device": id, "address": address, "gateway": gateway, "now": device.id])
@@ -232,12 +240,11 @@ import MQTT
     let gone = before.record.offered == nil ? [] : before.propertyNames.subtracting(device.propertyNames)
     if device.profile != before.profile { updateProperties() }
     if device.values != before.values { updateValues() }
-    if device.settings.area != before.settings.area { area = device.settings.area.flatMap(AreaName.init) }
     if !gone.isEmpty { withdraw(gone) }
     held.sessionChanged(device.session)
-    bridge.ownership.handle(.changed(address, change, here))
+    bridge.ownership.handle { $0.changed(address, change, here) }
     if case .renamed(_, let reason) = change {
-      bridge.ownership.handle(.renamed(address, to: device.id, reason, offered: offered))
+      bridge.ownership.handle { $0.renamed(address, to: device.id, reason, offered: offered) }
     }
     switch change {
     case .description, .renamed: reportDisagreement()
@@ -249,7 +256,7 @@ import MQTT
   package func detach(_ reason: DetachReason) {
     // If the device is seen again, it is a new one.
     if [.removed, .neverConnected].contains(reason) { bridge.commands.forget(device) }
-    bridge.ownership.handle(.removed(address, reason, offered: offered))
+    bridge.ownership.handle { $0.removed(address, reason, offered: offered) }
     bridge.report.changed()
   }
 
@@ -287,7 +294,7 @@ import MQTT
   /// The device no longer offers these properties.
   private func withdraw(_ names: Set<String>) {
     for case let property? in properties where names.contains(property.property.name) { property.forget() }
-    bridge.ownership.handle(.withdrawn(address, Set(names: names)))
+    bridge.ownership.handle { $0.withdrawn(address, Set(names: names)) }
   }
 
   // MARK: Publishing

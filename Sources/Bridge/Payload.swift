@@ -28,7 +28,11 @@ package enum Payload {
   /// The payload of a state's topic: a number, a word, a text as it is, JSON for a record or a list. As a command, it
   /// means the same value.
   package static func value(_ value: Value, _ codec: Codec) -> [UInt8] {
-    if case .integer(let number) = value { return [UInt8](decimal: number) }
+    if case .integer(let number) = value {
+      var digits: [UInt8] = []
+      digits.append(decimal: number)
+      return digits
+    }
     let json = codec.json(value)
     let payload = json.payload
     // An empty payload would delete the retained message; in a command, a payload in quotes is JSON.
@@ -37,30 +41,22 @@ package enum Payload {
 }
 
 extension [UInt8] {
-  /// The number's decimal digits, without a `String` in between.
-  init(decimal number: some FixedWidthInteger) { self = withDecimal(number) { Array($0) } }
-
-  /// Appends the number's decimal digits.
+  /// Appends the number's decimal digits, without a `String` in between.
   mutating func append(decimal number: some FixedWidthInteger) {
-    withDecimal(number) { append(contentsOf: $0) }
-  }
-}
-
-private func withDecimal<R>(_ number: some FixedWidthInteger, _ body: (UnsafeBufferPointer<UInt8>) -> R) -> R
-{
-  // The sign and the 19 digits of an Int, or the 20 of a UInt64.
-  withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
-    var start = digits.endIndex
-    var rest = UInt64(number.magnitude)
-    repeat {
-      start -= 1
-      digits[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-      rest /= 10
-    } while rest > 0
-    if number < 0 {
-      start -= 1
-      digits[start] = UInt8(ascii: "-")
+    // The sign and the 19 digits of an Int, or the 20 of a UInt64.
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
+      var start = digits.endIndex
+      var rest = UInt64(number.magnitude)
+      repeat {
+        start -= 1
+        digits[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+        rest /= 10
+      } while rest > 0
+      if number < 0 {
+        start -= 1
+        digits[start] = UInt8(ascii: "-")
+      }
+      append(contentsOf: digits[start...])
     }
-    return body(UnsafeBufferPointer(rebasing: digits[start...]))
   }
 }

@@ -30,12 +30,12 @@ import MQTT
     case .event:
       // Neither held nor buffered: a late press must not switch a light.
       guard let sequence = reading.sequence, !isHeld else { break }
-      let payload = encoder.encode(reading, as: .event, sequence: sequence)
+      let payload = encoder.encode(reading, isEvent: true, sequence: sequence)
       context.mqtt.publish(
         MQTTMessage(topic: topics.value, payload: payload, qos: context.qos, undelivered: .dropped),
         isUrgent: true)
     }
-    guard context.sendsReadings, let sequence = reading.sequence else { return }
+    guard context.configuration.mqtt.readings, let sequence = reading.sequence else { return }
     let payload = encoder.encode(reading, sequence: sequence)
     context.mqtt.publish(
       MQTTMessage(

@@ -29,27 +29,21 @@ struct ReadingEncoder: Sendable {
       + quoted(gateway.description) + Array("}".utf8)
   }
 
-  enum Form {
-    /// The form for `…/readings`.
-    case reading
-    /// The form for the topic of an event.
-    case event
-  }
-
-  func encode(_ reading: Reading, as form: Form = .reading, sequence: UInt64) -> [UInt8] {
-    let before = form == .reading ? beforeReading : beforeEvent
+  /// - Parameter isEvent: whether it is for the topic of an event, instead of `…/readings`.
+  func encode(_ reading: Reading, isEvent: Bool = false, sequence: UInt64) -> [UInt8] {
+    let before = isEvent ? beforeEvent : beforeReading
     var bytes: [UInt8] = []
     bytes.reserveCapacity(before.count + unit.count + afterSequence.count + 96)
     bytes += before
     if case .integer(let number) = reading.value {
       bytes.append(decimal: number)
-    } else if form == .event, hasFields {
+    } else if isEvent, hasFields {
       // The fields of the value become members of the event: the word is `event_type`.
       bytes += codec.json(reading.value).bytes.dropFirst().dropLast()
     } else {
       bytes += codec.json(reading.value).bytes
     }
-    if form == .reading { bytes += unit }
+    if !isEvent { bytes += unit }
     bytes += #","time":""#.utf8
     reading.time.append(to: &bytes)
     bytes.append(UInt8(ascii: "\""))

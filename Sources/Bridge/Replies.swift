@@ -31,7 +31,9 @@ extension BridgeContext {
   /// Whether a reply may go there: not below the base or the discovery prefix, where the sender of a command may lack
   /// the right to publish.
   private func isForReplies(_ topic: TopicName) -> Bool {
-    !["\(topics.base)/", "\(discoveryPrefix)/"].contains { topic.string.utf8.starts(with: $0.utf8) }
+    !["\(topics.base)/", "\(configuration.homeAssistant.prefix)/"].contains {
+      topic.string.utf8.starts(with: $0.utf8)
+    }
   }
 }
 

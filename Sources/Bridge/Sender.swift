@@ -1,3 +1,4 @@
+import Devices
 import GATT
 import JSON
 import MQTT
@@ -44,15 +45,15 @@ struct Sender: Sendable, Equatable {
   }
 
   /// The member `transaction` of a command or a request; nil when there is none.
-  static func transaction(_ object: JSONObject) throws(Rejection) -> String? {
+  static func transaction(_ object: JSONObject) throws(RequestError) -> String? {
     switch object["transaction"] {
     case nil: return nil
     case .string(let text):
       guard text.utf8.count <= longestTransaction else {
-        throw Rejection("the transaction is longer than \(longestTransaction) bytes")
+        throw RequestError(.invalid, "the transaction is longer than \(longestTransaction) bytes")
       }
       return text
-    case .some(let other): throw Rejection("the transaction is \(other.kind), not a string")
+    case .some(let other): throw RequestError(.invalid, "the transaction is \(other.kind), not a string")
     }
   }
 }

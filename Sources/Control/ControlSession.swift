@@ -72,18 +72,7 @@ import Sockets
 
   /// - Returns: the verb, and the other keys of the line.
   nonisolated static func parse(_ line: [UInt8]) throws(RequestError) -> (verb: String, payload: JSONObject) {
-    guard line.count <= RequestHandler.longestPayload else {
-      throw RequestError(.invalid, "the payload has more than \(RequestHandler.longestPayload) bytes")
-    }
-    let document: JSONValue
-    do throws(JSONSyntaxError) {
-      document = try JSONParser.parse(line)
-    } catch {
-      throw RequestError(.invalid, "the line is not valid JSON: \(error)")
-    }
-    guard case .object(let object) = document else {
-      throw RequestError(.invalid, "the line is \(document.kind), not an object")
-    }
+    let object = try RequestHandler.object(in: line, called: "line")
     guard case .string(let verb) = object["request"] else {
       throw RequestError(.invalid, #"the key request is missing: {"request":"devices"}"#)
     }

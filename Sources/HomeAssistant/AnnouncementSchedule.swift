@@ -19,35 +19,34 @@ enum Announcement: Sendable, Hashable {
 /// Announcements that wait, in order, each once.
 struct AnnouncementQueue {
   private var waiting: [Announcement] = []
-  private var members: Set<Announcement> = []
-  /// Announcements that are too early.
-  private var held: Set<Announcement> = []
+  /// Those that wait, and those that are too early.
+  private var known: Set<Announcement> = []
 
   var isEmpty: Bool { waiting.isEmpty }
 
   mutating func append(_ announcement: Announcement) {
-    guard !held.contains(announcement) else { return }
-    if members.insert(announcement).inserted { waiting.append(announcement) }
+    if known.insert(announcement).inserted { waiting.append(announcement) }
   }
 
-  /// Puts the announcement before all others, unless it waits already.
+  /// Puts the announcement before all others, unless it is known already.
   mutating func prepend(_ announcement: Announcement) {
-    guard !held.contains(announcement) else { return }
-    if members.insert(announcement).inserted { waiting.insert(announcement, at: 0) }
+    if known.insert(announcement).inserted { waiting.insert(announcement, at: 0) }
   }
 
-  /// Ignores the announcement until it is released.
-  /// - Returns: whether it was not held already.
-  mutating func hold(_ announcement: Announcement) -> Bool { held.insert(announcement).inserted }
+  /// Ignores the announcement, which was taken out, until it is released.
+  /// - Returns: false if it is known again already.
+  mutating func hold(_ announcement: Announcement) -> Bool { known.insert(announcement).inserted }
 
-  /// - Returns: whether it was held, and is to be announced now.
-  mutating func release(_ announcement: Announcement) -> Bool { held.remove(announcement) != nil }
+  /// Appends an announcement that was held.
+  mutating func release(_ announcement: Announcement) {
+    if known.remove(announcement) != nil { append(announcement) }
+  }
 
   /// Takes out the first `count`.
   mutating func next(_ count: Int) -> ArraySlice<Announcement> {
     let next = waiting.prefix(count)
     waiting.removeFirst(next.count)
-    members.subtract(next)
+    known.subtract(next)
     return next
   }
 }
@@ -84,8 +83,7 @@ struct AnnouncementQueue {
   func postpone(_ announcement: Announcement, for delay: Duration) {
     guard queue.hold(announcement) else { return }
     loop.timer(after: delay) { [weak self] in
-      guard let self, queue.release(announcement) else { return }
-      append(announcement)
+      self?.change { $0.release(announcement) }
     }
   }
 

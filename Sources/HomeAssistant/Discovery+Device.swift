@@ -126,6 +126,7 @@ extension Discovery {
     let properties =
       components(of: device, topics: topics) { device.mayOffer($0.name) } + values(of: device, topics: topics)
     let options = self.topics.bridgeRequest("device/options")
+    let ofGateway = [self.topics.bridgeState]
     func set(_ option: String, _ isOn: Bool) -> String {
       let request: JSONValue = [
         "id": .string(device.id.description), "options": .object([option: .bool(isOn)]),
@@ -134,8 +135,7 @@ extension Discovery {
     }
     let log = DiscoveryComponent.switch(
       "log", name: "Publish data log", topic: topics.info, template: .isLogPublished, command: options,
-      on: set("log", true), off: set("log", false), category: "config",
-      availability: [self.topics.bridgeState])
+      on: set("log", true), off: set("log", false), category: "config", availability: ofGateway)
     let identify = DiscoveryComponent.button(
       "identify", name: "Identify", command: self.topics.bridgeRequest("device/identify"),
       request: ["id": .string(device.id.description)], deviceClass: "identify")
@@ -143,8 +143,7 @@ extension Discovery {
       (device.mayIdentify ? [identify] : []) + [
         // The device's availability is the value of this entity, and does not make it unavailable.
         .connectivity(
-          "connectivity", name: "Connectivity", topic: topics.availability,
-          availability: [self.topics.bridgeState]),
+          "connectivity", name: "Connectivity", topic: topics.availability, availability: ofGateway),
         .sensor(
           "rssi", name: "Signal strength", topic: topics.info, template: InfoTemplate("rssi"),
           deviceClass: "signal_strength", stateClass: "measurement", unit: "dBm", category: "diagnostic"),
@@ -156,7 +155,7 @@ extension Discovery {
         .switch(
           "enabled", name: "Enabled", topic: topics.info, template: InfoTemplate("enabled"),
           command: options, on: set("enabled", true), off: set("enabled", false), category: "config",
-          availability: [self.topics.bridgeState]),
+          availability: ofGateway),
       ]
     // What comes by radio has no signal strength, and says nothing of the firmware.
     if device.address.radioSender != nil {
@@ -168,8 +167,7 @@ extension Discovery {
       // Needed most while the device is offline.
       .button(
         "reconnect", name: "Reconnect", command: self.topics.bridgeRequest("device/reconnect"),
-        request: ["id": .string(device.id.description)], deviceClass: "restart",
-        availability: [self.topics.bridgeState])
+        request: ["id": .string(device.id.description)], deviceClass: "restart", availability: ofGateway)
     ]
   }
 

@@ -135,7 +135,7 @@ import Store
   /// The other gateways learn it from the `info` of an owner that is online: the empty payload may also come from an
   /// owner that no longer announces its devices.
   private func deviceDeleted(_ address: BluetoothAddress) {
-    if bridge.ownership.owner(of: address) != .this { published[.device(address)]?.expire() }
+    if bridge.publishers[address]?.owner != .this { published[.device(address)]?.expire() }
     guard let publisher = bridge.publishers[address], case let owner = publisher.owner, owner != .unknown,
       bridge.ownership.isResponsible(for: publisher)
     else { return }
@@ -262,7 +262,7 @@ import Store
     let device = publisher.device
     let address = device.address
     // What the device offers, and its model, are known after its first link.
-    guard let discovery, bridge.ownership.owner(of: address) == .this, device.record.offered != nil,
+    guard let discovery, publisher.owner == .this, device.record.offered != nil,
       !device.isInformationPending
     else { return }
     // The device was deleted, perhaps at another gateway: it is announced when it is added, even if the document is the
@@ -372,7 +372,7 @@ import Store
     let topic = discovery.topic(of: subject)
     clearedTopics.insert(topic.string)
     context.mqtt.clearState(topic)
-    let removal = Removal(object: discovery.object(of: subject), announced)
+    let removal = Removal(object: discovery.object(of: subject), announced: announced)
     if store.add(removal) { subscribe(removal) }
   }
 
@@ -381,7 +381,7 @@ import Store
     // Another gateway may have announced a device meanwhile, which is known once this one is admitted.
     guard bridge.ownership.isAdmitted else { return }
     for subject in store.announced(notUnder: discovery?.prefix) {
-      if case .device(let address) = subject, bridge.ownership.owner(of: address)?.isOther == true {
+      if case .device(let address) = subject, bridge.publishers[address]?.owner.isOther == true {
         store[subject] = nil
       } else {
         remove(subject)

@@ -14,25 +14,11 @@ struct Removal: Sendable, Equatable {
   let object: String
   let announced: Announced
 
-  init(object: String, _ announced: Announced) {
-    self.object = object
-    self.announced = announced
-  }
-
   /// The discovery topic, also the key of the record in the state database.
   var topic: TopicName { Discovery.config(prefix: announced.prefix, object: object) }
 
   /// Where Home Assistant publishes that it is running.
   var status: TopicName { Discovery.status(prefix: announced.prefix) }
-
-  /// Reads a record of the state database; nil for one of anything else.
-  init?(key: String, bytes: [UInt8]) {
-    guard let json = try? JSONParser.parse(bytes), let announced = Announced(json) else { return nil }
-    let object = key.utf8.dropFirst("\(announced.prefix)/device/".utf8.count).dropLast("/config".utf8.count)
-    guard !object.isEmpty, object.allSatisfy({ TopicWord.isPlain(Unicode.Scalar($0)) }) else { return nil }
-    self.init(object: String(decoding: object, as: UTF8.self), announced)
-    guard topic.string.utf8.elementsEqual(key.utf8) else { return nil }
-  }
 
   /// A document of the same entities without values.
   func reannouncement(qos: QoS) -> DiscoveryDocument {
@@ -48,37 +34,41 @@ struct Removal: Sendable, Equatable {
   }
 }
 
+extension Removal {
+  /// Reads a record of the state database; nil for one of anything else.
+  init?(key: String, bytes: [UInt8]) {
+    guard let json = try? JSONParser.parse(bytes), let announced = Announced(json) else { return nil }
+    let object = key.utf8.dropFirst("\(announced.prefix)/device/".utf8.count).dropLast("/config".utf8.count)
+    guard !object.isEmpty, object.allSatisfy({ TopicWord.isPlain(Unicode.Scalar($0)) }) else { return nil }
+    self.init(object: String(decoding: object, as: UTF8.self), announced: announced)
+    guard topic.string.utf8.elementsEqual(key.utf8) else { return nil }
+  }
+}
+
 extension DiscoveryComponent {
   /// The keys that Home Assistant demands; the entity is unavailable.
   static func reannounced(_ component: Announced.Component, placeholder: TopicName) -> DiscoveryComponent {
-    let topic: JSONValue =
+    let nowhere = JSONValue.string(placeholder.string)
+    let members: JSONValue =
       switch component.platform {
-      case .sensor, .binarySensor: ["stat_t": .string(placeholder.string)]
-      case .event: ["stat_t": .string(placeholder.string), "evt_typ": []]
-      case .button, .notify: ["cmd_t": .string(placeholder.string)]
+      case .sensor, .binarySensor: ["stat_t": nowhere]
+      case .event: ["stat_t": nowhere, "evt_typ": []]
+      case .button, .notify: ["cmd_t": nowhere]
       // The state topic replaces the one to which Home Assistant would stay subscribed.
-      case .switch, .text:
-        ["cmd_t": .string(placeholder.string), "stat_t": .string(placeholder.string)]
-      case .select:
-        ["cmd_t": .string(placeholder.string), "stat_t": .string(placeholder.string), "ops": []]
-      case .image: ["img_t": .string(placeholder.string)]
+      case .switch, .text: ["cmd_t": nowhere, "stat_t": nowhere]
+      case .select: ["cmd_t": nowhere, "stat_t": nowhere, "ops": []]
+      case .image: ["img_t": nowhere]
       case .deviceTrigger:
-        [
-          "t": .string(placeholder.string), "atype": "trigger", "type": .string(component.key),
-          "stype": .string(component.key),
-        ]
+        ["t": nowhere, "atype": "trigger", "type": .string(component.key), "stype": .string(component.key)]
       // The default range is 0 to 100, and the last value of an existing entity must be valid.
       case .number:
         [
-          "cmd_t": .string(placeholder.string), "stat_t": .string(placeholder.string),
-          "min": .integer(Int(Int32.min)),
-          "max": .integer(Int(Int32.max)),
+          "cmd_t": nowhere, "stat_t": nowhere,
+          "min": .integer(Int(Int32.min)), "max": .integer(Int(Int32.max)),
         ]
       }
-    return DiscoveryComponent(
-      key: component.key, platform: component.platform,
-      members: topic
-    ).unavailable(placeholder)
+    return DiscoveryComponent(key: component.key, platform: component.platform, members: members)
+      .unavailable(placeholder)
   }
 
   /// The component, unavailable: by a topic on which nothing is ever published.

@@ -11,19 +11,17 @@ struct BrokerLink {
     case dialling(isOverdue: Bool)
     /// There is a socket; TCP, TLS and the CONNACK are pending. → connected, waiting, stopped
     case handshaking
-    /// The broker has accepted the connection. → waiting, draining, pausing, flushing, disconnecting
+    /// The broker has accepted the connection. → waiting, draining, flushing, disconnecting
     case connected
     /// Acknowledgements are awaited before DISCONNECT: a broker that cannot send them to the closed socket publishes the will.
-    /// → pausing, waiting, flushing, disconnecting
+    /// → waiting, flushing, disconnecting
     case draining(for: Duration)
-    /// DISCONNECT is being sent; to be connected again after the delay. → waiting, disconnecting
-    case pausing(for: Duration)
     /// The last attempt failed, the connection was lost, or it is paused. → dialling, stopped
     case waiting
     /// Stopping; messages are still queued. → disconnecting, stopped
     case flushing
-    /// Stopping; DISCONNECT is being sent. → stopped
-    case disconnecting
+    /// DISCONNECT is being sent; to be connected again after the delay, nil: stopping. → waiting, stopped
+    case disconnecting(for: Duration?)
     /// Final.
     case stopped
   }
@@ -78,10 +76,7 @@ struct BrokerLink {
   }
 
   /// Whether packets can be sent.
-  var isUp: Bool { state == .connected || isFlushing }
-
-  /// Whether to disconnect when the queue is empty.
-  var isFlushing: Bool { state == .flushing }
+  var isUp: Bool { state == .connected || state == .flushing }
 
   mutating func start() -> [Action] {
     guard state == .idle else { return [] }
@@ -138,18 +133,17 @@ struct BrokerLink {
       state = .waiting
       let delay = delay(after: error, jitter)
       return [.drop, .setTimer(delay), .reportLoss(error, retryIn: delay)]
-    case .draining(let delay), .pausing(let delay):
-      state = .waiting
-      return [.drop, .setTimer(delay), .reportEnd]
-    case .flushing, .disconnecting:
+    case .draining(let delay), .disconnecting(let delay?):
+      return wait(for: delay)
+    case .flushing, .disconnecting(nil):
       return finish()
     case .idle, .waiting, .stopped:
       return []
     }
   }
 
-  /// The timer has fired. `phase` is the progress of the attempt.
-  mutating func timeout(in phase: MQTTError.Phase, at now: Moment, jitter: Double) -> [Action] {
+  /// The timer has fired; of an attempt with a socket, that is a failure.
+  mutating func timeout(jitter: Double) -> [Action] {
     switch state {
     case .waiting:
       return dial()
@@ -159,16 +153,16 @@ struct BrokerLink {
       state = .dialling(isOverdue: true)
       return [.reportFailure(.timedOut(.lookUp), retryIn: nil)]
     case .draining(let delay):
-      return pause(for: delay)
-    case .handshaking, .pausing:
-      return failed(.timedOut(phase), at: now, jitter: jitter)
-    case .flushing, .disconnecting:
+      return disconnect(for: delay)
+    case .disconnecting(let delay?):
+      return wait(for: delay)
+    case .flushing, .disconnecting(nil):
       // DISCONNECT is not sent if messages are left, so that the broker publishes the will.
       return finish()
     case .connected:
       // Spread, so that the gateways of a broker do not all leave it at once.
       return [.setTimer(probeInterval * (0.75 + jitter / 2)), .probe]
-    case .idle, .stopped:
+    case .idle, .handshaking, .stopped:
       return []
     }
   }
@@ -176,14 +170,19 @@ struct BrokerLink {
   /// Disconnects, and connects again after `delay`; `isInFlight`: there are messages that are not acknowledged.
   mutating func reconnect(after delay: Duration, isInFlight: Bool) -> [Action] {
     guard state == .connected else { return [] }
-    guard isInFlight else { return pause(for: delay) }
+    guard isInFlight else { return disconnect(for: delay) }
     state = .draining(for: delay)
     return [.setTimer(Self.disconnectTimeout)]
   }
 
-  private mutating func pause(for delay: Duration) -> [Action] {
-    state = .pausing(for: delay)
+  private mutating func disconnect(for delay: Duration) -> [Action] {
+    state = .disconnecting(for: delay)
     return [.setTimer(Self.disconnectTimeout), .disconnect]
+  }
+
+  private mutating func wait(for delay: Duration) -> [Action] {
+    state = .waiting
+    return [.drop, .setTimer(delay), .reportEnd]
   }
 
   /// The first broker has accepted a connection, or has not.
@@ -206,12 +205,12 @@ struct BrokerLink {
         state = .flushing
         return [.setTimer(deadline)]
       }
-      state = .disconnecting
+      state = .disconnecting(for: nil)
       return [.setTimer(deadline), .disconnect]
-    case .pausing:
-      state = .disconnecting
+    case .disconnecting(.some):
+      state = .disconnecting(for: nil)
       return [.setTimer(deadline)]
-    case .flushing, .disconnecting, .stopped:
+    case .flushing, .disconnecting(nil), .stopped:
       return []
     }
   }
@@ -219,14 +218,14 @@ struct BrokerLink {
   /// The queue is empty, and all is acknowledged.
   mutating func drained() -> [Action] {
     guard state == .flushing else { return [] }
-    state = .disconnecting
+    state = .disconnecting(for: nil)
     return [.disconnect]
   }
 
   /// All that was sent is acknowledged.
   mutating func acknowledged() -> [Action] {
     guard case .draining(let delay) = state else { return [] }
-    return pause(for: delay)
+    return disconnect(for: delay)
   }
 
   /// Stops at once, without DISCONNECT.

@@ -26,7 +26,6 @@ struct Dialling: Sendable {
   }
 
   private mutating func dial() throws(MQTTError) -> MosquittoHandle {
-    try checkOptions()
     try checkFiles()
     let handle = try MosquittoHandle(
       clientID: options.clientID, maximumIncoming: options.maximumIncomingPacket,
@@ -75,30 +74,6 @@ struct Dialling: Sendable {
     }
     if let will = options.will { try handle.setWill(will) }
     if let tls = options.tls { try handle.setTLS(tls) }
-  }
-
-  /// Rejects what C strings would truncate, or libmosquitto would reject without a reason.
-  private func checkOptions() throws(MQTTError) {
-    let texts = [
-      ("host", broker.host), ("client id", options.clientID), ("user name", options.username ?? ""),
-      ("password", options.password ?? ""),
-    ]
-    for (name, text) in texts {
-      if text.utf8.contains(0) { throw .invalidOption("the \(name) contains NUL") }
-      if text.utf8.count > 65535 { throw .invalidOption("the \(name) is longer than 65535 bytes") }
-    }
-    if broker.host.isEmpty { throw .invalidOption("the host is empty") }
-    if broker.port == 0 { throw .invalidOption("the port is 0") }
-    if options.protocolVersion == .v311, options.password != nil, options.username == nil {
-      throw .invalidOption("MQTT 3.1.1 allows no password without a user name")
-    }
-    if let will = options.will, will.payload.count > 65535 {
-      throw .invalidOption("the will is longer than 65535 bytes")
-    }
-    if let tls = options.tls, (tls.certFile == nil) != (tls.keyFile == nil) {
-      throw .invalidOption(
-        "a client certificate needs its key, and a key its certificate: one of the two is missing")
-    }
   }
 
   private func checkFiles() throws(MQTTError) {

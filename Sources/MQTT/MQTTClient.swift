@@ -23,7 +23,9 @@ import Log
   /// PUBLISH packets sent.
   private var sent = 0
 
-  private var connection: Connection?
+  /// The socket of the current attempt or connection, and its send schedule.
+  private var socket: BrokerSocket?
+  private var schedule: SendSchedule
   private var timer: LoopTimer?
   private var pacing: LoopTimer?
   private var lasting: LoopTimer?
@@ -43,14 +45,7 @@ import Log
     link = BrokerLink(options)
     outbox = Outbox(limits: options.outbox)
     outages = OutageLog(options.brokers)
-  }
-
-  /// The socket of the current attempt or connection, and its send schedule.
-  private struct Connection {
-    let socket: BrokerSocket
-    var schedule: SendSchedule
-    /// The largest packet that the broker accepts, in bytes; nil: any.
-    var mostBytes: Int?
+    schedule = SendSchedule(isAdmitted: !options.awaitsAdmission)
   }
 
   /// Sets the handler of events, called synchronously, but never during a call of ``publish(_:isUrgent:)`` or
@@ -82,7 +77,7 @@ import Log
   /// Starts sending queued messages on the current connection, if ``MQTTOptions/awaitsAdmission`` is set.
   public func admit() {
     guard openSocket != nil else { return }
-    connection?.schedule.admit()
+    schedule.admit()
     schedulePump()
   }
 
@@ -114,10 +109,10 @@ import Log
 
   func schedulePump(isUrgent: Bool = false) {
     guard openSocket != nil else { return }
-    switch connection?.schedule.queued(isUrgent: isUrgent, in: loop.iteration) {
+    switch schedule.queued(isUrgent: isUrgent, in: loop.iteration) {
     case .now: pump()
     case .atEndOfIteration: loop.atEndOfIteration(self)
-    case .wait, nil: break
+    case .wait: break
     }
   }
 
@@ -133,10 +128,10 @@ import Log
 
   /// Tells the publisher what has become of messages.
   private func reportOutcomes() {
-    let (completed, returned) = (outbox.takeCompleted(), outbox.takeReturned())
-    for topic in outbox.takeTooLarge() { refused(topic, .tooLarge(most: connection?.mostBytes)) }
-    if !completed.numbers.isEmpty { handler?(.completed(completed.numbers, rejected: completed.rejected)) }
-    if !returned.isEmpty { handler?(.undelivered(returned)) }
+    let outcomes = outbox.takeOutcomes()
+    for topic in outcomes.tooLarge { refused(topic, .tooLarge(most: outbox.peer?.maximumPacketSize)) }
+    if !outcomes.completed.isEmpty { handler?(.completed(outcomes.completed, rejected: outcomes.rejected)) }
+    if !outcomes.returned.isEmpty { handler?(.undelivered(outcomes.returned)) }
   }
 
   private func refused(_ topic: TopicName, _ reason: MQTTRefusal, returned: MQTTMessage? = nil) {
@@ -146,7 +141,7 @@ import Log
 
   /// Sends as many packets as the broker and the socket accept now.
   private func pump() {
-    guard let socket = openSocket, connection?.schedule.isAdmitted == true else { return }
+    guard let socket = openSocket, schedule.isAdmitted else { return }
     let isCorked = outbox.queuedCount > 1 && !outbox.isWindowFull && !socket.handle.wantsWrite
     if isCorked { socket.setCork(true) }
     sendQueued(over: socket)
@@ -163,7 +158,7 @@ import Log
     socket.hasMore = budget == 0
     socket.updateInterest()
     scheduleOutcomes()
-    if link.isFlushing, outbox.isEmpty { perform(link.drained()) }
+    if outbox.isEmpty { perform(link.drained()) }
   }
 
   /// Sends `packet`; false if the connection has failed.
@@ -174,7 +169,7 @@ import Log
         outbox.sent(packet, as: identifier)
         sent += 1
       } else {
-        outbox.unsendable(packet)
+        outbox.reject(packet.source)
         write(outages.refused(packet.message.topic, "libmosquitto cannot send it"))
       }
       return true
@@ -201,7 +196,7 @@ import Log
 
   /// The socket of the connection, if packets can be sent.
   var openSocket: BrokerSocket? {
-    guard link.isUp, let socket = connection?.socket, !socket.hasFailed else { return nil }
+    guard link.isUp, let socket, !socket.hasFailed else { return nil }
     return socket
   }
 
@@ -214,7 +209,7 @@ import Log
       case .cancelTimer: timer?.cancel()
       case .begin: sendSubscriptions(subscriptions.all)
       case .drop: drop()
-      case .disconnect: connection?.socket.disconnect()
+      case .disconnect: socket?.disconnect()
       case .reportFailure(let error, let delay):
         write(outages.failed(error, at: broker, retryIn: delay))
         handler?(.connectFailed(error))
@@ -237,9 +232,8 @@ import Log
   }
 
   private func timeout() {
-    let phase = connection?.socket.phase ?? .lookUp
-    if link.state == .handshaking { return failed(.timedOut(phase)) }
-    perform(link.timeout(in: phase, at: .now, jitter: options.jitter()))
+    if link.state == .handshaking { return failed(.timedOut(socket?.phase ?? .connect)) }
+    perform(link.timeout(jitter: options.jitter()))
   }
 
   private func dial() {
@@ -277,8 +271,8 @@ import Log
     let socket = BrokerSocket(handle, options) { [weak self] socket, error in
       self?.handleActivity(of: socket, error)
     }
-    connection = Connection(
-      socket: socket, schedule: SendSchedule(isAdmitted: !options.awaitsAdmission))
+    self.socket = socket
+    schedule = SendSchedule(isAdmitted: !options.awaitsAdmission)
     perform(link.dialled())
     socket.start()
   }
@@ -297,9 +291,9 @@ import Log
   }
 
   private func drop() {
-    guard let socket = connection?.socket else { return }
+    guard let socket else { return }
     socket.close()
-    connection = nil
+    self.socket = nil
     pacing?.cancel()
     lasting?.cancel()
     guard socket.phase == nil else { return }
@@ -311,7 +305,7 @@ import Log
 
   /// Handles the events of `socket`, and the end of its connection.
   private func handleActivity(of socket: BrokerSocket, _ error: MQTTError?) {
-    guard socket === connection?.socket else { return }
+    guard socket === self.socket else { return }
     let events = socket.handle.takeEvents()
     var error = error ?? (socket.isOpen ? nil : .connectionLost(reason: "closed by the other end"))
     if let reason = events.disconnectReason {
@@ -328,7 +322,7 @@ import Log
     }
     handle(events)
     // The handler may have stopped the client.
-    guard socket === connection?.socket else { return }
+    guard socket === self.socket else { return }
     if error == nil, let topic = outbox.unacknowledged(for: options.keepAlive * 2, at: .now) {
       error = .unacknowledged(topic)
     }
@@ -337,12 +331,10 @@ import Log
 
   private func accepted(_ connection: MQTTConnection, _ socket: BrokerSocket) {
     socket.accepted(connection)
-    let mostBytes = connection.maximumPacketSize.map { Int($0) }
-    self.connection?.mostBytes = mostBytes
     outbox.connected(
       Outbox.Peer(
         window: min(options.outbox.inFlight, Int(connection.receiveMaximum)),
-        maximumQoS: connection.maximumQoS, maximumPacketSize: mostBytes,
+        maximumQoS: connection.maximumQoS, maximumPacketSize: connection.maximumPacketSize.map { Int($0) },
         hasProperties: options.protocolVersion == .v5))
     diallings[link.choice.index].choice.connected()
     write(outages.connected(to: broker))
@@ -350,7 +342,7 @@ import Log
     awaitLasting()
     pace(for: reconnectingClients > 1 ? .seconds(15) : .zero)
     perform(link.accepted(at: .now))
-    if socket === self.connection?.socket { handler?(.connected(connection)) }
+    if socket === self.socket { handler?(.connected(connection)) }
   }
 
   /// A connection lasts if the broker also acknowledges.

@@ -92,9 +92,9 @@ public struct MQTTOptions: Sendable {
   /// How many bytes of the payload of a message are kept, by its topic: whoever may publish cannot fill the memory.
   public var keptBytes: @Sendable (TopicName) -> Int = { _ in .max }
 
-  /// Creates options without validating them: each attempt to connect fails with ``MQTTError/invalidOption(_:)`` if one
-  /// is invalid. `password` without `username` requires MQTT 5.
-  /// - Precondition: there is a broker.
+  /// Creates options without validating them: each attempt to connect fails if libmosquitto refuses one. `password` without
+  /// `username` requires MQTT 5.
+  /// - Precondition: there is a broker, and no text contains NUL.
   public init(
     _ brokers: [MQTTBroker], protocolVersion: ProtocolVersion = .v5, clientID: String,
     username: String? = nil, password: String? = nil, tls: TLS? = nil, will: MQTTMessage? = nil

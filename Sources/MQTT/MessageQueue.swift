@@ -7,14 +7,11 @@ struct MessageQueue {
     /// The message's place among all that is queued.
     let sequence: UInt64
     fileprivate let lane: Outbox.Lane
-    /// The connection during or after which it was queued.
-    fileprivate let connection: UInt32
 
-    fileprivate init(_ message: MQTTMessage, sequence: UInt64, lane: Outbox.Lane, connection: UInt32) {
+    fileprivate init(_ message: MQTTMessage, sequence: UInt64, lane: Outbox.Lane) {
       self.message = message
       self.sequence = sequence
       self.lane = lane
-      self.connection = connection
     }
 
     fileprivate var bytes: Int {
@@ -26,12 +23,10 @@ struct MessageQueue {
   private let limits: OutboxLimits
   private var lanes = Lanes<Entry>()
   private var bytes = 0
-  /// Counts the connections.
-  private var connection: UInt32 = 0
   /// Messages dropped because there were too many.
   private(set) var lost = 0
-  /// Messages to give back to the publisher, until ``takeReturned()``.
-  private(set) var returned: [MQTTMessage] = []
+  /// What is to be told to the publisher.
+  var outcomes = Outbox.Outcomes()
 
   init(limits: OutboxLimits) { self.limits = limits }
 
@@ -40,17 +35,12 @@ struct MessageQueue {
 
   func first(_ lane: Outbox.Lane) -> Entry? { lanes[lane].first }
 
-  /// Whether the message was queued before this connection.
-  func isOlder(_ entry: Entry) -> Bool { entry.connection != connection }
-
   mutating func append(_ message: MQTTMessage, sequence: UInt64, lane: Outbox.Lane) {
-    let entry = Entry(message, sequence: sequence, lane: lane, connection: connection)
+    let entry = Entry(message, sequence: sequence, lane: lane)
     bytes += entry.bytes
     lanes[lane].append(entry)
     dropOldest()
   }
-
-  mutating func connected() { connection &+= 1 }
 
   /// Must be called after ``putBack(_:)`` of all that was not acknowledged: only messages that are kept are still
   /// queued.
@@ -63,11 +53,6 @@ struct MessageQueue {
       for entry in kept.reversed() { putBack(entry) }
     }
     dropOldest()
-  }
-
-  mutating func takeReturned() -> [MQTTMessage] {
-    defer { returned = [] }
-    return returned
   }
 
   /// The packet of the first message in the lane.
@@ -96,7 +81,7 @@ struct MessageQueue {
 
   /// Gives the message back, or drops it: it is not queued any more, or not at all.
   mutating func notDelivered(_ message: MQTTMessage) {
-    if message.undelivered == .returned { returned.append(message) }
+    if message.undelivered == .returned { outcomes.returned.append(message) }
   }
 
   private mutating func removeFirst(_ lane: Outbox.Lane) -> Entry? {

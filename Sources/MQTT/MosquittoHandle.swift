@@ -34,8 +34,8 @@ final class MosquittoHandle: @unchecked Sendable {
   private var errorLines: [String] = []
   /// Distinguishes PUBACKs from the completion of QoS 0 writes, for both of which `on_publish` is called.
   private var isReading = false
-  private var isAccepted = false
-  private var usesTLS = false
+  /// The connection uses TLS, and the broker has not accepted it yet.
+  private var isTLSHandshake = false
 
   /// - Parameter clientID: empty: assigned by the broker.
   init(
@@ -86,7 +86,7 @@ final class MosquittoHandle: @unchecked Sendable {
   }
 
   func setTLS(_ tls: MQTTOptions.TLS) throws(MQTTError) {
-    usesTLS = true
+    isTLSHandshake = true
     let code = withOptionalCString(tls.caFile) { ca in
       withOptionalCString(tls.certFile) { certificate in
         withOptionalCString(tls.keyFile) { key in
@@ -157,31 +157,19 @@ final class MosquittoHandle: @unchecked Sendable {
 
   func read() throws(MQTTError) {
     isReading = true
-    let code = mosquitto_loop_read(raw, 1)
-    let reason = errno
-    isReading = false
-    if code != 0 { throw error(code, errno: reason) }
+    defer { isReading = false }
+    try check(mosquitto_loop_read(raw, 1))
   }
 
-  func write() throws(MQTTError) {
-    let code = mosquitto_loop_write(raw, 1)
-    if code != 0 { throw error(code, errno: errno) }
-  }
+  func write() throws(MQTTError) { try check(mosquitto_loop_write(raw, 1)) }
 
   /// Must be called periodically: sends pings, and detects that the broker does not answer.
-  func tick() throws(MQTTError) {
-    let code = mosquitto_loop_misc(raw)
-    if code != 0 { throw error(code, errno: errno) }
-  }
+  func tick() throws(MQTTError) { try check(mosquitto_loop_misc(raw)) }
 
   /// Sends `message`; returns its packet identifier, or nil if libmosquitto rejects it.
   func publish(_ message: MQTTMessage) throws(MQTTError) -> Int32? {
     var identifier: Int32 = 0
-    var properties: OpaquePointer?
-    if message.responseTopic != nil || message.correlationData != nil {
-      properties = Properties.of(
-        responseTopic: message.responseTopic, correlationData: message.correlationData)
-    }
+    var properties = Properties.of(message)
     // A string passed directly to C would be copied first.
     let code = message.topic.string.withCString { topic in
       message.payload.withUnsafeBytes { bytes in
@@ -191,7 +179,7 @@ final class MosquittoHandle: @unchecked Sendable {
       }
     }
     let reason = errno
-    if properties != nil { mosquitto_property_free_all(&properties) }
+    mosquitto_property_free_all(&properties)
     switch code {
     case MOSQ_ERR_SUCCESS.code:
       return identifier
@@ -212,22 +200,17 @@ final class MosquittoHandle: @unchecked Sendable {
         raw, &identifier, Int32(filters.count), strings, Int32(qos.rawValue),
         options.subtracting(.atMostOnce).rawValue, nil)
     }
-    if code != 0 { throw error(code, errno: errno) }
+    try check(code)
     return identifier
   }
 
   func unsubscribe(_ filters: [TopicFilter]) throws(MQTTError) {
-    let code = withCStrings(filters) { strings in
-      mosquitto_unsubscribe_multiple(raw, nil, Int32(filters.count), strings, nil)
-    }
-    if code != 0 { throw error(code, errno: errno) }
+    try check(
+      withCStrings(filters) { mosquitto_unsubscribe_multiple(raw, nil, Int32(filters.count), $0, nil) })
   }
 
   /// Unsubscribes from a filter that nobody uses, which every broker answers: libmosquitto has no call for a PINGREQ.
-  func ping() throws(MQTTError) {
-    let code = mosquitto_unsubscribe(raw, nil, "microbit-gateway/ping")
-    if code != 0 { throw error(code, errno: errno) }
-  }
+  func ping() throws(MQTTError) { try check(mosquitto_unsubscribe(raw, nil, "microbit-gateway/ping")) }
 
   /// Sends DISCONNECT; the socket is closed once that is written.
   func disconnect() {
@@ -236,7 +219,7 @@ final class MosquittoHandle: @unchecked Sendable {
 
   /// The broker has accepted: stops logging, as libmosquitto formats lines for each packet.
   func accepted() {
-    isAccepted = true
+    isTLSHandshake = false
     mosquitto_log_callback_set(raw, nil)
     errorLines = []
   }
@@ -249,8 +232,13 @@ final class MosquittoHandle: @unchecked Sendable {
 
   // MARK: Errors
 
+  /// To be called at once, as it reads `errno`.
+  private func check(_ code: Int32) throws(MQTTError) {
+    if code != 0 { throw error(code, errno: errno) }
+  }
+
   private func error(_ code: Int32, errno: Int32) -> MQTTError {
-    MosquittoText.error(code, errno: errno, lines: errorLines, isTLSHandshake: usesTLS && !isAccepted)
+    MosquittoText.error(code, errno: errno, lines: errorLines, isTLSHandshake: isTLSHandshake)
   }
 
   /// What is wrong with the broker's certificate, of which libmosquitto only says that the verification failed.

@@ -30,8 +30,23 @@ struct Outbox {
     case bulk
   }
 
-  private var peer: Peer?
+  /// What has become of messages.
+  struct Outcomes {
+    /// Numbers of messages that need not be sent again, and how many of them no attempt can deliver.
+    var completed: [Int64] = []
+    var rejected = 0
+    /// Messages to give back.
+    var returned: [MQTTMessage] = []
+    /// Topics of messages larger than the broker accepts.
+    var tooLarge: [TopicName] = []
+
+    fileprivate var isEmpty: Bool { completed.isEmpty && returned.isEmpty && tooLarge.isEmpty }
+  }
+
+  private(set) var peer: Peer?
   private var lastSequence: UInt64 = 0
+  /// The last sequence number before this connection.
+  private var lastBefore: UInt64 = 0
   private var messages: MessageQueue
   private var states = StateTable()
   /// What may wait in the bulk lane before the urgent lane overtakes it.
@@ -47,10 +62,6 @@ struct Outbox {
 
   /// Messages that are larger than the broker accepts, or that it rejected.
   private(set) var rejected = 0
-  /// Numbers of messages that need not be sent again, until ``takeCompleted()``.
-  private var completed: (numbers: [Int64], rejected: Int) = ([], 0)
-  /// Topics of messages larger than the broker accepts, until ``takeTooLarge()``.
-  private var tooLarge: [TopicName] = []
 
   init(limits: OutboxLimits) { messages = MessageQueue(limits: limits) }
 
@@ -76,22 +87,19 @@ struct Outbox {
 
   /// - Parameter isUrgent: a value just received: it may overtake what is not.
   mutating func setState(_ topic: TopicName, _ payload: [UInt8], qos: QoS, isUrgent: Bool = false) {
-    change(topic, payload, qos, isCleared: false, isUrgent ? .urgent : .bulk)
+    states.set(topic, payload, qos, sequence: nextSequence(), lane: laneOfState(isUrgent))
   }
 
   /// Publishes an empty retained payload, which deletes the retained message (MQTT 5, 3.3.1.3).
-  mutating func clearState(_ topic: TopicName) { change(topic, [], .atLeastOnce, isCleared: true, .bulk) }
+  mutating func clearState(_ topic: TopicName) {
+    states.set(topic, [], .atLeastOnce, isCleared: true, sequence: nextSequence(), lane: laneOfState(false))
+  }
+
+  /// Without a connection the state is not queued, as the next connection queues all state.
+  private func laneOfState(_ isUrgent: Bool) -> Lane? { peer == nil ? nil : isUrgent ? .urgent : .bulk }
 
   /// Removes the state of `topic`, but leaves the retained message.
   mutating func releaseState(_ topic: TopicName) { states.remove(topic) }
-
-  private mutating func change(
-    _ topic: TopicName, _ payload: [UInt8], _ qos: QoS, isCleared: Bool, _ lane: Lane
-  ) {
-    // The state is not queued without a connection, as the next connection queues all state.
-    states.set(
-      topic, payload, qos, isCleared: isCleared, sequence: nextSequence(), lane: peer == nil ? nil : lane)
-  }
 
   private mutating func nextSequence() -> UInt64 {
     lastSequence += 1
@@ -112,7 +120,7 @@ struct Outbox {
 
   mutating func connected(_ peer: Peer) {
     self.peer = peer
-    messages.connected()
+    lastBefore = lastSequence
     states.queueAll()
   }
 
@@ -127,14 +135,12 @@ struct Outbox {
     messages.disconnected()
   }
 
-  /// Whether ``takeCompleted()``, ``takeReturned()`` or ``takeTooLarge()`` has something.
-  var hasOutcomes: Bool { !completed.numbers.isEmpty || !messages.returned.isEmpty || !tooLarge.isEmpty }
+  /// Whether ``takeOutcomes()`` has something.
+  var hasOutcomes: Bool { !messages.outcomes.isEmpty }
 
-  mutating func takeReturned() -> [MQTTMessage] { messages.takeReturned() }
-
-  mutating func takeCompleted() -> (numbers: [Int64], rejected: Int) {
-    defer { completed = ([], 0) }
-    return completed
+  mutating func takeOutcomes() -> Outcomes {
+    defer { messages.outcomes = Outcomes() }
+    return messages.outcomes
   }
 
   /// The next packet to send; nil if there is none, no connection, or the window is full.
@@ -151,8 +157,8 @@ struct Outbox {
         sentUrgent += 1
       }
       guard let next else { continue }
-      if let maximum = peer.maximumPacketSize, next.size(hasProperties: peer.hasProperties) > maximum {
-        tooLarge.append(next.message.topic)
+      if let maximum = peer.maximumPacketSize, next.size > maximum {
+        messages.outcomes.tooLarge.append(next.message.topic)
         reject(next.source)
         continue
       }
@@ -173,7 +179,7 @@ struct Outbox {
       if lane == .bulk, mayOvertake && first != nil || bulkAllowance == 0 { break }
       if let state = states.first(lane) { offer(true, lane, state.qos, state.sequence) }
       // What waits from an earlier connection does not overtake the state of this one.
-      if let message = messages.first(lane), lane == .bulk || !mayOvertake || !messages.isOlder(message) {
+      if let message = messages.first(lane), lane == .bulk || !mayOvertake || message.sequence > lastBefore {
         offer(false, lane, message.message.qos, message.sequence)
       }
     }
@@ -198,14 +204,6 @@ struct Outbox {
     }
   }
 
-  mutating func takeTooLarge() -> [TopicName] {
-    defer { tooLarge = [] }
-    return tooLarge
-  }
-
-  /// `packet` cannot be sent to any broker.
-  mutating func unsendable(_ packet: Packet) { reject(packet.source) }
-
   /// A PUBACK was received; `refusal`: why the broker has not accepted the message. Returns the topic, and the message if its
   /// publisher gets it back; nil if no such packet is in flight.
   @discardableResult
@@ -224,11 +222,12 @@ struct Outbox {
     return (source.topic, nil)
   }
 
-  private mutating func reject(_ source: Source) {
+  /// The message, which is not queued, can be sent to no broker, or to none that accepts it.
+  mutating func reject(_ source: Source) {
     rejected += 1
-    let count = completed.numbers.count
+    let count = messages.outcomes.completed.count
     complete(source)
-    completed.rejected += completed.numbers.count - count
+    messages.outcomes.rejected += messages.outcomes.completed.count - count
   }
 
   /// The topic of the oldest packet in flight, if it was that for `limit` or longer: however slowly a broker acknowledges, each
@@ -246,7 +245,8 @@ struct Outbox {
   private mutating func complete(_ source: Source) {
     switch source {
     case .state(let version): states.complete(version)
-    case .message(let entry): if let number = entry.message.number { completed.numbers.append(number) }
+    case .message(let entry):
+      if let number = entry.message.number { messages.outcomes.completed.append(number) }
     case .once: break
     }
   }

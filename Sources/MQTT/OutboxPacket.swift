@@ -30,16 +30,14 @@ extension Outbox {
 }
 
 extension Outbox.Packet {
-  /// The size of the PUBLISH packet in bytes (MQTT 5, 3.3; 3.1.1 has no properties).
-  func size(hasProperties: Bool) -> Int {
-    var remaining =
-      2 + message.topic.string.utf8.count + message.payload.count + (message.qos == .atMostOnce ? 0 : 2)
-    if hasProperties {
-      var properties = 0
-      if let topic = message.responseTopic { properties += 3 + topic.string.utf8.count }
-      if let data = message.correlationData { properties += 3 + data.count }
-      remaining += lengthOfLength(properties) + properties
-    }
+  /// The size of the PUBLISH packet in bytes (MQTT 5, 3.3).
+  var size: Int {
+    var properties = 0
+    if let topic = message.responseTopic { properties += 3 + topic.string.utf8.count }
+    if let data = message.correlationData { properties += 3 + data.count }
+    let remaining =
+      2 + message.topic.string.utf8.count + (message.qos == .atMostOnce ? 0 : 2) + lengthOfLength(properties)
+      + properties + message.payload.count
     return 1 + lengthOfLength(remaining) + remaining
   }
 

@@ -1,16 +1,17 @@
 import CMosquitto
 import Glibc
+import JSON
 
 /// Conversion of MQTT 5 properties to and from libmosquitto's lists.
 enum Properties {
-  /// A new list, to be freed with `mosquitto_property_free_all`.
-  static func of(responseTopic: TopicName?, correlationData: [UInt8]?) -> OpaquePointer? {
+  /// Those of a PUBLISH: a new list, to be freed with `mosquitto_property_free_all`.
+  static func of(_ message: MQTTMessage) -> OpaquePointer? {
     var list: OpaquePointer?
-    if let responseTopic {
-      mosquitto_property_add_string(&list, MQTT_PROP_RESPONSE_TOPIC.identifier, responseTopic.string)
+    if let topic = message.responseTopic {
+      mosquitto_property_add_string(&list, MQTT_PROP_RESPONSE_TOPIC.identifier, topic.string)
     }
-    if let correlationData, let count = UInt16(exactly: correlationData.count) {
-      mosquitto_property_add_binary(&list, MQTT_PROP_CORRELATION_DATA.identifier, correlationData, count)
+    if let data = message.correlationData, let count = UInt16(exactly: data.count) {
+      mosquitto_property_add_binary(&list, MQTT_PROP_CORRELATION_DATA.identifier, data, count)
     }
     return list
   }
@@ -47,16 +48,9 @@ enum Properties {
         return ""
       }
       defer { free(text) }
-      let printable = String(cString: text).unicodeScalars.filter { isPrintable($0) }
+      let printable = String(cString: text).unicodeScalars.filter { !$0.isInvisible }
       return printable.isEmpty ? "" : ": \(String(String.UnicodeScalarView(printable.prefix(100))))"
     }.joined()
-  }
-
-  private static func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
-    switch scalar.properties.generalCategory {
-    case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator: false
-    default: true
-    }
   }
 
   /// The response topic and correlation data of a PUBLISH. An invalid response topic is ignored.

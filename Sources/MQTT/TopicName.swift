@@ -33,15 +33,10 @@ public struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
   /// the last level.
   public init?(_ string: String) {
     guard isTopicText(string) else { return nil }
-    var start = string.utf8.startIndex
-    while true {
-      let end = string.utf8[start...].firstIndex(of: Mark.slash) ?? string.utf8.endIndex
-      let level = string.utf8[start..<end]
-      let isLast = end == string.utf8.endIndex
-      if level.contains(Mark.plus), !level.elementsEqual([Mark.plus]) { return nil }
-      if level.contains(Mark.hash), !(isLast && level.elementsEqual([Mark.hash])) { return nil }
-      if isLast { break }
-      start = string.utf8.index(after: end)
+    let levels = Self.levels(string)
+    for (index, level) in levels.enumerated() {
+      if level.contains(Mark.plus), level.count > 1 { return nil }
+      if level.contains(Mark.hash), level.count > 1 || index < levels.count - 1 { return nil }
     }
     self.string = contiguous(string)
   }
@@ -56,28 +51,21 @@ public struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
 
   /// Whether messages to `topic` match the filter (MQTT 5, 4.7).
   public func matches(_ topic: TopicName) -> Bool {
-    var filter = string.utf8[...]
-    var name = topic.string.utf8[...]
+    let (patterns, names) = (Self.levels(string), Self.levels(topic.string))
     // A leading wildcard does not match the broker's own topics.
-    if name.first == Mark.dollar, filter.first == Mark.plus || filter.first == Mark.hash { return false }
-    while true {
-      let pattern = filter.prefix { $0 != Mark.slash }
-      if pattern.first == Mark.hash { return true }
-      let level = name.prefix { $0 != Mark.slash }
-      guard pattern.first == Mark.plus || pattern.elementsEqual(level) else { return false }
-      filter = filter[pattern.endIndex...]
-      name = name[level.endIndex...]
-      // The rest of each is empty, or begins with the slash before its next level.
-      switch (filter.isEmpty, name.isEmpty) {
-      case (true, true): return true
-      case (true, false): return false
+    if names[0].first == Mark.dollar, [Mark.plus, Mark.hash].contains(patterns[0].first) { return false }
+    for (index, pattern) in patterns.enumerated() {
       // `a/#` also matches `a`.
-      case (false, true): return filter.elementsEqual([Mark.slash, Mark.hash])
-      case (false, false): break
+      if pattern.first == Mark.hash { return true }
+      guard index < names.count, pattern.first == Mark.plus || pattern.elementsEqual(names[index]) else {
+        return false
       }
-      filter = filter.dropFirst()
-      name = name.dropFirst()
     }
+    return patterns.count == names.count
+  }
+
+  private static func levels(_ text: String) -> [Substring.UTF8View] {
+    text.utf8.split(separator: Mark.slash, omittingEmptySubsequences: false)
   }
 }
 

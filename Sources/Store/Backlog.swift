@@ -62,24 +62,18 @@ struct Backlog: Sendable {
   }
 
   /// The transaction has written what was taken.
-  /// - Returns: whether the one before had failed.
-  mutating func written(at now: Moment) -> Bool {
-    defer { isFailing = false }
-    writing = [:]
+  mutating func written(at now: Moment) {
+    (writing, isFailing) = ([:], false)
     backOff.reset()
     pause = (now, now + pacing.apart)
-    return isFailing
   }
 
   /// The transaction has failed: what was taken waits again, except for keys that have changed since.
-  /// - Returns: whether it is the first one since the last success.
-  mutating func failed(at now: Moment) -> Bool {
-    defer { isFailing = true }
+  mutating func failed(at now: Moment) {
     waiting.merge(writing) { newer, _ in newer }
-    writing = [:]
+    (writing, isFailing) = ([:], true)
     first = now
     pause = (now, now + backOff.next())
-    return !isFailing
   }
 
   /// Later changes are ignored; what waits is taken once more.

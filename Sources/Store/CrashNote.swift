@@ -19,7 +19,7 @@ import Glibc
   // unsafe: the deinitializer is not isolated.
   private nonisolated(unsafe) let file: UnsafeMutablePointer<UInt8>?
   /// What follows the boot's id.
-  private let page: UnsafeMutablePointer<UInt8>?
+  private var page: UnsafeMutablePointer<UInt8>? { file.map { $0 + Self.begin } }
 
   /// - Parameters:
   ///   - path: nil, or where no file can be: nothing is noted.
@@ -27,9 +27,9 @@ import Glibc
   package init(path: String?, boot: String? = CrashNote.boot) {
     let boot = boot.map { Array($0.utf8.prefix(Self.begin)) } ?? []
     file = boot.count == Self.begin ? path.flatMap(Self.map) : nil
-    page = file.map { $0 + Self.begin }
     var lastTopic: String?
-    if let file, let page {
+    if let file {
+      let page = file + Self.begin
       if !UnsafeBufferPointer(start: file, count: Self.begin).elementsEqual(boot) {
         file.update(repeating: 0, count: Self.size)
         for (index, byte) in boot.enumerated() { file[index] = byte }
@@ -42,7 +42,7 @@ import Glibc
       }
     }
     topic = lastTopic
-    deaths = page.map { Int($0[0]) } ?? 0
+    deaths = file.map { Int($0[Self.begin]) } ?? 0
   }
 
   deinit { if let file { munmap(file, Self.size) } }

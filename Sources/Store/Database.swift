@@ -24,11 +24,6 @@ struct Schema: Sendable {
 final class Database: @unchecked Sendable {
   // @unchecked: one thread at a time. Its owner makes the next call when the one before has returned.
 
-  enum Access {
-    case readOnly
-    case readWrite(FileLock)
-  }
-
   /// Once per process.
   private static let library: Void = { csqlite_allocate_pages_singly() }()
 
@@ -37,25 +32,21 @@ final class Database: @unchecked Sendable {
   /// Whether there is no table yet.
   private(set) var isEmpty = false
   private var handle: OpaquePointer?
-  /// Held while the database is open.
   private var lock: FileLock?
   /// Statements that are used again, by their SQL.
   private var statements: [String: Statement] = [:]
 
   /// Opens the file, which must exist, and checks it; changes nothing except to roll back an incomplete transaction.
+  /// - Parameter lock: held while the database is open, to be written; nil: it is only read.
   /// - Throws: also if a newer version of the program has written it.
-  init(_ path: String, _ schema: Schema, _ access: Access) throws(StoreError) {
+  init(_ path: String, _ schema: Schema, _ lock: FileLock? = nil) throws(StoreError) {
     _ = Self.library
     self.path = path
     self.schema = schema
     // SQLite would wait for the writer of a pipe.
     for suffix in ["-journal", "-wal"] { _ = try DatabaseFile.exists(path + suffix) }
-    let flags: Int32
-    switch access {
-    case .readOnly: flags = SQLITE_OPEN_READONLY
-    case .readWrite: flags = SQLITE_OPEN_READWRITE
-    }
-    let code = sqlite3_open_v2(path, &handle, flags, nil)
+    let code = sqlite3_open_v2(
+      path, &handle, lock == nil ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE, nil)
     guard code == SQLITE_OK, let handle else {
       let error = StoreError.sqlite(code, handle, "open", path)
       // SQLite provides a handle even if it could not open the file.
@@ -69,13 +60,12 @@ final class Database: @unchecked Sendable {
     // The size is in KiB: the table has a few pages, and is read once.
     try execute("PRAGMA cache_size = -64; PRAGMA mmap_size = 0", "open")
     // A consistent snapshot, also while a gateway is writing.
-    if case .readOnly = access { try execute("BEGIN", "open") }
+    if lock == nil { try execute("BEGIN", "open") }
     isEmpty = try examine()
-    if case .readWrite(let lock) = access {
-      self.lock = lock
-      try execute(
-        "PRAGMA journal_mode = PERSIST; PRAGMA journal_size_limit = 65536; PRAGMA synchronous = FULL", "open")
-    }
+    guard let lock else { return }
+    self.lock = lock
+    try execute(
+      "PRAGMA journal_mode = PERSIST; PRAGMA journal_size_limit = 65536; PRAGMA synchronous = FULL", "open")
   }
 
   deinit { close() }

@@ -31,7 +31,7 @@ enum DatabaseFile {
     func open() throws(StoreError) -> Opened<Content> {
       // Created here, as SQLite would make it readable for all users; its journal gets the same permissions.
       if try !exists(path) { try make(path) }
-      let database = try Database(path, schema, .readWrite(lock))
+      let database = try Database(path, schema, lock)
       // A full disk does not prevent the start: the first write tries again.
       try? database.makeTable()
       return Opened(database: database, content: try read(database))

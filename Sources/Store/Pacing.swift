@@ -1,7 +1,7 @@
 import EventLoop
 
 /// The delays of transactions.
-package struct Pacing: Sendable, Equatable {
+struct Pacing: Sendable, Equatable {
   /// The time from a change to the transaction, which writes related changes together; also the time between transactions
   /// of urgent changes.
   var gather = Duration.milliseconds(50)
@@ -11,14 +11,4 @@ package struct Pacing: Sendable, Equatable {
   var early = 20
   /// The delays between attempts after a transaction has failed.
   var retry = BackOff(first: .seconds(1), longest: .seconds(60), spread: 0)
-
-  /// The delays of a gateway.
-  package init() {}
-
-  init(gather: Duration, apart: Duration, early: Int = 20, retry: BackOff) {
-    self.gather = gather
-    self.apart = apart
-    self.early = early
-    self.retry = retry
-  }
 }

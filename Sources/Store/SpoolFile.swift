@@ -227,14 +227,12 @@ package final class SpoolFile: @unchecked Sendable {
 
   private func remove(through number: Int64, from database: Database) throws(StoreError) {
     guard !database.isEmpty else { return }
-    // A long outage leaves a large file; and a file can be removed from a full disk, on which SQLite changes nothing.
-    guard number < outcome.content.last else { return try removeFile() }
-    try change(database) { content throws(StoreError) in
-      try Self.remove(from: database, &content) { row, _ in row.integer(0) <= number }
+    guard number >= outcome.content.last else {
+      return try change(database) { content throws(StoreError) in
+        try Self.remove(from: database, &content) { row, _ in row.integer(0) <= number }
+      }
     }
-  }
-
-  private func removeFile() throws(StoreError) {
+    // A long outage leaves a large file; and a file can be removed from a full disk, on which SQLite changes nothing.
     guard unlink(path) == 0 else { throw .system("remove", path) }
     close()
     outcome.content = Content(last: outcome.content.last)

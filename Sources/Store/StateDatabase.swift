@@ -10,7 +10,7 @@ import Log
   private nonisolated static let separator: Character = "/"
 
   /// The file; nil: nothing is persisted.
-  private let path: String?
+  private var path: String?
   /// Nil until the file can be written.
   private var database: Database?
   /// The hash of the records as read when the file was opened.
@@ -31,16 +31,14 @@ import Log
   ///
   /// Does not fail: see ``opening``. While the file cannot be written, changes are kept in memory, which is logged and reported
   /// by ``trouble``.
-  /// - Parameters:
-  ///   - path: nil if there is no folder for it.
-  package init(path: String?, pacing: Pacing = Pacing()) {
+  /// - Parameter path: nil if there is no folder for it.
+  package convenience init(path: String?) { self.init(path: path, pacing: Pacing()) }
+
+  init(path: String?, pacing: Pacing) {
     backlog = Backlog(pacing, at: .now)
     (database, records, opening) = Self.open(path)
     read = records.hashValue
-    switch opening {
-    case .opened, .setAside, .inMemoryOnly: self.path = path
-    case .newer, .inUse, .unreadable: self.path = nil
-    }
+    self.path = path
     switch opening {
     case .opened:
       Self.log.debug("state database", ["path": path ?? "", "records": records.count])
@@ -49,10 +47,10 @@ import Log
         "the state database was damaged: it was renamed, and a new one created",
         ["moved_to": aside.path, "reason": aside.reason])
     case .newer(let reason):
-      trouble = reason
+      (self.path, trouble) = (nil, reason)
       Self.log.warning(
         "cannot use the state database: changes will be lost on restart", ["reason": reason])
-    case .inUse(let reason), .unreadable(let reason): trouble = reason
+    case .inUse(let reason), .unreadable(let reason): (self.path, trouble) = (nil, reason)
     case .inMemoryOnly(let reason):
       trouble = reason
       Self.log.warning(
@@ -125,7 +123,7 @@ import Log
   /// The records of the database at `path`, without changing the file, whether a gateway uses it or not; empty if there
   /// is none. Blocks for at most a few seconds.
   package nonisolated static func records(path: String) throws(StoreError) -> [String: [UInt8]] {
-    try DatabaseFile.exists(path) ? Database(path, .records, .readOnly).records() : [:]
+    try DatabaseFile.exists(path) ? Database(path, .records).records() : [:]
   }
 
   /// ``records(path:)`` by section and key; keys without a section are omitted.
@@ -201,17 +199,17 @@ import Log
       switch result {
       case .success(let written):
         database = written
-        let hadTrouble = backlog.written(at: .now) || trouble != nil
+        backlog.written(at: .now)
+        if trouble != nil { Self.log.notice("the state database can be written again") }
         trouble = nil
-        if hadTrouble { Self.log.notice("the state database can be written again") }
       case .failure(let error):
-        let isFirst = backlog.failed(at: .now) && trouble == nil
-        trouble = error.description
-        if isFirst {
+        backlog.failed(at: .now)
+        if trouble == nil {
           Self.log.error(
             "cannot write the state database: changes are kept in memory, and writing is retried",
             ["reason": error.description])
         }
+        trouble = error.description
       }
       setTimer()
     }

@@ -68,7 +68,10 @@ import Testing
 
   /// A bridge between brokers may bring one of an earlier run.
   @Test func anOldInfoOfTheGatewayIsAConflictOnlyIfItsRunAnswers() async throws {
-    let tested = try await BridgeUnderTest(broker)
+    try await cause(conflictAt: try await BridgeUnderTest(broker))
+  }
+
+  private func cause(conflictAt tested: BridgeUnderTest) async throws {
     try await tested.admitted(true)
     let start = tested.messages.count
     try await tested.publish(
@@ -81,6 +84,18 @@ import Testing
     try await tested.publish(
       "bridge/here/response/health", #"{"transaction":"\#(transaction)","data":{"run":"gone"}}"#)
     try await tested.admitted(false)
+  }
+
+  /// Whether the other gateway still has the id is not known.
+  @Test func aBrokerThatCannotBeReachedIsReportedInsteadOfAConflict() async throws {
+    let tested = try await BridgeUnderTest(broker)
+    try await cause(conflictAt: tested)
+    #expect(await tested.bridge.health.problems.contains { $0.hasPrefix("another gateway at this broker") })
+    try await broker.kill()
+    try await eventually("the next attempt to connect fails") {
+      await tested.bridge.health.problems.contains { $0.hasPrefix("the running gateway is not connected") }
+    }
+    #expect(await !tested.bridge.health.problems.contains { $0.hasPrefix("another gateway at this broker") })
   }
 
   @Test func reservedAndLongResponseTopicsAreIgnored() async throws {
@@ -293,7 +308,7 @@ import Testing
     for period in [800, 900] {
       try await tested.comeOnline()
       try await tested.device { publisher in
-        bridge.ownership.handle(.disconnected)
+        bridge.ownership.handle { $0.disconnected() }
         let desired = #","desired":{"period":\#(period)},"revision":\#(period)"#
         bridge.ownership.received(
           info: Array(Self.info(desired: desired).utf8), of: publisher.device.id, isRetained: true)

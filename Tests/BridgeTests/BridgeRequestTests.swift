@@ -1,6 +1,8 @@
 import Configuration
+import EventLoop
 import GATT
 import JSON
+import Store
 import TestSupport
 import Testing
 
@@ -8,19 +10,21 @@ import Testing
 @testable import Devices
 
 @Suite struct BridgeRequestTests {
-  func parse(_ verb: String, _ payload: [UInt8]) -> Result<ReceivedRequest, Rejection> {
-    do throws(Rejection) {
-      return .success(try ReceivedRequest(verb, payload))
+  func parse(_ verb: String, _ payload: [UInt8]) -> Result<any GatewayRequest, RequestError> {
+    do throws(RequestError) {
+      let keys = try RequestHandler.keys(in: payload)
+      _ = try Sender.transaction(keys)
+      return .success(try RequestTable.request(verb, keys))
     } catch {
       return .failure(error)
     }
   }
   /// Nil if it is refused, or another request.
   func request<R: GatewayRequest>(_ verb: String, _ text: String) -> R? {
-    (try? parse(verb, Array(text.utf8)).get())?.request as? R
+    try? parse(verb, Array(text.utf8)).get() as? R
   }
-  func rejection(_ verb: String, _ text: String) -> Rejection? { rejection(verb, Array(text.utf8)) }
-  func rejection(_ verb: String, _ payload: [UInt8]) -> Rejection? {
+  func rejection(_ verb: String, _ text: String) -> RequestError? { rejection(verb, Array(text.utf8)) }
+  func rejection(_ verb: String, _ payload: [UInt8]) -> RequestError? {
     if case .failure(let rejection) = parse(verb, payload) { rejection } else { nil }
   }
 
@@ -144,12 +148,30 @@ import Testing
     }
   }
 
-  @Test func theTransactionIsKept() throws {
-    #expect(try parse("health", Array(#"{"transaction":"a/1\n"}"#.utf8)).get().transaction == "a/1\n")
-    #expect(try parse("health", Array(#"{"transaction":""}"#.utf8)).get().transaction == "")
-    #expect(try parse("health", []).get().transaction == nil)
-    let longest = String(repeating: "x", count: 256)
-    #expect(try parse("scan", Array("{\"transaction\":\"\(longest)\"}".utf8)).get().transaction == longest)
+  /// The response of a gateway without Bluetooth, and without a broker.
+  @LoopActor private func response(_ verb: String, _ text: String) async throws -> RequestResponse {
+    let (gateway, state) = (GatewayID(hostName: "here"), StateDatabase(path: nil))
+    let engine = DeviceManager(Configuration(), gateway: gateway, state: state.section("devices"))
+    let bridge = Bridge(Configuration(), gateway: gateway, engine: engine, state: state, spool: nil)
+    defer { withExtendedLifetime(bridge) {} }
+    let response = Waiter<RequestResponse>()
+    bridge.requests.handle(verb, Array(text.utf8)) { response.resume(.success($0)) }
+    return try await response.value()
+  }
+
+  @Test(
+    arguments: [
+      ("health", #"{"transaction":"a/1\n"}"#, "a/1\n"), ("health", #"{"transaction":""}"#, ""),
+      ("health", "", nil),
+      (
+        "devices", "{\"transaction\":\"\(String(repeating: "x", count: 256))\"}",
+        String(repeating: "x", count: 256)
+      ),
+    ] as [(String, String, String?)])
+  func theTransactionIsKept(_ verb: String, _ text: String, _ transaction: String?) async throws {
+    let response = try await response(verb, text)
+    #expect(response.transaction == transaction)
+    guard case .success = response.result else { throw Failure("\(response.result)") }
   }
 
   // MARK: Rejected requests
@@ -337,37 +359,41 @@ import Testing
 
   @Test(arguments: refused)
   func invalidRequestIsRejectedWithAReason(verb: String, text: String, reason: String) {
-    #expect(rejection(verb, text) == Rejection(reason))
+    #expect(rejection(verb, text) == RequestError(.invalid, reason))
   }
 
-  @Test func aRejectionKeepsTheTransaction() {
-    for (verb, text) in [
-      ("devics", #"{"transaction":"a1"}"#), ("scan", #"{"timeout":0,"transaction":"a1"}"#),
-      ("health", #"{"x":1,"transaction":"a1"}"#), ("device/add", #"{"transaction":"a1"}"#),
-    ] {
-      #expect(rejection(verb, text)?.transaction == "a1", "\(verb)")
-    }
+  @Test(arguments: [
+    ("devics", #"{"transaction":"a1"}"#), ("scan", #"{"timeout":0,"transaction":"a1"}"#),
+    ("health", #"{"x":1,"transaction":"a1"}"#), ("device/add", #"{"transaction":"a1"}"#),
+  ])
+  func aRejectionKeepsTheTransaction(_ verb: String, _ text: String) async throws {
+    let response = try await response(verb, text)
+    #expect(response.transaction == "a1")
+    guard case .failure(let error) = response.result, error.code == .invalid else { throw Failure(verb) }
+  }
+
+  @Test func tooLongTransactionIsNotReturned() async throws {
     let long = String(repeating: "x", count: 257)
-    #expect(
-      rejection("health", "{\"transaction\":\"\(long)\"}")
-        == Rejection("the transaction is longer than 256 bytes"))
+    let response = try await response("health", "{\"transaction\":\"\(long)\"}")
+    #expect(response.transaction == nil)
+    #expect(response.result == .failure(RequestError(.invalid, "the transaction is longer than 256 bytes")))
   }
 
   @Test func oversizedPayloadIsRejectedBeforeParsing() {
     let million = [UInt8](repeating: UInt8(ascii: " "), count: 1 << 20)
     for verb in ["health", "nonsense"] {
       #expect(
-        rejection(verb, million) == Rejection("the payload has more than 65536 bytes"))
+        rejection(verb, million) == RequestError(.invalid, "the payload has more than 65536 bytes"))
     }
     let most = [UInt8](repeating: UInt8(ascii: " "), count: (64 << 10) - 2) + Array("{}".utf8)
-    #expect((try? parse("health", most).get())?.request is ReportHealth)
+    #expect((try? parse("health", most).get()) is ReportHealth)
   }
 
   @Test func numberOfStepsIsLimited() {
     let steps = Array(repeating: #"{"read":"x"}"#, count: 33).joined(separator: ",")
     #expect(
       rejection("device/sequence", "{\"id\":\"a\",\"steps\":[\(steps)]}")
-        == Rejection("steps: 33 steps, the maximum is 32"))
+        == RequestError(.invalid, "steps: 33 steps, the maximum is 32"))
   }
 
   @Test func manyErrorsGiveAShortReason() throws {

@@ -98,15 +98,13 @@ import Testing
     #expect(!idGuard.hasConflict)
   }
 
-  @Test func conflictLastsUntilTheBrokerIsUnreachable() {
+  @Test func conflictLastsUntilThisGatewayIsAdmitted() {
     var idGuard = connected()
     #expect(!idGuard.hasConflict)
     _ = idGuard.answered()
     #expect(idGuard.hasConflict)
     idGuard.disconnected()
     #expect(idGuard.hasConflict, "this gateway has withdrawn")
-    idGuard.connectFailed()
-    #expect(!idGuard.hasConflict)
     _ = idGuard.connected()
     #expect(idGuard.answered() == [.reconnect(after: .seconds(10))], "it was reported before")
     #expect(idGuard.hasConflict)

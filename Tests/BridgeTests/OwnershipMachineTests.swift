@@ -26,10 +26,17 @@ import Testing
 
     mutating func received(_ notice: Notice?, isOwnerOnline: Bool = true) -> [Machine.Action] {
       guard let notice else { return machine.cleared(OwnershipMachineTests.id) }
-      return machine.received(notice, here, isOwnerOnline: isOwnerOnline)
+      var here = here
+      if isOwnerOnline { here.online.insert(notice.gateway) } else { here.online.remove(notice.gateway) }
+      return machine.received(notice, here)
     }
 
-    mutating func settle() -> [Machine.Action] { machine.settle(here) }
+    /// Another gateway is online.
+    mutating func settle() -> [Machine.Action] {
+      var here = here
+      here.online.insert(OwnershipMachineTests.other)
+      return machine.settle(here)
+    }
   }
 
   private static func notice(
@@ -67,7 +74,7 @@ import Testing
   /// Several gateways hear it: it stays with its owner while that one hears it, and no other hears it much better.
   @Test func oneThatIsOnlyHeardStaysWithItsOwner() {
     var bench = Bench()
-    bench.here = Machine.Here(onlineSince: time(3), isExclusive: false, rssi: -60, isOwnerOnline: true)
+    bench.here = Machine.Here(onlineSince: time(3), isExclusive: false, rssi: -60, online: [Self.other])
     func notice(_ rssi: Int, since second: Int? = 2) -> Notice {
       var notice = Self.notice(since: second)
       (notice.isExclusive, notice.rssi) = (false, Int8(rssi))
@@ -77,7 +84,7 @@ import Testing
     #expect(bench.machine.isOwnedByOther)
     #expect(bench.online(3) == [] && bench.machine.isOwnedByOther)
     // The owner is killed.
-    bench.here.isOwnerOnline = false
+    bench.here.online = []
     let taken: [Machine.Action] = [.moved(notice(-69)), .setOwner(nil), .publish]
     #expect(bench.online(3) == taken && bench.machine.owner == .this)
     // Another one has published it meanwhile, but hears it badly; then one that hears it as well.
@@ -107,7 +114,7 @@ import Testing
     }
     var bench = Bench()
     bench.here = Machine.Here(
-      onlineSince: time(1), isExclusive: false, rssi: -60, lastHeard: heard(0), isOwnerOnline: true)
+      onlineSince: time(1), isExclusive: false, rssi: -60, lastHeard: heard(0), online: [Self.other])
     _ = bench.received(notice(0))
     #expect(bench.machine.isOwnedByOther)
     // Silence here, silence there; a press that is heard here; one whose time is not known there.
@@ -269,8 +276,8 @@ import Testing
 
   @Test func deviceWithoutOwnerIsOfflineUnlessAnotherGatewayMayJustHaveFoundIt() {
     var machine = Bench().machine
-    #expect(machine.settle(isOnlyGateway: false) == [])
-    #expect(machine.settle(isOnlyGateway: true) == [.publishOffline])
+    #expect(machine.settle(Machine.Here(online: [Self.other])) == [])
+    #expect(machine.settle(Machine.Here()) == [.publishOffline])
   }
 
   // MARK: Ids
@@ -302,7 +309,7 @@ import Testing
     let notice = Self.notice(under: Self.otherID, since: 2)
     let setOwner = Machine.Action.setOwner(notice.handover, isTakenOver: true, hasNewLink: true)
     #expect(bench.received(notice) == [.release, .confirm, setOwner])
-    bench.here.isOwnerOnline = true
+    bench.here.online = [Self.other, Self.third]
     if isUsed { _ = bench.received(Self.notice(Self.third, since: 1)) }
     #expect(bench.settle() == (isUsed ? [] : [.clear]))
     #expect(bench.settle() == [])
@@ -312,7 +319,7 @@ import Testing
 
   @Test func infoUnderAnotherIDCountsWhenThatOfTheOwnerIsCleared() {
     var bench = Bench()
-    bench.here.isOwnerOnline = true
+    bench.here.online = [Self.other, Self.third]
     let (first, second) = (Self.notice(since: 2), Self.notice(Self.third, under: Self.otherID, since: 1))
     _ = bench.received(first)
     #expect(bench.received(second) == [.setOwner(second.handover)], "its values may be newer")
@@ -327,7 +334,7 @@ import Testing
   /// It may have been cleared in the outage.
   @Test func infoOfAnEarlierConnectionDoesNotCount() {
     var bench = Bench()
-    bench.here.isOwnerOnline = true
+    bench.here.online = [Self.other, Self.third]
     _ = bench.received(Self.notice(under: Self.otherID, since: 2))
     bench.machine.awaitRetained()
     _ = bench.received(Self.notice(Self.third, since: 1))

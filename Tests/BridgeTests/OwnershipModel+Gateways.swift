@@ -9,8 +9,9 @@ import GATT
 extension OwnershipModel {
   // MARK: Ownership
 
-  mutating func handle(_ g: Int, _ input: Ownership.Input) {
-    for action in gateways[g].ownership.handle(input) { perform(g, action) }
+  mutating func handle(_ g: Int, _ input: (inout Ownership) -> Void) {
+    input(&gateways[g].ownership)
+    for action in gateways[g].ownership.takeActions() { perform(g, action) }
   }
 
   mutating func perform(_ g: Int, _ action: Ownership.Action) {
@@ -18,7 +19,7 @@ extension OwnershipModel {
     switch action {
     case .admitted:
       gateways[g].mustAnnounce = true
-      handle(g, .commandsSubscribed)
+      handle(g) { $0.commandsSubscribed() }
     case .sendBarrier: break
     case .gateway(.republishOnline): set(g, .state(g), .online(true))
     case .gateway(let action): problems.append("gateway \(g): \(action)")
@@ -30,7 +31,7 @@ extension OwnershipModel {
     case .notFound(let id, let lost):
       let address = lost.address!
       guard gateways[g].records[Int(address.value)].isRemoved else { break }
-      handle(g, .orphan(id, of: address, offered: []))
+      handle(g) { $0.found(id, of: address, offered: []) }
     case .clearOrphan(let orphan, let isRemoved):
       let device = Int(orphan.address.value)
       for topic in Self.topics(Self.number(orphan.id)) { set(g, topic, .empty) }
@@ -151,7 +152,8 @@ extension OwnershipModel {
   }
 
   mutating func changed(_ g: Int, _ device: Int, _ change: DeviceChange = .description) {
-    handle(g, .changed(Self.address(device), change, here(g, device)))
+    let here = here(g, device)
+    handle(g) { $0.changed(Self.address(device), change, here) }
   }
 
   mutating func revise(_ g: Int, _ device: Int) {
@@ -193,18 +195,19 @@ extension OwnershipModel {
   mutating func makePublisher(_ g: Int, _ device: Int) {
     let record = gateways[g].records[device]
     gateways[g].publishers[device] = Publisher(id: record.name)
-    handle(
-      g,
-      .added(
+    let here = here(g, device)
+    handle(g) {
+      $0.added(
         Self.address(device), Self.deviceID(record.name), hasTopics: record.id == record.name, offered: [],
-        here(g, device)))
+        here)
+    }
     reportOrphan(g, device)
   }
 
   /// The device may have another id than the one under which its topics were published, or none.
   mutating func reportOrphan(_ g: Int, _ device: Int) {
     guard let id = gateways[g].records[device].id, gateways[g].publishers[device]?.id != id else { return }
-    handle(g, .orphan(Self.deviceID(id), of: Self.address(device), offered: []))
+    handle(g) { $0.found(Self.deviceID(id), of: Self.address(device), offered: []) }
   }
 
   mutating func announcedElsewhere(_ g: Int, _ device: Int) {
@@ -229,7 +232,7 @@ extension OwnershipModel {
     guard let before = gateways[g].publishers[device], before.id != id else { return }
     trace("g\(g) renames device \(device) from \(before.id) to \(id)")
     gateways[g].records[device].name = id
-    handle(g, .renamed(Self.address(device), to: Self.deviceID(id), .requested, offered: []))
+    handle(g) { $0.renamed(Self.address(device), to: Self.deviceID(id), .requested, offered: []) }
     reportOrphan(g, device)
     flush(g)
   }
@@ -244,7 +247,7 @@ extension OwnershipModel {
     new.isAnnounced = record.isAnnounced
     gateways[g].records[device] = new
     if isOwnedByOther(g, device) { announcedElsewhere(g, device) }
-    handle(g, .removed(Self.address(device), .removed, offered: []))
+    handle(g) { $0.removed(Self.address(device), .removed, offered: []) }
     reportOrphan(g, device)
     flush(g)
   }

@@ -335,7 +335,7 @@ struct OwnershipModel {
     topics += gateways[g].ownership.orphans.all.map { .info(Self.number($0.id)) }
     gateways[g].queue = gateways[g].table.sorted { $0.value.order < $1.value.order }.map { ($0.key, nil) }
     gateways[g].up = [.subscribe(topics)]
-    handle(g, .connected)
+    handle(g) { $0.connected() }
     flush(g)
   }
 
@@ -349,7 +349,7 @@ struct OwnershipModel {
     gateways[g].queue = []
     gateways[g].isConnected = false
     gateways[g].isWillDue = true
-    handle(g, .disconnected)
+    handle(g) { $0.disconnected() }
   }
 
   /// What the gateway has published last is older than what another one had before, and it will not learn that.
@@ -380,8 +380,8 @@ struct OwnershipModel {
 
   /// The end of the loop iteration: what is queued is sent.
   mutating func flush(_ g: Int) {
-    if let number = gateways[g].ownership.dueBarrier {
-      handle(g, .barrierSent)
+    if let number = gateways[g].ownership.barriers.due {
+      handle(g) { $0.barrierSent() }
       gateways[g].up.append(.barrier(number))
     }
     guard gateways[g].isAdmitted else { return }
@@ -413,9 +413,9 @@ struct OwnershipModel {
         gateways[g].table[topic] = nil
       }
     case .barrier(let number):
-      handle(g, .barrier(number))
+      handle(g) { $0.barrierArrived(number) }
       // The state may be one of before the broker went back: no other gateway answers.
-      if goesBack, !gateways[g].ownership.isAdmitted { handle(g, .barrierIsLate(number)) }
+      if goesBack, !gateways[g].ownership.isAdmitted { handle(g) { $0.barrierIsLate(number) } }
     case .document(let device, let payload):
       if payload == .by(gateway: g), gateways[g].publishers[device] == nil {
         set(g, .document(device), .empty)
@@ -432,9 +432,10 @@ struct OwnershipModel {
   mutating func receive(_ g: Int, _ topic: Topic, _ payload: Payload) {
     switch topic {
     case .state(let other):
-      handle(g, .state(gateways[other].id, isOnline: payload == .online(true)))
+      let id = gateways[other].id
+      handle(g) { $0.stateArrived(of: id, isOnline: payload == .online(true)) }
     case .info(let id):
-      guard case .info(let notice) = payload else { return handle(g, .cleared(Self.deviceID(id))) }
+      guard case .info(let notice) = payload else { return handle(g) { $0.cleared(Self.deviceID(id)) } }
       if let named = publisher(g, id: id), owner(g, named) == .this,
         gateways[g].table[topic]?.payload == payload
       {
@@ -442,7 +443,7 @@ struct OwnershipModel {
       }
       let device = Int(notice.address!.value)
       let isUpToDate = gateways[g].publishers[device] != nil && notice == info(g, device)
-      handle(g, .info(notice, isUpToDate: isUpToDate))
+      handle(g) { $0.infoArrived(notice, isUpToDate: isUpToDate) }
     case .availability(let id):
       guard let device = publisher(g, id: id), owner(g, device) == .this else { return }
       let availability = Payload.online(gateways[g].publishers[device]!.onlineSince != nil)
@@ -483,7 +484,7 @@ struct OwnershipModel {
         switch action {
         case .announce: announce(g, device)
         case .forget: announcedElsewhere(g, device)
-        case .report: handle(g, .announcedToo(Self.address(device), by: id))
+        case .report: handle(g) { $0.learn(of: Self.address(device)) { $0.announcer = id } }
         }
       }
     }
@@ -496,7 +497,7 @@ struct OwnershipModel {
   }
 
   private func others(_ g: Int, _ device: Int) -> OtherGateways {
-    gateways[g].ownership.others(Self.address(device)) ?? OtherGateways()
+    gateways[g].ownership.devices[Self.address(device)]?.others ?? OtherGateways()
   }
 
   func isResponsible(_ g: Int, _ device: Int) -> Bool {

@@ -250,7 +250,8 @@ extension OwnershipModel {
     for g in gateways.indices where gateways[g].isRunning && !hasOtherIDs {
       for device in names.indices {
         guard let publisher = gateways[g].publishers[device], publisher.id != names[device],
-          !isOwnedByOther(g, device) || gateways[g].ownership.elsewhere(Self.address(device)) != nil
+          !isOwnedByOther(g, device)
+            || gateways[g].ownership.devices[Self.address(device)]?.machine.elsewhere != nil
         else { continue }
         rename(g, device, to: names[device])
         hasChanged = true

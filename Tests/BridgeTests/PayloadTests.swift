@@ -30,7 +30,7 @@ import Testing
       name: "note", service: .microbitUARTService, characteristic: .microbitUARTService,
       access: [.read, .write],
       codec: .utf8)
-    #expect(try ParsedCommand(Array(payload.utf8), for: property).value == .text(value))
+    #expect(try ParsedCommand.parse(Array(payload.utf8), for: property).get().value == .text(value))
   }
 
   @Test func emptyBytesCanBeSentBack() throws {
@@ -39,7 +39,7 @@ import Testing
       name: "note", service: .microbitUARTService, characteristic: .microbitUARTService,
       access: [.read, .write],
       codec: .bytes)
-    #expect(try ParsedCommand(Array(#""""#.utf8), for: property).value == .bytes([]))
+    #expect(try ParsedCommand.parse(Array(#""""#.utf8), for: property).get().value == .bytes([]))
   }
 
   @Test func decimalsMatchStringInterpolation() {

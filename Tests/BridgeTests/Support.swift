@@ -37,6 +37,16 @@ extension Profile {
   static let microbitDefault = Profile.microbit.limited(to: ["temperature", "period"])
 }
 
+/// Why a command is refused, and what its sender recognises the answer by.
+struct Rejection: Error, Equatable {
+  let reason: String
+  let transaction: String?
+
+  init(_ reason: String, _ transaction: String? = nil) {
+    (self.reason, self.transaction) = (reason, transaction)
+  }
+}
+
 /// A command as the gateway understands it.
 struct ParsedCommand {
   let value: Value
@@ -45,23 +55,17 @@ struct ParsedCommand {
 
   private static let device = DeviceID(BluetoothAddress(truncating: 1))
 
-  init(_ payload: [UInt8], for property: Property) throws(Rejection) {
-    var sender = Sender(nil)
-    let command = try Command(
-      CommandPayload(payload), Self.device, property.name, property.codec, from: &sender)
-    (ttl, transaction) = (command.timeToLive, sender.transaction)
-    do throws(RequestError) {
-      value = try property.value(ofCommand: command.value).value
-    } catch {
-      throw Rejection(error.reason, transaction)
-    }
-  }
-
   static func parse(_ payload: [UInt8], for property: Property) -> Result<ParsedCommand, Rejection> {
-    do throws(Rejection) {
-      return .success(try ParsedCommand(payload, for: property))
+    var sender = Sender(nil)
+    do throws(RequestError) {
+      let command = try Command(
+        CommandPayload(payload), Self.device, property.name, property.codec, from: &sender)
+      return .success(
+        ParsedCommand(
+          value: try property.value(ofCommand: command.value).value, ttl: command.timeToLive,
+          transaction: sender.transaction))
     } catch {
-      return .failure(error)
+      return .failure(Rejection(error.reason, sender.transaction))
     }
   }
 }

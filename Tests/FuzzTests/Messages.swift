@@ -22,7 +22,7 @@ private let kitchen = DeviceID(address)
   let property = input.choice(properties)
   let payload = CommandPayload(input.remainder())
   let transaction = payload.transaction
-  do throws(Rejection) {
+  do throws(RequestError) {
     var sender = Sender(nil)
     let command = try Command(payload, kitchen, property.name, property.codec, from: &sender)
     if let used = sender.transaction { expect(used == transaction, "two transactions") }
@@ -41,8 +41,10 @@ private let kitchen = DeviceID(address)
 }
 
 private func check(_ verb: String, _ payload: [UInt8]) {
-  do throws(Rejection) {
-    let request = try ReceivedRequest(verb, payload).request
+  do throws(RequestError) {
+    let keys = try RequestHandler.keys(in: payload)
+    _ = try Sender.transaction(keys)
+    let request = try RequestTable.request(verb, keys)
     let patch = (request as? AddDevice)?.options ?? (request as? ChangeOptions)?.options
     if let patch {
       var options = DeviceOptions()
@@ -57,7 +59,8 @@ private func check(_ verb: String, _ payload: [UInt8]) {
   } catch {
     expectVisible(error.reason)
     expect(
-      isWritten(RequestResponse(error).json), "the response is not written")
+      isWritten(RequestResponse(result: .failure(error), transaction: nil).json),
+      "the response is not written")
   }
 }
 
@@ -155,10 +158,10 @@ private func commands(of id: DeviceID) -> [TopicFilter] { map.topics(of: id, .mi
   }
   for since in [nil, "2026-11-22T10:30:15.250Z"] {
     var machine = OwnershipMachine(map.gateway, kitchen, address)
-    let here = OwnershipMachine.Here(onlineSince: since)
-    _ = machine.received(notice, here, isOwnerOnline: true)
-    _ = machine.settle(here, isOnlyGateway: false)
-    expect(machine.received(notice, here, isOwnerOnline: true).count < 10, "too many actions")
+    let here = OwnershipMachine.Here(onlineSince: since, online: [notice.gateway])
+    _ = machine.received(notice, here)
+    _ = machine.settle(here)
+    expect(machine.received(notice, here).count < 10, "too many actions")
     _ = machine.availabilityChanged(here)
     expect(since == nil || !machine.isOwnedByOther, "online here, and elsewhere")
   }

@@ -33,7 +33,7 @@ import Testing
   private func reopened() -> DiscoveryStore { DiscoveryStore(database().section("home_assistant")) }
 
   @Test func recordsAreStoredUnderTheseKeys() async {
-    let removal = Removal(object: "ble_000000000002", announced)
+    let removal = Removal(object: "ble_000000000002", announced: announced)
     let stored = await stored { store in
       store[.device(kitchen)] = announced
       store[.gateway] = announced
@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test func emptyRecordsAreNotStored() async {
-    let removal = Removal(object: "ble_000000000002", announced)
+    let removal = Removal(object: "ble_000000000002", announced: announced)
     let stored = await stored { store in
       store[.device(kitchen)] = announced
       store[.device(kitchen)] = nil
@@ -90,13 +90,13 @@ import Testing
 
   @Test func numberOfRemovalsIsLimited() {
     let store = reopened()
-    let added = (0..<2000).map { store.add(Removal(object: "ble_\($0)", announced)) }
+    let added = (0..<2000).map { store.add(Removal(object: "ble_\($0)", announced: announced)) }
     #expect(added.count { $0 } == DiscoveryStore.mostRemovals && added.last == false)
     #expect(store.removals.count == DiscoveryStore.mostRemovals)
     // A removal of the same topic is replaced.
     let other = Announced(
       prefix: "homeassistant", components: [Announced.Component(key: "period", platform: .number)])
-    store.add(Removal(object: "ble_0", other))
+    store.add(Removal(object: "ble_0", announced: other))
     #expect(store.removals["homeassistant/device/ble_0/config"]?.announced == other)
   }
 }

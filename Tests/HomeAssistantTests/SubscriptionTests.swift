@@ -15,7 +15,8 @@ import Testing
   /// at its next start, unless another gateway announces it until then.
   @Test func aRemovalIsFollowedThoughItsDeviceWasHereMeanwhile() async throws {
     let folder = try TemporaryFolder()
-    let removal = Removal(object: "ble_c5a1b2c3d4e5", Announced(prefix: "homeassistant", components: []))
+    let removal = Removal(
+      object: "ble_c5a1b2c3d4e5", announced: Announced(prefix: "homeassistant", components: []))
     let before = StateDatabase(path: folder.path + "/state.db")
     DiscoveryStore(before.section("home_assistant")).add(removal)
     await before.close()

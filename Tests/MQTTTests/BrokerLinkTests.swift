@@ -57,7 +57,7 @@ import Testing
           == [.drop, .setTimer(delay), .reportFailure(error, retryIn: delay)])
       #expect(link.state == .waiting)
       #expect(link.failed(error, at: start, jitter: 0.5) == [])
-      #expect(link.timeout(in: .lookUp, at: start, jitter: 0.5) == [.setTimer(.seconds(10)), .dial])
+      #expect(link.timeout(jitter: 0.5) == [.setTimer(.seconds(10)), .dial])
     }
   }
 
@@ -67,7 +67,7 @@ import Testing
       let actions = link.failed(failure, at: start + .seconds(since), jitter: 1)
       let expected: Duration = [0: .seconds(1), 29: .seconds(2), 30: .seconds(1)][since]!
       #expect(actions == [.drop, .setTimer(expected), .reportLoss(failure, retryIn: expected)])
-      _ = link.timeout(in: .lookUp, at: start, jitter: 1)
+      _ = link.timeout(jitter: 1)
       _ = link.dialled()
       _ = link.accepted(at: start)
     }
@@ -95,7 +95,7 @@ import Testing
             now = back
           }
           for case .setTimer(let delay) in link.failed(failure, at: now, jitter: 1) { now = now + delay }
-          _ = link.timeout(in: .lookUp, at: now, jitter: 1)
+          _ = link.timeout(jitter: 1)
         }
       }
       // The first attempt after the broker is back for good.
@@ -107,7 +107,7 @@ import Testing
     var link = link()
     _ = link.start()
     #expect(
-      link.timeout(in: .lookUp, at: start, jitter: 0) == [.reportFailure(.timedOut(.lookUp), retryIn: nil)])
+      link.timeout(jitter: 0) == [.reportFailure(.timedOut(.lookUp), retryIn: nil)])
     #expect(link.dialled() == [.setTimer(.seconds(10))], "connecting has its own time limit")
     #expect(link.accepted(at: start) == [.cancelTimer, .begin])
   }
@@ -118,7 +118,7 @@ import Testing
     _ = link.start()
     _ = link.dialled()
     #expect(
-      link.timeout(in: phase, at: start, jitter: 1)
+      link.failed(.timedOut(phase), at: start, jitter: 1)
         == [.drop, .setTimer(.seconds(1)), .reportFailure(.timedOut(phase), retryIn: .seconds(1))])
   }
 
@@ -147,7 +147,7 @@ import Testing
         #expect(
           link.failed(failure, at: start, jitter: 1)
             == [.drop, .setTimer(delay), .reportFailure(failure, retryIn: delay)])
-        #expect(link.timeout(in: .lookUp, at: start, jitter: 1) == [.setTimer(.seconds(10)), .dial])
+        #expect(link.timeout(jitter: 1) == [.setTimer(.seconds(10)), .dial])
       }
     }
   }
@@ -157,7 +157,7 @@ import Testing
     var link = link(Self.three)
     _ = link.start()
     _ = link.failed(failure, at: start, jitter: 0)
-    _ = link.timeout(in: .lookUp, at: start, jitter: 0)
+    _ = link.timeout(jitter: 0)
     _ = link.dialled()
     return link
   }
@@ -165,7 +165,7 @@ import Testing
   @Test func theFirstBrokerIsUsedAgainWhenItIsWellForAMinute() {
     var link = failedOver()
     #expect(link.accepted(at: start) == [.setTimer(.seconds(15)), .begin])
-    #expect(link.timeout(in: .lookUp, at: start, jitter: 0.5) == [.setTimer(.seconds(15)), .probe])
+    #expect(link.timeout(jitter: 0.5) == [.setTimer(.seconds(15)), .probe])
     let probes = [(15, true), (30, true), (45, false), (60, true), (90, true), (119, true)]
     for (seconds, isWell) in probes {
       #expect(link.probed(isWell: isWell, at: start + .seconds(seconds), isInFlight: false) == [])
@@ -179,7 +179,7 @@ import Testing
       link.failed(.connectionLost(reason: ""), at: start + .seconds(120), jitter: 1)
         == [.drop, .setTimer(.zero), .reportEnd])
     #expect(link.choice.index == 0)
-    _ = link.timeout(in: .lookUp, at: start, jitter: 0)
+    _ = link.timeout(jitter: 0)
     _ = link.dialled()
     #expect(link.accepted(at: start) == [.cancelTimer, .begin], "the first is not probed")
   }
@@ -193,7 +193,7 @@ import Testing
     var (late, lost, stopped) = (link, link, link)
     #expect(link.acknowledged() == [.setTimer(.seconds(1)), .disconnect])
     #expect(link.acknowledged() == [], "once")
-    #expect(late.timeout(in: .lookUp, at: start, jitter: 0) == [.setTimer(.seconds(1)), .disconnect])
+    #expect(late.timeout(jitter: 0) == [.setTimer(.seconds(1)), .disconnect])
     #expect(
       lost.failed(.connectionLost(reason: ""), at: start, jitter: 0)
         == [.drop, .setTimer(.seconds(10)), .reportEnd])
@@ -223,7 +223,7 @@ import Testing
         link.failed(error, at: start + .seconds(60), jitter: 1)
           == [.drop, .setTimer(delay), .reportLoss(error, retryIn: delay)])
       #expect(link.choice.index == next)
-      _ = link.timeout(in: .lookUp, at: start, jitter: 0)
+      _ = link.timeout(jitter: 0)
       _ = link.dialled()
     }
   }
@@ -256,14 +256,14 @@ import Testing
     #expect(link.isUp)
     #expect(link.stop(isWaiting: true, deadline: .seconds(5)) == [])
     #expect(link.drained() == [.disconnect])
-    #expect(link.timeout(in: .connack, at: start, jitter: 0) == [.cancelTimer, .drop, .finish])
+    #expect(link.timeout(jitter: 0) == [.cancelTimer, .drop, .finish])
   }
 
   @Test func stopEndsAtItsDeadline() {
     var link = connected()
     _ = link.stop(isWaiting: true, deadline: .seconds(5))
     // The will must be published, as the messages that replace it may not have been sent.
-    #expect(link.timeout(in: .connack, at: start, jitter: 0) == [.cancelTimer, .drop, .finish])
+    #expect(link.timeout(jitter: 0) == [.cancelTimer, .drop, .finish])
   }
 
   @Test func stopDuringAnAttemptWaitsForItsEnd() {

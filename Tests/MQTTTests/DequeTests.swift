@@ -3,7 +3,7 @@ import Testing
 @testable import MQTT
 
 @Suite struct DequeTests {
-  /// Compared with an array, while the ring grows and wraps around.
+  /// Compared with an array, also when elements are put back.
   @Test func behavesLikeAnArray() {
     var deque = Deque<Int>()
     var array: [Int] = []

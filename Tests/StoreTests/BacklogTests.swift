@@ -29,7 +29,7 @@ private func at(_ milliseconds: Int) -> Moment { start + .milliseconds(milliseco
     let changes = backlog.take(at: at(50))
     #expect(changes == ["a": b, "b": a])
     #expect(backlog.count == 2)
-    _ = backlog.written(at: at(60))
+    backlog.written(at: at(60))
     #expect(backlog.count == 0)
     #expect(backlog.deadline == nil)
   }
@@ -40,7 +40,7 @@ private func at(_ milliseconds: Int) -> Moment { start + .milliseconds(milliseco
     _ = backlog.take(at: at(50))
     backlog.add("b", .delete, isUrgent: true, at: at(60))
     #expect(backlog.deadline == nil, "one transaction at a time")
-    _ = backlog.written(at: at(200))
+    backlog.written(at: at(200))
     #expect(backlog.deadline == at(250))
     let changes = backlog.take(at: at(250))
     #expect(changes == ["b": .delete])
@@ -53,7 +53,7 @@ private func at(_ milliseconds: Int) -> Moment { start + .milliseconds(milliseco
     _ = backlog.take(at: at(50))
     backlog.add("a", .delete, at: at(60))
     #expect(backlog.count == 2)
-    _ = backlog.failed(at: at(100))
+    backlog.failed(at: at(100))
     #expect(backlog.count == 2)
     #expect(backlog.deadline == at(2100))
     let changes = backlog.take(at: at(2100))
@@ -100,7 +100,7 @@ private func at(_ milliseconds: Int) -> Moment { start + .milliseconds(milliseco
     #expect(backlog.deadline == at(250))
     let changes = backlog.take(at: at(250))
     #expect(changes.count == 4)
-    _ = backlog.written(at: at(250))
+    backlog.written(at: at(250))
     backlog.add("a", a, at: at(300))
     #expect(backlog.deadline == at(1250))
   }
@@ -144,7 +144,7 @@ private func at(_ milliseconds: Int) -> Moment { start + .milliseconds(milliseco
     backlog.add("a", a, at: start)
     for delay in [2000, 4000, 4000] {
       _ = backlog.take(at: at(now))
-      _ = backlog.failed(at: at(now))
+      backlog.failed(at: at(now))
       backlog.add("b", a, isUrgent: true, at: at(now))
       now += delay
       #expect(backlog.deadline == at(now), "also of what is urgent")
@@ -153,29 +153,16 @@ private func at(_ milliseconds: Int) -> Moment { start + .milliseconds(milliseco
     backlog.add("a", b, isUrgent: true, at: at(now))
     #expect(backlog.deadline == at(now + 50))
     _ = backlog.take(at: at(now))
-    _ = backlog.failed(at: at(now))
+    backlog.failed(at: at(now))
     #expect(backlog.deadline == at(now + 2000))
-  }
-
-  @Test func failureAndRecoveryAreReportedOnce() {
-    var backlog = new
-    backlog.add("a", a, at: start)
-    let isFirst = (0..<3).map { _ in
-      _ = backlog.take(at: start)
-      return backlog.failed(at: start)
-    }
-    #expect(isFirst == [true, false, false])
-    let hasRecovered = [backlog.write(at: start), backlog.write(at: start)]
-    #expect(hasRecovered == [true, false])
   }
 }
 
 extension Backlog {
   /// A transaction that takes no time.
-  @discardableResult
-  fileprivate mutating func write(at now: Moment) -> Bool {
+  fileprivate mutating func write(at now: Moment) {
     _ = take(at: now)
-    return written(at: now)
+    written(at: now)
   }
 }
 

@@ -48,10 +48,8 @@ struct DuplicateIDGuard {
   private let started: String
   private var isAnotherOnline = false
   private var lastRun: String?
-  /// Whether another gateway had the id on the last connection.
+  /// Whether another gateway has had the id, and this one was not admitted since.
   private(set) var hasConflict = false
-  /// Whether a conflict was reported, and this gateway was not admitted since.
-  private var isReported = false
 
   /// - Parameter started: in RFC 3339, UTC with milliseconds, which sorts by time.
   init(run: String, started: String) {
@@ -67,9 +65,6 @@ struct DuplicateIDGuard {
   }
 
   mutating func disconnected() { state = .disconnected }
-
-  /// The broker cannot be reached: whether the other gateway still has the id is not known.
-  mutating func connectFailed() { hasConflict = false }
 
   /// The `state` of this id has arrived.
   mutating func received(isOnline: Bool) -> [Action] {
@@ -131,14 +126,12 @@ struct DuplicateIDGuard {
   private mutating func admit() -> [Action] {
     state = .admitted
     hasConflict = false
-    isReported = false
     return [.admit]
   }
 
   private mutating func refuse() -> [Action] {
     state = .refused
-    hasConflict = true
-    defer { isReported = true }
-    return (isReported ? [] : [.reportConflict]) + [.reconnect(after: Self.retryDelay)]
+    defer { hasConflict = true }
+    return (hasConflict ? [] : [.reportConflict]) + [.reconnect(after: Self.retryDelay)]
   }
 }

@@ -16,8 +16,6 @@ struct InfoRoutes {
   /// The lost devices by their ids; nil once they are reported, until the next connection: a broker that was killed may have gone
   /// back to what it had some time ago.
   private var lost: [DeviceID: Lost]? = [:]
-  /// How many properties the lost devices have.
-  private var names = 0
   /// The most properties of lost devices; the topics of further ones stay.
   private static let mostNames = 8192
   /// The properties of the built-in profile, whose topics are cleared in any case.
@@ -38,7 +36,7 @@ struct InfoRoutes {
     owner: (BluetoothAddress) -> Owner?
   ) -> [BluetoothAddress] {
     let isOwn = notice.gateway == this
-    forgetLost(notice.id)
+    lost?[notice.id] = nil
     var devices = named.map { [$0] } ?? []
     if let address = notice.address, address != named {
       switch owner(address) {
@@ -56,10 +54,10 @@ struct InfoRoutes {
 
   mutating func cleared(_ id: DeviceID) {
     unknown[id] = nil
-    forgetLost(id)
+    lost?[id] = nil
   }
 
-  mutating func disconnected() { (unknown, lost, names) = ([:], [:], 0) }
+  mutating func disconnected() { (unknown, lost) = ([:], [:]) }
 
   /// The device is removed here, and another gateway publishes it under the id.
   mutating func removed(_ address: BluetoothAddress, elsewhere id: DeviceID) { note(id, address) }
@@ -82,18 +80,11 @@ struct InfoRoutes {
     if unknown[id] != nil || unknown.count < DeviceManager.capacity { unknown[id] = address }
   }
 
-  private mutating func forgetLost(_ id: DeviceID) {
-    names -= lost?.removeValue(forKey: id)?.properties.count ?? 0
-  }
-
   private mutating func noteLost(_ notice: OwnershipMachine.Notice) {
-    // Taken out, so that it is changed in place.
-    guard var devices = lost.take() else { return }
-    defer { lost = devices }
-    guard devices.count < DeviceManager.capacity else { return }
+    guard let count = lost?.count, count < DeviceManager.capacity else { return }
+    let names = lost?.values.reduce(0) { $0 + $1.properties.count } ?? 0
     var properties = notice.properties.subtracting(Self.builtIn)
     if names + properties.count > Self.mostNames { properties = [] }
-    names += properties.count
-    devices[notice.id] = Lost(address: notice.address, properties: properties)
+    lost?[notice.id] = Lost(address: notice.address, properties: properties)
   }
 }

@@ -3,57 +3,11 @@ import Devices
 import GATT
 
 extension Ownership {
-  /// What has happened.
-  enum Input {
-    /// There is a connection to the broker.
-    case connected
-    case disconnected
-    /// The broker cannot be reached.
-    case connectFailed
-    /// The barrier that was due is sent.
-    case barrierSent
-    /// A barrier of this run has arrived.
-    case barrier(UInt64)
-    /// A barrier has not arrived in time: a broker may not return a client's own messages.
-    case barrierIsLate(UInt64)
-    /// Commands are subscribed to: those that the broker retains arrive.
-    case commandsSubscribed
-    /// Another run under this gateway's id has answered the barrier.
-    case answered
-    /// The `info` under this gateway's id.
-    case gatewayInfo(run: String, started: String)
-    /// The `state` of a gateway, this one included.
-    case state(GatewayID, isOnline: Bool)
-    /// The `info` of a device of any gateway.
-    /// - `isUpToDate`: whether it is as this gateway would publish it now.
-    case info(OwnershipMachine.Notice, isUpToDate: Bool)
-    /// The `info` of this id is cleared.
-    case cleared(DeviceID)
-    /// Another gateway announces the device to Home Assistant again and again, though this one owns it; nil: none does any more.
-    case announcedToo(BluetoothAddress, by: GatewayID?)
-    /// Another gateway uses the device's id for another device, and neither can be renamed.
-    case sameID(BluetoothAddress, at: GatewayID)
-    /// The device is known from now on.
-    /// - `hasTopics`: whether an earlier run has published it under the id; `offered`: the properties that it offered then.
-    case added(
-      BluetoothAddress, DeviceID, hasTopics: Bool, offered: Set<PropertyName>, OwnershipMachine.Here)
-    case changed(BluetoothAddress, DeviceChange, OwnershipMachine.Here)
-    /// - `offered`: the properties whose values may be published under the id of before.
-    case renamed(BluetoothAddress, to: DeviceID, RenameReason, offered: Set<PropertyName>)
-    /// The device no longer offers these properties.
-    case withdrawn(BluetoothAddress, Set<PropertyName>)
-    case removed(BluetoothAddress, DetachReason, offered: Set<PropertyName>)
-    /// An earlier run has published the device under this id, which it no longer has.
-    case orphan(DeviceID, of: BluetoothAddress, offered: Set<PropertyName>)
-    /// The topics of this id are not cleared: another gateway is to own the device.
-    case orphanDropped(DeviceID)
-  }
-
   /// What is to be done about the gateway, or about topics of devices that it does not know under their ids.
   enum Action: Equatable {
     /// Publish, and subscribe to commands.
     case admitted
-    /// Send ``Ownership/dueBarrier`` at the end of the loop iteration.
+    /// Send the barrier that is due at the end of the loop iteration: one for all that is awaited in it.
     case sendBarrier
     case gateway(DuplicateIDGuard.Action)
     case device(BluetoothAddress, DeviceAction)

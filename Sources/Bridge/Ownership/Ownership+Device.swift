@@ -21,10 +21,6 @@ extension Ownership {
 
   /// Whether the gateway may publish under its id.
   var isAdmitted: Bool { idGuard.isAdmitted }
-  /// Whether another gateway has the id.
-  var hasIDConflict: Bool { idGuard.hasConflict }
-  /// The barrier to be sent at the end of the loop iteration: one for all that is awaited in it.
-  var dueBarrier: UInt64? { barriers.due }
   /// Whether other gateways may use the broker: it has not said yet, or there are some.
   var hasPeers: Bool { barriers.isConnected && (!isAdmitted || !online.isEmpty) }
   /// Whether the retained commands for all subscriptions so far have arrived.
@@ -32,12 +28,6 @@ extension Ownership {
 
   /// Which gateway owns the device, as far as is known; nil: the device is not known.
   func owner(of address: BluetoothAddress) -> Owner? { devices[address]?.machine.owner }
-  /// What another gateway publishes of the device under another id, if it owns it.
-  func elsewhere(_ address: BluetoothAddress) -> OwnershipMachine.Notice? {
-    devices[address]?.machine.elsewhere
-  }
-  /// What other gateways have said of the device.
-  func others(_ address: BluetoothAddress) -> OtherGateways? { devices[address]?.others }
 
   /// Whether this gateway answers commands for the device: unless another one owns it, is online and does not leave it to this
   /// one.

@@ -2,8 +2,8 @@ import Configuration
 import Devices
 import GATT
 
-/// Which gateway owns each device, and what this one publishes and clears because of that. Pure: each input returns the
-/// actions to carry out, in order.
+/// Which gateway owns each device, and what this one publishes and clears because of that. Pure: the actions that follow from
+/// each input are to be carried out, in order.
 ///
 /// It knows the owners from retained messages. These have arrived when a barrier does, so it also decides when the gateway
 /// may publish at all.
@@ -25,7 +25,6 @@ struct Ownership: Sendable {
   private(set) var online: Set<GatewayID> = []
   /// Whoever may publish `bridge/{id}/state` can invent ids.
   private static let mostGateways = 1024
-  /// What follows from the input that is handled.
   private var actions: [Action] = []
 
   /// - Parameter started: in RFC 3339, UTC with milliseconds, which sorts by time.
@@ -36,45 +35,8 @@ struct Ownership: Sendable {
     routes = InfoRoutes(this)
   }
 
-  // MARK: Inputs
-
-  mutating func handle(_ input: Input) -> [Action] {
-    switch input {
-    case .connected:
-      barriers.connected()
-      performGuard(idGuard.connected())
-    case .disconnected: disconnected()
-    case .connectFailed: idGuard.connectFailed()
-    case .barrierSent: barriers.sent()
-    case .barrier(let number):
-      barriers.arrived(number)
-      if number == guardBarrier { performGuard(idGuard.barrierArrived()) }
-      reconcile(upTo: number)
-    case .barrierIsLate(let number):
-      if number == guardBarrier { performGuard(idGuard.timeout()) }
-      reconcile(upTo: number)
-      if barriers.late(number) { _ = awaitBarrier() }
-    case .commandsSubscribed: commandBarrier = awaitBarrier()
-    case .answered: performGuard(idGuard.answered())
-    case .gatewayInfo(let run, let started): performGuard(idGuard.received(run: run, started: started))
-    case .state(let gateway, let isOnline): stateArrived(of: gateway, isOnline: isOnline)
-    case .info(let notice, let isUpToDate): infoArrived(notice, isUpToDate: isUpToDate)
-    case .cleared(let id): cleared(id)
-    case .announcedToo(let address, let gateway):
-      devices[address]?.others.announcer = gateway
-      act(.otherGateways, address)
-    case .sameID(let address, let gateway): devices[address]?.others.sameID = gateway
-    case .added(let address, let id, let hasTopics, let offered, let here):
-      added(address, id, hasTopics: hasTopics, offered, here)
-    case .changed(let address, let change, let here): changed(address, change, here)
-    case .renamed(let address, let id, let reason, let offered): renamed(address, to: id, reason, offered)
-    case .withdrawn(let address, let names):
-      devices[address]?.orphanedValues.formUnion(names)
-      clearOrphanedValues(address)
-    case .removed(let address, let reason, let offered): removed(address, reason, offered)
-    case .orphan(let id, let address, let offered): found(id, of: address, offered)
-    case .orphanDropped(let id): _ = orphans.remove(id)
-    }
+  /// What follows from the last input.
+  mutating func takeActions() -> [Action] {
     defer { actions = [] }
     return actions
   }
@@ -89,7 +51,12 @@ struct Ownership: Sendable {
 
   // MARK: The connection
 
-  private mutating func disconnected() {
+  mutating func connected() {
+    barriers.connected()
+    performGuard(idGuard.connected())
+  }
+
+  mutating func disconnected() {
     barriers.disconnected()
     online = []
     routes.disconnected()
@@ -98,6 +65,30 @@ struct Ownership: Sendable {
     awaitRetained(.max)
     // Another gateway may own the devices by the next connection.
     actions += orphans.all.map { .releaseOrphan($0) }
+  }
+
+  mutating func barrierSent() { barriers.sent() }
+
+  /// A barrier of this run has arrived.
+  mutating func barrierArrived(_ number: UInt64) {
+    barriers.arrived(number)
+    if number == guardBarrier { performGuard(idGuard.barrierArrived()) }
+    reconcile(upTo: number)
+  }
+
+  /// A barrier has not arrived in time: a broker may not return a client's own messages.
+  mutating func barrierIsLate(_ number: UInt64) {
+    if number == guardBarrier { performGuard(idGuard.timeout()) }
+    reconcile(upTo: number)
+    if barriers.late(number) { _ = awaitBarrier() }
+  }
+
+  /// Commands are subscribed to: those that the broker retains arrive.
+  mutating func commandsSubscribed() { commandBarrier = awaitBarrier() }
+
+  /// The id guard learns something of another run under this gateway's id.
+  mutating func guardID(_ input: (inout DuplicateIDGuard) -> [DuplicateIDGuard.Action]) {
+    performGuard(input(&idGuard))
   }
 
   /// A barrier that arrives after the retained messages for the subscriptions so far, if it is sent now; without a
@@ -136,15 +127,14 @@ struct Ownership: Sendable {
     guard isAdmitted else { return }
     for (id, lost) in routes.takeLost() where addresses[id] == nil && !orphans.contains(id) {
       if let address = lost.address, devices[address] != nil {
-        found(id, of: address, lost.properties)
+        found(id, of: address, offered: lost.properties)
       } else {
         actions.append(.notFound(id, lost))
       }
     }
-    let isOnlyGateway = online.isEmpty
     for address in known(where: { $0.barrier <= number }) {
       devices[address]!.barrier = .max
-      updateOwner(of: address) { $0.settle($1, isOnlyGateway: isOnlyGateway) }
+      updateOwner(of: address) { $0.settle($1) }
       if owner(of: address) == .this { actions.append(.storeID(address)) }
       clearOrphanedValues(address)
     }
@@ -152,7 +142,7 @@ struct Ownership: Sendable {
   }
 
   /// The `state` of a gateway has arrived, this one included.
-  private mutating func stateArrived(of gateway: GatewayID, isOnline: Bool) {
+  mutating func stateArrived(of gateway: GatewayID, isOnline: Bool) {
     if gateway == this {
       performGuard(idGuard.received(isOnline: isOnline))
     } else if !isOnline {
@@ -168,12 +158,12 @@ struct Ownership: Sendable {
   // MARK: Infos
 
   /// An `info` from any gateway, under any id, concerns the device that it describes, and the one that has the id here.
-  private mutating func infoArrived(_ notice: OwnershipMachine.Notice, isUpToDate: Bool) {
+  /// - Parameter isUpToDate: whether it is as this gateway would publish it now.
+  mutating func infoArrived(_ notice: OwnershipMachine.Notice, isUpToDate: Bool) {
     orphans.received(notice)
-    let (named, isOrphan) = (addresses[notice.id], orphans.contains(notice.id))
-    let concerned = routes.received(notice, named: named, isOrphan: isOrphan) { [devices] in
-      devices[$0]?.machine.owner
-    }
+    let concerned = routes.received(
+      notice, named: addresses[notice.id], isOrphan: orphans.contains(notice.id)
+    ) { [devices] in devices[$0]?.machine.owner }
     for address in concerned {
       let (isOwn, isOwnID) = (notice.gateway == this, notice.id == devices[address]!.machine.id)
       if isOwn || isOwnID { devices[address]!.orphanedValues.add(notice.properties) }
@@ -185,7 +175,7 @@ struct Ownership: Sendable {
         devices[address]!.others.received(notice, isOwnID: isOwnID)
       }
       let before = owner(of: address)
-      updateOwner(of: address, by: notice, isUpToDate: isUpToDate)
+      updateOwner(of: address, isUpToDate: isUpToDate) { $0.received(notice, $1) }
       if let now = owner(of: address), now != before, case .other(let gateway) = now {
         act(.ownedBy(gateway), address)
       }
@@ -194,7 +184,7 @@ struct Ownership: Sendable {
   }
 
   /// The `info` of an id is cleared, with all other topics: by its owner, or by a gateway that did not know who owns it.
-  private mutating func cleared(_ id: DeviceID) {
+  mutating func cleared(_ id: DeviceID) {
     routes.cleared(id)
     for address in known(where: { $0.machine.follows(id) }) {
       if id == devices[address]!.machine.id { devices[address]!.others.cleared() }
@@ -205,10 +195,21 @@ struct Ownership: Sendable {
     performOrphans(orphans.cleared(id))
   }
 
+  /// Something was learned of other gateways in another way.
+  mutating func learn(of address: BluetoothAddress, _ change: (inout OtherGateways) -> Void) {
+    guard devices[address] != nil else { return }
+    change(&devices[address]!.others)
+    act(.otherGateways, address)
+  }
+
   // MARK: Devices
 
-  private mutating func added(
-    _ address: BluetoothAddress, _ id: DeviceID, hasTopics: Bool, _ offered: Set<PropertyName>,
+  /// The device is known from now on.
+  /// - Parameters:
+  ///   - hasTopics: whether an earlier run has published it under the id.
+  ///   - offered: the properties that it offered then.
+  mutating func added(
+    _ address: BluetoothAddress, _ id: DeviceID, hasTopics: Bool, offered: Set<PropertyName>,
     _ here: OwnershipMachine.Here
   ) {
     // This gateway hears the device again at once, and would publish it.
@@ -236,7 +237,7 @@ struct Ownership: Sendable {
     devices[address]!.machine.awaitRetained()
   }
 
-  private mutating func changed(
+  mutating func changed(
     _ address: BluetoothAddress, _ change: DeviceChange, _ here: OwnershipMachine.Here
   ) {
     guard devices[address] != nil else { return }
@@ -252,8 +253,9 @@ struct Ownership: Sendable {
     }
   }
 
-  private mutating func renamed(
-    _ address: BluetoothAddress, to id: DeviceID, _ reason: RenameReason, _ offered: Set<PropertyName>
+  /// - Parameter offered: the properties whose values may be published under the id of before.
+  mutating func renamed(
+    _ address: BluetoothAddress, to id: DeviceID, _ reason: RenameReason, offered: Set<PropertyName>
   ) {
     guard let machine = devices[address]?.machine else { return }
     let isOwn = machine.owner == .this
@@ -270,14 +272,18 @@ struct Ownership: Sendable {
     performDevice(.publish, address)
     act(.republish, address)
     switch reason {
-    case .requested: found(machine.id, of: address, offered, isSettled: machine.mayClear)
+    case .requested: found(machine.id, of: address, offered: offered, isSettled: machine.mayClear)
     case .conflict: actions.append(.storeID(address))
     }
   }
 
-  private mutating func removed(
-    _ address: BluetoothAddress, _ reason: DetachReason, _ offered: Set<PropertyName>
-  ) {
+  /// The device no longer offers these properties.
+  mutating func withdrawn(_ address: BluetoothAddress, _ names: Set<PropertyName>) {
+    devices[address]?.orphanedValues.formUnion(names)
+    clearOrphanedValues(address)
+  }
+
+  mutating func removed(_ address: BluetoothAddress, _ reason: DetachReason, offered: Set<PropertyName>) {
     guard let machine = devices.removeValue(forKey: address)?.machine else { return }
     if addresses[machine.id] == address { addresses[machine.id] = nil }
     if let id = machine.elsewhere?.id { routes.removed(address, elsewhere: id) }
@@ -285,7 +291,7 @@ struct Ownership: Sendable {
     case .removed:
       act(.releaseTopics, address)
       act(.detached, address)
-      found(machine.id, of: address, offered, isSettled: machine.mayClear)
+      found(machine.id, of: address, offered: offered, isSettled: machine.mayClear)
     case .replaced where !machine.isOwnedByOther:
       // The new properties may be others.
       act(.dropValues(isCleared: machine.mayClear), address)
@@ -322,16 +328,8 @@ struct Ownership: Sendable {
     by input: (inout OwnershipMachine, OwnershipMachine.Here) -> [DeviceAction]
   ) {
     var here = devices[address]!.here
-    if case .other(let gateway) = owner(of: address) { here.isOwnerOnline = online.contains(gateway) }
-    (here.isAdmitted, here.isUpToDate) = (isAdmitted, isUpToDate)
+    (here.online, here.isAdmitted, here.isUpToDate) = (online, isAdmitted, isUpToDate)
     for action in input(&devices[address]!.machine, here) { performDevice(action, address) }
-  }
-
-  private mutating func updateOwner(
-    of address: BluetoothAddress, by notice: OwnershipMachine.Notice, isUpToDate: Bool = false
-  ) {
-    let isOnline = online.contains(notice.gateway)
-    updateOwner(of: address, isUpToDate: isUpToDate) { $0.received(notice, $1, isOwnerOnline: isOnline) }
   }
 
   private mutating func performDevice(_ action: DeviceAction, _ address: BluetoothAddress) {
@@ -349,7 +347,7 @@ struct Ownership: Sendable {
       act(.clearValues(devices[address]!.orphanedValues), address)
       act(action, address)
       devices[address]!.orphanedValues = []
-    case .receive(let notice): updateOwner(of: address, by: notice)
+    case .receive(let notice): updateOwner(of: address) { $0.received(notice, $1) }
     case .confirm: devices[address]!.barrier = awaitBarrier()
     default: act(action, address)
     }
@@ -357,11 +355,11 @@ struct Ownership: Sendable {
 
   // MARK: Orphans
 
-  /// Clears the topics of a device that is no longer configured or has another id, unless another gateway owns it, or
-  /// is to own it; if the id is another device's now, only what that one does not publish.
+  /// A device was published under this id, and is no longer configured or has another id. Its topics are cleared, unless another
+  /// gateway owns it, or is to own it; if the id is another device's now, only what that one does not publish.
   /// - Parameter isSettled: whether it is known that no other gateway owns it.
-  private mutating func found(
-    _ id: DeviceID, of address: BluetoothAddress, _ offered: Set<PropertyName>, isSettled: Bool = false
+  mutating func found(
+    _ id: DeviceID, of address: BluetoothAddress, offered: Set<PropertyName>, isSettled: Bool = false
   ) {
     guard !orphans.contains(id) else { return }
     if let named = addresses[id] {
@@ -373,6 +371,9 @@ struct Ownership: Sendable {
     orphans.add(id, of: address, offered: offered, barrier: isSettled ? .max : awaitBarrier())
     if isSettled { performOrphans(orphans.settle(id)) }
   }
+
+  /// The topics of this id are not cleared: another gateway is to own the device.
+  mutating func dropOrphan(_ id: DeviceID) { _ = orphans.remove(id) }
 
   /// The device is removed from Home Assistant, unless this gateway still has it, under another id.
   private mutating func reportRemoved(_ address: BluetoothAddress) {

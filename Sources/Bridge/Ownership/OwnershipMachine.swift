@@ -25,8 +25,8 @@ struct OwnershipMachine: Equatable, Sendable {
     var rssi: Int?
     /// When the device was heard last, if its silence does not make it offline: see ``Notice/lastHeard``.
     var lastHeard: Timestamp?
-    /// Whether the gateway that owns the device, as far as is known, is online.
-    var isOwnerOnline = false
+    /// The other gateways that are online.
+    var online: Set<GatewayID> = []
     /// Whether the `info` that has arrived is as this gateway publishes it now.
     var isUpToDate = false
     /// Whether this gateway may publish, on this connection to the broker.
@@ -106,24 +106,21 @@ struct OwnershipMachine: Equatable, Sendable {
   mutating func availabilityChanged(_ here: Here) -> [Action] {
     guard here.onlineSince != nil else { return owner == .this ? [.publish] : [] }
     let before = isOwnedByOther ? last : nil
-    if !here.isExclusive, let before, !goesBefore(before, here, isOwnerOnline: here.isOwnerOnline) {
-      return []
-    }
+    if !here.isExclusive, let before, !goesBefore(before, here) { return [] }
     let mustTell = !here.isExclusive && owner != .this
     owner = .this
     return (before.map { [.moved($0)] } ?? []) + (mustTell ? [.setOwner(nil)] : []) + [.publish]
   }
 
   /// All that the broker retains for the device has arrived. What an earlier run published may be out of date.
-  /// - Parameter isOnlyGateway: whether no other gateway is online.
-  mutating func settle(_ here: Here = Here(), isOnlyGateway: Bool = false) -> [Action] {
+  mutating func settle(_ here: Here) -> [Action] {
     defer { isSettled = true }
     let mustClear = clearing == .due && owner != .this && !isPublished
     if mustClear { clearing = .begun }
-    return (mustClear ? [.clear] : []) + settleOwner(here, isOnlyGateway: isOnlyGateway)
+    return (mustClear ? [.clear] : []) + settleOwner(here)
   }
 
-  private mutating func settleOwner(_ here: Here, isOnlyGateway: Bool) -> [Action] {
+  private mutating func settleOwner(_ here: Here) -> [Action] {
     switch owner {
     case .other:
       if isConfirmed { return [] }
@@ -136,15 +133,16 @@ struct OwnershipMachine: Equatable, Sendable {
       return isOnlyAtBroker ? [.publish] : []
     // Another gateway may just have found it, and not have published that yet.
     case .unknown:
-      guard isOnlyGateway else { return [] }
+      guard here.online.isEmpty else { return [] }
       hasTopics = true
       return [.publishOffline]
     }
   }
 
   /// An `info` has arrived, from any gateway: under the id of the device, or of the device under another id.
-  mutating func received(_ notice: Notice, _ here: Here, isOwnerOnline: Bool) -> [Action] {
+  mutating func received(_ notice: Notice, _ here: Here) -> [Action] {
     var notice = notice
+    let isOwnerOnline = here.online.contains(notice.gateway)
     if let last, last.gateway == notice.gateway, last.lastHeard == notice.lastHeard {
       notice.heardSince = last.heardSince
     }
@@ -152,7 +150,8 @@ struct OwnershipMachine: Equatable, Sendable {
     if notice.gateway == this { return receivedOwn(notice, here) }
     guard isSameDevice(notice) else { return receivedOtherDevice(notice, here) }
     // Under a third id: the owner that is known may go before it, though the values may be newer.
-    if let elsewhere = ofOtherTopic(notice), here.isOwnerOnline, elsewhere.gateway != notice.gateway,
+    if let elsewhere = ofOtherTopic(notice), here.online.contains(elsewhere.gateway),
+      elsewhere.gateway != notice.gateway,
       elsewhere.claim.goesBefore(notice.claim, isOnline: isOwnerOnline, of: address)
     {
       second = notice
@@ -164,7 +163,7 @@ struct OwnershipMachine: Equatable, Sendable {
     let keepsOwner = here.isOnDemand && hasNewLink && isOwnerOnline && !here.isAdmitted
     // A gateway whose `info` replaces this one's is online, whether that is known or not.
     if !keepsOwner, here.onlineSince != nil || owner == .this,
-      goesBefore(notice, here, isOwnerOnline: isOwnerOnline || owner == .this && isSettled)
+      goesBefore(notice, here, isOnline: isOwnerOnline || owner == .this && isSettled)
     {
       // The device came online here before the `info` of its earlier owner arrived.
       owner = .this
@@ -222,7 +221,7 @@ struct OwnershipMachine: Equatable, Sendable {
   private mutating func receivedOwn(_ notice: Notice, _ here: Here) -> [Action] {
     let isOfThis = isSameDevice(notice)
     if !isOfThis, isOwnedByOther { return [] }
-    if let elsewhere = ofOtherTopic(notice), !goesBefore(elsewhere, here, isOwnerOnline: here.isOwnerOnline) {
+    if let elsewhere = ofOtherTopic(notice), !goesBefore(elsewhere, here) {
       // The values in this `info` may be newer than what is stored.
       let copied = Action.setOwner(notice.handover)
       guard notice.id == id else { return [copied] }
@@ -249,11 +248,11 @@ struct OwnershipMachine: Equatable, Sendable {
     return [.yieldID(to: notice.gateway)]
   }
 
-  private func goesBefore(_ notice: Notice, _ here: Here, isOwnerOnline: Bool) -> Bool {
+  private func goesBefore(_ notice: Notice, _ here: Here, isOnline: Bool? = nil) -> Bool {
     Claim(
       gateway: this, id: id, since: here.onlineSince, isExclusive: here.isExclusive, hasLink: here.hasLink,
       rssi: here.rssi, lastHeard: here.lastHeard
     )
-    .goesBefore(notice.claim, isOnline: isOwnerOnline, of: address)
+    .goesBefore(notice.claim, isOnline: isOnline ?? here.online.contains(notice.gateway), of: address)
   }
 }

@@ -30,15 +30,16 @@ import MQTT
   /// Whether the gateway may publish under its id.
   package var isAdmitted: Bool { ownership.isAdmitted }
 
-  /// Which gateway owns the device, as far as is known; nil: the device is not known.
-  package func owner(of address: BluetoothAddress) -> Owner? { ownership.owner(of: address) }
-
   /// Whether this gateway answers commands for the device: unless another one owns it and is online.
   package func isResponsible(for publisher: DevicePublisher) -> Bool {
     ownership.isResponsible(for: publisher.device.address)
   }
 
-  func handle(_ input: Ownership.Input) { for action in ownership.handle(input) { perform(action) } }
+  /// Does what follows from an input, which must not look at ``ownership`` itself.
+  func handle(_ input: (inout Ownership) -> Void) {
+    input(&ownership)
+    for action in ownership.takeActions() { perform(action) }
+  }
 
   // MARK: The broker
 
@@ -48,24 +49,24 @@ import MQTT
 
   func disconnected() {
     if isAdmitted { context.mqtt.reconnectingClients = ownership.online.count + 1 }
-    handle(.disconnected)
+    handle { $0.disconnected() }
   }
 
   package func iterationEnds() {
-    guard let number = ownership.dueBarrier else { return }
-    handle(.barrierSent)
+    guard let number = ownership.barriers.due else { return }
+    handle { $0.barrierSent() }
     context.mqtt.send(
       MQTTMessage(
         topic: context.topics.bridgeRequest(ReportHealth.verb),
         payload: Barriers.payload(number, of: context.run)))
-    loop.timer(after: Self.barrierTimeout) { [weak self] in self?.handle(.barrierIsLate(number)) }
+    loop.timer(after: Self.barrierTimeout) { [weak self] in self?.handle { $0.barrierIsLate(number) } }
   }
 
   /// Handles the message if it is a barrier of this run.
   /// - Returns: whether it is.
   func receivedBarrier(_ message: MQTTReceived) -> Bool {
     guard let number = Barriers.number(in: message, of: context.run) else { return false }
-    handle(.barrier(number))
+    handle { $0.barrierArrived(number) }
     return true
   }
 
@@ -76,18 +77,18 @@ import MQTT
       json["transaction"]?.text?.hasPrefix("\(context.run)-") == true,
       let other = json["data"]?["run"]?.text, other != context.run.description
     else { return }
-    handle(.answered)
+    handle { $0.guardID { $0.answered() } }
   }
 
   /// The `info` under this gateway's id.
   func received(bridgeInfo payload: [UInt8]) {
     guard let (run, started) = BridgeInfo.origin(in: payload) else { return }
-    handle(.gatewayInfo(run: run, started: started))
+    handle { $0.guardID { $0.received(run: run, started: started) } }
   }
 
   /// The `state` of a gateway, this one included.
   func received(state payload: [UInt8], of gateway: GatewayID) {
-    handle(.state(gateway, isOnline: payload.elementsEqual(Payload.availability(true))))
+    handle { $0.stateArrived(of: gateway, isOnline: payload.elementsEqual(Payload.availability(true))) }
   }
 
   /// The `info` of a device of any gateway.
@@ -95,7 +96,7 @@ import MQTT
     let named = publishers[id]
     // Mostly it is this gateway's own.
     if named?.isPublished(info: payload) == true { return }
-    guard !payload.isEmpty else { return handle(.cleared(id)) }
+    guard !payload.isEmpty else { return handle { $0.cleared(id) } }
     let notice = OwnershipMachine.Notice(payload, of: id, isRetained: isRetained) { [publishers] address in
       (address.flatMap { publishers[$0] } ?? named)?.device.profile ?? .microbit
     }
@@ -103,7 +104,7 @@ import MQTT
     guard let notice else { return }
     publishPin(notice, payload)
     let device = notice.gateway == context.gateway ? notice.address.flatMap { publishers[$0] } : nil
-    handle(.info(notice, isUpToDate: device?.info == payload))
+    handle { $0.infoArrived(notice, isUpToDate: device?.info == payload) }
   }
 
   // MARK: Actions
@@ -153,7 +154,7 @@ import MQTT
   /// removed, its topics are cleared.
   private func notFound(_ id: DeviceID, _ device: InfoRoutes.Lost) {
     if let address = device.address, context.engine.isRemoved(address) {
-      return handle(.orphan(id, of: address, offered: device.properties))
+      return handle { $0.found(id, of: address, offered: device.properties) }
     }
     context.log.notice("offline: an earlier run has published it, and it is not found yet", ["device": id])
     publishOffline(id)
@@ -166,7 +167,7 @@ import MQTT
       // The gateway that the device is pinned to has not found it yet. The id stays stored: if the device is removed before
       // that, its topics are cleared.
       publishOffline(orphan.id)
-      handle(.orphanDropped(orphan.id))
+      handle { $0.dropOrphan(orphan.id) }
       askForInfo(of: orphan.id)
     } else {
       // First what was announced: a gateway that hears the device owns and announces it as soon as `info` is cleared.

@@ -7,9 +7,6 @@ import Recording
 
 /// Parses, carries out and answers requests to the gateway, from any transport.
 @LoopActor package final class RequestHandler {
-  /// The most bytes of a request.
-  package nonisolated static let longestPayload = TopicMap.longestPayload
-
   private let engine: DeviceManager
   private unowned let host: any RequestHost
   private let log = Logger(component: "gateway")
@@ -27,8 +24,10 @@ import Recording
   package func handle(
     _ verb: String, _ payload: [UInt8], respond: @escaping @LoopActor (RequestResponse) -> Void
   ) {
-    answerRejection(verb, respond) { () throws(Rejection) in
-      perform(verb, try ReceivedRequest(verb, payload), respond)
+    do throws(RequestError) {
+      handle(verb, try Self.keys(in: payload), respond: respond)
+    } catch {
+      call(verb, nil, respond).reply(.failure(error))
     }
   }
 
@@ -36,46 +35,67 @@ import Recording
   package func handle(
     _ verb: String, _ keys: JSONObject, respond: @escaping @LoopActor (RequestResponse) -> Void
   ) {
-    answerRejection(verb, respond) { () throws(Rejection) in
-      perform(verb, try ReceivedRequest(verb, keys), respond)
+    perform(verb, keys, respond) { call throws(RequestError) in
+      let request = try RequestTable.request(verb, keys)
+      log.debug("request", ["verb": verb])
+      try request.perform(call)
     }
   }
 
   /// Reads and answers a request that only one transport has.
   package func handleOwn<Keys: RequestKeys>(
-    _ verb: String, _ payload: JSONObject, as keys: Keys.Type, respond: (RequestResponse) -> Void,
-    _ body: (Keys) -> Result<JSONValue, RequestError>
+    _ verb: String, _ keys: JSONObject, as type: Keys.Type,
+    respond: @escaping @LoopActor (RequestResponse) -> Void, _ body: (Keys) -> Result<JSONValue, RequestError>
   ) {
-    answerRejection(verb, respond) { () throws(Rejection) in
-      let transaction = try Sender.transaction(payload)
-      respond(RequestResponse(result: body(try Keys(payload, transaction)), transaction: transaction))
-    }
+    perform(verb, keys, respond) { call throws(RequestError) in call.reply(body(try Keys(keys))) }
   }
 
   private func perform(
-    _ verb: String, _ received: ReceivedRequest, _ respond: @escaping @LoopActor (RequestResponse) -> Void
+    _ verb: String, _ keys: JSONObject, _ respond: @escaping @LoopActor (RequestResponse) -> Void,
+    _ body: (RequestCall) throws(RequestError) -> Void
   ) {
-    log.debug("request", ["verb": verb])
-    let call = RequestCall(engine: engine, host: host) { [log] result in
-      if case .failure(let error) = result { log.info("request refused: \(error.reason)", ["verb": verb]) }
-      respond(RequestResponse(result: result, transaction: received.transaction))
-    }
+    var call = call(verb, nil, respond)
     do throws(RequestError) {
-      try received.request.perform(call)
+      call = self.call(verb, try Sender.transaction(keys), respond)
+      try body(call)
     } catch {
       call.reply(.failure(error))
     }
   }
 
-  private func answerRejection(
-    _ verb: String, _ respond: (RequestResponse) -> Void, _ body: () throws(Rejection) -> Void
-  ) {
-    do throws(Rejection) {
-      try body()
-    } catch {
-      log.info("request refused: \(error.reason)", ["verb": verb])
-      respond(RequestResponse(error))
+  private func call(
+    _ verb: String, _ transaction: String?, _ respond: @escaping @LoopActor (RequestResponse) -> Void
+  ) -> RequestCall {
+    RequestCall(engine: engine, host: host) { [log] result in
+      if case .failure(let error) = result { log.info("request refused: \(error.reason)", ["verb": verb]) }
+      respond(RequestResponse(result: result, transaction: transaction))
     }
+  }
+
+  /// No payload at all is an object without members.
+  nonisolated static func keys(in payload: [UInt8]) throws(RequestError) -> JSONObject {
+    let isBlank = payload.allSatisfy { $0 == 0x20 || (0x09...0x0D).contains($0) }
+    if isBlank, payload.count <= TopicMap.longestPayload { return JSONObject([]) }
+    return try object(in: payload, called: "payload")
+  }
+
+  /// - Parameter name: what the text is called in the reason of a refusal.
+  package nonisolated static func object(
+    in text: [UInt8], called name: String
+  ) throws(RequestError) -> JSONObject {
+    guard text.count <= TopicMap.longestPayload else {
+      throw RequestError(.invalid, "the payload has more than \(TopicMap.longestPayload) bytes")
+    }
+    let document: JSONValue
+    do throws(JSONSyntaxError) {
+      document = try JSONParser.parse(text)
+    } catch {
+      throw RequestError(.invalid, "the \(name) is not valid JSON: \(error)")
+    }
+    guard case .object(let object) = document else {
+      throw RequestError(.invalid, "the \(name) is \(document.kind), not an object")
+    }
+    return object
   }
 }
 
@@ -97,6 +117,16 @@ enum RequestTable {
     PermitJoining.self, NumberDevices.self, StartRecording.self, StopRecording.self, ListRecordings.self,
     DeleteRecording.self, ReadLog.self,
   ]
+
+  /// Whether the devices that it names exist is not checked.
+  static func request(_ verb: String, _ keys: JSONObject) throws(RequestError) -> any GatewayRequest {
+    if let known = all.first(where: { $0.verb == verb }) { return try known.init(keys) }
+    let verbs = all.map { $0.verb }
+    let hint =
+      nearest(to: verb, among: verbs).map { "did you mean \($0)?" }
+      ?? "known requests: \(verbs.joined(separator: ", "))"
+    throw RequestError(.invalid, "unknown request \(Excerpt(verb)): \(hint)")
+  }
 }
 
 /// A request that is carried out, and who waits for its answer.
@@ -129,50 +159,6 @@ enum RequestTable {
   }
 }
 
-/// A request and its sender's transaction.
-struct ReceivedRequest {
-  let request: any GatewayRequest
-  /// Returned with the response.
-  let transaction: String?
-
-  /// Whether the devices that it names exist is not checked.
-  init(_ verb: String, _ payload: [UInt8]) throws(Rejection) {
-    try self.init(verb, Self.object(payload))
-  }
-
-  init(_ verb: String, _ keys: JSONObject) throws(Rejection) {
-    transaction = try Sender.transaction(keys)
-    guard let known = RequestTable.all.first(where: { $0.verb == verb }) else {
-      throw Rejection("unknown request \(Excerpt(verb)): \(Self.hint(for: verb))", transaction)
-    }
-    request = try known.init(keys, transaction)
-  }
-
-  /// No payload at all is an object without members.
-  private static func object(_ payload: [UInt8]) throws(Rejection) -> JSONObject {
-    guard payload.count <= RequestHandler.longestPayload else {
-      throw Rejection("the payload has more than \(RequestHandler.longestPayload) bytes")
-    }
-    if payload.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) { return JSONObject([]) }
-    let document: JSONValue
-    do {
-      document = try JSONParser.parse(payload)
-    } catch {
-      throw Rejection("the payload is not valid JSON: \(error)")
-    }
-    guard case .object(let object) = document else {
-      throw Rejection("the payload is \(document.kind), not an object")
-    }
-    return object
-  }
-
-  private static func hint(for verb: String) -> String {
-    let verbs = RequestTable.all.map { $0.verb }
-    if let near = nearest(to: verb, among: verbs) { return "did you mean \(near)?" }
-    return "known requests: \(verbs.joined(separator: ", "))"
-  }
-}
-
 /// The response to a request, for any transport.
 package struct RequestResponse: Sendable {
   package let result: Result<JSONValue, RequestError>
@@ -182,11 +168,6 @@ package struct RequestResponse: Sendable {
   package init(result: Result<JSONValue, RequestError>, transaction: String?) {
     self.result = result
     self.transaction = transaction
-  }
-
-  init(_ rejection: Rejection) {
-    self.init(
-      result: .failure(RequestError(.invalid, rejection.reason)), transaction: rejection.transaction)
   }
 
   /// `{"status":"ok","data":…}` or `{"status":"error","code":…,"error":…}`, with the transaction.

@@ -16,12 +16,11 @@ extension RequestKeys {
     own + [ConfigurationKey(ignored: "transaction", .transaction)]
   }
 
-  /// - Parameter transaction: of the request, for the reason of a refusal.
-  init(_ keys: JSONObject, _ transaction: String?) throws(Rejection) {
+  init(_ keys: JSONObject) throws(RequestError) {
     var errors: [ConfigurationError] = []
     guard let section = Self.read(.object(keys), nil, .root, &errors), errors.isEmpty else {
       let first = errors.prefix(5).map(\.description).joined(separator: "; ")
-      throw Rejection(errors.count > 5 ? "\(first); and \(errors.count - 5) more" : first, transaction)
+      throw RequestError(.invalid, errors.count > 5 ? "\(first); and \(errors.count - 5) more" : first)
     }
     self = section
   }

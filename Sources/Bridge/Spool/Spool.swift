@@ -84,7 +84,6 @@ import Store
   func undelivered(_ messages: [MQTTMessage]) {
     if messages.contains(where: { $0.number != nil }) { queue.rewind() }
     for message in messages where message.number == nil { add(message) }
-    reportLoss()
     work()
   }
 
@@ -100,7 +99,6 @@ import Store
     } else {
       add(message)
     }
-    reportLoss()
     work()
   }
 
@@ -115,7 +113,6 @@ import Store
     published += numbers.count - rejected
     self.rejected += rejected
     send()
-    reportEnd()
     work()
   }
 
@@ -134,7 +131,10 @@ import Store
 
   // MARK: Work
 
+  /// Continues after each input.
   private func work() {
+    reportLoss()
+    reportEnd()
     if let file, let work = queue.nextWork() {
       working = loop.task { [weak self] in
         let outcome = await EventLoop.blocking { file.perform(work) }
@@ -180,7 +180,6 @@ import Store
       }
     }
     logOutcome(outcome)
-    reportEnd()
     onChange()
     work()
   }
@@ -213,11 +212,10 @@ import Store
       Self.log.notice("the spool can be used again")
     }
     failure = outcome.failure
-    reportLoss()
   }
 
   private func reportEnd() {
-    guard queue.isEmpty, published + rejected > 0 else { return }
+    guard published + rejected > 0, queue.isEmpty else { return }
     if rejected == 0 {
       Self.log.notice("what was not delivered before is published", ["messages": published])
     } else {

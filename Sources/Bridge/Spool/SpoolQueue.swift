@@ -20,15 +20,6 @@ struct SpoolQueue {
     case failing
   }
 
-  private enum Acceptance {
-    /// As many messages are sent as the window allows.
-    case open
-    /// The broker has refused a message for now: nothing is sent until ``resume()``.
-    case refusing
-    /// One message is sent at a time, until the broker accepts one.
-    case trying
-  }
-
   private var fileState: FileState
   /// What the file is asked for; nil: nothing.
   private var work: SpoolFile.Work?
@@ -36,9 +27,11 @@ struct SpoolQueue {
   private var content = SpoolFile.Content()
   private var backOff = BackOff(first: .seconds(1), longest: .seconds(60), spread: 0)
   private var pace: SpoolPace
-  /// How many may be sent and not acknowledged; nil without a connection.
+  /// How many may be sent and not acknowledged; nil without a connection, and when the broker has refused a message for now, until
+  /// ``resume()``. From then on it is 1 until the broker accepts one.
   private var window: Int?
-  private var acceptance = Acceptance.open
+  /// The largest window of the connection; nil: there is none.
+  private var mostUnacknowledged: Int?
   private var refusalBackOff = BackOff(first: .seconds(1), longest: .seconds(30), spread: 0)
 
   /// The messages that are not in the file; their numbers say nothing.
@@ -55,8 +48,7 @@ struct SpoolQueue {
   private var lowestNumber: Int64 = 0
   /// All messages of the file up to this number are removed from it.
   private var removedThrough: Int64 = 0
-  private var lostInMemory: UInt64 = 0
-  private var lostInFile: UInt64 = 0
+  private(set) var lost: UInt64 = 0
 
   /// - Parameter rate: messages sent in a second, at most.
   init(hasFile: Bool, rate: Int) {
@@ -73,7 +65,6 @@ struct SpoolQueue {
   var bytes: Int64 { content.bytes + notInFile.reduce(0) { $0 + $1.bytes } }
   /// When the first one was added, in milliseconds since 1970.
   var oldest: Int64? { content.oldest ?? notInFile.first?.time }
-  var lost: UInt64 { lostInMemory + lostInFile }
 
   /// The messages that are not known to be in the file.
   var unstored: Int { notInFile.count }
@@ -83,7 +74,7 @@ struct SpoolQueue {
   var hasMemory: Bool { !memory.isEmpty && fileState != .failing }
   /// Whether something may be sent now or a little later.
   var mayBeSent: Bool {
-    window != nil && acceptance != .refusing && (!batch.isEmpty || fileState == .failing && !memory.isEmpty)
+    window != nil && (!batch.isEmpty || fileState == .failing && !memory.isEmpty)
   }
   /// Whether the file is asked for something.
   var isWorking: Bool { work != nil }
@@ -105,7 +96,7 @@ struct SpoolQueue {
 
   private mutating func boundMemory() {
     while memory.count > Self.mostMessages || memoryBytes > Self.mostBytes, takeFromMemory() != nil {
-      lostInMemory += 1
+      lost += 1
     }
   }
 
@@ -117,16 +108,16 @@ struct SpoolQueue {
 
   /// - Parameter receiveMaximum: how many messages the broker takes unacknowledged: half of them are for other messages.
   mutating func connected(receiveMaximum: Int) {
-    window = max(1, min(32, receiveMaximum / 2))
-    acceptance = .open
+    mostUnacknowledged = max(1, min(32, receiveMaximum / 2))
+    window = mostUnacknowledged
   }
 
   /// Nothing more is sent on this connection.
-  mutating func pause() { window = nil }
+  mutating func pause() { (window, mostUnacknowledged) = (nil, nil) }
 
   /// What was sent is sent again on the next connection.
   mutating func disconnected() {
-    window = nil
+    pause()
     rewind()
   }
 
@@ -148,7 +139,7 @@ struct SpoolQueue {
     }
     guard numbers.count > rejected else { return }
     refusalBackOff.reset()
-    if acceptance == .trying { acceptance = .open }
+    if window != nil { window = mostUnacknowledged }
   }
 
   /// The broker has refused this message for now.
@@ -156,15 +147,15 @@ struct SpoolQueue {
   mutating func refused(_ number: Int64) -> Duration? {
     guard sent.contains(where: { $0.number == number }) else { return nil }
     refused.insert(number)
-    guard acceptance != .refusing else { return nil }
-    acceptance = .refusing
+    guard window != nil else { return nil }
+    window = nil
     return refusalBackOff.next()
   }
 
   /// The broker may take what it has refused.
   mutating func resume() {
-    guard acceptance == .refusing else { return }
-    acceptance = .trying
+    guard window == nil, mostUnacknowledged != nil else { return }
+    window = 1
     unsend(sent.filter { refused.contains($0.number) })
   }
 
@@ -177,9 +168,9 @@ struct SpoolQueue {
 
   /// The messages to send now, in order.
   mutating func next(at now: Moment) -> [Entry] {
-    guard let window, acceptance != .refusing else { return [] }
+    guard let window else { return [] }
     var entries: [Entry] = []
-    while sent.count < (acceptance == .trying ? 1 : window), pace.mayTake(at: now), let next = takeNext() {
+    while sent.count < window, pace.mayTake(at: now), let next = takeNext() {
       pace.take()
       sent.append(next)
       entries.append(next)
@@ -228,7 +219,7 @@ struct SpoolQueue {
     guard let work else { return nil }
     self.work = nil
     content = outcome.content
-    lostInFile += UInt64(outcome.lost)
+    lost += UInt64(outcome.lost)
     if !outcome.isAdded { putBack(work.added) }
     batch += outcome.read
     lastRead = outcome.read.last?.number ?? lastRead
