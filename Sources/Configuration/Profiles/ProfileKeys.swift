@@ -18,12 +18,10 @@ struct ProfileKeys: ConfigurationSection {
     ConfigurationKey("alive", \.alive, .optional(.section)),
     ConfigurationKey("values", \.values, .optional(.section)),
     ConfigurationKey("offline_after", \.offlineAfter, .optional(.offlineAfter)),
-    ConfigurationKey(
-      required: "properties", \.properties, .members(of: .section, names: Property.namePattern)),
+    ConfigurationKey(required: "properties", \.properties, .members(of: .section)),
   ]
 }
 
-/// What keeps a link alive.
 struct AliveKeys: ConfigurationSection {
   var property: String?
   var period: String?
@@ -43,11 +41,6 @@ struct ValuesKeys: ConfigurationSection {
     ConfigurationKey(required: "property", \.property, .propertyName),
     ConfigurationKey("set", \.set, .optional(.propertyName)),
   ]
-}
-
-extension Property {
-  /// What names of properties and fields look like, for editors.
-  package static let namePattern = "^[a-z][a-z0-9_]{0,63}$"
 }
 
 extension ConfigurationRule<String> {
@@ -91,9 +84,7 @@ extension ConfigurationRule<Profile> {
 extension ConfigurationRule<[Profile]> {
   /// An object of profiles by their names; they are added to those that there are.
   static var profiles: Self {
-    let members = ConfigurationRule<[Named<ProfileKeys>]>.members(
-      of: .section, names: "^(?!(microbit|bthome|radio)$)[a-z0-9_-]+$"
-    ) { name in
+    let members = ConfigurationRule<[Named<ProfileKeys>]>.members(of: .section) { name in
       if !TopicWord.isValid(name) {
         return ConfigurationProblem("not a valid name", hint: "allowed are a-z, 0-9, - and _")
       }
