@@ -180,9 +180,7 @@ extension Codec {
       case .bytes: return ["type": "bytes"]
       case .bits:
         return ["type": "picture", "rows": .integer(scalar.rows), "columns": .integer(scalar.columns)]
-      case .float32, .float64, .sfloat, .float: return ["type": "number"]
-      case .uint8, .uint16, .uint24, .uint32, .uint64, .int8, .int16, .sint24, .int32, .int64:
-        return ["type": scalar.scale == nil && scalar.offset == nil ? "integer" : "number"]
+      case _: return ["type": scalar.isInteger ? "integer" : "number"]
       }
     }
   }
