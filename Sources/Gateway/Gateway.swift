@@ -46,9 +46,9 @@ import Web
     engine = DeviceManager(configuration, gateway: id, state: state.section("devices"))
     bridge = Bridge(
       configuration, gateway: id, engine: engine, state: state,
-      spool: configuration.spool.isEnabled ? StateFolder.spool(of: id, StateFolder.environment) : nil,
-      recordings: StateFolder.recordings(of: id, StateFolder.environment),
-      crashNote: CrashNote(path: StateFolder.crashNote(of: id, StateFolder.environment)))
+      spool: configuration.spool.isEnabled ? StateFolder.path(of: .spool, id) : nil,
+      recordings: StateFolder.path(of: .recordings, id),
+      crashNote: CrashNote(path: StateFolder.path(of: .crash, id)))
     homeAssistant = HomeAssistantDiscovery(configuration, bridge, state.section("home_assistant"))
     bridge.add(homeAssistant)
     bridge.configurationFile = (file.path.absolutePath, file.digest)

@@ -8,7 +8,7 @@ import Log
 import Store
 
 /// The commands of the program.
-public enum GatewayCommand: Sendable, Equatable {
+enum GatewayCommand: Sendable, Equatable {
   /// Runs until SIGTERM or SIGINT.
   case run(configuration: String?)
   /// Checks the configuration, and prints what holds.
@@ -31,18 +31,16 @@ public enum GatewayCommand: Sendable, Equatable {
   case invite
   /// Writes the configuration with what was answered in a browser.
   case applySetup(configuration: String?)
-  /// Prints the version.
   case version
   /// Prints how the program is used.
   case help(String)
 
   /// The exit status of the program (sysexits.h).
-  public enum ExitStatus: Int32, Sendable {
+  enum ExitStatus: Int32, Sendable {
     /// Success; of `run`: stopped by a signal.
     case done = 0
     /// The peripheral has refused, or the output cannot be written; of `doctor`: there are faults.
     case refused = 1
-    /// Wrong command line.
     case usage = 64
     /// No bus, bluetoothd or adapter, no such device, or it is not in range, for a one-shot command.
     case unavailable = 69
@@ -63,7 +61,7 @@ public enum GatewayCommand: Sendable, Equatable {
 
   /// Executes it, and returns the exit status of the process. Results go to standard output, errors to standard error.
   /// Called once. Until the command has a link or a connection to end, a signal ends the process at once.
-  @LoopActor public func execute() async -> ExitStatus {
+  @LoopActor func execute() async -> ExitStatus {
     let status = await perform()
     guard let reason = StandardOutput.failure else { return status }
     printError("cannot write the output: \(reason)")
@@ -84,7 +82,7 @@ public enum GatewayCommand: Sendable, Equatable {
       case .setUp(let setup): try await setup.run()
       case .invite: try await Invitation.run()
       case .applySetup(let path):
-        let path = path ?? SetupFiles.serviceConfiguration
+        let path = path ?? ConfigurationFile.service
         PendingSetup.noteApplied(to: path)
         for line in try PendingSetup()?.apply(to: path) ?? [] {
           printOutput(line)
@@ -144,7 +142,7 @@ public enum GatewayCommand: Sendable, Equatable {
   @LoopActor private static func openState(
     of id: GatewayID, _ serviceManager: ServiceManager
   ) async -> StateDatabase {
-    let path = StateFolder.database(of: id, StateFolder.environment)
+    let path = StateFolder.path(of: .database, id)
     let log = Logger(component: "state")
     var reported: String?
     while true {

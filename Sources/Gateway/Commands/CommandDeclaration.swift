@@ -1,5 +1,3 @@
-import Gateway
-
 /// A command, declared once: its help, what it takes, and what it makes of that.
 struct CommandDeclaration {
   let name: String
@@ -37,8 +35,8 @@ struct CommandDeclaration {
     ) { values in
       .device(
         DeviceCommand(
-          action(values), name: values.words.first, json: values.has(.json), timeout: values.timeout,
-          configuration: values[.config], gateway: values[.gateway]))
+          action: action(values), name: values.words.first, json: values.has(.json),
+          timeout: values.timeout ?? .seconds(30), configuration: values[.config], gateway: values[.gateway]))
     }
   }
 
@@ -68,7 +66,7 @@ struct CommandDeclaration {
           (.fleet, "take entries from the configuration of the whole fleet"),
           (.yes, "ask nothing: take the default of what is not given"),
         ]
-      ) { .setUp(Setup($0.all)) },
+      ) { .setUp(Setup(options: $0.all)) },
       CommandDeclaration(
         "setup", "", "print how to set up in a browser: the addresses, and the one-time code",
         [

@@ -5,9 +5,8 @@ import Glibc
 import JSON
 
 /// A command that asks the running gateway; `inspect` works without one too.
-public struct DeviceCommand: Sendable, Equatable {
-  /// What is done.
-  public enum Action: Sendable, Equatable {
+struct DeviceCommand: Sendable, Equatable {
+  enum Action: Sendable, Equatable {
     case inspect
     case read(property: String)
     case write(property: String, value: String)
@@ -20,7 +19,6 @@ public struct DeviceCommand: Sendable, Equatable {
     case identify
     /// Prints the data log as CSV.
     case log(raw: Bool)
-    /// Lists the devices.
     case list
     /// Adds a device for good, with a name and an area.
     case add(name: String?, area: String?)
@@ -43,18 +41,6 @@ public struct DeviceCommand: Sendable, Equatable {
   let configuration: String?
   /// The id of a running gateway; nil: the only one.
   let gateway: String?
-
-  /// A command of the command line.
-  public init(
-    _ action: Action, name: String?, json: Bool, timeout: Duration?, configuration: String?, gateway: String?
-  ) {
-    self.action = action
-    self.name = name
-    self.json = json
-    self.timeout = timeout ?? .seconds(30)
-    self.configuration = configuration
-    self.gateway = gateway
-  }
 
   @LoopActor func run() async throws(CommandFailure) {
     guard let access = try GatewayAccess.open(self) else {
@@ -186,7 +172,6 @@ public struct DeviceCommand: Sendable, Equatable {
     return try await access.request(verb, id.merging(keys), within: timeout + .seconds(40))
   }
 
-  /// Prints an outcome.
   @LoopActor private func report(_ data: JSONValue, _ property: String) throws(CommandFailure) {
     let status = data["status"]?.text ?? ""
     let actual = data["actual"]?.shown(unit: data["unit"]) ?? ""

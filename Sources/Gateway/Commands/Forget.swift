@@ -8,18 +8,11 @@ import Store
 
 /// `forget`: clears what the broker retains of this gateway and of its devices, so that nothing of it is left in MQTT and
 /// Home Assistant.
-public struct Forget: Sendable, Equatable {
+struct Forget: Sendable, Equatable {
   /// The file; nil: the default file.
   let configuration: String?
+  /// Whether it does not ask.
   let isConfirmed: Bool
-
-  /// - Parameters:
-  ///   - configuration: nil: the default file.
-  ///   - isConfirmed: whether it does not ask.
-  public init(configuration: String?, isConfirmed: Bool) {
-    self.configuration = configuration
-    self.isConfirmed = isConfirmed
-  }
 
   @LoopActor func run() async throws(CommandFailure) {
     let configuration = try GatewayAccess.configuration(configuration)
@@ -44,7 +37,7 @@ public struct Forget: Sendable, Equatable {
     let topics = TopicMap(base: mqtt.baseTopic, gateway: id)
     let prefix = configuration.homeAssistant.prefix
     let messages = RetainedMessages(
-      brokers: options.brokers, barrier: topics.bridgeResponse(to: "forget"),
+      brokers: options.brokers[...], barrier: topics.bridgeResponse(to: "forget"),
       found: ForgottenTopics(topics, discoveryPrefix: prefix))
     let broker = BrokerSession(options, messages) { $0.add($1) }
     broker.start(["\(mqtt.baseTopic)/#", "\(prefix)/device/+/config"].compactMap { TopicFilter($0) })
@@ -158,7 +151,7 @@ struct ForgottenTopics: Sendable {
 /// What the broker has sent, and which messages it has still to clear.
 private struct RetainedMessages {
   /// The brokers that have not failed.
-  private var brokers: ArraySlice<MQTTBroker>
+  var brokers: ArraySlice<MQTTBroker>
   /// Comes back after the retained messages.
   let barrier: TopicName
   var found: ForgottenTopics
@@ -167,10 +160,6 @@ private struct RetainedMessages {
   /// The topics whose clearing the broker has not confirmed yet: it sends the empty message to all subscribers.
   var uncleared: Set<TopicName> = []
   private(set) var failure: String?
-
-  init(brokers: [MQTTBroker], barrier: TopicName, found: ForgottenTopics) {
-    (self.brokers, self.barrier, self.found) = (brokers[...], barrier, found)
-  }
 
   mutating func add(_ event: MQTTEvent) {
     switch event {

@@ -94,7 +94,7 @@ import Sockets
   }
 
   /// The gateways that run, and those that this user may not ask.
-  private static func sockets(
+  static func sockets(
     _ id: String?, _ environment: [String: String], service: String = RuntimeFolder.service
   ) -> (open: [Running], denied: [(gateway: String, path: String)]) {
     var open: [Running] = []

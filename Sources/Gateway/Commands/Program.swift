@@ -1,12 +1,12 @@
 import CLinux
 import EventLoop
-import Gateway
 import Glibc
 import Log
 
-@main
-struct Main {
-  static func main() {
+/// The program `microbit-gateway`.
+package enum Program {
+  /// Carries out the command of the command line.
+  package static func run() -> Never {
     // Writing to a closed pipe or connection is an error of that call, not the end of the process.
     signal(SIGPIPE, SIG_IGN)
     // So is exceeding the limit of file sizes; the state database handles it like a full disk.
@@ -14,10 +14,10 @@ struct Main {
     // One heap: the few threads beside the loop allocate little, and each heap keeps its memory.
     mallopt(M_ARENA_MAX, 1)
     let arguments: Arguments
-    do throws(Arguments.Usage) {
+    do throws(CommandLineError) {
       arguments = try Arguments(ProgramArguments.all)
     } catch {
-      printError("microbit-gateway: \(error.text)")
+      printError("microbit-gateway: \(error)\nTry: microbit-gateway --help")
       exit(GatewayCommand.ExitStatus.usage.rawValue)
     }
     if case .run = arguments.command {

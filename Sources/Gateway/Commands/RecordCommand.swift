@@ -5,7 +5,7 @@ import JSON
 import Recording
 
 /// `record`: the readings of all devices, in a file of the gateway.
-public enum RecordCommand: Sendable, Equatable {
+enum RecordCommand: Sendable, Equatable {
   case start(name: String?)
   case stop
   case list
@@ -14,7 +14,7 @@ public enum RecordCommand: Sendable, Equatable {
   case csv(name: String?, isWide: Bool)
 
   /// - Parameter word: `start`, `stop`, `list`, `delete` or `csv`.
-  public init?(_ word: String, name: String?, isWide: Bool) {
+  init?(_ word: String, name: String?, isWide: Bool) {
     switch word {
     case "start": self = .start(name: name)
     case "stop": self = .stop

@@ -8,7 +8,7 @@ import Glibc
 import JSON
 
 /// `scan`: the peripherals in range, the strongest first, and what the gateway does with each.
-public struct Scan: Sendable, Equatable {
+struct Scan: Sendable, Equatable {
   /// How long to scan; nil: until it is interrupted.
   let timeout: Duration?
   let json: Bool
@@ -18,14 +18,6 @@ public struct Scan: Sendable, Equatable {
 
   /// A screen that is redrawn more often is hard to read.
   private static let interval = Duration.milliseconds(500)
-
-  /// A scan of the command line.
-  public init(timeout: Duration?, json: Bool, live: Bool, configuration: String?) {
-    self.timeout = timeout
-    self.json = json
-    self.live = live
-    self.configuration = configuration
-  }
 
   @LoopActor func run() async throws(CommandFailure) -> GatewayCommand.ExitStatus {
     let configuration = try GatewayAccess.configuration(self.configuration)

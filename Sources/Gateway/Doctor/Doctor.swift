@@ -8,15 +8,9 @@ import Glibc
 
 /// `doctor`: finds what is wrong with the configuration, the machine, Bluetooth, the broker and the devices, and what
 /// to do about it.
-public struct Doctor: Sendable, Equatable {
+struct Doctor: Sendable, Equatable {
   let configuration: String?
   let json: Bool
-
-  /// A check-up of the command line.
-  public init(configuration: String?, json: Bool) {
-    self.configuration = configuration
-    self.json = json
-  }
 
   @LoopActor func run() async -> GatewayCommand.ExitStatus {
     let checkup = Checkup(self, Interruption())
@@ -171,7 +165,7 @@ public struct Doctor: Sendable, Equatable {
 
   private func checkBroker(_ file: ConfigurationCheck.Result, _ gateway: GatewayID) async {
     guard isValid(file, ["mqtt"], for: .broker) else { return }
-    let check = BrokersCheck(file.configuration, gateway: gateway)
+    let check = BrokersCheck(configuration: file.configuration, gateway: gateway)
     report(await within(Self.brokerLimit * check.brokers.count, .broker) { await check.run() } ?? [])
   }
 

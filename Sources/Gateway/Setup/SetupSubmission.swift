@@ -107,7 +107,7 @@ struct PendingSetup: Sendable {
   /// Writes the configuration with the answers, if there are any and the gateway is not set up. They are used once. Blocks.
   /// - Returns: what was done, in lines for the log.
   func apply(
-    to configuration: String, service: String = SetupFiles.serviceConfiguration
+    to configuration: String, service: String = ConfigurationFile.service
   ) throws(CommandFailure) -> [String] {
     var status = stat()
     guard lstat(path, &status) == 0 else { return [] }
