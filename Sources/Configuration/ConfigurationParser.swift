@@ -9,11 +9,7 @@ extension ConfigurationSection {
   }
 
   package static func parse(file: String) throws(ConfigurationErrors) -> Self {
-    do throws(ConfigurationErrors) {
-      return try read(try Configuration.document(file: file), Self()).get()
-    } catch {
-      throw error.located(in: file)
-    }
+    try read(try Configuration.document(file: file), Self()).mapError { $0.located(in: file) }.get()
   }
 
   /// - Parameter initial: has the values of the keys that are left out.
@@ -46,7 +42,7 @@ extension Configuration {
     } catch {
       throw .unreadable(file, error.description)
     }
-    return try document(bytes).get()
+    return try document(bytes).mapError { $0.located(in: file) }.get()
   }
 
   /// - Parameter profiles: those of its ``profilesDirectory``.
