@@ -109,7 +109,7 @@ extension WebDevice {
   /// The numbers that it has a history of, with the names of their columns.
   var columns: [(name: String, series: Int)] {
     zip(device.allProperties, properties).flatMap { property, state in
-      state.series.enumerated().filter { $1 >= 0 }.map { index, number in
+      state.series.sorted { $0.key < $1.key }.map { index, number in
         let field = property.codec.fields?[index]
         let unit = property.unit(of: field).map { " (\($0))" } ?? ""
         return (property.name + (field.map { ".\($0)" } ?? "") + unit, number)
