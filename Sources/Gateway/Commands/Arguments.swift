@@ -45,7 +45,10 @@ enum Option: String, CommandLineOption {
 
 /// The command line: `microbit-gateway COMMAND [OPTION …]`.
 struct Arguments {
-  let command: GatewayCommand
+  /// Carries out the command.
+  let action: CommandDeclaration.Action
+  /// Whether the command is `run`.
+  private(set) var isGateway = false
   private(set) var logLevel: LogLevel?
   private(set) var logFormat: LogFormat?
 
@@ -56,11 +59,11 @@ struct Arguments {
     let commands = CommandDeclaration.all
     let declaration = commands.first { $0.name == line.words.first }
     if given[.help] != nil || line.words == ["help"] {
-      command = .help(declaration?.help ?? CommandDeclaration.generalHelp)
+      action = { printOutput(declaration?.help ?? CommandDeclaration.generalHelp) }
       return
     }
     if given[.version] != nil, line.words.isEmpty {
-      command = .version
+      action = CommandDeclaration.printVersion
       return
     }
     guard let name = line.words.first else { throw CommandLineError("no command given") }
@@ -69,7 +72,8 @@ struct Arguments {
       throw CommandLineError("unknown command \(name)" + (near.map { ": did you mean \($0)?" } ?? ""))
     }
     let values = try Values(given, Array(line.words.dropFirst()), declaration)
-    command = declaration.make(values)
+    action = { try await declaration.run(values) }
+    isGateway = name == "run"
     logLevel = values.logLevel
     logFormat = values.logFormat
   }
@@ -80,6 +84,8 @@ extension Arguments {
   struct Values {
     let words: [String]
     private(set) var timeout: Duration?
+    /// How long to wait for a device.
+    var patience: Duration { timeout ?? .seconds(30) }
     private(set) var passkey: Int?
     /// The word of `[SECONDS]`.
     private(set) var seconds: Int?

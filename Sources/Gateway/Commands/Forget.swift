@@ -8,7 +8,7 @@ import Store
 
 /// `forget`: clears what the broker retains of this gateway and of its devices, so that nothing of it is left in MQTT and
 /// Home Assistant.
-struct Forget: Sendable, Equatable {
+struct Forget: Sendable {
   /// The file; nil: the default file.
   let configuration: String?
   /// Whether it does not ask.

@@ -20,7 +20,7 @@ package enum Program {
       printError("microbit-gateway: \(error)\nTry: microbit-gateway --help")
       exit(GatewayCommand.ExitStatus.usage.rawValue)
     }
-    if case .run = arguments.command {
+    if arguments.isGateway {
       // A reload that is asked for during the start is done after it.
       Signals.block([SIGHUP])
     } else {
@@ -29,6 +29,24 @@ package enum Program {
     }
     if let level = arguments.logLevel { Logger.level = level }
     if let format = arguments.logFormat { Logger.format = format }
-    loop.run { exit(await arguments.command.execute().rawValue) }
+    loop.run { exit(await execute(arguments.action).rawValue) }
+  }
+
+  /// Carries out a command. Results go to standard output, errors to standard error. Until the command has a link or a
+  /// connection to end, a signal ends the process at once.
+  @LoopActor private static func execute(
+    _ action: CommandDeclaration.Action
+  ) async -> GatewayCommand.ExitStatus {
+    var status = GatewayCommand.ExitStatus.done
+    do {
+      try await action()
+    } catch {
+      let failure = error as? CommandFailure ?? CommandFailure(.refused, "\(error)")
+      if !failure.text.isEmpty { printError(failure.text) }
+      status = failure.status
+    }
+    guard let reason = StandardOutput.failure else { return status }
+    printError("cannot write the output: \(reason)")
+    return status == .done ? .refused : status
   }
 }

@@ -8,7 +8,7 @@ import Glibc
 import JSON
 
 /// `scan`: the peripherals in range, the strongest first, and what the gateway does with each.
-struct Scan: Sendable, Equatable {
+struct Scan: Sendable {
   /// How long to scan; nil: until it is interrupted.
   let timeout: Duration?
   let json: Bool
@@ -19,7 +19,7 @@ struct Scan: Sendable, Equatable {
   /// A screen that is redrawn more often is hard to read.
   private static let interval = Duration.milliseconds(500)
 
-  @LoopActor func run() async throws(CommandFailure) -> GatewayCommand.ExitStatus {
+  @LoopActor func run() async throws(CommandFailure) {
     let configuration = try GatewayAccess.configuration(self.configuration)
     let interruption = Interruption()
     let gateway = StateFolder.gatewayID(of: configuration)
@@ -51,7 +51,7 @@ struct Scan: Sendable, Equatable {
       (isEmpty, faults) = (scan.found.isEmpty, scan.faults)
     }
     for fault in faults { printError(fault.line) }
-    return faults.isEmpty ? .done : isEmpty ? .unavailable : .refused
+    if !faults.isEmpty { throw CommandFailure(isEmpty ? .unavailable : .refused) }
   }
 
   /// The devices of a running gateway, by their addresses.

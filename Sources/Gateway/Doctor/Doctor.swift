@@ -8,13 +8,12 @@ import Glibc
 
 /// `doctor`: finds what is wrong with the configuration, the machine, Bluetooth, the broker and the devices, and what
 /// to do about it.
-struct Doctor: Sendable, Equatable {
+struct Doctor: Sendable {
   let configuration: String?
   let json: Bool
 
-  @LoopActor func run() async -> GatewayCommand.ExitStatus {
-    let checkup = Checkup(self, Interruption())
-    return await checkup.run() ? .done : .refused
+  @LoopActor func run() async throws(CommandFailure) {
+    guard await Checkup(self, Interruption()).run() else { throw CommandFailure(.refused) }
   }
 }
 

@@ -6,7 +6,7 @@ import Glibc
 import JSON
 
 /// `init`: asks for what a configuration needs, tries it, and writes it.
-struct Setup: Sendable, Equatable {
+struct Setup: Sendable {
   /// The options of the command line, such as `--broker`, with their values. What none answers is asked for.
   var options: [String: [String]] = [:]
 
