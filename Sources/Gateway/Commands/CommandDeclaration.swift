@@ -1,4 +1,3 @@
-import Devices
 import EventLoop
 
 /// A command, declared once: its help, what it takes, and what it does with that.

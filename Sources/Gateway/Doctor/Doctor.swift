@@ -7,20 +7,10 @@ import Findings
 import Glibc
 
 /// `doctor`: finds what is wrong with the configuration, the machine, Bluetooth, the broker and the devices, and what
-/// to do about it.
-struct Doctor: Sendable {
-  let configuration: String?
-  let json: Bool
-
-  @LoopActor func run() async throws(CommandFailure) {
-    guard await Checkup(self, Interruption()).run() else { throw CommandFailure(.refused) }
-  }
-}
-
-/// One run of the checks, in order. None of them can hold up the others.
-@LoopActor private final class Checkup {
+/// to do about it. The checks run in order; none of them can hold up the others.
+@LoopActor final class Doctor {
   private let path: String?
-  private let interruption: Interruption
+  private let interruption = Interruption()
   private var output: DoctorOutput
   private let environment = StateFolder.environment
 
@@ -32,14 +22,12 @@ struct Doctor: Sendable {
   /// Devices that are connected to; the others are not checked.
   private static let mostInspections = 8
 
-  init(_ doctor: Doctor, _ interruption: Interruption) {
-    self.interruption = interruption
-    path = doctor.configuration
-    output = DoctorOutput(json: doctor.json)
+  init(configuration: String?, json: Bool) {
+    path = configuration
+    output = DoctorOutput(json: json)
   }
 
-  /// - Returns: whether there are no faults.
-  func run() async -> Bool {
+  func run() async throws(CommandFailure) {
     let check = ConfigurationCheck(path: path)
     let file =
       await within(Self.limit, .configuration) { await EventLoop.blocking { check.run() } }
@@ -89,7 +77,7 @@ struct Doctor: Sendable {
       if radio.isEnabled { await report(.radio) { RadioCheck(ports: radio.ports).run() } }
       if isUsable { await checkDevices(file, gateway, state) }
     }
-    return !output.end()
+    if output.end() { throw CommandFailure(.refused) }
   }
 
   private func report(_ findings: [Finding]) {
@@ -230,15 +218,9 @@ struct Doctor: Sendable {
   private func inspect(_ candidates: [DeviceCheck.Candidate], _ configuration: Configuration) async {
     let inspector: Inspector
     do throws(CommandFailure) {
-      inspector = try await Inspector.start(configuration, timeout: Self.inspectionLimit)
+      inspector = try await Inspector.start(configuration, timeout: Self.inspectionLimit, interruption)
     } catch {
       return report([.fault(.device, error.text, remedy: "sudo systemctl restart bluetooth")])
-    }
-    interruption.action = { [loop] signal in
-      loop.task {
-        await inspector.stop()
-        exit(128 + signal)
-      }
     }
     for candidate in candidates.prefix(Self.mostInspections) {
       let findings = await within(Self.inspectionLimit, .device) {
