@@ -33,8 +33,7 @@ extension Configuration.Gateway: ConfigurationSection {
 
 extension Configuration.Bluetooth: ConfigurationSection {
   package static let keys: [ConfigurationKey<Self>] = [
-    ConfigurationKey(
-      "adapters", \.adaptersKey, .optional(.list(of: .adapter, counts: 1 ... .max, check: adapterProblems))),
+    ConfigurationKey("adapters", \.adaptersKey, .optional(.list(of: .adapter, check: adapterProblems))),
     ConfigurationKey("adapter", \.adapter, .optional(.adapter)).one(of: "adapters"),
     ConfigurationKey("links", \.links, .integer(1...1000)),
     ConfigurationKey("stay", \.stay, .integer(1...86_400)),
@@ -53,8 +52,7 @@ extension Configuration.Bluetooth: ConfigurationSection {
 extension Configuration.MQTT: ConfigurationSection {
   package static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey("host", \.hostKey, .optional(.host)).one(of: "hosts"),
-    ConfigurationKey(
-      "hosts", \.hosts, .optional(.list(of: .hostAndPort, counts: hostCounts, check: hostProblems))),
+    ConfigurationKey("hosts", \.hosts, .optional(.list(of: .hostAndPort, check: hostProblems))),
     ConfigurationKey("port", \.port, .integer(1...65535)),
     ConfigurationKey("protocol", \.protocolVersion, .choice),
     ConfigurationKey("username", \.username, .optional(.text(longest: 1024))),
@@ -121,8 +119,7 @@ extension Configuration.HomeAssistant: ConfigurationSection {
 extension Configuration.HTTP: ConfigurationSection {
   package static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey("enabled", \.isEnabled, .bool),
-    ConfigurationKey(
-      "address", \.addresses, .oneOrMore(.ipAddress, counts: addressCounts, check: addressProblems)),
+    ConfigurationKey("address", \.addresses, .oneOrMore(.ipAddress, check: addressProblems)),
     ConfigurationKey("port", \.port, .integer(1...65535)),
     ConfigurationKey("password_file", \.passwordFile, .optional(.text(longest: 4096))),
     ConfigurationKey("read_password_file", \.readPasswordFile, .optional(.text(longest: 4096))),
@@ -165,7 +162,7 @@ extension ConfigurationRule<Configuration.Radio.Ports> {
   /// `"auto"`, or paths.
   fileprivate static var radioPorts: Self {
     let counts = 1...8
-    let list = ConfigurationRule<[String]>.oneOrMore(.text(longest: 4096), counts: counts) { paths, path in
+    let list = ConfigurationRule<[String]>.oneOrMore(.text(longest: 4096)) { paths, path in
       if counts.contains(paths.count), paths.allSatisfy({ $0.hasPrefix("/") }) { return [] }
       let expected = "expected \"auto\" or \(counts.lowerBound) to \(counts.upperBound) paths"
       return [path.error(expected, hint: "example: /dev/ttyACM0")]

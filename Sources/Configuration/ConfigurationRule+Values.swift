@@ -158,14 +158,14 @@ extension ConfigurationRule {
       write: { members in .object(of: members.map { ($0.name, rule.write($0.value)) }) })
   }
 
-  /// An element, or a list of elements; see ``list(of:counts:check:)``.
+  /// An element, or a list of elements; see ``list(of:check:)``.
   static func oneOrMore<Element>(
-    _ rule: ConfigurationRule<Element>, counts: ClosedRange<Int>? = nil,
+    _ rule: ConfigurationRule<Element>,
     check: @escaping @Sendable ([Element], ConfigurationPath) -> [ConfigurationError] = { _, _ in [] }
   ) -> Self where Value == [Element] {
     let list = ConfigurationRule.list(of: rule, check: check)
     return ConfigurationRule(
-      shape: .oneOrMore(rule.shape, counts: counts),
+      shape: .oneOrMore(rule.shape),
       read: { json, _, path, errors in
         if case .array = json { return list.read(json, nil, path, &errors) }
         guard let value = rule.read(json, nil, path, &errors) else { return nil }

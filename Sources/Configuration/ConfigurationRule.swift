@@ -51,10 +51,10 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
   case text(ClosedRange<Int>)
   /// One of these values.
   case choice([JSONValue])
-  /// A list, of so many elements, if that is limited.
-  case list(ConfigurationShape, counts: ClosedRange<Int>? = nil)
-  /// An element of the shape, or a list of such elements, of so many if that is limited.
-  case oneOrMore(ConfigurationShape, counts: ClosedRange<Int>? = nil)
+  /// A list of elements.
+  case list(ConfigurationShape)
+  /// An element of the shape, or a list of such elements.
+  case oneOrMore(ConfigurationShape)
   case object([Member])
   /// `null`, or this.
   case nullOr(ConfigurationShape)
@@ -89,7 +89,7 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
     case .choice(let values):
       values.map(\.written).joined(separator: " or ")
     case .list: "a list"
-    case .oneOrMore(let shape, _): "\(shape.expectation) or a list"
+    case .oneOrMore(let shape): "\(shape.expectation) or a list"
     case .nullOr(let shape): "null or \(shape.expectation)"
     case .falseOr(let shape): "false or \(shape.expectation)"
     case .object, .members: "an object"
@@ -272,13 +272,12 @@ extension ConfigurationRule {
   }
 
   /// A list, whose elements `check` counts, and compares with one another.
-  /// - Parameter counts: how many elements `check` allows; nil: any number.
   package static func list<Element>(
-    of rule: ConfigurationRule<Element>, counts: ClosedRange<Int>? = nil,
+    of rule: ConfigurationRule<Element>,
     check: @escaping @Sendable ([Element], ConfigurationPath) -> [ConfigurationError] = { _, _ in [] }
   ) -> Self where Value == [Element] {
     ConfigurationRule(
-      shape: .list(rule.shape, counts: counts),
+      shape: .list(rule.shape),
       read: { json, _, path, errors in
         guard case .array(let elements) = json else {
           errors.append(path.error("expected a list, found \(json.kind)"))

@@ -148,18 +148,9 @@ extension ProfileKeys {
     manufacturer = profile.manufacturer.isEmpty ? nil : profile.manufacturer
     model = profile.model
     requires = profile.requires.isEmpty ? nil : profile.requires
-    alive = profile.alive.map { alive in
-      var keys = AliveKeys()
-      keys.property = profile.properties[alive.property].name
-      keys.period = alive.period.map { profile.properties[$0].name }
-      return keys
-    }
-    values = profile.values.map { values in
-      var keys = ValuesKeys()
-      keys.property = profile.properties[values.received].name
-      keys.set = values.sent.map { profile.properties[$0].name }
-      return keys
-    }
+    func name(_ index: Int) -> String { profile.properties[index].name }
+    alive = profile.alive.map { AliveKeys(property: name($0.property), period: $0.period.map(name)) }
+    values = profile.values.map { ValuesKeys(property: name($0.received), set: $0.sent.map(name)) }
     offlineAfter = profile.offlineAfter == .usual ? nil : profile.offlineAfter
     properties = profile.properties.map { Named($0.name, PropertyKeys($0)) }
   }

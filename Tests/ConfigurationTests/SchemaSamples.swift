@@ -135,3 +135,36 @@ struct SchemaPattern {
     return all
   }
 }
+
+/// A list of the schema: the rule takes as many elements as fit its bounds, and no fewer or more.
+struct SchemaCounts {
+  /// The section and the key.
+  let path: (String, String)
+  /// What its elements begin with; a number follows.
+  let element: String
+
+  private static let all = [
+    SchemaCounts(path: ("bluetooth", "adapters"), element: "hci"),
+    SchemaCounts(path: ("mqtt", "hosts"), element: "broker-"),
+    SchemaCounts(path: ("http", "address"), element: "127.0.0."),
+    SchemaCounts(path: ("radio", "ports"), element: "/dev/ttyACM"),
+  ]
+
+  static let paths = Set(all.map { ".\($0.path.0).\($0.path.1)" })
+
+  /// The counts that fit and are refused, or the other way round.
+  static func differences(_ schema: JSONValue) -> [String] {
+    all.flatMap { list -> [String] in
+      let (section, key) = list.path
+      let bounds = schema["properties"]?[section]?["properties"]?[key]
+      return (0...10).filter { count in
+        let elements = JSONValue.array((0..<count).map { .string("\(list.element)\($0)") })
+        let document: JSONValue = [section: [key: elements]]
+        let isTaken = if case .success = Configuration.parse(document.bytes) { true } else { false }
+        let fits =
+          count >= bounds?["minItems"]?.integer ?? 0 && count <= bounds?["maxItems"]?.integer ?? .max
+        return isTaken != fits
+      }.map { "\(section).\(key): \($0) elements" }
+    }
+  }
+}
