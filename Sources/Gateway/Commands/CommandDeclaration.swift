@@ -102,9 +102,7 @@ struct CommandDeclaration {
           (.live, "a table that is updated continuously, until Ctrl-C"), config,
         ]
       ) {
-        try await Scan(
-          timeout: $0.timeout, json: $0.has(.json), live: $0.has(.live), configuration: $0[.config]
-        ).run()
+        try await Scan(values: $0).run()
       },
       device("devices", "", "list the devices of the running gateway", [json]) { try await $0.list() },
       device("add", "ID [NAME [AREA]]", "add a device to the running gateway, until it is removed") {

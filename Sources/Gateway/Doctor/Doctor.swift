@@ -5,13 +5,15 @@ import Devices
 import EventLoop
 import Findings
 import Glibc
+import JSON
 
 /// `doctor`: finds what is wrong with the configuration, the machine, Bluetooth, the broker and the devices, and what
 /// to do about it. The checks run in order; none of them can hold up the others.
 @LoopActor final class Doctor {
   private let path: String?
+  private let json: Bool
   private let interruption = Interruption()
-  private var output: DoctorOutput
+  private var findings: [Finding] = []
   private let environment = StateFolder.environment
 
   /// The limit of checks of this machine.
@@ -23,8 +25,7 @@ import Glibc
   private static let mostInspections = 8
 
   init(configuration: String?, json: Bool) {
-    path = configuration
-    output = DoctorOutput(json: json)
+    (path, self.json) = (configuration, json)
   }
 
   func run() async throws(CommandFailure) {
@@ -77,11 +78,20 @@ import Glibc
       if radio.isEnabled { await report(.radio) { RadioCheck(ports: radio.ports).run() } }
       if isUsable { await checkDevices(file, gateway, state) }
     }
-    if output.end() { throw CommandFailure(.refused) }
+    let faults = findings.count { $0.level == .fault }
+    let warnings = findings.count { $0.level == .warning }
+    func count(_ number: Int, _ word: String) -> String { "\(number) \(word)\(number == 1 ? "" : "s")" }
+    printOutput(
+      json
+        ? JSONValue.array(findings.map(\.json)).written
+        : "\(count(faults, "fault")), \(count(warnings, "warning"))")
+    if faults > 0 { throw CommandFailure(.refused) }
   }
 
-  private func report(_ findings: [Finding]) {
-    for finding in findings { output.add(finding) }
+  /// Findings are printed as they come, or at the end as JSON.
+  private func report(_ new: [Finding]) {
+    findings += new
+    if !json { for line in new.flatMap(\.lines) { printOutput(line) } }
   }
 
   /// Reports what a check of this machine finds.
@@ -178,7 +188,7 @@ import Glibc
       let health = try await client.request("health", within: Self.limit)
       let devices = try await client.request("devices", within: Self.limit)
       await report(.configuration) { GatewayCheck.changedConfiguration(health).map { [$0] } ?? [] }
-      let reported = output.findings.filter { $0.level == .fault }
+      let reported = findings.filter { $0.level == .fault }
       report(
         GatewayCheck.findings(gateway, health: health, devices: devices).filter { finding in
           !reported.contains { $0.isSameCause(as: finding) }
@@ -229,5 +239,14 @@ import Glibc
       report(findings ?? [])
     }
     await inspector.stop()
+  }
+}
+
+extension Finding {
+  /// The finding, and the remedy below it.
+  var lines: [String] {
+    let head = padded(level.rawValue, 9) + padded(check.rawValue, 16)
+    return [head + Excerpt.harmless(text)]
+      + (remedy.map { [padded("", head.count) + "→ " + Excerpt.harmless($0)] } ?? [])
   }
 }
