@@ -64,7 +64,8 @@ struct History: Sendable {
   private mutating func advance(to point: Int) {
     let length = length
     let passed = min(length, point - newest)
-    for index in series.keys {
+    // A list: the keys themselves would keep the dictionary, and each change would copy it.
+    for index in Array(series.keys) {
       for place in 0..<passed { series[index]?[(point + length - place) % length] = .nan }
     }
     newest = point
@@ -74,14 +75,13 @@ struct History: Sendable {
   private mutating func resample(to newStep: Int) {
     let (oldStep, oldLength) = (step, length)
     step = newStep
-    let empty = [Float](repeating: .nan, count: length)
-    series = series.mapValues { old in
-      var points = empty
+    for index in Array(series.keys) {
+      var points = [Float](repeating: .nan, count: length)
       for point in max(0, newest - oldLength + 1)...newest {
-        let value = old[point % oldLength]
-        if !value.isNaN { points[point * oldStep / step % length] = value }
+        guard let value = series[index]?[point % oldLength], !value.isNaN else { continue }
+        points[point * oldStep / step % length] = value
       }
-      return points
+      series[index] = points
     }
     newest = newest * oldStep / step
   }

@@ -160,7 +160,7 @@ struct CommandDeclaration {
       CommandDeclaration(
         "forget", "", "clear all that the broker retains of this gateway, before it is removed for good",
         [(.yes, "do not ask"), config]
-      ) { try await Forget(configuration: $0[.config], isConfirmed: $0.has(.yes)).run() },
+      ) { try await Forget(values: $0).run() },
       CommandDeclaration("version", "", "print the version") { _ in printVersion() },
     ]
   }

@@ -9,13 +9,12 @@ import Store
 /// `forget`: clears what the broker retains of this gateway and of its devices, so that nothing of it is left in MQTT and
 /// Home Assistant.
 struct Forget: Sendable {
-  /// The file; nil: the default file.
-  let configuration: String?
+  let values: Arguments.Values
   /// Whether it does not ask.
-  let isConfirmed: Bool
+  private var isConfirmed: Bool { values.has(.yes) }
 
   @LoopActor func run() async throws(CommandFailure) {
-    let configuration = try GatewayAccess.configuration(configuration)
+    let configuration = try GatewayAccess.configuration(values[.config])
     let id = StateFolder.gatewayID(of: configuration)
     guard isConfirmed || isatty(STDIN_FILENO) != 0 else {
       throw CommandFailure(
