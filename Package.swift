@@ -103,8 +103,7 @@ let package = Package(
         "CLinux",
       ]),
     .executableTarget(
-      name: "microbit-gateway", dependencies: ["Gateway", "Configuration", "EventLoop", "Log", "CLinux"],
-      swiftSettings: lean),
+      name: "microbit-gateway", dependencies: ["Gateway"], swiftSettings: lean),
 
     module("Peripherals", ["EventLoop", "Log", "JSON", "GATT", "Configuration"]),
     module(

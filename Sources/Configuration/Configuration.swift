@@ -3,19 +3,12 @@ import JSON
 
 /// The content of config.json, with the defaults of what is left out. ConfigurationKeys.swift declares the keys.
 package struct Configuration: Sendable, Equatable {
-  /// The object `gateway`.
   package var gateway = Gateway()
-  /// The object `bluetooth`.
   package var bluetooth = Bluetooth()
-  /// The object `mqtt`.
   package var mqtt = MQTT()
-  /// The object `spool`.
   package var spool = Spool()
-  /// The object `home_assistant`.
   package var homeAssistant = HomeAssistant()
-  /// The object `http`.
   package var http = HTTP()
-  /// The object `radio`.
   package var radio = Radio()
   /// Each peripheral uses the first entry that matches; one without an entry is ignored.
   package var devices = [Device()] { didSet { entries = EntryIndex(devices) } }
@@ -29,7 +22,6 @@ package struct Configuration: Sendable, Equatable {
   /// Whether profiles and entries are also taken from a message for the whole fleet.
   package var fleet = false
 
-  /// The defaults.
   package init() {}
 }
 
@@ -41,41 +33,39 @@ extension Configuration {
     /// The area of the devices that have none of their own.
     package var area: String?
 
-    /// The defaults.
     package init() {}
   }
 
   /// The Bluetooth adapters and how they are used.
   package struct Bluetooth: Sendable, Equatable {
-    /// The adapters as given by the key `adapters`.
-    private(set) var adapterList: [String]?
-    /// Short for a list of one.
-    package var adapter: String?
+    /// The adapters to use, as BlueZ names them; at least one, each once.
+    package var adapters = ["hci0"]
+    /// Whether the key `adapter` names the only one.
+    private var isNamedAlone = false
     /// How many links an adapter can have: with another adapter, that one gets the rest.
     package var links = 7
     /// How long a device keeps a link while others wait for one, in seconds.
     package var stay = 60
 
-    /// The adapters to use, as BlueZ names them; at least one, each once.
-    package var adapters: [String] {
-      get { adapterList ?? [adapter ?? "hci0"] }
-      set { adapterList = newValue }
+    /// The key `adapter`, short for a list of one.
+    var adapter: String? {
+      get { isNamedAlone ? adapters[0] : nil }
+      set { (adapters, isNamedAlone) = (newValue.map { [$0] } ?? adapters, newValue != nil) }
     }
 
     /// The key `adapters`: left out where ``adapter`` is given.
     var adaptersKey: [String]? {
-      get { adapter == nil ? adapters : nil }
-      set { adapterList = newValue }
+      get { isNamedAlone ? nil : adapters }
+      set { adapters = newValue ?? adapters }
     }
 
-    /// The defaults.
     package init() {}
 
     /// This, with the adapters named by the same key as in `other` if they are the same.
     func named(as other: Self) -> Self {
       guard adapters == other.adapters else { return self }
       var renamed = self
-      (renamed.adapter, renamed.adapterList) = (other.adapter, other.adapterList)
+      renamed.isNamedAlone = other.isNamedAlone
       return renamed
     }
 
@@ -106,19 +96,8 @@ extension Configuration {
       }
     }
 
-    /// The key `host`: its default is equal to the same name given.
-    private struct GivenHost: Sendable, Equatable {
-      var name: String?
-      static func == (a: Self, b: Self) -> Bool { (a.name ?? "localhost") == (b.name ?? "localhost") }
-    }
-
-    private var given = GivenHost()
     /// A name or an address of the broker's host, unless there are ``hosts``.
-    package var host: String {
-      get { given.name ?? "localhost" }
-      set { given.name = newValue }
-    }
-    var isHostGiven: Bool { given.name != nil }
+    package var host = "localhost"
     /// The brokers of a cluster, in the order in which they are tried.
     package var hosts: [Host]?
     /// The TCP port of the brokers that have none of their own, 1…65535.
@@ -132,7 +111,7 @@ extension Configuration {
     /// The key `host`, which is left out where ``hosts`` is given.
     var hostKey: String? {
       get { hosts == nil ? host : nil }
-      set { given.name = newValue }
+      set { host = newValue ?? host }
     }
 
     /// The version of MQTT that is used.
@@ -151,7 +130,6 @@ extension Configuration {
     /// The options of TLS; nil: no TLS.
     package var tls: TLS?
 
-    /// The defaults.
     package init() {}
   }
 
@@ -166,7 +144,6 @@ extension Configuration {
     /// The application protocol to ask for (ALPN); nil: none.
     package var alpn: String?
 
-    /// The defaults.
     package init() {}
   }
 
@@ -181,7 +158,6 @@ extension Configuration {
     /// How many readings are published in a second, at most, when the broker is back.
     package var rate = 500
 
-    /// The defaults.
     package init() {}
   }
 
@@ -192,7 +168,6 @@ extension Configuration {
     /// The first levels of the discovery topics.
     package var prefix = "homeassistant"
 
-    /// The defaults.
     package init() {}
   }
 
@@ -237,7 +212,6 @@ extension Configuration {
       url(of: Self.isEverywhere(address) ? "127.0.0.1" : Self.bracketed(address))
     }
 
-    /// The defaults.
     package init() {}
   }
 
@@ -255,7 +229,6 @@ extension Configuration {
     /// Whether values are sent, through receivers whose program forwards them.
     package var isSending = false
 
-    /// The defaults.
     package init() {}
   }
 
@@ -299,7 +272,6 @@ extension Configuration {
     /// Whether the entry is not of the file, but of the ``FleetConfiguration``.
     package internal(set) var isOfFleet = false
 
-    /// The defaults.
     package init() {}
 
     /// An entry with the defaults for what is not given.

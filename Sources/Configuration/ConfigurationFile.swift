@@ -3,7 +3,6 @@ import JSON
 
 /// A configuration read from disk, with the files that it names.
 package struct ConfigurationFile: Sendable {
-  /// The file.
   package let path: String
   /// The configuration with the defaults, the password and all profiles.
   package let configuration: Configuration
@@ -112,7 +111,6 @@ package struct ConfigurationFile: Sendable {
       hint: "write one: microbit-gateway init; or name another with --config")
   }
 
-  /// The folder of a file.
   package static func folder(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])

@@ -13,9 +13,7 @@ package protocol ConfigurationSection: Sendable {
 }
 
 extension ConfigurationSection {
-  /// None.
   package static var elsewhere: [String: String] { [:] }
-  /// Nothing.
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] { [] }
 }
 
@@ -28,6 +26,8 @@ package struct ConfigurationKey<Section>: Sendable {
   /// Whether the key must be given; if it is missing, the hint says what is to be given.
   private(set) var isRequired = false
   private(set) var hint: String?
+  /// The key that lists several of what this is one of, and must not be given as well.
+  private(set) var list: String?
   /// The value that the key has when it is left out, if that is not in the section's value.
   private(set) var defaultJSON: JSONValue?
   package let read:
@@ -58,6 +58,13 @@ package struct ConfigurationKey<Section>: Sendable {
     self.init(name, place, .optional(rule))
     isRequired = true
     self.hint = hint
+  }
+
+  /// The key for one of what the other key lists.
+  func one(of list: String) -> Self {
+    var key = self
+    key.list = list
+    return key
   }
 
   /// A key of the section at `place`, whose other keys stand here as well.
@@ -148,7 +155,13 @@ extension ConfigurationSection {
     for key in keys where key.isRequired && object[key.name] == nil {
       errors.append(path.key(key.name).error("this is missing", hint: key.hint))
     }
-    if errors.count == before { errors += section.problems(at: path) }
+    guard errors.count == before else { return section }
+    for key in keys {
+      guard let list = key.list, object[key.name] != nil, object[list] != nil else { continue }
+      errors.append(
+        path.key(key.name).error("\(list) is given as well", hint: "list it there, and leave this out"))
+    }
+    errors += section.problems(at: path)
     return section
   }
 

@@ -33,17 +33,11 @@ extension Configuration.Gateway: ConfigurationSection {
 
 extension Configuration.Bluetooth: ConfigurationSection {
   package static let keys: [ConfigurationKey<Self>] = [
-    ConfigurationKey(
-      "adapters", \.adaptersKey, .optional(.list(of: .adapter, counts: 1 ... .max, check: adapterProblems))),
-    ConfigurationKey("adapter", \.adapter, .optional(.adapter)),
+    ConfigurationKey("adapters", \.adaptersKey, .optional(.list(of: .adapter, check: adapterProblems))),
+    ConfigurationKey("adapter", \.adapter, .optional(.adapter)).one(of: "adapters"),
     ConfigurationKey("links", \.links, .integer(1...1000)),
     ConfigurationKey("stay", \.stay, .integer(1...86_400)),
   ]
-
-  package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    guard adapter != nil, adapterList != nil else { return [] }
-    return [path.key("adapter").error("adapters is given as well", hint: "list it there, and leave this out")]
-  }
 
   private static func adapterProblems(
     _ names: [String], at path: ConfigurationPath
@@ -57,9 +51,8 @@ extension Configuration.Bluetooth: ConfigurationSection {
 
 extension Configuration.MQTT: ConfigurationSection {
   package static let keys: [ConfigurationKey<Self>] = [
-    ConfigurationKey("host", \.hostKey, .optional(.host)),
-    ConfigurationKey(
-      "hosts", \.hosts, .optional(.list(of: .hostAndPort, counts: hostCounts, check: hostProblems))),
+    ConfigurationKey("host", \.hostKey, .optional(.host)).one(of: "hosts"),
+    ConfigurationKey("hosts", \.hosts, .optional(.list(of: .hostAndPort, check: hostProblems))),
     ConfigurationKey("port", \.port, .integer(1...65535)),
     ConfigurationKey("protocol", \.protocolVersion, .choice),
     ConfigurationKey("username", \.username, .optional(.text(longest: 1024))),
@@ -71,10 +64,8 @@ extension Configuration.MQTT: ConfigurationSection {
   ]
 
   package func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    (!isHostGiven || hosts == nil
-      ? [] : [path.key("host").error("hosts is given as well", hint: "list it there, and leave this out")])
-      + (passwordFile == nil || username != nil
-        ? [] : [path.key("password_file").error("a password needs a user name", hint: "add username")])
+    passwordFile == nil || username != nil
+      ? [] : [path.key("password_file").error("a password needs a user name", hint: "add username")]
   }
 
   private static let hostCounts = 2...8
@@ -128,7 +119,7 @@ extension Configuration.HomeAssistant: ConfigurationSection {
 extension Configuration.HTTP: ConfigurationSection {
   package static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey("enabled", \.isEnabled, .bool),
-    ConfigurationKey("address", \.addresses, .ipAddresses),
+    ConfigurationKey("address", \.addresses, .oneOrMore(.ipAddress, check: addressProblems)),
     ConfigurationKey("port", \.port, .integer(1...65535)),
     ConfigurationKey("password_file", \.passwordFile, .optional(.text(longest: 4096))),
     ConfigurationKey("read_password_file", \.readPasswordFile, .optional(.text(longest: 4096))),
@@ -143,27 +134,19 @@ extension Configuration.HTTP: ConfigurationSection {
     let reading = path.key("read_password_file").error("everybody could look without a password", hint: hint)
     return (isLocal || proxy != nil ? [] : [open]) + (readPasswordFile == nil ? [] : [reading])
   }
-}
 
-extension ConfigurationRule<[String]> {
-  /// IP addresses of this machine.
-  fileprivate static var ipAddresses: Self {
-    let counts = 1...8
-    let list = oneOrMore(.ipAddress, counts: counts)
-    return ConfigurationRule(
-      shape: list.shape,
-      read: { json, _, path, errors in
-        guard let addresses = list.read(json, nil, path, &errors) else { return nil }
-        let isAlone = addresses.count == 1 || !addresses.contains(where: Configuration.HTTP.isEverywhere)
-        guard counts.contains(addresses.count), Set(addresses).count == addresses.count, isAlone else {
-          errors.append(
-            path.error(
-              "expected \(counts.lowerBound) to \(counts.upperBound) different addresses",
-              hint: "one that is for all networks stands alone"))
-          return nil
-        }
-        return addresses
-      }, write: list.write)
+  private static let addressCounts = 1...8
+
+  private static func addressProblems(
+    _ addresses: [String], at path: ConfigurationPath
+  ) -> [ConfigurationError] {
+    let isAlone = addresses.count == 1 || !addresses.contains(where: isEverywhere)
+    if addressCounts.contains(addresses.count), Set(addresses).count == addresses.count, isAlone { return [] }
+    let counts = "\(addressCounts.lowerBound) to \(addressCounts.upperBound)"
+    return [
+      path.error(
+        "expected \(counts) different addresses", hint: "one that is for all networks stands alone")
+    ]
   }
 }
 
@@ -179,18 +162,15 @@ extension ConfigurationRule<Configuration.Radio.Ports> {
   /// `"auto"`, or paths.
   fileprivate static var radioPorts: Self {
     let counts = 1...8
-    let list = ConfigurationRule<[String]>.oneOrMore(.text(longest: 4096), counts: counts)
+    let list = ConfigurationRule<[String]>.oneOrMore(.text(longest: 4096)) { paths, path in
+      if counts.contains(paths.count), paths.allSatisfy({ $0.hasPrefix("/") }) { return [] }
+      let expected = "expected \"auto\" or \(counts.lowerBound) to \(counts.upperBound) paths"
+      return [path.error(expected, hint: "example: /dev/ttyACM0")]
+    }
     return ConfigurationRule(
       shape: list.shape,
       read: { json, _, path, errors in
-        if json == "auto" { return .auto }
-        guard let paths = list.read(json, nil, path, &errors) else { return nil }
-        guard counts.contains(paths.count), paths.allSatisfy({ $0.hasPrefix("/") }) else {
-          let expected = "expected \"auto\" or \(counts.lowerBound) to \(counts.upperBound) paths"
-          errors.append(path.error(expected, hint: "example: /dev/ttyACM0"))
-          return nil
-        }
-        return .paths(paths)
+        json == "auto" ? .auto : list.read(json, nil, path, &errors).map(Configuration.Radio.Ports.paths)
       },
       write: { ports in
         switch ports {

@@ -8,13 +8,8 @@ extension ConfigurationSection {
     Configuration.document(bytes, most: most).flatMap { read($0, Self()) }
   }
 
-  /// Reads a JSON file.
   package static func parse(file: String) throws(ConfigurationErrors) -> Self {
-    do throws(ConfigurationErrors) {
-      return try read(try Configuration.document(file: file), Self()).get()
-    } catch {
-      throw error.located(in: file)
-    }
+    try read(try Configuration.document(file: file), Self()).mapError { $0.located(in: file) }.get()
   }
 
   /// - Parameter initial: has the values of the keys that are left out.
@@ -31,7 +26,6 @@ extension ConfigurationSection {
 }
 
 extension Configuration {
-  /// Reads JSON.
   static func document(_ bytes: [UInt8], most: Int = .max) -> Result<JSONDocument, ConfigurationErrors> {
     do {
       return .success(try JSONParser.locate(bytes, most: most))
@@ -41,7 +35,6 @@ extension Configuration {
     }
   }
 
-  /// Reads a JSON file.
   static func document(file: String) throws(ConfigurationErrors) -> JSONDocument {
     let bytes: [UInt8]
     do throws(FileProblem) {
@@ -49,10 +42,9 @@ extension Configuration {
     } catch {
       throw .unreadable(file, error.description)
     }
-    return try document(bytes).get()
+    return try document(bytes).mapError { $0.located(in: file) }.get()
   }
 
-  /// Reads a configuration from JSON.
   /// - Parameter profiles: those of its ``profilesDirectory``.
   static func parse(
     _ document: JSONDocument, profiles: [Profile]
@@ -117,7 +109,7 @@ extension Configuration {
     }
   }
 
-  /// The most earlier entries of an address, of a name and of other patterns that an entry is compared with.
+  /// The most entries of an address, of a name and of other patterns that an entry is compared with.
   private static let mostCompared = 100
 
   private var deviceWarnings: [ConfigurationError] {
@@ -129,25 +121,15 @@ extension Configuration {
           hint: "leave the key out to connect to every micro:bit in range")
       ]
     }
-    // Each entry is compared with few, as there may be ten thousand.
-    var (byAddress, byName) = ([BluetoothAddress: [Int]](), [String: [Int]]())
-    var patterns: [Int] = []
+    let byName = Dictionary(grouping: entries.patterns) { devices[$0].match.name }
     // That of a sender by radio tells its letters, too.
-    let firstPattern = devices.firstIndex { !$0.match.isIdentifier && !$0.match.isRadio }
+    let firstPattern = entries.patterns.first { !devices[$0].match.isRadio }
     return devices.indices.compactMap { index in
       let (path, match) = (path.index(index), devices[index].match)
-      let same = match.identifier.map { byAddress[$0, default: []] } ?? []
-      let named = match.name.map { byName[$0, default: []] } ?? []
-      defer {
-        if let address = match.identifier {
-          if same.count < Self.mostCompared { byAddress[address, default: []].append(index) }
-        } else if let name = match.name {
-          if named.count < Self.mostCompared { byName[name, default: []].append(index) }
-        } else if patterns.count < Self.mostCompared {
-          patterns.append(index)
-        }
-      }
-      if let first = (same + named + patterns).filter({ devices[$0].match.covers(match) }).min() {
+      // Each entry is compared with few, as there may be ten thousand.
+      let compared = [match.identifier.flatMap { entries.byAddress[$0] }, byName[match.name], byName[nil]]
+        .flatMap { ($0 ?? []).prefix(Self.mostCompared) }
+      if let first = compared.filter({ $0 < index && devices[$0].match.covers(match) }).min() {
         return path.error("never used: devices[\(first)] comes first and matches the same peripherals")
       }
       guard match.isIdentifier, !match.isRadio, let first = firstPattern, first < index else { return nil }

@@ -49,8 +49,7 @@ extension ConfigurationRule<BluetoothUUID> {
   /// A UUID of 4 or 8 digits, perhaps behind `0x`, or of 36 characters, in either case.
   package static var uuid: Self {
     .text(
-      1...36, pattern: "^(0x)?([0-9A-Fa-f]{4}){1,2}$|^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
-      BluetoothUUID.init, "a UUID", hint: "examples: 180d, 0000180d-0000-1000-8000-00805f9b34fb")
+      1...36, BluetoothUUID.init, "a UUID", hint: "examples: 180d, 0000180d-0000-1000-8000-00805f9b34fb")
   }
 }
 
@@ -59,7 +58,7 @@ extension ConfigurationRule<Int> {
   static var company: Self {
     let number = integer(0...0xFFFF)
     return ConfigurationRule(
-      shape: .integerOrText(0...0xFFFF, pattern: "^0x[0-9A-Fa-f]{1,4}$"),
+      shape: .integerOrText(0...0xFFFF),
       read: { json, current, path, errors in
         guard case .string(let text) = json else { return number.read(json, current, path, &errors) }
         let digits = text.dropFirst(2)
@@ -92,13 +91,11 @@ extension ConfigurationRule<[UInt8]> {
       },
       write: { .string(Hexadecimal.text($0)) })
   }
-}
 
-extension ConfigurationRule<[UInt8]> {
   /// A key of AES-128.
   static var encryptionKey: Self {
     ConfigurationRule(
-      shape: .text(32...32, pattern: "^[0-9A-Fa-f]{32}$"),
+      shape: .text(32...32),
       parse: { json throws(ConfigurationProblem) in
         guard case .string(let text) = json else { return nil }
         guard let key = encryptionKey(text) else {
@@ -125,11 +122,9 @@ extension ConfigurationRule<JSONValue> {
 
 /// A member of an object whose keys the user chooses.
 package struct Named<Value> {
-  /// The key.
   package let name: String
   package let value: Value
 
-  /// A key and its value.
   package init(_ name: String, _ value: Value) {
     self.name = name
     self.value = value
@@ -141,16 +136,13 @@ extension Named: Equatable where Value: Equatable {}
 
 extension ConfigurationRule {
   /// An object whose keys are names that the user chooses, in the order of the document.
-  ///
-  /// - Parameters:
-  ///   - pattern: for editors, of the names.
-  ///   - problem: what is wrong with a name; nil: nothing.
+  /// - Parameter problem: what is wrong with a name; nil: nothing.
   package static func members<Element>(
-    of rule: ConfigurationRule<Element>, names pattern: String,
+    of rule: ConfigurationRule<Element>,
     problem: @escaping @Sendable (String) -> ConfigurationProblem? = { _ in nil }
   ) -> Self where Value == [Named<Element>] {
     ConfigurationRule(
-      shape: .members(rule.shape, names: pattern),
+      shape: .members(rule.shape),
       read: { json, _, path, errors in
         guard case .object(let object) = json else {
           errors.append(path.error("expected an object, found \(json.kind)"))
@@ -166,17 +158,19 @@ extension ConfigurationRule {
       write: { members in .object(of: members.map { ($0.name, rule.write($0.value)) }) })
   }
 
-  /// An element, or a list of elements.
-  /// - Parameter counts: how many elements the caller allows; nil: any number.
+  /// An element, or a list of elements; see ``list(of:check:)``.
   static func oneOrMore<Element>(
-    _ rule: ConfigurationRule<Element>, counts: ClosedRange<Int>? = nil
+    _ rule: ConfigurationRule<Element>,
+    check: @escaping @Sendable ([Element], ConfigurationPath) -> [ConfigurationError] = { _, _ in [] }
   ) -> Self where Value == [Element] {
-    let list = ConfigurationRule.list(of: rule)
+    let list = ConfigurationRule.list(of: rule, check: check)
     return ConfigurationRule(
-      shape: .oneOrMore(rule.shape, counts: counts),
+      shape: .oneOrMore(rule.shape),
       read: { json, _, path, errors in
         if case .array = json { return list.read(json, nil, path, &errors) }
-        return rule.read(json, nil, path, &errors).map { [$0] }
+        guard let value = rule.read(json, nil, path, &errors) else { return nil }
+        errors += check([value], path)
+        return [value]
       },
       write: { $0.count == 1 ? rule.write($0[0]) : list.write($0) })
   }

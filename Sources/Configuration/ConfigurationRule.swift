@@ -10,9 +10,7 @@ package struct ConfigurationRule<Value>: Sendable {
       _ json: JSONValue, _ current: Value?, _ path: ConfigurationPath, _ errors: inout [ConfigurationError]
     ) -> Value?
 
-  /// What the value may be.
   package let shape: ConfigurationShape
-  /// Reads JSON.
   package let read: Read
   /// Writes a value; nil for one that is written by leaving its key out.
   package let write: @Sendable (Value) -> JSONValue?
@@ -45,25 +43,25 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
   case integer(ClosedRange<Int>)
   /// Every number, or one of a range.
   case number(ClosedRange<Double>?)
-  /// A whole number, or a string that stands for one, matching the regular expression.
-  case integerOrText(ClosedRange<Int>, pattern: String)
+  /// A whole number, or a string that stands for one.
+  case integerOrText(ClosedRange<Int>)
   /// The smallest and the largest number.
   case numberRange
-  /// A string of so many characters (Unicode scalars), matching the regular expression, if there is one.
-  case text(ClosedRange<Int>, pattern: String? = nil)
+  /// A string of so many characters (Unicode scalars).
+  case text(ClosedRange<Int>)
   /// One of these values.
   case choice([JSONValue])
-  /// A list, of so many elements, if that is limited.
-  case list(ConfigurationShape, counts: ClosedRange<Int>? = nil)
-  /// An element of the shape, or a list of such elements, of so many if that is limited.
-  case oneOrMore(ConfigurationShape, counts: ClosedRange<Int>? = nil)
+  /// A list of elements.
+  case list(ConfigurationShape)
+  /// An element of the shape, or a list of such elements.
+  case oneOrMore(ConfigurationShape)
   case object([Member])
   /// `null`, or this.
   case nullOr(ConfigurationShape)
   /// `false`, or this.
   case falseOr(ConfigurationShape)
-  /// An object whose keys are names that the user chooses, matching the regular expression.
-  case members(ConfigurationShape, names: String)
+  /// An object whose keys are names that the user chooses.
+  case members(ConfigurationShape)
   /// Any JSON.
   case any
 
@@ -82,7 +80,7 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
     switch self {
     case .bool: "true or false"
     case .integer(let range): "a whole number, \(range.lowerBound)…\(range.upperBound)"
-    case .integerOrText(let range, _): ConfigurationShape.integer(range).expectation
+    case .integerOrText(let range): ConfigurationShape.integer(range).expectation
     case .number(let range?):
       "a number, \(JSONValue(number: range.lowerBound).written)…\(JSONValue(number: range.upperBound).written)"
     case .number(nil): "a number"
@@ -91,7 +89,7 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
     case .choice(let values):
       values.map(\.written).joined(separator: " or ")
     case .list: "a list"
-    case .oneOrMore(let shape, _): "\(shape.expectation) or a list"
+    case .oneOrMore(let shape): "\(shape.expectation) or a list"
     case .nullOr(let shape): "null or \(shape.expectation)"
     case .falseOr(let shape): "false or \(shape.expectation)"
     case .object, .members: "an object"
@@ -122,12 +120,12 @@ extension ConfigurationRule {
 
   /// A string that `parse` makes a value of.
   package static func text(
-    _ lengths: ClosedRange<Int>, pattern: String? = nil,
+    _ lengths: ClosedRange<Int>,
     parse: @escaping @Sendable (String) throws(ConfigurationProblem) -> Value,
     write: @escaping @Sendable (Value) -> String
   ) -> Self {
     ConfigurationRule(
-      shape: .text(lengths, pattern: pattern),
+      shape: .text(lengths),
       parse: { json throws(ConfigurationProblem) in
         guard case .string(let text) = json else { return nil }
         guard !text.isEmpty || lengths.contains(0) else {
@@ -148,11 +146,10 @@ extension ConfigurationRule {
 extension ConfigurationRule where Value: CustomStringConvertible & Sendable {
   /// A string that is `what`, for example "a UUID".
   static func text(
-    _ lengths: ClosedRange<Int>, pattern: String, _ parse: @escaping @Sendable (String) -> Value?,
-    _ what: String, hint: String
+    _ lengths: ClosedRange<Int>, _ parse: @escaping @Sendable (String) -> Value?, _ what: String, hint: String
   ) -> Self {
     .text(
-      lengths, pattern: pattern,
+      lengths,
       parse: { text throws(ConfigurationProblem) in
         guard let value = parse(text) else {
           throw ConfigurationProblem("\(Excerpt(text)) is not \(what)", hint: hint)
@@ -177,7 +174,6 @@ package struct ConfigurationProblem: Error {
 }
 
 extension ConfigurationRule<Bool> {
-  /// `true` or `false`.
   package static var bool: Self {
     ConfigurationRule(
       shape: .bool,
@@ -220,10 +216,10 @@ extension ConfigurationRule<String> {
 
   /// A string in which `problem` finds none.
   package static func text(
-    longest: Int, pattern: String, problem: @escaping @Sendable (String) -> ConfigurationProblem?
+    longest: Int, problem: @escaping @Sendable (String) -> ConfigurationProblem?
   ) -> Self {
     .text(
-      1...longest, pattern: pattern,
+      1...longest,
       parse: { text throws(ConfigurationProblem) in
         if let problem = problem(text) { throw problem }
         return text
@@ -276,13 +272,12 @@ extension ConfigurationRule {
   }
 
   /// A list, whose elements `check` counts, and compares with one another.
-  /// - Parameter counts: how many elements `check` allows; nil: any number.
   package static func list<Element>(
-    of rule: ConfigurationRule<Element>, counts: ClosedRange<Int>? = nil,
+    of rule: ConfigurationRule<Element>,
     check: @escaping @Sendable ([Element], ConfigurationPath) -> [ConfigurationError] = { _, _ in [] }
   ) -> Self where Value == [Element] {
     ConfigurationRule(
-      shape: .list(rule.shape, counts: counts),
+      shape: .list(rule.shape),
       read: { json, _, path, errors in
         guard case .array(let elements) = json else {
           errors.append(path.error("expected a list, found \(json.kind)"))

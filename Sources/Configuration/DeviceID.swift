@@ -4,7 +4,6 @@ import Glibc
 /// What a device is called in topics: letters and digits of any script in lower case, `_` and `-`, 64 at most, and none
 /// of the names that topics use themselves.
 package struct DeviceID: Hashable, Sendable, CustomStringConvertible {
-  /// The id itself.
   package let description: String
 
   /// The words that have another meaning in the place of a device's name.
@@ -31,7 +30,6 @@ package struct DeviceID: Hashable, Sendable, CustomStringConvertible {
 
 /// What this gateway is called in topics: `[a-z0-9_-]{1,64}`.
 package struct GatewayID: Hashable, Sendable, CustomStringConvertible {
-  /// The id itself.
   package let description: String
 
   /// Reads an id; nil for anything but a valid one.

@@ -50,7 +50,6 @@ package struct FleetConfiguration: ConfigurationSection, Equatable {
   private static let mostPatterns = 256
   private static let mostProfiles = 256
 
-  /// Reads a message.
   package static func read(_ payload: [UInt8]) throws(ConfigurationErrors) -> FleetConfiguration {
     guard payload.count <= largest else {
       throw ConfigurationErrors(
@@ -140,7 +139,6 @@ package struct FleetConfiguration: ConfigurationSection, Equatable {
 }
 
 extension ConfigurationErrors {
-  /// Makes a list of one error.
   package init(_ error: ConfigurationError) { self.init(errors: [error]) }
 
   /// The first one, with its place, and how many more there are.

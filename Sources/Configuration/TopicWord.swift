@@ -83,10 +83,6 @@ package enum TopicWord {
     }
   }
 
-  /// The letters beyond ASCII that a valid word may have, for the JSON schema, as far as a regular expression can tell: those
-  /// of other scripts, and a few Latin ones that are no letter of ASCII with marks.
-  package static let lettersPattern = #"\u00f0\u00fe\u014b\u01dd\u01ef\u0250-\u1dff\u1f00-\uffff"#
-
   /// The word in ASCII, another one for each: `U` and the number of a letter of another script, then `_`.
   package static func ascii(_ word: String) -> String {
     word.unicodeScalars.map { $0.isASCII ? String($0) : "U\(String($0.value, radix: 16, uppercase: true))_" }

@@ -1,7 +1,6 @@
 /// What a value that a program names itself is called in topics and JSON: one level of a topic, so that a name from the
 /// air, from another gateway or from the disk becomes a topic only after it was checked here.
 package struct ValueKey: Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// The key itself.
   package let description: String
 
   /// The length of the longest key in characters.

@@ -62,15 +62,13 @@ import JSON
 /// A device that is watched.
 @LoopActor private final class WatchedDevice: DeviceObserver {
   private var device: DeviceDescription
-  /// The index of the only property that is watched; nil: all properties.
-  private let property: Int?
+  /// The only property that is watched; nil: all properties.
   private let name: String?
   private let report: (JSONValue) -> Void
 
   init(_ device: DeviceDescription, only name: String?, report: @escaping (JSONValue) -> Void) {
     self.device = device
     self.name = name
-    property = name.map { device.profile.index(ofPropertyNamed: $0) ?? -1 }
     self.report = report
   }
 
@@ -84,17 +82,16 @@ import JSON
   }
 
   func reported(_ reading: Reading) {
-    if let property, property != reading.property { return }
     report(reading, of: device.profile.properties[reading.property])
   }
 
   func reported(_ reading: ValueReading) {
     guard let value = device.values.first(where: { $0.key == reading.key }) else { return }
-    if let name, name != value.property.name { return }
     report(reading.reading, of: value.property)
   }
 
   private func report(_ reading: Reading, of property: Property) {
+    if let name, name != property.name { return }
     report([
       "device": .string(device.id.description), "property": .string(property.name),
       "value": property.codec.json(reading.value), "unit": property.unit.map(JSONValue.string),

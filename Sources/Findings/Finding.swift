@@ -2,7 +2,6 @@ import JSON
 
 /// The result of a check, in plain words, and what to do about it. Log, `health` and `doctor` use the same texts.
 package struct Finding: Sendable, Equatable {
-  /// What was checked.
   package enum Check: String, Sendable, CaseIterable {
     case configuration
     case clock
@@ -61,7 +60,9 @@ package struct Finding: Sendable, Equatable {
   package static func fault(_ check: Check, _ text: String, remedy: String) -> Finding {
     Finding(check: check, level: .fault, text: text, remedy: remedy)
   }
+}
 
+extension Finding {
   /// `{"check":"adapter","level":"fault","text":"the adapter is off","remedy":"bluetoothctl power on"}`.
   package var json: JSONValue {
     [
@@ -80,12 +81,5 @@ package struct Finding: Sendable, Equatable {
     self.init(check: check, level: level, text: text, remedy: json["remedy"]?.text)
     code = json["code"]?.text
     for name in ["device", "adapter", "reason", "cause"] { about[name] = json[name]?.text }
-  }
-
-  private init(check: Check, level: Level, text: String, remedy: String?) {
-    self.check = check
-    self.level = level
-    self.text = text
-    self.remedy = remedy
   }
 }

@@ -169,7 +169,7 @@ extension Codec.ScalarType {
   }
 
   /// The range of an integer type, as far as ``Value/integer(_:)`` can hold it; nil for other types.
-  var integers: ClosedRange<Int>? {
+  package var integers: ClosedRange<Int>? {
     switch self {
     case .uint8: 0...0xFF
     case .uint16: 0...0xFFFF

@@ -13,7 +13,7 @@ import Web
   nonisolated let id: GatewayID
   private let log = Logger(component: "gateway")
   private var file: ConfigurationFile
-  private var fleet: Fleet
+  private var fleet: Fleet { didSet { bridge.report.fleet = fleet.status } }
   /// The configuration in force.
   private var configuration: Configuration
   private let state: StateDatabase
@@ -46,9 +46,9 @@ import Web
     engine = DeviceManager(configuration, gateway: id, state: state.section("devices"))
     bridge = Bridge(
       configuration, gateway: id, engine: engine, state: state,
-      spool: configuration.spool.isEnabled ? StateFolder.spool(of: id, StateFolder.environment) : nil,
-      recordings: StateFolder.recordings(of: id, StateFolder.environment),
-      crashNote: CrashNote(path: StateFolder.crashNote(of: id, StateFolder.environment)))
+      spool: configuration.spool.isEnabled ? StateFolder.path(of: .spool, id) : nil,
+      recordings: StateFolder.path(of: .recordings, id),
+      crashNote: CrashNote(path: StateFolder.path(of: .crash, id)))
     homeAssistant = HomeAssistantDiscovery(configuration, bridge, state.section("home_assistant"))
     bridge.add(homeAssistant)
     bridge.configurationFile = (file.path.absolutePath, file.digest)
@@ -215,7 +215,6 @@ import Web
   private func applyConfiguration() -> ReloadPlan {
     let plan = fleet.configuration(with: file).changes(from: configuration)
     configuration = plan.configuration
-    bridge.report.fleet = fleet.status
     bridge.configure(plan.configuration)
     // Before the engine: what was announced of a device that is another gateway's from now on is that one's to remove.
     homeAssistant.configure(plan.configuration)
@@ -239,7 +238,6 @@ import Web
   private func decide(_ message: Fleet.Message) {
     guard file.configuration.fleet else { return }
     if fleet.decide(message, file) { _ = applyConfiguration() }
-    bridge.report.fleet = fleet.status
     let version = fleet.status?.version.map(String.init) ?? "unknown"
     if let reason = fleet.status?.reason {
       log.warning("the fleet's configuration was rejected", ["version": version, "reason": reason])

@@ -7,42 +7,14 @@ import JSON
 import Log
 import Store
 
-/// The commands of the program.
-public enum GatewayCommand: Sendable, Equatable {
-  /// Runs until SIGTERM or SIGINT.
-  case run(configuration: String?)
-  /// Checks the configuration, and prints what holds.
-  case check(configuration: String?)
-  /// Finds what is wrong, and what to do about it.
-  case doctor(Doctor)
-  /// Lists the peripherals in range.
-  case scan(Scan)
-  /// Something about one device.
-  case device(DeviceCommand)
-  /// Prints the profile of this name as JSON; nil: lists the profiles.
-  case profiles(name: String?, configuration: String?)
-  /// Checks a file of profiles.
-  case checkProfiles(file: String)
-  /// Clears what the broker retains of the gateway.
-  case forget(Forget)
-  /// Asks for what a configuration needs, and writes it.
-  case setUp(Setup)
-  /// Prints how the running gateway is set up in a browser.
-  case invite
-  /// Writes the configuration with what was answered in a browser.
-  case applySetup(configuration: String?)
-  /// Prints the version.
-  case version
-  /// Prints how the program is used.
-  case help(String)
-
+/// The commands that have no file of their own.
+enum GatewayCommand {
   /// The exit status of the program (sysexits.h).
-  public enum ExitStatus: Int32, Sendable {
+  enum ExitStatus: Int32, Sendable {
     /// Success; of `run`: stopped by a signal.
     case done = 0
     /// The peripheral has refused, or the output cannot be written; of `doctor`: there are faults.
     case refused = 1
-    /// Wrong command line.
     case usage = 64
     /// No bus, bluetoothd or adapter, no such device, or it is not in range, for a one-shot command.
     case unavailable = 69
@@ -61,45 +33,8 @@ public enum GatewayCommand: Sendable, Equatable {
     }
   }
 
-  /// Executes it, and returns the exit status of the process. Results go to standard output, errors to standard error.
-  /// Called once. Until the command has a link or a connection to end, a signal ends the process at once.
-  @LoopActor public func execute() async -> ExitStatus {
-    let status = await perform()
-    guard let reason = StandardOutput.failure else { return status }
-    printError("cannot write the output: \(reason)")
-    return status == .done ? .refused : status
-  }
-
-  @LoopActor private func perform() async -> ExitStatus {
-    do throws(CommandFailure) {
-      switch self {
-      case .run(let path): return await Self.run(path)
-      case .check(let path): return try await Self.check(path)
-      case .doctor(let doctor): return await doctor.run()
-      case .scan(let scan): return try await scan.run()
-      case .device(let command): try await command.run()
-      case .profiles(let name, let path): try Self.profiles(name, path)
-      case .checkProfiles(let file): try Self.checkProfiles(file)
-      case .forget(let forget): try await forget.run()
-      case .setUp(let setup): try await setup.run()
-      case .invite: try await Invitation.run()
-      case .applySetup(let path):
-        let path = path ?? SetupFiles.serviceConfiguration
-        PendingSetup.noteApplied(to: path)
-        for line in try PendingSetup()?.apply(to: path) ?? [] {
-          printOutput(line)
-        }
-      case .version: printOutput("microbit-gateway \(Version.current)")
-      case .help(let text): printOutput(text)
-      }
-      return .done
-    } catch {
-      printError(error.text)
-      return error.status
-    }
-  }
-
-  @LoopActor private static func run(_ path: String?) async -> ExitStatus {
+  /// Runs until SIGTERM or SIGINT.
+  @LoopActor static func run(_ path: String?) async throws(CommandFailure) {
     let log = Logger(component: "gateway")
     var file: ConfigurationFile
     do throws(ConfigurationErrors) {
@@ -114,8 +49,7 @@ public enum GatewayCommand: Sendable, Equatable {
         file = try ConfigurationFile.load(path: file.path, filesMayBeAway: true)
       }
     } catch {
-      printError(error.advice)
-      return error.isUnreadable ? .unreadable : .configuration
+      throw CommandFailure(error.isUnreadable ? .unreadable : .configuration, error.advice)
     }
     for warning in file.warnings { log.warning("\(warning.description(in: file.path))") }
     if let finding = StateFolder.relativePath(StateFolder.environment) { log.warning("\(finding.line)") }
@@ -135,7 +69,6 @@ public enum GatewayCommand: Sendable, Equatable {
     log.notice("stopped")
     // The service manager starts the service again, and lets root write the configuration before.
     if gateway.startsAgain, !PendingSetup.isApplied(to: file.path) { ProgramArguments.startAgain() }
-    return .done
   }
 
   /// Opens the state database. While another process uses it, such as a gateway with this id that is still stopping,
@@ -144,7 +77,7 @@ public enum GatewayCommand: Sendable, Equatable {
   @LoopActor private static func openState(
     of id: GatewayID, _ serviceManager: ServiceManager
   ) async -> StateDatabase {
-    let path = StateFolder.database(of: id, StateFolder.environment)
+    let path = StateFolder.path(of: .database, id)
     let log = Logger(component: "state")
     var reported: String?
     while true {
@@ -177,7 +110,8 @@ public enum GatewayCommand: Sendable, Equatable {
     }
   }
 
-  @LoopActor private static func check(_ path: String?) async throws(CommandFailure) -> ExitStatus {
+  /// Checks the configuration, and prints what holds.
+  @LoopActor static func check(_ path: String?) async throws(CommandFailure) {
     let file: ConfigurationFile
     do throws(ConfigurationErrors) {
       file = try ConfigurationFile.load(path: path)
@@ -208,7 +142,7 @@ public enum GatewayCommand: Sendable, Equatable {
       await running.warnOfChangedConfiguration()
       running.close()
     }
-    return unreadable.isEmpty ? .done : .configuration
+    if !unreadable.isEmpty { throw CommandFailure(.configuration) }
   }
 
   /// The configuration with the fleet's, if it is in force. Prints which that is.
@@ -268,9 +202,17 @@ public enum GatewayCommand: Sendable, Equatable {
     }
   }
 
+  /// Writes the configuration with what was answered in a browser.
+  @LoopActor static func applySetup(_ path: String?) throws(CommandFailure) {
+    let path = path ?? ConfigurationFile.service
+    PendingSetup.noteApplied(to: path)
+    for line in try PendingSetup()?.apply(to: path) ?? [] { printOutput(line) }
+  }
+
   /// Where the package installs profiles, which a configuration can name in `profiles_directory`.
   static let installedProfiles = "/usr/share/microbit-gateway/profiles"
 
+  /// Prints the profile of this name as JSON; nil: lists the profiles.
   /// - Parameter folder: that of the installed profiles.
   @LoopActor static func profiles(
     _ name: String?, _ path: String?, installed folder: String = installedProfiles
@@ -300,14 +242,13 @@ public enum GatewayCommand: Sendable, Equatable {
     printOutput(JSONValue.object(of: [(name, json)]).text())
   }
 
-  @LoopActor private static func checkProfiles(_ file: String) throws(CommandFailure) {
+  @LoopActor static func checkProfiles(_ file: String) throws(CommandFailure) {
     do throws(ConfigurationErrors) {
       let content = try ProfilesDirectory.read(file)
       for warning in content.warnings { printError(warning.description(in: file)) }
       printOutput("\(file): valid: \(content.profiles.map(\.name).joined(separator: ", "))")
     } catch {
-      let lines = error.errors.map { $0.description(in: file) }
-      throw CommandFailure(.configuration, lines.joined(separator: "\n"))
+      throw CommandFailure(.configuration, error.description)
     }
   }
 }

@@ -37,19 +37,22 @@ enum StateFolder {
   /// The folder of the systemd service: `/var/lib` and the `StateDirectory=` of deploy/microbit-gateway.service.
   static let service = "/var/lib/microbit-gateway"
 
-  /// The state database of a gateway; nil when there is no folder for it.
-  static func database(of gateway: GatewayID, _ environment: [String: String]) -> String? {
-    path(environment).map { below($0, "\(gateway).db") }
+  /// What a gateway keeps there, by how its name ends.
+  enum Item: String {
+    case database = "db"
+    /// Readings that the broker has not acknowledged.
+    case spool
+    /// The folder of the recordings.
+    case recordings
+    /// See ``CrashNote``.
+    case crash
   }
 
-  /// The file of readings that the broker has not acknowledged; nil when there is no folder for it.
-  static func spool(of gateway: GatewayID, _ environment: [String: String]) -> String? {
-    path(environment).map { below($0, "\(gateway).spool") }
-  }
-
-  /// The folder of the recordings; nil when there is no folder for it.
-  static func recordings(of gateway: GatewayID, _ environment: [String: String]) -> String? {
-    path(environment).map { below($0, "\(gateway).recordings") }
+  /// The path of an item; nil when there is no folder for it.
+  static func path(
+    of item: Item, _ gateway: GatewayID, _ environment: [String: String] = environment
+  ) -> String? {
+    path(environment).map { below($0, "\(gateway).\(item.rawValue)") }
   }
 
   /// The folder of the recordings of a running gateway, which another user may have started.
@@ -58,12 +61,7 @@ enum StateFolder {
     of gateway: GatewayID, _ environment: [String: String], isOfService: Bool
   ) -> String? {
     let isService = isOfService && environment["STATE_DIRECTORY"] == nil
-    return recordings(of: gateway, isService ? ["STATE_DIRECTORY": service] : environment)
-  }
-
-  /// See ``CrashNote``; nil when there is no folder for it.
-  static func crashNote(of gateway: GatewayID, _ environment: [String: String]) -> String? {
-    path(environment).map { below($0, "\(gateway).crash") }
+    return path(of: .recordings, gateway, isService ? ["STATE_DIRECTORY": service] : environment)
   }
 
   /// The state database that `check` reads: the service's, unless there is `$STATE_DIRECTORY` or the user has one.
@@ -72,7 +70,7 @@ enum StateFolder {
   static func checked(
     _ gateway: GatewayID, _ environment: [String: String], service: String = service
   ) -> (path: String, isThere: Bool, ofService: String?)? {
-    let own = database(of: gateway, environment)
+    let own = path(of: .database, gateway, environment)
     let ownIsThere = own.map(isThere) ?? false
     let ofService = below(service, "\(gateway).db")
     guard environment["STATE_DIRECTORY"] == nil, isThere(ofService) else {

@@ -29,10 +29,6 @@ package struct JSONParser {
     return JSONDocument(value: value, positions: parser.positions ?? JSONPositions())
   }
 
-  private init(bytes: [UInt8]) {
-    self.bytes = bytes
-  }
-
   private mutating func document() throws(JSONSyntaxError) -> JSONValue {
     if let invalid = bytes.firstInvalidUTF8 {
       position = invalid

@@ -1,15 +1,9 @@
 /// A position in a text, as shown by editors.
 package struct TextPosition: Sendable, Equatable {
   /// Counted from 1.
-  package private(set) var line: Int
+  package internal(set) var line = 1
   /// The column in characters, counted from 1.
-  package private(set) var column: Int
-
-  /// Starts at the beginning of the text by default.
-  package init(line: Int = 1, column: Int = 1) {
-    self.line = line
-    self.column = column
-  }
+  package internal(set) var column = 1
 
   /// Moves past these bytes of UTF-8.
   mutating func advance(over bytes: ArraySlice<UInt8>) {

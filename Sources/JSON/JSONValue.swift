@@ -64,7 +64,6 @@ package enum JSONValue: Sendable, Equatable {
 
 /// The members of a JSON object in their order; the names are unique.
 package struct JSONObject: Sendable, Equatable {
-  /// A name and its value.
   package struct Member: Sendable, Equatable {
     package let name: String
     package let value: JSONValue
@@ -91,7 +90,6 @@ package struct JSONObject: Sendable, Equatable {
 }
 
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral {
-  /// A string.
   package init(stringLiteral text: String) {
     self = .string(text)
   }
@@ -101,7 +99,6 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByArrayLiteral, Expr
     self = .object(of: members)
   }
 
-  /// A list of these elements.
   package init(arrayLiteral elements: JSONValue...) {
     self = .array(elements)
   }
@@ -117,16 +114,14 @@ extension JSONValue {
 
   /// The members of this object with another value for one, at its place or at the end; nil removes it.
   package func setting(_ name: String, to value: JSONValue?) -> JSONValue {
-    var members: [JSONObject.Member] = []
-    if case .object(let object) = self { members = object.members }
-    let index = members.firstIndex { $0.name == name }
-    switch (index, value) {
-    case (let index?, let value?): members[index] = JSONObject.Member(name: name, value: value)
-    case (let index?, nil): members.remove(at: index)
-    case (nil, let value?): members.append(JSONObject.Member(name: name, value: value))
-    case (nil, nil): break
+    var members: [(name: String, value: JSONValue?)] = []
+    if case .object(let object) = self { members = object.members.map { ($0.name, $0.value) } }
+    if let index = members.firstIndex(where: { $0.name == name }) {
+      members[index].value = value
+    } else {
+      members.append((name, value))
     }
-    return .object(JSONObject(members))
+    return .object(of: members)
   }
 
   /// Sets a member in place, like ``setting(_:to:)``.

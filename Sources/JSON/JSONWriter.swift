@@ -29,10 +29,8 @@ extension JSONValue {
       return "[\(lines(elements.map { $0.text(indent: indent + 2, expanded: max(0, expanded - 1)) }))]"
     case .object(let object):
       let members = object.members.map { member in
-        var name: [UInt8] = []
-        Self.append(member.name, to: &name)
         let value = member.value.text(indent: indent + 2, expanded: max(0, expanded - 1))
-        return "\(String(decoding: name, as: UTF8.self)): \(value)"
+        return "\(JSONValue.string(member.name).written): \(value)"
       }
       return "{\(lines(members))}"
     }

@@ -34,7 +34,7 @@ struct LineSink {
         writeNow(
           LogLine(
             level: .warning, component: line.component, message: "lines left out: there were too many",
-            ["count": leftOut]))
+            fields: ["count": leftOut]))
       }
     }
     writeNow(line)
@@ -51,7 +51,7 @@ struct LineSink {
     if dropped > 0 {
       let lost = LogLine(
         level: .warning, component: "log", message: "lines dropped: the log was not read fast enough",
-        ["count": dropped])
+        fields: ["count": dropped])
       guard put(lost) else {
         dropped += 1
         return

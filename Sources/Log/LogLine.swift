@@ -13,13 +13,6 @@ struct LogLine {
   /// The maximum length of a value, so that one does not displace the others.
   static let valueLimit = 512
 
-  init(level: LogLevel, component: String, message: String, _ fields: LogFields) {
-    self.level = level
-    self.component = component
-    self.message = message
-    self.fields = fields
-  }
-
   // MARK: Text
 
   /// `level component: message key=value …` in UTF-8, without prefix and line end.
@@ -52,10 +45,10 @@ struct LogLine {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(256)
     bytes += "{\"time\":\"\(time)\",\"level\":\"\(level.name)\",\"component\":\"\(component)\"".utf8
-    bytes.append(member: "message", .string(message), limit: LogLine.limit / 2)
+    bytes.append(member: "message", message, limit: LogLine.limit / 2)
     for (key, value) in fields {
       var member: [UInt8] = []
-      member.append(member: key, JSONScalar(value), limit: LogLine.valueLimit)
+      member.append(member: key, value, limit: LogLine.valueLimit)
       // The objects must be complete: what does not fit is left out.
       if bytes.count + member.count < LogLine.limit { bytes += member }
     }
@@ -84,24 +77,15 @@ struct LogLine {
   }
 }
 
-/// A value of a field in JSON.
-private enum JSONScalar {
-  case literal(String)
-  case string(String)
-
-  init(_ value: any CustomStringConvertible) {
-    self = value is any BinaryInteger || value is Bool ? .literal("\(value)") : .string(value.description)
-  }
-}
-
 extension [UInt8] {
-  fileprivate mutating func append(member name: String, _ value: JSONScalar, limit: Int) {
+  /// A member of an object: whole numbers and booleans as they are, anything else as a string.
+  fileprivate mutating func append(member name: String, _ value: any CustomStringConvertible, limit: Int) {
     self += ",\"\(name)\":".utf8
-    switch value {
-    case .literal(let text): self += text.utf8
-    case .string(let text):
+    if value is any BinaryInteger || value is Bool {
+      self += value.description.utf8
+    } else {
       append(UInt8(ascii: "\""))
-      append(text, limit: limit, as: .json)
+      append(value.description, limit: limit, as: .json)
       append(UInt8(ascii: "\""))
     }
   }

@@ -63,7 +63,7 @@ public struct Logger: Sendable {
   /// Writes a line of a level known only at run time.
   public func write(_ level: LogLevel, _ message: String, _ fields: LogFields = [:]) {
     guard Self.isEnabled(level) else { return }
-    let line = LogLine(level: level, component: component.description, message: message, fields)
+    let line = LogLine(level: level, component: component.description, message: message, fields: fields)
     Self.sink.withLock { $0.write(line) }
   }
 }

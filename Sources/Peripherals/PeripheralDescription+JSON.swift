@@ -70,7 +70,7 @@ extension ConfigurationRule {
   fileprivate static func data<Key: Hashable & Sendable>(
     by parse: @escaping @Sendable (String) -> Key?
   ) -> Self where Value == [Key: [UInt8]] {
-    ConfigurationRule<[Named<[UInt8]>]>.members(of: .hexadecimal, names: "^[0-9A-Fa-f-]+$") {
+    ConfigurationRule<[Named<[UInt8]>]>.members(of: .hexadecimal) {
       parse($0) == nil ? ConfigurationProblem("not hexadecimal, or of another length") : nil
     }
     .map(

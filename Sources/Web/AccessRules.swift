@@ -11,7 +11,8 @@ struct Passwords: Sendable, Equatable {
 
 /// Who may do what: the passwords, `Host`, the origin of a POST, and whether only a proxy may ask.
 struct AccessRules: Sendable {
-  private(set) var passwords: Passwords
+  /// One that was wrong before may be right after a change.
+  var passwords: Passwords { didSet { guesses = PasswordGuesses() } }
   /// The address of the only peer that may ask.
   private let proxy: [UInt8]?
   /// The port on which the gateway listens.
@@ -28,12 +29,6 @@ struct AccessRules: Sendable {
     self.proxy = proxy
     self.port = port
     self.names = names
-  }
-
-  /// A password that was wrong before may be right now.
-  mutating func setPasswords(_ passwords: Passwords) {
-    self.passwords = passwords
-    guesses = PasswordGuesses()
   }
 
   /// The answer to a request that is refused; nil: it is allowed.

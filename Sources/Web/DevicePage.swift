@@ -109,7 +109,7 @@ extension WebDevice {
   /// The numbers that it has a history of, with the names of their columns.
   var columns: [(name: String, series: Int)] {
     zip(device.allProperties, properties).flatMap { property, state in
-      state.series.enumerated().filter { $1 >= 0 }.map { index, number in
+      state.series.sorted { $0.key < $1.key }.map { index, number in
         let field = property.codec.fields?[index]
         let unit = property.unit(of: field).map { " (\($0))" } ?? ""
         return (property.name + (field.map { ".\($0)" } ?? "") + unit, number)
@@ -180,9 +180,7 @@ extension Codec {
       case .bytes: return ["type": "bytes"]
       case .bits:
         return ["type": "picture", "rows": .integer(scalar.rows), "columns": .integer(scalar.columns)]
-      case .float32, .float64, .sfloat, .float: return ["type": "number"]
-      case .uint8, .uint16, .uint24, .uint32, .uint64, .int8, .int16, .sint24, .int32, .int64:
-        return ["type": scalar.scale == nil && scalar.offset == nil ? "integer" : "number"]
+      case _: return ["type": scalar.isInteger ? "integer" : "number"]
       }
     }
   }

@@ -30,7 +30,6 @@ import Log
   private var pending: [JSONValue] = []
   private var missed = 0
   private var lastSent = Moment.now
-  private var hasEnded = false
 
   init(_ bit: StreamSet, _ state: WebState, isReadOnly: Bool) {
     self.bit = bit
@@ -52,14 +51,9 @@ import Log
 
   func tick() { if lastSent + Self.heartbeat < .now { onReady() } }
 
-  func end() {
-    guard !hasEnded else { return }
-    hasEnded = true
-    state.remove(self)
-  }
+  func end() { state.remove(self) }
 
   func next() -> [UInt8]? {
-    guard !hasEnded else { return nil }
     var bytes = greeting
     greeting = []
     if needsGateway {

@@ -60,9 +60,7 @@ enum HTTPStatus: Int, Error, Sendable {
     case .notFound: .notFound
     case .conflict: .failed
     case .unavailable, .requestTimeout, .tooManyRequests: .unavailable
-    case .ok, .notModified, .badRequest, .unauthorized, .forbidden, .methodNotAllowed, .lengthRequired,
-      .contentTooLarge, .unsupportedMediaType, .misdirectedRequest, .headerTooLarge, .versionNotSupported:
-      .invalid
+    case _: .invalid
     }
   }
 }

@@ -14,10 +14,9 @@ struct History: Sendable {
   private let begin: (moment: Moment, time: Timestamp)
   /// How many minutes a point is for.
   private(set) var step = 1
-  /// The points of each series, NaN where there is no value, each at its number modulo their count; empty: the place of
-  /// a series that was removed.
-  private var series: [[Float]] = []
-  private var count = 0
+  /// The points of each series, NaN where there is no value, each at its number modulo their count.
+  private var series: [Int: [Float]] = [:]
+  private var last = 0
   /// The number of the newest point of all, counted since 1970.
   private var newest = 0
 
@@ -40,38 +39,34 @@ struct History: Sendable {
 
   /// A new series.
   mutating func add() -> Int {
-    count += 1
-    while count * length > Self.mostPoints { resample(to: step + 1) }
-    let points = [Float](repeating: .nan, count: length)
-    if let free = series.firstIndex(where: \.isEmpty) {
-      series[free] = points
-      return free
-    }
-    series.append(points)
-    return series.count - 1
+    while (series.count + 1) * length > Self.mostPoints { resample(to: step + 1) }
+    last += 1
+    series[last] = [Float](repeating: .nan, count: length)
+    return last
   }
 
   mutating func remove(_ index: Int) {
-    series[index] = []
-    count -= 1
+    series[index] = nil
     // Not as soon as there is room: values that come and go would lose points each time.
-    if step > 1, count * Self.length(1) <= Self.mostPoints / 2 { resample(to: 1) }
+    if step > 1, series.count * Self.length(1) <= Self.mostPoints / 2 { resample(to: 1) }
   }
 
   /// The last value of a point counts.
   mutating func set(_ index: Int, _ value: Double, at moment: Moment) {
-    let point = number(of: time(at: moment))
+    let (point, length) = (number(of: time(at: moment)), length)
     if point > newest { advance(to: point) }
-    series[index][point % length] = Float(value)
+    series[index]?[point % length] = Float(value)
   }
 
   private func number(of time: Timestamp) -> Int { max(0, Int(time.milliseconds / 60_000) / step) }
 
   /// Forgets what is older than a day, and uses its places again.
   private mutating func advance(to point: Int) {
+    let length = length
     let passed = min(length, point - newest)
-    for index in series.indices where !series[index].isEmpty {
-      for place in 0..<passed { series[index][(point + length - place) % length] = .nan }
+    // A list: the keys themselves would keep the dictionary, and each change would copy it.
+    for index in Array(series.keys) {
+      for place in 0..<passed { series[index]?[(point + length - place) % length] = .nan }
     }
     newest = point
   }
@@ -80,11 +75,11 @@ struct History: Sendable {
   private mutating func resample(to newStep: Int) {
     let (oldStep, oldLength) = (step, length)
     step = newStep
-    for index in series.indices where !series[index].isEmpty {
+    for index in Array(series.keys) {
       var points = [Float](repeating: .nan, count: length)
       for point in max(0, newest - oldLength + 1)...newest {
-        let value = series[index][point % oldLength]
-        if !value.isNaN { points[point * oldStep / step % length] = value }
+        guard let value = series[index]?[point % oldLength], !value.isNaN else { continue }
+        points[point * oldStep / step % length] = value
       }
       series[index] = points
     }
@@ -102,7 +97,6 @@ struct History: Sendable {
   func value(_ index: Int, at time: Timestamp) -> Float? {
     let point = number(of: time)
     guard point <= newest, point > newest - length else { return nil }
-    let value = series[index][point % length]
-    return value.isNaN ? nil : value
+    return series[index].flatMap { $0[point % length].isNaN ? nil : $0[point % length] }
   }
 }

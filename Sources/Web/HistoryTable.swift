@@ -14,21 +14,19 @@ import Log
     let parts = stride(from: 0, to: times.count, by: rowsAtOnce).map { start in
       { @LoopActor [weak state, weak device] () -> [UInt8] in
         guard let state, let device, state.devices[device.device.address] === device else { return [] }
-        // A series that has ended since may be another one's: its column stays empty.
-        let present = device.columns
-        let series = columns.map { column in present.contains { $0 == column } ? column.series : nil }
-        return rows(times[start..<min(start + rowsAtOnce, times.count)], shift, series, state.history)
+        let times = times[start..<min(start + rowsAtOnce, times.count)]
+        return rows(times, shift, columns.map(\.series), state.history)
       }
     }
     return Parts([{ Array(header.utf8) }] + parts)
   }
 
   private static func rows(
-    _ times: ArraySlice<Timestamp>, _ shift: Duration, _ series: [Int?], _ history: History
+    _ times: ArraySlice<Timestamp>, _ shift: Duration, _ series: [Int], _ history: History
   ) -> [UInt8] {
     var text = ""
     for time in times {
-      let values = series.map { $0.flatMap { history.value($0, at: time) } }
+      let values = series.map { history.value($0, at: time) }
       guard values.contains(where: { $0 != nil }) else { continue }
       text +=
         ([(time + shift).description] + values.map { $0.map(shown) ?? "" }).joined(separator: ",") + "\r\n"

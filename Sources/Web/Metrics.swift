@@ -21,72 +21,59 @@ import Log
   /// Family by family, as each has to be in one piece.
   var body: Parts {
     let devices = state.sorted
+    func family(
+      _ name: String, _ kind: Kind, _ help: String, _ samples: @escaping @LoopActor (WebDevice) -> [Sample]
+    ) -> @LoopActor () -> [UInt8] {
+      {
+        var bytes: [UInt8] = []
+        let all = devices.flatMap { device in
+          samples(device).map { ([("device", device.device.id.description)] + $0.labels, $0.value) }
+        }
+        append("microbit_gateway_\(name)", kind, help, all, to: &bytes)
+        return bytes
+      }
+    }
     return Parts([
       { gateway(state.host.info, isHealthy: state.host.health.isHealthy) }, { process() },
-      {
-        family("device_info", .gauge, "A device: its name, area and Bluetooth address", devices) { device in
-          let description = device.device
-          return [
-            (
-              [
-                ("name", description.name ?? ""), ("area", description.settings.area ?? ""),
-                ("identifier", description.address.description),
-              ], 1
-            )
-          ]
+      family("device_info", .gauge, "A device: its name, area and Bluetooth address") { device in
+        let description = device.device
+        let labels = [
+          ("name", description.name ?? ""), ("area", description.settings.area ?? ""),
+          ("identifier", description.address.description),
+        ]
+        return [(labels, 1)]
+      },
+      family(
+        "device_connected", .gauge,
+        "Whether the device is online, unless it is disabled, or another gateway has it"
+      ) {
+        let isHere = $0.device.settings.isEnabled && state.host.otherOwner(of: $0.device) == nil
+        return isHere ? [([], $0.device.isOnline ? 1 : 0)] : []
+      },
+      family("device_rssi_dbm", .gauge, "Signal strength of the last advertisement") {
+        // The engine tells of other changes only.
+        state.engine.device($0.device.id)?.rssi.map { [([], Double($0))] } ?? []
+      },
+      family("readings_total", .counter, "Readings by property") { device in
+        device.published.filter { $0.last.count > 0 }.map {
+          ([("property", $0.property.name)], Double($0.last.count))
         }
       },
-      {
-        family(
-          "device_connected", .gauge,
-          "Whether the device is online, unless it is disabled, or another gateway has it", devices
-        ) {
-          let isHere = $0.device.settings.isEnabled && state.host.otherOwner(of: $0.device) == nil
-          return isHere ? [([], $0.device.isOnline ? 1 : 0)] : []
+      family("value", .gauge, "The last number") { device in
+        device.numbers.map {
+          ([("property", $0.property), ("field", $0.field), ("unit", $0.unit)], $0.number)
         }
       },
-      {
-        family("device_rssi_dbm", .gauge, "Signal strength of the last advertisement", devices) {
-          // The engine tells of other changes only.
-          state.engine.device($0.device.id)?.rssi.map { [([], Double($0))] } ?? []
-        }
+      family(
+        "last_reading_timestamp_seconds", .gauge,
+        "When the last reading arrived, of a device that sends them again and again"
+      ) {
+        state.engine.lastReading(of: $0.device.address).map { [([], Double($0.milliseconds) / 1000)] } ?? []
       },
-      {
-        family("readings_total", .counter, "Readings by property", devices) { device in
-          device.published.filter { $0.last.count > 0 }.map {
-            ([("property", $0.property.name)], Double($0.last.count))
-          }
-        }
-      },
-      {
-        family("value", .gauge, "The last number", devices) { device in
-          device.numbers.map {
-            ([("property", $0.property), ("field", $0.field), ("unit", $0.unit)], $0.number)
-          }
-        }
-      },
-      {
-        family(
-          "last_reading_timestamp_seconds", .gauge,
-          "When the last reading arrived, of a device that sends them again and again", devices
-        ) {
-          state.engine.lastReading(of: $0.device.address).map { [([], Double($0.milliseconds) / 1000)] } ?? []
-        }
-      },
-      {
-        family("connects_total", .counter, "Connections to the device", devices) {
-          [([], Double($0.connects))]
-        }
-      },
-      {
-        family("disconnects_total", .counter, "Connections that have ended", devices) {
-          [([], Double($0.disconnects))]
-        }
-      },
-      {
-        family("writes_total", .counter, "Commands by what became of them", devices) { device in
-          device.writes.sorted { $0.key < $1.key }.map { ([("result", $0.key)], Double($0.value)) }
-        }
+      family("connects_total", .counter, "Connections to the device") { [([], Double($0.connects))] },
+      family("disconnects_total", .counter, "Connections that have ended") { [([], Double($0.disconnects))] },
+      family("writes_total", .counter, "Commands by what became of them") { device in
+        device.writes.sorted { $0.key < $1.key }.map { ([("result", $0.key)], Double($0.value)) }
       },
     ])
   }
@@ -142,27 +129,12 @@ import Log
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
     let seconds = Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     add("cpu_seconds_total", .counter, "Time on the CPU", seconds)
-    if let folder = opendir("/proc/self/fd") {
+    if let names = FolderNames.all(in: "/proc/self/fd") {
       // `.`, `..` and the descriptor of the folder are not counted.
-      var count = -3
-      while readdir(folder) != nil { count += 1 }
-      closedir(folder)
-      add("open_fds", .gauge, "Open file descriptors", Double(count))
+      add("open_fds", .gauge, "Open file descriptors", Double(names.count - 3))
     }
     add(
       "start_time_seconds", .gauge, "When the process was started", Double(state.started.milliseconds) / 1000)
-    return bytes
-  }
-
-  private func family(
-    _ name: String, _ kind: Kind, _ help: String, _ devices: [WebDevice],
-    _ samples: @LoopActor (WebDevice) -> [Sample]
-  ) -> [UInt8] {
-    var bytes: [UInt8] = []
-    let all = devices.flatMap { device in
-      samples(device).map { ([("device", device.device.id.description)] + $0.labels, $0.value) }
-    }
-    append("microbit_gateway_\(name)", kind, help, all, to: &bytes)
     return bytes
   }
 

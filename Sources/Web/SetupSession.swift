@@ -49,8 +49,10 @@ struct SetupSession: Sendable {
     return new
   }
 
+  /// - Parameter submits: whether answers come with the code. If it is `right`, they are tried, and
+  ///   ``endSubmission(doneAt:)`` follows.
   mutating func check(
-    _ given: String, at now: Moment, using random: inout some RandomNumberGenerator
+    _ given: String, submits: Bool = false, at now: Moment, using random: inout some RandomNumberGenerator
   ) -> Answer {
     guard let code, isOpen(at: now) else { return .ended }
     guard AccessRules.isEqual(Self.plain(given), Array(code.utf8)) else {
@@ -59,17 +61,9 @@ struct SetupSession: Sendable {
       _ = renew(using: &random)
       return .renewed
     }
-    return doneAt.map { .done($0) } ?? .right
-  }
-
-  /// A submission with the code. If the answer is `right`, it is tried, and ``endSubmission(doneAt:)`` follows.
-  mutating func beginSubmission(
-    _ given: String, at now: Moment, using random: inout some RandomNumberGenerator
-  ) -> Answer {
-    let answer = check(given, at: now, using: &random)
-    guard answer == .right else { return answer }
-    if isTrying { return .busy }
-    isTrying = true
+    if let doneAt { return .done(doneAt) }
+    if submits, isTrying { return .busy }
+    isTrying = isTrying || submits
     return .right
   }
 

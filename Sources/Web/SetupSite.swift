@@ -113,10 +113,7 @@ import Sockets
       return connection.respond(.error(.badRequest))
     }
     let isSubmission = request.path.hasSuffix("submit")
-    let answer =
-      isSubmission
-      ? session.beginSubmission(code, at: now, using: &random)
-      : session.check(code, at: now, using: &random)
+    let answer = session.check(code, submits: isSubmission, at: now, using: &random)
     guesses.guessed(connection.peer, isRight: ![.wrong, .renewed, .ended].contains(answer), at: now)
     switch answer {
     case .right where !isSubmission: connection.respond(.json(host.situation))

@@ -19,8 +19,8 @@ struct PropertyState: Sendable {
   }
 
   var write: Write?
-  /// The value's series in the history: one for a number, one for each field of a record; -1 for what is not a number.
-  var series: [Int] = []
+  /// The series in the history of the value if it is a number, or of the numbers in a record by the places of their fields.
+  var series: [Int: Int] = [:]
   /// Event streams that have not been sent this value.
   var waiting: StreamSet = 0
   /// Event streams that have not been sent this write.
@@ -129,9 +129,9 @@ struct PropertyState: Sendable {
 
   private func record(_ value: Value, _ index: Int, _ reading: Reading, _ known: inout PropertyState) {
     guard let number = value.historyNumber, Float(number).isFinite else { return }
-    while known.series.count <= index { known.series.append(-1) }
-    if known.series[index] < 0 { known.series[index] = state.history.add() }
-    state.history.set(known.series[index], number, at: .now)
+    let series = known.series[index] ?? state.history.add()
+    known.series[index] = series
+    state.history.set(series, number, at: .now)
   }
 
   func wrote(_ value: Value, to property: Int, _ outcome: Outcome?) {

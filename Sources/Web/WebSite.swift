@@ -36,7 +36,7 @@ import Recording
 
   func setPasswords(_ passwords: Passwords) {
     guard passwords != rules.passwords else { return }
-    rules.setPasswords(passwords)
+    rules.passwords = passwords
     clients?.disconnect()
   }
 

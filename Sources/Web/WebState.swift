@@ -106,7 +106,7 @@ extension Bridge: PageHost {}
   }
 
   func forget(_ state: PropertyState) {
-    for series in state.series where series >= 0 { history.remove(series) }
+    for series in state.series.values { history.remove(series) }
   }
 
   func engineChanged() {

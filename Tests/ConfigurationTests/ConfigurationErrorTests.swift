@@ -1,8 +1,8 @@
-import JSON
 import TestSupport
 import Testing
 
 @testable import Configuration
+@testable import JSON
 
 private let oneOf =
   "give at least one of identifier, radio, name, name_prefix, name_contains, service, manufacturer"

@@ -42,7 +42,7 @@ import MQTT
   var input = Input(bytes)
   let (message, value) = (input.text(), String(decoding: input.remainder(), as: UTF8.self))
   let fields: LogFields = ["device": value, "name": message]
-  let line = LogLine(level: .warning, component: "fuzz", message: message, fields)
+  let line = LogLine(level: .warning, component: "fuzz", message: message, fields: fields)
   let text = line.text()
   expect(text.count <= LogLine.limit, "too long")
   expectVisible(String(decoding: text, as: UTF8.self))

@@ -63,7 +63,7 @@ import Testing
   func noFolderWithoutHome(home: String?) throws {
     #expect(path(["STATE_DIRECTORY": nil, "XDG_STATE_HOME": nil, "HOME": home]) == nil)
     let id = try #require(GatewayID("house"))
-    #expect(StateFolder.database(of: id, [:]) == nil)
+    #expect(StateFolder.path(of: .database, id, [:]) == nil)
   }
 
   @Test func recordingsAreThoseOfTheGatewayThatAnswers() throws {
@@ -148,6 +148,6 @@ import Testing
 
   @Test func aDatabaseIsNamedAfterItsGateway() throws {
     let id = try #require(GatewayID("living-room"))
-    #expect(StateFolder.database(of: id, everything) == "/var/lib/microbit-gateway/living-room.db")
+    #expect(StateFolder.path(of: .database, id, everything) == "/var/lib/microbit-gateway/living-room.db")
   }
 }

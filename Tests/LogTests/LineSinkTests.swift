@@ -37,7 +37,7 @@ import Testing
   }
 
   func line(_ message: String) -> LogLine {
-    LogLine(level: .warning, component: "test", message: message, [:])
+    LogLine(level: .warning, component: "test", message: message, fields: [:])
   }
 
   @Test func journalLinesHaveThePriorityOthersTheTime() throws {
@@ -92,10 +92,10 @@ import Testing
       text += pipe.drain()
     }
     #expect((1000..<1100).contains(text.split(separator: "\n").count))
-    var other = LogLine(level: .error, component: "other", message: "b", [:])
+    var other = LogLine(level: .error, component: "other", message: "b", fields: [:])
     sink.write(other)
     #expect(pipe.drain() == "<3>error other: b\n")
-    other = LogLine(level: .debug, component: "test", message: "c", [:])
+    other = LogLine(level: .debug, component: "test", message: "c", fields: [:])
     sink.write(other)
     #expect(pipe.drain() == "<7>debug test: c\n")
   }

@@ -6,7 +6,8 @@ import Testing
 
 @Suite struct LogLineTests {
   func line(_ message: String, _ fields: LogFields = [:]) -> String {
-    String(decoding: LogLine(level: .info, component: "mqtt", message: message, fields).text(), as: UTF8.self)
+    let line = LogLine(level: .info, component: "mqtt", message: message, fields: fields)
+    return String(decoding: line.text(), as: UTF8.self)
   }
 
   @Test func hasLevelComponentMessageAndFields() {
@@ -70,7 +71,7 @@ import Testing
 
 @Suite struct LogJSONTests {
   func json(_ message: String, _ fields: LogFields = [:]) -> String {
-    let line = LogLine(level: .info, component: "mqtt", message: message, fields)
+    let line = LogLine(level: .info, component: "mqtt", message: message, fields: fields)
     return String(decoding: line.json(time: "T"), as: UTF8.self)
   }
 
@@ -145,7 +146,7 @@ import Testing
     sink.write(
       LogLine(
         level: .notice, component: "gateway", message: "online\nDEVICE=forged",
-        ["device": "kitchen", "address": "C5:A1:B2:C3:D4:E5", "name": "a\nPRIORITY=0"]))
+        fields: ["device": "kitchen", "address": "C5:A1:B2:C3:D4:E5", "name": "a\nPRIORITY=0"]))
     #expect(
       journal.entry() == #"""
         SYSLOG_IDENTIFIER=microbit-gateway
@@ -155,7 +156,7 @@ import Testing
         ADDRESS=C5:A1:B2:C3:D4:E5
 
         """#)
-    sink.write(LogLine(level: .error, component: "mqtt", message: "x", [:]))
+    sink.write(LogLine(level: .error, component: "mqtt", message: "x", fields: [:]))
     #expect(
       journal.entry() == "SYSLOG_IDENTIFIER=microbit-gateway\nPRIORITY=3\nMESSAGE=error mqtt: x\n")
   }
@@ -164,7 +165,7 @@ import Testing
     let journal = try Journal()
     var sink = LineSink(descriptor: null, style: .journal, journal: JournalSocket(path: journal.path))
     // Their number is not limited otherwise.
-    let line = LogLine(level: .debug, component: "test", message: "a", [:])
+    let line = LogLine(level: .debug, component: "test", message: "a", fields: [:])
     // Far more than the socket holds: the writes must not block.
     for _ in 0..<5000 { sink.write(line) }
     var kept = 0
@@ -183,7 +184,7 @@ import Testing
     defer { for end in ends { close(end) } }
     var sink = LineSink(
       descriptor: ends[1], style: .journal, journal: JournalSocket(path: "/nonexistent/socket"))
-    sink.write(LogLine(level: .warning, component: "test", message: "a", [:]))
+    sink.write(LogLine(level: .warning, component: "test", message: "a", fields: [:]))
     var bytes = [UInt8](repeating: 0, count: 100)
     let count = read(ends[0], &bytes, bytes.count)
     #expect(String(decoding: bytes[..<max(0, count)], as: UTF8.self) == "<4>warning test: a\n")

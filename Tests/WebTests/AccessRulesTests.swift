@@ -82,8 +82,8 @@ import Testing
     headers["origin"] = origin
     #expect(Self.status(&rules, Self.request(headers, method: method), peer: peer) == status)
     // Also after a change of the password.
-    rules.setPasswords(Self.secret)
-    rules.setPasswords(Passwords())
+    rules.passwords = Self.secret
+    rules.passwords = Passwords()
     #expect(Self.status(&rules, Self.request(headers, method: method), peer: peer) == status)
   }
 

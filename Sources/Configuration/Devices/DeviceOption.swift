@@ -4,7 +4,6 @@ import JSON
 package protocol DeviceOptionDeclaration: Sendable {
   /// The key in JSON.
   var name: String { get }
-  /// What the value may be.
   var shape: ConfigurationShape { get }
   /// The value where nothing sets it; nil: none.
   var defaultJSON: JSONValue? { get }

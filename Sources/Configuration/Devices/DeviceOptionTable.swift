@@ -48,11 +48,11 @@ package final class DeviceOptionTable: Sendable {
 
   /// What becomes of the values of properties before they are published.
   package let adjust = DeviceOption<[Named<Adjustment>], [Named<Adjustment>]>(
-    "adjust", .members(of: .section, names: Property.namePattern), default: [], setsMembers: true)
+    "adjust", .members(of: .section), default: [], setsMembers: true)
 
   /// The values that properties are to hold, as JSON; ``Configuration/desired(of:)`` decodes them.
   package let desired = DeviceOption<[Named<JSONValue>], [Named<JSONValue>]?>(
-    "desired", .members(of: .any, names: Property.namePattern), setsValues: true)
+    "desired", .members(of: .any), setsValues: true)
 
   /// Short for `desired.period`: of a micro:bit, the period of the temperature, in ms.
   package let period = DeviceOption<Int, Int?>("period", .integer(20...0xFFFF), setsValues: true)

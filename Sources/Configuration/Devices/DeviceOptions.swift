@@ -10,7 +10,6 @@ package struct DeviceOptions: Sendable, Equatable {
   /// The name that stands for the automatic ones in `properties`.
   package static let automatic = "auto"
 
-  /// Nothing is set.
   package init() {}
 
   /// The value that is set; nil: none.
@@ -99,7 +98,6 @@ package struct DeviceOptionsPatch: Sendable, Equatable {
   /// Values, also `null`.
   package var options = DeviceOptions()
 
-  /// Changes nothing.
   package init() {}
 
   /// What the patch sets.

@@ -43,9 +43,7 @@ package enum ValueSettings: Sendable, Equatable {
 extension ConfigurationRule<ValueSettings> {
   /// `false`, or an object of descriptions by name.
   static var values: Self {
-    let members = ConfigurationRule<[Named<ValueDescription>]>.members(
-      of: .section, names: "^[a-z0-9_\(TopicWord.lettersPattern)]{1,32}$"
-    ) { name in
+    let members = ConfigurationRule<[Named<ValueDescription>]>.members(of: .section) { name in
       ValueKey(name) != nil
         ? nil
         : ConfigurationProblem(

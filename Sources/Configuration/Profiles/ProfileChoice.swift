@@ -15,22 +15,18 @@ extension Profile {
   ) throws(ConfigurationErrors) -> Profile {
     if let profile = builtIn.first(where: { $0.name == text }) { return profile }
     let isFile = text.hasSuffix(".json")
-    do throws(ConfigurationErrors) {
-      let profiles = isFile ? try ProfilesDirectory.read(text).profiles : try known(directory)
-      if isFile, profiles.count == 1 { return profiles[0] }
-      if !isFile, let profile = profiles.first(where: { $0.name == text }) { return profile }
-      let error =
-        isFile
-        ? ConfigurationError(
-          problem: "\(profiles.count) profiles instead of one",
-          hint: "name its folder with --profiles-directory, and the profile with --profile")
-        : ConfigurationError(
-          problem: "there is no profile \(Excerpt(text))",
-          hint: choice(of: text, among: (builtIn + profiles).map(\.name)))
-      throw ConfigurationErrors(error)
-    } catch {
-      throw error.located(in: isFile ? text : nil)
-    }
+    let profiles = isFile ? try ProfilesDirectory.read(text).profiles : try known(directory)
+    if isFile, profiles.count == 1 { return profiles[0] }
+    if !isFile, let profile = profiles.first(where: { $0.name == text }) { return profile }
+    let error =
+      isFile
+      ? ConfigurationError(
+        problem: "\(profiles.count) profiles instead of one",
+        hint: "name its folder with --profiles-directory, and the profile with --profile")
+      : ConfigurationError(
+        problem: "there is no profile \(Excerpt(text))",
+        hint: choice(of: text, among: (builtIn + profiles).map(\.name)))
+    throw ConfigurationErrors(file: isFile ? text : nil, errors: [error])
   }
 
   private static func isUsable(_ directory: String) -> Bool {

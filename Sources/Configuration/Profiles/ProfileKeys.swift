@@ -18,12 +18,10 @@ struct ProfileKeys: ConfigurationSection {
     ConfigurationKey("alive", \.alive, .optional(.section)),
     ConfigurationKey("values", \.values, .optional(.section)),
     ConfigurationKey("offline_after", \.offlineAfter, .optional(.offlineAfter)),
-    ConfigurationKey(
-      required: "properties", \.properties, .members(of: .section, names: Property.namePattern)),
+    ConfigurationKey(required: "properties", \.properties, .members(of: .section)),
   ]
 }
 
-/// What keeps a link alive.
 struct AliveKeys: ConfigurationSection {
   var property: String?
   var period: String?
@@ -43,11 +41,6 @@ struct ValuesKeys: ConfigurationSection {
     ConfigurationKey(required: "property", \.property, .propertyName),
     ConfigurationKey("set", \.set, .optional(.propertyName)),
   ]
-}
-
-extension Property {
-  /// What names of properties and fields look like, for editors.
-  package static let namePattern = "^[a-z][a-z0-9_]{0,63}$"
 }
 
 extension ConfigurationRule<String> {
@@ -91,9 +84,7 @@ extension ConfigurationRule<Profile> {
 extension ConfigurationRule<[Profile]> {
   /// An object of profiles by their names; they are added to those that there are.
   static var profiles: Self {
-    let members = ConfigurationRule<[Named<ProfileKeys>]>.members(
-      of: .section, names: "^(?!(microbit|bthome|radio)$)[a-z0-9_-]+$"
-    ) { name in
+    let members = ConfigurationRule<[Named<ProfileKeys>]>.members(of: .section) { name in
       if !TopicWord.isValid(name) {
         return ConfigurationProblem("not a valid name", hint: "allowed are a-z, 0-9, - and _")
       }
@@ -157,18 +148,9 @@ extension ProfileKeys {
     manufacturer = profile.manufacturer.isEmpty ? nil : profile.manufacturer
     model = profile.model
     requires = profile.requires.isEmpty ? nil : profile.requires
-    alive = profile.alive.map { alive in
-      var keys = AliveKeys()
-      keys.property = profile.properties[alive.property].name
-      keys.period = alive.period.map { profile.properties[$0].name }
-      return keys
-    }
-    values = profile.values.map { values in
-      var keys = ValuesKeys()
-      keys.property = profile.properties[values.received].name
-      keys.set = values.sent.map { profile.properties[$0].name }
-      return keys
-    }
+    func name(_ index: Int) -> String { profile.properties[index].name }
+    alive = profile.alive.map { AliveKeys(property: name($0.property), period: $0.period.map(name)) }
+    values = profile.values.map { ValuesKeys(property: name($0.received), set: $0.sent.map(name)) }
     offlineAfter = profile.offlineAfter == .usual ? nil : profile.offlineAfter
     properties = profile.properties.map { Named($0.name, PropertyKeys($0)) }
   }

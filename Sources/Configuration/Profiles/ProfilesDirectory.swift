@@ -61,14 +61,10 @@ package enum ProfilesDirectory {
     var all = Content()
     var origins: [String: String] = [:]
     for file in files {
-      do throws(ConfigurationErrors) {
-        let content = try read(file, origins)
-        all.profiles += content.profiles
-        all.warnings += content.warnings
-        for profile in content.profiles { origins[profile.name] = file }
-      } catch {
-        throw error.located(in: file)
-      }
+      let content = try read(file, origins)
+      all.profiles += content.profiles
+      all.warnings += content.warnings
+      for profile in content.profiles { origins[profile.name] = file }
     }
     return (all, origins)
   }
@@ -79,14 +75,14 @@ package enum ProfilesDirectory {
     _ file: String, _ origins: [String: String] = [:]
   ) throws(ConfigurationErrors) -> Content {
     let document = try Configuration.document(file: file)
-    var errors: [ConfigurationError] = []
-    if let error = wrapping(document.value) {
-      throw ConfigurationErrors(errors: [error.located(in: document)])
+    var errors = [wrapping(document.value)].compactMap { $0 }
+    var profiles: [Profile]?
+    if errors.isEmpty {
+      profiles = ConfigurationRule<[Profile]>.profiles.read(document.value, nil, .root, &errors)
+      if case .object(let object) = document.value { errors += duplicates(object, origins, at: .root) }
     }
-    let profiles = ConfigurationRule<[Profile]>.profiles.read(document.value, nil, .root, &errors)
-    if case .object(let object) = document.value { errors += duplicates(object, origins, at: .root) }
     guard let profiles, errors.isEmpty else {
-      throw ConfigurationErrors(errors: errors.map { $0.located(in: document) })
+      throw ConfigurationErrors(file: file, errors: errors.map { $0.located(in: document) })
     }
     let warnings = profiles.flatMap { $0.warnings(at: .root.key($0.name)) }
     return Content(

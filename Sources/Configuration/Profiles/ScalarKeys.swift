@@ -76,9 +76,7 @@ extension ConfigurationRule<Codec.ScalarType> {
 extension ConfigurationRule<[Int: String]> {
   /// The words of an enumeration by their numbers: `{"0": "none"}`.
   static var words: Self {
-    ConfigurationRule<[Named<String>]>.members(
-      of: .text(longest: 64), names: "^(0|-?[1-9][0-9]*)$"
-    ) { name in
+    ConfigurationRule<[Named<String>]>.members(of: .text(longest: 64)) { name in
       // Each number has one spelling, so that no two keys are the same number.
       Int(name).map(String.init) == name
         ? nil : ConfigurationProblem("not a whole number", hint: #"example: {"0": "open", "1": "closed"}"#)
@@ -137,8 +135,7 @@ extension ConfigurationRule<Codec.Flag> {
   /// A bit of an earlier field: `flags.0`.
   fileprivate static var flag: Self {
     .text(
-      1...67, pattern: "^[a-z][a-z0-9_]*\\.[0-9]{1,2}$",
-      Codec.Flag.init, "a bit of a field", hint: "example: flags.0, the lowest bit of flags")
+      1...67, Codec.Flag.init, "a bit of a field", hint: "example: flags.0, the lowest bit of flags")
   }
 }
 

@@ -4,169 +4,137 @@ import GATT
 import Glibc
 import JSON
 
-/// A command that asks the running gateway; `inspect` works without one too.
-public struct DeviceCommand: Sendable, Equatable {
-  /// What is done.
-  public enum Action: Sendable, Equatable {
-    case inspect
-    case read(property: String)
-    case write(property: String, value: String)
-    /// Shows values of a property; nil: of all properties.
-    case watch(property: String?, csv: Bool)
-    /// Pairs, with a passkey; nil: the user is asked if the peripheral displays one.
-    case pair(passkey: Int?)
-    case unpair
-    /// Shows its name on its LEDs.
-    case identify
-    /// Prints the data log as CSV.
-    case log(raw: Bool)
-    /// Lists the devices.
-    case list
-    /// Adds a device for good, with a name and an area.
-    case add(name: String?, area: String?)
-    case rename(to: String)
-    case remove
-    /// Adds micro:bits in range, for so many seconds; nil: the gateway's default.
-    case permitJoin(seconds: Int?)
-    /// Records the readings of all devices.
-    case record(RecordCommand)
-    /// Lists the devices that are paired.
-    case bonds
-  }
+/// A command that asks the running gateway.
+@LoopActor struct DeviceCommand {
+  let values: Arguments.Values
+  let access: GatewayAccess
 
-  let action: Action
-  /// What the user calls the device; nil, for `watch`: all.
-  let name: String?
-  let json: Bool
-  /// How long to wait for the device.
-  let timeout: Duration
-  let configuration: String?
-  /// The id of a running gateway; nil: the only one.
-  let gateway: String?
+  /// What the user calls the device.
+  private var name: String { values.words.first ?? "" }
+  var json: Bool { values.has(.json) }
+  private var device: Target { get async throws(CommandFailure) { try await access.device(name) } }
 
-  /// A command of the command line.
-  public init(
-    _ action: Action, name: String?, json: Bool, timeout: Duration?, configuration: String?, gateway: String?
-  ) {
-    self.action = action
-    self.name = name
-    self.json = json
-    self.timeout = timeout ?? .seconds(30)
-    self.configuration = configuration
-    self.gateway = gateway
-  }
-
-  @LoopActor func run() async throws(CommandFailure) {
-    guard let access = try GatewayAccess.open(self) else {
-      guard action == .inspect else { throw GatewayAccess.noneRuns(configuration: configuration) }
-      return show(inspection: try await Inspector.inspect(name ?? "", configuration, timeout))
+  /// `inspect`, which works without a gateway too.
+  static func inspect(_ values: Arguments.Values) async throws(CommandFailure) {
+    let name = values.words[0]
+    let data: JSONValue
+    if let access = try GatewayAccess.open(values) {
+      defer { access.close() }
+      let target = try await access.find(name, orInRange: true)
+      data = try await access.request("device/inspect", target.selector, within: .seconds(120))
+    } else {
+      data = try await Inspector.inspect(name, values[.config], values.patience)
     }
-    defer { access.close() }
-    try await perform(with: access)
+    if values.has(.json) { printOutput(data.text()) } else { printOutput(InspectionText(data)) }
   }
 
-  @LoopActor private func perform(with access: GatewayAccess) async throws(CommandFailure) {
-    switch action {
-    case .inspect:
-      let target = try await access.find(name ?? "", orInRange: true)
-      let data = try await access.request("device/inspect", target.selector, within: .seconds(120))
-      show(inspection: data)
-    case .read(let property):
-      let target = try await access.device(name ?? "")
-      if let reason = try await access.offline(target) { throw CommandFailure(.unavailable, reason) }
-      try report(
-        try await request("property/get", ["property": .string(property)], target, access), property)
-    case .write(let property, let value):
-      let target = try await access.device(name ?? "")
-      let seconds = Int(timeout.components.seconds)
-      if let reason = try await access.offline(target) {
-        printError("\(reason); waiting up to \(seconds) s …")
-      }
-      warn(of: value, for: property, target)
-      let keys: JSONValue = [
-        "property": .string(property), "value": .string(value), "ttl": .integer(seconds),
-      ]
-      try report(try await request("property/set", keys, target, access), property)
-    case .watch(let property, let csv):
-      let watching = Watching(access, property: property, format: csv ? .csv : json ? .json : .text)
-      try await watching.run(name)
-    case .pair(let passkey):
-      try await access.pair(try await access.find(name ?? "", orInRange: true), passkey: passkey)
-    case .unpair:
-      let target = try await access.find(name ?? "", orInRange: false)
-      _ = try await access.request("device/unpair", target.selector, within: .seconds(30))
-      printOutput("\(target.label) \(target.isPaired ? "is no longer" : "was not") paired")
-    case .identify:
-      let target = try await access.device(name ?? "")
-      let data = try await request("device/identify", [:], target, access)
-      printOutput("\(target.label) " + (data["value"].map { "shows \($0.shown)" } ?? "blinks"))
-    case .log(let raw):
-      let target = try await access.device(name ?? "")
-      let keys: JSONValue = ["id": target.id.map(JSONValue.string), "raw": .bool(raw)]
-      // A full log takes minutes.
-      let data = try await access.request("device/log", keys, within: .seconds(7200))
-      let csv = data["csv"]?.text ?? ""
-      // What a program logs could control the terminal; the table is harmless.
-      let isShown = raw && isatty(STDOUT_FILENO) != 0
-      printOutput(isShown ? Excerpt.harmlessLines(csv) : csv, terminator: "")
-    case .list:
-      let devices = try await access.request("devices")
-      if json { printOutput(devices.text()) } else { list(devices, of: access) }
-    case .record(let record): try await record.run(access, json: json)
-    case .bonds:
-      let paired = try await access.request("devices").elements.compactMap { Target($0) }.filter(\.isPaired)
-      if paired.isEmpty { printError("no device is paired") }
-      for target in paired { printOutput(target) }
-    case .add(let label, let area): try await add(label, area, access)
-    case .rename(let label): try await rename(to: label, access)
-    case .permitJoin(let seconds):
-      let data = try await access.request("permit_join", ["time": seconds.map(JSONValue.integer)])
-      let time = data["time"]?.integer ?? 0
-      printOutput(
-        time == 0
-          ? "no more micro:bits are added"
-          : "micro:bits in range in the next \(time) s are added: \(access.command("devices")) lists them"
-      )
-    case .remove:
-      let target = try await access.device(name ?? "")
-      _ = try await access.request("device/remove", ["id": target.id.map(JSONValue.string)])
-      printOutput("\(target.label) is removed: add it again with \(access.command("add \(target.address)"))")
+  func read() async throws(CommandFailure) {
+    let target = try await device
+    if let reason = try await access.offline(target) { throw CommandFailure(.unavailable, reason) }
+    try report(try await request("property/get", ["property": .string(values.words[1])], target))
+  }
+
+  func write() async throws(CommandFailure) {
+    let target = try await device
+    let (property, value) = (values.words[1], values.words[2])
+    let seconds = Int(values.patience.components.seconds)
+    if let reason = try await access.offline(target) {
+      printError("\(reason); waiting up to \(seconds) s …")
     }
+    warn(of: value, for: property, target)
+    let keys: JSONValue = [
+      "property": .string(property), "value": .string(value), "ttl": .integer(seconds),
+    ]
+    try report(try await request("property/set", keys, target))
   }
 
-  @LoopActor private func show(inspection data: JSONValue) {
-    if json { printOutput(data.text()) } else { printOutput(InspectionText(data)) }
+  func watch() async throws(CommandFailure) {
+    let format: Watching.Format = values.has(.csv) ? .csv : json ? .json : .text
+    try await Watching(access, property: values.word(1), format: format).run(values.word(0))
   }
 
-  @LoopActor private func list(_ devices: JSONValue, of access: GatewayAccess) {
+  func pair() async throws(CommandFailure) {
+    try await access.pair(try await access.find(name, orInRange: true), passkey: values.passkey)
+  }
+
+  func unpair() async throws(CommandFailure) {
+    let target = try await access.find(name, orInRange: false)
+    _ = try await access.request("device/unpair", target.selector, within: .seconds(30))
+    printOutput("\(target.label) \(target.isPaired ? "is no longer" : "was not") paired")
+  }
+
+  /// Shows its name on its LEDs.
+  func identify() async throws(CommandFailure) {
+    let target = try await device
+    let data = try await request("device/identify", [:], target)
+    printOutput("\(target.label) " + (data["value"].map { "shows \($0.shown)" } ?? "blinks"))
+  }
+
+  /// Prints the data log as CSV.
+  func log() async throws(CommandFailure) {
+    let (target, raw) = (try await device, values.has(.raw))
+    let keys: JSONValue = ["id": target.id.map(JSONValue.string), "raw": .bool(raw)]
+    // A full log takes minutes.
+    let data = try await access.request("device/log", keys, within: .seconds(7200))
+    let csv = data["csv"]?.text ?? ""
+    // What a program logs could control the terminal; the table is harmless.
+    let isShown = raw && isatty(STDOUT_FILENO) != 0
+    printOutput(isShown ? Excerpt.harmlessLines(csv) : csv, terminator: "")
+  }
+
+  func list() async throws(CommandFailure) {
+    let devices = try await access.request("devices")
+    if json { return printOutput(devices.text()) }
     let lines = DeviceList(devices, gateway: access.gateway).lines
     if lines.isEmpty {
-      let options = configuration.map { " --config \($0.shellWord)" } ?? ""
+      let options = values[.config].map { " --config \($0.shellWord)" } ?? ""
       printError("the gateway \(access.gateway) knows no device yet: microbit-gateway scan\(options)")
     }
     for line in lines { printOutput(line) }
   }
 
-  @LoopActor private func add(_ label: String?, _ area: String?, _ access: GatewayAccess)
-    async throws(CommandFailure)
-  {
-    let target = try await access.find(name ?? "", orInRange: true)
+  /// Lists the devices that are paired.
+  func bonds() async throws(CommandFailure) {
+    let paired = try await access.request("devices").elements.compactMap { Target($0) }.filter(\.isPaired)
+    if paired.isEmpty { printError("no device is paired") }
+    for target in paired { printOutput(target) }
+  }
+
+  func add() async throws(CommandFailure) {
+    let (target, label) = (try await access.find(name, orInRange: true), values.word(1))
     let device = try await access.request(
       "device/add",
       [
         "identifier": .string(target.address.description), "name": label.map(JSONValue.string),
         "id": label.flatMap { TopicWord.similar(to: $0) }.map(JSONValue.string),
-        "area": area.map(JSONValue.string),
+        "area": values.word(2).map(JSONValue.string),
       ])
     printOutput("\(target.address) is added as \(device["id"]?.shown ?? "")")
   }
 
   /// The name, and the id that follows from it, as in `init`.
-  @LoopActor private func rename(to label: String, _ access: GatewayAccess) async throws(CommandFailure) {
-    let target = try await access.device(name ?? "")
+  func rename() async throws(CommandFailure) {
+    let (target, label) = (try await device, values.words[1])
     let data = try await access.request(
       "device/rename", ["id": target.id.map(JSONValue.string), "name": .string(label)])
     printOutput("\(target.label) is now \(Excerpt(label)), in topics \(data["to"]?.shown ?? "")")
+  }
+
+  func remove() async throws(CommandFailure) {
+    let target = try await device
+    _ = try await access.request("device/remove", ["id": target.id.map(JSONValue.string)])
+    printOutput("\(target.label) is removed: add it again with \(access.command("add \(target.address)"))")
+  }
+
+  /// Adds micro:bits in range, for so many seconds; without a number, the gateway's default.
+  func permitJoin() async throws(CommandFailure) {
+    let data = try await access.request("permit_join", ["time": values.seconds.map(JSONValue.integer)])
+    let time = data["time"]?.integer ?? 0
+    printOutput(
+      time == 0
+        ? "no more micro:bits are added"
+        : "micro:bits in range in the next \(time) s are added: \(access.command("devices")) lists them"
+    )
   }
 
   /// The font of the micro:bit has the printable characters of ASCII (32 to 126).
@@ -179,15 +147,14 @@ public struct DeviceCommand: Sendable, Equatable {
       "the micro:bit cannot show \(Excerpt(shown)), which stays blank: it has letters without accents only")
   }
 
-  @LoopActor private func request(
-    _ verb: String, _ keys: JSONValue, _ target: Target, _ access: GatewayAccess
+  private func request(
+    _ verb: String, _ keys: JSONValue, _ target: Target
   ) async throws(CommandFailure) -> JSONValue {
     let id: JSONValue = ["id": target.id.map(JSONValue.string)]
-    return try await access.request(verb, id.merging(keys), within: timeout + .seconds(40))
+    return try await access.request(verb, id.merging(keys), within: values.patience + .seconds(40))
   }
 
-  /// Prints an outcome.
-  @LoopActor private func report(_ data: JSONValue, _ property: String) throws(CommandFailure) {
+  private func report(_ data: JSONValue) throws(CommandFailure) {
     let status = data["status"]?.text ?? ""
     let actual = data["actual"]?.shown(unit: data["unit"]) ?? ""
     let text: String? =
@@ -208,16 +175,17 @@ public struct DeviceCommand: Sendable, Equatable {
       default: .refused
       }
     let reason = data["reason"]?.shown ?? "another command has replaced it"
-    throw CommandFailure(exit, "\(property): \(reason)")
+    throw CommandFailure(exit, "\(values.words[1]): \(reason)")
   }
 }
 
 /// Why a command has failed, for the user, and the exit status.
 struct CommandFailure: Error, Equatable {
   let status: GatewayCommand.ExitStatus
+  /// Empty: it was printed already.
   let text: String
 
-  init(_ status: GatewayCommand.ExitStatus, _ text: String) {
+  init(_ status: GatewayCommand.ExitStatus, _ text: String = "") {
     self.status = status
     self.text = text
   }

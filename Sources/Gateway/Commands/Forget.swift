@@ -8,21 +8,13 @@ import Store
 
 /// `forget`: clears what the broker retains of this gateway and of its devices, so that nothing of it is left in MQTT and
 /// Home Assistant.
-public struct Forget: Sendable, Equatable {
-  /// The file; nil: the default file.
-  let configuration: String?
-  let isConfirmed: Bool
-
-  /// - Parameters:
-  ///   - configuration: nil: the default file.
-  ///   - isConfirmed: whether it does not ask.
-  public init(configuration: String?, isConfirmed: Bool) {
-    self.configuration = configuration
-    self.isConfirmed = isConfirmed
-  }
+struct Forget: Sendable {
+  let values: Arguments.Values
+  /// Whether it does not ask.
+  private var isConfirmed: Bool { values.has(.yes) }
 
   @LoopActor func run() async throws(CommandFailure) {
-    let configuration = try GatewayAccess.configuration(configuration)
+    let configuration = try GatewayAccess.configuration(values[.config])
     let id = StateFolder.gatewayID(of: configuration)
     guard isConfirmed || isatty(STDIN_FILENO) != 0 else {
       throw CommandFailure(
@@ -44,7 +36,7 @@ public struct Forget: Sendable, Equatable {
     let topics = TopicMap(base: mqtt.baseTopic, gateway: id)
     let prefix = configuration.homeAssistant.prefix
     let messages = RetainedMessages(
-      brokers: options.brokers, barrier: topics.bridgeResponse(to: "forget"),
+      brokers: options.brokers[...], barrier: topics.bridgeResponse(to: "forget"),
       found: ForgottenTopics(topics, discoveryPrefix: prefix))
     let broker = BrokerSession(options, messages) { $0.add($1) }
     broker.start(["\(mqtt.baseTopic)/#", "\(prefix)/device/+/config"].compactMap { TopicFilter($0) })
@@ -158,7 +150,7 @@ struct ForgottenTopics: Sendable {
 /// What the broker has sent, and which messages it has still to clear.
 private struct RetainedMessages {
   /// The brokers that have not failed.
-  private var brokers: ArraySlice<MQTTBroker>
+  var brokers: ArraySlice<MQTTBroker>
   /// Comes back after the retained messages.
   let barrier: TopicName
   var found: ForgottenTopics
@@ -167,10 +159,6 @@ private struct RetainedMessages {
   /// The topics whose clearing the broker has not confirmed yet: it sends the empty message to all subscribers.
   var uncleared: Set<TopicName> = []
   private(set) var failure: String?
-
-  init(brokers: [MQTTBroker], barrier: TopicName, found: ForgottenTopics) {
-    (self.brokers, self.barrier, self.found) = (brokers[...], barrier, found)
-  }
 
   mutating func add(_ event: MQTTEvent) {
     switch event {

@@ -24,15 +24,15 @@ import Sockets
   }
 
   /// - Returns: nil if none runs, and the command has not named one by its id.
-  static func open(_ command: DeviceCommand) throws(CommandFailure) -> GatewayAccess? {
+  static func open(_ command: Arguments.Values) throws(CommandFailure) -> GatewayAccess? {
     // The file is not needed to ask the only running gateway, whose files this user may not be allowed to read.
-    let file = command.configuration == nil ? nil : try configuration(command.configuration)
-    let id = command.gateway ?? file.map { StateFolder.gatewayID(of: $0).description }
-    let options = [("--gateway", command.gateway), ("--config", command.configuration)].map { option, value in
-      value.map { " \(option) \($0.shellWord)" } ?? ""
+    let file = command[.config] == nil ? nil : try configuration(command[.config])
+    let id = command[.gateway] ?? file.map { StateFolder.gatewayID(of: $0).description }
+    let options = [Option.gateway, .config].map { option in
+      command[option].map { " --\(option.rawValue) \($0.shellWord)" } ?? ""
     }
     if let running = try running(id) { return GatewayAccess(running, options: options.joined()) }
-    if command.gateway != nil { throw noneRuns(id, configuration: command.configuration) }
+    if command.has(.gateway) { throw noneRuns(id, configuration: command[.config]) }
     return nil
   }
 
@@ -94,7 +94,7 @@ import Sockets
   }
 
   /// The gateways that run, and those that this user may not ask.
-  private static func sockets(
+  static func sockets(
     _ id: String?, _ environment: [String: String], service: String = RuntimeFolder.service
   ) -> (open: [Running], denied: [(gateway: String, path: String)]) {
     var open: [Running] = []

@@ -19,9 +19,11 @@ import JSON
     engine = DeviceManager(none, gateway: StateFolder.gatewayID(of: configuration), state: .inMemory())
   }
 
-  /// - Parameter timeout: the limit for the adapters to be on.
+  /// - Parameters:
+  ///   - timeout: the limit for the adapters to be on.
+  ///   - interruption: ends the links first from now on.
   static func start(
-    _ configuration: Configuration, timeout: Duration
+    _ configuration: Configuration, timeout: Duration, _ interruption: Interruption
   ) async throws(CommandFailure) -> Inspector {
     let inspector = Inspector(configuration)
     let engine = inspector.engine
@@ -34,6 +36,12 @@ import JSON
       throw CommandFailure(
         .unavailable,
         "cannot use Bluetooth: \(describe(adapters[0].state, adapter: adapters[0].name))")
+    }
+    interruption.action = { signal in
+      loop.task {
+        await inspector.stop()
+        exit(128 + signal)
+      }
     }
     return inspector
   }
@@ -65,13 +73,7 @@ import JSON
       target = try Target.named(name, among: scan.found.compactMap { Target($0.json(nil)) })
     }
     guard let target else { throw Target.none(name, among: devices, orInRange: true) }
-    let inspector = try await start(configuration, timeout: timeout)
-    Interruption().action = { signal in
-      loop.task {
-        await inspector.stop()
-        exit(128 + signal)
-      }
-    }
+    let inspector = try await start(configuration, timeout: timeout, Interruption())
     do throws(RequestError) {
       let data = try await inspector.inspect(target.address)
       await inspector.stop()

@@ -8,27 +8,15 @@ import Glibc
 import JSON
 
 /// `scan`: the peripherals in range, the strongest first, and what the gateway does with each.
-public struct Scan: Sendable, Equatable {
-  /// How long to scan; nil: until it is interrupted.
-  let timeout: Duration?
-  let json: Bool
-  /// Whether to update a table on a terminal; otherwise there is a line for each peripheral when it is found.
-  let live: Bool
-  let configuration: String?
+struct Scan: Sendable {
+  let values: Arguments.Values
+  private var json: Bool { values.has(.json) }
 
   /// A screen that is redrawn more often is hard to read.
   private static let interval = Duration.milliseconds(500)
 
-  /// A scan of the command line.
-  public init(timeout: Duration?, json: Bool, live: Bool, configuration: String?) {
-    self.timeout = timeout
-    self.json = json
-    self.live = live
-    self.configuration = configuration
-  }
-
-  @LoopActor func run() async throws(CommandFailure) -> GatewayCommand.ExitStatus {
-    let configuration = try GatewayAccess.configuration(self.configuration)
+  @LoopActor func run() async throws(CommandFailure) {
+    let configuration = try GatewayAccess.configuration(values[.config])
     let interruption = Interruption()
     let gateway = StateFolder.gatewayID(of: configuration)
     let adapters = configuration.bluetooth.adapters
@@ -43,7 +31,7 @@ public struct Scan: Sendable, Equatable {
     }
     let faults: [Finding]
     var isEmpty = false
-    if live {
+    if values.has(.live) {
       let view = AdapterView(adapters: adapters)
       try await view.start()
       view.scan()
@@ -51,7 +39,7 @@ public struct Scan: Sendable, Equatable {
       faults = view.scanFindings
       await view.stop()
     } else {
-      let limit = timeout ?? .seconds(10)
+      let limit = values.timeout ?? .seconds(10)
       let scan = try await AdapterView.scan(adapters, for: limit) {
         if !json { printError("scanning for \(limit.components.seconds) s …") }
       }
@@ -59,7 +47,7 @@ public struct Scan: Sendable, Equatable {
       (isEmpty, faults) = (scan.found.isEmpty, scan.faults)
     }
     for fault in faults { printError(fault.line) }
-    return faults.isEmpty ? .done : isEmpty ? .unavailable : .refused
+    if !faults.isEmpty { throw CommandFailure(isEmpty ? .unavailable : .refused) }
   }
 
   /// The devices of a running gateway, by their addresses.
@@ -80,6 +68,8 @@ public struct Scan: Sendable, Equatable {
     for line in table.lines { printOutput(line) }
   }
 
+  /// Updates a table on a terminal; otherwise there is a line for each peripheral when it is found. Without a timeout, until it
+  /// is interrupted.
   /// - Returns: whether nothing was found.
   @LoopActor private func showLive(
     _ view: AdapterView, _ table: Table, _ pause: Pause
@@ -87,7 +77,7 @@ public struct Scan: Sendable, Equatable {
     let screen = Screen()
     var printed: Set<String> = []
     var isEmpty = true
-    let deadline = timeout.map { Moment.now + $0 }
+    let deadline = values.timeout.map { Moment.now + $0 }
     while true {
       let peripherals = view.inRange.sorted(by: Self.precedes)
       if !peripherals.isEmpty { isEmpty = false }

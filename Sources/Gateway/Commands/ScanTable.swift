@@ -6,20 +6,26 @@ import JSON
 
 /// The peripherals in range, and what the gateway does with each.
 struct ScanTable {
-  struct Row: Equatable {
-    let address: String
-    let signal: String
-    let name: String
+  struct Row {
+    let peripheral: Peripheral
     /// `-` if the configuration ignores the peripheral and no known profile fits it.
     let profile: String
     /// What the gateway would do with the peripheral.
     let use: String
     /// An entry for `devices` in config.json; nil if one matches already.
     let entry: String?
-    /// What the peripheral advertises besides its name; nil: nothing.
-    let advertised: String?
-    /// The peripheral as JSON, with what the gateway would do with it.
-    let json: JSONValue
+
+    var address: String { peripheral.address.description }
+    var name: String? { peripheral.name.map { Excerpt($0).description } }
+    var json: JSONValue { peripheral.json(nil).merging(["use": .string(use)]) }
+
+    /// The text below ``ScanTable/header``.
+    var cells: [String] {
+      [
+        address, peripheral.rssi.map { "\($0) dBm" } ?? "-", name ?? "-", profile,
+        peripheral.isConnected ? "\(use) (connected)" : use,
+      ]
+    }
   }
 
   let rows: [Row]
@@ -62,12 +68,8 @@ struct ScanTable {
       }
     let isUnmatched = device == nil && assignment == .unmatched
     return Row(
-      address: peripheral.address.description, signal: peripheral.rssi.map { "\($0) dBm" } ?? "-",
-      name: peripheral.name.map { Excerpt($0).description } ?? "-", profile: profile,
-      use: peripheral.isConnected ? "\(use) (connected)" : use,
-      entry: isUnmatched ? entry(for: peripheral, profile: guess) : nil,
-      advertised: advertised(by: peripheral),
-      json: peripheral.json(nil).merging(["use": .string(use)]))
+      peripheral: peripheral, profile: profile, use: use,
+      entry: isUnmatched ? entry(for: peripheral, profile: guess) : nil)
   }
 
   private static func use(_ peripheral: Peripheral, _ settings: DeviceSettings, _ least: Int?) -> String {
@@ -128,9 +130,8 @@ struct ScanTable {
 
   /// A line for each row, aligned, with the entry to copy at its end; what it advertises is another line.
   var lines: [String] {
-    let cells = rows.map { [$0.address, $0.signal, $0.name, $0.profile, $0.use, $0.entry ?? ""] }
-    return zip(rows, aligned(cells)).map { row, line in
-      line + (row.advertised.map { "\n    \($0)" } ?? "")
+    zip(rows, aligned(rows.map { $0.cells + [$0.entry ?? ""] })).map { row, line in
+      line + (Self.advertised(by: row.peripheral).map { "\n    \($0)" } ?? "")
     }
   }
 
@@ -142,12 +143,11 @@ struct ScanTable {
     let ignored = rows.first { $0.entry != nil && $0.profile != "-" } ?? rows.first { $0.entry != nil }
     let footer = ignored.map { row in
       [
-        "", "To use \(row.name == "-" ? row.address : row.name), add to devices in config.json:",
+        "", "To use \(row.name ?? row.address), add to devices in config.json:",
         "  \(row.entry ?? "")",
       ]
     }
-    let cells = [Self.header] + rows.map { [$0.address, $0.signal, $0.name, $0.profile, $0.use] }
-    var lines = aligned(cells)
+    var lines = aligned([Self.header] + rows.map(\.cells))
     let room = max(2, most - (footer?.count ?? 0))
     if lines.count > room {
       lines = lines.prefix(room - 1) + ["… and \(lines.count - room + 1) more"]

@@ -56,7 +56,7 @@ import JSON
 }
 
 /// Prints lines on standard error.
-public func printError(_ text: String) {
+func printError(_ text: String) {
   let bytes = Array("\(Excerpt.harmlessLines(text))\n".utf8)
   _ = write(STDERR_FILENO, bytes, bytes.count)
 }

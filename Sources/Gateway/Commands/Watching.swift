@@ -15,8 +15,7 @@ import JSON
   private let format: Format
   private var view = WatchView()
   private let ended = Waiter<CommandFailure?>()
-  private let isLive: Bool
-  private let screen: Screen
+  private let screen = Screen()
   private var redraw: LoopTimer?
 
   private static let csvHeader = "time,device,property,value,unit"
@@ -27,9 +26,9 @@ import JSON
     self.access = access
     self.property = property
     self.format = format
-    screen = Screen()
-    isLive = format == .text && screen.isTerminal
   }
+
+  private var isLive: Bool { format == .text && screen.isTerminal }
 
   /// Runs until it is interrupted, or the gateway ends.
   func run(_ name: String?) async throws(CommandFailure) {

@@ -45,24 +45,24 @@ struct BrokerCheck {
     guard await session.wait(patience, until: { $0.isDecided }),
       session.state.isConnected
     else { return [fault(session.state.failure ?? .timedOut(.connect))] }
-    let messages = probes.messages
+    let (messages, list) = (probes.messages, probes.list)
     for message in messages { session.client.publish(message) }
     let isMQTT5 = probes.isMQTT5
     _ = await session.wait(Self.returnLimit) { replies in
       !replies.isConnected
         || replies.acknowledged.count == messages.count
-          && probes.list.allSatisfy { replies.outcome(of: $0).isDecided(isMQTT5) }
+          && list.allSatisfy { replies.outcome(of: $0).isDecided(isMQTT5) }
     }
     if session.state.isConnected, !session.state.hasAnswered { return [silence] }
     let unacknowledged = messages.first { !session.state.acknowledged.contains($0.number ?? 0) }
-    let outcomes = probes.list.map { (probe: $0, outcome: session.state.outcome(of: $0)) }
+    let outcomes = list.map { (probe: $0, outcome: session.state.outcome(of: $0)) }
     let retained = await checkRetained(session, probes)
     // A broker may end the connection of a client that publishes what it may not.
     if let failure = session.state.failure {
       return [
         .fault(
           .broker, "the connection ended while topics were tried: \(failure)",
-          remedy: "\(probes.aclRemedy(for: probes.list)), and see the broker's log")
+          remedy: "\(probes.aclRemedy(for: list)), and see the broker's log")
       ]
     }
     let size = await checkSize(session, probes)

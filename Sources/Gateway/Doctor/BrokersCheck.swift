@@ -6,24 +6,17 @@ import MQTT
 
 /// Tries each broker that is configured; of several, whether they are a cluster.
 struct BrokersCheck {
-  private let configuration: Configuration
-  private let gateway: GatewayID
-  private let patience: Duration
-  let brokers: [MQTTBroker]
+  /// `mqtt` and `home_assistant` of it are used.
+  let configuration: Configuration
+  /// The id whose topics are tried.
+  let gateway: GatewayID
+  /// How long a connection to a broker may take.
+  var patience = Duration.seconds(15)
+
+  var brokers: [MQTTBroker] { configuration.mqtt.addresses }
 
   /// The limit for a connection, and for a message.
   private static let limit = Duration.seconds(5)
-
-  /// - Parameters:
-  ///   - configuration: `mqtt` and `home_assistant` of it are used.
-  ///   - gateway: the id whose topics are tried.
-  ///   - patience: how long a connection to a broker may take.
-  init(_ configuration: Configuration, gateway: GatewayID, patience: Duration = .seconds(15)) {
-    self.configuration = configuration
-    self.gateway = gateway
-    self.patience = patience
-    brokers = configuration.mqtt.addresses
-  }
 
   /// Takes at most about 20 s for each broker.
   @LoopActor func run() async -> [Finding] {

@@ -7,7 +7,7 @@ struct ConfigurationCheck {
   let path: String?
   var places = ConfigurationFile.searched
   /// The configuration of the service, and what the service may read; nil: there is no service.
-  var service = (path: SetupFiles.serviceConfiguration, access: ServiceAccess())
+  var service = (path: ConfigurationFile.service, access: ServiceAccess())
 
   struct Result: Sendable {
     var findings: [Finding] = []

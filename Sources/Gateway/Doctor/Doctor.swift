@@ -5,30 +5,15 @@ import Devices
 import EventLoop
 import Findings
 import Glibc
+import JSON
 
 /// `doctor`: finds what is wrong with the configuration, the machine, Bluetooth, the broker and the devices, and what
-/// to do about it.
-public struct Doctor: Sendable, Equatable {
-  let configuration: String?
-  let json: Bool
-
-  /// A check-up of the command line.
-  public init(configuration: String?, json: Bool) {
-    self.configuration = configuration
-    self.json = json
-  }
-
-  @LoopActor func run() async -> GatewayCommand.ExitStatus {
-    let checkup = Checkup(self, Interruption())
-    return await checkup.run() ? .done : .refused
-  }
-}
-
-/// One run of the checks, in order. None of them can hold up the others.
-@LoopActor private final class Checkup {
+/// to do about it. The checks run in order; none of them can hold up the others.
+@LoopActor final class Doctor {
   private let path: String?
-  private let interruption: Interruption
-  private var output: DoctorOutput
+  private let json: Bool
+  private let interruption = Interruption()
+  private var findings: [Finding] = []
   private let environment = StateFolder.environment
 
   /// The limit of checks of this machine.
@@ -39,14 +24,11 @@ public struct Doctor: Sendable, Equatable {
   /// Devices that are connected to; the others are not checked.
   private static let mostInspections = 8
 
-  init(_ doctor: Doctor, _ interruption: Interruption) {
-    self.interruption = interruption
-    path = doctor.configuration
-    output = DoctorOutput(json: doctor.json)
+  init(configuration: String?, json: Bool) {
+    (path, self.json) = (configuration, json)
   }
 
-  /// - Returns: whether there are no faults.
-  func run() async -> Bool {
+  func run() async throws(CommandFailure) {
     let check = ConfigurationCheck(path: path)
     let file =
       await within(Self.limit, .configuration) { await EventLoop.blocking { check.run() } }
@@ -96,11 +78,20 @@ public struct Doctor: Sendable, Equatable {
       if radio.isEnabled { await report(.radio) { RadioCheck(ports: radio.ports).run() } }
       if isUsable { await checkDevices(file, gateway, state) }
     }
-    return !output.end()
+    let faults = findings.count { $0.level == .fault }
+    let warnings = findings.count { $0.level == .warning }
+    func count(_ number: Int, _ word: String) -> String { "\(number) \(word)\(number == 1 ? "" : "s")" }
+    printOutput(
+      json
+        ? JSONValue.array(findings.map(\.json)).written
+        : "\(count(faults, "fault")), \(count(warnings, "warning"))")
+    if faults > 0 { throw CommandFailure(.refused) }
   }
 
-  private func report(_ findings: [Finding]) {
-    for finding in findings { output.add(finding) }
+  /// Findings are printed as they come, or at the end as JSON.
+  private func report(_ new: [Finding]) {
+    findings += new
+    if !json { for line in new.flatMap(\.lines) { printOutput(line) } }
   }
 
   /// Reports what a check of this machine finds.
@@ -171,7 +162,7 @@ public struct Doctor: Sendable, Equatable {
 
   private func checkBroker(_ file: ConfigurationCheck.Result, _ gateway: GatewayID) async {
     guard isValid(file, ["mqtt"], for: .broker) else { return }
-    let check = BrokersCheck(file.configuration, gateway: gateway)
+    let check = BrokersCheck(configuration: file.configuration, gateway: gateway)
     report(await within(Self.brokerLimit * check.brokers.count, .broker) { await check.run() } ?? [])
   }
 
@@ -197,7 +188,7 @@ public struct Doctor: Sendable, Equatable {
       let health = try await client.request("health", within: Self.limit)
       let devices = try await client.request("devices", within: Self.limit)
       await report(.configuration) { GatewayCheck.changedConfiguration(health).map { [$0] } ?? [] }
-      let reported = output.findings.filter { $0.level == .fault }
+      let reported = findings.filter { $0.level == .fault }
       report(
         GatewayCheck.findings(gateway, health: health, devices: devices).filter { finding in
           !reported.contains { $0.isSameCause(as: finding) }
@@ -237,15 +228,9 @@ public struct Doctor: Sendable, Equatable {
   private func inspect(_ candidates: [DeviceCheck.Candidate], _ configuration: Configuration) async {
     let inspector: Inspector
     do throws(CommandFailure) {
-      inspector = try await Inspector.start(configuration, timeout: Self.inspectionLimit)
+      inspector = try await Inspector.start(configuration, timeout: Self.inspectionLimit, interruption)
     } catch {
       return report([.fault(.device, error.text, remedy: "sudo systemctl restart bluetooth")])
-    }
-    interruption.action = { [loop] signal in
-      loop.task {
-        await inspector.stop()
-        exit(128 + signal)
-      }
     }
     for candidate in candidates.prefix(Self.mostInspections) {
       let findings = await within(Self.inspectionLimit, .device) {
@@ -254,5 +239,14 @@ public struct Doctor: Sendable, Equatable {
       report(findings ?? [])
     }
     await inspector.stop()
+  }
+}
+
+extension Finding {
+  /// The finding, and the remedy below it.
+  var lines: [String] {
+    let head = padded(level.rawValue, 9) + padded(check.rawValue, 16)
+    return [head + Excerpt.harmless(text)]
+      + (remedy.map { [padded("", head.count) + "→ " + Excerpt.harmless($0)] } ?? [])
   }
 }

@@ -4,8 +4,8 @@ import Devices
 import EventLoop
 import Findings
 import GATT
+import Glibc
 import JSON
-import Sockets
 
 /// The running gateway, and what it knows.
 enum GatewayCheck {
@@ -28,18 +28,12 @@ enum GatewayCheck {
 
   /// - Parameter gateway: its id; nil: any.
   @LoopActor static func connect(_ gateway: String?, _ environment: [String: String]) -> Presence {
-    var presence = Presence.absent
-    for (id, path) in RuntimeFolder.sockets(environment) where gateway == nil || id == gateway {
-      do throws(UnixSocket.Failure) {
-        return .running(gateway: id, ControlClient(try UnixSocket.connect(to: path)))
-      } catch {
-        if error == .denied { presence = .denied(gateway: id, path: path) }
-      }
-    }
-    if case .absent = presence, let folder = RuntimeFolder.closed(environment) {
-      return .hidden(folder: folder)
-    }
-    return presence
+    let (open, denied) = GatewayAccess.sockets(gateway, environment)
+    // Of several, the first one is asked.
+    for other in open.dropFirst() { close(other.descriptor) }
+    if let first = open.first { return .running(gateway: first.gateway, ControlClient(first.descriptor)) }
+    if let denied = denied.last { return .denied(gateway: denied.gateway, path: denied.path) }
+    return RuntimeFolder.closed(environment).map { .hidden(folder: $0) } ?? .absent
   }
 
   /// - Parameters:
@@ -76,7 +70,7 @@ enum GatewayCheck {
       .configuration, "\(file) has changed since the running gateway read it",
       remedy: (isValid
         ? "" : "correct its mistakes first (microbit-gateway check --config \(file.shellWord)); then: ")
-        + (file == SetupFiles.serviceConfiguration
+        + (file == ConfigurationFile.service
           ? "sudo systemctl reload microbit-gateway" : "end the gateway with Ctrl-C, and start it again"))
   }
 

@@ -71,43 +71,32 @@ struct TopicProbes: Sendable {
   static let marker = "doctor-"
 
   /// The name of a device and a gateway that do not exist.
-  let name: String
-  let isMQTT5: Bool
-  let list: [TopicProbe]
-  /// The topic for a retained message, and a filter with a wildcard for it that no probe has.
-  let retained: TopicName
-  let retainedFilter: TopicFilter
-  /// Where a message comes back that is published after a subscription.
-  let barrier: TopicName
-  private let base: String
-  private let prefix: String?
-  private let user: String?
+  let name = marker + RunID().description
+  private let configuration: Configuration
+  private let own: TopicMap
 
   init(_ configuration: Configuration, gateway: GatewayID) {
-    name = Self.marker + RunID().description
-    isMQTT5 = configuration.mqtt.protocolVersion == .v5
-    base = configuration.mqtt.baseTopic
-    prefix = configuration.homeAssistant.discovery ? configuration.homeAssistant.prefix : nil
-    user = configuration.mqtt.username
-    let own = TopicMap(base: base, gateway: gateway)
-    guard let id = try? DeviceID(name), let other = GatewayID(name) else {
-      preconditionFailure("\(name) is no id")
-    }
-    let device = own.topics(of: id, .microbit)
-    retained = TopicMap(base: base, gateway: other).bridgeState
-    retainedFilter = topicFilter("\(base)/bridge/\(name)/+")
-    barrier = own.bridgeResponse(to: "\(name).test")
-    var list = Self.list(base, own, device, name, state: retained)
-    if let prefix { list.append(Self.announcement(prefix, name)) }
-    self.list = list
+    self.configuration = configuration
+    own = TopicMap(base: configuration.mqtt.baseTopic, gateway: gateway)
   }
 
-  private static func list(
-    _ base: String, _ own: TopicMap, _ device: DeviceTopics, _ name: String, state: TopicName
-  ) -> [TopicProbe] {
+  var isMQTT5: Bool { configuration.mqtt.protocolVersion == .v5 }
+  private var base: String { own.base }
+  private var prefix: String? {
+    configuration.homeAssistant.discovery ? configuration.homeAssistant.prefix : nil
+  }
+  /// The topic for a retained message, and a filter with a wildcard for it that no probe has.
+  var retained: TopicName { topicName("\(base)/bridge/\(name)/state") }
+  var retainedFilter: TopicFilter { topicFilter("\(base)/bridge/\(name)/+") }
+  /// Where a message comes back that is published after a subscription.
+  var barrier: TopicName { own.bridgeResponse(to: word) }
+  /// No gateway accepts it as a request or has it as a property: those that receive it ignore it.
+  private var word: String { "\(name).test" }
+
+  var list: [TopicProbe] {
+    guard let id = try? DeviceID(name) else { preconditionFailure("\(name) is no id") }
+    let device = own.topics(of: id, .microbit)
     let value = device.properties[0]
-    // The word is none that gateways accept as a request or have as a property: those that receive it ignore it.
-    let word = "\(name).test"
     func probe(
       _ topic: TopicName, by filter: String? = nil, _ need: TopicProbe.Need, _ shown: String,
       _ payload: String = "", retain: Bool = false
@@ -118,8 +107,11 @@ struct TopicProbes: Sendable {
     }
     let get = topicName("\(base)/\(name)/temperature/get")
     let all = topicName("\(base)/all/\(word)/set")
-    let (request, response) = (own.bridgeRequest(word), own.bridgeResponse(to: word))
     let bridge = "\(base)/bridge/\(own.gateway)"
+    // The gateway also receives it: that a user has deleted the device, and that another gateway has announced it.
+    let announcement = prefix.map { prefix in
+      probe(topicName("\(prefix)/device/\(name)/config"), .both, "\(prefix)/device/+/config", retain: true)
+    }
     return [
       probe(value.value, .publish, "\(base)/+/temperature", retain: true),
       probe(value.result, .publish, "\(base)/+/+/result"),
@@ -129,19 +121,10 @@ struct TopicProbes: Sendable {
       probe(value.set, by: "\(base)/\(name)/+/set", .receive, "\(base)/+/+/set"),
       probe(get, by: "\(base)/\(name)/+/get", .receive, "\(base)/+/+/get"),
       probe(all, by: "\(base)/all/+/set", .receive, "\(base)/all/+/set"),
-      probe(request, by: "\(bridge)/request/#", .both, "\(bridge)/request/#"),
-      probe(response, .both, "\(bridge)/response/#"),
-      probe(state, by: "\(base)/bridge/+/state", .both, "\(base)/bridge/+/state", retain: true),
-    ]
-  }
-
-  /// What Home Assistant knows of a device. The gateway also receives it: that a user has deleted the device, and that
-  /// another gateway has announced it.
-  private static func announcement(_ prefix: String, _ name: String) -> TopicProbe {
-    let topic = topicName("\(prefix)/device/\(name)/config")
-    return TopicProbe(
-      topic: topic, filter: TopicFilter(topic), need: .both, shown: "\(prefix)/device/+/config",
-      isRetained: true)
+      probe(own.bridgeRequest(word), by: "\(bridge)/request/#", .both, "\(bridge)/request/#"),
+      probe(barrier, .both, "\(bridge)/response/#"),
+      probe(retained, by: "\(base)/bridge/+/state", .both, "\(base)/bridge/+/state", retain: true),
+    ] + [announcement].compactMap { $0 }
   }
 
   /// Where Home Assistant publishes that it is online; nil if nothing is announced to it.
@@ -203,6 +186,6 @@ struct TopicProbes: Sendable {
   /// The lines of mosquitto's ACL file that allow the topics.
   func aclRemedy(for probes: [TopicProbe]) -> String {
     let isOwn = probes.contains { $0.shown.hasPrefix("\(base)/") }
-    return Finding.aclRemedy(base: isOwn ? base : nil, prefix: prefix, user: user)
+    return Finding.aclRemedy(base: isOwn ? base : nil, prefix: prefix, user: configuration.mqtt.username)
   }
 }

@@ -69,12 +69,9 @@ import Web
         Result { try submission.answers(PresentConfiguration(readingFrom: path)).configuration() }
       }.get()
       if !submission.insists {
-        let findings = await BrokersCheck(configuration, gateway: id, patience: .seconds(5)).run()
-        if findings.contains(where: { $0.level == .fault }) {
-          return [
-            "reason": "broker", "findings": .array(findings.filter { $0.level == .fault }.map(\.inWords)),
-          ]
-        }
+        let check = BrokersCheck(configuration: configuration, gateway: id, patience: .seconds(5))
+        let faults = await check.run().filter { $0.level == .fault }
+        if !faults.isEmpty { return ["reason": "broker", "findings": .array(faults.map(\.inWords))] }
       }
       // Set up elsewhere while the broker was tried.
       guard site != nil else { return ["reason": "invalid", "text": "the gateway is set up"] }

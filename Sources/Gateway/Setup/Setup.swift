@@ -6,12 +6,9 @@ import Glibc
 import JSON
 
 /// `init`: asks for what a configuration needs, tries it, and writes it.
-public struct Setup: Sendable, Equatable {
+struct Setup: Sendable {
   /// The options of the command line, such as `--broker`, with their values. What none answers is asked for.
-  private let options: [String: [String]]
-
-  /// A set-up of the command line.
-  public init(_ options: [String: [String]] = [:]) { self.options = options }
+  var options: [String: [String]] = [:]
 
   func has(_ option: String) -> Bool { options[option] != nil }
   /// Whether all that is not given has its default, without questions.
@@ -26,7 +23,7 @@ public struct Setup: Sendable, Equatable {
       exit(128 + signal)
     }
     let path =
-      options["--config"]?.last ?? (geteuid() == 0 ? SetupFiles.serviceConfiguration : "./config.json")
+      options["--config"]?.last ?? (geteuid() == 0 ? ConfigurationFile.service : "./config.json")
     let present = PresentConfiguration(readingFrom: path)
     try await SetupRun(
       setup: self, console: console, interruption: interruption, present: present,
@@ -87,7 +84,6 @@ public struct Setup: Sendable, Equatable {
   }
 }
 
-/// A run of `init`.
 private struct SetupRun {
   let setup: Setup
   let console: Console
@@ -106,8 +102,12 @@ private struct SetupRun {
     if files.isOfService, let access = ServiceAccess() {
       answers.isReadable = { access.obstacle(to: $0) == nil }
     }
+    // Off the loop: a file can be standard input, at which the user types.
+    let given = try await EventLoop.blocking { [setup, present] in
+      Result { () throws(CommandFailure) in try setup.given(present) }
+    }.get()
     var interview = SetupInterview(
-      answers: answers, given: try await given(), isUnattended: setup.isUnattended,
+      answers: answers, given: given, isUnattended: setup.isUnattended,
       triesBroker: !setup.has("--no-test"),
       reply: { [console] in await console.ask($0.text, isSecret: $0.isSecret) }, tryBroker: trouble)
     if !setup.isUnattended { await console.show(introduction) }
@@ -127,13 +127,6 @@ private struct SetupRun {
     }
   }
 
-  /// Off the loop: a file can be standard input, at which the user types.
-  @LoopActor private func given() async throws(CommandFailure) -> [String: String] {
-    try await EventLoop.blocking { [setup, present] in
-      Result { () throws(CommandFailure) in try setup.given(present) }
-    }.get()
-  }
-
   private static func question(_ plan: SetupPlan, _ service: ServiceUnit.State) -> String {
     let write = plan.isEmpty ? "" : "Write this"
     return switch service {
@@ -150,9 +143,9 @@ private struct SetupRun {
       "Press Enter to accept the answer in [brackets]. Ctrl-C ends this;",
       "nothing is changed before the last question.",
     ]
-    if !setup.has("--config"), geteuid() != 0, access(SetupFiles.serviceConfiguration, F_OK) == 0 {
+    if !setup.has("--config"), geteuid() != 0, access(ConfigurationFile.service, F_OK) == 0 {
       lines += [
-        "The installed service does not use this file, but \(SetupFiles.serviceConfiguration):",
+        "The installed service does not use this file, but \(ConfigurationFile.service):",
         "for that one press Ctrl-C, and use: sudo microbit-gateway init",
       ]
     }
@@ -179,7 +172,7 @@ private struct SetupRun {
 
   @LoopActor private func trouble(with configuration: Configuration) async -> [String] {
     let check = BrokersCheck(
-      configuration, gateway: StateFolder.gatewayID(of: configuration))
+      configuration: configuration, gateway: StateFolder.gatewayID(of: configuration))
     let places = check.brokers.map(\.description).joined(separator: ", ")
     await console.show(["", "Trying the broker \(places) …"])
     let findings = await check.run()

@@ -5,11 +5,9 @@ import Log
 
 /// Writes what `init` has found out: all of its files or none.
 struct SetupFiles: Sendable {
-  /// The configuration of the service; its files with passwords belong to the service's user.
-  static let serviceConfiguration = ConfigurationFile.service
-
   let path: String
-  var serviceConfiguration = Self.serviceConfiguration
+  /// The configuration of the service; its files with passwords belong to the service's user.
+  var serviceConfiguration = ConfigurationFile.service
   var serviceUser = ServiceAccess.user
 
   /// Whether the service uses the configuration.

@@ -47,7 +47,6 @@ struct SetupQuestion {
   }
 }
 
-/// Yes or no.
 enum SetupConsent: String, CaseIterable {
   case yes
   case no

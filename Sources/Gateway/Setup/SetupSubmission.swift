@@ -88,14 +88,9 @@ struct PendingSetup: Sendable {
   static func noteApplied(
     to configuration: String, _ environment: [String: String] = StateFolder.environment
   ) {
-    // Root follows no link of the service's user.
-    let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
     guard let mark = mark(environment) else { return }
-    let file = open(mark, flags, 0o644)
-    // For the service's user, whatever the umask.
-    fchmod(file, 0o644)
-    _ = write(file, configuration, configuration.utf8.count)
-    close(file)
+    // Root follows no link of the service's user: the file takes its place.
+    try? NewFile(at: mark, Array(configuration.utf8), mode: 0o644).replace()
   }
 
   /// Keeps the answers. Blocks.
@@ -107,7 +102,7 @@ struct PendingSetup: Sendable {
   /// Writes the configuration with the answers, if there are any and the gateway is not set up. They are used once. Blocks.
   /// - Returns: what was done, in lines for the log.
   func apply(
-    to configuration: String, service: String = SetupFiles.serviceConfiguration
+    to configuration: String, service: String = ConfigurationFile.service
   ) throws(CommandFailure) -> [String] {
     var status = stat()
     guard lstat(path, &status) == 0 else { return [] }

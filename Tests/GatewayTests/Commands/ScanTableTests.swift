@@ -62,7 +62,7 @@ import Testing
   @Test func useIsInTheJSONAsWell() throws {
     let row = try Self.row(
       #"{"match":{"identifier":"E6:7A:00:00:00:01"},"id":"attic"}"#, isConnected: true)
-    #expect(row.use == "connect as attic (connected)")
+    #expect(row.cells.last == "connect as attic (connected)")
     #expect(row.json["use"] == "connect as attic" && row.json["connected"] == JSONValue.bool(true))
   }
 

@@ -381,13 +381,13 @@ struct ConfigurationCheckTests {
   }
 }
 
-struct DoctorOutputTests {
+struct FindingTests {
   @Test func theRemedyIsOnTheNextLine() {
     #expect(
-      DoctorOutput.lines(.fault(.adapter, "the adapter is off", remedy: "bluetoothctl power on")) == [
+      Finding.fault(.adapter, "the adapter is off", remedy: "bluetoothctl power on").lines == [
         "fault    adapter         the adapter is off", "                         → bluetoothctl power on",
       ])
-    #expect(DoctorOutput.lines(.ok(.bus, "the system bus answers")).count == 1)
+    #expect(Finding.ok(.bus, "the system bus answers").lines.count == 1)
   }
 
   @Test func findingRoundTripsThroughJSON() {

@@ -70,7 +70,7 @@ import Testing
   }
 
   private func unattended(_ options: [String: [String]] = [:]) -> Setup {
-    Setup(options.merging(["--yes": [""]]) { $1 })
+    Setup(options: options.merging(["--yes": [""]]) { $1 })
   }
 
   // MARK: From beginning to end
@@ -213,7 +213,7 @@ import Testing
   }
 
   @Test func anotherBrokerChangesNoOtherOption() async throws {
-    let setup = Setup(["--broker": ["one"], "--device": ["d05a0000c0de"], "--area": ["Roof"]])
+    let setup = Setup(options: ["--broker": ["one"], "--device": ["d05a0000c0de"], "--area": ["Roof"]])
     let outcome = try await dialogue(
       Self.new, setup, trouble: [["nothing answers"]], answering: ["What now?": "change", "Broker": "two"])
     #expect(outcome.tried.map(\.mqtt.host) == ["one", "two"])
@@ -297,7 +297,9 @@ import Testing
   // MARK: Options instead of questions
 
   @Test func givenOptionsSkipTheirQuestions() async throws {
-    let setup = Setup(["--broker": ["broker"], "--port": ["8883"], "--username": ["u"], "--http": ["nobody"]])
+    let setup = Setup(options: [
+      "--broker": ["broker"], "--port": ["8883"], "--username": ["u"], "--http": ["nobody"],
+    ])
     let outcome = try await dialogue(Self.new, setup)
     let prompts = outcome.asked.map { $0.prompt.split(separator: " ").first }
     #expect(prompts == ["File", "Password", "Which", "Area"])
@@ -355,9 +357,9 @@ import Testing
       ["--password-file": [file]], ["--http-password-file": [file], "--yes": [""]],
       ["--http-password-file": [file], "--http": ["computer"]],
     ] {
-      #expect(throws: CommandFailure.self, "\(options)") { try Setup(options).given(Self.new) }
+      #expect(throws: CommandFailure.self, "\(options)") { try Setup(options: options).given(Self.new) }
     }
-    #expect(try Setup(["--http-password-file": [file]]).given(Self.new).count == 1)
+    #expect(try Setup(options: ["--http-password-file": [file]]).given(Self.new).count == 1)
   }
 
   @Test func commandLineDevicesAreWritten() async throws {

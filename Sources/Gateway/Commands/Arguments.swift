@@ -1,6 +1,5 @@
 import Configuration
 import EventLoop
-import Gateway
 import Log
 
 /// The options of the command line.
@@ -46,48 +45,37 @@ enum Option: String, CommandLineOption {
 
 /// The command line: `microbit-gateway COMMAND [OPTION …]`.
 struct Arguments {
-  let command: GatewayCommand
-  let logLevel: LogLevel?
-  let logFormat: LogFormat?
-
-  struct Usage: Error {
-    /// What is wrong, and how to get help.
-    let text: String
-  }
+  /// Carries out the command.
+  let action: CommandDeclaration.Action
+  /// Whether the command is `run`.
+  private(set) var isGateway = false
+  private(set) var logLevel: LogLevel?
+  private(set) var logFormat: LogFormat?
 
   /// - Parameter arguments: the program's own name first.
-  init(_ arguments: [String]) throws(Usage) {
-    let line: CommandLineOptions<Option>
-    do throws(CommandLineError) {
-      line = try CommandLineOptions(arguments)
-    } catch {
-      throw Self.wrong(error.description)
-    }
+  init(_ arguments: [String]) throws(CommandLineError) {
+    let line = try CommandLineOptions<Option>(arguments)
     let given = Dictionary(grouping: line.options, by: \.option).mapValues { $0.map(\.value) }
     let commands = CommandDeclaration.all
     let declaration = commands.first { $0.name == line.words.first }
     if given[.help] != nil || line.words == ["help"] {
-      let text = declaration?.help ?? CommandDeclaration.generalHelp
-      (command, logLevel, logFormat) = (.help(text), nil, nil)
+      action = { printOutput(declaration?.help ?? CommandDeclaration.generalHelp) }
       return
     }
     if given[.version] != nil, line.words.isEmpty {
-      (command, logLevel, logFormat) = (.version, nil, nil)
+      action = CommandDeclaration.printVersion
       return
     }
-    guard let name = line.words.first else { throw Self.wrong("no command given") }
+    guard let name = line.words.first else { throw CommandLineError("no command given") }
     guard let declaration else {
       let near = nearest(to: name, among: commands.map(\.name))
-      throw Self.wrong("unknown command \(name)" + (near.map { ": did you mean \($0)?" } ?? ""))
+      throw CommandLineError("unknown command \(name)" + (near.map { ": did you mean \($0)?" } ?? ""))
     }
     let values = try Values(given, Array(line.words.dropFirst()), declaration)
-    command = declaration.make(values)
+    action = { try await declaration.run(values) }
+    isGateway = name == "run"
     logLevel = values.logLevel
     logFormat = values.logFormat
-  }
-
-  private static func wrong(_ text: String) -> Usage {
-    Usage(text: "\(text)\nTry: microbit-gateway --help")
   }
 }
 
@@ -96,6 +84,8 @@ extension Arguments {
   struct Values {
     let words: [String]
     private(set) var timeout: Duration?
+    /// How long to wait for a device.
+    var patience: Duration { timeout ?? .seconds(30) }
     private(set) var passkey: Int?
     /// The word of `[SECONDS]`.
     private(set) var seconds: Int?
@@ -105,32 +95,32 @@ extension Arguments {
 
     init(
       _ options: [Option: [String]], _ words: [String], _ command: CommandDeclaration
-    ) throws(Usage) {
+    ) throws(CommandLineError) {
       (self.options, self.words) = (options, words)
       let name = command.name
       let known = Set(command.options.map(\.option))
       if let option = options.keys.first(where: { !known.contains($0) }) {
-        throw wrong("\(name) does not take --\(option.rawValue)")
+        throw CommandLineError("\(name) does not take --\(option.rawValue)")
       }
       let places = command.arguments.split(separator: " ")
       if words.count > places.count {
-        throw wrong("unexpected argument: \(words[places.count...].joined(separator: " "))")
+        throw CommandLineError("unexpected argument: \(words[places.count...].joined(separator: " "))")
       }
       for (index, place) in places.enumerated() where !place.hasPrefix("[") {
         let isTyped = place.first?.isLowercase != true
         guard index < words.count, isTyped || place.split(separator: "|").contains(Substring(words[index]))
         else {
-          throw wrong("\(name): use \(command.usage)")
+          throw CommandLineError("\(name): use \(command.usage)")
         }
       }
       if let index = places.firstIndex(of: "[SECONDS]"), let text = word(index) {
         guard let number = Int(text), (0...3600).contains(number) else {
-          throw wrong("\(text): must be a whole number of seconds, 0 to 3600")
+          throw CommandLineError("\(text): must be a whole number of seconds, 0 to 3600")
         }
         seconds = number
       }
       for (one, other) in [(Option.json, Option.live), (.json, .csv)] where has(one) && has(other) {
-        throw wrong("--\(one.rawValue) and --\(other.rawValue) must not be combined")
+        throw CommandLineError("--\(one.rawValue) and --\(other.rawValue) must not be combined")
       }
       timeout = try value(.timeout, "a whole number of seconds, 1 to 3600") { text in
         Int(text).flatMap { (1...3600).contains($0) ? .seconds($0) : nil }
@@ -156,14 +146,12 @@ extension Arguments {
 
     private func value<Value>(
       _ option: Option, _ expected: String, _ parse: (String) -> Value?
-    ) throws(Usage) -> Value? {
+    ) throws(CommandLineError) -> Value? {
       guard let text = self[option] else { return nil }
       guard let value = parse(text) else {
-        throw wrong("--\(option.rawValue) \(text): must be \(expected)")
+        throw CommandLineError("--\(option.rawValue) \(text): must be \(expected)")
       }
       return value
     }
-
-    private func wrong(_ text: String) -> Usage { Arguments.wrong(text) }
   }
 }

@@ -1,6 +1,6 @@
-import Gateway
+import EventLoop
 
-/// A command, declared once: its help, what it takes, and what it makes of that.
+/// A command, declared once: its help, what it takes, and what it does with that.
 struct CommandDeclaration {
   let name: String
   /// The words behind the name, such as `ID PROPERTY` of `read`: one in brackets may be left out, one in lower case is
@@ -8,12 +8,16 @@ struct CommandDeclaration {
   let arguments: String
   let summary: String
   let options: [(option: Option, meaning: String)]
-  let make: (Arguments.Values) -> GatewayCommand
+  /// Throws a ``CommandFailure``.
+  let run: @LoopActor (Arguments.Values) async throws -> Void
+
+  /// A command with its words and options; see ``run``.
+  typealias Action = @LoopActor () async throws -> Void
 
   private init(
     _ name: String, _ arguments: String = "", _ summary: String,
     _ options: [(option: Option, meaning: String)] = [],
-    _ make: @escaping (Arguments.Values) -> GatewayCommand
+    _ run: @escaping @LoopActor (Arguments.Values) async throws -> Void
   ) {
     self.name = name
     self.arguments = arguments
@@ -22,26 +26,27 @@ struct CommandDeclaration {
       options + [
         (.logLevel, "debug, info (default of run), notice, warning (default of the others) or error")
       ]
-    self.make = make
+    self.run = run
   }
 
   /// A command for a device, or for those of a running gateway.
   private static func device(
     _ name: String, _ arguments: String = "", _ summary: String,
     _ options: [(option: Option, meaning: String)] = [],
-    _ action: @escaping (Arguments.Values) -> DeviceCommand.Action
+    _ run: @escaping @LoopActor (DeviceCommand) async throws -> Void
   ) -> CommandDeclaration {
-    CommandDeclaration(
-      name, arguments, summary,
-      options + [(.gateway, "which running gateway, if there are several"), config]
-    ) { values in
-      .device(
-        DeviceCommand(
-          action(values), name: values.words.first, json: values.has(.json), timeout: values.timeout,
-          configuration: values[.config], gateway: values[.gateway]))
+    CommandDeclaration(name, arguments, summary, options + [gateway, config]) { values in
+      guard let access = try GatewayAccess.open(values) else {
+        throw GatewayAccess.noneRuns(configuration: values[.config])
+      }
+      defer { access.close() }
+      try await run(DeviceCommand(values: values, access: access))
     }
   }
 
+  private static let gateway = (
+    option: Option.gateway, meaning: "which running gateway, if there are several"
+  )
   private static let config = (
     option: Option.config,
     meaning: "the configuration file (default: ./config.json, then /etc/microbit-gateway/config.json)"
@@ -68,26 +73,28 @@ struct CommandDeclaration {
           (.fleet, "take entries from the configuration of the whole fleet"),
           (.yes, "ask nothing: take the default of what is not given"),
         ]
-      ) { .setUp(Setup($0.all)) },
+      ) { try await Setup(options: $0.all).run() },
       CommandDeclaration(
         "setup", "", "print how to set up in a browser: the addresses, and the one-time code",
         [
           (.apply, "write what was answered there: the service does it, as root, when it starts"),
           (.config, "the file to write (default: /etc/microbit-gateway/config.json)"),
         ]
-      ) { $0.has(.apply) ? .applySetup(configuration: $0[.config]) : .invite },
+      ) {
+        if $0.has(.apply) { try GatewayCommand.applySetup($0[.config]) } else { try await Invitation.run() }
+      },
       CommandDeclaration(
         "run", "", "run until stopped (Ctrl-C)",
         [config, (.logFormat, "text (default), or json: one JSON object per line")]
-      ) { .run(configuration: $0[.config]) },
+      ) { try await GatewayCommand.run($0[.config]) },
       CommandDeclaration(
         "check", "", "check the configuration and show the settings of every device", [config]
-      ) { .check(configuration: $0[.config]) },
+      ) { try await GatewayCommand.check($0[.config]) },
       CommandDeclaration(
         "doctor", "",
         "find what is wrong (configuration, Bluetooth, broker, devices) and what to do about it",
         [json, config]
-      ) { .doctor(Doctor(configuration: $0[.config], json: $0.has(.json))) },
+      ) { try await Doctor(configuration: $0[.config], json: $0.has(.json)).run() },
       CommandDeclaration(
         "scan", "", "list the Bluetooth devices in range, and what the gateway does with each",
         [
@@ -95,32 +102,33 @@ struct CommandDeclaration {
           (.live, "a table that is updated continuously, until Ctrl-C"), config,
         ]
       ) {
-        .scan(
-          Scan(timeout: $0.timeout, json: $0.has(.json), live: $0.has(.live), configuration: $0[.config]))
+        try await Scan(values: $0).run()
       },
-      device("devices", "", "list the devices of the running gateway", [json]) { _ in .list },
+      device("devices", "", "list the devices of the running gateway", [json]) { try await $0.list() },
       device("add", "ID [NAME [AREA]]", "add a device to the running gateway, until it is removed") {
-        .add(name: $0.word(1), area: $0.word(2))
+        try await $0.add()
       },
       device("rename", "ID NAME", "give a device another name, and the id in topics that follows") {
-        .rename(to: $0.words[1])
+        try await $0.rename()
       },
-      device("remove", "ID", "remove a device, and ignore it until it is added again") { _ in .remove },
+      device("remove", "ID", "remove a device, and ignore it until it is added again") {
+        try await $0.remove()
+      },
       device(
         "permit-join", "[SECONDS]",
         "add the micro:bits in range in the next seconds (default: 254; 0: no more)"
-      ) { .permitJoin(seconds: $0.seconds) },
-      device("inspect", "ID", "show the services of a peripheral, and their values", [json, wait]) { _ in
-        .inspect
-      },
-      device("read", "ID PROPERTY", "read a property now", [json, wait]) { .read(property: $0.words[1]) },
+      ) { try await $0.permitJoin() },
+      CommandDeclaration(
+        "inspect", "ID", "show the services of a peripheral, and their values", [json, wait, gateway, config]
+      ) { try await DeviceCommand.inspect($0) },
+      device("read", "ID PROPERTY", "read a property now", [json, wait]) { try await $0.read() },
       device("write", "ID PROPERTY VALUE", "set a property, and print the result", [json, wait]) {
-        .write(property: $0.words[1], value: $0.words[2])
+        try await $0.write()
       },
       device(
         "watch", "[ID [PROPERTY]]", "show readings as they arrive, until Ctrl-C",
         [json, (.csv, "print a spreadsheet: time, device, property, value, unit")]
-      ) { .watch(property: $0.word(1), csv: $0.has(.csv)) },
+      ) { try await $0.watch() },
       device(
         "record", "start|stop|list|csv|delete [NAME]",
         "record the readings of all devices until stop; list the recordings; print one, the newest by default, as CSV; delete one",
@@ -129,31 +137,35 @@ struct CommandDeclaration {
           (.wide, "with csv: a column for each property of each device, instead of a row for each reading"),
         ]
       ) {
-        .record(RecordCommand($0.words[0], name: $0.word(1), isWide: $0.has(.wide)) ?? .list)
+        try await $0.record()
       },
       device(
         "pair", "ID", "pair with a peripheral", [(.passkey, "the passkey that the micro:bit displays")]
-      ) { .pair(passkey: $0.passkey) },
-      device("unpair", "ID", "remove its pairing") { _ in .unpair },
-      device("identify", "ID", "show the name of a micro:bit on its LEDs") { _ in .identify },
+      ) { try await $0.pair() },
+      device("unpair", "ID", "remove its pairing") { try await $0.unpair() },
+      device("identify", "ID", "show the name of a micro:bit on its LEDs") {
+        try await $0.identify()
+      },
       device(
         "log", "ID", "print the data log of a micro:bit V2 as CSV, which takes minutes if it is long",
         [(.raw, "as the micro:bit has it, instead of one table")]
-      ) { .log(raw: $0.has(.raw)) },
-      device("bonds", "", "list the devices that are paired") { _ in .bonds },
+      ) { try await $0.log() },
+      device("bonds", "", "list the devices that are paired") { try await $0.bonds() },
       CommandDeclaration("profiles", "[NAME]", "list the profiles, or print one as JSON", [config]) {
-        .profiles(name: $0.word(0), configuration: $0[.config])
+        try GatewayCommand.profiles($0.word(0), $0[.config])
       },
       CommandDeclaration("profile", "check FILE", "check a file of profiles") {
-        .checkProfiles(file: $0.words[1])
+        try GatewayCommand.checkProfiles($0.words[1])
       },
       CommandDeclaration(
         "forget", "", "clear all that the broker retains of this gateway, before it is removed for good",
         [(.yes, "do not ask"), config]
-      ) { .forget(Forget(configuration: $0[.config], isConfirmed: $0.has(.yes))) },
-      CommandDeclaration("version", "", "print the version") { _ in .version },
+      ) { try await Forget(values: $0).run() },
+      CommandDeclaration("version", "", "print the version") { _ in printVersion() },
     ]
   }
+
+  @LoopActor static func printVersion() { printOutput("microbit-gateway \(Version.current)") }
 
   // MARK: Help
 

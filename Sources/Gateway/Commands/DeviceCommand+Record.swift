@@ -5,63 +5,45 @@ import JSON
 import Recording
 
 /// `record`: the readings of all devices, in a file of the gateway.
-public enum RecordCommand: Sendable, Equatable {
-  case start(name: String?)
-  case stop
-  case list
-  case delete(name: String?)
-  /// Prints a recording as CSV; nil: the newest.
-  case csv(name: String?, isWide: Bool)
-
-  /// - Parameter word: `start`, `stop`, `list`, `delete` or `csv`.
-  public init?(_ word: String, name: String?, isWide: Bool) {
-    switch word {
-    case "start": self = .start(name: name)
-    case "stop": self = .stop
-    case "list": self = .list
-    case "delete": self = .delete(name: name)
-    case "csv": self = .csv(name: name, isWide: isWide)
-    default: return nil
-    }
-  }
-
-  @LoopActor func run(_ access: GatewayAccess, json: Bool) async throws(CommandFailure) {
-    switch self {
-    case .start(let name):
+extension DeviceCommand {
+  func record() async throws(CommandFailure) {
+    let name = values.word(1)
+    switch values.words[0] {
+    case "start":
       let data = try await access.request("record/start", ["name": name.map(JSONValue.string)])
-      show(data, json) { "recording as \($0): \(access.command("record stop")) ends it" }
-    case .stop:
+      show(data) { "recording as \($0): \(access.command("record stop")) ends it" }
+    case "stop":
       let data = try await access.request("record/stop")
-      show(data, json) { "\(Self.line(data))\n\(access.command("record csv \($0)")) > \($0).csv" }
-    case .list:
-      let data = try await access.request("record/list")
-      if json { return printOutput(data.text()) }
-      if data.elements.isEmpty { printError("there is no recording: \(access.command("record start"))") }
-      for recording in data.elements { printOutput(Self.line(recording)) }
-    case .delete(let name):
+      show(data) { "\(Self.line(data))\n\(access.command("record csv \($0)")) > \($0).csv" }
+    case "delete":
       guard let name else {
         throw CommandFailure(.usage, "record delete needs a name: \(access.command("record list"))")
       }
-      show(try await access.request("record/delete", ["name": .string(name)]), json) { "\($0) is deleted" }
-    case .csv(let name, let isWide):
+      show(try await access.request("record/delete", ["name": .string(name)])) { "\($0) is deleted" }
+    case "csv":
       let all = try await access.request("record/list").elements.compactMap { $0["name"]?.text }
       guard let text = name ?? all.first else {
         throw CommandFailure(.unavailable, "there is no recording: \(access.command("record start"))")
       }
-      guard let name = Recording.named(text, among: all) else {
+      guard let recording = Recording.named(text, among: all) else {
         throw CommandFailure(
           .unavailable, "there is no recording \(Excerpt(text)): \(access.command("record list"))")
       }
-      try await Self.printTable(name, isWide ? .wide : .rows, of: access)
+      try await printTable(recording, values.has(.wide) ? .wide : .rows)
+    case _:
+      let data = try await access.request("record/list")
+      if json { return printOutput(data.text()) }
+      if data.elements.isEmpty { printError("there is no recording: \(access.command("record start"))") }
+      for recording in data.elements { printOutput(Self.line(recording)) }
     }
   }
 
-  @LoopActor private func show(_ data: JSONValue, _ json: Bool, _ text: (String) -> String) {
+  private func show(_ data: JSONValue, _ text: (String) -> String) {
     printOutput(json ? data.text() : text(data["name"]?.shown ?? ""))
   }
 
   /// A recording on one line.
-  static func line(_ recording: JSONValue) -> String {
+  nonisolated static func line(_ recording: JSONValue) -> String {
     let end = recording["ended"].map { "to \(WatchView.clock($0.text))" } ?? "goes on"
     let reason =
       switch recording["end"]?.text {
@@ -81,12 +63,12 @@ public enum RecordCommand: Sendable, Equatable {
   }
 
   /// The file is read by the command itself, in the state folder of the gateway.
-  @LoopActor private static func printTable(
-    _ name: String, _ layout: RecordingTable.Layout, of gateway: GatewayAccess
+  private func printTable(
+    _ name: String, _ layout: RecordingTable.Layout
   ) async throws(CommandFailure) {
     let environment = StateFolder.environment
-    guard let id = GatewayID(gateway.gateway),
-      let folder = StateFolder.recordings(of: id, environment, isOfService: gateway.isOfService)
+    guard let id = GatewayID(access.gateway),
+      let folder = StateFolder.recordings(of: id, environment, isOfService: access.isOfService)
     else { throw CommandFailure(.unavailable, "there is no state folder") }
     let result = await EventLoop.blocking { () -> Result<StandardOutput.WriteResult, RecordingFailure> in
       Result { () throws(RecordingFailure) in
@@ -101,7 +83,7 @@ public enum RecordCommand: Sendable, Equatable {
     switch result {
     case .success(let written): StandardOutput.note(written)
     case .failure(let failure):
-      let isClosed = access(folder, X_OK) != 0 && errno == EACCES
+      let isClosed = Glibc.access(folder, X_OK) != 0 && errno == EACCES
       throw CommandFailure(.unavailable, "\(failure)\(isClosed ? " (use sudo)" : "")")
     }
   }

@@ -1,0 +1,3 @@
+import Gateway
+
+Program.run()
