@@ -26,7 +26,7 @@ package enum UnixSocket {
     guard var address = address(path) else { throw .other("\(path) is too long for a socket") }
     let descriptor = open()
     guard descriptor >= 0 else { throw .other(String(cString: strerror(errno))) }
-    if call(&address, { Glibc.connect(descriptor, $0, $1) }) == 0 { return descriptor }
+    if withAddress(&address, { Glibc.connect(descriptor, $0, $1) }) == 0 { return descriptor }
     let reason = errno
     close(descriptor)
     switch reason {
@@ -45,7 +45,7 @@ package enum UnixSocket {
     }
     let descriptor = open()
     // Nobody can connect before it listens: the mode is set by then.
-    guard descriptor >= 0, call(&address, { bind(descriptor, $0, $1) }) == 0, chmod(path, mode) == 0,
+    guard descriptor >= 0, withAddress(&address, { bind(descriptor, $0, $1) }) == 0, chmod(path, mode) == 0,
       Glibc.listen(descriptor, 16) == 0
     else {
       let reason = String(cString: strerror(errno))
@@ -85,14 +85,15 @@ package enum UnixSocket {
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
     return address
   }
+}
 
-  private static func call(
-    _ address: inout sockaddr_un, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
-  ) -> Int32 {
-    withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
-      }
+/// Calls `body` with an address of any family and its size, as the functions of C take them.
+func withAddress<Address>(
+  _ address: inout Address, _ body: (UnsafeMutablePointer<sockaddr>, socklen_t) -> Int32
+) -> Int32 {
+  withUnsafeMutablePointer(to: &address) {
+    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+      body($0, socklen_t(MemoryLayout<Address>.size))
     }
   }
 }
