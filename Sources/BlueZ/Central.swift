@@ -17,7 +17,7 @@ import Log
   let handler: @LoopActor (CentralEvent) -> Void
 
   private(set) var bluetoothd: BluetoothdConnection?
-  private(set) var tree: ObjectTree
+  var tree: ObjectTree
   private var status = CentralStatus()
   let scanner: Scanner
   let queue = ConnectionQueue()
@@ -177,11 +177,6 @@ import Log
   /// Applies properties that were read rather than signalled.
   func update(_ properties: BlueZEvent.Properties, of id: PeripheralID) {
     apply(.changed(path: id.path, interface: BlueZName.device, properties: properties, invalidated: []))
-  }
-
-  /// Sets whether the central is removing the device: that removal is not reported.
-  func expectRemoval(of id: PeripheralID, _ isExpected: Bool) {
-    tree.expectRemoval(of: id.path, isExpected)
   }
 
   // MARK: State
