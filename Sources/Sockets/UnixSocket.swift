@@ -64,19 +64,9 @@ package enum UnixSocket {
     return result == 0 ? credentials[1] : nil
   }
 
-  /// Two sockets that are connected to each other.
-  package static func pair() throws(Failure) -> (Int32, Int32) {
-    var descriptors: [Int32] = [0, 0]
-    guard socketpair(AF_UNIX, type, 0, &descriptors) == 0 else {
-      throw .other(String(cString: strerror(errno)))
-    }
-    return (descriptors[0], descriptors[1])
+  private static func open() -> Int32 {
+    socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
   }
-
-  private static let type = Int32(
-    SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-
-  private static func open() -> Int32 { socket(AF_UNIX, type, 0) }
 
   private static func address(_ path: String) -> sockaddr_un? {
     var address = sockaddr_un()
