@@ -210,18 +210,18 @@ extension Central {
   func remove(_ id: PeripheralID) async throws(CentralError) {
     guard let peripheral = tree.peripheral(at: id.path) else { throw .gone }
     log.debug("removing the peripheral from bluetoothd", ["path": id.path])
-    expectRemoval(of: id, true)
+    tree.expectRemoval(of: id.path, true)
     do throws(CentralError) {
       _ = try await call("RemoveDevice", on: BlueZName.adapter, of: adapterPath, [.objectPath(id.path)])
     } catch {
-      expectRemoval(of: id, false)
+      tree.expectRemoval(of: id.path, false)
       log.debug("RemoveDevice", ["error": error])
       throw error
     }
     handler(.seen(peripheral.removed))
     loop.task {
       let isBack = await self.wait(self.limits.rediscovery) { self.tree.devices[id.path] != nil }
-      self.expectRemoval(of: id, false)
+      self.tree.expectRemoval(of: id.path, false)
       if !isBack { self.handler(.lost(id)) }
     }
   }

@@ -17,7 +17,7 @@ import Log
   let handler: @LoopActor (CentralEvent) -> Void
 
   private(set) var bluetoothd: BluetoothdConnection?
-  private(set) var tree: ObjectTree
+  var tree: ObjectTree
   private var status = CentralStatus()
   let scanner: Scanner
   let queue = ConnectionQueue()
@@ -84,24 +84,24 @@ import Log
   private func closeBus() {
     bluetoothd?.close()
     bluetoothd = nil
-    status.busClosed()
+    status.set(.unknown)
     apply(.owner(nil))
   }
 
   private func receive(_ event: BluetoothdEvent) {
     switch event {
     case .owner(let owner):
-      if owner != nil { status.bluetoothdStarted(startupTimer()) } else { status.bluetoothdEnded() }
+      if owner != nil { status.set(.listing, startup: startupTimer()) } else { status.set(.absent) }
       apply(.owner(owner))
     case .objects(let events):
-      status.objectsListed()
+      status.set(.listed)
       let changes = events.flatMap { tree.apply($0) }
       // The adapter's state is reported before its peripherals.
       updateState()
       handle(changes)
     case .changed(let event): apply(event)
     case .denied:
-      status.bluetoothdDenied()
+      status.set(.denied)
       updateState()
     case .call(let call) where call.path.hasPrefix(AdvertisementMonitor.root): answerAsMonitor(call)
     case .call(let call): answer(call)
@@ -179,11 +179,6 @@ import Log
     apply(.changed(path: id.path, interface: BlueZName.device, properties: properties, invalidated: []))
   }
 
-  /// Sets whether the central is removing the device: that removal is not reported.
-  func expectRemoval(of id: PeripheralID, _ isExpected: Bool) {
-    tree.expectRemoval(of: id.path, isExpected)
-  }
-
   // MARK: State
 
   private func updateState() {
@@ -216,7 +211,7 @@ import Log
 
   /// Stops scanning and ends every link, waiting for at most `limit`. Cancel ``run()`` afterwards.
   public func stop(within limit: Duration) async {
-    queue.close()
+    queue.isClosed = true
     scan(false)
     let ends = links.peripherals.union(queue.current.map { [$0.peripheral] } ?? [])
     // Links that bluetoothd does not end in time are left to it.

@@ -2,7 +2,7 @@ import EventLoop
 
 /// Decides the state that a central reports, from what is known of bluetoothd and of the adapter.
 @LoopActor struct CentralStatus {
-  private enum Bluetoothd {
+  enum Bluetoothd {
     /// bluetoothd was not asked: there is no bus, or another gateway holds the adapter's lock → absent, listing.
     case unknown
     /// bluetoothd is not running → listing, unknown.
@@ -23,28 +23,13 @@ import EventLoop
   /// The adapter is being powered off and on again, which must be completed.
   var isResetting = false
 
-  /// - Parameter startup: a running timer, at whose end ``startupEnded()`` is called.
-  mutating func bluetoothdStarted(_ startup: LoopTimer) {
-    self.startup?.cancel()
+  /// - Parameter startup: when bluetoothd has started: a running timer, at whose end ``startupEnded()`` is called.
+  mutating func set(_ bluetoothd: Bluetoothd, startup: LoopTimer? = nil) {
+    self.bluetoothd = bluetoothd
+    // Adapters may still appear when the objects are listed.
+    if bluetoothd == .listed { return }
+    startupEnded()
     self.startup = startup
-    bluetoothd = .listing
-  }
-
-  mutating func bluetoothdEnded() {
-    startupEnded()
-    bluetoothd = .absent
-  }
-
-  mutating func objectsListed() { bluetoothd = .listed }
-
-  mutating func bluetoothdDenied() {
-    startupEnded()
-    bluetoothd = .denied
-  }
-
-  mutating func busClosed() {
-    startupEnded()
-    bluetoothd = .unknown
   }
 
   mutating func startupEnded() {

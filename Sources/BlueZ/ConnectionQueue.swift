@@ -6,7 +6,7 @@ import EventLoop
   /// The attempt in progress.
   private(set) var current: Attempt?
   /// Whether the central is stopping: attempts fail.
-  private(set) var isClosed = false
+  var isClosed = false
 
   /// Whether an attempt is in progress or waiting.
   var isBusy: Bool { mutex.isLocked }
@@ -24,8 +24,6 @@ import EventLoop
     current = nil
     mutex.unlock()
   }
-
-  func close() { isClosed = true }
 }
 
 /// An attempt to connect to a peripheral, or to pair with it.

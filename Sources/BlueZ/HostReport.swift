@@ -63,41 +63,31 @@ package struct HostReport: Sendable, Equatable {
   private mutating func read(_ bus: DBusConnection) async throws(DBusError) {
     let process = try await bus.callBus("GetConnectionUnixProcessID", .string(BlueZName.busName))
     bluetoothd = Int32(clamping: process.first?.integer ?? 0)
-    let reply = try await bus.call(
-      .managedObjects(of: BlueZName.busName), timeout: .seconds(5))
-    add(reply.first?.map ?? [:])
+    let reply = try await bus.call(.managedObjects(of: BlueZName.busName), timeout: .seconds(5))
+    add(BlueZEvent.objects(reply) ?? [])
     for index in adapters.indices {
       adapters[index].gateway = try await AdapterLock.owner(of: adapters[index].name, on: bus)
     }
   }
 
-  private mutating func add(_ objects: [String: DBusValue]) {
-    func properties(_ interface: String) -> [(path: String, values: [String: DBusValue])] {
-      objects.keys.sorted().compactMap { path in
-        (objects[path]?.map?[interface]?.map).map { (path: path, values: $0) }
+  /// - Parameter objects: those of bluetoothd, each as one that was added.
+  private mutating func add(_ objects: [BlueZEvent]) {
+    for case .added(let adapterPath, let interfaces) in objects where interfaces[BlueZName.adapter] != nil {
+      var tree = ObjectTree(adapter: adapterPath)
+      for object in objects { _ = tree.apply(object) }
+      guard let adapter = tree.adapter else { continue }
+      let name = String(adapterPath.split(separator: "/").last ?? "")
+      adapters.append(
+        Adapter(
+          name: name, address: adapter.address, isPowered: adapter.isPowered, isCentral: adapter.isCentral,
+          isDiscovering: adapter.isDiscovering, links: tree.devices.values.count(where: \.isConnected)))
+      for case .added(let path, let interfaces) in objects {
+        guard let properties = interfaces[BlueZName.characteristic],
+          properties["NotifyAcquired"]?.bool == true, let uuid = ObjectTree.uuid(of: properties),
+          let place = AttributePath(path, depth: 2), let device = tree.peripheral(at: place.device)
+        else { continue }
+        acquired.append(Acquired(adapter: name, device: device.address, characteristic: uuid))
       }
-    }
-    let devices = properties(BlueZName.device)
-    adapters = properties(BlueZName.adapter).map { path, values in
-      let links = devices.count { $0.values["Adapter"]?.text == path && $0.values["Connected"]?.bool == true }
-      return Adapter(
-        name: String(path.split(separator: "/").last ?? ""), address: values["Address"]?.text ?? "",
-        isPowered: values["Powered"]?.bool ?? false,
-        isCentral: values["Roles"]?.textArray?.contains("central") ?? true,
-        isDiscovering: values["Discovering"]?.bool ?? false,
-        links: links, gateway: nil)
-    }
-    var addresses: [String: BluetoothAddress] = [:]
-    for (path, values) in devices {
-      addresses[path] = values["Address"]?.text.flatMap { BluetoothAddress($0) }
-    }
-    for (path, values) in properties(BlueZName.characteristic) where values["NotifyAcquired"]?.bool == true {
-      // /org/bluez/hci0/dev_C5_A1_B2_C3_D4_E5/service0015/char0016
-      let levels = path.split(separator: "/")
-      guard levels.count > 5, let uuid = values["UUID"]?.text.flatMap({ BluetoothUUID($0) }),
-        let device = addresses["/" + levels.dropLast(2).joined(separator: "/")]
-      else { continue }
-      acquired.append(Acquired(adapter: String(levels[2]), device: device, characteristic: uuid))
     }
   }
 }

@@ -18,28 +18,18 @@ struct ObjectTree: Sendable {
   }
 
   struct Device: Sendable, Equatable {
-    var address: BluetoothAddress?
-    var name: String?
-    var rssi: Int?
-    /// The number of the last signal that has reported `RSSI`, among those of all devices; 0: none has.
-    var lastAdvertisement = 0
-    var isConnected = false
-    /// The numbers of the last signals that have reported data of an advertisement, like ``lastAdvertisement``.
-    var lastReports = AdvertisedData.Reports()
+    var peripheral: Peripheral
     /// How many signals have reported `Connected`.
     var linkChanges = 0
-    var isPaired = false
     var servicesResolved = false
-    /// `UUIDs`: advertised or discovered.
-    var uuids: [BluetoothUUID] = []
-    /// The keys of `ManufacturerData`, in ascending order.
-    var manufacturers: [Int] = []
-    var advertised = AdvertisedData()
     fileprivate(set) var services = ServiceTable()
+
+    var isConnected: Bool { peripheral.isConnected }
+    var isPaired: Bool { peripheral.isPaired }
 
     /// Whether the device offers HID over GATT.
     var offersInput: Bool {
-      uuids.contains(Self.inputService) || services.offers(Self.inputService)
+      peripheral.services.contains(Self.inputService) || services.offers(Self.inputService)
     }
 
     /// Whether bluetoothd makes the device a keyboard or mouse of this machine.
@@ -86,14 +76,7 @@ struct ObjectTree: Sendable {
 
   // MARK: Queries
 
-  func peripheral(at path: String) -> Peripheral? {
-    guard let device = devices[path], let address = device.address else { return nil }
-    return Peripheral(
-      id: PeripheralID(path: path), address: address, name: device.name, rssi: device.rssi,
-      isConnected: device.isConnected, isPaired: device.isPaired, services: device.uuids,
-      manufacturers: device.manufacturers, advertised: device.advertised,
-      lastAdvertisement: device.lastAdvertisement, lastReports: device.lastReports)
-  }
+  func peripheral(at path: String) -> Peripheral? { devices[path]?.peripheral }
 
   /// The characteristics of a device in the order of their handles.
   func characteristics(of id: PeripheralID) -> [Characteristic] {
@@ -154,7 +137,10 @@ struct ObjectTree: Sendable {
       return change(path, interface, properties, [])
     case BlueZName.device:
       // An object may be reported twice (by GetManagedObjects and by a signal): keep its state.
-      if devices[path] == nil { devices[path] = Device() }
+      if devices[path] == nil {
+        guard let address = Self.address(of: properties) else { return [] }
+        devices[path] = Device(peripheral: Peripheral(id: PeripheralID(path: path), address: address))
+      }
       return change(path, interface, properties, [])
     case BlueZName.monitorManager:
       offersMonitors = true
@@ -181,7 +167,11 @@ struct ObjectTree: Sendable {
     }
   }
 
-  private static func uuid(of properties: BlueZEvent.Properties) -> BluetoothUUID? {
+  private static func address(of properties: BlueZEvent.Properties) -> BluetoothAddress? {
+    properties["Address"]?.text.flatMap { BluetoothAddress($0) }
+  }
+
+  static func uuid(of properties: BlueZEvent.Properties) -> BluetoothUUID? {
     properties["UUID"]?.text.flatMap { BluetoothUUID($0) }
   }
 
@@ -230,31 +220,31 @@ struct ObjectTree: Sendable {
     case BlueZName.device:
       guard var device = devices[path] else { return [] }
       let (wasConnected, wasInputDevice) = (device.isConnected, device.isInputDevice)
-      if let address = properties["Address"]?.text { device.address = BluetoothAddress(address) }
-      if let name = properties["Name"]?.text { device.name = name }
+      var peripheral = device.peripheral
+      if let address = Self.address(of: properties) { peripheral.address = address }
+      if let name = properties["Name"]?.text { peripheral.name = name }
       if let rssi = properties["RSSI"]?.integer {
-        device.rssi = rssi
+        peripheral.rssi = rssi
         advertisements &+= 1
-        device.lastAdvertisement = advertisements
+        peripheral.lastAdvertisement = advertisements
       }
-      if invalidated.contains("RSSI") { device.rssi = nil }
+      if invalidated.contains("RSSI") { peripheral.rssi = nil }
       // What is listed without a signal strength was received earlier.
-      if device.rssi != nil {
-        if properties["ManufacturerData"] != nil { device.lastReports.manufacturerData = nextReport() }
-        if properties["ServiceData"] != nil { device.lastReports.serviceData = nextReport() }
+      if peripheral.rssi != nil {
+        if properties["ManufacturerData"] != nil { peripheral.lastReports.manufacturerData = nextReport() }
+        if properties["ServiceData"] != nil { peripheral.lastReports.serviceData = nextReport() }
       }
       if let connected = properties["Connected"]?.bool {
-        device.isConnected = connected
+        peripheral.isConnected = connected
         device.linkChanges &+= 1
       }
-      if let paired = properties["Paired"]?.bool { device.isPaired = paired }
+      if let paired = properties["Paired"]?.bool { peripheral.isPaired = paired }
       if let resolved = properties["ServicesResolved"]?.bool { device.servicesResolved = resolved }
-      if let uuids = properties["UUIDs"]?.textArray { device.uuids = uuids.compactMap { BluetoothUUID($0) } }
-      device.advertised.update(properties)
-      // Most changes are of the signal strength alone.
-      if properties["ManufacturerData"] != nil {
-        device.manufacturers = device.advertised.manufacturerData.keys.sorted()
+      if let uuids = properties["UUIDs"]?.textArray {
+        peripheral.services = uuids.compactMap { BluetoothUUID($0) }
       }
+      peripheral.advertised.update(properties)
+      device.peripheral = peripheral
       devices[path] = device
       return inputDevice(path, before: wasInputDevice)
         + (wasConnected && !device.isConnected ? [.disconnected(path)] : []) + [.device(path)]

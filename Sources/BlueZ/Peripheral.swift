@@ -11,19 +11,17 @@ public struct Peripheral: Sendable, Equatable {
   /// An id that is the same for every connection; invalid after ``CentralEvent/lost(_:)``.
   public let id: PeripheralID
   /// The current one, for a peripheral with private addresses.
-  public let address: BluetoothAddress
+  public internal(set) var address: BluetoothAddress
   /// The advertised name: untrusted text of any content and length; nil if none was received.
-  public let name: String?
+  public internal(set) var name: String?
   /// Signal strength in dBm of the last advertisement; nil while none is received.
-  public let rssi: Int?
+  public internal(set) var rssi: Int?
   /// Whether the adapter is connected to the peripheral, by any program.
-  public let isConnected: Bool
+  public internal(set) var isConnected = false
   /// Whether bluetoothd has a bond with the peripheral, which may have lost its part.
-  public let isPaired: Bool
+  public internal(set) var isPaired = false
   /// The services that it advertised and, once it was connected, those that it has.
   public internal(set) var services: [BluetoothUUID] = []
-  /// The Bluetooth SIG company identifiers in its manufacturer data, in ascending order.
-  public internal(set) var manufacturers: [Int] = []
   /// What else the peripheral advertised.
   public var advertised = AdvertisedData()
 
@@ -40,8 +38,7 @@ public struct Peripheral: Sendable, Equatable {
   /// The peripheral as reported when the central has removed it.
   var removed: Peripheral {
     Peripheral(
-      id: id, address: address, name: name, rssi: nil, isConnected: false, isPaired: false,
-      services: services, manufacturers: manufacturers, advertised: advertised, isRemoved: true)
+      id: id, address: address, name: name, services: services, advertised: advertised, isRemoved: true)
   }
 
   /// Whether a connection attempt may succeed: it is advertising, connected, or bonded (bonded micro:bits may be in

@@ -42,10 +42,6 @@ package enum RFKill {
   package static let device = "/dev/rfkill"
 
   private static func isSet(_ pattern: String) -> Bool {
-    Folder.matches(pattern).contains { path in
-      guard let file = fopen(path, "r") else { return false }
-      defer { fclose(file) }
-      return fgetc(file) == Int32(UInt8(ascii: "1"))
-    }
+    Folder.matches(pattern).contains { Folder.content(ofFile: $0)?.first == UInt8(ascii: "1") }
   }
 }

@@ -30,7 +30,7 @@ import Sockets
         onLine(json)
       }
     }
-    socket.onEnd = { [weak self] _ in self?.ended() }
+    socket.onEnd = { [weak self] in self?.ended() }
     socket.onDrained = { [weak self] in if self?.socket.isHalfClosed == true { self?.ended() } }
   }
 

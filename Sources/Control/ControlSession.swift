@@ -36,7 +36,7 @@ import Sockets
     self.onEnd = onEnd
     socket.onLine = { [weak self] in self?.receive($0) }
     socket.onDrained = { [weak self] in self?.drained() }
-    socket.onEnd = { [weak self] _ in self?.ended() }
+    socket.onEnd = { [weak self] in self?.ended() }
   }
 
   /// Closes the socket.

@@ -18,11 +18,8 @@ import Glibc
   private var watch: Watch?
   /// Whether received messages wait.
   private var hasMessages = false
-  private var dispatching = false
   /// Messages are being read from the socket, and dispatched afterwards.
   private var isReading = false
-  /// Whether to close the connection after ``dispatch()``.
-  private var closing = false
   private var closed = false
 
   /// Connects, without the `Hello` that a bus expects first.
@@ -84,13 +81,9 @@ import Glibc
     LoopActor.enter { body(handle, OpaquePointer(bitPattern: watch)) }
   }
 
-  /// Ends the connection; to be called before the object is released. Deferred while a message is being dispatched.
+  /// Ends the connection; to be called before the object is released. The message that is being dispatched stays valid.
   func close() {
     guard !closed else { return }
-    if dispatching {
-      closing = true
-      return
-    }
     closed = true
     dbus_connection_set_dispatch_status_function(raw, nil, nil, nil)
     // Removes the watches.
@@ -105,15 +98,11 @@ import Glibc
 
   /// Passes on all received messages. `dbus_connection_dispatch` is not used, as it costs more than all processing here.
   func dispatch() {
-    guard !dispatching, !closed else { return }
-    dispatching = true
-    while hasMessages, !closing, let message = dbus_connection_pop_message(raw) {
+    while hasMessages, !closed, let message = dbus_connection_pop_message(raw) {
       let received = IncomingMessage(raw: message)
       if byteSignals?.deliver(received) != true { receive(received) }
       dbus_message_unref(message)
     }
-    dispatching = false
-    if closing { close() }
   }
 
   // MARK: Sending

@@ -87,6 +87,8 @@ extension Advertisement {
     where !services.contains(service) {
       services.append(service)
     }
-    self.init(name: peripheral.name, services: services, manufacturers: peripheral.manufacturers)
+    self.init(
+      name: peripheral.name, services: services,
+      manufacturers: peripheral.advertised.manufacturerData.keys.sorted())
   }
 }

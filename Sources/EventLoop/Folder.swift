@@ -1,6 +1,6 @@
 import Glibc
 
-/// Calls for folders on the disk. All of them block.
+/// Calls for folders and small files. All of them block.
 package enum Folder {
   /// Makes the folder, with those above it.
   /// - Parameter mode: for this user alone by default, as the XDG Base Directory Specification requires.
@@ -31,6 +31,19 @@ package enum Folder {
     defer { globfree(&found) }
     guard glob(pattern, 0, nil, &found) == 0 else { return [] }
     return (0..<Int(found.gl_pathc)).compactMap { found.gl_pathv[$0].map { String(cString: $0) } }
+  }
+
+  /// The content of a file, such as those of proc(5); nil: it cannot be opened.
+  package static func content(ofFile path: String) -> [UInt8]? {
+    guard let file = fopen(path, "re") else { return nil }
+    defer { fclose(file) }
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    while true {
+      let count = fread(&chunk, 1, chunk.count, file)
+      if count == 0 { return bytes }
+      bytes += chunk[..<count]
+    }
   }
 
   /// Makes the names of its files durable.

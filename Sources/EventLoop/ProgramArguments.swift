@@ -10,15 +10,7 @@ public enum ProgramArguments {
 
   /// The arguments as the kernel reports them (proc(5), cmdline); empty if there is no such file.
   static var ofKernel: [String] {
-    guard let file = fopen("/proc/self/cmdline", "re") else { return [] }
-    defer { fclose(file) }
-    var bytes: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 4096)
-    while true {
-      let count = fread(&chunk, 1, chunk.count, file)
-      if count == 0 { break }
-      bytes += chunk[..<count]
-    }
+    let bytes = Folder.content(ofFile: "/proc/self/cmdline") ?? []
     // Every argument ends with a NUL, including the last.
     return bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast()
       .map { String(decoding: $0, as: UTF8.self) }

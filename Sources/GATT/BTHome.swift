@@ -11,12 +11,12 @@ public enum BTHome {
     let name: String
     /// The name for people.
     let label: String
-    let unit: String?
+    var unit: String?
     let entity: HomeAssistantEntity.Kind
     let deviceClass: String?
     /// What can be measured: the largest and the smallest raw number stand for an unknown value if they are outside of it,
     /// and other numbers for a damaged frame.
-    let valid: ClosedRange<Double>?
+    var valid: ClosedRange<Double>?
     let contents: [UInt8: Content]
 
     /// A battery is the device's own, and not what it measures.
@@ -159,8 +159,7 @@ public enum BTHome {
     ]
     return all.map { id, name, deviceClass in
       Quantity(
-        name: name, label: name.label, unit: nil, entity: .binarySensor, deviceClass: deviceClass,
-        valid: nil, contents: [id: .bool])
+        name: name, label: name.label, entity: .binarySensor, deviceClass: deviceClass, contents: [id: .bool])
     }
   }()
 
@@ -169,8 +168,8 @@ public enum BTHome {
   ]
   .map { id, name, content in
     Quantity(
-      name: name, label: name.label, unit: nil, entity: .event,
-      deviceClass: content == .button ? "button" : nil, valid: nil, contents: [id: content])
+      name: name, label: name.label, entity: .event, deviceClass: content == .button ? "button" : nil,
+      contents: [id: content])
   }
 
   /// All that a property can have.

@@ -43,15 +43,10 @@ extension BTHome {
 extension Profile {
   /// Sensors, buttons and others that advertise in BTHome: one property for each quantity that they send, made from the
   /// table of ids.
-  public static let bthome: Profile = {
-    do {
-      return try Profile(
-        name: "bthome", requires: [BTHome.service], growsWithObjects: true,
-        properties: BTHome.quantities.compactMap { BTHome.property(named: $0.name) })
-    } catch {
-      preconditionFailure("\(error)")
-    }
-  }()
+  public static let bthome: Profile = constant(
+    try Profile(
+      name: "bthome", requires: [BTHome.service], growsWithObjects: true,
+      properties: BTHome.quantities.compactMap { BTHome.property(named: $0.name) }))
 
   /// The profiles that every configuration has. ``radio`` is not among them: it belongs to senders by radio, and cannot be chosen.
   public static let builtIn = [microbit, bthome]

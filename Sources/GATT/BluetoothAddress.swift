@@ -50,16 +50,7 @@ extension BluetoothAddress: CustomStringConvertible {
   /// `C5:A1:B2:C3:D4:E5`, the form that BlueZ writes; or `radio:9b4c2d1a`.
   public var description: String {
     if let radioSender { return "\(Self.radio)\(radioSender)" }
-    return String(unsafeUninitializedCapacity: 17) { text in
-      for place in 0..<17 {
-        if place % 3 == 2 {
-          text[place] = UInt8(ascii: ":")
-        } else {
-          let digit = UInt8(truncatingIfNeeded: value >> (44 - 4 * (place - place / 3))) & 0xF
-          text[place] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "A") + digit - 10
-        }
-      }
-      return 17
-    }
+    return stride(from: 40, through: 0, by: -8)
+      .map { Hexadecimal.text(value >> $0, bytes: 1).uppercased() }.joined(separator: ":")
   }
 }

@@ -45,11 +45,7 @@ public struct Codec: Sendable {
 
   /// Makes a codec of a constant description of this module, which is valid.
   init(builtIn description: Description) {
-    do {
-      try self.init(description)
-    } catch {
-      preconditionFailure("\(error)")
-    }
+    self = constant(try Codec(description))
   }
 
   /// One byte, two's complement.
@@ -206,6 +202,15 @@ public struct Codec: Sendable {
     case .advertised: throw .kind(expected: "nothing: it is only received", found: value.kind)
     }
     return bytes
+  }
+}
+
+/// A codec or profile of this module, which is valid.
+func constant<T>(_ make: @autoclosure () throws -> T) -> T {
+  do {
+    return try make()
+  } catch {
+    preconditionFailure("\(error)")
   }
 }
 

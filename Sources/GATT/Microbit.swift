@@ -51,33 +51,28 @@ extension Profile {
   /// A micro:bit's services depend on the program that runs on it. The temperature service is required only if the
   /// configuration names the temperature or its period: see ``limited(to:isAutomatic:)``. The first properties cost least on
   /// the air and in the micro:bit, and the acceleration, 50 values a second, most.
-  public static let microbit: Profile = {
-    do {
-      return try Profile(
-        name: "microbit",
-        manufacturer: "micro:bit Educational Foundation",
-        model: "BBC micro:bit",
-        requires: [.microbitTemperatureService],
-        missingHint: MissingHint(
-          problem: "its program has no Bluetooth service for the properties in use, or it is in pairing mode",
-          remedy: """
-            in MakeCode add a block such as "bluetooth temperature service" and download the program again; in \
-            pairing mode press reset
-            """),
-        alive: "temperature",
-        alivePeriod: "period",
-        values: "uart_rx",
-        valuesSet: "uart_tx",
-        properties: [
-          .microbitTemperature, .microbitPeriod, .microbitButtonA, .microbitButtonB, .microbitLEDText,
-          .microbitLEDMatrix, .microbitScrollDelay, .microbitUARTReceived, .microbitUARTSent,
-          .microbitCalibration, .microbitPins, .microbitAnalogPins, .microbitInputPins, .microbitPWM,
-          .microbitEvent, .microbitSendEvent, .microbitEventFilter, .microbitEventRequirement,
-          .microbitBearing, .microbitMagnetometerPeriod, .microbitMagnetometer,
-          .microbitAccelerometerPeriod, .microbitAccelerometer,
-        ])
-    } catch {
-      preconditionFailure("\(error)")
-    }
-  }()
+  public static let microbit: Profile = constant(
+    try Profile(
+      name: "microbit",
+      manufacturer: "micro:bit Educational Foundation",
+      model: "BBC micro:bit",
+      requires: [.microbitTemperatureService],
+      missingHint: MissingHint(
+        problem: "its program has no Bluetooth service for the properties in use, or it is in pairing mode",
+        remedy: """
+          in MakeCode add a block such as "bluetooth temperature service" and download the program again; in \
+          pairing mode press reset
+          """),
+      alive: "temperature",
+      alivePeriod: "period",
+      values: "uart_rx",
+      valuesSet: "uart_tx",
+      properties: [
+        .microbitTemperature, .microbitPeriod, .microbitButtonA, .microbitButtonB, .microbitLEDText,
+        .microbitLEDMatrix, .microbitScrollDelay, .microbitUARTReceived, .microbitUARTSent,
+        .microbitCalibration, .microbitPins, .microbitAnalogPins, .microbitInputPins, .microbitPWM,
+        .microbitEvent, .microbitSendEvent, .microbitEventFilter, .microbitEventRequirement,
+        .microbitBearing, .microbitMagnetometerPeriod, .microbitMagnetometer,
+        .microbitAccelerometerPeriod, .microbitAccelerometer,
+      ]))
 }

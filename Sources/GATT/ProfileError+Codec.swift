@@ -1,12 +1,9 @@
 // Why a description of a codec is refused.
 extension ProfileError {
-  /// The field at this place of `fields` is wrong.
   package static func field(index: Int, _ error: ProfileError) -> Self {
     error.inside(["fields", .index(index)])
   }
-  /// A record without a visible field.
   package static let noVisibleFields = Self(["fields"], "there is no field that is not hidden")
-  /// The field's name is not `[a-z][a-z0-9_]{0,63}`.
   package static func fieldName(_ name: String) -> Self {
     Self(["name"], "\"\(name)\" is not a name: use a-z, 0-9 and _, beginning with a letter")
   }
@@ -17,32 +14,26 @@ extension ProfileError {
       "there is another \(name) that may be present at the same time: give both the same flag, one as \"if\" and one "
         + "as \"unless\"")
   }
-  /// The field follows one that takes all remaining bytes.
   package static func unreachable(after name: String) -> Self {
     Self(["name"], "\(name) before it takes all the bytes that remain")
   }
 
   // MARK: Conditions: `key` is "if" or "unless"
 
-  /// No earlier field has this name.
   package static func unknownFlags(_ flag: Codec.Flag, in key: String) -> Self {
     Self([.key(key)], "\(flag): there is no field \(flag.field) before this one")
   }
-  /// The field's bits cannot be tested: it is not an integer, not always present, or not always at the same position.
   package static func unusableFlags(_ flag: Codec.Flag, in key: String) -> Self {
     Self(
       [.key(key)],
       "\(flag): \(flag.field) must be an integer that is always present, behind no field that is not")
   }
-  /// The field has no such bit.
   package static func bit(_ flag: Codec.Flag, count: Int, in key: String) -> Self {
     Self([.key(key)], "\(flag): \(flag.field) has the bits 0 to \(count - 1)")
   }
-  /// A bit is required to be both set and clear.
   package static func contradiction(_ flag: Codec.Flag, in key: String) -> Self {
     Self([.key(key)], "\(flag) cannot be both set and clear")
   }
-  /// The conditions test bits of more than one field.
   package static func severalFlags(_ first: String, _ second: String, in key: String) -> Self {
     Self([.key(key)], "the flags are in two fields, \(first) and \(second): only one is supported")
   }
@@ -52,7 +43,6 @@ extension ProfileError {
   /// A `repeat` of elements without a fixed size: text, bytes, a field with `repeat`, another list.
   package static let notRepeatable = Self(
     ["repeat"], "only values of a fixed size can be repeated, and only once")
-  /// More bytes than a characteristic holds.
   package static func tooLong(_ count: Int) -> Self {
     Self(["fields"], "\(count) bytes are more than the \(Codec.longestValue) that a characteristic can have")
   }
@@ -65,23 +55,18 @@ extension ProfileError {
   package static func offset(_ offset: Double) -> Self {
     Self(["offset"], "\(offset) is not a usable offset")
   }
-  /// Scale, offset or words need an integer type.
   package static func notAnInteger(key: String, type: Codec.ScalarType) -> Self {
     Self([.key(key)], "\(key) needs an integer type, not \(type.rawValue)")
   }
-  /// An enumeration has words instead of numbers.
   package static let scaledEnumeration = Self(["values"], "an enumeration has no scale and no offset")
   /// The type cannot hold this number, which `key` gives.
   package static func number(_ number: Int, type: Codec.ScalarType, in key: String = "values") -> Self {
     Self([.key(key)], "\(number) does not fit into \(type.rawValue)")
   }
-  /// What is not a number has no limits.
   package static func notANumber(key: String) -> Self { Self([.key(key)], "only numbers have \(key)") }
-  /// The type has no such bit.
   package static func flag(_ bit: Int, type: Codec.ScalarType) -> Self {
     Self(["flags"], "\(type.rawValue) has no bit \(bit)")
   }
-  /// The name of a bit is empty, or is that of another one too.
   package static func flagName(_ name: String) -> Self {
     Self(["flags"], name.isEmpty ? "a name is empty" : "\"\(name)\" stands for two bits")
   }
@@ -92,7 +77,6 @@ extension ProfileError {
       isPicture
         ? "bits need \(key): 1 to \(key == "rows" ? Codec.longestValue : 8)" : "only bits have \(key)")
   }
-  /// A word of the enumeration is empty, or has two numbers.
   package static func word(_ word: String) -> Self {
     Self(["values"], word.isEmpty ? "a word is empty" : "\"\(word)\" stands for two numbers")
   }

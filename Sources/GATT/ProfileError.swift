@@ -63,20 +63,16 @@ extension ProfileError {
       ["properties", .key(property), "home_assistant"],
       "two entities of Home Assistant would be named \(key)")
   }
-  /// There is no property of this name, which is at `path`.
   package static func unknownProperty(_ path: [Step], _ name: String) -> Self {
     Self(path, "there is no property \(name)", unknownProperty: name)
   }
-  /// The property that keeps a link alive must notify or be polled.
   package static func aliveIsSilent(_ name: String) -> Self {
     Self(
       ["alive", "property"], "\(name) does not come by itself: its access needs \"notify\", or it \"poll\"")
   }
-  /// The property that holds the period must be a readable state, and a number.
   package static func alivePeriodIsNone(_ name: String) -> Self {
     Self(["alive", "period"], "\(name) must be a state that can be read, and a number (of ms)")
   }
-  /// The properties for lines `name:value` must receive and send texts with a frame.
   package static func valuesAreNoLines(_ path: [Step], _ name: String) -> Self {
     Self(
       path, "\(name) must be an event, a text with a frame, that is notified (property) or written (set)")
@@ -97,7 +93,6 @@ extension ProfileError {
     Self(["instance"], "\(instance) is no instance: the first is 0")
   }
   package static let noAccess = Self(["access"], "access is empty: read, notify or write")
-  /// An event cannot have this key.
   package static func event(key: String) -> Self {
     Self(
       [.key(key)],
@@ -105,7 +100,6 @@ extension ProfileError {
         ? "an event is not read: leave \"read\" out of its access, or make it a state"
         : "an event has no \(key): it is over as soon as it has happened (a state has one)")
   }
-  /// The key needs this access.
   package static func needs(access: String, key: String) -> Self {
     Self([.key(key)], "\(key) needs \"\(access)\" in access")
   }
@@ -114,7 +108,6 @@ extension ProfileError {
     "\"confirm\" reads the value back: it needs a state with \"read\" in access (else \"request\")")
   package static let settle = Self(
     ["settle"], "only what is read back (\"confirm\") can settle, in more than 0 s")
-  /// The range is not one of numbers that the codec can encode.
   package static func range(_ range: ClosedRange<Double>, codec: ClosedRange<Double>?) -> Self {
     guard let codec else { return Self(["range"], "only a number can have a range") }
     return Self(
@@ -138,6 +131,5 @@ extension ProfileError {
   }
   package static let beforeReading = Self(
     ["before_reading"], "what is written before reading has an initial value: give initial")
-  /// Home Assistant cannot show the property as this.
   package static func homeAssistant(needs: String) -> Self { Self(["home_assistant"], "needs \(needs)") }
 }

@@ -14,20 +14,15 @@ extension Property {
 
 extension Profile {
   /// A micro:bit that another one, which is wired, hears by MakeCode's radio. The properties are those that it has sent.
-  public static let radio: Profile = {
-    do {
-      return try Profile(
-        name: "radio", manufacturer: "micro:bit Educational Foundation", model: "BBC micro:bit",
-        values: "radio_rx",
-        properties: [
-          Property(
-            name: "radio_rx", source: Property.Source(.radio), kind: .event, codec: .utf8, isAutomatic: true),
-          button(.microbitButtonA, "a"), button(.microbitButtonB, "b"),
-        ])
-    } catch {
-      preconditionFailure("\(error)")
-    }
-  }()
+  public static let radio: Profile = constant(
+    try Profile(
+      name: "radio", manufacturer: "micro:bit Educational Foundation", model: "BBC micro:bit",
+      values: "radio_rx",
+      properties: [
+        Property(
+          name: "radio_rx", source: Property.Source(.radio), kind: .event, codec: .utf8, isAutomatic: true),
+        button(.microbitButtonA, "a"), button(.microbitButtonB, "b"),
+      ]))
 
   private static func button(_ button: Property, _ name: String) -> Property {
     Property(

@@ -16,12 +16,9 @@ struct AliasFile {
   /// The alias before; nil if none is stored, or if the adapter no longer has the peripheral's name: then somebody else
   /// has changed it.
   func original(ifNow alias: String) -> String? {
-    guard let path, let file = fopen(path, "r") else { return nil }
-    defer { fclose(file) }
-    var bytes = [UInt8](repeating: 0, count: 1024)
-    let count = fread(&bytes, 1, bytes.count, file)
-    let lines = String(decoding: bytes[..<count], as: UTF8.self).split(
-      separator: "\n", omittingEmptySubsequences: false)
+    guard let path, let bytes = Folder.content(ofFile: path) else { return nil }
+    let lines = String(decoding: bytes, as: UTF8.self)
+      .split(separator: "\n", omittingEmptySubsequences: false)
     return lines.count > 1 && lines[1] == alias ? String(lines[0]) : nil
   }
 

@@ -9,55 +9,45 @@ import Peripherals
 struct GATTApplication: Sendable {
   static let path = "/microbit_peripheral"
 
-  struct Characteristic: Sendable {
+  private struct Characteristic: Sendable {
     let path: String
     let service: String
     let content: GATTDatabase.Characteristic
   }
 
   /// Path and UUID of each service.
-  let services: [(path: String, uuid: String)]
-  let characteristics: [String: Characteristic]
-  /// The paths of the characteristics, by their handles.
-  private let paths: [UInt16: String]
-  /// The paths in the order of the handles.
-  private let order: [String]
+  private var services: [(path: String, uuid: String)] = []
+  /// In the order of their handles.
+  private var characteristics: [Characteristic] = []
 
   /// Services that bluetoothd adds by itself, and refuses from others.
   private static let reserved = [0x1800, 0x1801].map { BluetoothUUID(short: $0) }
 
   init(_ database: GATTDatabase) {
-    var services: [(path: String, uuid: String)] = []
-    var characteristics: [String: Characteristic] = [:]
-    var paths: [UInt16: String] = [:]
-    var order: [String] = []
     for service in database.services where !Self.reserved.contains(service.uuid) {
-      let servicePath = "\(Self.path)/service\(Self.digits(service.handle))"
-      services.append((servicePath, service.uuid.description))
-      for characteristic in service.characteristics {
-        let path = "\(servicePath)/char\(Self.digits(characteristic.handle))"
-        characteristics[path] = Characteristic(path: path, service: servicePath, content: characteristic)
-        paths[characteristic.handle] = path
-        order.append(path)
+      let path = "\(Self.path)/service\(Hexadecimal.text(service.handle, bytes: 2))"
+      services.append((path, service.uuid.description))
+      characteristics += service.characteristics.map { content in
+        Characteristic(
+          path: "\(path)/char\(Hexadecimal.text(content.handle, bytes: 2))", service: path, content: content)
       }
     }
-    self.services = services
-    self.characteristics = characteristics
-    self.paths = paths
-    self.order = order
+  }
+
+  /// The characteristic at a path.
+  func characteristic(at path: String) -> GATTDatabase.Characteristic? {
+    characteristics.first { $0.path == path }?.content
   }
 
   /// The path of a characteristic; nil for those of bluetoothd's own services.
-  func path(of handle: UInt16) -> String? { paths[handle] }
-
-  private static func digits(_ handle: UInt16) -> String { Hexadecimal.text(handle, bytes: 2) }
+  func path(of handle: UInt16) -> String? { characteristics.first { $0.content.handle == handle }?.path }
 
   // MARK: Properties
 
   /// The reply to GetManagedObjects.
   var managedObjects: DBusValue {
     .objects(
-      (services.map(\.path) + order).map { path in
+      (services.map(\.path) + characteristics.map(\.path)).map { path in
         (path, .interfaces(interfaces(of: path).map { ($0.name, .properties($0.properties)) }))
       })
   }
@@ -67,7 +57,7 @@ struct GATTApplication: Sendable {
     if let service = services.first(where: { $0.path == path }) {
       return [(BlueZName.gattService, [("UUID", .string(service.uuid)), ("Primary", .boolean(true))])]
     }
-    guard let characteristic = characteristics[path] else { return [] }
+    guard let characteristic = characteristics.first(where: { $0.path == path }) else { return [] }
     return [
       (
         BlueZName.characteristic,

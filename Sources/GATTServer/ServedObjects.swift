@@ -42,7 +42,7 @@ struct ServedObjects: Sendable {
   /// - Parameter name: the advertised name.
   init(_ peripheral: ServedPeripheral, name: String) {
     self.peripheral = peripheral
-    application = GATTApplication(peripheral.database)
+    application = GATTApplication(peripheral.values.database)
     advertisement = Advertisement(name: name, peripheral.profile)
   }
 
@@ -64,11 +64,11 @@ struct ServedObjects: Sendable {
     case (BlueZName.advertisement, "Release") where call.path == Advertisement.path:
       return Outcome(answer: .reply([]), hasReleased: true)
     case (BlueZName.characteristic, _):
-      guard let characteristic = application.characteristics[call.path] else {
+      guard let characteristic = application.characteristic(at: call.path) else {
         return .error(DBusName.Failure.unknownObject, "No such characteristic")
       }
       do throws(AttributeError) {
-        return try answer(call, characteristic.content, at: now)
+        return try answer(call, characteristic, at: now)
       } catch {
         return .error(error.rawValue, "\(error)")
       }
@@ -91,7 +91,7 @@ struct ServedObjects: Sendable {
     switch call.member {
     case "ReadValue":
       guard characteristic.isReadable else { throw .notPermitted }
-      let bytes = peripheral.value(of: characteristic, at: now)
+      let bytes = peripheral.values.value(of: characteristic, at: now)
       let offset = Self.offset(call.arguments.first)
       guard (0...bytes.count).contains(offset) else { throw .invalidOffset }
       return .reply(.bytes(Array(bytes[offset...])))
@@ -100,7 +100,7 @@ struct ServedObjects: Sendable {
       guard let bytes = call.arguments.first?.byteArray, Self.offset(call.arguments.last) == 0 else {
         throw .invalidOffset
       }
-      guard peripheral.write(bytes, to: characteristic, at: now) else { throw .invalidValueLength }
+      guard peripheral.values.write(bytes, to: characteristic, at: now) else { throw .invalidValueLength }
       return Outcome(answer: .reply([]), written: peripheral.property(of: handle).map { ($0, bytes) })
     case "StartNotify", "StopNotify":
       peripheral.subscribe(handle, call.member == "StartNotify", at: now)
@@ -141,7 +141,7 @@ struct ServedObjects: Sendable {
   }
 
   private mutating func signals(
-    _ notifications: [ServedPeripheral.Notification], at now: Moment
+    _ notifications: [PeripheralValues.Notification], at now: Moment
   ) -> [DBusSignal] {
     notifications.compactMap { notification in
       let handle = notification.handle

@@ -6,15 +6,19 @@ package struct Accelerometer: Sendable {
   private static let periods = [617, 744, 2500, 5000, 10_000, 20_000, 40_000, 100_000, 1_000_000]
   private static let defaultPeriod = 20_000
 
-  private var microseconds = Accelerometer.defaultPeriod
-  private var sampler: Sampler
+  /// When samples are taken.
+  var sampler: Sampler
   /// The samples taken, in place of the acceleration along x; nil for the acceleration.
   private var count: UInt8?
 
   package init(counts: Bool = false, at now: Moment) {
     count = counts ? 0 : nil
-    let interval = Duration.microseconds(Self.defaultPeriod)
-    sampler = Sampler(interval: interval, next: now + interval)
+    sampler = Self.sampler(Self.defaultPeriod, at: now)
+  }
+
+  private static func sampler(_ microseconds: Int, at now: Moment) -> Sampler {
+    let interval = Duration.microseconds(microseconds)
+    return Sampler(interval: interval, next: now + interval)
   }
 
   /// The bytes of a sample that counts; nil for those that were set.
@@ -33,13 +37,9 @@ package struct Accelerometer: Sendable {
   }
 
   /// The period in ms as read back: the chip's, rounded down.
-  package var period: UInt16 { UInt16(microseconds / 1000) }
+  package var period: UInt16 { UInt16(sampler.interval / .milliseconds(1)) }
   package var periodBytes: [UInt8] { [UInt8(truncatingIfNeeded: period), UInt8(period >> 8)] }
 
-  /// When the next sample is taken.
-  package var nextSample: Moment { sampler.next }
-
-  package mutating func skip(to now: Moment) { sampler.skip(to: now) }
   package mutating func sample(at now: Moment) {
     sampler.sample(at: now)
     samples = (samples + 1) % 17
@@ -51,16 +51,10 @@ package struct Accelerometer: Sendable {
   package mutating func writePeriod(_ bytes: [UInt8], at now: Moment) -> Bool {
     guard bytes.count == 2 else { return false }
     let requested = (Int(bytes[0]) | Int(bytes[1]) << 8) * 1000
-    setPeriod(Self.periods.first { $0 >= requested } ?? 1_000_000, at: now)
+    sampler = Self.sampler(Self.periods.first { $0 >= requested } ?? 1_000_000, at: now)
     return true
   }
 
   /// The reset button: the period is reset, and sampling starts again.
-  package mutating func reset(at now: Moment) { setPeriod(Self.defaultPeriod, at: now) }
-
-  private mutating func setPeriod(_ period: Int, at now: Moment) {
-    microseconds = period
-    let interval = Duration.microseconds(period)
-    sampler = Sampler(interval: interval, next: now + interval)
-  }
+  package mutating func reset(at now: Moment) { sampler = Self.sampler(Self.defaultPeriod, at: now) }
 }

@@ -7,7 +7,8 @@ package struct MicroBit: Sendable {
   /// The period in ms as last written: any value, not rounded, and at least ``minimumPeriod``.
   package private(set) var period: UInt16
   private let minimumPeriod: UInt16
-  private var sampler: Sampler
+  /// When samples are taken. A new period becomes effective after the next one.
+  var sampler: Sampler
   /// Replaces the simulated temperature.
   package var fixedTemperature: Int8?
   /// Replaces the value of the temperature characteristic.
@@ -39,12 +40,6 @@ package struct MicroBit: Sendable {
 
   // MARK: Samples
 
-  /// The time of the next sample. A new period becomes effective after it.
-  package var nextSample: Moment { sampler.next }
-
-  /// Skips the samples up to now.
-  package mutating func skip(to now: Moment) { sampler.skip(to: now) }
-
   /// Takes the sample that is due, and schedules the next one.
   package mutating func sample(at now: Moment) -> [UInt8] {
     sampler.sample(at: now)
@@ -73,7 +68,7 @@ package struct MicroBit: Sendable {
   /// - Returns: whether the length was valid.
   package mutating func writePeriod(_ bytes: [UInt8], at now: Moment) -> Bool {
     guard bytes.count == 2 else { return false }
-    skip(to: now)
+    sampler.skip(to: now)
     period = max(minimumPeriod, UInt16(bytes[0]) | UInt16(bytes[1]) << 8)
     sampler.interval = Self.interval(period)
     return true

@@ -1,8 +1,17 @@
 import EventLoop
 import GATT
 
-/// The values of a peripheral's characteristics: what reads return, what writes change, and what its sensors measure.
+/// The values of a peripheral's characteristics: what reads return, what writes change, what its sensors measure, and what
+/// generators set.
+///
+/// A pure state machine: time is an argument, and what is to be notified is returned.
 package struct PeripheralValues: Sendable {
+  /// Bytes to be sent to the subscribers of a characteristic.
+  package struct Notification: Sendable, Equatable {
+    package let handle: UInt16
+    package let bytes: [UInt8]
+  }
+
   private static let rows = 5
 
   /// Everything that it may serve.
@@ -17,11 +26,16 @@ package struct PeripheralValues: Sendable {
   private var messageBus = MessageBus()
   /// Values that replace the initial ones, by handle.
   package private(set) var stored: [UInt16: [UInt8]] = [:]
+  private var generators: [(generator: Generator, next: Moment)]
 
-  package init(_ database: GATTDatabase, microBit: MicroBit? = nil, accelerometer: Accelerometer? = nil) {
+  package init(
+    _ database: GATTDatabase, microBit: MicroBit? = nil, accelerometer: Accelerometer? = nil,
+    generators: [Generator] = [], at now: Moment
+  ) {
     self.database = database
     self.microBit = microBit
     self.accelerometer = accelerometer
+    self.generators = generators.map { ($0, now) }
   }
 
   /// The value of a characteristic.
@@ -79,26 +93,26 @@ package struct PeripheralValues: Sendable {
     case .magnetometerPeriod:
       guard magnetometer.write(bytes, at: now) else { return false }
     }
+    for index in generators.indices { generators[index].generator.received(bytes, by: characteristic.uuid) }
     return true
   }
 
-  /// Sets a value by a control command, whatever the flags.
-  /// - Returns: whether that is possible: a period must have two bytes.
+  /// Sets a value by a control command or a generator, whatever the flags.
+  /// - Returns: what is notified at once; nil: the value is not possible, as a period that has not two bytes.
   package mutating func set(
     _ characteristic: GATTDatabase.Characteristic, to bytes: [UInt8], at now: Moment
-  ) -> Bool {
+  ) -> [Notification]? {
     switch characteristic.content {
     case .temperature: microBit?.raw = bytes
-    case .temperaturePeriod: return microBit?.writePeriod(bytes, at: now) == true
-    case .accelerationPeriod: return accelerometer?.writePeriod(bytes, at: now) == true
-    case .magnetometerPeriod: return magnetometer.write(bytes, at: now)
+    case .temperaturePeriod, .accelerationPeriod, .magnetometerPeriod:
+      guard write(bytes, to: characteristic, at: now) else { return nil }
     case .calibration: if let result = bytes.first { magnetometer.endCalibration(with: result, at: now) }
     case .pins: pins.set(bytes)
     case .fixed, .fixedAndCached, .stored, .coded, .rows, .acceleration, .magneticField, .button, .event,
       .eventFilter, .dataLog:
       stored[characteristic.handle] = bytes
     }
-    return true
+    return notifications(of: characteristic, set: bytes)
   }
 
   private func inputPins(at now: Moment) -> [UInt8] {
@@ -106,61 +120,49 @@ package struct PeripheralValues: Sendable {
   }
 
   /// What is notified at once when a value was set, besides the samples of sensors. Events only if they were required.
-  package func notifications(
+  private func notifications(
     of characteristic: GATTDatabase.Characteristic, set bytes: [UInt8]
-  ) -> [(handle: UInt16, bytes: [UInt8])] {
+  ) -> [Notification] {
     guard database.sensor(of: characteristic.handle) == nil else { return [] }
+    let own = Notification(handle: characteristic.handle, bytes: bytes)
     switch characteristic.content {
-    case .event: return messageBus.isRequired(bytes) ? [(characteristic.handle, bytes)] : []
+    case .event: return messageBus.isRequired(bytes) ? [own] : []
     case .button(let button):
-      let event = database.characteristic(.microbit(0x9775))
-      let raised = MessageBus.events(ofButton: button, state: bytes.first ?? 0)
-        .filter { messageBus.isRequired($0) }
-      return [(characteristic.handle, bytes)]
-        + (event.map { event in raised.map { (event.handle, $0) } } ?? [])
+      guard let event = database.characteristic(.microbit(0x9775)) else { return [own] }
+      return [own]
+        + MessageBus.events(ofButton: button, state: bytes.first ?? 0).filter(messageBus.isRequired)
+        .map { Notification(handle: event.handle, bytes: $0) }
     case .fixed, .fixedAndCached, .stored, .coded, .rows, .temperature, .temperaturePeriod, .acceleration,
       .accelerationPeriod, .magneticField, .magnetometerPeriod, .calibration, .pins, .eventFilter, .dataLog:
-      return [(characteristic.handle, bytes)]
+      return [own]
     }
   }
 
   // MARK: Sensors
 
-  /// The sensor whose next sample follows from a write to the characteristic.
-  package func sensor(changedBy characteristic: GATTDatabase.Characteristic) -> Sensor? {
-    switch characteristic.content {
-    case .accelerationPeriod: .acceleration
-    case .calibration: .calibration
-    case .dataLog: .logReplies
-    case .fixed, .fixedAndCached, .stored, .coded, .rows, .temperature, .temperaturePeriod, .acceleration,
-      .magneticField, .magnetometerPeriod, .pins, .button, .event, .eventFilter:
-      nil
-    }
-  }
-
   /// The time of a sensor's next sample; nil if there is no such sensor.
-  package func nextSample(of sensor: Sensor) -> Moment? {
+  private func nextSample(of sensor: Sensor) -> Moment? {
     switch sensor {
-    case .temperature: microBit?.nextSample
-    case .acceleration: accelerometer?.nextSample
+    case .temperature: microBit?.sampler.next
+    case .acceleration: accelerometer?.sampler.next
     case .magneticField: magnetometer.nextSample
     case .calibration: magnetometer.calibrationEnds
     case .logReplies: dataLog.next
     }
   }
 
-  /// Skips the samples up to now.
-  package mutating func skip(_ sensor: Sensor, to now: Moment) {
-    switch sensor {
-    case .temperature: microBit?.skip(to: now)
-    case .acceleration: accelerometer?.skip(to: now)
+  /// There are subscribers to a characteristic from now on, or none any more: the samples up to now are skipped.
+  package mutating func subscriptionChanged(_ handle: UInt16, at now: Moment) {
+    switch database.sensor(of: handle) {
+    case .temperature: microBit?.sampler.skip(to: now)
+    case .acceleration: accelerometer?.sampler.skip(to: now)
     case .magneticField: magnetometer.sample(at: now)
-    case .calibration, .logReplies: break
+    case .calibration, .logReplies, nil: break
     }
   }
 
   /// Takes the sample that is due, and schedules the next one.
-  package mutating func sample(_ sensor: Sensor, at now: Moment) -> [UInt8]? {
+  private mutating func sample(_ sensor: Sensor, at now: Moment) -> [UInt8]? {
     switch sensor {
     case .temperature: return microBit?.sample(at: now)
     case .acceleration:
@@ -170,6 +172,41 @@ package struct PeripheralValues: Sendable {
     case .logReplies: return dataLog.reply(at: now)
     }
     return database.handle(of: sensor).flatMap(database.characteristic).map { value(of: $0, at: now) }
+  }
+
+  // MARK: Time
+
+  /// When ``advance(to:for:)`` is to be called next, if these characteristics have subscribers.
+  package func next(for subscribed: [UInt16]) -> Moment? {
+    var next = generators.lazy.map(\.next).min()
+    for handle in subscribed {
+      guard let sensor = database.sensor(of: handle), let sample = nextSample(of: sensor) else { continue }
+      next = min(next ?? sample, sample)
+    }
+    return next
+  }
+
+  /// Takes the samples for subscribers, and sets the generated values, that are due.
+  package mutating func advance(to now: Moment, for subscribed: [UInt16]) -> [Notification] {
+    var notifications: [Notification] = []
+    for index in generators.indices where generators[index].next <= now {
+      let (packets, wait) = generators[index].generator.next()
+      // The generator continues from now after a delay of more than an interval, instead of catching up.
+      let next = generators[index].next + wait
+      generators[index].next = next > now ? next : now + wait
+      if let characteristic = database.characteristic(of: generators[index].generator.property) {
+        for bytes in packets { notifications += set(characteristic, to: bytes, at: now) ?? [] }
+      }
+    }
+    notifications.removeAll { !subscribed.contains($0.handle) }
+    for handle in subscribed {
+      if let sensor = database.sensor(of: handle), let next = nextSample(of: sensor), next <= now,
+        let bytes = sample(sensor, at: now)
+      {
+        notifications.append(Notification(handle: handle, bytes: bytes))
+      }
+    }
+    return notifications
   }
 
   /// The link has ended: what was asked of the data log is forgotten.

@@ -1,24 +1,13 @@
 import EventLoop
 import GATT
 
-/// A peripheral that a program serves: its values by the names of a profile's properties, its subscribers and
-/// generators.
-///
-/// A pure state machine: time is an argument, and what is to be notified is returned.
+/// A peripheral that a program serves: its values by the names of a profile's properties, and its subscribers.
 package struct ServedPeripheral: Sendable {
-  /// Bytes to be sent to the subscribers of a characteristic.
-  package struct Notification: Sendable, Equatable {
-    package let handle: UInt16
-    package let bytes: [UInt8]
-  }
-
   /// The profile, whose properties name the values.
   package let profile: Profile
-  /// The properties by the handles of their characteristics.
-  private let properties: [UInt16: Property]
-  private var values: PeripheralValues
-  private var generators: [(generator: Generator, next: Moment)]
-  private var subscribed: Set<UInt16> = []
+  package var values: PeripheralValues
+  /// The handles of the characteristics with subscribers.
+  private var subscribed: [UInt16] = []
 
   /// A micro:bit with all its services, or a peripheral with the characteristics of `profile`.
   package init(_ profile: Profile, generators: [Generator] = [], at now: Moment) {
@@ -28,108 +17,50 @@ package struct ServedPeripheral: Sendable {
       values = PeripheralValues(
         .microBit(serial: 1_234_567_890, MicroBitService.allCases),
         microBit: MicroBit(index: 0, period: 1000, at: now, random: &random),
-        accelerometer: Accelerometer(at: now))
+        accelerometer: Accelerometer(at: now), generators: generators, at: now)
     } else {
-      values = PeripheralValues(PeripheralDescription(name: profile.name, profile: profile).database)
+      values = PeripheralValues(
+        PeripheralDescription(name: profile.name, profile: profile).database, generators: generators, at: now)
     }
-    self.generators = generators.map { ($0, now) }
-    var properties: [UInt16: Property] = [:]
-    for property in profile.properties {
-      if let characteristic = values.database.characteristic(of: property) {
-        properties[characteristic.handle] = property
-      }
-    }
-    self.properties = properties
   }
-
-  /// The services and characteristics.
-  package var database: GATTDatabase { values.database }
 
   /// The property of a characteristic, if the profile has one.
-  package func property(of handle: UInt16) -> Property? { properties[handle] }
-
-  /// The value of a characteristic.
-  package func value(of characteristic: GATTDatabase.Characteristic, at now: Moment)
-    -> [UInt8]
-  {
-    values.value(of: characteristic, at: now)
-  }
-
-  /// A central writes.
-  /// - Returns: whether the length was valid; otherwise nothing changes.
-  package mutating func write(
-    _ bytes: [UInt8], to characteristic: GATTDatabase.Characteristic, at now: Moment
-  ) -> Bool {
-    guard values.write(bytes, to: characteristic, at: now) else { return false }
-    for index in generators.indices { generators[index].generator.received(bytes, by: characteristic.uuid) }
-    return true
+  package func property(of handle: UInt16) -> Property? {
+    profile.properties.last { values.database.characteristic(of: $0)?.handle == handle }
   }
 
   /// The first central subscribes to a characteristic, or the last one ends its subscription.
   package mutating func subscribe(_ handle: UInt16, _ isOn: Bool, at now: Moment) {
-    if isOn { subscribed.insert(handle) } else { subscribed.remove(handle) }
-    if let sensor = database.sensor(of: handle) { values.skip(sensor, to: now) }
+    subscribed.removeAll { $0 == handle }
+    if isOn { subscribed.append(handle) }
+    values.subscriptionChanged(handle, at: now)
   }
 
   /// bluetoothd has ended: nobody is subscribed.
   package mutating func unsubscribeAll() { subscribed = [] }
 
-  /// Whether a characteristic has subscribers.
-  package func isSubscribed(_ handle: UInt16) -> Bool { subscribed.contains(handle) }
-
   /// Sets a value: a sensor's is notified with its next sample, others at once.
   package mutating func set(
     _ property: Property, to value: Value, at now: Moment
-  ) throws(PeripheralError) -> [Notification] {
-    try set(property, to: try property.packets(of: value), at: now)
-  }
-
-  private mutating func set(
-    _ property: Property, to packets: [[UInt8]], at now: Moment
-  ) throws(PeripheralError) -> [Notification] {
-    guard let characteristic = database.characteristic(of: property) else { return [] }
-    var notifications: [Notification] = []
+  ) throws(PeripheralError) -> [PeripheralValues.Notification] {
+    let packets = try property.packets(of: value)
+    guard let characteristic = values.database.characteristic(of: property) else { return [] }
+    var notifications: [PeripheralValues.Notification] = []
     for bytes in packets {
-      guard values.set(characteristic, to: bytes, at: now) else {
+      guard let sent = values.set(characteristic, to: bytes, at: now) else {
         throw PeripheralError("\(property.name): the value is not possible")
       }
-      notifications += values.notifications(of: characteristic, set: bytes)
-        .filter { isSubscribed($0.handle) }.map { Notification(handle: $0.handle, bytes: $0.bytes) }
+      notifications += sent
     }
-    return notifications
+    return notifications.filter { subscribed.contains($0.handle) }
   }
-
-  // MARK: Time
 
   /// When ``advance(to:)`` is to be called next.
-  package var next: Moment? {
-    let samples = subscribedSensors.compactMap { values.nextSample(of: $0.sensor) }
-    return (samples + generators.map(\.next)).min()
-  }
+  package var next: Moment? { values.next(for: subscribed) }
 
   /// Takes the samples and generates the values that are due.
-  package mutating func advance(to now: Moment) -> [Notification] {
-    var notifications: [Notification] = []
-    for index in generators.indices where generators[index].next <= now {
-      let (packets, wait) = generators[index].generator.next()
-      // The generator continues from now after a delay of more than an interval, instead of catching up.
-      let next = generators[index].next + wait
-      generators[index].next = next > now ? next : now + wait
-      notifications += (try? set(generators[index].generator.property, to: packets, at: now)) ?? []
-    }
-    for (sensor, handle) in subscribedSensors {
-      guard let next = values.nextSample(of: sensor), next <= now,
-        let bytes = values.sample(sensor, at: now)
-      else { continue }
-      notifications.append(Notification(handle: handle, bytes: bytes))
-    }
-    return notifications
-  }
-
-  private var subscribedSensors: [(sensor: Sensor, handle: UInt16)] {
-    Sensor.allCases.compactMap { sensor in
-      database.handle(of: sensor).flatMap { isSubscribed($0) ? (sensor, $0) : nil }
-    }
+  package mutating func advance(to now: Moment) -> [PeripheralValues.Notification] {
+    values.advance(to: now, for: subscribed)
   }
 }
 

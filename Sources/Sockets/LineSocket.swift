@@ -2,12 +2,6 @@ import EventLoop
 
 /// A connected stream socket that carries lines in both directions.
 @LoopActor package final class LineSocket {
-  package enum End: Sendable, Equatable {
-    /// The other end has closed it, or is gone.
-    case closed
-    case lineTooLong
-  }
-
   /// The longest line that is accepted from a client, in bytes. A request has at most 64 KiB.
   package static let longestRequest = 128 << 10
 
@@ -16,8 +10,8 @@ import EventLoop
   private var isTakingLines = false
   /// Called with each line, without its end.
   package var onLine: ([UInt8]) -> Void = { _ in }
-  /// Called once, when no more lines follow.
-  package var onEnd: (End) -> Void = { _ in }
+  /// Called once, when no more lines follow: the other end has closed it, is gone, or has sent a line that is too long.
+  package var onEnd: () -> Void = {}
   /// Called when all lines have been passed to the kernel.
   package var onDrained: () -> Void = {}
 
@@ -31,7 +25,7 @@ import EventLoop
       self?.input.append($0)
       self?.takeLines()
     }
-    socket.onEnd = { [weak self] in self?.onEnd(.closed) }
+    socket.onEnd = { [weak self] in self?.onEnd() }
     socket.onDrained = { [weak self] in self?.onDrained() }
   }
 
@@ -68,7 +62,7 @@ import EventLoop
     while !isPaused, !isClosed, let line = input.next() { onLine(line) }
     guard !isPaused, !isClosed, input.isTooLong else { return }
     close()
-    onEnd(.lineTooLong)
+    onEnd()
   }
 }
 

@@ -33,12 +33,7 @@ package enum TCPSocket {
     var off: Int32 = 0
     // The machine's default may be that `::` is for IPv6 alone.
     setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &off, socklen_t(MemoryLayout<Int32>.size))
-    let isBound = withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(descriptor, $0, socklen_t(MemoryLayout<Address>.size))
-      }
-    }
-    guard isBound == 0, Glibc.listen(descriptor, 64) == 0 else {
+    guard withAddress(&address, { bind(descriptor, $0, $1) }) == 0, Glibc.listen(descriptor, 64) == 0 else {
       defer { close(descriptor) }
       return failure
     }
@@ -65,10 +60,9 @@ package enum TCPSocket {
     setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffer, socklen_t(MemoryLayout<Int32>.size))
     var address = sockaddr_in6()
     var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
-    let result = withUnsafeMutablePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(descriptor, $0, &length) }
+    guard withAddress(&address, { pointer, _ in getpeername(descriptor, pointer, &length) }) == 0 else {
+      return []
     }
-    guard result == 0 else { return [] }
     return withUnsafeBytes(of: address) { bytes in
       // sin_addr; sin6_addr, in which an IPv4 address has its own place.
       if address.sin6_family == sa_family_t(AF_INET) { return Array(bytes[4..<8]) }

@@ -26,7 +26,7 @@ package enum UnixSocket {
     guard var address = address(path) else { throw .other("\(path) is too long for a socket") }
     let descriptor = open()
     guard descriptor >= 0 else { throw .other(String(cString: strerror(errno))) }
-    if call(&address, { Glibc.connect(descriptor, $0, $1) }) == 0 { return descriptor }
+    if withAddress(&address, { Glibc.connect(descriptor, $0, $1) }) == 0 { return descriptor }
     let reason = errno
     close(descriptor)
     switch reason {
@@ -45,7 +45,7 @@ package enum UnixSocket {
     }
     let descriptor = open()
     // Nobody can connect before it listens: the mode is set by then.
-    guard descriptor >= 0, call(&address, { bind(descriptor, $0, $1) }) == 0, chmod(path, mode) == 0,
+    guard descriptor >= 0, withAddress(&address, { bind(descriptor, $0, $1) }) == 0, chmod(path, mode) == 0,
       Glibc.listen(descriptor, 16) == 0
     else {
       let reason = String(cString: strerror(errno))
@@ -64,19 +64,9 @@ package enum UnixSocket {
     return result == 0 ? credentials[1] : nil
   }
 
-  /// Two sockets that are connected to each other.
-  package static func pair() throws(Failure) -> (Int32, Int32) {
-    var descriptors: [Int32] = [0, 0]
-    guard socketpair(AF_UNIX, type, 0, &descriptors) == 0 else {
-      throw .other(String(cString: strerror(errno)))
-    }
-    return (descriptors[0], descriptors[1])
+  private static func open() -> Int32 {
+    socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
   }
-
-  private static let type = Int32(
-    SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-
-  private static func open() -> Int32 { socket(AF_UNIX, type, 0) }
 
   private static func address(_ path: String) -> sockaddr_un? {
     var address = sockaddr_un()
@@ -85,14 +75,15 @@ package enum UnixSocket {
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
     return address
   }
+}
 
-  private static func call(
-    _ address: inout sockaddr_un, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
-  ) -> Int32 {
-    withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
-      }
+/// Calls `body` with an address of any family and its size, as the functions of C take them.
+func withAddress<Address>(
+  _ address: inout Address, _ body: (UnsafeMutablePointer<sockaddr>, socklen_t) -> Int32
+) -> Int32 {
+  withUnsafeMutablePointer(to: &address) {
+    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+      body($0, socklen_t(MemoryLayout<Address>.size))
     }
   }
 }

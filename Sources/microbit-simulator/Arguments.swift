@@ -198,12 +198,11 @@ struct Arguments: Sendable {
       let (index, name) = try Self.indexed(kind, text)
       options.names[index] = name
     case .address:
-      let (index, address) = try Self.indexed(kind, text)
-      let groups = address.split(separator: ":", omittingEmptySubsequences: false)
-      guard groups.count == 6, groups.allSatisfy({ $0.count == 2 && $0.allSatisfy(\.isHexDigit) }) else {
+      let (index, written) = try Self.indexed(kind, text)
+      guard let address = BluetoothAddress(written), address.radioSender == nil else {
         throw CommandLineError("--address: not an address: \(text)")
       }
-      options.addresses[index] = address.uppercased()
+      options.addresses[index] = address.description
     case .period: options.period = UInt16(try Self.number(kind, text, 0...65535))
     case .minimumPeriod: options.minimumPeriod = UInt16(try Self.number(kind, text, 0...65535))
     case .noPeriod: options.hasPeriod = false

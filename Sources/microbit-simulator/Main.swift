@@ -28,20 +28,11 @@ enum Status {
       let simulator = try await Simulator.start(arguments.options, address: arguments.bus)
       var control: ControlServer?
       if let path = arguments.control { control = try ControlServer(simulator, at: path) }
+      defer { control?.stop() }
       loop.signals([SIGTERM, SIGINT]) { _ in simulator.stop() }
       printOutput("ready\n")
-      do {
-        try await simulator.run()
-      } catch {
-        control?.stop()
-        throw error
-      }
-      control?.stop()
+      try await simulator.run()
       return 0
-    } catch SimulatorError.noBus(let reason) {
-      printError(reason)
-    } catch SimulatorError.nameTaken {
-      printError("org.bluez is already owned by another program on \(arguments.bus)")
     } catch {
       printError("\(error)")
     }

@@ -59,22 +59,22 @@ import Testing
     fixture.call("A", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .seconds(300))
     #expect(!fixture.takeLines().contains { $0.contains("InterfacesRemoved") })
-    fixture.take(fixture.model.vanish(0, at: fixture.now))
+    fixture.give { $0.vanish(0, at: fixture.now) }
     fixture.advance(by: .seconds(31))
     #expect(fixture.takeLines().filter { $0.contains("InterfacesRemoved") }.count == 1)
     // Back within a scan it is found at once.
-    fixture.take(fixture.model.comeBack(0, at: fixture.now))
+    fixture.give { $0.comeBack(0, at: fixture.now) }
     fixture.advance(by: .seconds(11))
     #expect(added(fixture.takeLines()) == [LinkTests.device[...]])
   }
 
   @Test func deviceThatIsNotReceivedIsNotFound() {
     let fixture = Fixture()
-    fixture.take(fixture.model.setStrength(0, nil, of: 0, at: fixture.now))
+    fixture.give { $0.setStrength(0, nil, of: 0, at: fixture.now) }
     fixture.call("A", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .seconds(5))
     #expect(added(fixture.takeLines()) == [])
-    fixture.take(fixture.model.setStrength(0, -60, of: 0, at: fixture.now))
+    fixture.give { $0.setStrength(0, -60, of: 0, at: fixture.now) }
     fixture.advance(by: .milliseconds(200))
     #expect(added(fixture.takeLines()) == [LinkTests.device[...]])
   }
@@ -96,10 +96,10 @@ import Testing
     fixture.call("B", LinkTests.adapter, .startDiscovery)
     fixture.advance(by: .seconds(1))
     _ = fixture.takeLines()
-    fixture.take(fixture.model.clientLeft("A"))
-    fixture.take(fixture.model.clientLeft("C"))
+    fixture.give { $0.clientLeft("A") }
+    fixture.give { $0.clientLeft("C") }
     #expect(fixture.takeLines() == [])
-    fixture.take(fixture.model.clientLeft("B"))
+    fixture.give { $0.clientLeft("B") }
     #expect(
       fixture.takeLines() == [
         "!\t\(LinkTests.device)\tPropertiesChanged\torg.bluez.Device1\t{}\tRSSI",

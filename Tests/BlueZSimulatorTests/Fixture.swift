@@ -37,24 +37,25 @@ final class Fixture {
     lastCall += 1
     let id = CallID(number: lastCall)
     calls[id] = (client, member)
-    take(
-      model.handle(
-        Request(
-          id: id, sender: client, path: path, interface: String(method[..<dot]), member: member,
-          arguments: arguments), at: now))
+    let request = Request(
+      id: id, sender: client, path: path, interface: String(method[..<dot]), member: member,
+      arguments: arguments)
+    give { $0.handle(request, at: now) }
   }
 
   /// Sets what a characteristic of the first peripheral holds; whether it can hold that.
   func set(_ characteristic: GATTDatabase.Characteristic, to bytes: [UInt8]) -> Bool {
-    guard let effects = model.setValue(0, characteristic, bytes, at: now) else { return false }
-    take(effects)
-    return true
+    var isPossible = false
+    give { isPossible = $0.setValue(0, characteristic, bytes, at: now) }
+    return isPossible
   }
 
-  func take(_ effects: [Effect]) {
-    for effect in effects {
+  /// Gives the model an input.
+  func give(_ input: (inout Bluetoothd) -> Void) {
+    input(&model)
+    for effect in model.takeEffects() {
       switch effect {
-      case .signal(let signal), .notification(let signal, _, from: _): lines.append(Self.line(signal))
+      case .signal(let signal), .notification(let signal, _, _, _): lines.append(Self.line(signal))
       case .reply(let id, let arguments): answer(id, ["ok"], arguments)
       case .refuse(let id, let error):
         answer(id, [error.name, error.text.trimmingNewline], [])
@@ -69,7 +70,7 @@ final class Fixture {
       case .hangUp(let channel): channels.removeAll { $0 == channel }
       case .crash:
         lines.append("crash")
-        take(model.vanish())
+        give { $0.vanish() }
       }
     }
   }
@@ -90,7 +91,7 @@ final class Fixture {
   func advanceToNextEvent(within limit: Duration) -> Bool {
     guard let next = model.nextEvent, next <= now + limit else { return false }
     now = max(now, next)
-    take(model.advance(to: now))
+    give { $0.advance(to: now) }
     return true
   }
 
@@ -98,7 +99,7 @@ final class Fixture {
     let end = now + duration
     while let next = model.nextEvent, next <= end {
       now = max(now, next)
-      take(model.advance(to: now))
+      give { $0.advance(to: now) }
     }
     now = end
   }

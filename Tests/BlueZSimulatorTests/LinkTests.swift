@@ -65,7 +65,7 @@ import Testing
 
   @Test func anAbsentDeviceDoesNotHoldUpTheOthers() {
     let fixture = Self.discovered { $0.devices = 2 }
-    fixture.take(fixture.model.vanish(0, at: fixture.now))
+    fixture.give { $0.vanish(0, at: fixture.now) }
     fixture.call("A", Self.device, .connect)
     fixture.call("A", Self.second, .connect)
     fixture.advance(by: .seconds(1))
@@ -83,13 +83,23 @@ import Testing
     fixture.call("A", Self.adapter, .startDiscovery)
     fixture.advance(by: .seconds(20))
     fixture.call("A", Self.adapter, .stopDiscovery)
-    fixture.take(fixture.model.vanish(0, at: fixture.now))
+    fixture.give { $0.vanish(0, at: fixture.now) }
     fixture.call("A", Self.device, .connect)
     _ = fixture.takeLines()
     fixture.advance(by: .seconds(40))
     #expect(fixture.takeLines() == [])
     fixture.advance(by: .seconds(1))
     #expect(fixture.takeLines() == ["<\tA\tConnect\torg.bluez.Error.Failed\tle-connection-abort-by-local"])
+  }
+
+  @Test func eachCallThatRemovesADeviceIsAnswered() {
+    let fixture = Self.linked()
+    for client in ["A", "B"] {
+      fixture.call(client, Self.adapter, "org.bluez.Adapter1.RemoveDevice", [.objectPath(Self.device)])
+    }
+    fixture.advance(by: .seconds(5))
+    let answers = fixture.takeLines().filter { $0.hasPrefix("<") }
+    #expect(answers == ["<\tA\tRemoveDevice\tok", "<\tB\tRemoveDevice\tok"])
   }
 
   @Test func duringDiscoveryAConnectWaitsForTheEndOfTheScan() {
@@ -119,7 +129,7 @@ import Testing
     fixture.call("A", Self.device, .connect)
     while !fixture.lines.contains("<\tA\tConnect\tok"), fixture.advanceToNextEvent(within: .seconds(1)) {}
     _ = fixture.takeLines()
-    fixture.take(fixture.model.hangUp(0, at: fixture.now))
+    fixture.give { $0.hangUp($0.key(ofPeripheral: 0), at: fixture.now) }
     fixture.advance(by: .seconds(5))
     #expect(
       fixture.takeLines() == [
@@ -131,15 +141,15 @@ import Testing
 
   @Test func aMicroBitThatIsBackInTimeKeepsItsLink() {
     let fixture = Self.linked()
-    fixture.take(fixture.model.vanish(0, at: fixture.now))
+    fixture.give { $0.vanish(0, at: fixture.now) }
     fixture.advance(by: .milliseconds(300))
-    fixture.take(fixture.model.comeBack(0, at: fixture.now))
+    fixture.give { $0.comeBack(0, at: fixture.now) }
     fixture.advance(by: .seconds(5))
     #expect(fixture.takeLines() == [])
-    fixture.take(fixture.model.vanish(0, at: fixture.now))
+    fixture.give { $0.vanish(0, at: fixture.now) }
     fixture.advance(by: .milliseconds(300))
-    fixture.take(fixture.model.comeBack(0, at: fixture.now))
-    fixture.take(fixture.model.vanish(0, at: fixture.now))
+    fixture.give { $0.comeBack(0, at: fixture.now) }
+    fixture.give { $0.vanish(0, at: fixture.now) }
     fixture.advance(by: .milliseconds(419))
     #expect(fixture.takeLines() == [])
     fixture.advance(by: .milliseconds(1))
@@ -151,7 +161,7 @@ import Testing
       options.devices = 1
       options.period = 50
     }
-    fixture.take(fixture.model.reset(0, at: fixture.now))
+    fixture.give { $0.reset(0, at: fixture.now) }
     #expect(fixture.takeLines() == [Self.lost])
     #expect(fixture.model.peripherals[0].values.microBit?.period == 1000)
     fixture.call("A", Self.device, .connect)
@@ -168,7 +178,7 @@ import Testing
     }
     fixture.call("A", Self.period, .readValue, [.properties([:])])
     fixture.call("A", Self.temperature, .readValue, [.properties([:])])
-    fixture.take(fixture.model.hangUp(0, at: fixture.now))
+    fixture.give { $0.hangUp($0.key(ofPeripheral: 0), at: fixture.now) }
     let failure = "<\tA\tReadValue\torg.bluez.Error.Failed\tOperation failed with ATT error: 0x0e"
     #expect(fixture.takeLines() == [Self.lost, failure, failure])
   }
@@ -179,7 +189,7 @@ import Testing
       options.timing.attribute = .milliseconds(100)
     }
     fixture.call("A", Self.period, .readValue, [.properties([:])])
-    fixture.take(fixture.model.plug(0, false, at: fixture.now))
+    fixture.give { $0.unplug(0, at: fixture.now) }
     fixture.advance(by: .seconds(5))
     #expect(!fixture.takeLines().contains { $0.hasPrefix("<") })
   }
@@ -188,11 +198,11 @@ import Testing
 
   @Test func theLinkOutlivesAKilledBluetoothdUntilTheNextOneIsUp() {
     let fixture = Self.linked()
-    fixture.take(fixture.model.vanish())
+    fixture.give { $0.vanish() }
     #expect(fixture.takeLines() == [])
     #expect(fixture.model.peripherals[0].radio.linked == 0)
     fixture.advance(by: .seconds(1))
-    fixture.take(fixture.model.restart(at: fixture.now))
+    fixture.give { $0.restart(at: fixture.now) }
     let lines = fixture.takeLines()
     #expect(lines.count == 3)
     #expect(lines.last?.hasPrefix("!\t\(Self.device)\tInterfacesAdded\t") == true)

@@ -104,7 +104,7 @@ import Testing
 
   @Test func outOfRange() {
     let fixture = fixture(.justWorks)
-    fixture.take(fixture.model.vanish(0, at: fixture.now))
+    fixture.give { $0.vanish(0, at: fixture.now) }
     #expect(call(fixture, "Pair", wait: .seconds(20)) == [])
     #expect(call(fixture, "CancelPairing") == [Self.canceled, "CancelPairing ok"])
     #expect(call(fixture, "CancelPairing") == ["CancelPairing org.bluez.Error.DoesNotExist Does Not Exist"])
@@ -118,7 +118,7 @@ import Testing
     #expect(call(fixture, "Connect") == [Self.up, Self.down, "Connect ok"])
     fixture.call("A", "/org/bluez/hci0", "org.bluez.Adapter1.RemoveDevice", [.objectPath(Self.device)])
     #expect(lines(fixture).last == "RemoveDevice ok")
-    #expect(fixture.model.storage.bonds.isEmpty)
+    #expect(fixture.model.bonds.isEmpty)
   }
 
   @Test func passkeys() throws {
@@ -128,7 +128,7 @@ import Testing
       #expect(asked.first == Self.up)
       #expect(asked.contains { $0.hasPrefix("?\tRequestPasskey") })
       let question = try #require(fixture.questions.last)
-      fixture.take(fixture.model.passkeyEntered(answer, for: question, at: fixture.now))
+      fixture.give { $0.passkeyEntered(answer, for: question, at: fixture.now) }
       switch answer {
       case nil: #expect(lines(fixture) == [Self.failed])
       case 100_000: #expect(lines(fixture) == [Self.bonded, "Pair ok"])
@@ -137,6 +137,6 @@ import Testing
       _ = call(fixture, "Disconnect")
     }
     // Too late.
-    _ = fixture.model.passkeyEntered(1, for: try #require(fixture.questions.first), at: fixture.now)
+    fixture.model.passkeyEntered(1, for: try #require(fixture.questions.first), at: fixture.now)
   }
 }

@@ -27,7 +27,7 @@ import Testing
         var arguments = fields.dropFirst(4).map(Self.value)
         if fields[3].hasSuffix(".Properties.Set") { arguments[2] = .variant(arguments[2]) }
         fixture.call(fields[1], fields[2], fields[3], arguments)
-      case "-": fixture.take(fixture.model.clientLeft(fields[1]))
+      case "-": fixture.give { $0.clientLeft(fields[1]) }
       case "*": perform(fields[1], in: fixture)
       case "~":
         guard next(fixture, notification: true) != nil else {
@@ -63,17 +63,19 @@ import Testing
   private func perform(_ what: String, in fixture: Fixture) {
     let now = fixture.now
     switch what {
-    case "vanish": fixture.take(fixture.model.vanish(0, at: now))
-    case "return": fixture.take(fixture.model.comeBack(0, at: now))
-    case "disconnect": fixture.take(fixture.model.hangUp(0, at: now))
-    case "adv off": fixture.take(fixture.model.setStrength(0, nil, of: 0, at: now))
-    case "adv on": fixture.take(fixture.model.setStrength(0, -60, of: 0, at: now))
-    case "unplug": fixture.take(fixture.model.plug(0, false, at: now))
-    case "plug": fixture.take(fixture.model.plug(0, true, at: now))
-    case "terminate": fixture.take(fixture.model.terminate(at: now) + fixture.model.vanish())
-    case "start": fixture.take(fixture.model.restart(at: now))
+    case "vanish": fixture.give { $0.vanish(0, at: now) }
+    case "return": fixture.give { $0.comeBack(0, at: now) }
+    case "disconnect": fixture.give { $0.hangUp($0.key(ofPeripheral: 0), at: now) }
+    case "adv off": fixture.give { $0.setStrength(0, nil, of: 0, at: now) }
+    case "adv on": fixture.give { $0.setStrength(0, -60, of: 0, at: now) }
+    case "unplug": fixture.give { $0.unplug(0, at: now) }
+    case "plug": fixture.give { $0.replug(0, at: now) }
+    case "terminate":
+      fixture.give { $0.terminate(at: now) }
+      fixture.give { $0.vanish() }
+    case "start": fixture.give { $0.restart(at: now) }
     case "close":
-      for channel in fixture.channels { fixture.take(fixture.model.channelClosed(channel)) }
+      for channel in fixture.channels { fixture.give { $0.channelClosed(channel) } }
     default: Issue.record("an unknown operation: \(what)")
     }
   }

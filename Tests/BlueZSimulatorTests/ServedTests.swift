@@ -219,7 +219,7 @@ import Testing
   @Test func theNameCanBeHadOnce() async throws {
     let bus = try await PrivateBus()
     let simulator = try await Simulator.start(options(), address: bus.address)
-    await #expect(throws: SimulatorError.nameTaken) {
+    await #expect(throws: SimulatorError.nameTaken(on: bus.address)) {
       _ = try await Simulator.start(options(), address: bus.address)
     }
     await simulator.stop()

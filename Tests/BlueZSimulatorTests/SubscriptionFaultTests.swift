@@ -63,8 +63,8 @@ import Testing
       fixture.call("A", LinkTests.temperature, .readValue, [.noOptions])
       fixture.advance(by: .seconds(1))
       #expect(fixture.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)
-      fixture.take(fixture.model.power(0, false, at: fixture.now))
-      fixture.take(fixture.model.power(0, true, at: fixture.now))
+      fixture.give { $0.setPowered(0, false, at: fixture.now) }
+      fixture.give { $0.setPowered(0, true, at: fixture.now) }
     }
   }
 
@@ -80,7 +80,7 @@ import Testing
       fixture.call("A", LinkTests.adapter, remove, [.objectPath(LinkTests.device)])
     }
     #expect(fixture.takeLines() == ["crash"])
-    fixture.take(fixture.model.restart(at: fixture.now))
+    fixture.give { $0.restart(at: fixture.now) }
     fixture.advance(by: .seconds(1))
     Self.link(fixture)
     fixture.call("A", LinkTests.temperature, .acquireNotify, [.noOptions])
@@ -129,7 +129,7 @@ import Testing
   @Test func aClientThatSubscribedBeforeLosesItsSubscriptionWhenBluetoothdFailsToRenewIt() {
     let fixture = LinkTests.linked()
     fixture.call("A", LinkTests.temperature, .startNotify)
-    fixture.take(fixture.model.hangUp(0, at: fixture.now))
+    fixture.give { $0.hangUp($0.key(ofPeripheral: 0), at: fixture.now) }
     fixture.model.peripherals[0].subscriptionFault = SubscriptionFault(kind: .error(0x0E), count: 1)
     Self.link(fixture)
     fixture.advance(by: .seconds(5))
@@ -148,7 +148,7 @@ import Testing
       options.timing.attribute = .milliseconds(20)
     }
     fixture.call("C", LinkTests.temperature, .acquireNotify, [.noOptions])
-    fixture.take(fixture.model.clientLeft("C"))
+    fixture.give { $0.clientLeft("C") }
     fixture.advance(by: .seconds(1))
     fixture.call("B", LinkTests.temperature, .startNotify)
     #expect(fixture.takeLines() == ["<\tB\tStartNotify\torg.bluez.Error.NotPermitted\tNotify acquired"])

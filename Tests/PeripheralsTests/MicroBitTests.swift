@@ -1,6 +1,7 @@
 import EventLoop
-import Peripherals
 import Testing
+
+@testable import Peripherals
 
 /// The firmware's behaviour: valid periods, when a new period takes effect, and the state after a reset.
 @Suite struct MicroBitTests {
@@ -13,13 +14,13 @@ import Testing
 
   @Test func newPeriodStartsAfterNextSample() {
     var microBit = microBit()
-    let planned = microBit.nextSample
+    let planned = microBit.sampler.next
     #expect(planned > Self.start && planned <= Self.start + .seconds(1))
     let accepted = microBit.writePeriod([0xF4, 0x01], at: Self.start)
     #expect(accepted)
-    #expect(microBit.nextSample == planned)
+    #expect(microBit.sampler.next == planned)
     _ = microBit.sample(at: planned)
-    #expect(microBit.nextSample == planned + .milliseconds(500))
+    #expect(microBit.sampler.next == planned + .milliseconds(500))
   }
 
   @Test(arguments: [[], [1], [1, 2, 3], Array(repeating: 1, count: 600)] as [[UInt8]])
@@ -51,30 +52,30 @@ import Testing
 
   @Test func skippedSamplesDoNotShiftLaterOnes() {
     var microBit = microBit()
-    let first = microBit.nextSample
-    microBit.skip(to: first + .milliseconds(2500))
-    #expect(microBit.nextSample == first + .seconds(3))
+    let first = microBit.sampler.next
+    microBit.sampler.skip(to: first + .milliseconds(2500))
+    #expect(microBit.sampler.next == first + .seconds(3))
     // A sample that is due at exactly this time is skipped too.
-    microBit.skip(to: first + .seconds(3))
-    #expect(microBit.nextSample == first + .seconds(4))
-    microBit.skip(to: first + .milliseconds(3001))
-    #expect(microBit.nextSample == first + .seconds(4))
+    microBit.sampler.skip(to: first + .seconds(3))
+    #expect(microBit.sampler.next == first + .seconds(4))
+    microBit.sampler.skip(to: first + .milliseconds(3001))
+    #expect(microBit.sampler.next == first + .seconds(4))
   }
 
   @Test func missedSamplesAreNotSentLater() {
     var microBit = microBit()
-    let first = microBit.nextSample
+    let first = microBit.sampler.next
     _ = microBit.sample(at: first + .milliseconds(10))
-    #expect(microBit.nextSample == first + .seconds(1))
+    #expect(microBit.sampler.next == first + .seconds(1))
     _ = microBit.sample(at: first + .seconds(100))
-    #expect(microBit.nextSample == first + .seconds(101))
+    #expect(microBit.sampler.next == first + .seconds(101))
   }
 
   @Test func resetRestoresDefaultPeriod() {
     var microBit = microBit(period: 50)
     microBit.reset(at: Self.start)
     #expect(microBit.period == 1000)
-    #expect(microBit.nextSample == Self.start + .seconds(1))
+    #expect(microBit.sampler.next == Self.start + .seconds(1))
   }
 
   @Test func theTemperatureIsPlausibleSlowAndRepeatable() {

@@ -21,19 +21,20 @@ import Testing
   @Test func everyPropertyOfMicroBitHasCharacteristic() throws {
     let served = Self.microBit()
     for property in Profile.microbit.properties {
-      let characteristic = try #require(served.database.characteristic(of: property), "\(property.name)")
+      let characteristic = try #require(
+        served.values.database.characteristic(of: property), "\(property.name)")
       #expect(served.property(of: characteristic.handle) == property)
     }
   }
 
   @Test func temperatureIsNotifiedOncePerPeriodToSubscribersOnly() throws {
     var served = Self.microBit()
-    let temperature = try #require(served.database.characteristic(of: .microbitTemperature))
+    let temperature = try #require(served.values.database.characteristic(of: .microbitTemperature))
     #expect(try served.set(.microbitTemperature, to: .integer(21), at: Self.start) == [])
     #expect(served.next == nil)
     served.subscribe(temperature.handle, true, at: Self.start)
     let first = try #require(served.next)
-    let notification = ServedPeripheral.Notification(handle: temperature.handle, bytes: [21])
+    let notification = PeripheralValues.Notification(handle: temperature.handle, bytes: [21])
     #expect(served.advance(to: first) == [notification])
     #expect(served.next == first + .seconds(1))
     served.subscribe(temperature.handle, false, at: first)
@@ -42,43 +43,43 @@ import Testing
 
   @Test func periodWrittenByCentralIsUsed() throws {
     var served = Self.microBit()
-    let period = try #require(served.database.characteristic(of: .microbitPeriod))
-    let temperature = try #require(served.database.characteristic(of: .microbitTemperature))
+    let period = try #require(served.values.database.characteristic(of: .microbitPeriod))
+    let temperature = try #require(served.values.database.characteristic(of: .microbitTemperature))
     served.subscribe(temperature.handle, true, at: Self.start)
-    let isAccepted = served.write([0xF4, 1], to: period, at: Self.start)
+    let isAccepted = served.values.write([0xF4, 1], to: period, at: Self.start)
     #expect(isAccepted)
-    #expect(served.value(of: period, at: Self.start) == [0xF4, 1])
+    #expect(served.values.value(of: period, at: Self.start) == [0xF4, 1])
     let first = try #require(served.next)
     _ = served.advance(to: first)
     #expect(served.next == first + .milliseconds(500))
-    let isShortAccepted = served.write([1], to: period, at: Self.start)
+    let isShortAccepted = served.values.write([1], to: period, at: Self.start)
     #expect(!isShortAccepted)
   }
 
   @Test func buttonIsNotifiedAtOnce() throws {
     var served = Self.microBit()
-    let button = try #require(served.database.characteristic(of: .microbitButtonA))
+    let button = try #require(served.values.database.characteristic(of: .microbitButtonA))
     served.subscribe(button.handle, true, at: Self.start)
     let notified = try served.set(.microbitButtonA, to: .text("press_start"), at: Self.start)
-    #expect(notified == [ServedPeripheral.Notification(handle: button.handle, bytes: [1])])
-    #expect(served.value(of: button, at: Self.start) == [1])
+    #expect(notified == [PeripheralValues.Notification(handle: button.handle, bytes: [1])])
+    #expect(served.values.value(of: button, at: Self.start) == [1])
   }
 
   @Test(arguments: [[], [1, 2], [1, 2, 3, 4]] as [[UInt8]])
   func counterAcceptsOneByteOnly(_ bytes: [UInt8]) throws {
     var served = try Self.counter()
-    let add = try #require(served.database.characteristic(of: served.profile.properties[0]))
-    let isWrongLengthAccepted = served.write(bytes, to: add, at: Self.start)
+    let add = try #require(served.values.database.characteristic(of: served.profile.properties[0]))
+    let isWrongLengthAccepted = served.values.write(bytes, to: add, at: Self.start)
     #expect(!isWrongLengthAccepted)
-    let isAccepted = served.write([5], to: add, at: Self.start)
+    let isAccepted = served.values.write([5], to: add, at: Self.start)
     #expect(isAccepted)
-    #expect(served.value(of: add, at: Self.start) == [5])
+    #expect(served.values.value(of: add, at: Self.start) == [5])
   }
 
   @Test func generatorsSetValuesAtTheirIntervals() throws {
     let generator = try Generator("ramp:1:2:1@100", for: .microbitButtonA.uint8)
     var served = Self.microBit([generator])
-    let button = try #require(served.database.characteristic(of: .microbitButtonA))
+    let button = try #require(served.values.database.characteristic(of: .microbitButtonA))
     served.subscribe(button.handle, true, at: Self.start)
     var seen: [UInt8] = []
     for _ in 0..<3 {
@@ -104,8 +105,8 @@ import Testing
       _ = try served.set(property, to: .integer(index), at: Self.start)
     }
     for (index, property) in properties.enumerated() {
-      let characteristic = try #require(served.database.characteristic(of: property))
-      #expect(served.value(of: characteristic, at: Self.start) == [UInt8(index)])
+      let characteristic = try #require(served.values.database.characteristic(of: property))
+      #expect(served.values.value(of: characteristic, at: Self.start) == [UInt8(index)])
     }
   }
 }

@@ -14,8 +14,8 @@ struct Peripheral: Sendable {
   /// Service data by service.
   var serviceData: [String: [UInt8]] = [:]
   var values: PeripheralValues
-  /// What sets the values.
-  var generators: [Generator] = []
+  /// When the next sample or generated value is scheduled.
+  var due: Moment?
   /// Handles of the services that it does not offer at present.
   var hidden: Set<UInt16> = []
   /// The writes to characteristics, by handle.
@@ -47,7 +47,6 @@ struct Peripheral: Sendable {
   ) -> Bool {
     guard values.write(bytes, to: characteristic, at: now) else { return false }
     writes[characteristic.handle, default: Writes()].append(bytes)
-    for index in generators.indices { generators[index].received(bytes, by: characteristic.uuid) }
     return true
   }
 }
@@ -127,8 +126,8 @@ extension SimulatorOptions {
               random: &random),
             // The samples of all micro:bits are spread over the period.
             accelerometer: services.contains(.accelerometer)
-              ? Accelerometer(counts: trace != nil, at: now + .milliseconds(index % 20)) : nil),
-          generators: generators,
+              ? Accelerometer(counts: trace != nil, at: now + .milliseconds(index % 20)) : nil,
+            generators: generators, at: now),
           security: security,
           radio: strengths[index].map(Radio.init) ?? everywhere(Int.random(in: -70 ... -48, using: &random))))
     }
@@ -137,7 +136,7 @@ extension SimulatorOptions {
       peripherals.append(
         Peripheral(
           index: devices + index, name: Identity.decoyName(index),
-          address: Identity.address(ofDecoy: index), values: PeripheralValues(.decoy),
+          address: Identity.address(ofDecoy: index), values: PeripheralValues(.decoy, at: now),
           radio: everywhere(Int.random(in: -90 ... -60, using: &random))))
     }
     for (index, description) in described.enumerated() {
@@ -149,7 +148,7 @@ extension SimulatorOptions {
           manufacturerData: description.manufacturerData,
           serviceData: Dictionary(
             uniqueKeysWithValues: description.serviceData.map { ($0.key.description, $0.value) }),
-          values: PeripheralValues(description.database), generators: description.generators,
+          values: PeripheralValues(description.database, generators: description.generators, at: now),
           radio: everywhere(Int.random(in: -70 ... -48, using: &random))))
     }
     return peripherals

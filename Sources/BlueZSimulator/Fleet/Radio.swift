@@ -3,13 +3,13 @@ import EventLoop
 /// A peripheral's radio: which adapters receive it, the one that it is connected to, and what it sends.
 struct Radio: Sendable {
   /// Mean signal strength in dBm, by adapter; nil: out of its range.
-  private var strengths: [Int?]
+  var strengths: [Int?]
   /// Since when the radio has been out of range of all adapters; nil if it is in range.
-  private(set) var goneSince: Moment?
+  var goneSince: Moment?
   /// Advertises while it is not connected.
   var advertises = true
   /// The number of the adapter that it is connected to.
-  private(set) var linked: Int?
+  var linked: Int?
   /// Keeps the link, but sends no notifications.
   var isSilent = false
   /// The number of notifications sent.
@@ -23,19 +23,6 @@ struct Radio: Sendable {
   func strength(at adapter: Int) -> Int? {
     inRange && advertises && linked == nil ? strengths[adapter] : nil
   }
-
-  mutating func setStrength(_ strength: Int?, at adapter: Int) { strengths[adapter] = strength }
-
-  /// Goes out of range of all adapters.
-  mutating func vanish(at now: Moment) {
-    if inRange { goneSince = now }
-  }
-
-  mutating func comeBack() { goneSince = nil }
-
-  mutating func connect(to adapter: Int) { linked = adapter }
-
-  mutating func disconnect() { linked = nil }
 
   /// Sends a notification; false: it sends none at present.
   mutating func send() -> Bool {

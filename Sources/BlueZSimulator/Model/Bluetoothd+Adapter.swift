@@ -5,8 +5,8 @@ import DBus
 extension Bluetoothd {
   // MARK: Power
 
-  /// Powers an adapter on or off, by a Set of Powered or by a control command.
-  mutating func setPowered(_ number: Int, _ on: Bool, for call: CallID?, at now: Moment) {
+  /// Powers an adapter on or off, by a Set of Powered (`call`) or by a control command.
+  mutating func setPowered(_ number: Int, _ on: Bool, for call: CallID? = nil, at now: Moment) {
     switch (adapters[number].power, on) {
     case (.absent, _), (.on, true), (.off, false):
       if let call { emit(.reply(call, [])) }
@@ -17,7 +17,7 @@ extension Bluetoothd {
     case (.on, false):
       adapters[number].power = .off
       endLinks(of: number, at: now)
-      for key in keys(of: number) where devices[key]?.temporary == true { removeObject(of: key) }
+      for key in keys(of: number) where !stored.contains(key) { removeObject(of: key) }
       if let call { emit(.reply(call, [])) }
       invalidateStrengths(of: number)
       change(adapter: number, [("Powered", .boolean(false)), ("Discovering", .boolean(false))])
@@ -85,7 +85,7 @@ extension Bluetoothd {
   }
 
   /// bluetoothd ends as by `systemctl stop`, and removes its objects.
-  mutating func terminate(at now: Moment) -> [Effect] {
+  mutating func terminate(at now: Moment) {
     let present = adapters.filter { $0.power != .absent }
     for adapter in present {
       if adapter.power == .on {
@@ -102,11 +102,10 @@ extension Bluetoothd {
         of: [DBusName.introspectable, BlueZName.agentManager, BlueZName.profileManager]))
     for index in devices.keys.sorted() { removeObject(of: index) }
     for adapter in present { emit(tree.remove(adapter.path)) }
-    return takeEffects()
   }
 
   /// bluetoothd ends abruptly: its objects are gone without signals. Links are kept by the kernel.
-  mutating func vanish() -> [Effect] {
+  mutating func vanish() {
     for index in devices.keys.sorted() { removeObject(of: index) }
     agents.removeAll()
     for number in adapters.indices {
@@ -118,14 +117,13 @@ extension Bluetoothd {
     }
     tree = ObjectTree()
     // Sockets are to be closed, but there are no signals.
-    return takeEffects().filter { if case .hangUp = $0 { true } else { false } }
+    out.removeAll { if case .hangUp = $0 { false } else { true } }
   }
 
   /// bluetoothd starts with its stored devices.
-  mutating func restart(at now: Moment) -> [Effect] {
+  mutating func restart(at now: Moment) {
     for number in adapters.indices where adapters[number].power != .absent { adapters[number].power = .on }
     export()
     for adapter in adapters where adapter.power != .absent { addStoredDevices(of: adapter.number, at: now) }
-    return takeEffects()
   }
 }

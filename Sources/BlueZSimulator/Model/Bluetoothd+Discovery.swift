@@ -83,16 +83,15 @@ extension Bluetoothd {
   }
 
   /// Replaces the service data of a peripheral: it is another advertisement, which the controller does not filter.
-  mutating func advertise(_ index: Int, _ service: String, _ bytes: [UInt8]?, at now: Moment) -> [Effect] {
+  mutating func advertise(_ index: Int, _ service: String, _ bytes: [UInt8]?, at now: Moment) {
     peripherals[index].serviceData[service] = bytes
     for number in adapters.indices {
       adapters[number].foundInScan.remove(DeviceKey(adapter: number, peripheral: index))
     }
     expectAdvertisement(of: index, at: now)
-    return takeEffects()
   }
 
-  mutating func rename(_ index: Int, to name: String) -> [Effect] {
+  mutating func rename(_ index: Int, to name: String) {
     peripherals[index].name = name
     for number in adapters.indices {
       let names: [(String, DBusValue?)] = [
@@ -100,7 +99,6 @@ extension Bluetoothd {
       ]
       change(device: DeviceKey(adapter: number, peripheral: index), names)
     }
-    return takeEffects()
   }
 
   /// Schedules the next advertisement that an adapter receives. Once per scan: the controller filters duplicates.
@@ -160,29 +158,28 @@ extension Bluetoothd {
 
   private mutating func addDevice(_ index: DeviceKey, rssi: Int16?, at now: Moment) {
     let peripheral = peripherals[index]
-    let known = storage.devices.contains(index)
+    let known = stored.contains(index)
     var device = Device(
       path: BlueZName.devicePath(peripheral.address, of: adapters[of: index].path), lastFound: now,
       expiry: now)
-    device.temporary = !known
     device.discovered = known
     devices[index] = device
     let interfaces = Describe.device(
       peripheral, of: adapters[of: index].path, rssi: rssi,
       connected: peripheral.radio.linked == index.adapter,
-      bonded: storage.hasBond(index), uuids: known ? peripheral.uuids : peripheral.advertised)
+      bonded: bonds.contains(index), uuids: known ? peripheral.uuids : peripheral.advertised)
     emit(tree.add(device.path, .device(index), under: adapters[of: index].path, interfaces))
   }
 
   /// Adds the stored devices.
   mutating func addStoredDevices(of number: Int, at now: Moment) {
-    for index in storage.devices.sorted() where index.adapter == number {
+    for index in stored.sorted() where index.adapter == number {
       addDevice(index, rssi: nil, at: now)
       guard peripherals[index].radio.linked == number else { continue }
       // A link that has survived a killed bluetoothd is ended by the next one after its start.
       devices[index]?.link = .disconnecting(Device.Disconnecting(resolved: false))
       beginAttempt(index)
-      expect(.disconnects, of: index, at: now + .milliseconds(15))
+      expect(.disconnects, of: index, after: .milliseconds(15), at: now)
     }
   }
 
@@ -192,7 +189,7 @@ extension Bluetoothd {
   }
 
   mutating func expire(_ index: DeviceKey, _ deadline: Moment, at now: Moment) {
-    guard let device = devices[index], device.temporary, device.expiry == deadline else { return }
+    guard let device = devices[index], !stored.contains(index), device.expiry == deadline else { return }
     let end = device.lastFound + timing.temporary
     guard case .none = device.link, end <= now else {
       return awaitExpiry(index, at: max(end, now + timing.temporary / 30))
@@ -217,8 +214,11 @@ extension Bluetoothd {
       throw .doesNotExist
     }
     if isStuck(index) { return emit(.crash) }
-    storage.remove(index)
-    if devices[index]?.isConnected == true { return remove(connected: index, for: request.id, at: now) }
+    stored.remove(index)
+    bonds.remove(index)
+    if devices[index]?.isConnected == true {
+      return beginDisconnecting(index, answering: request.id, removes: true, at: now)
+    }
     cancelConnect(index, .canceled, at: now)
     removeObject(of: index)
     emit(.reply(request.id, []))

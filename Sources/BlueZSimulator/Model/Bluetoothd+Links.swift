@@ -17,8 +17,8 @@ extension Bluetoothd {
     beginAttempt(index)
     devices[index]?.link = .waiting(request.id)
     adapters[of: index].connecting.append(index)
-    expect(.connectTimesOut, of: index, at: now + timing.connectTimeout)
     startConnects(of: index.adapter, at: now)
+    expect(.connectTimesOut, of: index, after: timing.connectTimeout, at: now)
   }
 
   /// Invalidates the events scheduled for the device's link.
@@ -37,8 +37,7 @@ extension Bluetoothd {
       devices[next]?.link = .linking(call)
       adapters[number].linking = next
       // The exchange of features, after Connected is true, is the last eighth.
-      let delay = timing.connect * 7 / 8
-      if delay > .zero { expect(.linked, of: next, at: now + delay) } else { linked(next, at: now) }
+      expect(.linked, of: next, after: timing.connect * 7 / 8, at: now)
     }
   }
 
@@ -51,17 +50,12 @@ extension Bluetoothd {
       return startConnects(of: index.adapter, at: now)
     }
     adapters[of: index].connecting.removeAll { $0 == index }
-    peripherals[index].radio.connect(to: index.adapter)
+    peripherals[index].radio.linked = index.adapter
     devices[index]?.link = .linked(call)
-    devices[index]?.temporary = false
-    storage.add(index)
+    stored.insert(index)
     change(device: index, [("Connected", .boolean(true))])
-    if timing.connect > .zero {
-      expect(.featured, of: index, at: now + timing.connect / 8)
-      startConnects(of: index.adapter, at: now)
-    } else {
-      featured(index, at: now)
-    }
+    expect(.featured, of: index, after: timing.connect / 8, at: now)
+    startConnects(of: index.adapter, at: now)
   }
 
   mutating func featured(_ index: DeviceKey, at now: Moment) {
@@ -73,11 +67,7 @@ extension Bluetoothd {
     guard case .resolving = devices[index]?.link else { return startConnects(of: index.adapter, at: now) }
     beginPairing(index, at: now)
     // A caller of the real bluetoothd, too, does not find the services immediately after the reply.
-    if timing.connect > .zero {
-      expect(.resolved, of: index, at: now + timing.connect / 100)
-    } else {
-      resolved(index, at: now)
-    }
+    expect(.resolved, of: index, after: timing.connect / 100, at: now)
   }
 
   mutating func resolved(_ index: DeviceKey, at now: Moment) {
@@ -93,7 +83,7 @@ extension Bluetoothd {
       change(device: index, [("UUIDs", .strings(peripherals[index].uuids)), resolved])
     }
     resubscribe(index, at: now)
-    if storage.hasBond(index) { endPairing(index, .success(())) }
+    if bonds.contains(index) { endPairing(index, .success(())) }
   }
 
   /// Ends a Connect without a link.
@@ -121,40 +111,27 @@ extension Bluetoothd {
       cancelConnect(index, .canceled, at: now)
       emit(.reply(request.id, []))
     case .linked, .resolving, .up, .disconnecting:
-      beginDisconnecting(index, at: now) { $0.calls.append(request.id) }
+      beginDisconnecting(index, answering: request.id, removes: false, at: now)
     }
-  }
-
-  /// RemoveDevice of a connected device: first the link, then the device.
-  mutating func remove(connected index: DeviceKey, for call: CallID, at now: Moment) {
-    beginDisconnecting(index, at: now) { $0.removal = call }
   }
 
   /// Begins to disconnect, or joins a Disconnect in progress.
-  private mutating func beginDisconnecting(
-    _ index: DeviceKey, at now: Moment, _ update: (inout Device.Disconnecting) -> Void
+  /// - Parameter removes: whether the device is removed when the link has ended.
+  mutating func beginDisconnecting(
+    _ index: DeviceKey, answering call: CallID, removes: Bool, at now: Moment
   ) {
-    guard let device = devices[index] else { return }
-    var disconnecting: Device.Disconnecting
+    guard let device = devices[index], device.isConnected else { return }
+    var disconnecting = Device.Disconnecting(resolved: device.isUsable)
+    var isFirst = true
     switch device.link {
-    case .none, .waiting, .linking: return
-    case .disconnecting(let current):
-      disconnecting = current
-      update(&disconnecting)
-      devices[index]?.link = .disconnecting(disconnecting)
-      return
-    case .linked(let call):
-      emit(.refuse(call, .canceled))
-      disconnecting = Device.Disconnecting(resolved: false)
-    case .resolving:
-      disconnecting = Device.Disconnecting(resolved: false)
-    case .up:
-      disconnecting = Device.Disconnecting(resolved: true)
+    case .disconnecting(let current): (disconnecting, isFirst) = (current, false)
+    case .linked(let connect): emit(.refuse(connect, .canceled))
+    case .none, .waiting, .linking, .resolving, .up: break
     }
-    update(&disconnecting)
+    disconnecting.calls.append(call)
+    if removes { disconnecting.removes = true }
     devices[index]?.link = .disconnecting(disconnecting)
-    expect(.disconnects, of: index, at: now + timing.disconnect)
-    if timing.disconnect == .zero { finishDisconnecting(index, at: now) }
+    if isFirst { expect(.disconnects, of: index, after: timing.disconnect, at: now) }
   }
 
   /// The delay of a Disconnect is over.
@@ -164,9 +141,8 @@ extension Bluetoothd {
     if disconnecting.resolved { change(device: index, [("ServicesResolved", .boolean(false))]) }
     hangUpChannels(of: index)
     for call in disconnecting.calls { emit(.reply(call, [])) }
-    if let removal = disconnecting.removal { emit(.reply(removal, [])) }
     change(device: index, [("Connected", .boolean(false))])
-    if disconnecting.removal != nil {
+    if disconnecting.removes {
       removeObject(of: index)
     } else {
       failOperations(of: index)
@@ -181,26 +157,18 @@ extension Bluetoothd {
   mutating func lose(_ index: DeviceKey, at now: Moment) {
     guard let device = devices[index], device.isConnected else { return }
     unlink(index, at: now)
-    switch device.link {
-    case .none, .waiting, .linking: break
-    case .linked(let call):
-      if device.pairing?.call != call { emit(.refuse(call, .abortByLocal)) }
-      change(device: index, [("Connected", .boolean(false))])
-    case .resolving: change(device: index, [("Connected", .boolean(false))])
-    case .up: loseServices(of: index, resolved: true)
-    case .disconnecting(let disconnecting):
-      loseServices(of: index, resolved: disconnecting.resolved)
-      for call in disconnecting.calls + [disconnecting.removal].compactMap({ $0 }) { emit(.reply(call, [])) }
-      if disconnecting.removal != nil { return removeObject(of: index) }
+    if case .linked(let call) = device.link, device.pairing?.call != call {
+      emit(.refuse(call, .abortByLocal))
+    }
+    let connected: (String, DBusValue?) = ("Connected", .boolean(false))
+    change(device: index, device.isUsable ? [("ServicesResolved", .boolean(false)), connected] : [connected])
+    hangUpChannels(of: index)
+    if case .disconnecting(let disconnecting) = device.link {
+      for call in disconnecting.calls { emit(.reply(call, [])) }
+      if disconnecting.removes { return removeObject(of: index) }
     }
     failOperations(of: index)
     endPairing(index, .failure(.authenticationCanceled))
-  }
-
-  private mutating func loseServices(of index: DeviceKey, resolved: Bool) {
-    let connected: (String, DBusValue?) = ("Connected", .boolean(false))
-    change(device: index, resolved ? [("ServicesResolved", .boolean(false)), connected] : [connected])
-    hangUpChannels(of: index)
   }
 
   private mutating func unlink(_ index: DeviceKey, at now: Moment) {
@@ -209,7 +177,7 @@ extension Bluetoothd {
       devices[index]?.subscriptions[handle]?.isConfigured = false
     }
     beginAttempt(index)
-    peripherals[index].radio.disconnect()
+    peripherals[index].radio.linked = nil
     peripherals[index].values.disconnected()
     expectAdvertisement(of: index.peripheral, at: now)
     // Other adapters may wait for it.
@@ -237,7 +205,8 @@ extension Bluetoothd {
 
   /// Pairing was not confirmed: link and device end, signalled by the removal of the objects only.
   mutating func endPairing(_ index: DeviceKey, at now: Moment) {
-    storage.remove(index)
+    stored.remove(index)
+    bonds.remove(index)
     unlink(index, at: now)
     removeObject(of: index)
     startConnects(of: index.adapter, at: now)

@@ -155,60 +155,51 @@ extension Bluetoothd {
     change(characteristic: handle, of: index, "Notifying", .boolean(false))
   }
 
-  // MARK: Samples
+  // MARK: Values
 
-  /// Starts the sample events, if the characteristic belongs to a sensor.
+  /// The client configuration has been written: a sensor's samples begin.
   private mutating func startSampling(_ index: DeviceKey, _ handle: UInt16, at now: Moment) {
-    guard let sensor = peripherals[index].database.sensor(of: handle) else { return }
-    peripherals[index].values.skip(sensor, to: now)
-    reschedule(index, sensor)
+    peripherals[index].values.subscriptionChanged(handle, at: now)
+    expectValues(of: index.peripheral)
   }
 
-  /// Schedules the next sample; invalidates what was scheduled before.
-  mutating func reschedule(_ index: DeviceKey, _ sensor: Sensor) {
-    guard let next = peripherals[index].values.nextSample(of: sensor) else { return }
-    chains[index.peripheral][sensor.rawValue] += 1
-    schedule.add(
-      .sample(peripheral: index, sensor, chain: chains[index.peripheral][sensor.rawValue]), at: next)
+  /// The characteristics with subscribers on the present link, in order.
+  func subscribed(to index: DeviceKey) -> [UInt16] {
+    (devices[index]?.subscriptions ?? [:]).compactMap { $0.value.isConfigured ? $0.key : nil }.sorted()
   }
 
-  mutating func sample(_ index: DeviceKey, _ sensor: Sensor, _ chain: UInt64, at now: Moment) {
-    guard chains[index.peripheral][sensor.rawValue] == chain,
-      let handle = peripherals[index].database.handle(of: sensor),
-      let subscription = configuredSubscription(index, handle),
-      let bytes = peripherals[index].values.sample(sensor, at: now)
-    else { return }
-    if let next = peripherals[index].values.nextSample(of: sensor) {
-      schedule.add(.sample(peripheral: index, sensor, chain: chain), at: next)
+  /// Schedules the next sample or generated value.
+  mutating func expectValues(of index: Int) {
+    let next = peripherals[index].values.next(for: subscribed(to: key(ofPeripheral: index)))
+    guard let next, next != peripherals[index].due else { return }
+    peripherals[index].due = next
+    schedule.add(.values(peripheral: index), at: next)
+  }
+
+  mutating func takeValues(of index: Int, _ deadline: Moment, at now: Moment) {
+    // Otherwise another event has been scheduled since.
+    guard peripherals[index].due == deadline else { return }
+    peripherals[index].due = nil
+    let key = key(ofPeripheral: index)
+    for notification in peripherals[index].values.advance(to: now, for: subscribed(to: key)) {
+      notify(key, notification)
     }
-    notify(index, handle, bytes, subscription)
+    expectValues(of: index)
   }
 
   // MARK: Notifications
 
   /// Notifies the subscribers.
-  mutating func notify(_ index: DeviceKey, _ handle: UInt16, _ bytes: [UInt8]) {
-    if let subscription = configuredSubscription(index, handle) { notify(index, handle, bytes, subscription) }
-  }
-
-  /// The subscription, if its client configuration has been written on the current link.
-  private func configuredSubscription(_ index: DeviceKey, _ handle: UInt16) -> Device.Subscription? {
-    guard let device = devices[index], device.isUsable, let subscription = device.subscriptions[handle],
-      subscription.isConfigured
-    else { return nil }
-    return subscription
-  }
-
-  private mutating func notify(
-    _ index: DeviceKey, _ handle: UInt16, _ bytes: [UInt8], _ subscription: Device.Subscription
-  ) {
-    guard !isDropped(index, handle), peripherals[index].radio.send() else { return }
+  mutating func notify(_ index: DeviceKey, _ notification: PeripheralValues.Notification) {
+    let (handle, bytes) = (notification.handle, notification.bytes)
+    guard let subscription = devices[index]?.subscriptions[handle], subscription.isConfigured,
+      !isDropped(index, handle), peripherals[index].radio.send()
+    else { return }
     if let channel = subscription.channel {
       emit(.packet(channel, bytes))
     } else if let path = path(of: handle, in: index) {
       let signal = tree.set(path, BlueZName.characteristic, [("Value", .bytes(bytes))])
-      let source = Source(adapter: index.adapter, peripheral: index.peripheral, handle: handle)
-      emit(.notification(signal, bytes, from: source))
+      emit(.notification(signal, bytes, peripheral: index.peripheral, handle: handle))
     }
   }
 

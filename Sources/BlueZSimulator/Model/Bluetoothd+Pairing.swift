@@ -7,19 +7,18 @@ extension Bluetoothd {
   /// The peripheral and the kernel wait for each other this long.
   private static let timeout = Duration.seconds(30)
 
-  mutating func agentCall(_ request: Request) throws(BluetoothdError) -> Bool {
-    switch (request.member, request.signature) {
-    case ("RegisterAgent", "os"):
+  mutating func agentCall(_ request: Request) throws(BluetoothdError) {
+    switch request.member {
+    case "RegisterAgent":
       guard agents[request.sender] == nil else { throw .alreadyExists }
       agents[request.sender] = request.arguments.first?.text
-    case ("UnregisterAgent", "o"):
+    case "UnregisterAgent":
       guard agents.removeValue(forKey: request.sender) != nil else { throw .doesNotExist }
-    case ("RequestDefaultAgent", "o"):
+    case "RequestDefaultAgent":
       guard agents[request.sender] != nil else { throw .doesNotExist }
-    default: return false
+    default: break
     }
     emit(.reply(request.id, []))
-    return true
   }
 
   mutating func pair(_ request: Request, _ index: DeviceKey, at now: Moment) throws(BluetoothdError) {
@@ -28,7 +27,7 @@ extension Bluetoothd {
     guard device.pairing == nil else { throw .inProgress }
     devices[index]?.pairing = Device.Pairing(call: request.id, client: request.sender)
     // Pair is not answered until the link ends if there is a bond.
-    if storage.hasBond(index) { return }
+    if bonds.contains(index) { return }
     switch device.link {
     case .none:
       beginAttempt(index)
@@ -57,7 +56,7 @@ extension Bluetoothd {
 
   /// The link is up: asks the peripheral to pair.
   mutating func beginPairing(_ index: DeviceKey, at now: Moment) {
-    guard let device = devices[index], let pairing = device.pairing, !storage.hasBond(index) else { return }
+    guard let device = devices[index], let pairing = device.pairing, !bonds.contains(index) else { return }
     guard let agent = agents[pairing.client] else {
       return endPairing(index, .failure(.authenticationFailed))
     }
@@ -65,7 +64,7 @@ extension Bluetoothd {
     peripherals[index].security.fault = nil
     switch fault {
     case .drop: return hangUp(index, at: now)
-    case .silence: return expect(.hangsUp, of: index, at: now + Self.timeout)
+    case .silence: return expect(.hangsUp, of: index, after: Self.timeout, at: now)
     case nil: break
     }
     guard peripherals[index].security.pairs else { return refusePairing(index, at: now) }
@@ -75,18 +74,17 @@ extension Bluetoothd {
   }
 
   /// The agent's answer; nil: it refuses.
-  mutating func passkeyEntered(_ passkey: Int?, for call: CallID, at now: Moment) -> [Effect] {
-    guard let index = devices.first(where: { $0.value.pairing?.call == call })?.key else { return [] }
+  mutating func passkeyEntered(_ passkey: Int?, for call: CallID, at now: Moment) {
+    guard let index = devices.first(where: { $0.value.pairing?.call == call })?.key else { return }
     switch passkey {
     case nil: endPairing(index, .failure(.authenticationFailed))
     case peripherals[index].security.passkey: completePairing(index)
     default: refusePairing(index, at: now)
     }
-    return takeEffects()
   }
 
   mutating func endPasskey(_ index: DeviceKey, _ call: CallID, at now: Moment) {
-    if devices[index]?.pairing?.call == call, !storage.hasBond(index) { hangUp(index, at: now) }
+    if devices[index]?.pairing?.call == call, !bonds.contains(index) { hangUp(index, at: now) }
   }
 
   private mutating func refusePairing(_ index: DeviceKey, at now: Moment) {
@@ -95,7 +93,7 @@ extension Bluetoothd {
   }
 
   private mutating func completePairing(_ index: DeviceKey) {
-    storage.addBond(index)
+    bonds.insert(index)
     peripherals[index].security.hasBond = true
     change(device: index, [("Bonded", .boolean(true)), ("Paired", .boolean(true))])
     if devices[index]?.isUsable == true { endPairing(index, .success(())) }
@@ -112,5 +110,5 @@ extension Bluetoothd {
   }
 
   /// Whether the link ends at once, as the peripheral has lost its part of the bond.
-  func lacksKey(_ index: DeviceKey) -> Bool { storage.hasBond(index) && !peripherals[index].security.hasBond }
+  func lacksKey(_ index: DeviceKey) -> Bool { bonds.contains(index) && !peripherals[index].security.hasBond }
 }

@@ -14,31 +14,22 @@ extension Bluetoothd {
   }
 
   /// Goes out of range: a link ends by supervision time-out.
-  mutating func vanish(_ index: Int, at now: Moment) -> [Effect] {
-    peripherals[index].radio.vanish(at: now)
+  mutating func vanish(_ index: Int, at now: Moment) {
+    if peripherals[index].radio.inRange { peripherals[index].radio.goneSince = now }
     if peripherals[index].radio.linked != nil {
-      expect(.supervisionEnds, of: key(ofPeripheral: index), at: now + timing.supervision)
+      expect(.supervisionEnds, of: key(ofPeripheral: index), after: timing.supervision, at: now)
     }
-    return takeEffects()
   }
 
   /// Comes back into range.
-  mutating func comeBack(_ index: Int, at now: Moment) -> [Effect] {
-    peripherals[index].radio.comeBack()
+  mutating func comeBack(_ index: Int, at now: Moment) {
+    peripherals[index].radio.goneSince = nil
     expectAdvertisement(of: index, at: now)
     startConnects(at: now)
-    return takeEffects()
-  }
-
-  /// The peripheral ends its link.
-  mutating func hangUp(_ index: Int, at now: Moment) -> [Effect] {
-    lose(key(ofPeripheral: index), at: now)
-    startConnects(at: now)
-    return takeEffects()
   }
 
   /// The reset button: the link ends, RAM is cleared, and it advertises again after 0.3 s.
-  mutating func reset(_ index: Int, at now: Moment) -> [Effect] {
+  mutating func reset(_ index: Int, at now: Moment) {
     let start = now + .milliseconds(300)
     lose(key(ofPeripheral: index), at: now)
     peripherals[index].values.reset(at: start)
@@ -47,7 +38,6 @@ extension Bluetoothd {
       schedule.add(.started(peripheral: index), at: start)
     }
     startConnects(at: now)
-    return takeEffects()
   }
 
   /// Sets the period, as another program would.
@@ -57,33 +47,16 @@ extension Bluetoothd {
   }
 
   /// Sets a value and notifies subscribers: with a sensor's next sample, else at once.
-  /// - Returns: nil if the value is not possible.
+  /// - Returns: whether the value is possible.
   mutating func setValue(
-    _ index: Int, _ characteristic: GATTDatabase.Characteristic, _ bytes: [UInt8],
-    at now: Moment
-  ) -> [Effect]? { put(bytes, index, characteristic, at: now) ? takeEffects() : nil }
-
-  private mutating func put(
-    _ bytes: [UInt8], _ index: Int, _ characteristic: GATTDatabase.Characteristic,
-    at now: Moment
+    _ index: Int, _ characteristic: GATTDatabase.Characteristic, _ bytes: [UInt8], at now: Moment
   ) -> Bool {
-    guard peripherals[index].values.set(characteristic, to: bytes, at: now) else { return false }
-    let (values, key) = (peripherals[index].values, key(ofPeripheral: index))
-    if let sensor = values.sensor(changedBy: characteristic) { reschedule(key, sensor) }
-    for (handle, bytes) in values.notifications(of: characteristic, set: bytes) { notify(key, handle, bytes) }
-    return true
-  }
-
-  /// Sets the next value of a generator.
-  mutating func generate(_ index: Int, _ generator: Int, _ deadline: Moment, at now: Moment) {
-    let property = peripherals[index].generators[generator].property
-    let (packets, wait) = peripherals[index].generators[generator].next()
-    if let characteristic = peripherals[index].database.characteristic(of: property) {
-      for bytes in packets { _ = put(bytes, index, characteristic, at: now) }
+    guard let notifications = peripherals[index].values.set(characteristic, to: bytes, at: now) else {
+      return false
     }
-    // The generator continues from now after a delay of more than an interval, instead of catching up.
-    let next = deadline + wait
-    schedule.add(.generates(peripheral: index, generator: generator), at: next > now ? next : now + wait)
+    for notification in notifications { notify(key(ofPeripheral: index), notification) }
+    expectValues(of: index)
+    return true
   }
 
   mutating func start(_ index: Int, at now: Moment) {
@@ -93,22 +66,9 @@ extension Bluetoothd {
   }
 
   /// How well an adapter receives the peripheral; nil: it is out of its range.
-  mutating func setStrength(_ index: Int, _ strength: Int?, of adapter: Int, at now: Moment) -> [Effect] {
-    peripherals[index].radio.setStrength(strength, at: adapter)
+  mutating func setStrength(_ index: Int, _ strength: Int?, of adapter: Int, at now: Moment) {
+    peripherals[index].radio.strengths[adapter] = strength
     expectAdvertisement(of: index, at: now)
     startConnects(at: now)
-    return takeEffects()
-  }
-
-  /// Powers an adapter, as another program would by rfkill or a Set of Powered.
-  mutating func power(_ adapter: Int, _ on: Bool, at now: Moment) -> [Effect] {
-    setPowered(adapter, on, for: nil, at: now)
-    return takeEffects()
-  }
-
-  /// Removes or adds an adapter.
-  mutating func plug(_ adapter: Int, _ present: Bool, at now: Moment) -> [Effect] {
-    if present { replug(adapter, at: now) } else { unplug(adapter, at: now) }
-    return takeEffects()
   }
 }

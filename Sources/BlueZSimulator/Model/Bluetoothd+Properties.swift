@@ -3,24 +3,21 @@ import DBus
 
 /// org.freedesktop.DBus.Properties.
 extension Bluetoothd {
-  mutating func property(
-    _ request: Request, _ role: ObjectTree.Role, at now: Moment
-  ) throws(BluetoothdError) {
+  mutating func propertyCall(_ request: Request, at now: Moment) throws(BluetoothdError) {
     let names = request.arguments.prefix(2).compactMap(\.text)
-    switch (request.member, request.signature) {
-    case ("Get", "ss"):
+    switch request.member {
+    case "Get":
       guard let list = tree.properties(request.path, names[0]) else { throw .noSuchInterface(names[0]) }
       guard let value = list.first(where: { $0.name == names[1] })?.value else {
         throw .noSuchProperty(names[1])
       }
       emit(.reply(request.id, [.variant(value)]))
-    case ("GetAll", "s"):
+    case "GetAll":
       guard let list = tree.properties(request.path, names[0]) else { throw .noSuchInterface(names[0]) }
       emit(.reply(request.id, [ObjectTree.dictionary(of: list)]))
-    case ("Set", "ssv"):
+    case "Set":
       try set(request, interface: names[0], name: names[1], to: request.arguments[2].unwrapped, at: now)
-    default:
-      throw .unknownMethod(unknown(request))
+    default: break
     }
   }
 

@@ -9,9 +9,9 @@ extension Bluetoothd {
   /// Service Changed tells bluetoothd on a link: as recorded (service_changed), the objects of what went are
   /// removed, `UUIDs` is set, then what came is added; `ServicesResolved` stays true, and operations in flight on what
   /// went are never answered. Without a link bluetoothd finds out on the next one.
-  mutating func serve(_ peripheral: Int, _ service: UInt16, _ isOwnerOnline: Bool) -> [Effect] {
+  mutating func serve(_ peripheral: Int, _ service: UInt16, _ isOffered: Bool) {
     let index = key(ofPeripheral: peripheral)
-    if isOwnerOnline {
+    if isOffered {
       peripherals[index].hidden.remove(service)
     } else {
       peripherals[index].hidden.insert(service)
@@ -21,7 +21,6 @@ extension Bluetoothd {
       change(device: index, [("UUIDs", .strings(peripherals[index].uuids))])
       exportServices(of: index)
     }
-    return takeEffects()
   }
 
   /// Adds the objects of services that are not on the bus yet.

@@ -75,21 +75,17 @@ extension Bluetoothd {
     guard let operation = devices[index]?.operations.first else { return }
     if demandsPairing(index, operation.handle) {
       // bluetoothd asks an agent to confirm the pairing, and there is none.
-      expect(.pairingEnds, of: index, at: now + .seconds(30))
+      expect(.pairingEnds, of: index, after: .seconds(30), at: now)
     } else if let fault = nextSubscriptionFault(operation, index) {
       apply(fault, operation, index, at: now)
-    } else if timing.attribute > .zero {
-      expect(.answered, of: index, at: now + timing.attribute)
     } else {
-      devices[index]?.operations.removeFirst()
-      complete(operation, index, at: now)
-      send(index, at: now)
+      expect(.answered, of: index, after: timing.attribute, at: now)
     }
   }
 
   /// Whether the peripheral requires encryption for a characteristic.
   private func demandsPairing(_ index: DeviceKey, _ handle: UInt16) -> Bool {
-    peripherals[index].security.isRequired && !storage.hasBond(index)
+    peripherals[index].security.isRequired && !bonds.contains(index)
       && !peripherals[index].database.isOpen(handle)
   }
 
@@ -112,7 +108,7 @@ extension Bluetoothd {
   ) {
     switch fault {
     case .drop: hangUp(index, at: now)
-    case .silence(let duration): expect(.hangsUp, of: index, at: now + duration)
+    case .silence(let duration): expect(.hangsUp, of: index, after: duration, at: now)
     case .error(let code):
       devices[index]?.operations.removeFirst()
       fail(operation, .attribute(code), index)
@@ -190,7 +186,7 @@ extension Bluetoothd {
     at now: Moment
   ) -> Bool {
     guard peripherals[index].write(bytes, to: characteristic, at: now) else { return false }
-    if let sensor = peripherals[index].values.sensor(changedBy: characteristic) { reschedule(index, sensor) }
+    expectValues(of: index.peripheral)
     return true
   }
 }

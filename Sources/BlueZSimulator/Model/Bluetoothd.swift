@@ -5,12 +5,12 @@ import Peripherals
 
 /// bluetoothd 5.66 with its adapters and the peripherals: a pure state machine.
 ///
-/// Inputs are method calls, time, clients that leave the bus, and control commands; each returns effects to perform, in
-/// order. The order of signals and replies, the error names and the defaults of ``Timing`` were recorded.
+/// Inputs are method calls, time, clients that leave the bus, and control commands; ``takeEffects()`` says what is to be
+/// done then, in order. The order of signals and replies, the error names and the defaults of ``Timing`` were recorded.
 struct Bluetoothd: Sendable {
   static let mtu: UInt16 = 23
 
-  /// A scheduled event. `attempt`, `scan` and `chain` tell events that are no longer valid.
+  /// A scheduled event. `attempt` and `scan` tell events that are no longer valid.
   enum Event: Sendable {
     /// Something happens to a link, unless that has ended.
     case link(LinkEvent, of: DeviceKey, attempt: UInt64)
@@ -18,10 +18,8 @@ struct Bluetoothd: Sendable {
     case found(peripheral: DeviceKey, scan: UInt64)
     /// A scan ends and the next begins.
     case scanEnds(adapter: Int, UInt64)
-    /// A sensor takes a sample for subscribers.
-    case sample(peripheral: DeviceKey, Sensor, chain: UInt64)
-    /// A generator sets the next value.
-    case generates(peripheral: Int, generator: Int)
+    /// A sensor takes a sample for subscribers, or a generator sets the next value.
+    case values(peripheral: Int)
     /// The passkey for a call of Pair was not entered in time.
     case passkeyMissing(peripheral: DeviceKey, CallID)
     /// A temporary device may have expired.
@@ -58,16 +56,17 @@ struct Bluetoothd: Sendable {
   var adapters: [Adapter]
   var peripherals: [Peripheral]
   var devices: [DeviceKey: Device] = [:]
-  var storage = Storage()
+  /// What it keeps on disk, and therefore knows after its restart: the peripherals that were connected, and not removed since.
+  var stored: Set<DeviceKey> = []
+  /// The peripherals with which it has a bond, also kept on disk.
+  var bonds: Set<DeviceKey> = []
   /// The paths of the agents, by the clients that registered them.
   var agents: [String: String] = [:]
 
-  /// The valid chain of sample events of each peripheral, by the sensors' raw values.
-  var chains: [[UInt64]]
   var schedule = Schedule<Event>()
   var random: SplitMix
   private var lastNumber: UInt64 = 0
-  private(set) var out: [Effect] = []
+  var out: [Effect] = []
 
   init(_ options: SimulatorOptions, at now: Moment) {
     var random = SplitMix(seed: options.seed)
@@ -75,15 +74,10 @@ struct Bluetoothd: Sendable {
     strengthStep = options.strengthStep
     adapters = (0..<options.adapters).map { Adapter(number: $0) }
     peripherals = options.peripherals(at: now, random: &random)
-    chains = Array(repeating: Array(repeating: 0, count: Sensor.allCases.count), count: peripherals.count)
     self.random = random
     export()
     out.removeAll()
-    for (index, peripheral) in peripherals.enumerated() {
-      for generator in peripheral.generators.indices {
-        schedule.add(.generates(peripheral: index, generator: generator), at: now)
-      }
-    }
+    for index in peripherals.indices { expectValues(of: index) }
   }
 
   // MARK: Inputs
@@ -92,11 +86,10 @@ struct Bluetoothd: Sendable {
   var nextEvent: Moment? { schedule.next }
 
   /// Performs all events that are due by `now`.
-  mutating func advance(to now: Moment) -> [Effect] {
+  mutating func advance(to now: Moment) {
     while let (event, deadline) = schedule.pop(by: now) {
       switch event {
-      case .sample(let index, let sensor, let chain): sample(index, sensor, chain, at: now)
-      case .generates(let index, let generator): generate(index, generator, deadline, at: now)
+      case .values(let index): takeValues(of: index, deadline, at: now)
       case .found(let index, let scan): find(index, scan, at: now)
       case .scanEnds(let adapter, let scan): endScan(of: adapter, scan, at: now)
       case .link(let event, let index, let attempt):
@@ -106,7 +99,6 @@ struct Bluetoothd: Sendable {
       case .started(let index): start(index, at: now)
       }
     }
-    return takeEffects()
   }
 
   private mutating func happen(_ event: LinkEvent, to index: DeviceKey, at now: Moment) {
@@ -124,37 +116,36 @@ struct Bluetoothd: Sendable {
   }
 
   /// Schedules an event of the device's present link, or of the present attempt to make one.
-  mutating func expect(_ event: LinkEvent, of index: DeviceKey, at deadline: Moment) {
+  /// Without a delay it happens at once.
+  mutating func expect(_ event: LinkEvent, of index: DeviceKey, after delay: Duration, at now: Moment) {
     guard let attempt = devices[index]?.attempt else { return }
-    schedule.add(.link(event, of: index, attempt: attempt), at: deadline)
+    if delay == .zero { return happen(event, to: index, at: now) }
+    schedule.add(.link(event, of: index, attempt: attempt), at: now + delay)
   }
 
   /// Handles a method call.
-  mutating func handle(_ request: Request, at now: Moment) -> [Effect] {
+  mutating func handle(_ request: Request, at now: Moment) {
     do throws(BluetoothdError) {
       try dispatch(request, at: now)
     } catch {
       emit(.refuse(request.id, error))
     }
-    return takeEffects()
   }
 
   /// A client has left the bus.
-  mutating func clientLeft(_ name: String) -> [Effect] {
+  mutating func clientLeft(_ name: String) {
     agents[name] = nil
     endDiscovery(ofLeaving: name)
     endNotifications(ofLeaving: name)
-    return takeEffects()
   }
 
   /// A client has closed its notification socket.
-  mutating func channelClosed(_ channel: ChannelID) -> [Effect] {
+  mutating func channelClosed(_ channel: ChannelID) {
     for (index, device) in devices {
       for (handle, subscription) in device.subscriptions where subscription.channel == channel {
         releaseSocket(index, handle)
       }
     }
-    return takeEffects()
   }
 
   // MARK: Output
@@ -165,6 +156,7 @@ struct Bluetoothd: Sendable {
 
   mutating func emit(_ signals: [DBusSignal]) { out += signals.map(Effect.signal) }
 
+  /// What the inputs have led to, once.
   mutating func takeEffects() -> [Effect] {
     defer { out.removeAll(keepingCapacity: true) }
     return out

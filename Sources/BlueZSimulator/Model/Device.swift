@@ -23,10 +23,10 @@ struct Device: Sendable {
   }
 
   struct Disconnecting: Sendable {
-    /// Disconnect calls to answer.
+    /// The calls of Disconnect and RemoveDevice to answer.
     var calls: [CallID] = []
-    /// A RemoveDevice call to answer, after which the device is removed.
-    var removal: CallID?
+    /// Whether RemoveDevice was called: the device is removed when the link has ended.
+    var removes = false
     /// Whether the services were resolved when Disconnect was called.
     var resolved: Bool
   }
@@ -98,10 +98,9 @@ struct Device: Sendable {
   }
 
   let path: String
-  /// Never connected: removed when it has not advertised for a while.
-  var temporary = true
   var lastFound: Moment
-  /// When to check whether a temporary device has expired.
+  /// When to check whether the device has expired: one that was never connected is removed when it has not advertised for a
+  /// while.
   var expiry: Moment
   var link = Link.none
   /// Handles of the services whose objects exist; they remain after a disconnect.

@@ -1,4 +1,5 @@
 import DBus
+import GATT
 
 /// A filter of SetDiscoveryFilter.
 struct DiscoveryFilter: Sendable {
@@ -20,7 +21,9 @@ struct DiscoveryFilter: Sendable {
       let value = entry.value.unwrapped
       switch (entry.key.text, value) {
       case ("UUIDs", .array("s", let list)):
-        guard list.compactMap(\.text).allSatisfy(Self.isUUID) else { throw .invalidArguments }
+        guard list.compactMap(\.text).allSatisfy({ BluetoothUUID($0) != nil }) else {
+          throw .invalidArguments
+        }
       case ("Transport", .string(let transport)):
         guard ["auto", "bredr", "le"].contains(transport) else { throw .invalidArguments }
         isClassicOnly = transport == "bredr"
@@ -33,11 +36,5 @@ struct DiscoveryFilter: Sendable {
       default: throw .invalidArguments
       }
     }
-  }
-
-  private static func isUUID(_ text: String) -> Bool {
-    let groups = text.split(separator: "-", omittingEmptySubsequences: false)
-    guard groups.allSatisfy({ $0.allSatisfy(\.isHexDigit) }) else { return false }
-    return groups.map(\.count) == [8, 4, 4, 4, 12] || groups.map(\.count) == [4]
   }
 }

@@ -10,14 +10,6 @@ struct ChannelID: Hashable, Sendable {
   let number: UInt64
 }
 
-/// The origin of a notification: a characteristic of a peripheral.
-struct Source: Hashable, Sendable {
-  /// The number of the adapter that has the link.
-  let adapter: Int
-  let peripheral: Int
-  let handle: UInt16
-}
-
 /// A method call.
 struct Request: Sendable {
   let id: CallID
@@ -42,8 +34,8 @@ enum Effect: Sendable {
   case open(ChannelID, for: CallID)
   /// Ask an agent for the passkey of a device, for a call of Pair.
   case askPasskey(agent: String, of: String, device: String, for: CallID)
-  /// The signal of a notification.
-  case notification(DBusSignal, [UInt8], from: Source)
+  /// The signal of a notification: its bytes, the peripheral, and the handle of the characteristic.
+  case notification(DBusSignal, [UInt8], peripheral: Int, handle: UInt16)
   /// A notification by a socket.
   case packet(ChannelID, [UInt8])
   case hangUp(ChannelID)

@@ -18,6 +18,14 @@ extension ObjectTree {
       """
   }
 
+  /// Whether the object has the method, with arguments of these types.
+  func hasMethod(_ request: Request) -> Bool {
+    interfaces(of: request.path).contains { $0.name == request.interface }
+      && Self.methods[request.interface]?.contains {
+        $0.name == request.member && $0.takes.joined() == request.signature
+      } == true
+  }
+
   private static func document(_ interface: Interface) -> String {
     let methods = (methods[interface.name] ?? []).map { method in
       let arguments =

@@ -183,14 +183,13 @@ extension Bluetoothd {
   func state(of index: Int, at now: Moment) -> JSONValue {
     let (peripheral, key) = (peripherals[index], key(ofPeripheral: index))
     let adapter = peripheral.radio.linked
-    let subscriptions = adapter != nil ? devices[key]?.subscriptions ?? [:] : [:]
-    let subscribed = subscriptions.filter(\.value.isConfigured).keys.sorted()
+    let subscribed = subscribed(to: key)
       .compactMap { peripheral.database.characteristic($0)?.uuid.description }
     let microBit = peripheral.values.microBit
     return [
       "adapter": adapter.map(JSONValue.integer), "address": .string(peripheral.address),
       "armed": .integer(peripheral.subscriptionFault?.count ?? 0),
-      "bonded": .bool(storage.bonds.contains { $0.peripheral == index }), "connected": .bool(adapter != nil),
+      "bonded": .bool(bonds.contains { $0.peripheral == index }), "connected": .bool(adapter != nil),
       "gone": .bool(!peripheral.radio.inRange), "i": .integer(index), "name": .string(peripheral.name),
       "notifying": .bool(!subscribed.isEmpty), "period": microBit.map { .integer(Int($0.period)) },
       "sent": .integer(peripheral.radio.sent), "stuck": .bool(isStuck(key)),

@@ -11,22 +11,14 @@ import Sockets
   private var clients: [ObjectIdentifier: LineSocket] = [:]
 
   private static let mostClients = 64
-  /// The maximum length of a line.
-  private static let maximumLine = 65536
   /// A client that leaves more than this unread is disconnected.
   private static let maximumUnsent = 16 << 20
 
   /// Listens on a socket at `path`; replaces the socket of an earlier run.
-  /// - Throws: ``ControlError``.
   public init(_ simulator: Simulator, at path: String) throws {
     self.simulator = simulator
     self.path = path
-    let descriptor: Int32
-    do throws(UnixSocket.Failure) {
-      descriptor = try UnixSocket.listen(at: path, mode: 0o755)
-    } catch {
-      throw ControlError(description: error.description)
-    }
+    let descriptor = try UnixSocket.listen(at: path, mode: 0o755)
     listener = SocketListener([descriptor], mostConnections: Self.mostClients) { [weak self] client in
       self?.serve(client)
     }
@@ -41,11 +33,11 @@ import Sockets
   }
 
   private func serve(_ descriptor: Int32) {
-    let client = LineSocket(descriptor, longestLine: Self.maximumLine)
+    let client = LineSocket(descriptor)
     let id = ObjectIdentifier(client)
     clients[id] = client
     client.onLine = { [weak self] line in self?.receive(line, from: id) }
-    client.onEnd = { [weak self] _ in self?.drop(id) }
+    client.onEnd = { [weak self] in self?.drop(id) }
     client.onDrained = { [weak self] in
       if self?.clients[id]?.isHalfClosed == true { self?.drop(id) }
     }
@@ -73,10 +65,4 @@ import Sockets
       client.isPaused = false
     }
   }
-}
-
-/// The control socket could not be created.
-public struct ControlError: Error, Sendable, CustomStringConvertible {
-  /// The socket's path, and the error.
-  public let description: String
 }

@@ -11,14 +11,14 @@ final class NotificationTrace {
   private static let wordsEach = 1 + 256
   private let words: UnsafeMutableBufferPointer<UInt64>
 
-  init(path: String, microBits: Int) throws(TraceError) {
+  init(path: String, microBits: Int) throws(SimulatorError) {
     let size = max(1, microBits) * Self.wordsEach * MemoryLayout<UInt64>.stride
     let file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-    guard file >= 0 else { throw TraceError(path: path, errno: errno) }
+    guard file >= 0 else { throw .file(at: path) }
     defer { close(file) }
     guard ftruncate(file, size) == 0,
       let memory = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), memory != MAP_FAILED
-    else { throw TraceError(path: path, errno: errno) }
+    else { throw .file(at: path) }
     words = UnsafeMutableRawBufferPointer(start: memory, count: size).bindMemory(to: UInt64.self)
   }
 
@@ -33,12 +33,4 @@ final class NotificationTrace {
     words[slot + 1 + Int(value)] = UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec)
     words[slot] += 1
   }
-}
-
-/// The file for the trace could not be created.
-public struct TraceError: Error, Sendable, CustomStringConvertible {
-  let path: String
-  let errno: Int32
-  /// The file's path, and the error.
-  public var description: String { "\(path): \(String(cString: strerror(errno)))" }
 }

@@ -25,7 +25,6 @@ import Peripherals
 
   /// Plugs the receiver in.
   /// - Parameter folder: for the link; it must exist.
-  /// - Throws: ``ControlError``.
   package init(_ scenario: RadioScenario, folder: String, seed: UInt64) throws {
     var random = SplitMix(seed: seed)
     // 9904: a V2.
@@ -40,9 +39,7 @@ import Peripherals
   private func plug() throws {
     guard terminal < 0 else { return }
     let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
-    guard terminal >= 0 else {
-      throw ControlError(description: "/dev/ptmx: \(String(cString: strerror(errno)))")
-    }
+    guard terminal >= 0 else { throw SimulatorError.file(at: "/dev/ptmx") }
     var (number, isLocked): (Int32, Int32) = (0, 0)
     // TIOCSPTLCK and TIOCGPTN of ioctl_tty(2), whose macros Swift does not import.
     _ = ioctl(terminal, 0x4004_5431, &isLocked)
@@ -57,7 +54,7 @@ import Peripherals
     unlink(path)
     guard symlink("/dev/pts/\(number)", path) == 0 else {
       close(terminal)
-      throw ControlError(description: "\(path): \(String(cString: strerror(errno)))")
+      throw SimulatorError.file(at: path)
     }
     self.terminal = terminal
   }

@@ -1,14 +1,30 @@
 import DBus
 import EventLoop
+import Glibc
 import JSON
 import Peripherals
 
 /// Why the simulator cannot run.
-public enum SimulatorError: Error, Sendable, Equatable {
+public enum SimulatorError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The bus could not be reached, or has ended, and why.
   case noBus(String)
-  /// Another program owns org.bluez on the bus.
-  case nameTaken
+  /// Another program owns org.bluez on the bus at this address.
+  case nameTaken(on: String)
+  /// A file could not be created: its path, and why.
+  case failed(String)
+
+  /// The file at `path` could not be created, for the reason in `errno`.
+  static func file(at path: String) -> SimulatorError {
+    .failed("\(path): \(String(cString: strerror(errno)))")
+  }
+
+  /// What to tell the user.
+  public var description: String {
+    switch self {
+    case .noBus(let reason), .failed(let reason): reason
+    case .nameTaken(let bus): "org.bluez is already owned by another program on \(bus)"
+    }
+  }
 }
 
 /// Serves `org.bluez` on a bus: runs the pure model with its timer and sockets.
@@ -20,7 +36,7 @@ public enum SimulatorError: Error, Sendable, Equatable {
   private var lastCall: UInt64 = 0
   private var sockets: [ChannelID: NotifySocket] = [:]
   private var timer = DeadlineTimer()
-  /// The signals of sent notifications: values recur, at thousands per second.
+  /// The signals of notifications that were sent: values recur, at thousands per second.
   private var notifications: [Notification: PreparedSignal] = [:]
   private static let mostNotifications = 65_536
   private var crashes = 0
@@ -30,9 +46,7 @@ public enum SimulatorError: Error, Sendable, Equatable {
 
   private init(_ options: SimulatorOptions, address: String) throws {
     self.address = address
-    var trace: NotificationTrace?
-    if let path = options.trace { trace = try NotificationTrace(path: path, microBits: options.devices) }
-    self.trace = trace
+    trace = try options.trace.map { try NotificationTrace(path: $0, microBits: options.devices) }
     receiver = try options.receiver.map { folder in
       try ReceiverPort(options.scenario, folder: folder, seed: options.seed)
     }
@@ -40,7 +54,7 @@ public enum SimulatorError: Error, Sendable, Equatable {
   }
 
   /// Serves the bus at `address`; returns when `org.bluez` can be called.
-  /// - Throws: ``SimulatorError``, ``TraceError``, ``ControlError``.
+  /// - Throws: ``SimulatorError``.
   public static func start(_ options: SimulatorOptions, address: String) async throws -> Simulator {
     let simulator = try Simulator(options, address: address)
     try await simulator.connect()
@@ -70,7 +84,7 @@ public enum SimulatorError: Error, Sendable, Equatable {
       try await connection.addMatch(["sender": DBusName.bus, "member": "NameOwnerChanged", "arg2": ""])
       guard try await connection.requestName(BlueZName.busName) else {
         connection.close()
-        throw SimulatorError.nameTaken
+        throw SimulatorError.nameTaken(on: address)
       }
     } catch let error as DBusError {
       throw SimulatorError.noBus("\(error)")
@@ -91,14 +105,15 @@ public enum SimulatorError: Error, Sendable, Equatable {
       lastCall += 1
       let id = CallID(number: lastCall)
       calls[id] = call
-      perform(
-        model.handle(
-          Request(
-            id: id, sender: call.sender ?? "", path: call.path, interface: call.interface ?? "",
-            member: call.member, arguments: call.arguments), at: .now))
+      model.handle(
+        Request(
+          id: id, sender: call.sender ?? "", path: call.path, interface: call.interface ?? "",
+          member: call.member, arguments: call.arguments), at: .now)
+      performEffects()
     case .signal(let signal):
       guard let change = signal.ownerChange, change.owner == nil else { return }
-      perform(model.clientLeft(change.name))
+      model.clientLeft(change.name)
+      performEffects()
     case .disconnected:
       connection = nil
       ended.resume(.failure(SimulatorError.noBus("the bus has ended")))
@@ -107,10 +122,14 @@ public enum SimulatorError: Error, Sendable, Equatable {
 
   // MARK: Effects
 
-  /// Performs the model's effects, and schedules its next event.
-  private func perform(_ effects: [Effect]) {
-    for effect in effects { perform(effect) }
-    schedule()
+  /// Performs what the last input of the model has led to, and schedules its next event.
+  private func performEffects() {
+    for effect in model.takeEffects() { perform(effect) }
+    timer.set(model.nextEvent) { [weak self] in
+      guard let self else { return }
+      model.advance(to: .now)
+      performEffects()
+    }
   }
 
   private func perform(_ effect: Effect) {
@@ -126,11 +145,12 @@ public enum SimulatorError: Error, Sendable, Equatable {
       try? connection?.reply(to: call, error: error.name, error.text)
     case .abandon(let id): calls[id] = nil
     case .open(let channel, let id): open(channel, for: id)
-    case .notification(let signal, let bytes, let source):
-      trace(bytes, from: source)
-      if let signal = prepared(signal, bytes, from: source) {
-        try? connection?.emit(signal)
+    case .notification(let signal, let bytes, let peripheral, let handle):
+      // Only what a sensor measures is traced.
+      if let trace, model.peripherals[peripheral].database.sensor(of: handle) != nil {
+        trace.sends(bytes, from: peripheral)
       }
+      if let signal = prepared(signal, bytes) { try? connection?.emit(signal) }
     case .packet(let channel, let bytes): sockets[channel]?.send(bytes)
     case .askPasskey(let agent, let client, let device, let call):
       ask(agent, of: client, about: device, for: call)
@@ -143,17 +163,8 @@ public enum SimulatorError: Error, Sendable, Equatable {
     }
   }
 
-  /// Records a notification of a sensor that is traced.
-  private func trace(_ bytes: [UInt8], from source: Source) {
-    guard let trace, model.peripherals[source.peripheral].database.sensor(of: source.handle) != nil else {
-      return
-    }
-    trace.sends(bytes, from: source.peripheral)
-  }
-
-  /// The prepared signal of a notification.
-  private func prepared(_ signal: DBusSignal, _ bytes: [UInt8], from source: Source) -> PreparedSignal? {
-    let notification = Notification(source: source, bytes: bytes)
+  private func prepared(_ signal: DBusSignal, _ bytes: [UInt8]) -> PreparedSignal? {
+    let notification = Notification(path: signal.path, bytes: bytes)
     if let known = notifications[notification] { return known }
     let new = try? PreparedSignal(signal)
     // Texts do not recur.
@@ -165,13 +176,13 @@ public enum SimulatorError: Error, Sendable, Equatable {
   private func open(_ channel: ChannelID, for id: CallID) {
     guard let call = calls.removeValue(forKey: id) else { return }
     let closed: @LoopActor () -> Void = { [weak self] in
-      guard let self else { return }
-      perform(model.channelClosed(channel))
+      self?.model.channelClosed(channel)
+      self?.performEffects()
     }
     guard let (socket, other) = NotifySocket.pair(onClose: closed) else {
       // Out of descriptors.
       try? connection?.reply(to: call, error: BlueZName.Failure.failed, "Resource temporarily unavailable")
-      return perform(model.channelClosed(channel))
+      return closed()
     }
     sockets[channel] = socket
     try? connection?.reply(to: call, [.fileDescriptor(other), .uint16(Bluetoothd.mtu)])
@@ -182,17 +193,10 @@ public enum SimulatorError: Error, Sendable, Equatable {
       "RequestPasskey", on: BlueZName.agent, of: agent, at: client, [.objectPath(device)])
     let answered: @LoopActor (DBusAnswer) -> Void = { [weak self] answer in
       let passkey = (try? answer.get())?.first?.integer
-      guard let self else { return }
-      perform(model.passkeyEntered(passkey, for: id, at: .now))
+      self?.model.passkeyEntered(passkey, for: id, at: .now)
+      self?.performEffects()
     }
     connection?.call(call, timeout: .seconds(60), answered)
-  }
-
-  private func schedule() {
-    timer.set(model.nextEvent) { [weak self] in
-      guard let self else { return }
-      perform(model.advance(to: .now))
-    }
   }
 
   // MARK: Control
@@ -208,11 +212,13 @@ public enum SimulatorError: Error, Sendable, Equatable {
       let (adapter, on) = (request.adapter ?? 0, request.on ?? true)
       guard model.adapters.indices.contains(adapter) else { return .error("no adapter \(adapter)") }
       switch operation {
-      case .power: perform(model.power(adapter, on, at: now))
-      case .plug: perform(model.plug(adapter, on, at: now))
+      case .power: model.setPowered(adapter, on, at: now)
+      case .plug where on: model.replug(adapter, at: now)
+      case .plug: model.unplug(adapter, at: now)
       case .le: model.adapters[adapter].hasLE = on
       default: model.adapters[adapter].refusesScans = !on
       }
+      performEffects()
       return .done
     case .restart: return await restart(request)
     case .radio:
@@ -242,6 +248,7 @@ public enum SimulatorError: Error, Sendable, Equatable {
     _ operation: ControlRequest.Operation, _ request: ControlRequest, _ index: Int,
     at now: Moment
   ) -> String? {
+    defer { performEffects() }
     switch operation {
     case .temp:
       let value = request.v.flatMap { Int8(exactly: $0) }
@@ -255,17 +262,15 @@ public enum SimulatorError: Error, Sendable, Equatable {
       guard let characteristic = request.characteristic(of: model.peripherals[index].database) else {
         return "no such characteristic"
       }
-      guard let bytes = request.bytes, let effects = model.setValue(index, characteristic, bytes, at: now)
-      else {
+      guard let bytes = request.bytes, model.setValue(index, characteristic, bytes, at: now) else {
         return "hex: not a valid value of this characteristic"
       }
-      perform(effects)
     case .advertise:
       guard let service = request.service else { return "service is missing" }
-      perform(model.advertise(index, service.description, request.bytes, at: now))
+      model.advertise(index, service.description, request.bytes, at: now)
     case .name:
       guard let name = request.name else { return "name is missing" }
-      perform(model.rename(index, to: name))
+      model.rename(index, to: name)
     case .log:
       if request.on == false { model.peripherals[index].values.dataLog.clear() }
       model.peripherals[index].values.dataLog.add(request.bytes ?? [])
@@ -274,16 +279,16 @@ public enum SimulatorError: Error, Sendable, Equatable {
       guard let service = services.first(where: { $0.uuid == request.service }) else {
         return "no such service: service"
       }
-      perform(model.serve(index, service.handle, request.on ?? true))
+      model.serve(index, service.handle, request.on ?? true)
     case .strength:
       let adapter = request.adapter ?? 0
       guard model.adapters.indices.contains(adapter) else { return "no adapter \(adapter)" }
-      perform(model.setStrength(index, request.v, of: adapter, at: now))
+      model.setStrength(index, request.v, of: adapter, at: now)
     case .silent: model.peripherals[index].radio.isSilent = request.on ?? true
-    case .vanish: perform(model.vanish(index, at: now))
-    case .return: perform(model.comeBack(index, at: now))
-    case .disconnect: perform(model.hangUp(index, at: now))
-    case .reset: perform(model.reset(index, at: now))
+    case .vanish: model.vanish(index, at: now)
+    case .return: model.comeBack(index, at: now)
+    case .disconnect: model.hangUp(model.key(ofPeripheral: index), at: now)
+    case .reset: model.reset(index, at: now)
     case .period:
       guard let value = request.v else { return nil }
       guard let period = UInt16(exactly: value) else { return "v: not a uint16" }
@@ -299,13 +304,17 @@ public enum SimulatorError: Error, Sendable, Equatable {
   /// Ends bluetoothd, by SIGTERM or SIGKILL, and starts it again.
   private func restart(_ request: ControlRequest) async -> JSONValue {
     guard connection != nil else { return .error("a restart is in progress") }
-    if request.how != .kill { perform(model.terminate(at: .now)) }
+    if request.how != .kill {
+      model.terminate(at: .now)
+      performEffects()
+    }
     end()
     return await begin(after: .milliseconds(request.ms ?? 100))
   }
 
   private func end() {
-    perform(model.vanish())
+    model.vanish()
+    performEffects()
     leaveBus()
   }
 
@@ -313,7 +322,8 @@ public enum SimulatorError: Error, Sendable, Equatable {
     do {
       try await loop.sleep(for: pause)
       try await connect()
-      perform(model.restart(at: .now))
+      model.restart(at: .now)
+      performEffects()
       return .done
     } catch {
       ended.resume(.failure(error))
@@ -324,6 +334,6 @@ public enum SimulatorError: Error, Sendable, Equatable {
 
 /// Identifies a notification.
 private struct Notification: Hashable {
-  let source: Source
+  let path: String
   let bytes: [UInt8]
 }

@@ -11,7 +11,7 @@ import Testing
   private func started() async -> CentralStatus {
     await loop.task {
       var status = CentralStatus()
-      status.bluetoothdStarted(loop.timer(after: .seconds(3600)) {})
+      status.set(.listing, startup: loop.timer(after: .seconds(3600)) {})
       return status
     }.value
   }
@@ -19,22 +19,22 @@ import Testing
   @Test func nothingIsKnownBeforeTheObjectsAreListed() async {
     var status = CentralStatus()
     #expect(status.next(nil, name: "hci0") == nil)
-    status.bluetoothdEnded()
+    status.set(.absent)
     #expect(status.next(nil, name: "hci0") == .noBluetoothd)
     status = await started()
     #expect(status.next(Self.on, name: "hci0") == nil)
-    status.objectsListed()
+    status.set(.listed)
     #expect(status.next(Self.on, name: "hci0") == .on(adapter: "hci0", address: "02:00:5E:00:53:01"))
     await loop.task { [status] in
       var status = status
-      status.busClosed()
+      status.set(.unknown)
       #expect(status.next(Self.on, name: "hci0") == nil)
     }.value
   }
 
   @Test func anAdapterHasTimeToAppearAfterTheStart() async {
     var status = await started()
-    status.objectsListed()
+    status.set(.listed)
     #expect(status.next(nil, name: "hci0") == nil)
     #expect(status.next(Self.off, name: "hci0") == nil)
     await loop.task { [status] in
