@@ -9,9 +9,6 @@ struct ServiceTable: Sendable, Equatable {
     let name: String
     let uuid: BluetoothUUID
     var characteristics: [Entry] = []
-
-    /// How many attributes it has, with itself.
-    var count: Int { characteristics.reduce(1) { $0 + 1 + $1.descriptors.count } }
   }
 
   /// A characteristic.
@@ -27,6 +24,8 @@ struct ServiceTable: Sendable, Equatable {
   static let mostAttributes = 1000
 
   private var services: [Service] = []
+  /// How many attributes the device has; above ``mostAttributes`` they are not kept.
+  private var count = 0
   /// Whether the device had more attributes. A table stays so until its last service is gone: parts of it were not kept.
   private(set) var isTooLarge = false
 
@@ -61,7 +60,7 @@ struct ServiceTable: Sendable, Equatable {
   /// - Returns: whether the table has it now.
   mutating func add(service name: String, _ uuid: BluetoothUUID) -> Bool {
     if index(of: name) != nil { return true }
-    guard hasPlace() else { return false }
+    guard takePlace() else { return false }
     services.append(Service(name: name, uuid: uuid))
     return true
   }
@@ -73,8 +72,8 @@ struct ServiceTable: Sendable, Equatable {
     _ path: AttributePath, _ uuid: BluetoothUUID, _ flags: Characteristic.Flags, generation: Int
   ) -> Bool {
     guard !isTooLarge, let service = index(of: path.service) else { return false }
-    services[service].characteristics.removeAll { $0.name == path.characteristic }
-    guard hasPlace() else { return false }
+    remove(path.characteristic, of: service)
+    guard takePlace() else { return false }
     services[service].characteristics.append(
       Entry(name: path.characteristic, uuid: uuid, flags: flags, generation: generation))
     return true
@@ -85,29 +84,40 @@ struct ServiceTable: Sendable, Equatable {
     guard !isTooLarge, let service = index(of: path.service),
       let index = services[service].characteristics.firstIndex(where: { $0.name == path.characteristic }),
       !services[service].characteristics[index].descriptors.contains(where: { $0.path == descriptor.path }),
-      hasPlace()
+      takePlace()
     else { return }
     services[service].characteristics[index].descriptors.append(descriptor)
   }
 
   mutating func remove(service name: String) {
-    services.removeAll { $0.name == name }
-    if services.isEmpty { isTooLarge = false }
+    guard let index = index(of: name) else { return }
+    for entry in services[index].characteristics { remove(entry.name, of: index) }
+    services.remove(at: index)
+    count -= 1
+    if services.isEmpty { (count, isTooLarge) = (0, false) }
   }
 
   /// Removes a characteristic.
   /// - Returns: whether the table has its service.
   mutating func remove(_ path: AttributePath) -> Bool {
     guard let service = index(of: path.service) else { return false }
-    services[service].characteristics.removeAll { $0.name == path.characteristic }
+    remove(path.characteristic, of: service)
     return true
+  }
+
+  private mutating func remove(_ characteristic: String, of service: Int) {
+    guard let index = services[service].characteristics.firstIndex(where: { $0.name == characteristic })
+    else { return }
+    count -= 1 + services[service].characteristics.remove(at: index).descriptors.count
   }
 
   private func index(of service: String) -> Int? { services.firstIndex { $0.name == service } }
 
-  /// Whether there is room for one attribute more.
-  private mutating func hasPlace() -> Bool {
-    if services.lazy.map(\.count).reduce(0, +) >= Self.mostAttributes { isTooLarge = true }
+  /// Counts one attribute more.
+  /// - Returns: whether it is to be kept.
+  private mutating func takePlace() -> Bool {
+    count += 1
+    if count > Self.mostAttributes { isTooLarge = true }
     return !isTooLarge
   }
 }

@@ -15,6 +15,8 @@ import MQTT
   /// Not taken from ``device`` for each reading, as all of that would be copied.
   private let address: BluetoothAddress
   package private(set) var topics: DeviceTopics
+  /// The device's area, as commands for an area name it.
+  private(set) var area: AreaName?
   /// The publisher of each property that has had a value.
   private var properties: [PropertyPublisher?]
   /// The values that the device's program names itself, by name.
@@ -36,6 +38,7 @@ import MQTT
     self.device = device
     address = device.address
     topics = context.topics.topics(of: device.id, device.profile)
+    area = device.settings.area.flatMap(AreaName.init)
     properties = Array(repeating: nil, count: device.profile.properties.count)
     updateValues()
   }
@@ -43,9 +46,6 @@ import MQTT
   package var fields: LogFields {
     ["device": device.id, "address": address, "name": device.name ?? "unknown"]
   }
-
-  /// The device's area, as commands for an area name it.
-  var area: AreaName? { device.settings.area.flatMap(AreaName.init) }
 
   // MARK: Ownership
 
@@ -240,6 +240,7 @@ import MQTT
     let gone = before.record.offered == nil ? [] : before.propertyNames.subtracting(device.propertyNames)
     if device.profile != before.profile { updateProperties() }
     if device.values != before.values { updateValues() }
+    if device.settings.area != before.settings.area { area = device.settings.area.flatMap(AreaName.init) }
     if !gone.isEmpty { withdraw(gone) }
     held.sessionChanged(device.session)
     bridge.ownership.handle { $0.changed(address, change, here) }

@@ -9,7 +9,7 @@ import EventLoop
 /// they were queued, except that urgent ones (readings, results) overtake a backlog of others (1000 devices that change at
 /// once): fifteen for each of the backlog. The order on each topic is kept, but for messages that the spool repeats.
 ///
-/// The cost of every operation is independent of the queue's length, except for a new connection, which queues all
+/// The cost of every operation is, on average, independent of the queue's length, except for a new connection, which queues all
 /// state.
 struct Outbox {
   /// The broker's limits.

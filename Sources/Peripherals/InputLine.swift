@@ -4,9 +4,6 @@ import JSON
 
 /// A line that sets a value: `PROPERTY VALUE`.
 package struct InputLine: Sendable, Equatable {
-  /// A longer line is an error: the JSON of a value, of at most 512 bytes, is far shorter.
-  package static let longest = 65_536
-
   /// The property of the profile.
   package let property: Property
   /// The property's new value.
@@ -14,9 +11,6 @@ package struct InputLine: Sendable, Equatable {
 
   /// Parses a line; nil if it is empty, or a comment (`# …`).
   package init?(_ line: String, of profile: Profile) throws(PeripheralError) {
-    guard line.utf8.count <= Self.longest else {
-      throw PeripheralError("the line is longer than \(Self.longest) bytes")
-    }
     let text = line.drop { $0 == " " || $0 == "\t" }
     guard !text.isEmpty, !text.hasPrefix("#") else { return nil }
     let words = text.split(maxSplits: 1) { $0 == " " || $0 == "\t" }
@@ -42,5 +36,50 @@ extension Profile {
       throw PeripheralError("\(name) is written by centrals, and cannot be set here")
     }
     return property
+  }
+}
+
+/// Splits what is read into lines.
+package struct LineBuffer: Sendable {
+  /// A longer line is an error: the JSON of a value, of at most 512 bytes, is far shorter.
+  package static let longest = 65_536
+
+  /// A line with its number, from 1; nil: it was too long.
+  package struct Line: Sendable, Equatable {
+    package let number: Int
+    package let text: String?
+  }
+
+  private var rest: [UInt8] = []
+  private var number = 0
+  /// The beginning of the line was too long, and has been dropped.
+  private var isOverlong = false
+
+  package init() {}
+
+  /// The lines that `bytes` complete. With `isEnd` the last one needs no line feed.
+  package mutating func lines(_ bytes: [UInt8], isEnd: Bool = false) -> [Line] {
+    var lines: [Line] = []
+    for byte in bytes {
+      if byte == UInt8(ascii: "\n") {
+        lines.append(take())
+      } else if rest.count == Self.longest {
+        isOverlong = true
+      } else {
+        rest.append(byte)
+      }
+    }
+    if isEnd, !rest.isEmpty { lines.append(take()) }
+    return lines
+  }
+
+  private mutating func take() -> Line {
+    if rest.last == UInt8(ascii: "\r") { rest.removeLast() }
+    defer {
+      rest = []
+      isOverlong = false
+    }
+    number += 1
+    return Line(number: number, text: isOverlong ? nil : String(decoding: rest, as: UTF8.self))
   }
 }

@@ -63,16 +63,32 @@ enum Status {
 
   /// Sets the values of the lines on standard input until it ends.
   @LoopActor private static func readValues(of profile: Profile, for server: GATTServer) async {
-    var number = 0
-    // On a thread of its own: standard input may be a file, which cannot be watched.
-    while let line = await EventLoop.blocking({ readLine() }) {
-      number += 1
-      do throws(PeripheralError) {
-        guard let input = try InputLine(line, of: profile) else { continue }
-        try server.set(input.property, to: input.value)
-      } catch {
-        printError("line \(number): \(error)")
+    var buffer = LineBuffer()
+    while true {
+      // On a thread of its own: standard input may be a file, which cannot be watched.
+      let bytes = await EventLoop.blocking { readInput() }
+      for line in buffer.lines(bytes, isEnd: bytes.isEmpty) {
+        do throws(PeripheralError) {
+          guard let text = line.text else {
+            throw PeripheralError("the line is longer than \(LineBuffer.longest) bytes")
+          }
+          guard let input = try InputLine(text, of: profile) else { continue }
+          try server.set(input.property, to: input.value)
+        } catch {
+          printError("line \(line.number): \(error)")
+        }
       }
+      if bytes.isEmpty { return }
+    }
+  }
+
+  /// What can be read; empty at the end.
+  private static func readInput() -> [UInt8] {
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    while true {
+      let count = read(STDIN_FILENO, &chunk, chunk.count)
+      if count < 0, errno == EINTR { continue }
+      return Array(chunk[..<max(0, count)])
     }
   }
 }

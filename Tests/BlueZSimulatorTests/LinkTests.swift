@@ -156,6 +156,17 @@ import Testing
     #expect(fixture.takeLines() == [Self.lost])
   }
 
+  @Test func aRequestOutOfRangeIsAnsweredIfTheMicroBitIsBackInTime() {
+    let fixture = Self.linked()
+    fixture.give { $0.vanish(0, at: fixture.now) }
+    fixture.call("A", Self.temperature, .readValue, [.properties([:])])
+    fixture.advance(by: .milliseconds(300))
+    #expect(fixture.takeLines() == [])
+    fixture.give { $0.comeBack(0, at: fixture.now) }
+    fixture.advance(by: .milliseconds(50))
+    #expect(fixture.takeLines().last?.hasPrefix("<\tA\tReadValue\tok") == true)
+  }
+
   @Test func aResetEndsTheLinkAndThePeriod() {
     let fixture = Self.linked { options in
       options.devices = 1

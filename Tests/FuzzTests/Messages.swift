@@ -41,9 +41,10 @@ private let kitchen = DeviceID(address)
 }
 
 private func check(_ verb: String, _ payload: [UInt8]) {
+  var transaction: String?
   do throws(RequestError) {
     let keys = try RequestHandler.keys(in: payload)
-    _ = try Sender.transaction(keys)
+    transaction = try Sender.transaction(keys)
     let request = try RequestTable.request(verb, keys)
     let patch = (request as? AddDevice)?.options ?? (request as? ChangeOptions)?.options
     if let patch {
@@ -59,7 +60,7 @@ private func check(_ verb: String, _ payload: [UInt8]) {
   } catch {
     expectVisible(error.reason)
     expect(
-      isWritten(RequestResponse(result: .failure(error), transaction: nil).json),
+      isWritten(RequestResponse(result: .failure(error), transaction: transaction).json),
       "the response is not written")
   }
 }

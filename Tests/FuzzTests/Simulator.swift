@@ -27,7 +27,10 @@ import JSON
   case 3:
     for row in (try? CSV.rows(rest)) ?? [] { expect(!row.fields.isEmpty, "an empty row") }
   default:
-    guard let input = try? InputLine(text, of: .microbit) else { return }
-    expect((try? input.property.packets(of: input.value)) != nil, "\(text): not sent")
+    var lines = LineBuffer()
+    for line in lines.lines(rest, isEnd: true) {
+      guard let text = line.text, let input = try? InputLine(text, of: .microbit) else { continue }
+      expect((try? input.property.packets(of: input.value)) != nil, "\(text): not sent")
+    }
   }
 }

@@ -57,11 +57,24 @@ import Testing
     #expect(Self.reason(line) == reason)
   }
 
-  @Test func tooLongLineIsReported() {
-    let name = "temprature"
-    let longest = name + String(repeating: " ", count: InputLine.longest - name.utf8.count)
-    #expect(Self.reason(longest)?.hasPrefix("the profile microbit has no property") == true)
-    #expect(Self.reason(longest + " ") == "the line is longer than 65536 bytes")
+  @Test func linesAreSplitAndNumbered() {
+    var buffer = LineBuffer()
+    #expect(buffer.lines(Array("one\r\ntw".utf8)) == [LineBuffer.Line(number: 1, text: "one")])
+    #expect(
+      buffer.lines(Array("o\n\nthree".utf8)) == [
+        LineBuffer.Line(number: 2, text: "two"), LineBuffer.Line(number: 3, text: ""),
+      ])
+    #expect(buffer.lines([], isEnd: true) == [LineBuffer.Line(number: 4, text: "three")])
+    #expect(buffer.lines([], isEnd: true) == [])
+  }
+
+  @Test func tooLongLineIsDroppedAndReported() {
+    var buffer = LineBuffer()
+    let long = [UInt8](repeating: 0x61, count: LineBuffer.longest)
+    #expect(buffer.lines(long) == [])
+    #expect(buffer.lines(long) == [])
+    #expect(buffer.lines([0x62, 10]) == [LineBuffer.Line(number: 1, text: nil)])
+    #expect(buffer.lines([0x62, 10]) == [LineBuffer.Line(number: 2, text: "b")])
   }
 
   private static let written: [(String, [UInt8], String)] = [

@@ -117,10 +117,11 @@ extension Bluetoothd {
   }
 
   mutating func answer(_ index: DeviceKey, at now: Moment) {
-    guard let device = devices[index], !device.operations.isEmpty,
-      // Out of range there is no answer: the request ends with the link.
-      peripherals[index].radio.inRange
-    else { return }
+    guard let device = devices[index], !device.operations.isEmpty else { return }
+    // Out of range there is no answer. The radio sends again until the link ends.
+    guard peripherals[index].radio.inRange else {
+      return expect(.answered, of: index, after: .milliseconds(50), at: now)
+    }
     devices[index]?.operations.removeFirst()
     complete(device.operations[0], index, at: now)
     send(index, at: now)

@@ -16,6 +16,8 @@ struct InfoRoutes {
   /// The lost devices by their ids; nil once they are reported, until the next connection: a broker that was killed may have gone
   /// back to what it had some time ago.
   private var lost: [DeviceID: Lost]? = [:]
+  /// How many properties the lost devices have.
+  private var names = 0
   /// The most properties of lost devices; the topics of further ones stay.
   private static let mostNames = 8192
   /// The properties of the built-in profile, whose topics are cleared in any case.
@@ -36,7 +38,7 @@ struct InfoRoutes {
     owner: (BluetoothAddress) -> Owner?
   ) -> [BluetoothAddress] {
     let isOwn = notice.gateway == this
-    lost?[notice.id] = nil
+    forgetLost(notice.id)
     var devices = named.map { [$0] } ?? []
     if let address = notice.address, address != named {
       switch owner(address) {
@@ -54,10 +56,10 @@ struct InfoRoutes {
 
   mutating func cleared(_ id: DeviceID) {
     unknown[id] = nil
-    lost?[id] = nil
+    forgetLost(id)
   }
 
-  mutating func disconnected() { (unknown, lost) = ([:], [:]) }
+  mutating func disconnected() { (unknown, lost, names) = ([:], [:], 0) }
 
   /// The device is removed here, and another gateway publishes it under the id.
   mutating func removed(_ address: BluetoothAddress, elsewhere id: DeviceID) { note(id, address) }
@@ -80,11 +82,18 @@ struct InfoRoutes {
     if unknown[id] != nil || unknown.count < DeviceManager.capacity { unknown[id] = address }
   }
 
+  private mutating func forgetLost(_ id: DeviceID) {
+    names -= lost?.removeValue(forKey: id)?.properties.count ?? 0
+  }
+
   private mutating func noteLost(_ notice: OwnershipMachine.Notice) {
-    guard let count = lost?.count, count < DeviceManager.capacity else { return }
-    let names = lost?.values.reduce(0) { $0 + $1.properties.count } ?? 0
+    // Taken out, so that it is changed in place.
+    guard var devices = lost.take() else { return }
+    defer { lost = devices }
+    guard devices.count < DeviceManager.capacity else { return }
     var properties = notice.properties.subtracting(Self.builtIn)
     if names + properties.count > Self.mostNames { properties = [] }
-    lost?[notice.id] = Lost(address: notice.address, properties: properties)
+    names += properties.count
+    devices[notice.id] = Lost(address: notice.address, properties: properties)
   }
 }

@@ -149,7 +149,11 @@ struct SetupAnswers {
   }
 
   /// Puts the password into the file beside config.json. A file elsewhere may be another program's too.
-  mutating func setPassword(_ new: [UInt8]) {
+  mutating func setPassword(_ text: String) throws(SetupRefusal) {
+    guard !text.unicodeScalars.contains(where: \.isControl) else {
+      throw SetupRefusal("the password contains a control character")
+    }
+    let new = Array(text.utf8)
     let file = present.document?["mqtt"]?["password_file"]?.text
     let name = file.flatMap { $0.contains("/") ? nil : $0 } ?? Self.brokerPasswordName
     password = new

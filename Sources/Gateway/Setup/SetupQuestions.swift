@@ -90,7 +90,7 @@ extension SetupQuestion {
           prompt: "Password (typing is not shown\(hint))", preset: "", isSecret: true,
           option: "--password-file"
         ) {
-          if !$1.isEmpty { $0.setPassword(Array($1.utf8)) }
+          if !$1.isEmpty { try $0.setPassword($1) }
         }
       },
     ]

@@ -53,7 +53,7 @@ struct SetupSubmission: ConfigurationSection {
     if let host { try answers.setHost(host) }
     if isEncrypted { answers.setEncryption(true) }
     try answers.setUsername(username)
-    if username != nil, let password { answers.setPassword(Array(password.utf8)) }
+    if username != nil, let password { try answers.setPassword(password) }
     answers.microbits = microbits
     if let area { try answers.set("gateway", "area", .string(area)) }
     return answers

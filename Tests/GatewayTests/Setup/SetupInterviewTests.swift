@@ -165,6 +165,14 @@ import Testing
     #expect(questions[0].prompt == questions[1].prompt && outcome.plan != nil)
   }
 
+  @Test func passwordThatABrokerWouldGetCutIsRefused() async throws {
+    let outcome = try await dialogue(
+      answering: ["User": "gateway", "Password": "a\u{0}b", "Password": "ab"])
+    let questions = outcome.questions("Password")
+    #expect(questions.last?.lines == ["the password contains a control character"])
+    #expect(outcome.tried.map(\.mqtt.password) == [Array("ab".utf8)])
+  }
+
   // MARK: The page
 
   @Test func thePageIsOffUnlessItIsWanted() async throws {
