@@ -38,6 +38,8 @@ import Log
     }
   }
 
+  /// How often the folder of the ports is read, if the configuration does not name them.
+  private nonisolated static let interval = Duration.seconds(1)
   /// The maximum number of receivers; further ones are left out.
   package nonisolated static let most = 8
 
@@ -72,7 +74,8 @@ import Log
   private let changed: @LoopActor () -> Void
   private let log = Logger(component: "radio")
   private var receivers: [Receiver] = []
-  private var ports: SerialPorts?
+  /// Looks which micro:bits are plugged in.
+  private var timer: LoopTimer?
 
   /// - Parameters:
   ///   - sends: whether anything may be written to a port.
@@ -88,7 +91,7 @@ import Log
     self.received = received
     self.changed = changed
     switch ports {
-    case .auto: self.ports = SerialPorts(in: folder) { [weak self] in self?.found($0) }
+    case .auto: timer = loop.timer(after: .zero) { [weak self] in self?.look(in: folder) }
     case .paths(let paths): for path in paths.prefix(Self.most) { add(path, board: Self.board(path)) }
     }
   }
@@ -101,9 +104,15 @@ import Log
 
   /// No more calls.
   package func stop() {
-    ports?.stop()
+    timer?.cancel()
     for receiver in receivers { end(receiver) }
     receivers = []
+  }
+
+  private func look(in folder: String, before: [MicrobitPort] = []) {
+    let ports = MicrobitPort.all(in: folder)
+    timer = loop.timer(after: Self.interval) { [weak self] in self?.look(in: folder, before: ports) }
+    if ports != before { found(ports) }
   }
 
   private func found(_ ports: [MicrobitPort]) {
