@@ -197,7 +197,7 @@ import Log
     guard let wanted = parsed.first, parsed.count == 1, wanted.name.key == key,
       !text.utf8.contains(where: { $0 < 0x20 })
     else {
-      if text.utf8.contains(UInt8(ascii: "{")) { try Property.checkJSON(text) }
+      _ = try Property.json(text)
       throw RequestError(
         .invalid, "\(Excerpt(command.value.payload)) is not a number or a short text without colons")
     }
