@@ -213,17 +213,15 @@ import Log
       tell(outcome)
     }
     if let radio {
-      let command = try radio.command(message, as: key) { [self] cancel in
-        echoes.append(echo)
-        echo.end = { outcome in
-          cancel()
-          end(outcome)
-        }
-      } reply: {
-        end($0)
+      let transmitter = device.context.transmitter
+      let command = try radio.command(message, as: key) { end($0) }
+      echoes.append(echo)
+      echo.end = { outcome in
+        echo.isReceived = transmitter.echoed(command.target)
+        if echo.isReceived { end(outcome) }
       }
       tell(nil)
-      device.context.transmitter.send(command)
+      transmitter.send(command)
     } else if let channel {
       let value = try channel.property.value(ofCommand: .string(message))
       echoes.append(echo)
