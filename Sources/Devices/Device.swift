@@ -78,9 +78,10 @@ import Log
   }
 
   /// Runs `body` as ``task(_:)`` does, but lets a link on demand or in turns end meanwhile.
-  func backgroundTask(_ body: @escaping @LoopActor (Central) async -> Void) {
-    let central = session.adapter.central
-    loop.task {
+  @discardableResult
+  func backgroundTask(_ body: @escaping @LoopActor (Central) async -> Void) -> Task<Void, Never> {
+    let central = session.central
+    return loop.task {
       await body(central)
       withExtendedLifetime(self) {}
     }

@@ -262,12 +262,12 @@ extension DeviceManager {
   /// What is wrong with the adapters and with the devices, as far as the engine knows.
   package var findings: [Finding] {
     var faults = radioFindings
-    for adapter in context.adapters {
-      if !adapter.state.isOn {
-        let fault = adapter.state.finding(adapter: adapter.name)
+    for central in context.centrals {
+      if !central.state.isOn {
+        let fault = central.state.finding(adapter: central.adapterName)
         if !faults.contains(fault) { faults.append(fault) }
-      } else if let recovery = adapter.central.recovery {
-        faults.append(.cannotScan(adapter.name, recovery.reason))
+      } else if let recovery = central.recovery {
+        faults.append(.cannotScan(central.adapterName, recovery.reason))
       }
     }
     // Without an adapter no device is in range, but what is heard by radio needs none.

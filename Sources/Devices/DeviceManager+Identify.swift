@@ -50,7 +50,7 @@ extension DeviceManager {
   private func blink(
     _ pictures: (full: [UInt8], empty: [UInt8]), _ characteristic: Characteristic, of device: Device
   ) async throws(CentralError) {
-    let central = device.session.adapter.central
+    let central = device.session.central
     device.noteLEDs(try await central.read(characteristic))
     for _ in 0..<Self.blinks {
       for picture in [pictures.full, pictures.empty] {
@@ -64,7 +64,7 @@ extension DeviceManager {
   private func show(
     _ text: String, _ characteristic: Characteristic, of device: Device
   ) async throws(CentralError) {
-    let central = device.session.adapter.central
+    let central = device.session.central
     let leds = device.leds
     if let leds = leds?.characteristic { device.noteLEDs(try await central.read(leds)) }
     try await central.send(Array(text.utf8), to: characteristic, withResponse: true)

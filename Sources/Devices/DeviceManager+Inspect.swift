@@ -70,12 +70,12 @@ extension DeviceManager {
     let deadline = Moment.now + Self.searchTimeout
     while true {
       let session = registry.byAddress[address]?.session
-      let found = context.adapters.enumerated().compactMap {
-        index, adapter -> (peripheral: Peripheral, central: Central)? in
-        guard adapter.state.isOn, session?.mayUse(index) != false,
-          let known = adapter.central.peripherals.first(where: { $0.address == address }), known.isInRange
+      let found = context.centrals.enumerated().compactMap {
+        index, central -> (peripheral: Peripheral, central: Central)? in
+        guard central.state.isOn, session?.mayUse(index) != false,
+          let known = central.peripherals.first(where: { $0.address == address }), known.isInRange
         else { return nil }
-        return (known, adapter.central)
+        return (known, central)
       }
       if let best = found.max(by: { Self.rank($0.peripheral) < Self.rank($1.peripheral) }) { return best }
       guard .now < deadline, isOn else { throw RequestError("\(address) is not in range") }
@@ -107,7 +107,7 @@ extension DeviceManager {
     var inspection = inspection(of: peripheral, characteristics)
     await read(&inspection, on: central)
     let session = registry.byAddress[peripheral.address]?.session
-    let isUsed = session.map { context.links.hasLink($0.device) && $0.adapter.central === central } ?? false
+    let isUsed = session.map { context.links.hasLink($0.device) && $0.central === central } ?? false
     if !wasConnected, !isUsed {
       await central.disconnect(peripheral.id)
     }

@@ -55,27 +55,14 @@ import Store
     self.capacity = capacity
     self.configuration = configuration
     self.gateway = gateway
-    // The centrals' events need the engine, which is not complete yet.
-    let receiver = EventReceiver()
-    let bluetooth = configuration.bluetooth
-    let adapters = bluetooth.adapters.enumerated().map { index, name in
-      let central = Central(adapter: name, bus: bus) { event in
-        receiver.manager?.handle(event, of: index)
-      }
-      return Adapter(name: name, central: central)
-    }
     context = DeviceContext(
-      adapters: adapters,
-      links: LinkScheduler(adapters: adapters.count, bluetooth), bondLimit: bondLimit,
-      store: DeviceStore(state))
-    receiver.manager = self
+      links: LinkScheduler(configuration.bluetooth), bondLimit: bondLimit, store: DeviceStore(state))
+    context.centrals = configuration.bluetooth.adapters.enumerated().map { index, name in
+      Central(adapter: name, bus: bus) { [weak self] in self?.handle($0, of: index) }
+    }
     context.sessionChanged = { [weak self] in self?.sessionChanged() }
     context.hasNamesake = { [weak self] in self?.hasNamesake($0) == true }
     store.onChange = { [weak self] in self?.registry.byAddress[$0]?.description.record = $1 }
-  }
-
-  @LoopActor private final class EventReceiver {
-    weak var manager: DeviceManager?
   }
 
   // MARK: Life
@@ -140,7 +127,7 @@ import Store
 
   private func eachCentral(_ body: @escaping @Sendable @LoopActor (Central) async -> Void) async {
     await withTaskGroup(of: Void.self) { group in
-      for adapter in context.adapters { group.addTask { await body(adapter.central) } }
+      for central in context.centrals { group.addTask { await body(central) } }
     }
   }
 
@@ -155,16 +142,16 @@ import Store
 
   /// The adapters in the order of the configuration with which the gateway was started.
   package var adapters: [AdapterStatus] {
-    context.adapters.map { adapter in
+    context.centrals.map { central in
       AdapterStatus(
-        name: adapter.name, state: adapter.state, recovery: adapter.central.recovery,
-        isMonitoring: adapter.central.isMonitoring)
+        name: central.adapterName, state: central.state, recovery: central.recovery,
+        isMonitoring: central.isMonitoring)
     }
   }
   /// How many links each adapter has, by its name.
   package var links: [String: Int] {
-    context.adapters.enumerated().reduce(into: [:]) { links, adapter in
-      links[adapter.element.name] = context.links.used(on: adapter.offset)
+    context.centrals.enumerated().reduce(into: [:]) { links, central in
+      links[central.element.adapterName] = context.links.used(on: central.offset)
     }
   }
   package var deviceCount: Int { registry.all.count }
@@ -234,26 +221,24 @@ import Store
   private static let startLimit = Duration.seconds(5)
 
   private func adapterChanged(_ index: Int, to state: CentralState) {
-    let adapter = context.adapters[index]
     // The gateway or bluetoothd has started.
-    if !isOn, state.isOn { context.startDeadline = .now + Self.startLimit }
-    adapter.state = state
-    let finding = state.finding(adapter: adapter.name)
+    if state.isOn, context.centrals.count(where: \.state.isOn) == 1 {
+      context.startDeadline = .now + Self.startLimit
+    }
+    let finding = state.finding(adapter: context.centrals[index].adapterName)
     if case .on(let name, let address) = state {
       log.notice("scanning", ["adapter": name, "address": address])
-    } else if finding.check == .adapter || context.adapters.count(where: { $0.state == state }) == 1 {
+    } else if finding.check == .adapter || context.centrals.count(where: { $0.state == state }) == 1 {
       // The bus and bluetoothd are the same for all adapters.
       log.warning("\(finding.text): waiting for it (\(finding.remedy ?? ""))")
     }
-    adapter.bondTimer?.cancel()
-    adapter.bondTimer =
-      state.isOn
-      ? nil
-      // A moment later, as each device notes the time itself.
-      : loop.timer(after: context.bondLimit + .seconds(1)) { [weak self] in
+    if !state.isOn {
+      // Then its bonds no longer count. A moment later, as each device notes the time itself.
+      loop.timer(after: context.bondLimit + .seconds(1)) { [weak self] in
         guard let self else { return }
         for device in registry.all { device.session.rangeChanged() }
       }
+    }
     for device in registry.all { device.session.adapterChanged(index, isOn: state.isOn) }
     updateScan()
     engineChanged()
@@ -283,7 +268,7 @@ import Store
         configuration.profile(named: $0)?.session.needsEachAdvertisement == true
       }
       || registry.all.contains { $0.settings.profile.session.needsEachAdvertisement && $0.settings.isEnabled }
-    for adapter in context.adapters { adapter.central.scan(isNeeded, forEach: forEach) }
+    for central in context.centrals { central.scan(isNeeded, forEach: forEach) }
   }
 
   private func mayFindDevices(by match: Configuration.Match) -> Bool {
@@ -357,11 +342,11 @@ import Store
   }
 
   /// Whether any adapter can be used.
-  var isOn: Bool { context.adapters.contains { $0.state.isOn } }
+  var isOn: Bool { context.centrals.contains { $0.state.isOn } }
 
   /// Reports again what the adapters know.
   func replayPeripherals() {
-    for adapter in context.adapters { adapter.central.replayPeripherals() }
+    for central in context.centrals { central.replayPeripherals() }
   }
 
   /// The adapter that a request names; nil: the only one.
@@ -378,8 +363,8 @@ import Store
 
   /// Switches an adapter off and on.
   package func resetAdapter(_ name: String) async throws(CentralError) {
-    guard let adapter = context.adapters.first(where: { $0.name == name }) else { throw .unavailable }
+    guard let index = context.index(ofAdapter: name) else { throw .unavailable }
     log.notice("powering the adapter off and on", ["adapter": name])
-    try await adapter.central.resetAdapter()
+    try await context.centrals[index].resetAdapter()
   }
 }

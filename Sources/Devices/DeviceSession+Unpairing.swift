@@ -9,7 +9,7 @@ extension DeviceSession {
     if !context.links.hasLink(device) { adapters.chooseBonded() }
     guard !adapters.peripherals.isEmpty || adapters.isPaired else {
       // What bluetoothd does not know is not paired, unless bluetoothd cannot be asked.
-      let isAsked = context.adapters.allSatisfy(\.state.isOn)
+      let isAsked = context.centrals.allSatisfy(\.state.isOn)
       return reply(isAsked ? .success(()) : .failure(RequestError("\(CentralError.unavailable)")))
     }
     endPairing(.failure(RequestError("cancelled by a request to unpair")))
@@ -27,16 +27,16 @@ extension DeviceSession {
     let objects = adapters.objectsToRemove(isUnpairing: isUnpairing)
     return { [self] _ in
       var result = Result<Void, RequestError>.success(())
-      for (adapter, peripheral) in objects {
+      for (central, peripheral) in objects {
         do throws(CentralError) {
           // The adapter has gone, and has kept its bond.
           guard let peripheral else { throw .unavailable }
-          try await adapter.central.unpair(peripheral)
+          try await central.unpair(peripheral)
         } catch {
           context.log.warning(
             "cannot remove it from bluetoothd: \(error)",
-            ["device": device.id, "address": device.address, "adapter": adapter.name])
-          result = .failure(RequestError("\(adapter.name): \(error)"))
+            ["device": device.id, "address": device.address, "adapter": central.adapterName])
+          result = .failure(RequestError("\(central.adapterName): \(error)"))
         }
       }
       if case .failure(let error) = result, adapters.isPaired {

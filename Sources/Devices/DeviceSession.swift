@@ -54,7 +54,7 @@ import Log
   /// Whether the device has to be found by Bluetooth before it can be used.
   var needsScan: Bool { state != .live && state != .idle }
   /// The adapter of the link, or of the last one.
-  final var adapter: Adapter { adapters.current }
+  final var central: Central { adapters.current }
   /// Whether the device may be connected by the adapter now: a session with a link uses that one alone.
   final func mayUse(_ adapter: Int) -> Bool {
     context.links.hasLink(device) ? adapters.isCurrent(adapter) : adapters.isEligible(adapter)

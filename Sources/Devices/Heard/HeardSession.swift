@@ -143,7 +143,7 @@ import Log
     }
     // Something else may share its advertisements with it.
     guard device.description.isOnline || !states.isEmpty || !happened.isEmpty else { return }
-    if !device.description.isOnline { device.description.adapter = context.adapters[adapter].name }
+    if !device.description.isOnline { device.description.adapter = context.centrals[adapter].adapterName }
     if !states.isEmpty || !happened.isEmpty { note(nil) }
     wasHeard(states.map(\.channel) + happened.flatMap(\.contents).map { device.channels[$0.property] })
     if noteTime(states, isEvent: happened.contains { !$0.contents.isEmpty })

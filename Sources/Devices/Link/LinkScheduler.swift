@@ -10,9 +10,9 @@ import Log
   private var devices: [BluetoothAddress: Device] = [:]
   private var timer = DeadlineTimer()
 
-  /// - Parameter adapters: how many there are.
-  init(adapters: Int, _ bluetooth: Configuration.Bluetooth) {
-    schedule = LinkSchedule(adapters: adapters, links: bluetooth.links, stay: .seconds(bluetooth.stay))
+  init(_ bluetooth: Configuration.Bluetooth) {
+    schedule = LinkSchedule(
+      adapters: bluetooth.adapters.count, links: bluetooth.links, stay: .seconds(bluetooth.stay))
   }
 
   // MARK: Inputs

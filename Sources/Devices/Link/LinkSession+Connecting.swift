@@ -16,7 +16,7 @@ extension LinkSession {
     case .use(let index):
       context.links.occupy(device, on: index)
       if let before, index != before {
-        context.log.info("switching to adapter \(adapter.name)", device.fields)
+        context.log.info("switching to adapter \(central.adapterName)", device.fields)
       }
       connectNow()
     case .full(let adapters): context.links.wait(device, on: adapters, isUrgent: isUrgent)
@@ -27,7 +27,7 @@ extension LinkSession {
 
   private func connectNow() {
     guard let peripheral else { return feed(.connected(.failed(.gone))) }
-    context.log.debug("connecting", ["device": device.id, "adapter": adapter.name])
+    context.log.debug("connecting", ["device": device.id, "adapter": central.adapterName])
     let isPreferred = !device.hasNoStoredID && adapters.isReceived
     let isWanted: @LoopActor () -> Bool = { [self] in machine.state.published == .connecting }
     device.task { [self] central in

@@ -16,7 +16,7 @@ extension LinkSession {
           .failure(RequestError(.invalid, "it displays a passkey: repeat the request with passkey")))
       }
       begin(passkey, reply)
-      _ = adapter.central.enter(passkey: passkey, for: peripheral)
+      _ = central.enter(passkey: passkey, for: peripheral)
       return
     }
     guard !requests.isPairing else {
@@ -80,8 +80,7 @@ extension LinkSession {
   private func passkeyRequested(_ peripheral: PeripheralID) {
     guard requests.isPairing else {
       // Nobody would enter it.
-      let central = adapter.central
-      loop.task { await central.cancelPairing(peripheral) }
+      loop.task { [central] in await central.cancelPairing(peripheral) }
       return
     }
     context.log.notice("displays a passkey: it is awaited from the request device/pair", device.fields)

@@ -85,7 +85,7 @@ import Log
 
   override func describeOnline() {
     device.owner = .this
-    device.description.adapter = adapter.name
+    device.description.adapter = central.adapterName
     device.values.linkUp()
     device.learn(offered: services.offered, isNewLink: true)
   }
@@ -178,7 +178,7 @@ import Log
 
   override func adapterChanged(_ adapter: Int, isOn: Bool) {
     adapters.adapterChanged(adapter, isOn: isOn)
-    if !isOn, context.adapters[adapter] === self.adapter {
+    if !isOn, context.centrals[adapter] === central {
       resetLink()
       feed(.adapterWentAway)
     }
@@ -229,8 +229,7 @@ import Log
     waiting.resume(context.isStopping ? "the gateway is stopping" : "the device was disabled or removed")
     if context.isStopping { return }
     guard let peripheral else { return }
-    let central = adapter.central
-    loop.task {
+    loop.task { [central] in
       // The properties may be others on the next link, and a bonded peripheral remembers what is subscribed to.
       central.unsubscribe(peripheral)
       await central.disconnect(peripheral)
