@@ -9,8 +9,8 @@ import Log
 @LoopActor class DeviceSession {
   final unowned let device: Device
   final let adapters: DeviceAdapters
-  /// The requests to pair and to unpair that await their answer.
-  final var requests = PairingRequests()
+  /// The requests to unpair that await their answer.
+  final var unpairing: [UnpairingReply] = []
   /// The state last reported to the device.
   final private(set) var reportedState = SessionState.absent
   /// Whether the device is disabled or removed, or the gateway stops.

@@ -20,6 +20,10 @@ import Log
   /// The characteristics after a change of services during `subscribing`, to be handled when the session is live.
   var changedServices: [Characteristic]?
 
+  /// The request to pair that awaits its answer, and the timer of its time limit.
+  var pairingRequest = PairingRequest.none
+  var pairingTimer = DeadlineTimer()
+
   /// The timer that runs until a peripheral that gave its link to another device is received again.
   private var returns: LoopTimer?
   private static let returnLimit = Duration.seconds(30)
