@@ -65,8 +65,8 @@ extension DeviceManager {
   private func find(
     _ address: BluetoothAddress
   ) async throws(RequestError) -> (peripheral: Peripheral, central: Central) {
-    let number = try beginScan()
-    defer { endScan(number) }
+    let scan = try beginScan()
+    defer { end(scan) }
     let deadline = Moment.now + Self.searchTimeout
     while true {
       let session = registry.byAddress[address]?.session

@@ -37,8 +37,7 @@ import Store
   /// How many inspections are running.
   var inspections = 0
   /// The scans that were requested, and are not over.
-  var scans: [UInt64: ScanRequest] = [:]
-  private var scanCount: UInt64 = 0
+  var scans: [ScanRequest] = []
   private var isScanUpdateDue = false
 
   var store: DeviceStore { context.store }
@@ -195,8 +194,7 @@ import Store
       adapterChanged(adapter, to: state)
     case .recovery: engineChanged()
     case .seen(let peripheral):
-      // A copy: while the keys are used, each change would copy all that was found.
-      for number in Array(scans.keys) { scans[number]?.add(peripheral) }
+      for scan in scans { scan.add(peripheral) }
       guard let device = device(of: peripheral) else { return }
       let hasChanged = device.merge(Advertisement(peripheral))
       guard device.session.learn(from: peripheral) || hasChanged else {
@@ -317,28 +315,27 @@ import Store
   package func scan(
     for duration: Duration
   ) async throws(RequestError) -> [(peripheral: Peripheral, device: DeviceDescription?)] {
-    let number = try beginScan()
+    let scan = try beginScan()
     try? await loop.sleep(for: duration)
-    return endScan(number).peripherals.map { ($0, registry.byAddress[$0.address]?.description) }
+    end(scan)
+    return scan.peripherals.map { ($0, registry.byAddress[$0.address]?.description) }
   }
 
-  func beginScan() throws(RequestError) -> UInt64 {
+  func beginScan() throws(RequestError) -> ScanRequest {
     guard isOn else { throw RequestError("the Bluetooth adapter is missing or off") }
     guard scans.count < Self.mostScans else {
       throw RequestError("\(Self.mostScans) scans are running: try again later")
     }
-    scanCount += 1
-    scans[scanCount] = ScanRequest()
+    let scan = ScanRequest()
+    scans.append(scan)
     updateScan()
     replayPeripherals()
-    return scanCount
+    return scan
   }
 
-  @discardableResult
-  func endScan(_ number: UInt64) -> ScanRequest {
-    let scan = scans.removeValue(forKey: number) ?? ScanRequest()
+  func end(_ scan: ScanRequest) {
+    scans.removeAll { $0 === scan }
     updateScan()
-    return scan
   }
 
   /// Whether any adapter can be used.
