@@ -58,7 +58,7 @@ import Log
   /// Anybody can send advertisements from a thousand addresses: only devices that the configuration calls by a name or an
   /// id fill the log.
   var isAnonymous: Bool {
-    session.isOnlyAdvertised && settings.source(of: \.name) == .default
+    type(of: session).isOnlyAdvertised && settings.source(of: \.name) == .default
       && (settings.source(of: \.id) == .default || settings.hasSharedID && id != settings.id)
   }
 
@@ -302,7 +302,7 @@ import Log
       }
     }
     values.adopt(old.values)
-    lastReading = old.lastReading
+    (sequence, lastReading) = (old.sequence, old.lastReading)
     description.rssi = old.description.rssi
     if !description.isOnline { description.offlineSince = old.description.offlineSince }
     report(.description)

@@ -263,9 +263,9 @@ import Store
       || registry.all.contains { $0.settings.isEnabled && $0.session.needsScan }
     let forEach =
       Set(configuration.devices.compactMap(\.profile)).contains {
-        configuration.profile(named: $0)?.session.needsEachAdvertisement == true
+        configuration.profile(named: $0)?.session.isOnlyAdvertised == true
       }
-      || registry.all.contains { $0.settings.profile.session.needsEachAdvertisement && $0.settings.isEnabled }
+      || registry.all.contains { type(of: $0.session).isOnlyAdvertised && $0.settings.isEnabled }
     for central in context.centrals { central.scan(isNeeded, forEach: forEach) }
   }
 

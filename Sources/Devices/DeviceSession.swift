@@ -30,18 +30,15 @@ import Log
 
   // MARK: Questions
 
-  /// Whether each advertisement of the device has to be reported, also one that is as the one before.
-  class var needsEachAdvertisement: Bool { false }
   /// Whether the device sends values again and again, so that a long silence while it is online is a fault.
   var sendsRegularly: Bool { true }
-  /// Whether one gateway alone can use the device at a time.
-  nonisolated class var isExclusive: Bool { true }
   /// Whether there is room for a device that nobody has configured.
   class func hasRoom(in manager: DeviceManager) -> Bool { true }
   /// Whether there is room for a device that is known by an advertisement alone, and was not connected yet.
   class func hasRoomForNew(in manager: DeviceManager) -> Bool { true }
-  /// Whether the device is known by an advertisement alone, of which anybody can send a thousand.
-  var isOnlyAdvertised: Bool { false }
+  /// Whether the device is known by its advertisements alone: each has to be reported, also one that is as the one before, and
+  /// anybody can send a thousand.
+  class var isOnlyAdvertised: Bool { false }
   /// What makes the device's links; nil: it has none.
   var links: LinkSession? { nil }
   /// What sends values to the device by radio; nil: it is not a sender by radio.
