@@ -134,12 +134,9 @@ extension DeviceManager {
         if deadline <= .now { inspection.unread = "\(Self.readingTimeout) are over" }
         guard inspection.unread == nil else { break }
         reads += 1
-        let value: Result<[UInt8], CentralError>
-        do throws(CentralError) {
-          value = .success(try await central.read(characteristic, descriptor))
-        } catch {
-          if !error.concernsOneCharacteristic { inspection.unread = "\(error)" }
-          value = .failure(error)
+        let value = await central.readResult(of: characteristic, descriptor)
+        if case .failure(let error) = value, !error.concernsOneCharacteristic {
+          inspection.unread = "\(error)"
         }
         inspection.items[index].set(value, of: descriptor)
       }
