@@ -69,7 +69,8 @@ import Log
 
   /// Runs `body` on the central of the session's adapter. Until it has ended, a link on demand or in turns stays, and so does the
   /// device, which may be removed meanwhile.
-  func task(_ body: @escaping @LoopActor (Central) async -> Void) {
+  @discardableResult
+  func task(_ body: @escaping @LoopActor (Central) async -> Void) -> Task<Void, Never> {
     taskBegins()
     backgroundTask { [self] central in
       await body(central)
