@@ -72,7 +72,7 @@ import Log
   @discardableResult
   func task(_ body: @escaping @LoopActor (Central) async -> Void) -> Task<Void, Never> {
     taskBegins()
-    backgroundTask { [self] central in
+    return backgroundTask { [self] central in
       await body(central)
       taskEnded()
     }

@@ -85,7 +85,7 @@ extension Device {
       .first { $0.characteristic != nil && $0.property.codec.pictures != nil }
   }
 
-  private var picture: Characteristic? { leds?.characteristic ?? session.links?.services.leds }
+  private var picture: Characteristic? { leds?.characteristic ?? session.links?.services.resolution?.leds }
 
   /// - Parameter bytes: what the LEDs show before they are used; a second use at the same time does not replace it.
   fileprivate func noteLEDs(_ bytes: [UInt8]) { context.store.change(address) { $0.leds = $0.leds ?? bytes } }
@@ -105,7 +105,9 @@ extension Device {
   /// Shows the sign while a press is awaited. Else, if the LEDs still show that, or a picture of the blinking, or nothing, as
   /// after a text, restores them.
   func updateLEDs() {
-    guard record.leds != nil || context.links.awaitsPress(self) && session.links?.services.leds != nil,
+    guard
+      record.leds != nil
+        || context.links.awaitsPress(self) && session.links?.services.resolution?.leds != nil,
       picture != nil
     else { return }
     task { [self] central in await updateLEDs(on: central, mayShowSign: true) }

@@ -154,7 +154,7 @@ extension DeviceManager {
       (profile: profile, resolution: Resolution(profile, characteristics))
     }
     let best = candidates.filter { used != nil || $0.resolution.isSuitable }
-      .max { $0.resolution.offeredCount < $1.resolution.offeredCount }
+      .max { $0.resolution.offered.count < $1.resolution.offered.count }
     // A device that is only heard needs none of them.
     let resolution = used.flatMap { $0.hasLinks ? Resolution($0, characteristics) : nil }
     let missing = best.map { best -> [(property: String, reason: String)] in
@@ -182,10 +182,6 @@ extension Inspection.Item {
     let index = descriptors.firstIndex { $0.uuid == descriptor.uuid && $0.value == nil }
     if let index { descriptors[index].value = value }
   }
-}
-
-extension Resolution {
-  fileprivate var offeredCount: Int { characteristics.count { $0 != nil } }
 }
 
 extension CentralError {

@@ -114,10 +114,10 @@ import Log
     for action in actions {
       switch action {
       case .visit: visitIsDue()
-      case .online: device.handle(.online)
+      case .online: device.becameOnline()
       case .offline:
         becameOffline()
-        device.handle(.offline)
+        device.becameOffline()
       }
     }
   }
@@ -149,7 +149,7 @@ import Log
   final func reportState() {
     guard state != reportedState else { return }
     reportedState = state
-    device.handle(.session)
+    device.sessionChanged()
   }
 
   final func log(_ trouble: Trouble) {

@@ -114,11 +114,11 @@ import Log
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
       command.reply(outcome)
       tellObservers(of: command.value.value, outcome)
-      if outcome == .pending { device.handle(.commandWaits(until: command.timeToLive?.deadline)) }
+      if outcome == .pending { device.session.links?.commandWaits(until: command.timeToLive?.deadline) }
     case .applyFailed(let value, let failure):
       context.log.warning("\(property.name) \(value.value) could not be applied: \(failure)", device.fields)
     case .unresponsive:
-      device.handle(.unresponsive)
+      device.session.links?.feed(.unresponsive)
     }
   }
 

@@ -32,7 +32,7 @@ extension DeviceManager {
       } else {
         defer { device.taskEnded() }
         // Not of a link that has ended in between.
-        guard device.session.links?.services.log != nil || !device.isLive else {
+        guard device.session.links?.services.resolution?.log != nil || !device.isLive else {
           throw RequestError(
             .failed,
             "\(id) has no log that can be read: that takes a V2 whose program has the extensions datalogger and bluetooth"

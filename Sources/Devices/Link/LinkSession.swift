@@ -96,7 +96,7 @@ import Log
 
   /// Stores that the link offers a log, so that it is known after a restart.
   func noteLog() {
-    let isOffered = services.log != nil
+    let isOffered = services.resolution?.log != nil
     let (before, empty) = (device.description.mayHaveLog, LogPosition())
     if device.record.log == (isOffered ? nil : empty) {
       context.store.change(device.address) { $0.log = isOffered ? empty : nil }
@@ -204,7 +204,7 @@ import Log
     case .disconnected:
       resetLink()
       feed(.disconnected)
-    case .linkEnded(_, let reason): if machine.linkEnded(because: reason) { device.handle(.session) }
+    case .linkEnded(_, let reason): if machine.linkEnded(because: reason) { device.sessionChanged() }
     case .unusable(_, let reason): feed(.unusable(reason))
     case .servicesChanged(_, let characteristics): servicesChanged(to: characteristics)
     case .state, .recovery, .seen, .lost: break
