@@ -92,12 +92,8 @@ import Log
     self.changed = changed
     switch ports {
     case .auto: timer = loop.timer(after: .zero) { [weak self] in self?.look(in: folder) }
-    case .paths(let paths): for path in paths.prefix(Self.most) { add(path, board: Self.board(path)) }
+    case .paths(let paths): for path in paths.prefix(Self.most) { add(path) }
     }
-  }
-
-  private static func board(_ path: String) -> String? {
-    path.split(separator: "/").last.flatMap { MicrobitPort(String($0), in: "") }?.board
   }
 
   package var statuses: [Status] { receivers.map(\.status) }
@@ -126,7 +122,7 @@ import Log
         log.warning("too many receivers: it is not read", ["port": port.path, "limit": Self.most])
         continue
       }
-      add(port.path, board: port.board)
+      add(port.path)
     }
     changed()
   }
@@ -136,7 +132,8 @@ import Log
     receiver.port?.stop()
   }
 
-  private func add(_ path: String, board: String?) {
+  private func add(_ path: String) {
+    let board = path.split(separator: "/").last.flatMap { MicrobitPort(String($0), in: "") }?.board
     let receiver = Receiver(path, board: board)
     receivers.append(receiver)
     receiver.port = SerialPort(path, isWritten: sends) { [weak self, weak receiver] event in
