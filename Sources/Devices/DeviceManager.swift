@@ -297,6 +297,19 @@ import Store
   /// A user has deleted the device where front ends announce it.
   package func setDeleted(_ id: DeviceID) { registry.byID[id]?.setDeleted(true) }
 
+  /// A claim for the event of a device that is only heard has come from the broker, of this gateway or of another one: see
+  /// ``HeardEvents``.
+  package func claimed(_ event: HeardEvents.Event, of address: BluetoothAddress, byThis: Bool) {
+    if byThis { context.claimsReturn = true }
+    registry.byAddress[address]?.session.claimed(event, byThis: byThis)
+  }
+
+  /// Claims do not come back any more.
+  package func claimsAreLost() {
+    context.claimsReturn = false
+    for device in registry.all { device.session.claimsAreLost() }
+  }
+
   // MARK: Links
 
   /// Each device gets a short turn now, so that all have new values soon.
