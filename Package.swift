@@ -66,7 +66,7 @@ let package = Package(
     module("GATT"),
     module("Cryptography", ["CCrypto"]),
     module("BlueZ", ["EventLoop", "DBus", "GATT", "Log"]),
-    module("Radio", ["EventLoop", "Log", "JSON", "Findings", "GATT", "Configuration", "CLinux"]),
+    module("Radio", ["EventLoop", "Log", "JSON", "Findings", "GATT", "Configuration"]),
     module("MQTT", ["EventLoop", "JSON", "Log", "CMosquitto"]),
     module("Store", ["EventLoop", "Log", "CSQLite"]),
     module("Configuration", ["JSON", "GATT"]),

@@ -135,10 +135,12 @@ extension Central {
     return link.hasEnded ? nil : result
   }
 
-  /// Reads the value of a characteristic.
-  public func readResult(of characteristic: Characteristic) async -> Result<[UInt8], CentralError> {
+  /// Reads the value of a characteristic, or of a descriptor of it.
+  public func readResult(
+    of characteristic: Characteristic, _ descriptor: Descriptor? = nil
+  ) async -> Result<[UInt8], CentralError> {
     do throws(CentralError) {
-      return .success(try await read(characteristic))
+      return .success(try await read(characteristic, descriptor))
     } catch {
       return .failure(error)
     }

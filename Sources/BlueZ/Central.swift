@@ -9,7 +9,7 @@ import Log
 @LoopActor public final class Central {
   let log = Logger(component: "bluetooth")
   /// BlueZ's name of the adapter: `hci0`.
-  let adapterName: String
+  public let adapterName: String
   private let busAddress: DBusAddress
   /// Whether the adapter is locked, as by a gateway.
   let isExclusive: Bool
@@ -46,7 +46,8 @@ import Log
   }
 
   var adapterPath: String { tree.adapterPath }
-  var state: CentralState { status.state }
+  /// Whether the adapter can be used, and if not, why.
+  public var state: CentralState { status.state }
 
   /// Whether peripherals can be connected to.
   var isAvailable: Bool { state.isOn && !queue.isClosed }

@@ -128,49 +128,31 @@ import Log
   ///
   /// The value is read first: bluetoothd sends the signal of a read before its reply, when no handler is registered
   /// yet, so that no value is received twice.
-  func subscribe(on central: Central) async throws(CentralError) {
-    guard let characteristic else { return }
+  /// - Parameter visit: the link is ended soon. A value that can be read is read alone, else the visit awaits the first one;
+  ///   events are left out.
+  func subscribe(on central: Central, in visit: Visit?) async throws(CentralError) {
+    guard let characteristic, visit == nil || property.kind == .state else { return }
     if isReadOnly { take(try await central.read(characteristic)) }
+    if visit != nil, property.isReadable { return }
     if let interval = property.poll { return poll(characteristic, every: interval) }
     guard property.isNotifying else { return }
     guard characteristic.flags.notifies else { return poll(characteristic, every: Self.standInInterval) }
+    let name = property.name
+    // The first value may come before the reply.
+    visit?.awaits(name)
     do throws(CentralError) {
-      try await listen(to: characteristic, on: central)
+      // The closure is retained until the link ends, and must retain the device: `self.device` is unowned.
+      try await central.subscribe(to: characteristic) { [self, device] bytes in
+        withExtendedLifetime(device) { take(bytes) }
+        visit?.awaitsNoLonger(name)
+      }
       isReadNotified = true
       areNotificationsTaken = false
     } catch .notifyAcquired where property.isReadable && property.kind == .state {
       pollInstead(characteristic)
-    }
-  }
-
-  /// Reads the value, or subscribes if it is only notified, on a link that is ended soon. Events are left out.
-  /// - Parameter visit: waits for the first notification.
-  func visit(_ visit: Visit, on central: Central) async throws(CentralError) {
-    guard let characteristic, property.kind == .state else { return }
-    guard !property.isReadable else {
-      if isReadOnly { take(try await central.read(characteristic)) }
-      return
-    }
-    guard property.isNotifying else { return }
-    let name = property.name
-    // The first value may come before the reply.
-    visit.awaits(name)
-    do throws(CentralError) {
-      try await listen(to: characteristic, on: central) { visit.awaitsNoLonger(name) }
     } catch {
-      visit.awaitsNoLonger(name)
+      visit?.awaitsNoLonger(name)
       throw error
-    }
-  }
-
-  /// - Parameter notified: called after each notification.
-  private func listen(
-    to characteristic: Characteristic, on central: Central, notified: (() -> Void)? = nil
-  ) async throws(CentralError) {
-    // The closure is retained until the link ends, and must retain the device: `self.device` is unowned.
-    try await central.subscribe(to: characteristic) { [self, device] bytes in
-      withExtendedLifetime(device) { take(bytes) }
-      notified?()
     }
   }
 
@@ -203,7 +185,7 @@ import Log
     device.backgroundTask { [self, device] central in
       let isSubscribed = await central.pollUntilSubscribed(characteristic, every: { device.pollInterval }) {
         self.polled($0)
-        // The closure is called as long as the link lasts, and retains the device: see `listen`.
+        // The closure is called as long as the link lasts, and retains the device: see `subscribe`.
         withExtendedLifetime(device) {}
       }
       guard isSubscribed else { return }
@@ -222,7 +204,7 @@ import Log
   private func polled(_ result: Result<[UInt8], CentralError>) {
     switch result {
     case .success(let bytes): take(bytes)
-    case .failure(.timedOut): device.handle(.unresponsive)
+    case .failure(.timedOut): device.session.links?.feed(.unresponsive)
     case .failure(let error): context.log.debug("cannot read \(property.name): \(error)", device.fields)
     }
   }

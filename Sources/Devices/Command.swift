@@ -63,6 +63,8 @@ struct EncodedCommand: Sendable {
   var waitsForLink = true
   /// See ``Command/sender``.
   var sender: JSONValue?
+  /// Whether its sender knows that it is ``Outcome/pending``.
+  var isPendingReported = false
   let reply: @LoopActor (Outcome) -> Void
 
   /// Whether the command waits longer than the gateway runs.

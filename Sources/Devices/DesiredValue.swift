@@ -1,4 +1,3 @@
-import Configuration
 import GATT
 import JSON
 

@@ -4,32 +4,35 @@ import Log
 
 /// What the session and the properties report.
 extension Device {
-  func handle(_ event: DeviceEvent) {
-    switch event {
-    case .session:
-      report(.session)
-      context.sessionChanged()
-    case .online: becameOnline()
-    case .offline:
-      context.log.write(isAnonymous ? .debug : .notice, "offline", fields)
-      description.isOnline = false
-      description.offlineSince = .now
-      description.adapter = nil
-      report(.availability)
-    case .offered(let offered):
-      learn(offered: offered, isNewLink: false)
-      report(.description)
-    case .information(let texts):
-      let before = description
-      description.isInformationPending = false
-      context.store.change(address) { $0.learn(texts) }
-      if description != before { report(.description) }
-    case .commandWaits(let deadline): session.links?.commandWaits(until: deadline)
-    case .unresponsive: session.links?.feed(.unresponsive)
-    }
+  /// The state of the session has changed, or why its link ended is known.
+  func sessionChanged() {
+    report(.session)
+    context.sessionChanged()
   }
 
-  private func becameOnline() {
+  func becameOffline() {
+    context.log.write(isAnonymous ? .debug : .notice, "offline", fields)
+    description.isOnline = false
+    description.offlineSince = .now
+    description.adapter = nil
+    report(.availability)
+  }
+
+  /// The peripheral has changed its services: the link offers these properties.
+  func servicesChanged(offered: Set<String>) {
+    learn(offered: offered, isNewLink: false)
+    report(.description)
+  }
+
+  /// - Parameter texts: the values of the Device Information Service, by characteristic.
+  func learn(_ texts: [BluetoothUUID: String]) {
+    let before = description
+    description.isInformationPending = false
+    context.store.change(address) { $0.learn(texts) }
+    if description != before { report(.description) }
+  }
+
+  func becameOnline() {
     if description.isOnline {
       context.log.debug("connected on demand", fields)
     } else {

@@ -58,7 +58,7 @@ import Log
   /// Anybody can send advertisements from a thousand addresses: only devices that the configuration calls by a name or an
   /// id fill the log.
   var isAnonymous: Bool {
-    session.isOnlyAdvertised && settings.source(of: \.name) == .default
+    type(of: session).isOnlyAdvertised && settings.source(of: \.name) == .default
       && (settings.source(of: \.id) == .default || settings.hasSharedID && id != settings.id)
   }
 
@@ -69,18 +69,20 @@ import Log
 
   /// Runs `body` on the central of the session's adapter. Until it has ended, a link on demand or in turns stays, and so does the
   /// device, which may be removed meanwhile.
-  func task(_ body: @escaping @LoopActor (Central) async -> Void) {
+  @discardableResult
+  func task(_ body: @escaping @LoopActor (Central) async -> Void) -> Task<Void, Never> {
     taskBegins()
-    backgroundTask { [self] central in
+    return backgroundTask { [self] central in
       await body(central)
       taskEnded()
     }
   }
 
   /// Runs `body` as ``task(_:)`` does, but lets a link on demand or in turns end meanwhile.
-  func backgroundTask(_ body: @escaping @LoopActor (Central) async -> Void) {
-    let central = session.adapter.central
-    loop.task {
+  @discardableResult
+  func backgroundTask(_ body: @escaping @LoopActor (Central) async -> Void) -> Task<Void, Never> {
+    let central = session.central
+    return loop.task {
       await body(central)
       withExtendedLifetime(self) {}
     }
@@ -301,7 +303,7 @@ import Log
       }
     }
     values.adopt(old.values)
-    lastReading = old.lastReading
+    (sequence, lastReading) = (old.sequence, old.lastReading)
     description.rssi = old.description.rssi
     if !description.isOnline { description.offlineSince = old.description.offlineSince }
     report(.description)

@@ -13,9 +13,9 @@ import EventLoop
   /// - Parameter pinned: the name of the only adapter that may be used; nil: any.
   init(_ context: DeviceContext, pinned: String?) {
     self.context = context
-    objects = context.adapters.map { _ in nil }
+    objects = context.centrals.map { _ in nil }
     choice = AdapterChoice(
-      isOn: context.adapters.map { $0.state.isOn }, pinned: pinned.flatMap { context.index(ofAdapter: $0) },
+      isOn: context.centrals.map { $0.state.isOn }, pinned: pinned.flatMap { context.index(ofAdapter: $0) },
       bondLimit: context.bondLimit)
   }
 
@@ -78,7 +78,7 @@ import EventLoop
   /// The index of the adapter that was chosen last; nil: none yet.
   var chosen: Int? { choice.current }
   /// The adapter of the link, or of the last one.
-  var current: Adapter { context.adapters[choice.currentOrFirst] }
+  var current: Central { context.centrals[choice.currentOrFirst] }
   /// The object that the current adapter has.
   var peripheral: PeripheralID? { objects[choice.currentOrFirst] }
   /// The objects of all adapters.
@@ -94,7 +94,7 @@ import EventLoop
   /// The adapters from which to remove the device, and its objects there; nil: the adapter has gone, with its bond.
   ///
   /// - Parameter isUnpairing: to delete all bonds.
-  func objectsToRemove(isUnpairing: Bool) -> [(adapter: Adapter, peripheral: PeripheralID?)] {
-    choice.adaptersToRemove(isUnpairing: isUnpairing).map { (context.adapters[$0], objects[$0]) }
+  func objectsToRemove(isUnpairing: Bool) -> [(adapter: Central, peripheral: PeripheralID?)] {
+    choice.adaptersToRemove(isUnpairing: isUnpairing).map { (context.centrals[$0], objects[$0]) }
   }
 }

@@ -1,11 +1,12 @@
+import BlueZ
 import EventLoop
 import GATT
 import Log
 
 /// What the devices of an engine have in common.
 @LoopActor final class DeviceContext {
-  /// The adapters in the order of the configuration; at least one.
-  let adapters: [Adapter]
+  /// The gateway's adapters in the order of the configuration; at least one.
+  var centrals: [Central] = []
   let links: LinkScheduler
   /// How long a device waits for an adapter that has gone and has a bond with it.
   let bondLimit: Duration
@@ -29,14 +30,13 @@ import Log
   /// Called after button A of a device was pressed; nil: nobody waits for that.
   var pressed: ((BluetoothAddress) -> Void)?
 
-  init(adapters: [Adapter], links: LinkScheduler, bondLimit: Duration, store: DeviceStore) {
-    self.adapters = adapters
+  init(links: LinkScheduler, bondLimit: Duration, store: DeviceStore) {
     self.links = links
     self.bondLimit = bondLimit
     self.store = store
   }
 
-  func index(ofAdapter name: String) -> Int? { adapters.firstIndex { $0.name == name } }
+  func index(ofAdapter name: String) -> Int? { centrals.firstIndex { $0.adapterName == name } }
   func uses(adapter name: String) -> Bool { index(ofAdapter: name) != nil }
 }
 

@@ -59,7 +59,7 @@ package struct DeviceDescription: Sendable, Equatable {
     record.id == nil && record.changes.id == id && letters == id.description
   }
   /// Whether one gateway alone can use the device at a time; else any number of them hears it.
-  package var isExclusive: Bool { profile.session.isExclusive }
+  package var isExclusive: Bool { profile.hasLinks }
   /// The value that a property is to hold.
   package func desired(_ property: Property) -> DesiredValue { settings.desired(property, record) }
 

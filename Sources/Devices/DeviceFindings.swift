@@ -64,27 +64,46 @@ extension CentralState {
 }
 
 extension Trouble {
-  /// What is wrong with a device of this profile.
-  package func text(_ profile: Profile) -> String {
+  /// What is told of a trouble.
+  /// - Returns: the key for translations; the text; what bluetoothd says, or what else differs from case to case; whether
+  ///   somebody has to do something about it.
+  private func account(
+    _ profile: Profile
+  ) -> (code: String, text: String, reason: String?, isFault: Bool) {
     switch self {
     case .unsuitable(let lacks):
-      "cannot be used: \(profile.missingHint?.problem ?? Self.problem(lacks, profile))"
-    case .connectFailed(let reason): "cannot connect yet: \(reason)"
-    case .unusable(let reason): "cannot be used: \(reason)"
-    case .linkEnded(let reason): "the link ended" + (reason.map { ": \($0)" } ?? "")
-    case .subscribeFailed(let reason): "cannot get its readings: \(reason)"
-    case .wantsPairing: "no readings: it probably requires pairing"
-    case .endsLinks: "its link ends whenever a value is read: it may require pairing"
-    case .pairingFailed(let reason): "cannot pair: \(reason)"
+      (
+        "unsuitable", "cannot be used: \(profile.missingHint?.problem ?? Self.problem(lacks, profile))", nil,
+        true
+      )
+    case .connectFailed(let reason): ("connect_failed", "cannot connect yet: \(reason)", reason, false)
+    case .unusable(let reason): ("unusable", "cannot be used: \(reason)", reason, true)
+    case .linkEnded(let reason):
+      ("link_ended", "the link ended" + (reason.map { ": \($0)" } ?? ""), reason, false)
+    case .subscribeFailed(let reason):
+      ("subscribe_failed", "cannot get its readings: \(reason)", reason, true)
+    case .wantsPairing: ("wants_pairing", "no readings: it probably requires pairing", nil, true)
+    case .endsLinks:
+      ("ends_links", "its link ends whenever a value is read: it may require pairing", nil, true)
+    case .pairingFailed(let reason): ("pairing_failed", "cannot pair: \(reason)", reason, false)
     case .bondLost(pairsAgain: true):
-      "it has lost its pairing, as after a new program was flashed: pairing again"
-    case .bondLost(pairsAgain: false): "it has lost its pairing, as after a new program was flashed"
-    case .silent(let limit): "no reading for \(limit): reconnecting"
-    case .unresponsive: "does not respond: reconnecting"
-    case .unreadable(let obstacle): "what it advertises cannot be used: \(CodecError.unreadable(obstacle))"
-    case .servicesLost: "it or bluetoothd has removed its services: reconnecting"
+      ("bond_lost", "it has lost its pairing, as after a new program was flashed: pairing again", nil, false)
+    case .bondLost(pairsAgain: false):
+      ("bond_lost", "it has lost its pairing, as after a new program was flashed", nil, true)
+    case .silent(let limit): ("silent", "no reading for \(limit): reconnecting", "\(limit)", false)
+    case .unresponsive: ("unresponsive", "does not respond: reconnecting", nil, false)
+    case .servicesLost:
+      ("services_lost", "it or bluetoothd has removed its services: reconnecting", nil, false)
+    case .unreadable(let obstacle):
+      (
+        "unreadable", "what it advertises cannot be used: \(CodecError.unreadable(obstacle))",
+        "\(CodecError.unreadable(obstacle))", true
+      )
     }
   }
+
+  /// What is wrong with a device of this profile.
+  package func text(_ profile: Profile) -> String { account(profile).text }
 
   private static func problem(_ lacks: [BluetoothUUID], _ profile: Profile) -> String {
     guard !lacks.isEmpty else { return "it does not offer the properties of the profile \(profile.name)" }
@@ -122,53 +141,27 @@ extension Trouble {
   /// What the user types to pair with a device.
   static func pairingCommand(_ device: String) -> String { "sudo microbit-gateway pair \(device)" }
 
-  /// The key for translations, and what bluetoothd says, or what else differs from case to case.
-  private var coded: (code: String, reason: String?) {
-    switch self {
-    case .unsuitable: ("unsuitable", nil)
-    case .connectFailed(let reason): ("connect_failed", reason)
-    case .unusable(let reason): ("unusable", reason)
-    case .linkEnded(let reason): ("link_ended", reason)
-    case .subscribeFailed(let reason): ("subscribe_failed", reason)
-    case .wantsPairing: ("wants_pairing", nil)
-    case .endsLinks: ("ends_links", nil)
-    case .pairingFailed(let reason): ("pairing_failed", reason)
-    case .bondLost: ("bond_lost", nil)
-    case .silent(let limit): ("silent", "\(limit)")
-    case .unresponsive: ("unresponsive", nil)
-    case .servicesLost: ("services_lost", nil)
-    case .unreadable(let obstacle): ("unreadable", "\(CodecError.unreadable(obstacle))")
-    }
-  }
-
   /// - Parameter device: what the user calls it.
   package func finding(
     _ device: String, _ profile: Profile, _ pairing: Configuration.PairingMode
   ) -> Finding {
-    let text = "\(device): \(self.text(profile))"
+    let account = account(profile)
+    let text = "\(device): \(account.text)"
     let remedy =
       self.remedy(device, profile, pairing)
       ?? "move it closer to the adapter, charge its battery, or press its reset button"
     let finding: Finding =
-      switch self {
-      case .unsuitable, .unusable, .wantsPairing, .endsLinks, .bondLost(pairsAgain: false), .subscribeFailed,
-        .unreadable:
-        .fault(.device, text, remedy: remedy)
-      case .connectFailed, .linkEnded, .pairingFailed, .bondLost(pairsAgain: true), .silent, .unresponsive,
-        .servicesLost:
-        .warning(.device, text, remedy: remedy)
-      }
-    let (code, reason) = coded
+      account.isFault ? .fault(.device, text, remedy: remedy) : .warning(.device, text, remedy: remedy)
     // The key for translations of the most frequent reasons.
     let cause: String? =
-      switch reason {
+      switch account.reason {
       case nil where self.wantsPairing && pairing == .never: "never_paired"
       case CentralError.disconnected.description: "link_gone"
       case let reason? where reason.hasSuffix(CentralError.noAnswer): "no_answer"
       case let reason? where reason.hasSuffix(CentralError.atOnce): "adapter_full"
       default: nil
       }
-    return finding.coded(code, ["device": device, "reason": reason, "cause": cause])
+    return finding.coded(account.code, ["device": device, "reason": account.reason, "cause": cause])
   }
 }
 
@@ -262,12 +255,12 @@ extension DeviceManager {
   /// What is wrong with the adapters and with the devices, as far as the engine knows.
   package var findings: [Finding] {
     var faults = radioFindings
-    for adapter in context.adapters {
-      if !adapter.state.isOn {
-        let fault = adapter.state.finding(adapter: adapter.name)
+    for central in context.centrals {
+      if !central.state.isOn {
+        let fault = central.state.finding(adapter: central.adapterName)
         if !faults.contains(fault) { faults.append(fault) }
-      } else if let recovery = adapter.central.recovery {
-        faults.append(.cannotScan(adapter.name, recovery.reason))
+      } else if let recovery = central.recovery {
+        faults.append(.cannotScan(central.adapterName, recovery.reason))
       }
     }
     // Without an adapter no device is in range, but what is heard by radio needs none.
@@ -290,23 +283,15 @@ extension DeviceManager {
       }
     }
   }
-}
 
-extension DeviceManager {
   /// The command that pairs with a device that wants it; with the first one's id, if there are several.
   package var pairingCommand: String? {
-    registry.all.filter(\.wantsPairing).map(\.id.description).min()
-      .map(Trouble.pairingCommand)
+    registry.all.filter { !$0.owner.isOther && $0.settings.isEnabled && $0.description.wantsPairing }
+      .map(\.id.description).min().map(Trouble.pairingCommand)
   }
 }
 
 extension Device {
-  /// Whether a request to pair may mend what is wrong with it.
-  fileprivate var wantsPairing: Bool {
-    !owner.isOther && settings.isEnabled && settings.pairing != .never
-      && session.lastError?.wantsPairing == true
-  }
-
   /// What is wrong with it; nil if nothing is, or if another gateway owns it.
   fileprivate var finding: Finding? {
     guard !owner.isOther, settings.isEnabled else { return nil }

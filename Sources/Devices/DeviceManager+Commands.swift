@@ -110,17 +110,14 @@ extension Property {
     if let problem = readProblem { throw RequestError(.invalid, problem) }
   }
 
-  /// - Throws: where the text is not JSON.
-  static func checkJSON(_ text: String) throws(RequestError) {
+  /// The JSON that a text is; nil: it is none, and most likely meant as a plain value.
+  static func json(_ text: String) throws(RequestError) -> JSONValue? {
     do throws(JSONSyntaxError) {
-      _ = try JSONParser.parse(Array(text.utf8))
+      return try JSONParser.parse(Array(text.utf8))
     } catch {
-      throw malformed(error)
+      guard text.utf8.contains(UInt8(ascii: "{")) else { return nil }
+      throw RequestError(.invalid, "the payload is not a JSON object: \(error)")
     }
-  }
-
-  private static func malformed(_ error: JSONSyntaxError) -> RequestError {
-    RequestError(.invalid, "the payload is not a JSON object: \(error)")
   }
 
   /// The value that the property is set to by a command with `json`. A string is the value itself for a text, a word or
@@ -128,15 +125,10 @@ extension Property {
   func value(ofCommand json: JSONValue) throws(RequestError) -> EncodedValue {
     var sent = json
     if case .string(let text) = json, !codec.isPlain {
-      do throws(JSONSyntaxError) {
-        sent = try JSONParser.parse(Array(text.utf8))
-      } catch {
-        // Most that is not JSON is meant as a plain value.
-        if text.utf8.contains(UInt8(ascii: "{")) { throw Self.malformed(error) }
-        if text.utf8.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) {
-          throw RequestError(.invalid, "the payload is empty")
-        }
+      if text.utf8.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) {
+        throw RequestError(.invalid, "the payload is empty")
       }
+      sent = try Self.json(text) ?? json
     }
     do throws(ValueProblem) {
       return try value(of: sent)

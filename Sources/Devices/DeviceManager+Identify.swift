@@ -50,7 +50,7 @@ extension DeviceManager {
   private func blink(
     _ pictures: (full: [UInt8], empty: [UInt8]), _ characteristic: Characteristic, of device: Device
   ) async throws(CentralError) {
-    let central = device.session.adapter.central
+    let central = device.session.central
     device.noteLEDs(try await central.read(characteristic))
     for _ in 0..<Self.blinks {
       for picture in [pictures.full, pictures.empty] {
@@ -64,7 +64,7 @@ extension DeviceManager {
   private func show(
     _ text: String, _ characteristic: Characteristic, of device: Device
   ) async throws(CentralError) {
-    let central = device.session.adapter.central
+    let central = device.session.central
     let leds = device.leds
     if let leds = leds?.characteristic { device.noteLEDs(try await central.read(leds)) }
     try await central.send(Array(text.utf8), to: characteristic, withResponse: true)
@@ -85,7 +85,7 @@ extension Device {
       .first { $0.characteristic != nil && $0.property.codec.pictures != nil }
   }
 
-  private var picture: Characteristic? { leds?.characteristic ?? session.links?.services.leds }
+  private var picture: Characteristic? { leds?.characteristic ?? session.links?.services.resolution?.leds }
 
   /// - Parameter bytes: what the LEDs show before they are used; a second use at the same time does not replace it.
   fileprivate func noteLEDs(_ bytes: [UInt8]) { context.store.change(address) { $0.leds = $0.leds ?? bytes } }
@@ -105,7 +105,9 @@ extension Device {
   /// Shows the sign while a press is awaited. Else, if the LEDs still show that, or a picture of the blinking, or nothing, as
   /// after a text, restores them.
   func updateLEDs() {
-    guard record.leds != nil || context.links.awaitsPress(self) && session.links?.services.leds != nil,
+    guard
+      record.leds != nil
+        || context.links.awaitsPress(self) && session.links?.services.resolution?.leds != nil,
       picture != nil
     else { return }
     task { [self] central in await updateLEDs(on: central, mayShowSign: true) }

@@ -65,17 +65,17 @@ extension DeviceManager {
   private func find(
     _ address: BluetoothAddress
   ) async throws(RequestError) -> (peripheral: Peripheral, central: Central) {
-    let number = try beginScan()
-    defer { endScan(number) }
+    let scan = try beginScan()
+    defer { end(scan) }
     let deadline = Moment.now + Self.searchTimeout
     while true {
       let session = registry.byAddress[address]?.session
-      let found = context.adapters.enumerated().compactMap {
-        index, adapter -> (peripheral: Peripheral, central: Central)? in
-        guard adapter.state.isOn, session?.mayUse(index) != false,
-          let known = adapter.central.peripherals.first(where: { $0.address == address }), known.isInRange
+      let found = context.centrals.enumerated().compactMap {
+        index, central -> (peripheral: Peripheral, central: Central)? in
+        guard central.state.isOn, session?.mayUse(index) != false,
+          let known = central.peripherals.first(where: { $0.address == address }), known.isInRange
         else { return nil }
-        return (known, adapter.central)
+        return (known, central)
       }
       if let best = found.max(by: { Self.rank($0.peripheral) < Self.rank($1.peripheral) }) { return best }
       guard .now < deadline, isOn else { throw RequestError("\(address) is not in range") }
@@ -107,7 +107,7 @@ extension DeviceManager {
     var inspection = inspection(of: peripheral, characteristics)
     await read(&inspection, on: central)
     let session = registry.byAddress[peripheral.address]?.session
-    let isUsed = session.map { context.links.hasLink($0.device) && $0.adapter.central === central } ?? false
+    let isUsed = session.map { context.links.hasLink($0.device) && $0.central === central } ?? false
     if !wasConnected, !isUsed {
       await central.disconnect(peripheral.id)
     }
@@ -134,12 +134,9 @@ extension DeviceManager {
         if deadline <= .now { inspection.unread = "\(Self.readingTimeout) are over" }
         guard inspection.unread == nil else { break }
         reads += 1
-        let value: Result<[UInt8], CentralError>
-        do throws(CentralError) {
-          value = .success(try await central.read(characteristic, descriptor))
-        } catch {
-          if !error.concernsOneCharacteristic { inspection.unread = "\(error)" }
-          value = .failure(error)
+        let value = await central.readResult(of: characteristic, descriptor)
+        if case .failure(let error) = value, !error.concernsOneCharacteristic {
+          inspection.unread = "\(error)"
         }
         inspection.items[index].set(value, of: descriptor)
       }
@@ -157,7 +154,7 @@ extension DeviceManager {
       (profile: profile, resolution: Resolution(profile, characteristics))
     }
     let best = candidates.filter { used != nil || $0.resolution.isSuitable }
-      .max { $0.resolution.offeredCount < $1.resolution.offeredCount }
+      .max { $0.resolution.offered.count < $1.resolution.offered.count }
     // A device that is only heard needs none of them.
     let resolution = used.flatMap { $0.hasLinks ? Resolution($0, characteristics) : nil }
     let missing = best.map { best -> [(property: String, reason: String)] in
@@ -185,10 +182,6 @@ extension Inspection.Item {
     let index = descriptors.firstIndex { $0.uuid == descriptor.uuid && $0.value == nil }
     if let index { descriptors[index].value = value }
   }
-}
-
-extension Resolution {
-  fileprivate var offeredCount: Int { characteristics.count { $0 != nil } }
 }
 
 extension CentralError {

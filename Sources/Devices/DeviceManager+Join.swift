@@ -1,4 +1,3 @@
-import BlueZ
 import Configuration
 import EventLoop
 import GATT

@@ -142,7 +142,7 @@ extension DeviceManager {
       "given": .array(
         numbering.given.compactMap { registry.byAddress[$0.address]?.id.description }.map(JSONValue.string)),
       "waiting": .integer(waiting.count),
-      "without_leds": .integer(waiting.count { $0.session.links?.services.leds == nil }),
+      "without_leds": .integer(waiting.count { $0.session.links?.services.resolution?.leds == nil }),
       "problem": numbering.problem.map(JSONValue.string),
     ]
   }

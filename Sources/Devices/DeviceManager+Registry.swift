@@ -82,7 +82,7 @@ extension DeviceManager {
     }
     if let id { passOn(id, from: address) }
     reportOrphan(address)
-    for adapter in context.adapters { adapter.central.replayPeripheral(at: address) }
+    for central in context.centrals { central.replayPeripheral(at: address) }
     updateScanLater()
     engineChanged()
   }

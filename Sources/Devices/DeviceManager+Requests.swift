@@ -50,7 +50,7 @@ extension DeviceManager {
   /// The id of a device that is not known, and that no entry matches; nil: made of its address.
   private func lettersOfStranger(_ address: BluetoothAddress) -> DeviceID? {
     if let sender = address.radioSender { return lettersID(sender.name?.description, address) }
-    let seen = context.adapters.lazy.compactMap { $0.central.peripheral(at: address) }.first
+    let seen = context.centrals.lazy.compactMap { $0.peripheral(at: address) }.first
     guard registry.byAddress[address] == nil, let advertisement = seen.map(Advertisement.init),
       configuration.device(matching: address, advertisement) == nil
     else { return nil }

@@ -4,10 +4,14 @@ import GATT
 import JSON
 
 /// A step of a sequence: reads and writes of one device, on one link.
-package enum SequenceStep: Sendable, Equatable {
-  /// The value as in ``Command``.
-  case write(property: String, value: JSONValue)
-  case read(property: String)
+package struct SequenceStep: Sendable, Equatable {
+  let property: String
+  /// The value to write, as in ``Command``; nil: the property is read.
+  let value: JSONValue?
+
+  package init(_ property: String, _ value: JSONValue? = nil) {
+    (self.property, self.value) = (property, value)
+  }
 }
 
 extension DeviceManager {
@@ -33,9 +37,12 @@ extension DeviceManager {
     // Keeps the link until the end of the sequence.
     defer { device.taskEnded() }
     var results: [CommandResult] = []
-    for step in steps {
-      let outcome = await limit.outcome { reply in step.begin(reply) }
-      results.append(CommandResult(step.channel.property, requested: step.value?.value, outcome))
+    for (channel, value) in steps {
+      let outcome = await limit.outcome { reply in
+        guard let value else { return channel.reader.read { _ = reply($0) } }
+        channel.writer?.execute(EncodedCommand(value: value, waitsForLink: false) { _ = reply($0) })
+      }
+      results.append(CommandResult(channel.property, requested: value?.value, outcome))
       if !outcome.isSuccess { break }
     }
     return results
@@ -57,41 +64,26 @@ extension DeviceManager {
     return isLinked.reason
   }
 
-  @LoopActor private struct Step {
-    let channel: Channel
-    /// The value to write; nil: the property is read.
-    let value: EncodedValue?
-
-    func begin(_ reply: @escaping @LoopActor (Outcome) -> Bool) {
-      guard let value else { return channel.reader.read { _ = reply($0) } }
-      channel.writer?.execute(EncodedCommand(value: value, waitsForLink: false) { _ = reply($0) })
-    }
-  }
-
   /// Checks every step before the first one is begun.
-  private func resolve(_ steps: [SequenceStep], for device: Device) throws(RequestError) -> [Step] {
-    var resolved: [Step] = []
+  private func resolve(
+    _ steps: [SequenceStep], for device: Device
+  ) throws(RequestError) -> [(channel: Channel, value: EncodedValue?)] {
+    var resolved: [(channel: Channel, value: EncodedValue?)] = []
     for (index, step) in steps.enumerated() {
-      let path = ConfigurationPath.root.key("steps").index(index)
       do throws(RequestError) {
-        resolved.append(try resolve(step, device))
+        let channel = try channel(step.property, of: device)
+        var value: EncodedValue?
+        if let json = step.value {
+          value = try channel.property.value(ofCommand: json)
+        } else {
+          try channel.property.checkReadable()
+        }
+        resolved.append((channel, value))
       } catch {
-        throw error.at(path)
+        throw error.at(.root.key("steps").index(index))
       }
     }
     return resolved
-  }
-
-  private func resolve(_ step: SequenceStep, _ device: Device) throws(RequestError) -> Step {
-    switch step {
-    case .read(let name):
-      let channel = try channel(name, of: device)
-      try channel.property.checkReadable()
-      return Step(channel: channel, value: nil)
-    case .write(let name, let json):
-      let channel = try channel(name, of: device)
-      return Step(channel: channel, value: try channel.property.value(ofCommand: json))
-    }
   }
 }
 

@@ -37,8 +37,7 @@ import Store
   /// How many inspections are running.
   var inspections = 0
   /// The scans that were requested, and are not over.
-  var scans: [UInt64: ScanRequest] = [:]
-  private var scanCount: UInt64 = 0
+  var scans: [ScanRequest] = []
   private var isScanUpdateDue = false
 
   var store: DeviceStore { context.store }
@@ -55,27 +54,14 @@ import Store
     self.capacity = capacity
     self.configuration = configuration
     self.gateway = gateway
-    // The centrals' events need the engine, which is not complete yet.
-    let receiver = EventReceiver()
-    let bluetooth = configuration.bluetooth
-    let adapters = bluetooth.adapters.enumerated().map { index, name in
-      let central = Central(adapter: name, bus: bus) { event in
-        receiver.manager?.handle(event, of: index)
-      }
-      return Adapter(name: name, central: central)
-    }
     context = DeviceContext(
-      adapters: adapters,
-      links: LinkScheduler(adapters: adapters.count, bluetooth), bondLimit: bondLimit,
-      store: DeviceStore(state))
-    receiver.manager = self
+      links: LinkScheduler(configuration.bluetooth), bondLimit: bondLimit, store: DeviceStore(state))
+    context.centrals = configuration.bluetooth.adapters.enumerated().map { index, name in
+      Central(adapter: name, bus: bus) { [weak self] in self?.handle($0, of: index) }
+    }
     context.sessionChanged = { [weak self] in self?.sessionChanged() }
     context.hasNamesake = { [weak self] in self?.hasNamesake($0) == true }
     store.onChange = { [weak self] in self?.registry.byAddress[$0]?.description.record = $1 }
-  }
-
-  @LoopActor private final class EventReceiver {
-    weak var manager: DeviceManager?
   }
 
   // MARK: Life
@@ -140,7 +126,7 @@ import Store
 
   private func eachCentral(_ body: @escaping @Sendable @LoopActor (Central) async -> Void) async {
     await withTaskGroup(of: Void.self) { group in
-      for adapter in context.adapters { group.addTask { await body(adapter.central) } }
+      for central in context.centrals { group.addTask { await body(central) } }
     }
   }
 
@@ -155,16 +141,16 @@ import Store
 
   /// The adapters in the order of the configuration with which the gateway was started.
   package var adapters: [AdapterStatus] {
-    context.adapters.map { adapter in
+    context.centrals.map { central in
       AdapterStatus(
-        name: adapter.name, state: adapter.state, recovery: adapter.central.recovery,
-        isMonitoring: adapter.central.isMonitoring)
+        name: central.adapterName, state: central.state, recovery: central.recovery,
+        isMonitoring: central.isMonitoring)
     }
   }
   /// How many links each adapter has, by its name.
   package var links: [String: Int] {
-    context.adapters.enumerated().reduce(into: [:]) { links, adapter in
-      links[adapter.element.name] = context.links.used(on: adapter.offset)
+    context.centrals.enumerated().reduce(into: [:]) { links, central in
+      links[central.element.adapterName] = context.links.used(on: central.offset)
     }
   }
   package var deviceCount: Int { registry.all.count }
@@ -208,8 +194,7 @@ import Store
       adapterChanged(adapter, to: state)
     case .recovery: engineChanged()
     case .seen(let peripheral):
-      // A copy: while the keys are used, each change would copy all that was found.
-      for number in Array(scans.keys) { scans[number]?.add(peripheral) }
+      for scan in scans { scan.add(peripheral) }
       guard let device = device(of: peripheral) else { return }
       let hasChanged = device.merge(Advertisement(peripheral))
       guard device.session.learn(from: peripheral) || hasChanged else {
@@ -234,26 +219,24 @@ import Store
   private static let startLimit = Duration.seconds(5)
 
   private func adapterChanged(_ index: Int, to state: CentralState) {
-    let adapter = context.adapters[index]
     // The gateway or bluetoothd has started.
-    if !isOn, state.isOn { context.startDeadline = .now + Self.startLimit }
-    adapter.state = state
-    let finding = state.finding(adapter: adapter.name)
+    if state.isOn, context.centrals.count(where: \.state.isOn) == 1 {
+      context.startDeadline = .now + Self.startLimit
+    }
+    let finding = state.finding(adapter: context.centrals[index].adapterName)
     if case .on(let name, let address) = state {
       log.notice("scanning", ["adapter": name, "address": address])
-    } else if finding.check == .adapter || context.adapters.count(where: { $0.state == state }) == 1 {
+    } else if finding.check == .adapter || context.centrals.count(where: { $0.state == state }) == 1 {
       // The bus and bluetoothd are the same for all adapters.
       log.warning("\(finding.text): waiting for it (\(finding.remedy ?? ""))")
     }
-    adapter.bondTimer?.cancel()
-    adapter.bondTimer =
-      state.isOn
-      ? nil
-      // A moment later, as each device notes the time itself.
-      : loop.timer(after: context.bondLimit + .seconds(1)) { [weak self] in
+    if !state.isOn {
+      // Then its bonds no longer count. A moment later, as each device notes the time itself.
+      loop.timer(after: context.bondLimit + .seconds(1)) { [weak self] in
         guard let self else { return }
         for device in registry.all { device.session.rangeChanged() }
       }
+    }
     for device in registry.all { device.session.adapterChanged(index, isOn: state.isOn) }
     updateScan()
     engineChanged()
@@ -280,10 +263,10 @@ import Store
       || registry.all.contains { $0.settings.isEnabled && $0.session.needsScan }
     let forEach =
       Set(configuration.devices.compactMap(\.profile)).contains {
-        configuration.profile(named: $0)?.session.needsEachAdvertisement == true
+        configuration.profile(named: $0)?.session.isOnlyAdvertised == true
       }
-      || registry.all.contains { $0.settings.profile.session.needsEachAdvertisement && $0.settings.isEnabled }
-    for adapter in context.adapters { adapter.central.scan(isNeeded, forEach: forEach) }
+      || registry.all.contains { type(of: $0.session).isOnlyAdvertised && $0.settings.isEnabled }
+    for central in context.centrals { central.scan(isNeeded, forEach: forEach) }
   }
 
   private func mayFindDevices(by match: Configuration.Match) -> Bool {
@@ -314,6 +297,19 @@ import Store
   /// A user has deleted the device where front ends announce it.
   package func setDeleted(_ id: DeviceID) { registry.byID[id]?.setDeleted(true) }
 
+  /// A claim for the event of a device that is only heard has come from the broker, of this gateway or of another one: see
+  /// ``HeardEvents``.
+  package func claimed(_ event: HeardEvents.Event, of address: BluetoothAddress, byThis: Bool) {
+    if byThis { context.claimsReturn = true }
+    registry.byAddress[address]?.session.claimed(event, byThis: byThis)
+  }
+
+  /// Claims do not come back any more.
+  package func claimsAreLost() {
+    context.claimsReturn = false
+    for device in registry.all { device.session.claimsAreLost() }
+  }
+
   // MARK: Links
 
   /// Each device gets a short turn now, so that all have new values soon.
@@ -332,36 +328,35 @@ import Store
   package func scan(
     for duration: Duration
   ) async throws(RequestError) -> [(peripheral: Peripheral, device: DeviceDescription?)] {
-    let number = try beginScan()
+    let scan = try beginScan()
     try? await loop.sleep(for: duration)
-    return endScan(number).peripherals.map { ($0, registry.byAddress[$0.address]?.description) }
+    end(scan)
+    return scan.peripherals.map { ($0, registry.byAddress[$0.address]?.description) }
   }
 
-  func beginScan() throws(RequestError) -> UInt64 {
+  func beginScan() throws(RequestError) -> ScanRequest {
     guard isOn else { throw RequestError("the Bluetooth adapter is missing or off") }
     guard scans.count < Self.mostScans else {
       throw RequestError("\(Self.mostScans) scans are running: try again later")
     }
-    scanCount += 1
-    scans[scanCount] = ScanRequest()
+    let scan = ScanRequest()
+    scans.append(scan)
     updateScan()
     replayPeripherals()
-    return scanCount
-  }
-
-  @discardableResult
-  func endScan(_ number: UInt64) -> ScanRequest {
-    let scan = scans.removeValue(forKey: number) ?? ScanRequest()
-    updateScan()
     return scan
   }
 
+  func end(_ scan: ScanRequest) {
+    scans.removeAll { $0 === scan }
+    updateScan()
+  }
+
   /// Whether any adapter can be used.
-  var isOn: Bool { context.adapters.contains { $0.state.isOn } }
+  var isOn: Bool { context.centrals.contains { $0.state.isOn } }
 
   /// Reports again what the adapters know.
   func replayPeripherals() {
-    for adapter in context.adapters { adapter.central.replayPeripherals() }
+    for central in context.centrals { central.replayPeripherals() }
   }
 
   /// The adapter that a request names; nil: the only one.
@@ -378,8 +373,8 @@ import Store
 
   /// Switches an adapter off and on.
   package func resetAdapter(_ name: String) async throws(CentralError) {
-    guard let adapter = context.adapters.first(where: { $0.name == name }) else { throw .unavailable }
+    guard let index = context.index(ofAdapter: name) else { throw .unavailable }
     log.notice("powering the adapter off and on", ["adapter": name])
-    try await adapter.central.resetAdapter()
+    try await context.centrals[index].resetAdapter()
   }
 }

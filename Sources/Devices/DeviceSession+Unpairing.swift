@@ -5,46 +5,46 @@ import EventLoop
 extension DeviceSession {
   /// Deletes the bonds of all adapters. A request that arrives meanwhile gets the same answer.
   func unpair(reply: @escaping UnpairingReply) {
-    if requests.isUnpairing { return requests.unpair(reply) }
+    if !unpairing.isEmpty { return unpairing.append(reply) }
     if !context.links.hasLink(device) { adapters.chooseBonded() }
     guard !adapters.peripherals.isEmpty || adapters.isPaired else {
       // What bluetoothd does not know is not paired, unless bluetoothd cannot be asked.
-      let isAsked = context.adapters.allSatisfy(\.state.isOn)
+      let isAsked = context.centrals.allSatisfy(\.state.isOn)
       return reply(isAsked ? .success(()) : .failure(RequestError("\(CentralError.unavailable)")))
     }
-    endPairing(.failure(RequestError("cancelled by a request to unpair")))
-    requests.unpair(reply)
+    links?.endPairing(.failure(RequestError("cancelled by a request to unpair")))
+    unpairing.append(reply)
     if let links { links.feed(.unpair) } else { device.task(forget()) }
   }
-
-  /// Answers the request to pair, if there is one.
-  func endPairing(_ result: Result<PairingProgress, RequestError>) { requests.takePairing()?(result) }
 
   /// Removes the peripheral from bluetoothd, with its bond and its services.
   func forget() -> @LoopActor (Central) async -> Void {
     links?.resetLink()
-    let isUnpairing = requests.isUnpairing
+    let isUnpairing = !unpairing.isEmpty
     let objects = adapters.objectsToRemove(isUnpairing: isUnpairing)
     return { [self] _ in
       var result = Result<Void, RequestError>.success(())
-      for (adapter, peripheral) in objects {
+      for (central, peripheral) in objects {
         do throws(CentralError) {
           // The adapter has gone, and has kept its bond.
           guard let peripheral else { throw .unavailable }
-          try await adapter.central.unpair(peripheral)
+          try await central.unpair(peripheral)
         } catch {
           context.log.warning(
             "cannot remove it from bluetoothd: \(error)",
-            ["device": device.id, "address": device.address, "adapter": adapter.name])
-          result = .failure(RequestError("\(adapter.name): \(error)"))
+            ["device": device.id, "address": device.address, "adapter": central.adapterName])
+          result = .failure(RequestError("\(central.adapterName): \(error)"))
         }
       }
       if case .failure(let error) = result, adapters.isPaired {
         // Pairing again is pointless.
         links?.pairingEnded()
-        endPairing(.failure(error))
+        links?.endPairing(.failure(error))
       }
-      if isUnpairing { for reply in requests.takeUnpairing() { reply(result) } }
+      guard isUnpairing else { return }
+      let replies = unpairing
+      unpairing = []
+      for reply in replies { reply(result) }
     }
   }
 }

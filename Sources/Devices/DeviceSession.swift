@@ -9,8 +9,8 @@ import Log
 @LoopActor class DeviceSession {
   final unowned let device: Device
   final let adapters: DeviceAdapters
-  /// The requests to pair and to unpair that await their answer.
-  final var requests = PairingRequests()
+  /// The requests to unpair that await their answer.
+  final var unpairing: [UnpairingReply] = []
   /// The state last reported to the device.
   final private(set) var reportedState = SessionState.absent
   /// Whether the device is disabled or removed, or the gateway stops.
@@ -30,18 +30,15 @@ import Log
 
   // MARK: Questions
 
-  /// Whether each advertisement of the device has to be reported, also one that is as the one before.
-  class var needsEachAdvertisement: Bool { false }
   /// Whether the device sends values again and again, so that a long silence while it is online is a fault.
   var sendsRegularly: Bool { true }
-  /// Whether one gateway alone can use the device at a time.
-  nonisolated class var isExclusive: Bool { true }
   /// Whether there is room for a device that nobody has configured.
   class func hasRoom(in manager: DeviceManager) -> Bool { true }
   /// Whether there is room for a device that is known by an advertisement alone, and was not connected yet.
   class func hasRoomForNew(in manager: DeviceManager) -> Bool { true }
-  /// Whether the device is known by an advertisement alone, of which anybody can send a thousand.
-  var isOnlyAdvertised: Bool { false }
+  /// Whether the device is known by its advertisements alone: each has to be reported, also one that is as the one before, and
+  /// anybody can send a thousand.
+  class var isOnlyAdvertised: Bool { false }
   /// What makes the device's links; nil: it has none.
   var links: LinkSession? { nil }
   /// What sends values to the device by radio; nil: it is not a sender by radio.
@@ -54,7 +51,7 @@ import Log
   /// Whether the device has to be found by Bluetooth before it can be used.
   var needsScan: Bool { state != .live && state != .idle }
   /// The adapter of the link, or of the last one.
-  final var adapter: Adapter { adapters.current }
+  final var central: Central { adapters.current }
   /// Whether the device may be connected by the adapter now: a session with a link uses that one alone.
   final func mayUse(_ adapter: Int) -> Bool {
     context.links.hasLink(device) ? adapters.isCurrent(adapter) : adapters.isEligible(adapter)
@@ -117,10 +114,10 @@ import Log
     for action in actions {
       switch action {
       case .visit: visitIsDue()
-      case .online: device.handle(.online)
+      case .online: device.becameOnline()
       case .offline:
         becameOffline()
-        device.handle(.offline)
+        device.becameOffline()
       }
     }
   }
@@ -152,7 +149,7 @@ import Log
   final func reportState() {
     guard state != reportedState else { return }
     reportedState = state
-    device.handle(.session)
+    device.sessionChanged()
   }
 
   final func log(_ trouble: Trouble) {

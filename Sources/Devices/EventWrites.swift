@@ -6,18 +6,11 @@ struct EventWrites: WriteMachine {
   /// The maximum of waiting writes; further ones are rejected.
   static let capacity = 64
 
-  private struct WaitingCommand {
-    let command: EncodedCommand
-    var isPendingReported = false
-
-    var timeToLive: TimeToLive? { command.timeToLive }
-  }
-
   private var isLinked = false
-  private var waiting: [WaitingCommand] = []
+  private var waiting: [EncodedCommand] = []
   private var inFlight: EncodedCommand?
   /// The last operation that was begun.
-  private var operation = WriteOperation.none
+  private var operation: WriteOperation = 0
   /// The outcome of a successful write.
   private let success: Outcome
 
@@ -43,10 +36,10 @@ struct EventWrites: WriteMachine {
     }
     inFlight = nil
     for index in waiting.indices {
-      let command = waiting[index].command
+      let command = waiting[index]
       if command.timeToLive == nil {
         actions.append(.outcome(command, .failed(reason: "the device went offline")))
-      } else if !waiting[index].isPendingReported {
+      } else if !command.isPendingReported {
         waiting[index].isPendingReported = true
         actions.append(.outcome(command, .pending))
       }
@@ -67,7 +60,9 @@ struct EventWrites: WriteMachine {
         )
       ]
     }
-    waiting.append(WaitingCommand(command: command, isPendingReported: !isLinked))
+    var command = command
+    command.isPendingReported = !isLinked
+    waiting.append(command)
     return isLinked ? startNext() : [.outcome(command, .pending)]
   }
 
@@ -82,9 +77,9 @@ struct EventWrites: WriteMachine {
 
   mutating func expire(at now: Moment) -> [WriteAction] {
     var actions: [WriteAction] = []
-    waiting.removeAll { waiting in
-      guard let timeToLive = waiting.timeToLive, timeToLive.deadline <= now else { return false }
-      actions.append(.outcome(waiting.command, waiting.command.expired))
+    waiting.removeAll { command in
+      guard let timeToLive = command.timeToLive, timeToLive.deadline <= now else { return false }
+      actions.append(.outcome(command, command.expired))
       return true
     }
     return actions
@@ -121,7 +116,7 @@ struct EventWrites: WriteMachine {
   mutating func abandon(reason: String, defers: Bool) -> [WriteAction] {
     let actions =
       (inFlight.map { [.outcome($0, .timeout(reason: "\(reason): the write may have taken effect"))] } ?? [])
-      + waiting.map { WriteAction.outcome($0.command, .failed(reason: reason)) }
+      + waiting.map { WriteAction.outcome($0, .failed(reason: reason)) }
     inFlight = nil
     waiting = []
     isLinked = false
@@ -130,9 +125,9 @@ struct EventWrites: WriteMachine {
 
   private mutating func startNext() -> [WriteAction] {
     guard isLinked, inFlight == nil, !waiting.isEmpty else { return [] }
-    let command = waiting.removeFirst().command
+    let command = waiting.removeFirst()
     inFlight = command
-    operation = operation.next
+    operation += 1
     return [.write(command.value, operation)]
   }
 }

@@ -1,4 +1,3 @@
-import Configuration
 import GATT
 
 /// The name of a property as another gateway or an earlier run gives it: one of a profile, or `values/` and a key.

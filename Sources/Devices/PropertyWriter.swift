@@ -118,11 +118,11 @@ import Log
       command.reply(outcome)
       context.log.info("\(property.name) \(command.value.value): \(outcome.word)", device.fields)
       tellObservers(of: command.value.value, outcome)
-      if outcome == .pending { device.handle(.commandWaits(until: command.timeToLive?.deadline)) }
+      if outcome == .pending { device.session.links?.commandWaits(until: command.timeToLive?.deadline) }
     case .applyFailed(let value, let failure):
       context.log.warning("\(property.name) \(value.value) could not be applied: \(failure)", device.fields)
     case .unresponsive:
-      device.handle(.unresponsive)
+      device.session.links?.feed(.unresponsive)
     }
   }
 

@@ -12,24 +12,22 @@ import GATT
   var ignored: [PeripheralID: IgnoredPeripheral] = [:]
 
   /// How many devices are known by advertisements alone.
-  private(set) var onlyAdvertised = 0
+  var onlyAdvertised: Int { all.count { type(of: $0.session).isOnlyAdvertised } }
 
   var all: Dictionary<BluetoothAddress, Device>.Values { byAddress.values }
 
-  private var sequences = RemovedSequences()
+  /// The highest sequence number of the devices that were removed: one that comes again in this run goes on from there.
+  private var removedSequence: UInt64 = 0
 
   mutating func insert(_ device: Device) {
-    device.sequence = sequences.take(device.address)
+    device.sequence = removedSequence
     byAddress[device.address] = device
     byID[device.id] = device
-    if device.session.isOnlyAdvertised { onlyAdvertised += 1 }
   }
 
   mutating func remove(_ device: Device) {
-    sequences.keep(device.sequence, of: device.address)
-    if byAddress.removeValue(forKey: device.address) != nil, device.session.isOnlyAdvertised {
-      onlyAdvertised -= 1
-    }
+    removedSequence = max(removedSequence, device.sequence)
+    byAddress[device.address] = nil
     if byID[device.id] === device { byID[device.id] = nil }
     // An object that was just found is removed too, although `session.adapters` does not have it yet.
     byPeripheral = byPeripheral.filter { $0.value !== device }
@@ -39,25 +37,6 @@ import GATT
   mutating func rename(_ device: Device, to id: DeviceID) {
     byID[device.id] = nil
     byID[id] = device
-  }
-}
-
-/// The last sequence numbers of devices that were removed: one that comes again in this run goes on from there. Pure.
-struct RemovedSequences {
-  static let most = DeviceManager.capacity
-  private var numbers: [BluetoothAddress: UInt64] = [:]
-  /// The highest number of those that were forgotten, after which every device begins that is not known.
-  private var first: UInt64 = 0
-
-  mutating func take(_ address: BluetoothAddress) -> UInt64 { numbers.removeValue(forKey: address) ?? first }
-
-  mutating func keep(_ number: UInt64, of address: BluetoothAddress) {
-    guard number > first else { return }
-    if numbers.count == Self.most {
-      first = numbers.values.reduce(first, max)
-      numbers = [:]
-    }
-    numbers[address] = number
   }
 }
 
@@ -73,9 +52,9 @@ struct IgnoredPeripheral {
   let isOverLimit: Bool
 
   /// Whether nothing has changed. Called for every advertisement of peripherals that are not devices.
-  func holds(for now: Advertisement, rssi: Int?, hasRoom: Bool) -> Bool {
+  func holds(for now: Advertisement, rssi: Int?, hasRoom: @autoclosure () -> Bool) -> Bool {
     if let minRSSI, let rssi, rssi >= minRSSI { return false }
-    if isOverLimit, hasRoom { return false }
+    if isOverLimit, hasRoom() { return false }
     return advertisement == now
   }
 }

@@ -1,14 +1,15 @@
 import BlueZ
+import EventLoop
 import GATT
 
 /// The peripherals that were in range of any adapter during a requested scan.
-package struct ScanRequest: Sendable {
+@LoopActor package final class ScanRequest {
   private var found: [PeripheralID: Peripheral] = [:]
 
-  package init() {}
+  package nonisolated init() {}
 
   /// The last known signal is kept: bluetoothd forgets it when scanning stops.
-  package mutating func add(_ peripheral: Peripheral) {
+  package func add(_ peripheral: Peripheral) {
     if peripheral.isInRange { found[peripheral.id] = peripheral }
   }
 

@@ -20,8 +20,7 @@ struct StateWrites: WriteMachine {
 
   /// A command that waits or is in flight.
   private struct TrackedCommand {
-    let command: EncodedCommand
-    var isPendingReported = false
+    var command: EncodedCommand
     /// A request has set another desired value while this command was in flight.
     var isSuperseded = false
     /// Another gateway may have received the command too.
@@ -49,7 +48,7 @@ struct StateWrites: WriteMachine {
   private var state = State.absent
   private var waiting: TrackedCommand?
   /// The last operation that was begun.
-  private var operation = WriteOperation.none
+  private var operation: WriteOperation = 0
   /// Whether ``DesiredValue/effective`` is still to be applied on this link.
   private var mustApply = false
   private(set) var desired: DesiredValue
@@ -68,8 +67,9 @@ struct StateWrites: WriteMachine {
     self.desired = desired
     waiting = desired.waiting.map { waiting in
       TrackedCommand(
-        command: EncodedCommand(value: waiting.value, sender: waiting.sender, reply: reply),
-        isPendingReported: true, isRestored: true)
+        command: EncodedCommand(
+          value: waiting.value, sender: waiting.sender, isPendingReported: true, reply: reply),
+        isRestored: true)
     }
     self.isReadable = isReadable
     unconfirmed = mode.unconfirmed
@@ -84,7 +84,7 @@ struct StateWrites: WriteMachine {
     mustApply = desired.effective != nil && desired.effective != written
     guard isReadable else { return startNext() }
     state = .reading
-    operation = operation.next
+    operation += 1
     return [.read(operation)]
   }
 
@@ -142,7 +142,10 @@ struct StateWrites: WriteMachine {
       new.override = value.map { DesiredValue.Override(value: $0, source: .request) }
       new.waiting = nil
       (superseded, waiting) = (waiting, nil)
-      supersedeCommandInFlight()
+      if case .writing(.command(var tracked)) = state {
+        tracked.isSuperseded = true
+        state = .writing(.command(tracked))
+      }
     case .copied(let published):
       guard published.override != desired.override?.value else { return [] }
       new.override = published.override.map { DesiredValue.Override(value: $0, source: .command) }
@@ -255,7 +258,7 @@ struct StateWrites: WriteMachine {
       return []
     }
     state = .writing(purpose)
-    operation = operation.next
+    operation += 1
     return [.write(purpose.value, operation)]
   }
 
@@ -297,15 +300,6 @@ struct StateWrites: WriteMachine {
   /// Whether a newer command or request replaces the value of the command in flight.
   private func isSuperseded(_ tracked: TrackedCommand) -> Bool { waiting != nil || tracked.isSuperseded }
 
-  private mutating func supersedeCommandInFlight() {
-    switch state {
-    case .absent, .idle, .reading, .writing(.apply): break
-    case .writing(.command(var tracked)):
-      tracked.isSuperseded = true
-      state = .writing(.command(tracked))
-    }
-  }
-
   private mutating func fail(
     _ purpose: Purpose, _ failure: WriteFailure, while step: String
   ) -> [WriteAction] {
@@ -336,12 +330,12 @@ struct StateWrites: WriteMachine {
       return conclude(command, .failed(reason: "the link was lost"))
     }
     guard let tracked = waiting else { return [] }
-    guard !tracked.isPendingReported else {
+    guard !tracked.command.isPendingReported else {
       // The end of a later command, which came while this one was in flight, may have removed its value.
       desired.waiting = Self.waiting(tracked.command)
       return []
     }
-    waiting?.isPendingReported = true
+    waiting?.command.isPendingReported = true
     return conclude(tracked.command, .pending)
   }
 }

@@ -48,15 +48,8 @@ extension Property.WriteMode {
   var unconfirmed: Outcome { self == .command ? .sent : .accepted }
 }
 
-/// Identifies a read or a write among those of the same property.
-struct WriteOperation: Sendable, Hashable {
-  let number: UInt64
-
-  /// The number before the first operation.
-  static let none = WriteOperation(number: 0)
-  /// The operation after this one.
-  var next: WriteOperation { WriteOperation(number: number + 1) }
-}
+/// The number of a read or a write among those of the same property, from 1.
+typealias WriteOperation = UInt64
 
 /// What the owner of a ``WriteMachine`` is to do.
 enum WriteAction: Sendable {

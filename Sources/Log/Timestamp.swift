@@ -24,7 +24,8 @@ package struct Timestamp: Sendable, Hashable, Comparable {
   package static func < (a: Timestamp, b: Timestamp) -> Bool { a.milliseconds < b.milliseconds }
 
   package static func + (time: Timestamp, duration: Duration) -> Timestamp {
-    Timestamp(milliseconds: time.milliseconds + duration.components.seconds * 1000)
+    let (seconds, attoseconds) = duration.components
+    return Timestamp(milliseconds: time.milliseconds + seconds * 1000 + attoseconds / 1_000_000_000_000_000)
   }
 
   /// Appends the time as RFC 3339 has it, in UTC: `2025-11-20T18:01:02.345Z`, always 24 bytes.

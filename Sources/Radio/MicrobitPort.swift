@@ -8,11 +8,8 @@ package struct MicrobitPort: Sendable, Hashable {
 
   /// The file to open.
   package let path: String
-  /// The serial number of the interface chip: 48 hexadecimal digits.
-  package let serial: String
-
-  /// The kind of board: the first four digits, `9904` for a V2.
-  package var board: String { String(serial.prefix(4)) }
+  /// The kind of board: the first four of the 48 hexadecimal digits of its interface chip's serial number, `9904` for a V2.
+  package let board: String
 
   /// Reads `usb-Arm_BBC_micro:bit_CMSIS-DAP_9904…-if01`; nil for a name that is not DAPLink's.
   package init?(_ name: String, in folder: String) {
@@ -24,7 +21,7 @@ package struct MicrobitPort: Sendable, Hashable {
       last.hasPrefix("99"), Hexadecimal.bytes(String(last.dropLast(end.utf8.count))) != nil
     else { return nil }
     path = "\(folder)/\(name)"
-    serial = String(last.dropLast(end.utf8.count))
+    board = String(last.prefix(4))
   }
 
   /// The ports of all micro:bits that are plugged in, in the order of their names.

@@ -38,6 +38,8 @@ import Log
     }
   }
 
+  /// How often the folder of the ports is read, if the configuration does not name them.
+  private nonisolated static let interval = Duration.seconds(1)
   /// The maximum number of receivers; further ones are left out.
   package nonisolated static let most = 8
 
@@ -72,7 +74,8 @@ import Log
   private let changed: @LoopActor () -> Void
   private let log = Logger(component: "radio")
   private var receivers: [Receiver] = []
-  private var ports: SerialPorts?
+  /// Looks which micro:bits are plugged in.
+  private var timer: LoopTimer?
 
   /// - Parameters:
   ///   - sends: whether anything may be written to a port.
@@ -88,22 +91,24 @@ import Log
     self.received = received
     self.changed = changed
     switch ports {
-    case .auto: self.ports = SerialPorts(in: folder) { [weak self] in self?.found($0) }
-    case .paths(let paths): for path in paths.prefix(Self.most) { add(path, board: Self.board(path)) }
+    case .auto: timer = loop.timer(after: .zero) { [weak self] in self?.look(in: folder) }
+    case .paths(let paths): for path in paths.prefix(Self.most) { add(path) }
     }
-  }
-
-  private static func board(_ path: String) -> String? {
-    path.split(separator: "/").last.flatMap { MicrobitPort(String($0), in: "") }?.board
   }
 
   package var statuses: [Status] { receivers.map(\.status) }
 
   /// No more calls.
   package func stop() {
-    ports?.stop()
+    timer?.cancel()
     for receiver in receivers { end(receiver) }
     receivers = []
+  }
+
+  private func look(in folder: String, before: [MicrobitPort] = []) {
+    let ports = MicrobitPort.all(in: folder)
+    timer = loop.timer(after: Self.interval) { [weak self] in self?.look(in: folder, before: ports) }
+    if ports != before { found(ports) }
   }
 
   private func found(_ ports: [MicrobitPort]) {
@@ -117,7 +122,7 @@ import Log
         log.warning("too many receivers: it is not read", ["port": port.path, "limit": Self.most])
         continue
       }
-      add(port.path, board: port.board)
+      add(port.path)
     }
     changed()
   }
@@ -127,7 +132,8 @@ import Log
     receiver.port?.stop()
   }
 
-  private func add(_ path: String, board: String?) {
+  private func add(_ path: String) {
+    let board = path.split(separator: "/").last.flatMap { MicrobitPort(String($0), in: "") }?.board
     let receiver = Receiver(path, board: board)
     receivers.append(receiver)
     receiver.port = SerialPort(path, isWritten: sends) { [weak self, weak receiver] event in

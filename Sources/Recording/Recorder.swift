@@ -17,8 +17,6 @@ import Log
   private var loading: Task<Void, Never>?
   /// A file is being made.
   private var isStarting = false
-  /// Requests that wait for the end of the recording.
-  private var waiters: [Waiter<Recording>] = []
   /// How long a request waits for the disk.
   private static let patience = Duration.seconds(20)
 
@@ -55,7 +53,7 @@ import Log
     guard let session else { return }
     engine.remove(session)
     self.session = nil
-    _ = await loop.result(within: limit, of: session.pause)
+    _ = await loop.result(within: limit, of: session.written)
   }
 
   // MARK: Requests
@@ -98,10 +96,8 @@ import Log
   package func finish() async throws(RequestError) -> Recording {
     await loading?.value
     guard let session else { throw RequestError(.failed, "nothing is being recorded") }
-    let waiter = Waiter<Recording>()
-    waiters.append(waiter)
     session.end(.stop)
-    guard let recording = try? await waiter.value(within: Self.patience) else {
+    guard let recording = await loop.result(within: Self.patience, of: session.written) else {
       throw RequestError("the disk does not answer")
     }
     return recording
@@ -149,8 +145,6 @@ import Log
       log.notice("the recording has ended", ["name": recording.name, "readings": recording.readings ?? 0])
     }
     removeOldest(folder)
-    for waiter in waiters { waiter.resume(.success(recording)) }
-    waiters = []
   }
 
   private func removeOldest(_ folder: RecordingFolder) {

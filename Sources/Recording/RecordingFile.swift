@@ -55,7 +55,6 @@ final class RecordingFile: Sendable {
       let count = bytes.withUnsafeBytes {
         pwrite(descriptor, $0.baseAddress! + written, bytes.count - written, off_t(size + written))
       }
-      if count < 0, errno == EINTR { continue }
       guard count > 0 else { throw undo(size) }
       written += count
     }
@@ -74,17 +73,10 @@ final class RecordingFile: Sendable {
 
   /// The bytes from `offset` on, `count` at most; none: the end of the file.
   func read(_ count: Int, at offset: Int) throws(RecordingFailure) -> [UInt8] {
-    var failed = false
-    let bytes = [UInt8](unsafeUninitializedCapacity: max(0, count)) { buffer, filled in
-      var result = 0
-      repeat {
-        result = pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset))
-      } while result < 0 && errno == EINTR
-      failed = result < 0
-      filled = max(0, result)
-    }
-    if failed { throw .system("read", path) }
-    return bytes
+    var bytes = [UInt8](repeating: 0, count: max(0, count))
+    let length = pread(descriptor, &bytes, bytes.count, off_t(offset))
+    guard length >= 0 else { throw .system("read", path) }
+    return Array(bytes.prefix(length))
   }
 }
 

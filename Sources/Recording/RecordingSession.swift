@@ -7,7 +7,7 @@ import Log
 
 /// A recording that goes on: observes all devices, and writes what they send, at most once a second.
 @LoopActor final class RecordingSession: FrontEnd {
-  /// The time from a reading to its write, so that there are few writes.
+  /// The most time from a reading to its write, so that there are few writes.
   private static let gather = Duration.seconds(1)
   /// The most bytes that wait for the disk; beyond it, readings are left out.
   private static let mostUnwritten = 4 << 20
@@ -21,11 +21,10 @@ import Log
   private var columns: [RecordedColumn: Int]
   private var unwritten: [UInt8] = []
   /// What the file has of ``Recording/bytes``.
-  private var written: Int
-  /// The timer of the next write; nil: nothing is to be written, or a write goes on.
-  private var gathering: LoopTimer?
+  private var size: Int
   /// The timer that ends the recording after its longest time.
   private var limit: LoopTimer?
+  /// Writes what has come; cancelled at the end.
   private var writing: Task<Void, Never>?
   private let onEnd: (_ recording: Recording, _ failure: RecordingFailure?) -> Void
   /// Why the disk cannot be used.
@@ -39,7 +38,7 @@ import Log
     self.folder = folder
     self.limits = limits
     self.onEnd = onEnd
-    (recording, file, written) = (open.recording, open.file, open.recording.bytes)
+    (recording, file, size) = (open.recording, open.file, open.recording.bytes)
     columns = Dictionary(open.columns.enumerated().map { ($1, $0) }) { first, _ in first }
     let end = open.latestEnd(limits)
     let rest = end.milliseconds - Timestamp.now.milliseconds
@@ -49,6 +48,7 @@ import Log
     limit = loop.timer(after: .milliseconds(max(0, min(limits.longest, rest)))) { [weak self] in
       self?.end(.time)
     }
+    writing = loop.task { [self] in await write() }
   }
 
   // MARK: Readings
@@ -78,7 +78,6 @@ import Log
   private func append(_ line: [UInt8]) {
     unwritten += line
     recording.bytes += line.count
-    writeSoon()
   }
 
   // MARK: Writing
@@ -88,65 +87,61 @@ import Log
     guard recording.end == nil else { return }
     recording.end = reason
     recording.ended = overdueEnd ?? .now
+    cancel()
+  }
+
+  private func cancel() {
     limit?.cancel()
-    write()
+    writing?.cancel()
   }
 
-  private func write() {
-    gathering?.cancel()
-    gathering = nil
-    guard writing == nil else { return }
-    writing = loop.task { [self] in
-      repeat { await writeOnce() } while recording.end != nil && !unwritten.isEmpty
-      if recording.end != nil { return await finish() }
-      writing = nil
-      writeSoon()
+  private func write() async {
+    while !Task.isCancelled {
+      try? await loop.sleep(for: Self.gather)
+      await writeOnce()
     }
-  }
-
-  private func writeSoon() {
-    guard gathering == nil, writing == nil, !unwritten.isEmpty else { return }
-    gathering = loop.timer(after: Self.gather) { [weak self] in self?.write() }
+    // What has come during a write.
+    await writeOnce()
+    if recording.end != nil { await finish() }
   }
 
   private func writeOnce() async {
-    let (bytes, size, reserve) = (unwritten, written, limits.reserve)
+    let (bytes, reserve) = (unwritten, limits.reserve)
     guard !bytes.isEmpty else { return }
     unwritten = []
-    let result = await EventLoop.blocking { [file] in
+    let result = await EventLoop.blocking { [file, size] in
       Result { () throws(RecordingFailure) in try file.append(bytes, at: size, reserve: reserve) }
     }
-    guard case .failure(let failure) = result else { return written += bytes.count }
+    guard case .failure(let failure) = result else { return size += bytes.count }
     self.failure = failure
     let readings = (bytes + unwritten).split(separator: UInt8(ascii: "\n")).count {
       $0.first == RecordingLine.reading
     }
     recording.readings = (recording.readings ?? 0) - readings
     recording.lost += readings
-    recording.bytes = written
+    recording.bytes = size
     unwritten = []
     (recording.end, recording.ended) = (.disk, recording.ended ?? .now)
-    limit?.cancel()
+    cancel()
   }
 
   private func finish() async {
-    let (recording, failure) = (recording, failure)
-    let result = await EventLoop.blocking { [folder, file] in
+    let result = await EventLoop.blocking { [folder, file, recording] in
       Result { () throws(RecordingFailure) in try folder.finish(recording, file) }
     }
     switch result {
-    case .success(let recording): onEnd(recording, failure)
-    case .failure(let error): onEnd(recording, failure ?? error)
+    case .success(let finished): recording = finished
+    case .failure(let error): failure = failure ?? error
     }
+    onEnd(recording, failure)
   }
 
-  /// Writes what is left; the next run goes on.
-  func pause() async {
-    limit?.cancel()
-    // What has come during a write follows in the next one.
+  /// Writes what is left. A recording that has not ended goes on in the next run.
+  /// - Returns: the recording as it is then.
+  func written() async -> Recording {
+    cancel()
     await writing?.value
-    write()
-    await writing?.value
+    return recording
   }
 }
 

@@ -74,10 +74,7 @@ package struct RecordingTable: Sendable {
     return (["time"] + columns.flatMap(\.titles).map(CSV.cell)).joined(separator: ",") + "\r\n"
   }
 
-  private func time(_ offset: Int) -> String {
-    Timestamp(milliseconds: started.milliseconds.addingReportingOverflow(Int64(offset)).partialValue)
-      .description
-  }
+  private func time(_ offset: Int) -> String { (started + .milliseconds(offset)).description }
 
   private func appendRow(_ offset: Int, _ column: RecordedColumn, _ value: JSONValue, _ text: inout String) {
     let cells =

@@ -72,7 +72,7 @@ import Testing
       #"{"id":"kitchen","steps":[{"write":{"property":"period","value":1000}},{"read":"temperature"}]}"#)
     #expect(
       sequence?.steps.map(\.step) == [
-        .write(property: "period", value: .integer(1000)), .read(property: "temperature"),
+        SequenceStep("period", .integer(1000)), SequenceStep("temperature"),
       ])
     #expect(sequence?.id == kitchen && sequence?.timeout == 60)
     #expect(

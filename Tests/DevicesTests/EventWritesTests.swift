@@ -23,7 +23,7 @@ import Testing
       switch action {
       case .write(let value, let operation):
         operations.append(operation)
-        return "write \(value.value) as \(operation.number)"
+        return "write \(value.value) as \(operation)"
       case .outcome(let command, let outcome):
         command.reply(outcome)
         return "\(answered.elements.last!): \(outcome.word)" + (outcome.reason.map { " \($0)" } ?? "")

@@ -1,3 +1,4 @@
+import Configuration
 import EventLoop
 import GATT
 import TestSupport
@@ -47,7 +48,7 @@ import Testing
 
   @Test func aLinkThatIsBeingMadeIsNotGivenUp() {
     var bench = Bench(links: 1)
-    bench.schedule.occupy(Bench.address(0), on: 0, for: .shared, isNew: false)
+    bench.schedule.occupy(Bench.address(0), on: 0, for: nil, isNew: false)
     bench.pass(1000)
     #expect(bench.asks(1) == nil)
     #expect(bench.review() == [] && bench.schedule.deadline == nil)
@@ -130,7 +131,7 @@ import Testing
     var bench = Bench(links: 2)
     bench.new = [10, 11]
     _ = bench.asks(0)
-    bench.schedule.occupy(Bench.address(10), on: 0, for: .shared, isNew: true)
+    bench.schedule.occupy(Bench.address(10), on: 0, for: nil, isNew: true)
     #expect(bench.asks(11) == nil)
     bench.pass(1000)
     #expect(bench.review() == [] && bench.schedule.deadline == nil)
@@ -194,11 +195,11 @@ import Testing
     #expect(bench.queue.last == 1)
     bench.ends(0)
     // The first to be connected to need not have waited for a link.
-    bench.schedule.occupy(Bench.address(9), on: 0, for: .shared, isNew: true)
+    bench.schedule.occupy(Bench.address(9), on: 0, for: nil, isNew: true)
     bench.ends(9)
     #expect(bench.queue.first == 1)
     // One can be connected: the others come first again.
-    bench.schedule.occupy(Bench.address(13), on: 0, for: .shared, isNew: true)
+    bench.schedule.occupy(Bench.address(13), on: 0, for: nil, isNew: true)
     bench.schedule.becameLive(Bench.address(13), at: bench.now)
     #expect(bench.queue.last == 1)
   }
@@ -319,8 +320,8 @@ struct LinkScheduleBench {
 
   mutating func pass(_ seconds: Int) { now = now + .seconds(seconds) }
 
-  func need(_ device: Int) -> LinkSchedule.Need {
-    lasting.contains(device) ? .lasting : visits.contains(device) ? .visit : .shared
+  func need(_ device: Int) -> Configuration.ConnectMode? {
+    lasting.contains(device) ? .always : visits.contains(device) ? .onDemand : nil
   }
 
   /// The device needs a link: it gets it at once, and is live, or waits.

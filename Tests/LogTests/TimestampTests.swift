@@ -57,6 +57,12 @@ import Testing
     #expect(Timestamp(milliseconds: 1_767_323_045_678).compact == "20260102T030405Z")
   }
 
+  @Test func aDurationIsAddedWithItsMilliseconds() {
+    for (milliseconds, sum) in [(1250, 3250), (-1250, 750)] as [(Int, Int64)] {
+      #expect(Timestamp(milliseconds: 2000) + .milliseconds(milliseconds) == Timestamp(milliseconds: sum))
+    }
+  }
+
   @Test func nowIsTheCurrentTime() {
     let difference = Timestamp.now.milliseconds - Int64(Date().timeIntervalSince1970 * 1000)
     #expect(abs(difference) < 10_000)

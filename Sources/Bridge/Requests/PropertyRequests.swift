@@ -132,7 +132,7 @@ struct RunSequence: GatewayRequest {
     }
 
     var step: SequenceStep {
-      write.map { .write(property: $0.property, value: $0.value) } ?? .read(property: read)
+      write.map { SequenceStep($0.property, $0.value) } ?? SequenceStep(read)
     }
   }
 

@@ -27,20 +27,20 @@ import Log
   private var job: UInt8 = 0
   /// Counts the links.
   private var link = 0
-  private var isCollecting = false
-  /// Ends the time between two looks for new rows.
-  private var pausing: Waiter<Void>?
+  /// Passes on new rows, until it is cancelled at the end of the link; nil: none are to be.
+  private var collecting: Task<Void, Never>?
   private unowned let device: Device
 
   init(of device: Device) { self.device = device }
 
-  private var characteristic: Characteristic? { device.session.links?.services.log }
+  private var characteristic: Characteristic? { device.session.links?.services.resolution?.log }
 
   func linkDown() {
     link += 1
     isSubscribed = false
     transfer?.end(.linkLost)
-    pausing?.resume(.success(()))
+    collecting?.cancel()
+    collecting = nil
   }
 
   // MARK: On request
@@ -76,13 +76,11 @@ import Log
   /// Passes on the rows that no run of the gateway has passed on, if the device's settings say so: once on a link that is
   /// ended soon, otherwise from time to time.
   func collect() {
-    guard device.settings.log, characteristic != nil, !isCollecting else { return }
-    isCollecting = true
-    let link = link
+    guard device.settings.log, characteristic != nil, collecting == nil else { return }
     let body: @LoopActor (Central) async -> Void = { [self, device] central in
       var clock = LogClock()
       var last: LogFailure?
-      while self.link == link, device.isLive, device.settings.log, device.owner == .this {
+      while !Task.isCancelled, device.isLive, device.settings.log, device.owner == .this {
         let failure = await collectOnce(on: central, &clock)
         // What is read next may have been written long before.
         if failure != nil { clock = LogClock() }
@@ -93,20 +91,12 @@ import Log
         }
         if device.settings.isOnDemand { break }
         last = failure
-        await pause(for: failure == nil ? Self.interval : Self.patience)
+        try? await loop.sleep(for: failure == nil ? Self.interval : Self.patience)
       }
-      isCollecting = false
-      // There is another link already.
-      if self.link != link, device.isLive { collect() }
+      // Otherwise another one may be at work.
+      if !Task.isCancelled { collecting = nil }
     }
-    if device.settings.isOnDemand { device.task(body) } else { device.backgroundTask(body) }
-  }
-
-  /// Waits for the next look, or for the end of the link.
-  private func pause(for time: Duration) async {
-    let end = Waiter<Void>()
-    pausing = end
-    _ = try? await end.value(within: time)
+    collecting = device.settings.isOnDemand ? device.task(body) : device.backgroundTask(body)
   }
 
   /// - Returns: why not all was read; nil: it was.
@@ -150,7 +140,7 @@ import Log
   ) async -> LogFailure? {
     await turn.lock()
     defer { turn.unlock() }
-    guard let characteristic, device.isLive else { return .linkLost }
+    guard let characteristic, device.isLive, !Task.isCancelled else { return .linkLost }
     if !isSubscribed {
       let link = link
       do throws(CentralError) {

@@ -32,13 +32,13 @@ extension DeviceManager {
       } else {
         defer { device.taskEnded() }
         // Not of a link that has ended in between.
-        guard device.session.links?.services.log != nil || !device.isLive else {
+        guard device.session.links?.services.resolution?.log != nil || !device.isLive else {
           throw RequestError(
             .failed,
             "\(id) has no log that can be read: that takes a V2 whose program has the extensions datalogger and bluetooth"
           )
         }
-        let reason = device.isLive ? await log.completeCopy(on: device.session.adapter.central) : .linkLost
+        let reason = device.isLive ? await log.completeCopy(on: device.session.central) : .linkLost
         guard let reason else { return log.copy }
         if case .linkLost = reason {} else { throw RequestError(.failed, "\(id): \(reason)") }
         failure = reason

@@ -155,9 +155,8 @@ struct LogMachine: Sendable {
 
   private mutating func failed(_ code: Int, at now: Moment) -> [Action] {
     let code = Int(Int32(truncatingIfNeeded: code))
-    // The log is shorter than it was.
-    return code == -1001
-      ? retry(.error(code), at: now) : retry(.error(code), after: .seconds(1), at: now)
+    // -1001: the log is shorter than it was.
+    return retry(.error(code), after: code == -1001 ? .zero : .seconds(1), at: now)
   }
 
   private mutating func lengthIs(_ length: Int, at now: Moment) -> [Action] {

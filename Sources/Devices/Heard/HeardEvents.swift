@@ -153,7 +153,7 @@ package struct HeardEvents: Sendable {
     }
     let limit = claimsReturn ? Self.knownClaimLimit : Self.claimLimit
     pending.append(Pending(event: event, contents: contents, deadline: now + limit))
-    return [.claim(event)] + (pending.count > Self.mostPending ? tellFirst(at: now) : [])
+    return [.claim(event)] + (pending.count > Self.mostPending ? tell(0, pending[0].event, at: now) : [])
   }
 
   /// Whether a frame with the key of an event that was told is that event.
@@ -177,9 +177,7 @@ package struct HeardEvents: Sendable {
   /// A claim has come from the broker.
   mutating func claimed(_ event: Event, byThis: Bool, at now: Moment, _ time: Timestamp) -> [Action] {
     if byThis {
-      guard let index = pending.firstIndex(where: { $0.event == event }) else { return [] }
-      note(event, at: now, isUnheard: false)
-      return [.tell(pending.remove(at: index).contents, at: event.time, isElsewhere: false)]
+      return pending.firstIndex { $0.event == event }.map { tell($0, event, at: now) } ?? []
     }
     if let actions = endPending(event, at: now) { return actions }
     // The event is known if it was told before, or if another claim for it came earlier.
@@ -192,30 +190,32 @@ package struct HeardEvents: Sendable {
 
   /// Another gateway has told an event that waits here.
   private mutating func endPending(_ event: Event, at now: Moment) -> [Action]? {
-    guard let index = pending.firstIndex(where: { $0.event.key == event.key }) else { return nil }
+    pending.firstIndex { $0.event.key == event.key }.map { tell($0, event, isElsewhere: true, at: now) }
+  }
+
+  /// - Parameters:
+  ///   - index: of a pending event.
+  ///   - event: as the gateway knows it that publishes it.
+  private mutating func tell(
+    _ index: Int, _ event: Event, isElsewhere: Bool = false, at now: Moment
+  ) -> [Action] {
     note(event, at: now, isUnheard: false)
     let own = pending.remove(at: index)
-    return [.tell(own.contents, at: own.event.time, isElsewhere: true)]
+    return [.tell(own.contents, at: own.event.time, isElsewhere: isElsewhere)]
   }
 
   /// Claims do not come back any more: there is no other gateway, or no broker.
   mutating func claimsAreLost(at now: Moment) -> [Action] {
     var actions: [Action] = []
-    while !pending.isEmpty { actions += tellFirst(at: now) }
+    while let first = pending.first { actions += tell(0, first.event, at: now) }
     return actions
   }
 
   /// The deadline is reached.
   mutating func timer(at now: Moment) -> [Action] {
     var actions: [Action] = []
-    while let deadline, deadline <= now { actions += tellFirst(at: now) }
+    while let first = pending.first, first.deadline <= now { actions += tell(0, first.event, at: now) }
     return actions
-  }
-
-  private mutating func tellFirst(at now: Moment) -> [Action] {
-    let first = pending.removeFirst()
-    note(first.event, at: now, isUnheard: false)
-    return [.tell(first.contents, at: first.event.time, isElsewhere: false)]
   }
 
   /// What another gateway knows was told, the newest last: what is newer than all that is known here counts.

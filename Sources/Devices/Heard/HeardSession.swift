@@ -36,13 +36,12 @@ import Log
     super.init(of: device, adapters)
   }
 
-  override class var needsEachAdvertisement: Bool { true }
   override var sendsRegularly: Bool { limit != nil }
   /// Anybody can advertise from invented addresses: devices that are only heard get at most half of the places.
   override class func hasRoom(in manager: DeviceManager) -> Bool {
     manager.registry.onlyAdvertised < manager.capacity / 2
   }
-  override var isOnlyAdvertised: Bool { true }
+  override class var isOnlyAdvertised: Bool { true }
   override var lastError: Trouble? { unreadable.map(Trouble.unreadable) }
 
   /// The time after a value, or a new obstacle, in which what cannot be read is no news: anybody can send it between two
@@ -143,7 +142,7 @@ import Log
     }
     // Something else may share its advertisements with it.
     guard device.description.isOnline || !states.isEmpty || !happened.isEmpty else { return }
-    if !device.description.isOnline { device.description.adapter = context.adapters[adapter].name }
+    if !device.description.isOnline { device.description.adapter = context.centrals[adapter].adapterName }
     if !states.isEmpty || !happened.isEmpty { note(nil) }
     wasHeard(states.map(\.channel) + happened.flatMap(\.contents).map { device.channels[$0.property] })
     if noteTime(states, isEvent: happened.contains { !$0.contents.isEmpty })

@@ -12,8 +12,6 @@ import GATT
     super.init(of: device, adapters)
   }
 
-  override nonisolated class var isExclusive: Bool { false }
-
   override func stop() {
     super.stop()
     follow { $0.stop() }

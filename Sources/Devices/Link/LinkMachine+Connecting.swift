@@ -60,7 +60,7 @@ extension LinkMachine {
     }
     let actions = trouble(.connectFailed(error.description))
     if seen.isPaired, !seen.isReceived {
-      return actions + awaitAdvertisement(atMost: absenceBackOff.next(), seen)
+      return actions + wait(absenceBackOff.next(), seen, wakesOnAdvertisement: true)
     }
     return actions + wait(backOff.next(), seen)
   }
@@ -76,17 +76,17 @@ extension LinkMachine {
   mutating func subscribed(_ result: Subscription, _ seen: Snapshot) -> [Action] {
     switch result {
     case .subscribed:
-      failures.becameLive()
+      failures.forget(.unreadable, .ended, .unsuitable, .refused)
       liveness.becameLive(at: seen.now)
       lastError = nil
       longBackOff.reset()
       absenceBackOff.reset()
       return change(to: .live(checkAt: liveness.limit.map { seen.now + $0 }))
     case .failed(let error):
-      failures.answered()
+      failures.forget(.unreadable, .ended)
       let isCacheOutdated =
         switch error {
-        case .refused, .transient: failures.wasRefused() && !seen.isPaired
+        case .refused, .transient: failures.count(.refused) == 2 && !seen.isPaired
         case .busy, .unlikely, .timedOut, .gone, .disconnected, .notifyAcquired, .keyMissing, .cutShort,
           .unavailable:
           false
@@ -94,7 +94,9 @@ extension LinkMachine {
       return trouble(.subscribeFailed(error.description))
         + (isCacheOutdated ? forget(thenWait: backOff.next()) : endLink(thenWait: backOff.next()))
     case .unreadable(let error):
-      if failures.wasUnreadable() { return trouble(.wantsPairing) + endLink(thenWait: longBackOff.next()) }
+      if failures.count(.unreadable) > 1 {
+        return trouble(.wantsPairing) + endLink(thenWait: longBackOff.next())
+      }
       return trouble(.subscribeFailed(error.description)) + endLink(thenWait: backOff.next())
     }
   }

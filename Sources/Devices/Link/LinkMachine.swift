@@ -25,6 +25,10 @@ struct LinkMachine: Sendable {
   /// How long a bonded peripheral may take to be received before it is connected to anyway.
   private static let firstAdvertisement = Duration.seconds(10)
 
+  /// A peripheral that refuses to pair ends the link when bluetoothd asks it to, after the first read. A bad link seldom ends
+  /// so often at this point.
+  private static let mostEnded = 5
+
   /// - Parameters:
   ///   - interval: between two readings, as long as no other is known: a link on which none comes is ended; nil: the
   ///     link alone counts.
@@ -108,7 +112,9 @@ struct LinkMachine: Sendable {
     switch state {
     case .absent where seen.isInRange:
       // bluetoothd lists bonded peripherals before any is received: those that are on are connected to first.
-      if seen.isPaired, !seen.isReceived { return awaitAdvertisement(atMost: Self.firstAdvertisement, seen) }
+      if seen.isPaired, !seen.isReceived {
+        return wait(Self.firstAdvertisement, seen, wakesOnAdvertisement: true)
+      }
       return connectIfInRange(seen)
     case .waiting(_, wakesOnAdvertisement: true) where seen.isReceived:
       // What failed before it was switched off does not count.
@@ -134,13 +140,15 @@ struct LinkMachine: Sendable {
     switch state {
     case .waiting: return connectIfInRange(seen)
     case .awaitingServices(_, let lacks):
-      if failures.wasUnsuitable(), !seen.isPaired { return forget(thenWait: .zero) }
+      // bluetoothd may have cached the services of an earlier program of the peripheral: if a service has the same handles, it
+      // takes the characteristics from its cache. Refused reads, and a link without readings, may be due to that, too.
+      if failures.count(.unsuitable) == 1, !seen.isPaired { return forget(thenWait: .zero) }
       return trouble(.unsuitable(lacks: lacks)) + endLink(thenWait: longBackOff.next())
     case .live:
       guard let limit = liveness.limit, let remaining = liveness.remaining(at: seen.now) else { return [] }
       if remaining > .zero { return change(to: .live(checkAt: seen.now + remaining)) }
       linkWasGood(until: liveness.lastSignOfLife)
-      let isCacheOutdated = !liveness.hasReading && failures.wasSilent() && !seen.isPaired
+      let isCacheOutdated = !liveness.hasReading && failures.count(.silent) == 1 && !seen.isPaired
       return trouble(.silent(limit))
         + (isCacheOutdated ? forget(thenWait: backOff.next()) : endLink(thenWait: backOff.next()))
     default: return []
@@ -155,7 +163,7 @@ struct LinkMachine: Sendable {
       return trouble(.unsuitable(lacks: lacks)) + wait(longBackOff.next(), seen)
     case .subscribing:
       lastError = lastError ?? .linkEnded(nil)
-      let isRefused = failures.endedEarly(isPaired: seen.isPaired)
+      let isRefused = !seen.isPaired && failures.count(.ended) >= Self.mostEnded
       return (isRefused ? trouble(.endsLinks) : []) + wait(backOff.next(), seen)
     case .live:
       lastError = .linkEnded(nil)
@@ -174,7 +182,7 @@ struct LinkMachine: Sendable {
 
   /// The link had readings until `end`: if that was long enough, earlier failures no longer count.
   private mutating func linkWasGood(until end: Moment) {
-    if liveness.hasReading { failures.hadReading() }
+    if liveness.hasReading { failures.forget(.silent) }
     if liveness.wasGood(until: end) { backOff.reset() }
   }
 
@@ -243,12 +251,10 @@ struct LinkMachine: Sendable {
     seen.isInRange ? change(to: .connecting(isWithdrawn: false)) + [.connect] : change(to: .absent)
   }
 
-  mutating func wait(_ delay: Duration, _ seen: Snapshot) -> [Action] {
-    change(to: .waiting(until: seen.now + delay, wakesOnAdvertisement: false))
-  }
-
-  mutating func awaitAdvertisement(atMost delay: Duration, _ seen: Snapshot) -> [Action] {
-    change(to: .waiting(until: seen.now + delay, wakesOnAdvertisement: true))
+  mutating func wait(
+    _ delay: Duration, _ seen: Snapshot, wakesOnAdvertisement: Bool = false
+  ) -> [Action] {
+    change(to: .waiting(until: seen.now + delay, wakesOnAdvertisement: wakesOnAdvertisement))
   }
 
   /// - Parameter delay: how long to wait after the end of the link; nil: until a link is demanded.

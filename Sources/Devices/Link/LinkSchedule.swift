@@ -1,24 +1,16 @@
+import Configuration
 import EventLoop
 import GATT
 import Log
 
 /// Which devices have the links of the adapters, and in which order the others get one.
 ///
-/// While devices wait, a device that shares the links keeps its link for ``stay``. For one that has had no values yet, others end
-/// their turns as soon as they have theirs: a class sees all of its first values soon. While micro:bits are numbered, those that
-/// have a number give up their links to those that have none. A pure machine; adapters are numbered in the order of the
-/// configuration.
+/// A device that is connected always comes first, and keeps its link; one on demand ends its visit by itself; the others are
+/// connected as long as there are enough links, else in turns. While devices wait, a device that shares the links keeps its link
+/// for ``stay``. For one that has had no values yet, others end their turns as soon as they have theirs: a class sees all of its
+/// first values soon. While micro:bits are numbered, those that have a number give up their links to those that have none. A
+/// pure machine; adapters are numbered in the order of the configuration.
 struct LinkSchedule: Sendable {
-  /// What a device needs a link for.
-  enum Need: Sendable {
-    /// The device is to be connected always: it comes first, and keeps its link.
-    case lasting
-    /// The device is connected as long as there are enough links, else in turns.
-    case shared
-    /// A visit, which ends by itself.
-    case visit
-  }
-
   enum Action: Sendable, Equatable {
     /// End the link: another device waits for it.
     case giveUp(BluetoothAddress)
@@ -29,7 +21,7 @@ struct LinkSchedule: Sendable {
   /// A link that exists, is being made, or is being ended.
   private struct Link {
     let adapter: Int
-    let need: Need
+    let mode: Configuration.ConnectMode?
     /// Whether the device was never connected before.
     let isNew: Bool
     /// The begin of its turn: since when the link is in use, or of the round; nil while it is being made.
@@ -46,17 +38,15 @@ struct LinkSchedule: Sendable {
   private struct Waiting {
     /// The adapters that receive the device.
     var adapters: [Int]
-    let need: Need
+    let mode: Configuration.ConnectMode?
     /// A command or a request waits for the link.
     var isUrgent: Bool
     let place: Place
-    /// Whether the device has had no values yet in this run, or round.
-    var isFirst: Bool
     /// The adapter that has a link reserved for the device.
     var reserved: Int?
 
     /// Whether the device gets a link before others have had theirs for ``LinkSchedule/stay``.
-    var comesFirst: Bool { need == .lasting || isUrgent }
+    var comesFirst: Bool { mode == .always || isUrgent }
   }
 
   /// A place in the queue. Devices that were never connected alternate with the others, as they may be many, and unreachable.
@@ -104,10 +94,12 @@ struct LinkSchedule: Sendable {
   /// The device uses a link of the adapter from now on: it is being made.
   ///
   /// - Parameter isNew: whether it was never connected.
-  mutating func occupy(_ device: BluetoothAddress, on adapter: Int, for need: Need, isNew: Bool) {
+  mutating func occupy(
+    _ device: BluetoothAddress, on adapter: Int, for mode: Configuration.ConnectMode?, isNew: Bool
+  ) {
     waiting[device] = nil
     if let place = places.removeValue(forKey: device) { served = max(served, place.number) }
-    links[device] = Link(adapter: adapter, need: need, isNew: isNew)
+    links[device] = Link(adapter: adapter, mode: mode, isNew: isNew)
     firstTurns[device] = min(Self.mostFirstTurns, firstTurns[device, default: 0] + 1)
   }
 
@@ -131,7 +123,6 @@ struct LinkSchedule: Sendable {
   /// Each device gets a short turn, as at the start, so that all have new values soon.
   mutating func beginRound(at now: Moment) {
     firstTurns = [:]
-    for device in waiting.keys { waiting[device]?.isFirst = true }
     for (device, link) in links {
       links[device]?.hasFirstValues = false
       if link.turnSince != nil { links[device]?.turnSince = now }
@@ -145,7 +136,8 @@ struct LinkSchedule: Sendable {
   ///   - isNew: whether it was never connected.
   /// - Returns: whether that is news.
   mutating func wait(
-    _ device: BluetoothAddress, for need: Need, on adapters: [Int], isUrgent: Bool, isNew: Bool
+    _ device: BluetoothAddress, for mode: Configuration.ConnectMode?, on adapters: [Int], isUrgent: Bool,
+    isNew: Bool
   ) -> Bool {
     if let before = waiting[device], before.adapters == adapters, before.isUrgent == isUrgent { return false }
     endLink(device)
@@ -153,8 +145,7 @@ struct LinkSchedule: Sendable {
     places[device] = place
     let reserved = waiting[device]?.reserved.flatMap { adapters.contains($0) ? $0 : nil }
     waiting[device] = Waiting(
-      adapters: adapters, need: need, isUrgent: isUrgent, place: place,
-      isFirst: firstTurns[device, default: 0] < Self.mostFirstTurns, reserved: reserved)
+      adapters: adapters, mode: mode, isUrgent: isUrgent, place: place, reserved: reserved)
     return true
   }
 
@@ -220,7 +211,7 @@ struct LinkSchedule: Sendable {
     for waiting: BluetoothAddress, _ waiter: Waiting, _ isBusy: (BluetoothAddress) -> Bool
   ) -> (device: BluetoothAddress, end: Moment)? {
     var next: (device: BluetoothAddress, end: Moment)?
-    for (device, link) in links where link.need == .shared && !link.isGivenUp {
+    for (device, link) in links where link.mode == nil && !link.isGivenUp {
       guard let since = link.turnSince, waiter.adapters.contains(link.adapter), !isBusy(device) else {
         continue
       }
@@ -238,26 +229,27 @@ struct LinkSchedule: Sendable {
   ) -> Moment? {
     switch (awaitsNumber(waiting), awaitsNumber(device)) {
     case (true, false): max(since, numbered?[device] ?? since) + Self.shortestStay
-    case (true, true): since + (waiter.comesFirst ? stay(for: waiter) : stay)
+    case (true, true): since + (waiter.comesFirst ? stay(for: waiting, waiter) : stay)
     case (false, true) where !waiter.comesFirst: nil
-    case (false, _): isFirst(waiter) && hasFirstValues ? since : since + stay(for: waiter)
+    case (false, _): isFirst(waiting, waiter) && hasFirstValues ? since : since + stay(for: waiting, waiter)
     }
   }
 
   /// How long others keep their links while the device waits.
-  private func stay(for waiter: Waiting) -> Duration {
-    waiter.comesFirst || isFirst(waiter) ? min(stay, Self.shortestStay) : stay
+  private func stay(for device: BluetoothAddress, _ waiter: Waiting) -> Duration {
+    waiter.comesFirst || isFirst(device, waiter) ? min(stay, Self.shortestStay) : stay
   }
 
-  /// Whether the device gets a link before those that have had values. Of devices that were never connected many may
-  /// wait that cannot be connected to: they do so only while the last such attempt has succeeded.
-  private func isFirst(_ waiter: Waiting) -> Bool {
-    waiter.isFirst && !(waiter.place.isNew && hasNewFailed)
+  /// Whether the device gets a link before those that have had values in this run, or round, as it has had none. Of devices that
+  /// were never connected many may wait that cannot be connected to: they do so only while the last such attempt has succeeded.
+  private func isFirst(_ device: BluetoothAddress, _ waiter: Waiting) -> Bool {
+    firstTurns[device, default: 0] < Self.mostFirstTurns && !(waiter.place.isNew && hasNewFailed)
   }
 
   private func rank(of device: BluetoothAddress, _ waiter: Waiting) -> (Int, Int, Int) {
     let isNumbered = numbered?[device] != nil
-    let level = waiter.need == .lasting ? 0 : waiter.isUrgent ? 1 : isNumbered ? 4 : isFirst(waiter) ? 2 : 3
+    let level =
+      waiter.mode == .always ? 0 : waiter.isUrgent ? 1 : isNumbered ? 4 : isFirst(device, waiter) ? 2 : 3
     return (level, waiter.place.number, waiter.place.isNew ? 1 : 0)
   }
 
@@ -291,7 +283,7 @@ struct LinkSchedule: Sendable {
   /// The devices that wait, in order, and when each is expected to get a link; nil: none can be given up.
   func turns(at now: Moment) -> [(device: BluetoothAddress, next: Moment?)] {
     /// A link that can be given up, since when it is in use, and by whom; nil: it is free, or about to be.
-    var slots = links.filter { $0.value.need != .lasting }.map { device, link in
+    var slots = links.filter { $0.value.mode != .always }.map { device, link in
       (
         adapter: link.adapter, since: link.turnSince ?? now + Self.change,
         holder: link.isGivenUp ? nil : device
@@ -309,7 +301,7 @@ struct LinkSchedule: Sendable {
       }
       guard let first else { return (device, nil) }
       let next = first.end + Self.change
-      if waiter.need == .lasting {
+      if waiter.mode == .always {
         slots.remove(at: first.slot)
       } else {
         slots[first.slot] = (slots[first.slot].adapter, next, device)
@@ -320,7 +312,7 @@ struct LinkSchedule: Sendable {
 
   /// How long a device that gives up a link of the adapter is expected to wait for another one.
   func expectedWait(on adapter: Int) -> Duration {
-    let lasting = links.values.count { $0.adapter == adapter && $0.need == .lasting }
+    let lasting = links.values.count { $0.adapter == adapter && $0.mode == .always }
     let waiters = waiting.values.count { $0.adapters.contains(adapter) }
     return (stay + Self.change) * (waiters / max(1, most - lasting) + 1)
   }

@@ -9,18 +9,17 @@ import Log
   /// The devices that have a link or wait for one.
   private var devices: [BluetoothAddress: Device] = [:]
   private var timer = DeadlineTimer()
-  private var isReviewDue = false
 
-  /// - Parameter adapters: how many there are.
-  init(adapters: Int, _ bluetooth: Configuration.Bluetooth) {
-    schedule = LinkSchedule(adapters: adapters, links: bluetooth.links, stay: .seconds(bluetooth.stay))
+  init(_ bluetooth: Configuration.Bluetooth) {
+    schedule = LinkSchedule(
+      adapters: bluetooth.adapters.count, links: bluetooth.links, stay: .seconds(bluetooth.stay))
   }
 
   // MARK: Inputs
 
   func occupy(_ device: Device, on adapter: Int) {
     devices[device.address] = device
-    schedule.occupy(device.address, on: adapter, for: device.settings.need, isNew: device.hasNoStoredID)
+    schedule.occupy(device.address, on: adapter, for: device.settings.connect, isNew: device.hasNoStoredID)
     device.setTurn(nil)
     reviewLater()
   }
@@ -29,7 +28,7 @@ import Log
   func wait(_ device: Device, on adapters: [Int], isUrgent: Bool) {
     devices[device.address] = device
     let isNews = schedule.wait(
-      device.address, for: device.settings.need, on: adapters, isUrgent: isUrgent,
+      device.address, for: device.settings.connect, on: adapters, isUrgent: isUrgent,
       isNew: device.hasNoStoredID)
     if isNews { reviewLater() }
   }
@@ -108,12 +107,7 @@ import Log
 
   /// Reviews the turns once for all changes of a loop iteration.
   private func reviewLater() {
-    guard schedule.hasWaiting, !isReviewDue else { return }
-    isReviewDue = true
-    loop.timer(after: .zero) { [weak self] in
-      self?.isReviewDue = false
-      self?.review()
-    }
+    if schedule.hasWaiting { timer.set(.now) { [weak self] in self?.review() } }
   }
 
   private func review() {
@@ -129,16 +123,6 @@ import Log
     for (index, turn) in schedule.turns(at: now).enumerated() {
       let next = turn.next.map { time + now.duration(to: $0) }
       devices[turn.device]?.setTurn(LinkTurn(position: index + 1, next: next))
-    }
-  }
-}
-
-extension DeviceSettings {
-  fileprivate var need: LinkSchedule.Need {
-    switch self.connect {
-    case .always: .lasting
-    case .onDemand: .visit
-    case nil: .shared
     }
   }
 }

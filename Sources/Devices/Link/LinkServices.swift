@@ -6,22 +6,15 @@ import Log
 /// What a device's link offers, from its beginning to its end: assigns the characteristics to the channels, which are read and
 /// subscribed to. When there is a link is decided by ``LinkSession`` alone.
 @LoopActor final class LinkServices {
-  /// The characteristics of the Device Information Service; empty without a link, or if the link lacks them.
-  private var information: [Characteristic] = []
-  /// Reads the data log; nil without a link, or if the link lacks it.
-  private(set) var log: Characteristic?
-  /// The LEDs of a micro:bit; nil without a link, or if the link lacks them.
-  private(set) var leds: Characteristic?
+  /// What the link offers; nil: there is none.
+  private(set) var resolution: Resolution? {
+    didSet { if resolution?.log != oldValue?.log { device.dataLog?.linkDown() } }
+  }
   /// The visit for which the link is made; nil: the link is to last, or there is none.
   private var visit: Visit?
-  /// The property whose readings show that the link is alive; nil: the link alone does.
-  private(set) var alive: Int?
-  /// The names of the properties that the link offers, usable or not.
-  private(set) var offered: Set<String> = []
   /// What was logged last of properties that the device lacks, and why.
   private var lacks: [String: String] = [:]
-  /// The characteristics of properties that could not be used on this link, by the property's index: they are tried again.
-  private var excluded: [Int: Characteristic] = [:]
+  /// When the properties that could not be used on this link are tried again.
   private var retry: LoopTimer?
   private var retryBackOff = BackOff(first: .seconds(60), longest: .seconds(3600))
   private unowned let device: Device
@@ -32,16 +25,19 @@ import Log
 
   init(of device: Device) { self.device = device }
 
+  /// See ``Resolution/alive``.
+  var alive: Int? { resolution?.alive }
+  /// See ``Resolution/offered``.
+  var offered: Set<String> { resolution?.offered ?? [] }
+  private var information: [Characteristic] { resolution?.information ?? [] }
   var hasInformation: Bool { !information.isEmpty }
 
   /// Assigns the characteristics of a new link to the channels.
   func begin(_ characteristics: [Characteristic]) -> LinkMachine.Connection {
     let resolution = resolve(characteristics)
+    self.resolution = resolution
     for channel in channels { use(resolution, for: channel) }
-    information = resolution.information
-    log = resolution.log
     visit = device.settings.isOnDemand ? Visit() : nil
-    learn(resolution)
     guard isSuitable(resolution) else { return .unsuitable(lacks: resolution.missingServices) }
     tellLacks()
     return .connected
@@ -65,30 +61,15 @@ import Log
     resolution.isSuitable || resolution.log != nil && device.settings.log && profile.isAutomatic
   }
 
-  private func learn(_ resolution: Resolution) {
-    alive = resolution.alive
-    leds = resolution.leds
-    offered = Set(channels.filter { $0.characteristic != nil }.map(\.property.name))
-  }
-
   /// The link has ended, or is being ended.
   func end() {
     for channel in channels { channel.linkDown() }
-    information = []
-    leds = nil
-    setLog(nil)
+    resolution = nil
     visit?.end()
     visit = nil
     retry?.cancel()
     retry = nil
     retryBackOff.reset()
-    excluded = [:]
-  }
-
-  private func setLog(_ log: Characteristic?) {
-    guard log != self.log else { return }
-    self.log = log
-    device.dataLog?.linkDown()
   }
 
   /// The session is live: what waits for the link is carried out.
@@ -120,7 +101,7 @@ import Log
     _ channel: Channel, in visit: Visit?, on central: Central
   ) async throws(CentralError) -> CentralError? {
     do throws(CentralError) {
-      try await use(channel, in: visit, on: central)
+      try await channel.subscribe(on: central, in: visit)
       return nil
     } catch {
       let isOptional = alive.map { $0 != channel.index } ?? (offered.count > 1)
@@ -138,7 +119,6 @@ import Log
   }
 
   private func exclude(_ channel: Channel, because error: CentralError) {
-    excluded[channel.index] = channel.characteristic
     channel.exclude(because: error)
     guard visit == nil, retry == nil else { return }
     retry = loop.timer(after: retryBackOff.next()) { [weak self] in self?.tryExcluded() }
@@ -147,20 +127,14 @@ import Log
   /// A sensor that could not be read once may be read a minute later.
   private func tryExcluded() {
     retry = nil
-    let again = channels.filter { excluded[$0.index] != nil }
-    guard !again.isEmpty else { return }
-    for channel in again { channel.include(excluded.removeValue(forKey: channel.index)) }
-    device.task { [self] central in
-      if await use(again, on: central, while: { self.device.isLive }) { device.handle(.offered(offered)) }
+    let again = channels.filter {
+      $0.characteristic == nil && resolution?.characteristics[$0.index] != nil
     }
-  }
-
-  /// Reads the property, and subscribes to it if the link is to last.
-  private func use(
-    _ channel: Channel, in visit: Visit?, on central: Central
-  ) async throws(CentralError) {
-    guard let visit else { return try await channel.subscribe(on: central) }
-    try await channel.visit(visit, on: central)
+    guard !again.isEmpty else { return }
+    for channel in again { channel.include(resolution?.characteristics[channel.index]) }
+    device.task { [self] central in
+      if await use(again, on: central) { device.servicesChanged(offered: offered) }
+    }
   }
 
   // MARK: Services that change
@@ -173,30 +147,25 @@ import Log
     let changed = channels.filter { $0.characteristic != resolution.characteristics[$0.index] }
     for channel in changed {
       channel.linkDown()
-      excluded[channel.index] = nil
       use(resolution, for: channel)
     }
-    setLog(resolution.log)
-    learn(resolution)
+    self.resolution = resolution
     return isSuitable(resolution) ? changed : nil
   }
 
   /// Starts using added characteristics.
-  /// - Parameter isLive: whether the session is still live.
   /// - Returns: whether the session is still live afterwards.
-  func use(
-    _ changed: [Channel], on central: Central, while isLive: () -> Bool
-  ) async -> Bool {
+  func use(_ changed: [Channel], on central: Central) async -> Bool {
     let visit = visit
     for channel in changed { try? await channel.writer?.writeBeforeReading(on: central) }
     for channel in changed {
       let characteristic = channel.characteristic
       do throws(CentralError) {
-        try await use(channel, in: visit, on: central)
+        try await channel.subscribe(on: central, in: visit)
       } catch {
         if channel.characteristic == characteristic { exclude(channel, because: error) }
       }
-      guard isLive() else { return false }
+      guard device.isLive else { return false }
       // Otherwise the services have changed again, and another task uses the new characteristic.
       if channel.characteristic == characteristic || channel.characteristic == nil { channel.linkUp() }
     }
@@ -206,8 +175,7 @@ import Log
   // MARK: Device information
 
   /// Reads model, firmware and serial number.
-  /// - Returns: whether each read was answered.
-  func readInformation(on central: Central) async -> Bool {
+  func readInformation(on central: Central) async {
     var texts: [BluetoothUUID: String] = [:]
     var isAnswered = true
     for characteristic in information where isAnswered {
@@ -219,19 +187,17 @@ import Log
         context.log.debug("cannot read its device information: \(error)", device.fields)
       }
     }
-    device.handle(.information(texts))
-    return isAnswered
+    device.learn(texts)
+    if !isAnswered { device.session.links?.feed(.unresponsive) }
   }
 
   // MARK: Characteristics
-
-  private static let mostLogged = 100
 
   /// Logs each characteristic with the property that uses it.
   private func resolve(_ characteristics: [Characteristic]) -> Resolution {
     let resolution = Resolution(profile, characteristics)
     guard Logger.isEnabled(.debug) else { return resolution }
-    for characteristic in characteristics.prefix(Self.mostLogged) {
+    for characteristic in characteristics {
       let index = resolution.characteristics.firstIndex(of: characteristic)
       context.log.debug(
         "characteristic",
@@ -240,11 +206,6 @@ import Log
           "uuid": characteristic.uuid, "flags": characteristic.flags,
           "property": index.map { profile.properties[$0].name } ?? "-",
         ])
-    }
-    let rest = characteristics.count - Self.mostLogged
-    if rest > 0 {
-      context.log.debug(
-        "more characteristics", ["device": device.id, "address": device.address, "count": rest])
     }
     return resolution
   }

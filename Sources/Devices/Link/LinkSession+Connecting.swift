@@ -16,7 +16,7 @@ extension LinkSession {
     case .use(let index):
       context.links.occupy(device, on: index)
       if let before, index != before {
-        context.log.info("switching to adapter \(adapter.name)", device.fields)
+        context.log.info("switching to adapter \(central.adapterName)", device.fields)
       }
       connectNow()
     case .full(let adapters): context.links.wait(device, on: adapters, isUrgent: isUrgent)
@@ -27,7 +27,7 @@ extension LinkSession {
 
   private func connectNow() {
     guard let peripheral else { return feed(.connected(.failed(.gone))) }
-    context.log.debug("connecting", ["device": device.id, "adapter": adapter.name])
+    context.log.debug("connecting", ["device": device.id, "adapter": central.adapterName])
     let isPreferred = !device.hasNoStoredID && adapters.isReceived
     let isWanted: @LoopActor () -> Bool = { [self] in machine.state.published == .connecting }
     device.task { [self] central in
@@ -67,7 +67,8 @@ extension LinkSession {
     follow { $0.visited(at: .now) }
     services.up()
     device.updateLEDs()
-    readInformation()
+    // Last, as nothing depends on it.
+    if services.hasInformation { device.task { [services] in await services.readInformation(on: $0) } }
     waiting.resume(nil)
     device.collectLog()
     if let changedServices { servicesChanged(changedServices) }
@@ -75,24 +76,16 @@ extension LinkSession {
     noteFirstValues()
   }
 
-  /// Reads the device information last, as nothing depends on it.
-  private func readInformation() {
-    guard services.hasInformation else { return }
-    device.task { [self] central in
-      if await !services.readInformation(on: central) { feed(.unresponsive) }
-    }
-  }
-
   func servicesChanged(_ characteristics: [Characteristic]) {
     guard let changed = services.changeServices(to: characteristics) else {
-      device.handle(.offered(services.offered))
+      device.servicesChanged(offered: services.offered)
       return feed(.servicesLost)
     }
     expectReadings()
     device.task { [self] central in
-      let isUsed = await services.use(changed, on: central) { self.machine.state.isLive }
+      let isUsed = await services.use(changed, on: central)
       // Reported last, when commands for the added properties can be carried out.
-      if isUsed { device.handle(.offered(services.offered)) }
+      if isUsed { device.servicesChanged(offered: services.offered) }
       device.collectLog()
     }
   }

@@ -10,16 +10,16 @@ extension LinkSession {
 
   /// Pairs on a new link. If the peripheral displays a passkey, another call gives it.
   func pair(passkey: Int?, reply: @escaping PairingReply) {
-    if requests.isPasskeyDisplayed {
+    if pairingRequest.isPasskeyDisplayed {
       guard let passkey, let peripheral else {
         return reply(
           .failure(RequestError(.invalid, "it displays a passkey: repeat the request with passkey")))
       }
       begin(passkey, reply)
-      _ = adapter.central.enter(passkey: passkey, for: peripheral)
+      _ = central.enter(passkey: passkey, for: peripheral)
       return
     }
-    guard !requests.isPairing else {
+    guard !pairingRequest.isRequested else {
       return reply(.failure(RequestError("pairing is already in progress")))
     }
     if !context.links.hasLink(device) { adapters.dropBondsOfAbsentAdapters() }
@@ -31,15 +31,23 @@ extension LinkSession {
   }
 
   private func begin(_ passkey: Int?, _ reply: @escaping PairingReply) {
-    let deadline = loop.timer(after: Self.rangeLimit) { [weak self] in
+    pairingRequest = .requested(passkey: passkey, reply)
+    pairingTimer.set(.now + Self.rangeLimit) { [weak self] in
       guard let self else { return }
       if machine.state == .absent { return endPairing(.failure(RequestError(.notInRange))) }
-      requests.extend(
-        to: loop.timer(after: Self.pairingLimit) { [weak self] in
-          self?.endPairing(.failure(RequestError(.failed, "not paired within \(Self.pairingLimit)")))
-        })
+      pairingTimer.set(.now + Self.pairingLimit) { [weak self] in
+        self?.endPairing(.failure(RequestError(.failed, "not paired within \(Self.pairingLimit)")))
+      }
     }
-    requests.pair(passkey, deadline: deadline, reply)
+  }
+
+  /// Answers the request to pair, if there is one.
+  /// - Parameter next: what is awaited then.
+  func endPairing(_ result: Result<PairingProgress, RequestError>, next: PairingRequest = .none) {
+    let ended = pairingRequest
+    pairingRequest = next
+    pairingTimer.set(nil) {}
+    if case .requested(_, let reply) = ended { reply(result) }
   }
 
   /// Pairs before connecting, if that is due.
@@ -56,7 +64,7 @@ extension LinkSession {
     context.log.notice("pairing", device.fields)
     do throws(PairingError) {
       try await central.pair(
-        peripheral, passkey: requests.passkey ?? device.settings.passkey, while: isWanted,
+        peripheral, passkey: pairingRequest.passkey ?? device.settings.passkey, while: isWanted,
         passkeyRequested: { [weak self] in self?.passkeyRequested(peripheral) })
       context.log.notice("paired", device.fields)
       endPairing(.success(.paired))
@@ -70,7 +78,7 @@ extension LinkSession {
     } catch {
       context.log.info("not paired: \(error)", device.fields)
       // One that has gone is paired with when it is back, but no longer displays its passkey.
-      if error != .failed(.gone) || requests.isPasskeyDisplayed {
+      if error != .failed(.gone) || pairingRequest.isPasskeyDisplayed {
         endPairing(.failure(RequestError(error)))
       }
       return error
@@ -78,14 +86,13 @@ extension LinkSession {
   }
 
   private func passkeyRequested(_ peripheral: PeripheralID) {
-    guard requests.isPairing else {
+    guard pairingRequest.isRequested else {
       // Nobody would enter it.
-      let central = adapter.central
-      loop.task { await central.cancelPairing(peripheral) }
+      loop.task { [central] in await central.cancelPairing(peripheral) }
       return
     }
     context.log.notice("displays a passkey: it is awaited from the request device/pair", device.fields)
-    requests.passkeyIsDisplayed()?(.success(.passkeyRequired))
+    endPairing(.success(.passkeyRequired), next: .passkeyDisplayed)
   }
 }
 

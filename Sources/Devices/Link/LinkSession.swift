@@ -20,6 +20,10 @@ import Log
   /// The characteristics after a change of services during `subscribing`, to be handled when the session is live.
   var changedServices: [Characteristic]?
 
+  /// The request to pair that awaits its answer, and the timer of its time limit.
+  var pairingRequest = PairingRequest.none
+  var pairingTimer = DeadlineTimer()
+
   /// The timer that runs until a peripheral that gave its link to another device is received again.
   private var returns: LoopTimer?
   private static let returnLimit = Duration.seconds(30)
@@ -85,14 +89,14 @@ import Log
 
   override func describeOnline() {
     device.owner = .this
-    device.description.adapter = adapter.name
+    device.description.adapter = central.adapterName
     device.values.linkUp()
     device.learn(offered: services.offered, isNewLink: true)
   }
 
   /// Stores that the link offers a log, so that it is known after a restart.
   func noteLog() {
-    let isOffered = services.log != nil
+    let isOffered = services.resolution?.log != nil
     let (before, empty) = (device.description.mayHaveLog, LogPosition())
     if device.record.log == (isOffered ? nil : empty) {
       context.store.change(device.address) { $0.log = isOffered ? empty : nil }
@@ -178,7 +182,7 @@ import Log
 
   override func adapterChanged(_ adapter: Int, isOn: Bool) {
     adapters.adapterChanged(adapter, isOn: isOn)
-    if !isOn, context.adapters[adapter] === self.adapter {
+    if !isOn, context.centrals[adapter] === central {
       resetLink()
       feed(.adapterWentAway)
     }
@@ -200,7 +204,7 @@ import Log
     case .disconnected:
       resetLink()
       feed(.disconnected)
-    case .linkEnded(_, let reason): if machine.linkEnded(because: reason) { device.handle(.session) }
+    case .linkEnded(_, let reason): if machine.linkEnded(because: reason) { device.sessionChanged() }
     case .unusable(_, let reason): feed(.unusable(reason))
     case .servicesChanged(_, let characteristics): servicesChanged(to: characteristics)
     case .state, .recovery, .seen, .lost: break
@@ -229,8 +233,7 @@ import Log
     waiting.resume(context.isStopping ? "the gateway is stopping" : "the device was disabled or removed")
     if context.isStopping { return }
     guard let peripheral else { return }
-    let central = adapter.central
-    loop.task {
+    loop.task { [central] in
       // The properties may be others on the next link, and a bonded peripheral remembers what is subscribed to.
       central.unsubscribe(peripheral)
       await central.disconnect(peripheral)

@@ -5,6 +5,8 @@ import GATT
 struct Resolution: Sendable {
   /// The characteristic of each property, in the order of the profile's properties; nil: the link does not offer it.
   let characteristics: [Characteristic?]
+  /// The names of the properties that the link offers, usable or not.
+  let offered: Set<String>
   /// Why the link does not offer a property, by its index.
   let lacks: [Int: String]
   /// The characteristics of the Device Information Service that are read.
@@ -28,6 +30,7 @@ struct Resolution: Sendable {
     }
     self.characteristics = characteristics
     let missing = characteristics.indices.filter { characteristics[$0] == nil }
+    offered = Set(zip(profile.properties, characteristics).compactMap { $1 == nil ? nil : $0.name })
     lacks = Dictionary(uniqueKeysWithValues: missing.map { ($0, Self.lack(of: profile.properties[$0], all)) })
     information = all.filter {
       $0.service == DeviceInformation.service && DeviceInformation.texts.contains($0.uuid)

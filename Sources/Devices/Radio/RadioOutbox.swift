@@ -14,8 +14,6 @@ struct RadioCommand: Sendable {
   let target: Target
   /// What the receiver sends, without a line end.
   let line: [UInt8]
-  /// Called when it was given to a receiver for the first time.
-  let began: @LoopActor () -> Void
   let reply: @LoopActor (Outcome) -> Void
 }
 
@@ -72,15 +70,21 @@ struct RadioOutbox: Sendable {
   }
 
   /// A receiver has taken the command.
-  /// - Returns: whether for the first time.
-  mutating func wrote(_ target: RadioCommand.Target) -> Bool {
-    guard let index = entries.firstIndex(where: { $0.command.target == target }) else { return false }
-    defer { entries[index].isWritten = true }
-    return !entries[index].isWritten
+  mutating func wrote(_ target: RadioCommand.Target) {
+    if let index = entries.firstIndex(where: { $0.command.target == target }) {
+      entries[index].isWritten = true
+    }
   }
 
-  /// The micro:bit has sent the value back.
-  mutating func echoed(_ target: RadioCommand.Target) { entries.removeAll { $0.command.target == target } }
+  /// The micro:bit has sent the value.
+  /// - Returns: whether it is an echo, which ends the command.
+  mutating func echoed(_ target: RadioCommand.Target) -> Bool {
+    guard let index = entries.firstIndex(where: { $0.command.target == target && $0.isWritten }) else {
+      return false
+    }
+    entries.remove(at: index)
+    return true
+  }
 
   /// The deadline is reached.
   mutating func timer(at now: Moment) -> [Action] {

@@ -37,15 +37,11 @@ import Radio
   private static let longestText = 19
 
   /// What sends a value to the micro:bit, as `zotut>servo:90`, until it is sent back.
-  /// - Parameters:
-  ///   - began: called when it was sent for the first time, with what ends it.
-  ///   - reply: called once with the outcome, unless the command that `began` was given has ended before.
+  /// - Parameter reply: called once with the outcome, unless it is sent back before.
   func command(
-    _ message: String, as key: ValueKey,
-    began: @escaping @LoopActor (@escaping @LoopActor () -> Void) -> Void,
-    reply: @escaping @LoopActor (Outcome) -> Void
+    _ message: String, as key: ValueKey, reply: @escaping @LoopActor (Outcome) -> Void
   ) throws(RequestError) -> RadioCommand {
-    let (transmitter, address) = (context.transmitter, device.address)
+    let address = device.address
     guard let name = address.radioSender?.name else {
       throw RequestError(.invalid, "\(device.id) is a receiver, and takes no values")
     }
@@ -59,10 +55,8 @@ import Radio
       throw RequestError(
         "\(device.id) and another micro:bit have the same five letters: both would take it")
     }
-    if let problem = transmitter.problem() { throw RequestError(problem) }
-    let target = RadioCommand.Target(device: address, value: key)
-    return RadioCommand(
-      target: target, line: line, began: { began { transmitter.echoed(target) } }, reply: reply)
+    if let problem = context.transmitter.problem() { throw RequestError(problem) }
+    return RadioCommand(target: .init(device: address, value: key), line: line, reply: reply)
   }
 
   // MARK: Receiving

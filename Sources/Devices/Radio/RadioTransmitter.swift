@@ -1,4 +1,3 @@
-import BlueZ
 import EventLoop
 import GATT
 import Radio
@@ -22,7 +21,7 @@ import Radio
   }
 
   func send(_ command: RadioCommand) { feed { $0.send(command, at: .now) } }
-  func echoed(_ target: RadioCommand.Target) { outbox.echoed(target) }
+  func echoed(_ target: RadioCommand.Target) -> Bool { outbox.echoed(target) }
   /// Nothing more is sent to the device.
   func abandon(_ device: BluetoothAddress) { feed { $0.abandon(device) } }
 
@@ -32,7 +31,7 @@ import Radio
       case .write(let command):
         let name = command.target.device.radioSender?.name
         let isWritten = name.map { receivers?.send(command.line, to: $0) == true } == true
-        if isWritten, outbox.wrote(command.target) { command.began() }
+        if isWritten { outbox.wrote(command.target) }
       case .outcome(let command, let outcome): command.reply(outcome)
       }
     }

@@ -197,7 +197,7 @@ import Log
     guard let wanted = parsed.first, parsed.count == 1, wanted.name.key == key,
       !text.utf8.contains(where: { $0 < 0x20 })
     else {
-      if text.utf8.contains(UInt8(ascii: "{")) { try Property.checkJSON(text) }
+      _ = try Property.json(text)
       throw RequestError(
         .invalid, "\(Excerpt(command.value.payload)) is not a number or a short text without colons")
     }
@@ -213,17 +213,15 @@ import Log
       tell(outcome)
     }
     if let radio {
-      let command = try radio.command(message, as: key) { [self] cancel in
-        echoes.append(echo)
-        echo.end = { outcome in
-          cancel()
-          end(outcome)
-        }
-      } reply: {
-        end($0)
+      let transmitter = device.context.transmitter
+      let command = try radio.command(message, as: key) { end($0) }
+      echoes.append(echo)
+      echo.end = { outcome in
+        echo.isReceived = transmitter.echoed(command.target)
+        if echo.isReceived { end(outcome) }
       }
       tell(nil)
-      device.context.transmitter.send(command)
+      transmitter.send(command)
     } else if let channel {
       let value = try channel.property.value(ofCommand: .string(message))
       echoes.append(echo)

@@ -159,11 +159,7 @@ package struct ValueTable: Equatable, Sendable {
   /// - Parameter uncounted: see ``DeviceManager/expireDevices(today:)``.
   mutating func removeUnseen(today: Int, uncounted: Int = 0) {
     if uncounted != 0 {
-      entries = entries.mapValues { entry in
-        var entry = entry
-        entry.lastSeen = max(0, min(entry.lastSeen + uncounted, today))
-        return entry
-      }
+      for (key, entry) in entries { entries[key]?.lastSeen = max(0, min(entry.lastSeen + uncounted, today)) }
     }
     entries = entries.filter { today - $0.value.lastSeen <= Self.mostDaysUnseen }
   }

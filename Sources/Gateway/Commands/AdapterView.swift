@@ -7,7 +7,7 @@ import Findings
 @LoopActor final class AdapterView {
   /// The centrals by adapter, in order.
   private(set) var centrals: [(adapter: String, central: Central)] = []
-  private var found = ScanRequest()
+  private let found = ScanRequest()
   private var states: [CentralState?]
   /// The adapters that were on when the scan began.
   private var scanning: Set<String> = []
@@ -67,7 +67,7 @@ import Findings
 
   /// The peripherals in range, the strongest first, each once.
   var inRange: [Peripheral] {
-    var found = ScanRequest()
+    let found = ScanRequest()
     for (_, central) in centrals {
       for peripheral in central.peripherals { found.add(peripheral) }
     }

@@ -217,11 +217,10 @@ final class EngineUnderTest: Sendable {
 
   /// What a scan has found as soon as there are so many.
   @LoopActor func scan(finding count: Int) async throws -> [BluetoothAddress] {
-    let number = try engine.beginScan()
-    try await eventually("\(count) are found") {
-      await self.engine.scans[number]?.peripherals.count == count
-    }
-    return engine.endScan(number).peripherals.map(\.address)
+    let scan = try engine.beginScan()
+    try await eventually("\(count) are found") { await scan.peripherals.count == count }
+    engine.end(scan)
+    return scan.peripherals.map(\.address)
   }
 
   @LoopActor func isAnonymous(_ id: DeviceID) -> Bool? { engine.registry.byID[id]?.isAnonymous }

@@ -213,8 +213,8 @@ import Testing
     let before = tested.frontEnd.events.count
     let results = try await tested.engine.sequence(
       [
-        .read(property: "period"), .write(property: "period", value: 700), .read(property: "period"),
-        .write(property: "period", value: "500"),
+        SequenceStep("period"), SequenceStep("period", 700), SequenceStep("period"),
+        SequenceStep("period", "500"),
       ], on: Engine.id, within: 60)
     #expect(
       results.map(\.outcome) == [
@@ -240,7 +240,7 @@ import Testing
     }
     let results = try await tested.engine.sequence(
       [
-        .write(property: "level", value: 7), .read(property: "gone"), .write(property: "level", value: 8),
+        SequenceStep("level", 7), SequenceStep("gone"), SequenceStep("level", 8),
       ], on: Engine.id, within: 60)
     #expect(
       results.map(\.outcome) == [
@@ -254,20 +254,20 @@ import Testing
 
   private static let refused: [(step: SequenceStep, reason: String)] = [
     (
-      .read(property: "temprature"),
+      SequenceStep("temprature"),
       "steps[1]: c5a1b2c3d4e5 has no property temprature: did you mean temperature?"
     ),
     (
-      .read(property: "button_a"),
+      SequenceStep("button_a"),
       "steps[1]: button_a cannot be read, as it is an event: watch shows it when it happens"
     ),
-    (.write(property: "temperature", value: 1), "steps[1]: temperature cannot be set"),
+    (SequenceStep("temperature", 1), "steps[1]: temperature cannot be set"),
     (
-      .write(property: "period", value: "fast"),
+      SequenceStep("period", "fast"),
       #"steps[1]: "fast" is not a whole number in plain digits"#
     ),
     (
-      .write(property: "period", value: 10),
+      SequenceStep("period", 10),
       "steps[1]: 10 is below the smallest period, 20 ms"
     ),
   ]
@@ -280,7 +280,7 @@ import Testing
     for (step, reason) in Self.refused {
       await #expect(throws: RequestError(.invalid, reason)) {
         try await tested.engine.sequence(
-          [.write(property: "period", value: 900), step], on: Engine.id, within: 60)
+          [SequenceStep("period", 900), step], on: Engine.id, within: 60)
       }
     }
     await #expect(throws: RequestError(.notFound, "no device is called nobody")) {
@@ -293,7 +293,7 @@ import Testing
   @Test func sequenceForAnOfflineDeviceFails() async throws {
     let tested = try await Engine(configuration(), isInRange: false)
     await #expect(throws: RequestError("c5a1b2c3d4e5: the device is offline")) {
-      try await tested.engine.sequence([.read(property: "period")], on: Engine.id, within: 60)
+      try await tested.engine.sequence([SequenceStep("period")], on: Engine.id, within: 60)
     }
     await tested.end()
   }
@@ -302,19 +302,19 @@ import Testing
     let tested = try await visited()
     await tested.vanish()
     let first = Task {
-      try await tested.engine.sequence([.read(property: "period")], on: Engine.id, within: 5)
+      try await tested.engine.sequence([SequenceStep("period")], on: Engine.id, within: 5)
     }
     try await tested.frontEnd.change("absent or connecting") {
       $0.session == .absent || $0.session == .connecting
     }
     await #expect(throws: RequestError("another sequence of c5a1b2c3d4e5 is being carried out")) {
-      try await tested.engine.sequence([.read(property: "period")], on: Engine.id, within: 5)
+      try await tested.engine.sequence([SequenceStep("period")], on: Engine.id, within: 5)
     }
     await #expect(throws: RequestError.self) { try await first.value }
     // The timeout does not affect the next sequence.
     await tested.comeBack()
     let results = try await tested.engine.sequence(
-      [.read(property: "period")], on: Engine.id, within: 60)
+      [SequenceStep("period")], on: Engine.id, within: 60)
     #expect(results.map(\.outcome.isSuccess) == [true])
     try await tested.frontEnd.idle(from: tested.frontEnd.events.count - 1)
     await tested.end()

@@ -179,7 +179,7 @@ extension DeviceManager {
   fileprivate func refusal(of address: BluetoothAddress) throws -> String? {
     let session = try #require(registry.byAddress[address]?.session as? RadioSession)
     do throws(RequestError) {
-      _ = try session.command("servo:90", as: "servo", began: { _ in }, reply: { _ in })
+      _ = try session.command("servo:90", as: "servo", reply: { _ in })
       return nil
     } catch {
       return error.reason
@@ -191,6 +191,6 @@ extension DeviceManager {
     to address: BluetoothAddress, reply: @escaping @LoopActor @Sendable (Outcome) -> Void
   ) {
     context.transmitter.send(
-      RadioCommand(target: .init(device: address, value: "servo"), line: [], began: {}, reply: reply))
+      RadioCommand(target: .init(device: address, value: "servo"), line: [], reply: reply))
   }
 }
