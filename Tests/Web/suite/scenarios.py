@@ -178,7 +178,7 @@ def password_for_reading(room):
                 names = [name for name in names if not name.startswith(("Show", "Full screen", "Search", "Language", "View", "Area", "Time span", "All micro"))]
                 expect(not names, f"it can be changed: {names}")
             if fragment == "m/window":
-                expect(not page.run("$('.plot', card('Measuring interval'))"), "the interval has a chart")
+                expect(page.run("!$('.plot', card('Measuring interval'))"), "the interval has a chart")
         page.close()
 
 
