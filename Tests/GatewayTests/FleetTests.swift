@@ -47,8 +47,10 @@ import Testing
     state.section(Fleet.section).put(Fleet.key, Self.message(7, "a"))
     await state.close()
     let check = StateCheck(gateway: GatewayID("here")!, environment: ["STATE_DIRECTORY": folder.path])
-    #expect(check.configuration(of: try Self.file()).devices.contains { $0.id?.description == "a" })
-    #expect(check.configuration(of: try Self.file("{}")).devices.allSatisfy { $0.id == nil })
+    for (text, hasEntry) in [(#"{"fleet":true}"#, true), ("{}", false)] {
+      let devices = check.configuration(of: try Self.file(text)).devices
+      #expect(devices.contains { $0.id?.description == "a" } == hasEntry)
+    }
   }
 
   @Test func theSameIsNotAppliedTwice() throws {
