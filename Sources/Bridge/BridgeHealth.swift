@@ -89,7 +89,8 @@ extension Bridge: RequestHost {
         .gateway,
         "devices are pinned to the gateway \(gateway), which is not online at this broker: \(names)\(more)",
         remedy: "start that gateway, or correct \"gateway\" in config.json, or, if a request has pinned them,"
-          + " device/add them by their addresses")
+          + " device/add them by their addresses"
+      ).coded("gateway_absent", ["reason": "\(gateway): \(names)\(more)"])
     }
   }
 

@@ -235,7 +235,8 @@ extension Finding {
   package static func radioIsOff(_ device: String) -> Finding {
     .warning(
       .device, "\(device): not heard, as radio.enabled is false",
-      remedy: "set radio.enabled to true in config.json, then: sudo systemctl reload microbit-gateway")
+      remedy: "set radio.enabled to true in config.json, then: sudo systemctl reload microbit-gateway"
+    ).coded("radio_off", ["device": device])
   }
 
   package static func notInRange(_ device: String) -> Finding {

@@ -126,6 +126,8 @@ extension DeviceManager {
       let text = Command(device.id, "led_text", .string("\(number)"), timeToLive: 60)
       do throws(RequestError) {
         try execute(text) { _ in }
+        // If the link was lost before they showed that, it would end the text on the next one.
+        store.change(device.address) { $0.leds = nil }
       } catch {
         // Without LEDs nothing can be shown.
         loop.task { [self] in _ = try? await identify(device.id) }

@@ -113,8 +113,9 @@ extension DeviceManager {
     _ id: DeviceID, _ options: DeviceOptionsPatch
   ) throws(RequestError) -> DeviceDescription? {
     let device = try requireDevice(id)
-    if !options.desired.isEmpty, case .other(let gateway) = device.owner {
-      throw RequestError("\(id) is owned by the gateway \(gateway): its desired values are set there")
+    // What is set at a gateway that the device is pinned to holds, also before that has found it.
+    if !options.desired.isEmpty, case .other(let owner) = device.owner, device.settings.gateway != gateway {
+      throw RequestError("\(id) is owned by the gateway \(owner): its desired values are set there")
     }
     var record = device.record
     try apply(options, to: &record, at: .root.key("options"))

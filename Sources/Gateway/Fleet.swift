@@ -6,9 +6,9 @@ import Store
 /// The message for the whole fleet that is in force, and what became of the last one.
 @LoopActor struct Fleet {
   /// The section of the state database.
-  static let section = "fleet"
+  nonisolated static let section = "fleet"
   /// The key of the message in force, for a start without the broker.
-  static let key = "config"
+  nonisolated static let key = "config"
 
   private let state: StateSection
   private(set) var inForce: FleetConfiguration?

@@ -45,11 +45,11 @@ extension Discovery {
   }
 
   /// What another gateway announced of a device that has these properties there.
-  func announced(_ names: Set<PropertyName>, of device: DeviceDescription, topics: DeviceTopics) -> Announced
-  {
+  /// - Parameter whole: the device's profile, with those that this gateway does not use.
+  func announced(_ names: Set<PropertyName>, of device: DeviceDescription, _ whole: Profile) -> Announced {
     let names = Set(names.map(\.description))
     let components =
-      components(of: device, topics: topics) { names.contains($0.name) }
+      components(of: device, whole, topics: topics.topics(of: device.id, whole)) { names.contains($0.name) }
       + names.compactMap(NamedValue.key).sorted().map { key in
         DiscoveryComponent(key: Self.key(ofValue: key), platform: .sensor, members: [:])
       }
@@ -58,10 +58,11 @@ extension Discovery {
   }
 
   private func components(
-    of device: DeviceDescription, topics: DeviceTopics, where isIncluded: (Property) -> Bool
+    of device: DeviceDescription, _ profile: Profile, topics: DeviceTopics,
+    where isIncluded: (Property) -> Bool
   ) -> [DiscoveryComponent] {
     let placeholder = Removal.placeholder(object(of: .device(device.address)), prefix: prefix)
-    return zip(device.profile.properties, topics.properties).filter { isIncluded($0.0) }.flatMap {
+    return zip(profile.properties, topics.properties).filter { isIncluded($0.0) }.flatMap {
       property, own in
       (property.homeAssistantParts.flatMap { components(for: property, $0, topics: own) }
         + offset(of: property, device, info: topics.info)).map { component in
@@ -86,7 +87,8 @@ extension Discovery {
         command: self.topics.bridgeRequest("device/options"), unit: part.unit,
         category: "config", availability: [self.topics.bridgeState],
         [
-          "min": JSONValue(number: -50), "max": JSONValue(number: 50), "step": JSONValue(number: 0.1),
+          "min": JSONValue(number: Adjustment.offsets.lowerBound),
+          "max": JSONValue(number: Adjustment.offsets.upperBound), "step": JSONValue(number: 0.1),
           "mode": "box", "val_tpl": InfoTemplate.offset(of: property.name).json,
           "cmd_tpl": .string(request),
         ])
@@ -124,7 +126,8 @@ extension Discovery {
 
   private func components(of device: DeviceDescription, topics: DeviceTopics) -> [DiscoveryComponent] {
     let properties =
-      components(of: device, topics: topics) { device.mayOffer($0.name) } + values(of: device, topics: topics)
+      components(of: device, device.profile, topics: topics) { device.mayOffer($0.name) }
+      + values(of: device, topics: topics)
     let options = self.topics.bridgeRequest("device/options")
     let ofGateway = [self.topics.bridgeState]
     func set(_ option: String, _ isOn: Bool) -> String {

@@ -273,7 +273,9 @@ import Store
     // One that was removed and added again may offer less than Home Assistant has.
     let before =
       store[subject] ?? store.removals[discovery.topic(of: subject).string]?.announced
-      ?? discovery.announced(publisher.others.properties, of: device, topics: publisher.topics)
+      ?? discovery.announced(
+        publisher.others.properties, of: device,
+        configuration.profile(named: device.profile.name) ?? device.profile)
     let document = discovery.document(
       of: device, topics: publisher.topics, hasGateway: !isGatewayDeleted, before: before,
       isReannouncement: stage == .reannounce, removed: published[subject]?.removed ?? [])

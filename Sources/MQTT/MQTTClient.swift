@@ -286,6 +286,8 @@ import Log
       perform(link.failed(error, at: .now, jitter: options.jitter()))
     } else {
       log(.debug, "\(error); trying the next address of \(broker.host)")
+      // That has taken a while.
+      if case .timedOut = error { write(outages.failed(error, at: broker, retryIn: nil)) }
       perform(link.triesNextAddress())
     }
   }

@@ -74,7 +74,7 @@ extension MQTTError: CustomStringConvertible {
     case .invalidOption(let what): what
     case .protocolViolation(let reason): "the answer is not valid MQTT: \(reason)"
     case .keepAliveTimedOut: "the broker stopped responding"
-    case .unacknowledged(let topic): "the broker does not acknowledge messages, such as one to \(topic)"
+    case .unacknowledged(let topic): "the broker has not acknowledged messages, such as one to \(topic)"
     case .connectionLost(let reason): "the connection to the broker was lost: \(reason)"
     case .closedByBroker(_, let reason): "the broker closed the connection: \(reason)"
     case .library(let code, let reason): "\(reason) (\(code))"
@@ -128,8 +128,9 @@ extension MQTTError: CustomStringConvertible {
       return "allow larger packets in the broker's configuration, in that of mosquitto by max_packet_size"
     case .refused(reasonCode: 154, _): return "allow retained messages in the broker's configuration"
     case .file: return "check mqtt.password_file and the files in mqtt.tls, and their permissions"
-    case .unacknowledged: return "see the broker's log"
-    case .refused, .invalidOption, .keepAliveTimedOut, .connectionLost, .closedByBroker, .library: return nil
+    case .unacknowledged: return "check the network: ping \(host); if it answers, see the broker's log"
+    case .invalidOption: return "correct mqtt in config.json"
+    case .refused, .keepAliveTimedOut, .connectionLost, .closedByBroker, .library: return nil
     }
   }
 }

@@ -179,7 +179,10 @@ struct Outbox {
       if lane == .bulk, mayOvertake && first != nil || bulkAllowance == 0 { break }
       if let state = states.first(lane) { offer(true, lane, state.qos, state.sequence) }
       // What waits from an earlier connection does not overtake the state of this one.
-      if let message = messages.first(lane), lane == .bulk || !mayOvertake || message.sequence > lastBefore {
+      // But it does not hold up what comes now while no state may be sent.
+      if let message = messages.first(lane),
+        lane == .bulk || !mayOvertake || bulkAllowance == 0 || message.sequence > lastBefore
+      {
         offer(false, lane, message.message.qos, message.sequence)
       }
     }

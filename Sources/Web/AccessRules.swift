@@ -39,7 +39,7 @@ struct AccessRules: Sendable {
       return .error(.misdirectedRequest, proxy.map { _ in "this Host is not known: \(remedy)" })
     }
     if let refusal = passwordRefusal(request, peer, now) { return refusal }
-    guard request.method == "POST" else { return nil }
+    guard request.method == "POST" else { return isForeignStream(request) ? .error(.forbidden) : nil }
     guard isSameOrigin(request) else { return .error(.forbidden) }
     if isReadOnly(request) { return .error(.forbidden, "this password is for reading only") }
     let type = request.header("content-type")?.lowercased().prefix { $0 != ";" && $0 != " " }
@@ -120,6 +120,12 @@ struct AccessRules: Sendable {
         || request.list("x-forwarded-host").contains { names.contains($0) || $0 == name }
     }
     return false
+  }
+
+  /// Whether the page of another site opens an event stream: it could read nothing, but hold one of the few.
+  private func isForeignStream(_ request: HTTPRequest) -> Bool {
+    guard request.path == WebSite.eventsPath else { return false }
+    return request.header("sec-fetch-site").map { $0 == "cross-site" } ?? !isSameOrigin(request)
   }
 
   // MARK: Passwords

@@ -73,7 +73,7 @@ import Recording
     switch request.path {
     case "/api/gateway": connection.respond(.json(state.gatewayJSON(isReadOnly: !connection.mayChange)))
     case "/api/devices": connection.respond(HTTPResponse(body: .source(devices)))
-    case "/api/events": events(request, connection)
+    case Self.eventsPath: events(request, connection)
     case "/metrics":
       let metrics = Metrics(state: state, connections: clients?.count ?? 0)
       connection.respond(HTTPResponse(type: Metrics.type, body: .source(metrics.body)))
@@ -82,7 +82,8 @@ import Recording
   }
 
   private static let requestPath = "/api/request/"
-  private static let paths: Set = ["/api/gateway", "/api/devices", "/api/events", "/metrics", "/health"]
+  nonisolated static let eventsPath = "/api/events"
+  private static let paths: Set = ["/api/gateway", "/api/devices", eventsPath, "/metrics", "/health"]
 
   /// The name in a path such as `/api/history/{name}.csv`; nil: it is another path.
   private static func nameOfTable(in folder: String, _ path: String) -> String? {

@@ -350,10 +350,27 @@ import Testing
   }
 
   /// The gateway answers commands before it has found the device.
-  @Test func waitingCommandOfAPinnedDeviceSurvivesAReconnect() async throws {
+  private func pinnedHere() async throws -> BridgeUnderTest {
     let info = Self.info("attic").dropLast() + #","pinned_to":"here"}"#
     let retained = [("bridge/attic/state", "online"), ("kitchen/info", String(info))]
-    let tested = try await BridgeUnderTest(broker, retained: retained)
+    let pinned = BridgeUnderTest.kitchen.replacing(
+      #""id":"kitchen""#, with: #""id":"kitchen","gateway":"here""#)
+    return try await BridgeUnderTest(broker, pinned, retained: retained)
+  }
+
+  @Test func requestsForAPinnedDeviceAreCarriedOutHere() async throws {
+    let tested = try await pinnedHere()
+    for (verb, keys) in [
+      ("property/set", #""property":"period","value":600"#),
+      ("device/options", Self.desired),
+    ] {
+      try await tested.publish("bridge/here/request/\(verb)", #"{"id":"kitchen",\#(keys)}"#)
+      try await tested.message("bridge/here/response/\(verb)", #""status":"ok""#)
+    }
+  }
+
+  @Test func waitingCommandOfAPinnedDeviceSurvivesAReconnect() async throws {
+    let tested = try await pinnedHere()
     try await Self.commandWaitsOverAReconnect(tested)
     try await tested.publish("kitchen/info", Self.info("attic"), retain: true)
     try await tested.message("kitchen/period/result", "another gateway has taken the device over")
@@ -374,6 +391,7 @@ import Testing
     try await tested.idIsCleared()
   }
 
+  private static let desired = #""options":{"desired":{"period":700}}"#
   private static let requests: [(verb: String, keys: String, whileItsOwnerIsOffline: String)] = [
     ("property/get", #""property":"period""#, "the device is offline"),
     ("property/set", #""property":"period","value":500"#, #""status":"pending""#),
@@ -395,6 +413,9 @@ import Testing
     }
     try await tested.publish("bridge/attic/state", "offline")
     for (verb, keys, expected) in Self.requests { try await expectResponse(verb, keys, expected) }
+    // The owner would replace what was set here when it is back.
+    let refusal = "kitchen is owned by the gateway attic: its desired values are set there"
+    try await expectResponse("device/options", Self.desired, refusal)
   }
 
   @Test func requestsForADisabledDeviceAreUnavailable() async throws {

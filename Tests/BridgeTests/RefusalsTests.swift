@@ -130,7 +130,7 @@ import Testing
     let tested = try await BridgeUnderTest(broker, through: proxy.port)
     try await eventually("a fault") {
       let found = await tested.bridge.health.findings.filter { $0.check == .broker }
-      return found.first?.text.hasPrefix("the broker does not acknowledge messages, such as one to microbit/")
+      return found.first?.text.hasPrefix("the broker has not acknowledged messages, such as one to microbit/")
         == true
     }
   }

@@ -89,6 +89,7 @@ import Testing
       try await fixture.simulator.control("disconnect", 0)
       let offline = try await fixture.offline(id, after: mark)
       try await fixture.online(id, after: offline.number)
+      try await fixture.logged("it has lost its pairing")
       try #require(try fixture.lines(with: "it has lost its pairing").count == 1)
       try #require(try fixture.lines(with: " paired ").count == 2)
 

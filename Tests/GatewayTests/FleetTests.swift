@@ -1,6 +1,7 @@
 import EventLoop
 import JSON
 import Store
+import TestSupport
 import Testing
 
 @testable import Bridge
@@ -37,6 +38,19 @@ import Testing
     #expect(fleet.ids(file) == ["b"] && fleet.status == FleetStatus(version: 6))
     #expect(fleet.take([], file))
     #expect(fleet.ids(file) == [nil] && fleet.status == nil)
+  }
+
+  /// As `scan` and `doctor` use it while no gateway runs.
+  @Test func whatIsInForceIsKnownWithoutTheGateway() async throws {
+    let folder = try TemporaryFolder()
+    let state = StateDatabase(path: folder.path + "/here.db")
+    state.section(Fleet.section).put(Fleet.key, Self.message(7, "a"))
+    await state.close()
+    let check = StateCheck(gateway: GatewayID("here")!, environment: ["STATE_DIRECTORY": folder.path])
+    for (text, hasEntry) in [(#"{"fleet":true}"#, true), ("{}", false)] {
+      let devices = check.configuration(of: try Self.file(text)).devices
+      #expect(devices.contains { $0.id?.description == "a" } == hasEntry)
+    }
   }
 
   @Test func theSameIsNotAppliedTwice() throws {

@@ -168,12 +168,22 @@ import Testing
     let discovery = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: topics)
     let before = discovery.announced(
       Set(names: ["temperature", "accelerometer", "unknown", "values/light", "values/+/#"]), of: device,
-      topics: topics.topics(of: device.id, device.profile))
+      device.profile)
     let components = try components(device, before: before)
     #expect(
       components["accelerometer_x"] == ["p": "sensor"] && components["accelerometer_z"] == ["p": "sensor"])
     #expect(components["value-light"] == ["p": "sensor"])
     #expect(components["temperature"]?["stat_t"] != nil && components["period"] == nil)
+  }
+
+  /// The entry here leaves them out.
+  @Test func entitiesOfPropertiesUsedAtAnotherGatewayAloneAreRemoved() throws {
+    let topics = TopicMap(base: "microbit", gateway: GatewayID(hostName: "here"))
+    let discovery = Discovery(prefix: "homeassistant", qos: .atLeastOnce, topics: topics)
+    let before = discovery.announced(Set(names: ["temperature", "button_a"]), of: device, .microbit)
+    let components = try components(device, before: before)
+    #expect(components["button_a"] == ["p": "event"])
+    #expect(components["temperature"]?["stat_t"] != nil)
   }
 
   @Test func documentDescribesTheWholeDevice() throws {
@@ -203,7 +213,7 @@ import Testing
             "p": "number", "uniq_id": "ble_c5a1b2c3d4e5_offset-temperature", "qos": 1,
             "name": "Temperature offset", "unit_of_meas": "°C", "ent_cat": "config",
             "stat_t": "microbit/kitchen/info", "cmd_t": "microbit/bridge/attic/request/device/options",
-            "min": -50, "max": 50, "step": 0.1, "mode": "box",
+            "min": -1000000000, "max": 1000000000, "step": 0.1, "mode": "box",
             "val_tpl":
               "{{ (((value_json|default({}))['adjust']|default({}))['temperature']|default({}))['offset']|default(0) }}",
             "cmd_tpl":

@@ -93,6 +93,19 @@ import Testing
     try await client.connected()
   }
 
+  /// Nothing listens on the second.
+  @Test func aSilentAddressIsLoggedBeforeAllAreTried() async throws {
+    let silent = try BlackHole()
+    var options = MQTTOptions.local(silent.port)
+    options.connectTimeout = .seconds(1)
+    let found = addresses(["127.0.0.1", "127.0.0.2"])
+    options.lookUp = { _ in found }
+    let client = await TestClient(options)
+    #expect(try await client.connectFailed() == .timedOut(.connect))
+    let lines = client.lines.elements.filter { $0.level == .warning }.map(\.line)
+    #expect(lines.count == 1 && lines.first?.hasSuffix("; still waiting") == true, "\(lines)")
+  }
+
   @Test func oneErrorIsReportedForAllAddresses() {
     let refused = MQTTError.unreachable(reason: "refused", errno: 111)
     let login = MQTTError.notAuthorised(reasonCode: 135, reason: "")

@@ -221,7 +221,7 @@ import Testing
     #expect(returned.map(\.number) == [1])
     #expect(try await client.disconnected() == .unacknowledged(topic("e")))
     #expect(
-      client.lines.elements.last?.line.contains("does not acknowledge messages, such as one to e") == true)
+      client.lines.elements.last?.line.contains("has not acknowledged messages, such as one to e") == true)
     try await client.connected()
   }
 

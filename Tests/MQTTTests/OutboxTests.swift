@@ -214,6 +214,18 @@ import Testing
     #expect(sendAll(&outbox).suffix(2) == ["e=old", "e=new"])
   }
 
+  @Test func messagesOfAnEarlierConnectionDoNotHoldUpNewOnes() {
+    var outbox = outbox()
+    for number in 0..<100 {
+      outbox.setState(topic("info/\(number)"), Array("x".utf8), qos: .atLeastOnce)
+    }
+    outbox.append(message("old"), isUrgent: true)
+    outbox.allowBulk(0)
+    outbox.connected(peer(window: 1000))
+    outbox.append(message("new"), isUrgent: true)
+    #expect(sendAll(&outbox) == ["e=old", "e=new"])
+  }
+
   @Test func repeatedStateIsSentEachTime() {
     var outbox = outbox()
     outbox.connected(peer())

@@ -6,9 +6,11 @@ import Testing
 @Suite struct AccessRulesTests {
   private static let secret = Passwords(control: Array("secret".utf8))
 
-  private static func request(_ headers: [String: String], method: String = "GET") -> HTTPRequest {
+  private static func request(
+    _ headers: [String: String], method: String = "GET", path: String = "/"
+  ) -> HTTPRequest {
     HTTPRequest(
-      method: method, path: "/", query: nil, isHTTP11: true,
+      method: method, path: path, query: nil, isHTTP11: true,
       headers: headers.map { (name: $0.key, value: $0.value) })
   }
 
@@ -31,6 +33,22 @@ import Testing
   func hosts(host: String, isAllowed: Bool) {
     var rules = AccessRules(Passwords())
     #expect(Self.status(&rules, Self.request(["host": host])) == (isAllowed ? nil : 421))
+  }
+
+  /// It could read nothing, but hold one of the few streams.
+  @Test(
+    arguments: [
+      ([:], true), (["sec-fetch-site": "same-origin"], true), (["sec-fetch-site": "none"], true),
+      (["sec-fetch-site": "same-site"], true), (["origin": "http://localhost:8484"], true),
+      (["sec-fetch-site": "cross-site"], false), (["origin": "https://evil.example"], false),
+    ] as [([String: String], Bool)])
+  func anotherSiteOpensNoEventStream(headers: [String: String], isAllowed: Bool) {
+    var rules = AccessRules(Passwords())
+    let headers = headers.merging(["host": "localhost:8484"]) { $1 }
+    let events = Self.status(&rules, Self.request(headers, path: "/api/events"))
+    #expect(events == (isAllowed ? nil : 403))
+    let devices = Self.status(&rules, Self.request(headers, path: "/api/devices"))
+    #expect(devices == nil)
   }
 
   @Test(

@@ -36,6 +36,8 @@ struct DuplicateIDGuard {
     case republishOnline
     /// Another run has written this one's info.
     case republishInfo
+    /// Log that an older run publishes under the id, and does not answer; once.
+    case reportSilent
   }
 
   private static let retryDelay = Duration.seconds(10)
@@ -48,6 +50,10 @@ struct DuplicateIDGuard {
   private let started: String
   private var isAnotherOnline = false
   private var lastRun: String?
+  /// The last older run that was asked. What it and older ones publish is not replaced at once: it would not end if their requests
+  /// do not get here, but their infos do.
+  private var asked: (started: String, run: String)?
+  private var isSilentReported = false
   /// Whether another gateway has had the id, and this one was not admitted since.
   private(set) var hasConflict = false
 
@@ -60,7 +66,7 @@ struct DuplicateIDGuard {
   mutating func connected() -> [Action] {
     state = .waiting
     isAnotherOnline = false
-    lastRun = nil
+    (lastRun, asked) = (nil, nil)
     return [.sendBarrier]
   }
 
@@ -88,8 +94,14 @@ struct DuplicateIDGuard {
     case .admitted, .confirming:
       if run == self.run { return [] }
       // If two gateways were admitted at the same time, the older one stays.
-      guard state == .admitted, (started, run) < (self.started, self.run) else { return [.republishInfo] }
+      guard (started, run) < (self.started, self.run) else { return [.republishInfo] }
+      guard state == .admitted else { return [] }
+      if let asked, (started, run) <= asked {
+        defer { isSilentReported = true }
+        return isSilentReported ? [] : [.reportSilent]
+      }
       state = .confirming
+      asked = (started, run)
       return [.ask, .republishInfo]
     case .disconnected, .asking, .refused:
       return []

@@ -117,7 +117,8 @@ struct Ownership: Sendable {
       case .admit:
         actions.append(.admitted)
         reconcile(upTo: max(guardBarrier, barriers.lastArrived))
-      case .reportConflict, .reconnect, .republishOnline, .republishInfo: actions.append(.gateway(action))
+      case .reportConflict, .reconnect, .republishOnline, .republishInfo, .reportSilent:
+        actions.append(.gateway(action))
       }
     }
   }

@@ -145,6 +145,10 @@ import MQTT
     case .reconnect(let delay): context.mqtt.reconnect(after: delay)
     case .republishOnline: context.publishOnline()
     case .republishInfo: report.changed()
+    case .reportSilent:
+      context.log.warning(
+        "another gateway publishes with the same gateway.id, and does not answer: give each its own in config.json",
+        ["id": context.gateway])
     }
   }
 

@@ -10,8 +10,10 @@ package struct Adjustment: ConfigurationSection, Equatable {
 
   package init() {}
 
+  package static let offsets = -1e9...1e9
+
   package static let keys: [ConfigurationKey<Self>] = [
-    ConfigurationKey("offset", \.offset, .optional(.number(-1e9...1e9))),
+    ConfigurationKey("offset", \.offset, .optional(.number(offsets))),
     ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
     ConfigurationKey("report", \.reportKeys, .optional(.section)),
   ]

@@ -66,7 +66,9 @@ import Sockets
   /// The configuration; the defaults where no file is named and none is found.
   nonisolated static func configuration(_ path: String?) throws(CommandFailure) -> Configuration {
     do throws(ConfigurationErrors) {
-      return try ConfigurationFile.load(path: path).configuration
+      let file = try ConfigurationFile.load(path: path)
+      let gateway = StateFolder.gatewayID(of: file.configuration)
+      return StateCheck(gateway: gateway, environment: StateFolder.environment).configuration(of: file)
     } catch {
       if path == nil, error.file == nil { return Configuration() }
       throw CommandFailure(.configuration, error.advice)

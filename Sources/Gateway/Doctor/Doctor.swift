@@ -208,9 +208,12 @@ import JSON
     _ file: ConfigurationCheck.Result, _ gateway: GatewayID, _ state: StateCheck
   ) async {
     guard isValid(file, ["devices", "profiles", "profiles_directory"], for: .device) else { return }
-    let records = await within(Self.limit, .state) { await EventLoop.blocking { state.records() } }
-    let check = DeviceCheck(
-      configuration: file.configuration, records: records ?? [], gateway: gateway)
+    let stored = await within(Self.limit, .state) {
+      await EventLoop.blocking { (state.records(), file.file.map(state.configuration)) }
+    }
+    let (records, known) = stored ?? ([], nil)
+    let configuration = known ?? file.configuration
+    let check = DeviceCheck(configuration: configuration, records: records, gateway: gateway)
     let scanned = await within(Self.scanLimit, .device) { () async -> [DeviceCheck.Candidate] in
       do throws(CommandFailure) {
         let (candidates, findings) = try await check.scan()
@@ -222,7 +225,7 @@ import JSON
       }
     }
     guard let candidates = scanned, !candidates.isEmpty else { return }
-    await inspect(candidates, file.configuration)
+    await inspect(candidates, configuration)
   }
 
   private func inspect(_ candidates: [DeviceCheck.Candidate], _ configuration: Configuration) async {

@@ -82,10 +82,21 @@ struct StateCheck {
     return [space(in: NewFile.existingFolder(folder), folder)].filter { $0.level != .ok }
   }
 
-  /// What the database has of devices; nothing if it cannot be read, which ``run()`` reports.
-  func records() -> [DeviceRecord] {
-    guard let database = StateFolder.checked(gateway, environment, service: service) else { return [] }
-    return DeviceRecord.records((try? StateDatabase.sections(path: database.path))?["devices"] ?? [:])
+  /// The sections of the database; none if it cannot be read, which ``run()`` reports.
+  private var sections: [String: [String: [UInt8]]] {
+    let database = StateFolder.checked(gateway, environment, service: service)
+    return database.flatMap { try? StateDatabase.sections(path: $0.path) } ?? [:]
+  }
+
+  /// What the database has of devices.
+  func records() -> [DeviceRecord] { DeviceRecord.records(sections["devices"] ?? [:]) }
+
+  /// The configuration with the fleet's that the database has, if it fits.
+  func configuration(of file: ConfigurationFile) -> Configuration {
+    guard file.configuration.fleet, let stored = sections[Fleet.section]?[Fleet.key] else {
+      return file.configuration
+    }
+    return (try? FleetConfiguration.read(stored).merged(into: file)) ?? file.configuration
   }
 
   /// - Parameter existing: the state folder, or if there is none, the nearest folder above it.

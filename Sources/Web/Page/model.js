@@ -12,7 +12,7 @@ const touch = (bit, name = '') => {
 };
 const isEvent = (p) => p.d.kind === 'event';
 const isNumber = (p) => ['integer', 'number'].includes(p.d.type) && !isEvent(p);
-const isSetting = (p) => isNumber(p) && p.d.writable && !p.d.notifies;
+const isSetting = (p) => isNumber(p) && p.d.setting;
 const hasValue = (p) => p.d.value != null;
 const propsOf = (bit) => [...bit.props.values()];
 const nameOf = (bit) => short(bit.d.name ?? bit.d.bluetooth_name) ?? bit.id;
@@ -73,6 +73,7 @@ const take = {
   },
   device({ properties, ...d }) {
     for (const p of properties) {
+      p.setting = p.writable && !p.notifies;
       if (gateway.read_only) p.writable = false;
       if (d.profile === 'microbit' && !p.named) p.title = T.titles[p.name] ?? p.title;
     }

@@ -18,7 +18,7 @@ const set = async (bit, p, value) => {
   if (p.turn !== turn) return;
   p.wanted = undefined;
   if (error) p.problem = t(T.notSet, { value: full(value, p.d), reason: error });
-  tell(p.problem || writeText({ d: { ...p.d, write: data } })[0] || t(T.confirmed, { title: p.d.title, value: full(data.actual ?? value, p.d) }));
+  tell(p.problem || writeText({ d: { ...p.d, write: data } })[0] || (data.status === 'superseded' ? '' : t(T.confirmed, { title: p.d.title, value: full(data.actual ?? value, p.d) })));
   touch(bit, p.name);
 };
 const underWay = (p) => p.wanted ?? (['writing', 'pending', 'deferred'].includes(p.d.write?.status) ? p.d.write.requested : undefined);

@@ -39,6 +39,10 @@ import Testing
     tested.engine.registry.byID[Engine.id]?.session.links?.endTurn()
   }
 
+  @LoopActor private static func isBusy(_ tested: Engine) -> Bool {
+    tested.engine.registry.byAddress[Engine.address]?.isBusy != false
+  }
+
   /// Once it has a number, its LEDs show what they showed before.
   @Test func signIsShownUntilItHasANumber() async throws {
     let tested = try await Self.start([.temperature, .buttons, .led])
@@ -77,6 +81,24 @@ import Testing
     await Self.press(tested)
     try await eventually("it shows its number") { try await !tested.writes(Self.text).isEmpty }
     #expect(try await tested.writes(Self.leds) == [Device.pressSign, Self.picture])
+    await tested.end()
+  }
+
+  /// The picture would end the text on the new link.
+  @Test func numberIsShownAfterALostLink() async throws {
+    let tested = try await Self.start([.temperature, .buttons, .led])
+    await tested.notify(Self.leds, Hexadecimal.text(Self.picture))
+    await tested.engine.number(seconds: 60)
+    try await tested.shows([Device.pressSign])
+    await tested.vanish()
+    try await tested.frontEnd.availability(false)
+    try await tested.engine.number(Engine.id)
+    let before = tested.frontEnd.events.count
+    await tested.comeBack()
+    try await tested.frontEnd.availability(true, from: before)
+    try await eventually("it shows its number") { try await !tested.writes(Self.text).isEmpty }
+    try await eventually("nothing more is under way") { await !Self.isBusy(tested) }
+    #expect(try await tested.writes(Self.leds) == [Device.pressSign])
     await tested.end()
   }
 

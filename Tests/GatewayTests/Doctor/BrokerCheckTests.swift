@@ -109,8 +109,8 @@ struct BrokerCheckTests {
     let found = await findings(configuration(proxy.port))
     #expect(found.map(\.level) == [.fault, .ok, .ok, .ok])
     #expect(
-      found[0].text.hasPrefix("the broker does not acknowledge messages, such as one to microbit/doctor-"))
-    #expect(found[0].remedy == "see the broker's log")
+      found[0].text.hasPrefix("the broker has not acknowledged messages, such as one to microbit/doctor-"))
+    #expect(found[0].remedy == "check the network: ping 127.0.0.1; if it answers, see the broker's log")
   }
 
   @Test func refusedConnectionIsReported() async throws {

@@ -177,6 +177,8 @@ def password_for_reading(room):
             if not changes:
                 names = [name for name in names if not name.startswith(("Show", "Full screen", "Search", "Language", "View", "Area", "Time span", "All micro"))]
                 expect(not names, f"it can be changed: {names}")
+            if fragment == "m/window":
+                expect(page.run("!$('.plot', card('Measuring interval'))"), "the interval has a chart")
         page.close()
 
 
@@ -264,6 +266,10 @@ def period(room):
     page.until("$('.note.fault', tile('Garden')).textContent.startsWith('5 s was not set: ')", CONNECT)
     old = page.run("named('every 1 s', tile('Garden')).getAttribute('aria-pressed')")
     expect(old == "true", "the old one is not marked")
+    # Somebody else has set another one at the same time: nothing is read out.
+    page.run("void (fetch = async () => new Response('{\"data\":{\"status\":\"superseded\"}}'))")
+    page.click("named('every 2 s', tile('Window'))")
+    page.until("$('[role=status]').textContent === ''")
 
 
 @scenario()
