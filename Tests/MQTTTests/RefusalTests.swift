@@ -93,6 +93,7 @@ import Testing
     options.password = "x"
     let error = try await TestClient(options).connectFailed()
     guard case .invalidOption = error else { throw error }
+    #expect(error.hint(at: MQTTBroker(host: "a")) == "correct mqtt in config.json")
   }
 
   @Test func closedPortIsReportedAsUnreachable() async throws {
