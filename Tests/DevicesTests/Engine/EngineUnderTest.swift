@@ -82,7 +82,7 @@ final class EngineUnderTest: Sendable {
   func end() async {
     await engine.endSessions()
     await engine.stop(within: .seconds(3))
-    await state.close()
+    await state.close(within: patience)
   }
 
   // MARK: Commands and requests
@@ -234,7 +234,7 @@ final class EngineUnderTest: Sendable {
   @LoopActor static func store(_ record: DeviceRecord, in path: String) async {
     let state = StateDatabase(path: path)
     state.section("devices").put(record.address.description, record.bytes)
-    await state.close()
+    await state.close(within: patience)
   }
 
   static func stored(in path: String) throws -> [DeviceRecord] {
