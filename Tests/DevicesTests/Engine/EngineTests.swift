@@ -194,10 +194,10 @@ import Testing
 
   @Test func aLinkIsUrgentAsLongAsAnythingWaitsForIt() async throws {
     let tested = try await Engine(configuration(), isInRange: false)
-    _ = await tested.command(500, ttl: 1)
+    _ = await tested.command(500, ttl: 3600)
     #expect(await tested.engine.isUrgent(Engine.id))
     _ = await tested.command(600)
-    _ = await tested.command(700, ttl: 1)
+    _ = await tested.command(700, ttl: 3600)
     #expect(await tested.engine.isUrgent(Engine.id))
     #expect(await tested.engine.urgencyEnd(Engine.id) == nil)
     await tested.end()
