@@ -153,7 +153,7 @@ import Testing
 
   @Test("A device on demand is visited, published and announced by the first gateway alone")
   func onDemand() async throws {
-    try await withCluster(try Self.plans(#","connect":"on_demand","every":5"#)) { cluster in
+    try await withCluster(try Self.plans(#","connect":"on_demand","every":8"#)) { cluster in
       let (ground, attic) = (cluster[0], cluster[1])
       try await ground.simulator.control("return", 0)
       try await ground.waitForOwnership(of: Cluster.id)
