@@ -12,7 +12,7 @@ import GATT
   var ignored: [PeripheralID: IgnoredPeripheral] = [:]
 
   /// How many devices are known by advertisements alone.
-  var onlyAdvertised: Int { all.count { type(of: $0.session).isOnlyAdvertised } }
+  private(set) var onlyAdvertised = 0
 
   var all: Dictionary<BluetoothAddress, Device>.Values { byAddress.values }
 
@@ -23,11 +23,14 @@ import GATT
     device.sequence = removedSequence
     byAddress[device.address] = device
     byID[device.id] = device
+    if type(of: device.session).isOnlyAdvertised { onlyAdvertised += 1 }
   }
 
   mutating func remove(_ device: Device) {
     removedSequence = max(removedSequence, device.sequence)
-    byAddress[device.address] = nil
+    if byAddress.removeValue(forKey: device.address) != nil, type(of: device.session).isOnlyAdvertised {
+      onlyAdvertised -= 1
+    }
     if byID[device.id] === device { byID[device.id] = nil }
     // An object that was just found is removed too, although `session.adapters` does not have it yet.
     byPeripheral = byPeripheral.filter { $0.value !== device }

@@ -7,7 +7,7 @@ import JSON
 import Log
 import Store
 
-/// The commands that have no file of their own.
+/// The exit statuses of all commands, and the commands that have no file of their own.
 enum GatewayCommand {
   /// The exit status of the program (sysexits.h).
   enum ExitStatus: Int32, Sendable {

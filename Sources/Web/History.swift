@@ -16,6 +16,7 @@ struct History: Sendable {
   private(set) var step = 1
   /// The points of each series, NaN where there is no value, each at its number modulo their count.
   private var series: [Int: [Float]] = [:]
+  /// The number of the last series.
   private var last = 0
   /// The number of the newest point of all, counted since 1970.
   private var newest = 0
@@ -66,7 +67,10 @@ struct History: Sendable {
     let passed = min(length, point - newest)
     // A list: the keys themselves would keep the dictionary, and each change would copy it.
     for index in Array(series.keys) {
-      for place in 0..<passed { series[index]?[(point + length - place) % length] = .nan }
+      // Taken out: changed in place, and not looked up for each place.
+      guard var points = series[index].take() else { continue }
+      for place in 0..<passed { points[(point + length - place) % length] = .nan }
+      series[index] = points
     }
     newest = point
   }
@@ -75,13 +79,12 @@ struct History: Sendable {
   private mutating func resample(to newStep: Int) {
     let (oldStep, oldLength) = (step, length)
     step = newStep
-    for index in Array(series.keys) {
+    series = series.mapValues { old in
       var points = [Float](repeating: .nan, count: length)
-      for point in max(0, newest - oldLength + 1)...newest {
-        guard let value = series[index]?[point % oldLength], !value.isNaN else { continue }
-        points[point * oldStep / step % length] = value
+      for point in max(0, newest - oldLength + 1)...newest where !old[point % oldLength].isNaN {
+        points[point * oldStep / step % length] = old[point % oldLength]
       }
-      series[index] = points
+      return points
     }
     newest = newest * oldStep / step
   }

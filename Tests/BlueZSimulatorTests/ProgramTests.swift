@@ -172,8 +172,10 @@ import Testing
     let port = open("\(folder.path)/\(link)", O_RDWR | O_NOCTTY)
     var bytes = [UInt8](repeating: 0, count: 1024)
     #expect(write(port, "hello", 5) == 5)
-    let state = try await ask(path, #"{"op":"radio"}"#)
-    #expect(state.contains(#""open":true"#) && state.contains(#""written":5}"#), "\(state)")
+    try await eventually("it is open, and what was written is read") {
+      let state = try await ask(path, #"{"op":"radio"}"#)
+      return state.contains(#""open":true"#) && state.contains(#""written":5}"#)
+    }
     #expect(
       try await ask(path, #"{"op":"radio","action":"press","all":true}"#).split(separator: ",").count == 30)
     #expect(try await ask(path, #"{"op":"radio","action":"press","i":30}"#).contains("error"))

@@ -499,7 +499,7 @@ import Testing
     let path = folder.path + "/state.db"
     let state = StateDatabase(path: path)
     state.section("devices").put(record.address.description, record.bytes)
-    await state.close()
+    await state.close(within: patience)
     return path
   }
 

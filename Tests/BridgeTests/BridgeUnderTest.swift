@@ -77,7 +77,7 @@ final class BridgeUnderTest: Sendable {
       task.cancel()
       _ = await task.result
     }
-    await state.close()
+    await state.close(within: patience)
   }
 
   static let kitchen =

@@ -49,7 +49,7 @@ import Testing
     var retained = RetainedCommands(before.section("commands"))
     retained.handle(command("5000"), for: kitchen)
     retained.handle(command("{\"value\":5000}\n", "microbit/all/period/set"), for: kitchen)
-    await before.close()
+    await before.close(within: patience)
     let stored = try #require(StateDatabase.sections(path: path)["commands"])
     #expect(
       stored.mapValues { String(decoding: $0, as: UTF8.self) } == [
@@ -65,7 +65,7 @@ import Testing
       restored.handle(command("5001"), for: kitchen),
     ]
     #expect(answers == [false, false, true])
-    await after.close()
+    await after.close(within: patience)
   }
 
   @Test func nothingIsKeptOfARemovedDevice() async {
@@ -74,14 +74,14 @@ import Testing
     retained.handle(command("5000"), for: kitchen)
     retained.handle(command("5000"), for: hall)
     retained.forget(kitchen)
-    await before.close()
+    await before.close(within: patience)
     let after = database()
     var restored = RetainedCommands(after.section("commands"))
     let answers = [
       restored.handle(command("5000"), for: kitchen), restored.handle(command("5000"), for: hall),
     ]
     #expect(answers == [true, false])
-    await after.close()
+    await after.close(within: patience)
   }
 
   @Test func deletedCommandIsNewWhenSentAgain() async {
@@ -94,14 +94,14 @@ import Testing
       let decision = retained.decide(command(""), for: device)
       #expect(decision == .ignore)
     }
-    await before.close()
+    await before.close(within: patience)
     let after = database()
     var restored = RetainedCommands(after.section("commands"))
     let answers = [
       restored.handle(command("5000", all), for: kitchen), restored.handle(command("5000"), for: kitchen),
     ]
     #expect(answers == [false, true])
-    await after.close()
+    await after.close(within: patience)
   }
 
   @Test func commandsOf64TopicsAreKeptPerDevice() {
@@ -125,7 +125,7 @@ import Testing
     let before = database()
     before.section("commands").put(kitchen.description, Array(record.utf8))
     before.section("commands").put("nobody", Array(#"{"microbit/kitchen/period/set":5}"#.utf8))
-    await before.close()
+    await before.close(within: patience)
     var retained = RetainedCommands(database().section("commands"))
     let isNew = retained.handle(command("5000"), for: kitchen)
     #expect(isNew)
@@ -147,7 +147,7 @@ import Testing
       retained.decide(command("5000"), for: kitchen), retained.decide(command("6000"), for: hall),
     ]
     #expect(known == [.ignore, .ignore])
-    await before.close()
+    await before.close(within: patience)
     let after = database()
     var restored = RetainedCommands(after.section("commands"))
     let again = [
@@ -157,7 +157,7 @@ import Testing
       restored.decide(command("5000"), for: hall), restored.decide(command("6000"), for: hall),
     ]
     #expect(again == Array(repeating: .execute, count: 5))
-    await after.close()
+    await after.close(within: patience)
   }
 
   @Test(arguments: [true, false])

@@ -30,6 +30,6 @@ import Testing
     store.flush()
     store.change(address) { $0.isAdded = true }
     try await eventually("what was requested") { try stored()?.isAdded == true }
-    await database.close()
+    await database.close(within: patience)
   }
 }

@@ -25,10 +25,15 @@ import Testing
 
   @Test(arguments: FieldLine.all)
   func linesOfTheFieldHold(line: FieldLine) throws {
-    var assembler = FrameAssembler(delimiter: "\n")
+    var (assembler, now) = (FrameAssembler(delimiter: "\n"), Moment.now)
     let expected = try Self.members(line.values)
     for _ in 1...3 {
-      let frames = line.notifications.flatMap { assembler.append($0, at: .now) } + assembler.endAll()
+      var frames: [FrameAssembler.Frame] = []
+      for (number, notification) in line.notifications.enumerated() {
+        frames += assembler.append(notification, at: now)
+        now = now + .milliseconds(number + 1 < line.notifications.count ? 100 : 1100)
+        while let deadline = assembler.deadline, deadline <= now { frames += assembler.end(at: deadline) }
+      }
       let texts = frames.filter { String(validating: $0.bytes, as: UTF8.self) != nil && !$0.isCut }
       #expect(Self.json(texts.flatMap { ProgramValue.values(in: $0.bytes).values }) == expected)
     }

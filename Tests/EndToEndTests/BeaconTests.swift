@@ -184,7 +184,7 @@ import Testing
 
   @Test("A beacon that is not heard for the configured time is offline, until it is heard again")
   func age() async throws {
-    try await withFixture(try Self.plan(offlineAfter: #""offline_after":1,"#)) { fixture in
+    try await withFixture(try Self.plan(offlineAfter: #""offline_after":3,"#)) { fixture in
       try await Self.startSimulator(fixture)
       try await fixture.online(Self.beacon)
       var mark = try fixture.observer.mark
@@ -209,7 +209,7 @@ import Testing
   )
   func triggerOnly() async throws {
     let press = "44" + "0001" + "3a01"
-    try await withFixture(try Self.plan(offlineAfter: #""offline_after":1,"#)) { fixture in
+    try await withFixture(try Self.plan(offlineAfter: #""offline_after":3,"#)) { fixture in
       try await Self.startSimulator(fixture)
       try await fixture.online(Self.climate)
       try await Self.advertise(fixture, 1, "fcd2", press)
@@ -225,7 +225,7 @@ import Testing
       #expect(restarted?["last_heard"]?.string == time)
       // A time in the entry comes first.
       try await fixture.reload(
-        entries: fixture.plan.entries.replacing(#""bthome"}"#, with: #""bthome","offline_after":1}"#))
+        entries: fixture.plan.entries.replacing(#""bthome"}"#, with: #""bthome","offline_after":3}"#))
       try await fixture.simulator.control("return", 1)
       try await Self.advertise(fixture, 1, "fcd2", "44" + "0002" + "3a01")
       try await fixture.message("\(Self.climate)/info", after: mark) { !$0.text.contains(#""last_heard""#) }

@@ -72,6 +72,11 @@ import Testing
       #expect((-100 ... -20).contains(described["rssi"]?.int ?? 0))
       #expect(isTimestamp(described["connected_since"]?.string))
 
+      for object in ["gateway_fixture", "d05a0000c0de", other] {
+        _ = try await fixture.observer.message(
+          "homeassistant/device/ble_\(object)/config", within: Fixture.patience
+        ) { !$0.payload.isEmpty }
+      }
       let kept = try await fixture.retained()
       #expect(kept["\(Self.bridge)/state"]?.text == "online")
       #expect(kept["\(Self.bridge)/info"] != nil)
@@ -98,6 +103,7 @@ import Testing
   @Test("While many micro:bits connect, the device list is published at 32 KiB/s at most")
   func manyDevices() async throws {
     try await withFixture(Plan(devices: 200, period: 1000, simulator: ["--connect-ms", "1"])) { fixture in
+      for device in try await fixture.simulator.devices() { try await fixture.online(device.id) }
       try await fixture.message("\(Self.bridge)/devices") { message in
         message.text.ranges(of: #""session":"live""#).count == 200
       }

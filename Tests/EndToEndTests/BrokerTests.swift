@@ -121,6 +121,7 @@ import Testing
         try fixture.startGateway()
         // A CONNECT of each attempt.
         _ = try await server.received.first(3)
+        try await fixture.logged("trying again")
         try #require(try fixture.lines(with: " mqtt: ").count == 1)
         try #require(try fixture.lines(with: "trying again").count == 1)
         try await fixture.simulator.waitUntil(0, hasSent: 5)

@@ -387,7 +387,7 @@ import Testing
   func scanIsCutShort() async throws {
     try await withFixture(Self.plan()) { fixture in
       let scan = try ChildProcess(
-        try program("microbit-gateway"), ["scan", "--live", "--timeout", "5"],
+        try program("microbit-gateway"), ["scan", "--live", "--timeout", "20"],
         environment: ["DBUS_SYSTEM_BUS_ADDRESS": fixture.bus.address])
       let address = try await fixture.simulator.device(0).address
       _ = try await scan.line { $0.contains(address) }

@@ -13,6 +13,7 @@ import Testing
         ("e95d9250", "read,notify", "temperature"), ("e95d1b25", "read,write", "period"),
         ("00002a26", "read", "-"),
       ] {
+        try await fixture.logged(" uuid=\(uuid)")
         let lines = try fixture.lines(with: " uuid=\(uuid)")
         #expect(lines.count == 1)
         #expect(lines.first?.contains("characteristic device=\(id) address=") == true)
@@ -23,9 +24,16 @@ import Testing
 
       // The level can be changed at run time.
       #expect(try await fixture.perform("log_level", #"{"level":"info"}"#)["level"]?.string == "info")
+      // What is logged before it has arrived when it has.
+      func refuse(_ id: String) async throws {
+        _ = try await fixture.refusal("device/remove", #"{"id":"\#(id)"}"#)
+        try await fixture.logged("no device is called \(id)")
+      }
+      try await refuse("nobody")
       let before = try fixture.lines(with: " debug ").count
       try await fixture.moreReadings(id, 5)
       #expect(try await fixture.setPeriod(id, "60")["status"]?.string == "applied")
+      try await refuse("none")
       #expect(try fixture.lines(with: " debug ").count == before)
 
       try await fixture.perform("log_level", #"{"level":"debug"}"#)

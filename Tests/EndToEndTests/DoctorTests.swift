@@ -109,6 +109,16 @@ import Testing
     try await withFixture(Self.plan()) { fixture in
       try fixture.bus.setPolicy(
         #"<policy context="mandatory"><deny send_destination="org.bluez"/></policy>"#)
+      try await eventually("the policy is in force") {
+        let ping = try ChildProcess(
+          "/usr/bin/dbus-send",
+          [
+            "--bus=" + fixture.bus.address, "--print-reply", "--dest=org.bluez", "/",
+            "org.freedesktop.DBus.Peer.Ping",
+          ])
+        try await ping.exitStatus(within: Fixture.patience)
+        return ping.text.contains("AccessDenied")
+      }
       let gateway = try fixture.startGateway()
       try await fixture.message("bridge/fixture/info") { $0.text.contains(#""state":"unauthorized""#) }
       let (status, text) = try await Self.doctor(fixture)

@@ -55,14 +55,15 @@ import Testing
 
       try await fixture.stored(#""version":1"#)
       _ = try await fixture.stopGateway()
+      let restart = observer.mark
       try await fixture.simulator.waitUntil(1, "it is not connected") { !$0.isConnected }
       try await fixture.broker.stop()
       try fixture.startGateway()
       try await fixture.simulator.waitUntil(1, "it is connected") { $0.isConnected }
       try await fixture.broker.start()
       // The broker has lost the message; that does not remove it.
-      #expect(try await Self.decided(fixture, 1, "applied", after: mark) == nil)
-      try await fixture.online("room-1", after: mark)
+      #expect(try await Self.decided(fixture, 1, "applied", after: restart) == nil)
+      try await fixture.online("room-1", after: restart)
       let last = observer.mark
       try await observer.publish(Self.topic, "", retain: true)
       #expect(try await Self.decided(fixture, nil, nil, after: last) == nil)

@@ -101,7 +101,10 @@ import Testing
   func carried(gateways: Int) async throws {
     let folder = try TemporaryFolder()
     let plans = try ["attic", "garden", "ground"].prefix(gateways).map { try Self.plan($0, in: folder) }
+    let seed = UInt64.random(in: 1...1_000_000)
+    print("HeardEventTests: seed \(seed)")
     try await withCluster(plans) { cluster in
+      var random = SplitMix64(state: seed)
       let observer = cluster[0]
       for fixture in cluster.fixtures {
         try await fixture.simulator.control("return", 0)
@@ -113,10 +116,13 @@ import Testing
         let mark = try observer.observer.mark
         // Near one of them; each of the others hears it at once, later, or not at all.
         let near = number / 10 % gateways
-        let order = ([near] + (0..<gateways).filter { $0 != near && Bool.random() }).shuffled()
+        let others = (0..<gateways).filter { $0 != near && Bool.random(using: &random) }
+        let order = ([near] + others).shuffled(using: &random)
         for gateway in order {
           try await Self.press(number, near: cluster[gateway])
-          if Bool.random() { try await Task.sleep(for: .milliseconds(Int.random(in: 1...60))) }
+          if Bool.random(using: &random) {
+            try await Task.sleep(for: .milliseconds(Int.random(in: 1...60, using: &random)))
+          }
         }
         try await Self.told(number, observer, after: mark)
         for gateway in order { try await cluster[gateway].synchronizeGateway() }

@@ -261,7 +261,7 @@ import Testing
     try await withFixture(plan) { fixture in
       try await fixture.online("kitchen")
       // "temp:21\r\n" in two indications, then "light" without an end.
-      for hex in ["74656d703a", "32310d0a6c69", "676874"] { try await Self.set(fixture, received, hex) }
+      try await fixture.simulator.notify(0, received, ["74656d703a", "32310d0a6c69", "676874"])
       try await fixture.message("kitchen/uart_rx") { $0.text.contains(#""value":"temp:21""#) }
       try await fixture.message("kitchen/uart_rx") { $0.text.contains(#""value":"light""#) }
       #expect(try fixture.observer.messages(on: "microbit/kitchen/uart_rx").count == 2)

@@ -108,7 +108,7 @@ import Testing
 
   @Test("A command whose link is lost is pending, and applied when the micro:bit returns")
   func linkLost() async throws {
-    try await withFixture(Plan(simulator: ["--attribute-ms", "1000"])) { fixture in
+    try await withFixture(Plan(simulator: ["--attribute-ms", "3000"])) { fixture in
       let id = try await fixture.id()
       try await fixture.online(id)
       try await fixture.message("\(id)/period")

@@ -96,7 +96,7 @@ import Testing
       #expect(finding("not_heard") == nil)
 
       // The gateway says what it does with each.
-      let scan = try await fixture.command(["scan", "--timeout", "2"]).text
+      let scan = try await fixture.command(["scan", "--timeout", "5"]).text
       for use in ["connect as lab", "connect as heart", "hear as beacon"] {
         #expect(scan.contains(use), "\(scan)")
       }

@@ -66,7 +66,7 @@ import Testing
       try await Self.startSimulator(fixture)
       try await fixture.online("pulse")
       // Its signal is weaker than min_rssi.
-      let found = try await fixture.perform("scan", #"{"timeout":1}"#).array ?? []
+      let found = try await fixture.perform("scan", #"{"timeout":5}"#).array ?? []
       let counter = try #require(found.first { $0["identifier"]?.string == "E6:7A:00:00:00:02" })
       #expect(counter["device"] == nil)
       #expect(found.contains { $0["device"]?.string == "pulse" })

@@ -63,6 +63,7 @@ import Testing
         try #require(try await fixture.stopGateway() == 0)
         try fixture.startGateway()
         try await fixture.bridgeOnline(after: mark)
+        if fixture === attic { try await attic.online(Self.id, after: mark) }
         try await fixture.synchronizeGateway()
       }
       try await ground.observer.synchronize()

@@ -113,7 +113,8 @@ import Testing
       try await Self.value(fixture, "sensortag_keys", "ffe1", "03")
       try await fixture.message("sensortag_keys/keys") { $0.text.contains(#""event_type":"both""#) }
       let uart = "6e400003-b5a3-f393-e0a9-e50e24dcca9e"
-      for hex in ["6f6e", "650a"] { try await Self.value(fixture, "nordic_uart", uart, hex) }
+      let nordic = try #require(Self.names.firstIndex(of: "nordic_uart"))
+      try await fixture.simulator.notify(nordic, uart, ["6f6e", "650a"])
       try await fixture.message("nordic_uart/received") { $0.text.contains(#""value":"one""#) }
       let commands = [
         ("counter/add", "1", "01"), ("sound_player/play", "second", "02"),

@@ -92,7 +92,7 @@ import Testing
       try await fixture.press(button, 2...500)
       // The gateway is notified of this after the last press.
       try await fixture.simulator.control("disconnect", 0)
-      try await fixture.logged("offline")
+      try await fixture.logged("offline device=kitchen")
       try await fixture.restartBroker()
       let end = sequence + 499
       try await fixture.message("kitchen/readings", after: mark) {
@@ -133,8 +133,9 @@ import Testing
       try await fixture.killBroker()
       try await fixture.logged("trying again")
       try await fixture.simulator.waitUntil(0, hasSent: 150)
+      let mark = try fixture.observer.mark
       try await fixture.restartBroker()
-      let live = try await fixture.reading(id) { !$0.isReplayed && $0.sequence > 150 }
+      let live = try await fixture.reading(id, after: mark) { !$0.isReplayed && $0.sequence > 150 }
       try await fixture.reading(id) { $0.sequence == live.sequence - 1 }
       try fixture.requireAll(of: id, run: live.run)
       try await fixture.killBroker()
@@ -216,18 +217,11 @@ extension Fixture {
     try await observer.synchronize()
   }
 
-  /// Presses (odd numbers) and releases (even ones) a button of the first micro:bit, all over one connection.
+  /// Presses (odd numbers) and releases (even ones) a button of the first micro:bit.
   fileprivate func press(_ characteristic: String, _ numbers: ClosedRange<Int>) async throws {
-    let simulator = try LineClient(folder.path + "/control")
     for start in stride(from: numbers.lowerBound, through: numbers.upperBound, by: 100) {
       let batch = start...min(start + 99, numbers.upperBound)
-      let lines = batch.map {
-        #"{"op":"value","i":0,"characteristic":"\#(characteristic)","hex":"0\#($0 % 2)"}"# + "\n"
-      }
-      simulator.send(lines.joined())
-      for _ in batch {
-        guard try await simulator.line() != nil else { throw Failure("the simulator does not answer") }
-      }
+      try await simulator.notify(0, characteristic, batch.map { "0\($0 % 2)" })
     }
   }
 

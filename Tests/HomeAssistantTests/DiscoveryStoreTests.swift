@@ -24,9 +24,9 @@ import Testing
   private func stored(after body: (DiscoveryStore) -> Void) async -> [String: String] {
     let before = database()
     body(DiscoveryStore(before.section("home_assistant")))
-    await before.close()
+    await before.close(within: patience)
     let after = database()
-    await after.close()
+    await after.close(within: patience)
     return after.section("home_assistant").takeRecords().mapValues { String(decoding: $0, as: UTF8.self) }
   }
 
@@ -73,7 +73,7 @@ import Testing
       ("C5:A1:B2:C3:D4:E5", #"{"announced":7}"#), ("gateway", "[]"), ("nobody", "{}"),
       ("00:00:00:00:00:01", "{"), ("removal/a", #"{"prefix":"a","components":{}}"#), ("removal/b", "7"),
     ] { section.put(key, Array(text.utf8)) }
-    await before.close()
+    await before.close(within: patience)
     let store = reopened()
     #expect(store[.device(kitchen)] == nil && store[.device(hall)] == nil)
     #expect(store[.gateway] == nil && store.removals == [:])

@@ -141,4 +141,22 @@ import Testing
     _ = try await made.first(within: patience, "the announcement") { _ in true }
     #expect(questions == 4 && made.count == 1)
   }
+
+  /// With 20 ms between them.
+  @Test func aHundredAnnouncementsAreTenBatches() async throws {
+    let schedule = AnnouncementSchedule()
+    let made = Record<Announcement>()
+    var batches: [Int] = []
+    schedule.perform = { made.append($0) }
+    schedule.hasBacklog = {
+      batches.append(made.count)
+      return false
+    }
+    schedule.change { queue in
+      for number in 0..<100 { queue.append(.removal("\(number)", .plain)) }
+    }
+    let all = try await made.first(100)
+    #expect(all == (0..<100).map { Announcement.removal("\($0)", .plain) })
+    #expect(batches == Array(stride(from: 0, to: 100, by: 10)))
+  }
 }

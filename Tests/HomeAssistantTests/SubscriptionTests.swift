@@ -19,7 +19,7 @@ import Testing
       object: "ble_c5a1b2c3d4e5", announced: Announced(prefix: "homeassistant", components: []))
     let before = StateDatabase(path: folder.path + "/state.db")
     DiscoveryStore(before.section("home_assistant")).add(removal)
-    await before.close()
+    await before.close(within: patience)
     let state = StateDatabase(path: folder.path + "/state.db")
     let (configuration, gateway) = (Configuration(), GatewayID(hostName: "here"))
     let engine = DeviceManager(configuration, gateway: gateway, state: state.section("devices"))
@@ -37,6 +37,6 @@ import Testing
     #expect(isFollowed())
     device?.detach(.neverConnected)
     #expect(isFollowed())
-    await state.close()
+    await state.close(within: patience)
   }
 }

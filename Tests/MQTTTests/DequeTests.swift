@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import MQTT
@@ -7,7 +8,9 @@ import Testing
   @Test func behavesLikeAnArray() {
     var deque = Deque<Int>()
     var array: [Int] = []
-    var random = SystemRandomNumberGenerator()
+    let seed = UInt64.random(in: 1...1_000_000)
+    print("DequeTests: seed \(seed)")
+    var random = SplitMix64(state: seed)
     for step in 0..<20_000 {
       switch Int.random(in: 0..<8, using: &random) {
       case 0...3:

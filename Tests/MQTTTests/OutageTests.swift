@@ -142,6 +142,13 @@ import Testing
     }
     await publish(0..<10)
     #expect(try await client.texts(10) == (0..<10).map(String.init))
+    @Sendable func completed() -> [Int64] {
+      client.events.elements.flatMap { event -> [Int64] in
+        if case .completed(let numbers, _) = event { numbers } else { [] }
+      }
+    }
+    // The broker acknowledges a message after it has passed it on.
+    try await eventually("all are acknowledged") { completed().count == 10 }
     broker.freeze(true)
     await publish(10..<200)
     try await broker.kill()
@@ -157,10 +164,7 @@ import Testing
     _ = try await client.disconnected()
     await publish(200..<203)
     try await takeReturned(upTo: 193)
-    let completed = client.events.elements.flatMap { event -> [Int64] in
-      if case .completed(let numbers, _) = event { numbers } else { [] }
-    }
-    #expect(completed == (0..<10).map(Int64.init))
+    #expect(completed() == (0..<10).map(Int64.init))
     #expect(returned.map(\.number) == (10..<203).map(Int64.init))
     #expect(returned.allSatisfy { String(decoding: $0.payload, as: UTF8.self) == "\($0.number ?? 0)" })
     try await broker.start()

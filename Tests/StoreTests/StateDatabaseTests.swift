@@ -26,7 +26,7 @@ import Testing
     first.section("home").put("gone", bytes("4"))
     first.section("home").put("gone", nil)
     #expect(first.trouble == nil)
-    await first.close()
+    await first.close(within: patience)
 
     #expect(
       try StateDatabase.records(path: path).texts == [
@@ -36,7 +36,7 @@ import Testing
     #expect(second.section("home").takeRecords().texts == ["key": "1", "removal/a/b": "2"])
     #expect(second.section("home_assistant").takeRecords().texts == ["key": "3"])
     #expect(second.section("hom").takeRecords().isEmpty)
-    await second.close()
+    await second.close(within: patience)
     let sections = try StateDatabase.sections(path: path)
     #expect(sections.keys.sorted() == ["home", "home_assistant"])
     #expect(sections["home"]?.texts == ["key": "1", "removal/a/b": "2"])
@@ -48,7 +48,7 @@ import Testing
       database.trouble
         == "there is no state folder: set STATE_DIRECTORY, XDG_STATE_HOME or HOME to an absolute path")
     database.section("a").put("key", bytes("value"))
-    await database.close()
+    await database.close(within: patience)
   }
 
   @Test func damagedDatabaseIsSetAside() async throws {
@@ -57,13 +57,13 @@ import Testing
     #expect(database.trouble == nil)
     #expect(database.section("a").takeRecords().isEmpty)
     database.section("a").put("key", bytes("value"))
-    await database.close()
+    await database.close(within: patience)
     #expect(try StateDatabase.sections(path: path)["a"]?.texts == ["key": "value"])
     #expect(try names(in: folder.path).contains { $0.hasPrefix("state.db.corrupt-") })
   }
 
   @Test func troubleLastsUntilWriteSucceeds() async throws {
-    await open().close()
+    await open().close(within: patience)
     let connection = try SQLiteConnection(path)
     let pacing = Pacing(
       gather: .milliseconds(1), apart: .milliseconds(1),
@@ -75,7 +75,7 @@ import Testing
     try await waitForTrouble(of: database) { $0?.contains("locked") == true }
     try connection.execute("COMMIT")
     try await waitForTrouble(of: database) { $0 == nil }
-    await database.close()
+    await database.close(within: patience)
     #expect(try StateDatabase.sections(path: path)["a"]?.count == 1)
   }
 
@@ -98,7 +98,7 @@ import Testing
   @Test func newDatabaseHasCurrentVersion() async throws {
     try folder.write("", to: "state.db")
     for _ in 0..<2 {
-      await open().close()
+      await open().close(within: patience)
       #expect(try SQLiteConnection(path).text("PRAGMA user_version") == "1")
     }
   }
@@ -122,7 +122,7 @@ import Testing
     #expect(trouble.contains(path) && trouble.contains("install the newer version"))
     #expect(database.section("a").takeRecords().isEmpty)
     database.section("a").put("key", bytes("other"))
-    await database.close()
+    await database.close(within: patience)
     #expect(throws: StoreError.self) { try StateDatabase.sections(path: path) }
     #expect(throws: StoreError.self) { try StateDatabase.records(path: path) }
 

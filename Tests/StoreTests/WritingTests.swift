@@ -52,6 +52,12 @@ import Testing
     #expect(durations.contains { $0.closing < .milliseconds(900) }, "\(durations)")
   }
 
+  @LoopActor private func timeToPut(_ count: Int, in store: StateDatabase) -> Duration {
+    ContinuousClock().measure {
+      for key in 0..<count { store.put("key \(key)", bytes("value")) }
+    }
+  }
+
   private func putAndCloseWhileLocked() async throws -> (putting: Duration, closing: Duration) {
     try await writeRecords(["old": "old"], at: path)
     let connection = try SQLiteConnection(path)
@@ -60,9 +66,7 @@ import Testing
     await store.put("first", bytes("first"))
     _ = try await waitForFailure(of: store)
     let clock = ContinuousClock()
-    let putting = await clock.measure {
-      for key in 0..<1000 { await store.put("key \(key)", bytes("value")) }
-    }
+    let putting = await timeToPut(1000, in: store)
     var unwritten = 0
     let closing = await clock.measure { unwritten = await store.close(within: .milliseconds(50)) }
     #expect(unwritten == 1001)

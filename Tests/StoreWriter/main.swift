@@ -75,7 +75,7 @@ func lastRound(_ path: String) -> Int {
 @LoopActor func open(_ path: String) async {
   let database = StateDatabase(path: path)
   report("\(database.section("a").takeRecords().count) records, trouble: \(database.trouble ?? "none")")
-  await database.close()
+  await database.close(within: .seconds(10))
 }
 
 @LoopActor func measure(_ path: String) async {

@@ -93,7 +93,7 @@ import Log
         last = failure
         try? await loop.sleep(for: failure == nil ? Self.interval : Self.patience)
       }
-      // Otherwise another one may be at work.
+      // After a cancellation `collecting` may be the next one.
       if !Task.isCancelled { collecting = nil }
     }
     collecting = device.settings.isOnDemand ? device.task(body) : device.backgroundTask(body)

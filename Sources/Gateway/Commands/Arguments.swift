@@ -48,7 +48,7 @@ struct Arguments {
   /// Carries out the command.
   let action: CommandDeclaration.Action
   /// Whether the command is `run`.
-  private(set) var isGateway = false
+  private(set) var runsGateway = false
   private(set) var logLevel: LogLevel?
   private(set) var logFormat: LogFormat?
 
@@ -73,7 +73,7 @@ struct Arguments {
     }
     let values = try Values(given, Array(line.words.dropFirst()), declaration)
     action = { try await declaration.run(values) }
-    isGateway = name == "run"
+    runsGateway = name == "run"
     logLevel = values.logLevel
     logFormat = values.logFormat
   }

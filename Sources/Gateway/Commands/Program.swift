@@ -20,7 +20,7 @@ package enum Program {
       printError("microbit-gateway: \(error)\nTry: microbit-gateway --help")
       exit(GatewayCommand.ExitStatus.usage.rawValue)
     }
-    if arguments.isGateway {
+    if arguments.runsGateway {
       // A reload that is asked for during the start is done after it.
       Signals.block([SIGHUP])
     } else {

@@ -32,7 +32,8 @@ import Testing
     #expect(try await second.state() == .adapterInUse(by: getpid()))
     await second.central.scan(true)
     await #expect(throws: CentralError.unavailable) { try await second.central.resetAdapter() }
-    #expect(monitor.lines("GetManagedObjects", "StartDiscovery", "SetDiscoveryFilter", "Set ") == [])
+    let calls = try await monitor.lines("GetManagedObjects", "StartDiscovery", "SetDiscoveryFilter", "Set ")
+    #expect(calls == [])
     try await first.end()
     try await second.isOn()
     _ = try await second.seen()

@@ -57,7 +57,8 @@ import Testing
     }.value
     try await monitor.saw("StartDiscovery hci0")
     try await monitor.saw("StartDiscovery hci0")
-    let lines = monitor.lines("StartDiscovery", "StopDiscovery", "Connect ", "ServicesResolved=true")
+    let lines = try await monitor.lines(
+      "StartDiscovery", "StopDiscovery", "Connect ", "ServicesResolved=true")
     try #require(lines.count == 9)
     #expect(
       [lines[0], lines[1], lines[8]] == ["StartDiscovery hci0", "StopDiscovery hci0", "StartDiscovery hci0"])
@@ -88,7 +89,7 @@ import Testing
     let characteristics = try await second.central.connect(seen.id)
     let value = try await second.central.read(try #require(characteristics.temperature))
     #expect(value.count == 1)
-    #expect(monitor.lines("Connect ") == [])
+    #expect(try await monitor.lines("Connect ") == [])
     try await second.end()
   }
 
@@ -145,11 +146,11 @@ import Testing
     let monitor = try await fixture.monitor()
     await tested.central.stop(within: patience)
     for index in 0..<3 { #expect(await !fixture.isLinked(index)) }
-    #expect(monitor.lines("StopDiscovery").count <= 1)
+    #expect(try await monitor.lines("StopDiscovery").count <= 1)
     // Nothing is begun any more.
     await tested.central.scan(true)
     await #expect(throws: CentralError.unavailable) { try await tested.central.connect(found.first!) }
-    #expect(monitor.lines("StartDiscovery").count <= 1)
+    #expect(try await monitor.lines("StartDiscovery").count <= 1)
     try await tested.end()
   }
 

@@ -182,7 +182,7 @@ import Testing
     // Another one in its place.
     await fixture.plug(false)
     #expect(try await tested.state() == .adapterAbsent)
-    #expect(monitor.lines("StartDiscovery", "Set ", "SetDiscoveryFilter") == [])
+    #expect(try await monitor.lines("StartDiscovery", "Set ", "SetDiscoveryFilter") == [])
     await fixture.setLE(true)
     await fixture.plug(true)
     try await tested.isOn()
@@ -225,7 +225,7 @@ import Testing
     let monitor = try await Monitor(bus.address)
     let tested = await CentralUnderTest(bus.address)
     #expect(try await tested.state() == .noBluetoothd)
-    let calls = monitor.lines("AddMatch", "GetNameOwner")
+    let calls = try await monitor.lines("AddMatch", "GetNameOwner")
     #expect(calls.count == 7)
     #expect(calls.dropLast(2).allSatisfy { $0.contains("sender='org.bluez'") })
     #expect(calls.dropLast().last?.contains("member='NameOwnerChanged'") == true)

@@ -151,6 +151,23 @@ import Testing
     await next.end()
   }
 
+  @Test func aDesiredValueIsStoredBeforeTheAnswerAndReportedAfterIt() async throws {
+    let tested = try await Engine(configuration(), isInRange: false)
+    let seen = Record<String>()
+    try await tested.execute(500) { [frontEnd = tested.frontEnd, engine = tested.engine] in
+      let isReported = frontEnd.events.elements.contains {
+        if case .changed(.handover, _) = $0 { true } else { false }
+      }
+      let desired = engine.device(Engine.id)?.desired["period"]
+      seen.append("\($0.outcome.word) \(desired.map { "\($0)" } ?? "none") \(isReported)")
+    }
+    #expect(seen.elements == ["pending 500 false"])
+    try await tested.frontEnd.event("the value") {
+      if case .changed(.handover, let device) = $0 { device.desired == ["period": 500] } else { false }
+    }
+    await tested.end()
+  }
+
   @Test func aCommandForAnUnknownDeviceFails() async throws {
     let tested = try await Engine(isInRange: false)
     let nobody = try DeviceID("nobody")
@@ -194,10 +211,10 @@ import Testing
 
   @Test func aLinkIsUrgentAsLongAsAnythingWaitsForIt() async throws {
     let tested = try await Engine(configuration(), isInRange: false)
-    _ = await tested.command(500, ttl: 1)
+    _ = await tested.command(500, ttl: 3600)
     #expect(await tested.engine.isUrgent(Engine.id))
     _ = await tested.command(600)
-    _ = await tested.command(700, ttl: 1)
+    _ = await tested.command(700, ttl: 3600)
     #expect(await tested.engine.isUrgent(Engine.id))
     #expect(await tested.engine.urgencyEnd(Engine.id) == nil)
     await tested.end()

@@ -82,7 +82,7 @@ final class EngineUnderTest: Sendable {
   func end() async {
     await engine.endSessions()
     await engine.stop(within: .seconds(3))
-    await state.close()
+    await state.close(within: patience)
   }
 
   // MARK: Commands and requests
@@ -101,6 +101,11 @@ final class EngineUnderTest: Sendable {
       outcomes.append(.rejected(reason: error.reason))
     }
     return outcomes
+  }
+
+  /// Sets the period.
+  @LoopActor func execute(_ period: Int, reply: @escaping CommandReply) throws {
+    try engine.execute(Command(Self.id, "period", .integer(period)), reply: reply)
   }
 
   func get(_ property: Int, of id: DeviceID = EngineUnderTest.id) async -> Record<Outcome> {
@@ -233,7 +238,7 @@ final class EngineUnderTest: Sendable {
   @LoopActor static func store(_ record: DeviceRecord, in path: String) async {
     let state = StateDatabase(path: path)
     state.section("devices").put(record.address.description, record.bytes)
-    await state.close()
+    await state.close(within: patience)
   }
 
   static func stored(in path: String) throws -> [DeviceRecord] {

@@ -48,7 +48,11 @@ import Testing
   }
 
   @Test func requestReadsTheLogOverSeveralLinks() async throws {
-    let tested = try await Engine(Self.configuration(), Self.simulation)
+    let tested = try await Engine(Self.configuration()) {
+      Self.simulation(&$0)
+      // Slow enough that a part of the log is seen.
+      $0.timing.logReply = .milliseconds(20)
+    }
     try await tested.frontEnd.availability(true)
     let text = Self.heading(400)
     await tested.log(text, afterClearing: true)

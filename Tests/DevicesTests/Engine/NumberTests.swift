@@ -147,11 +147,12 @@ import Testing
 
   @Test func withoutLEDsItIsPressedToo() async throws {
     let tested = try await Self.start([.temperature, .buttons])
-    await tested.engine.number(seconds: 4, prefix: "Table", next: 7)
+    await tested.engine.number(seconds: 60, prefix: "Table", next: 7)
     let shown = await tested.engine.numberingJSON
     #expect(shown?["waiting"] == .integer(1) && shown?["without_leds"] == .integer(1))
     await Self.press(tested)
     try await tested.hasName("Table 7", id: "table-7")
+    await tested.engine.number(seconds: 4)
     try await eventually("it ends without a new number, though it is pressed") {
       await Self.press(tested)
       return await tested.engine.numbering == nil

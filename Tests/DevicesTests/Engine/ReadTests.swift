@@ -88,7 +88,7 @@ import Testing
   }
 
   @Test func readsThatWaitFailWithTheLink() async throws {
-    let tested = try await slowEngine(.seconds(1))
+    let tested = try await slowEngine(.seconds(3))
     let outcomes = Record<Outcome>()
     try await tested.engine.get(3) { outcomes.append($0.outcome) }
     await tested.hangUp()

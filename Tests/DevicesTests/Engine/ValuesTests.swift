@@ -174,26 +174,26 @@ import Testing
     await tested.end()
   }
 
-  private func set(
-    _ value: JSONValue, _ name: String = "values/servo", of tested: Engine
+  /// - Parameter line: what the program sends at once.
+  @LoopActor private func set(
+    _ value: JSONValue, _ name: String = "values/servo", of tested: Engine, sendingBack line: String? = nil
   ) async -> Record<Outcome> {
     let outcomes = Record<Outcome>()
     do throws(RequestError) {
-      try await tested.engine.execute(Command(Engine.id, name, value)) { outcomes.append($0.outcome) }
+      try tested.engine.execute(Command(Engine.id, name, value)) { outcomes.append($0.outcome) }
     } catch {
       outcomes.append(.rejected(reason: error.reason))
     }
+    if let line { await Self.send(line, by: tested) }
     return outcomes
   }
 
   @Test func programConfirmsAValueByItsEcho() async throws {
     let tested = try await Self.start()
     #expect(try await set(90, of: tested).final() == .sent)
-    let outcomes = await set("45.0", of: tested)
-    await Self.send("other:45\nservo:45\n", by: tested)
+    let outcomes = await set("45.0", of: tested, sendingBack: "other:45\nservo:45\n")
     #expect(try await outcomes.final() == .applied(actual: .number(45)))
-    let text = await set("left", of: tested)
-    await Self.send("servo:left\n", by: tested)
+    let text = await set("left", of: tested, sendingBack: "servo:left\n")
     #expect(try await text.final() == .applied(actual: .text("left")))
     for (name, value) in [
       ("values/servo", ""), ("values/servo", "a:b"), ("values/servo", "a\nb"), ("values/Servo", "1"),

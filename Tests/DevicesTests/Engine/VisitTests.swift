@@ -300,11 +300,12 @@ import Testing
 
   @Test func sequenceTimesOutAndOnlyOneRunsAtATime() async throws {
     let tested = try await visited()
+    let mark = tested.frontEnd.events.count
     await tested.vanish()
     let first = Task {
       try await tested.engine.sequence([SequenceStep("period")], on: Engine.id, within: 5)
     }
-    try await tested.frontEnd.change("absent or connecting") {
+    try await tested.frontEnd.change(from: mark, "absent or connecting") {
       $0.session == .absent || $0.session == .connecting
     }
     await #expect(throws: RequestError("another sequence of c5a1b2c3d4e5 is being carried out")) {

@@ -54,6 +54,21 @@ final class VirtualBlueZ: Sendable {
     try device(try await control(#"{"op":"\#(operation)","i":\#(index)\#(keys.isEmpty ? "" : ",")\#(keys)}"#))
   }
 
+  /// Peripheral `index` notifies these values, in hexadecimal, one right after the other, however busy the machine is.
+  func notify(_ index: Int, _ characteristic: String, _ values: [String]) async throws {
+    let requests = values.map {
+      #"{"op":"value","i":\#(index),"characteristic":"\#(characteristic)","hex":"\#($0)"}"#
+    }
+    let client = try LineClient(socket)
+    client.send(requests.map { $0 + "\n" }.joined())
+    for request in requests {
+      let answer = try await client.line()
+      guard let answer, try JSON.parse(answer)["error"] == nil else {
+        throw Failure("\(request): \(answer ?? "no answer")")
+      }
+    }
+  }
+
   func devices() async throws -> [Device] {
     try await control(#"{"op":"list"}"#).array?.map(device) ?? []
   }

@@ -59,10 +59,13 @@ struct BrokerCheckTests {
   @Test func noRetainedMessageIsLeft() async throws {
     let broker = try await MosquittoBroker()
     _ = await findings(configuration(broker.port))
+    let place = ["-h", "127.0.0.1", "-p", "\(broker.port)"]
+    let end = try ChildProcess("/usr/bin/mosquitto_pub", place + ["-t", "end", "-m", "here", "-r"])
+    #expect(try await end.exitStatus(within: patience) == 0)
     let retained = try ChildProcess(
-      "/usr/bin/mosquitto_sub",
-      ["-h", "127.0.0.1", "-p", "\(broker.port)", "-t", "#", "-v", "--retained-only", "-W", "1"])
-    try await retained.exitStatus()
+      "/usr/bin/mosquitto_sub", place + ["-t", "#", "-t", "end", "-v", "--retained-only"])
+    // Once of all topics, and once more after them.
+    for _ in 1...2 { _ = try await retained.line(within: patience) { $0 == "end here" } }
     #expect(!retained.text.contains("doctor"), "\(retained.text)")
   }
 

@@ -310,7 +310,7 @@ struct StateCheckTests {
     let folder = try TemporaryFolder()
     let own = folder.path + "/microbit-gateway"
     mkdir(own, 0o700)
-    await StateDatabase(path: own + "/living-room.db").close()
+    await StateDatabase(path: own + "/living-room.db").close(within: patience)
     chmod(folder.path, 0o777)
     let found = ofService(folder, environment: ["XDG_STATE_HOME": folder.path])
     #expect(found.map(\.level) == [.ok, .warning])
