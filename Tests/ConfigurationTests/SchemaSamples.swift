@@ -20,84 +20,101 @@ struct SchemaPattern {
 
   private static func entry(_ keys: String) -> String { #"{"devices":[{\#(keys)}]}"# }
 
-  static let all = [
-    SchemaPattern(
-      paths: ["gateway.id", "devices[].gateway"], document: #"{"gateway":{"id":"%"}}"#,
-      taken: ["house-1", "a_b", "0"], refused: ["House", "a b", "küche", "온도"]),
-    SchemaPattern(
-      paths: ["bluetooth.adapters[]", "bluetooth.adapter", "devices[].adapter"],
-      document: #"{"bluetooth":{"adapter":"%"}}"#, taken: ["hci0", "hci12"],
-      refused: ["hci", "hci-1", "eth0", "hci0 "]),
-    SchemaPattern(
-      paths: ["mqtt.host"], document: #"{"mqtt":{"host":"%"}}"#,
-      taken: ["localhost", "192.168.1.5", "fd00::1", "fe80::1%eth0"],
-      refused: ["mqtt://x", "a b", "localhost:1883", "[::1]"]),
-    SchemaPattern(
-      paths: ["mqtt.hosts[]"], document: #"{"mqtt":{"hosts":["x","%"]}}"#,
-      taken: ["broker", "broker:8883", "[fd00::1]:1883", "fd00::1"],
-      refused: ["mqtt://x", "a b", "a:b", "[::1]", ":1883"]),
-    SchemaPattern(
-      paths: ["mqtt.base_topic", "home_assistant.prefix"], document: #"{"mqtt":{"base_topic":"%"}}"#,
-      taken: ["microbit", "school/room 1"], refused: ["/a", "a/", "a//b", "a+b", "a/#", "$SYS/a"]),
-    SchemaPattern(
-      paths: ["http.address", "http.address[]"], document: #"{"http":{"address":"%"}}"#,
-      taken: ["127.0.0.1", "::1"], refused: ["localhost", "127.0.0.1/8"]),
-    SchemaPattern(
-      paths: ["http.proxy"], document: #"{"http":{"proxy":"%"}}"#, taken: ["172.30.32.2"],
-      refused: ["proxy", "::1"]),
-    SchemaPattern(
-      paths: ["devices[].match.identifier"], document: entry(#""match":{"identifier":"%"}"#),
-      taken: [
-        "C5:A1:B2:C3:D4:E5", "c5:a1:b2:c3:d4:e5", "radio:zotut", "radio:00c0ffee", "radio:usb_00C0FFEE",
-      ], refused: ["C5:A1:B2:C3:D4", "C5A1B2C3D4E5", "radio:zotux", "usb_00c0ffee"]),
-    SchemaPattern(
-      paths: ["devices[].match.radio"], document: entry(#""match":{"radio":"%"}"#), taken: ["zotut"],
-      refused: ["zotu", "zotux", "otuzo"]),
-    SchemaPattern(
-      paths: ["devices[].match.service", "profiles.*.requires[]", "\(property).source.service_data"]
-        + ["service", "characteristic", "alternative"].map { "\(property).\($0)" },
-      document: entry(#""match":{"service":"%"}"#),
-      taken: ["180d", "0x180D", "0000180d", "0000180d-0000-1000-8000-00805f9b34fb"],
-      refused: ["180", "180g", "180d-", "0000180d00001000800000805f9b34fb"]),
-    SchemaPattern(
-      paths: ["devices[].match.manufacturer", "\(property).source.manufacturer_data"],
-      document: entry(#""match":{"manufacturer":"%"}"#), taken: ["0x0499", "0x4c"],
-      refused: ["1177", "0x", "0x10000", "0x-1"]),
-    SchemaPattern(
-      paths: ["devices[].id"], document: entry(#""id":"%""#),
-      taken: ["kueche", "온도", "θερμό", "þing", "table-1"],
-      refused: ["küche", "Küche", "café", "a/b"] + DeviceID.reserved),
-    SchemaPattern(
-      paths: ["devices[].values{}"], document: entry(#""values":{"%":{}}"#),
-      taken: ["temp", "co2_in", "온도"],
-      refused: ["", "Temp", "a-b", "küche", String(repeating: "a", count: 33)]),
-    SchemaPattern(
-      paths: ["devices[].adjust{}", "devices[].desired{}", "profiles.*.properties{}"],
-      document: profile(#""type":"uint8""#, name: "%"),
-      taken: ["a", "heart_rate", String(repeating: "a", count: 64)],
-      refused: ["", "A", "1a", "a-b", String(repeating: "a", count: 65)]),
-    SchemaPattern(
-      paths: ["devices[].key"], document: entry(#""profile":"bthome","key":"%""#),
-      taken: ["00112233445566778899aabbccddEEFF"], refused: ["0011", String(repeating: "x", count: 32)]),
-    SchemaPattern(
-      paths: ["profiles{}"],
-      document: profile(#""type":"uint8""#).replacing(#""p""#, with: #""%""#, maxReplacements: 1),
-      taken: ["heart", "a-b_1"], refused: ["microbit", "bthome", "radio", "Heart", "a b", ""]),
-    SchemaPattern(
-      paths: ["values{}", "flags{}", "fields[].values{}"].map { "\(property).\($0)" },
-      document: profile(#""type":"int8","values":{"%":"x"}"#), taken: ["0", "12", "-1"],
-      refused: ["", "01", "+1", "-0", "1.0", "x"]),
-    SchemaPattern(
-      paths: ["if", "if[]", "unless", "unless[]"].map { "\(property).fields[].\($0)" },
-      document: profile(
-        #""fields":[{"name":"flags","type":"uint8","hidden":true},{"name":"b","type":"uint8","if":"%"}]"#),
-      taken: ["flags.0", "flags.7"], refused: ["flags", "flags.", "flags.100", "Flags.0"]),
-    SchemaPattern(
-      paths: ["$defs.entity.options{}"],
-      document: profile(
-        #""type":"uint8","home_assistant":{"platform":"select","name":"N","options":{"%":1}}"#),
-      taken: ["5 s"], refused: ["", String(repeating: "a", count: 65)]),
-  ]
+  /// A pattern that stands at several places.
+  private static func everywhere(
+    _ documents: KeyValuePairs<String, String>, taken: [String], refused: [String]
+  ) -> [SchemaPattern] {
+    documents.map { SchemaPattern(paths: [$0.key], document: $0.value, taken: taken, refused: refused) }
+  }
+
+  private static let gatewayIDs = everywhere(
+    ["gateway.id": #"{"gateway":{"id":"%"}}"#, "devices[].gateway": entry(#""gateway":"%""#)],
+    taken: ["house-1", "a_b", "0"], refused: ["House", "a b", "küche", "온도"])
+
+  private static let adapters = everywhere(
+    [
+      "bluetooth.adapter": #"{"bluetooth":{"adapter":"%"}}"#,
+      "bluetooth.adapters[]": #"{"bluetooth":{"adapters":["%"]}}"#,
+      "devices[].adapter":
+        #"{"bluetooth":{"adapters":["hci0","hci12"]},"devices":[{"adapter":"%"}]}"#,
+    ], taken: ["hci0", "hci12"], refused: ["hci", "hci-1", "eth0", "hci0 "])
+
+  private static let topics = everywhere(
+    [
+      "mqtt.base_topic": #"{"mqtt":{"base_topic":"%"}}"#,
+      "home_assistant.prefix": #"{"home_assistant":{"prefix":"%"}}"#,
+    ],
+    taken: ["microbits", "school/room 1"], refused: ["/a", "a/", "a//b", "a+b", "a/#", "$SYS/a"])
+
+  static let all =
+    gatewayIDs + adapters + topics + [
+      SchemaPattern(
+        paths: ["mqtt.host"], document: #"{"mqtt":{"host":"%"}}"#,
+        taken: ["localhost", "192.168.1.5", "fd00::1", "fe80::1%eth0"],
+        refused: ["mqtt://x", "a b", "localhost:1883", "[::1]"]),
+      SchemaPattern(
+        paths: ["mqtt.hosts[]"], document: #"{"mqtt":{"hosts":["x","%"]}}"#,
+        taken: ["broker", "broker:8883", "[fd00::1]:1883", "fd00::1"],
+        refused: ["mqtt://x", "a b", "a:b", "[::1]", ":1883"]),
+      SchemaPattern(
+        paths: ["http.address", "http.address[]"], document: #"{"http":{"address":"%"}}"#,
+        taken: ["127.0.0.1", "::1"], refused: ["localhost", "127.0.0.1/8"]),
+      SchemaPattern(
+        paths: ["http.proxy"], document: #"{"http":{"proxy":"%"}}"#, taken: ["172.30.32.2"],
+        refused: ["proxy", "::1"]),
+      SchemaPattern(
+        paths: ["devices[].match.identifier"], document: entry(#""match":{"identifier":"%"}"#),
+        taken: [
+          "C5:A1:B2:C3:D4:E5", "c5:a1:b2:c3:d4:e5", "radio:zotut", "radio:00c0ffee", "radio:usb_00C0FFEE",
+        ], refused: ["C5:A1:B2:C3:D4", "C5A1B2C3D4E5", "radio:zotux", "usb_00c0ffee"]),
+      SchemaPattern(
+        paths: ["devices[].match.radio"], document: entry(#""match":{"radio":"%"}"#), taken: ["zotut"],
+        refused: ["zotu", "zotux", "otuzo"]),
+      SchemaPattern(
+        paths: ["devices[].match.service", "profiles.*.requires[]", "\(property).source.service_data"]
+          + ["service", "characteristic", "alternative"].map { "\(property).\($0)" },
+        document: entry(#""match":{"service":"%"}"#),
+        taken: ["180d", "0x180D", "0000180d", "0000180d-0000-1000-8000-00805f9b34fb"],
+        refused: ["180", "180g", "180d-", "0000180d00001000800000805f9b34fb"]),
+      SchemaPattern(
+        paths: ["devices[].match.manufacturer", "\(property).source.manufacturer_data"],
+        document: entry(#""match":{"manufacturer":"%"}"#), taken: ["0x0499", "0x4c"],
+        refused: ["1177", "0x", "0x10000", "0x-1"]),
+      SchemaPattern(
+        paths: ["devices[].id"], document: entry(#""id":"%""#),
+        taken: ["kueche", "온도", "θερμό", "þing", "table-1"],
+        refused: ["küche", "Küche", "café", "a/b"] + DeviceID.reserved),
+      SchemaPattern(
+        paths: ["devices[].values{}"], document: entry(#""values":{"%":{}}"#),
+        taken: ["temp", "co2_in", "온도"],
+        refused: ["", "Temp", "a-b", "küche", String(repeating: "a", count: 33)]),
+      SchemaPattern(
+        paths: ["devices[].adjust{}", "devices[].desired{}", "profiles.*.properties{}"],
+        document: profile(#""type":"uint8""#, name: "%"),
+        taken: ["a", "heart_rate", String(repeating: "a", count: 64)],
+        refused: ["", "A", "1a", "a-b", String(repeating: "a", count: 65)]),
+      SchemaPattern(
+        paths: ["devices[].key"], document: entry(#""profile":"bthome","key":"%""#),
+        taken: ["00112233445566778899aabbccddEEFF"], refused: ["0011", String(repeating: "x", count: 32)]),
+      SchemaPattern(
+        paths: ["profiles{}"],
+        document: profile(#""type":"uint8""#).replacing(#""p""#, with: #""%""#, maxReplacements: 1),
+        taken: ["heart", "a-b_1"], refused: ["microbit", "bthome", "radio", "Heart", "a b", ""]),
+      SchemaPattern(
+        paths: ["values{}", "flags{}", "fields[].values{}"].map { "\(property).\($0)" },
+        document: profile(#""type":"int8","values":{"%":"x"}"#), taken: ["0", "12", "-1"],
+        refused: ["", "01", "+1", "-0", "1.0", "x"]),
+      SchemaPattern(
+        paths: ["if", "if[]", "unless", "unless[]"].map { "\(property).fields[].\($0)" },
+        document: profile(
+          #""fields":[{"name":"flags","type":"uint8","hidden":true},{"name":"b","type":"uint8","if":"%"}]"#),
+        taken: ["flags.0", "flags.7"], refused: ["flags", "flags.", "flags.100", "Flags.0"]),
+      SchemaPattern(
+        paths: ["$defs.entity.options{}"],
+        document: profile(
+          #""type":"uint8","home_assistant":{"platform":"select","name":"N","options":{"%":1}}"#),
+        taken: ["5 s"], refused: ["", String(repeating: "a", count: 65)]),
+    ]
 
   /// What the schema has of patterns and this list has not, and texts that fit and are refused, or the other way round.
   static func differences(_ schema: JSONValue) throws -> [String] {
