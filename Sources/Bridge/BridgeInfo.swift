@@ -61,6 +61,17 @@ package struct BridgeInfo: Sendable {
     }
   }
 
+  /// Without what changes with each message.
+  package var withoutCounters: BridgeInfo {
+    var info = self
+    info.counters = Counters()
+    for index in receivers.indices {
+      (info.receivers[index].packets, info.receivers[index].malformed) = (0, 0)
+      info.receivers[index].last = nil
+    }
+    return info
+  }
+
   /// The run that published a payload, and its start.
   static func origin(in payload: [UInt8]) -> (run: String, started: String)? {
     guard payload.count <= TopicMap.longestPayload, let json = try? JSONParser.parse(payload),

@@ -19,7 +19,9 @@ import MQTT
   private var commands: UInt64 = 0
   /// What became of the last message for the whole fleet; nil: there is no message, or none is taken.
   package var fleet: FleetStatus? { didSet { if fleet != oldValue { changed() } } }
-  private var infoTimer: LoopTimer?
+  private(set) var infoTimer: LoopTimer?
+  /// The `info` that was published last, without its counters; nil: it is published in any case.
+  private var published: [UInt8]?
   private var devicesTimer: LoopTimer?
   private var pacing = DeviceReportPacing()
   /// Called after each publication of `info`, with one line of it.
@@ -41,7 +43,7 @@ import MQTT
 
   private func repeatReport() {
     loop.timer(after: Self.interval) { [weak self] in
-      self?.changed()
+      self?.publishAgain()
       self?.repeatReport()
     }
   }
@@ -87,7 +89,14 @@ import MQTT
     }
   }
 
+  /// Publishes `info` also if nothing but the counters has changed.
+  func publishAgain() {
+    published = nil
+    changed()
+  }
+
   func publish() {
+    published = nil
     publishInfo()
     publishDevices()
   }
@@ -103,6 +112,9 @@ import MQTT
     infoTimer?.cancel()
     infoTimer = nil
     let info = info
+    let rest = info.withoutCounters.json.bytes
+    guard rest != published else { return }
+    published = rest
     context.publishState(context.topics.bridgeInfo, info.json.bytes)
     let link = broker.connectedSince == nil ? "not connected" : "connected"
     onPublished("\(info.online) of \(info.known) devices online, broker \(link)")
