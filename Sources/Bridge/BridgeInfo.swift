@@ -93,7 +93,7 @@ package struct BridgeInfo: Sendable {
         "known": .integer(known), "online": .integer(online), "pairing": pairing.map(JSONValue.string),
       ],
       "permit_join": .bool(permitJoin != nil),
-      "permit_join_end": permitJoin.map { .string($0.end.description) },
+      "permit_join_end": permitJoin.map { .string($0.end.current().description) },
       "permit_join_device": permitJoin?.device.map { .string($0.description) },
       "counters": .object(of: counters.list.map { ($0.name, .integer(Int(clamping: $0.count))) }),
       "spool": [

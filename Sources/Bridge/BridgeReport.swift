@@ -16,6 +16,7 @@ import MQTT
   private let spool: Spool
   private let context: BridgeContext
   private var broker: BridgeInfo.Broker
+  private var connectedSince: ClockTime?
   private var commands: UInt64 = 0
   /// What became of the last message for the whole fleet; nil: there is no message, or none is taken.
   package var fleet: FleetStatus? { didSet { if fleet != oldValue { changed() } } }
@@ -49,7 +50,7 @@ import MQTT
   }
 
   /// Whether there is a connection to the broker.
-  var isConnected: Bool { broker.connectedSince != nil }
+  var isConnected: Bool { connectedSince != nil }
 
   func countCommand() { commands += 1 }
 
@@ -67,14 +68,14 @@ import MQTT
   func connected() {
     failure = nil
     broker.address = context.mqtt.broker
-    broker.connectedSince = .now
+    connectedSince = ClockTime()
     broker.connects += 1
     changed()
   }
 
   func disconnected(_ error: MQTTError?) {
     failure = error
-    broker.connectedSince = nil
+    connectedSince = nil
     changed()
   }
 
@@ -116,7 +117,7 @@ import MQTT
     guard rest != published else { return }
     published = rest
     context.publishState(context.topics.bridgeInfo, info.json.bytes)
-    let link = broker.connectedSince == nil ? "not connected" : "connected"
+    let link = connectedSince == nil ? "not connected" : "connected"
     onPublished("\(info.online) of \(info.known) devices online, broker \(link)")
   }
 
@@ -125,6 +126,7 @@ import MQTT
     var info = BridgeInfo(
       version: Version.current, started: context.started, run: context.run, broker: broker,
       spool: spool.status)
+    info.broker.connectedSince = connectedSince?.current()
     info.permitJoin = engine.permitJoin
     var statistics = context.mqtt.statistics
     statistics.lost += Int(clamping: info.spool.lost)
