@@ -178,7 +178,7 @@ let package = Package(
       "GatewayTests",
       [
         "Gateway", "Bridge", "Devices", "Configuration", "BlueZ", "EventLoop", "Findings", "GATT", "JSON",
-        "MQTT", "Sockets", "Store", "TestSupport",
+        "Log", "MQTT", "Sockets", "Store", "TestSupport",
       ]),
     tests("PeripheralsTests", ["Peripherals", "EventLoop", "GATT", "TestSupport"]),
     tests(

@@ -166,7 +166,8 @@ extension Central {
         return watchScan()
       }
       if scanner.heardNothing(), tree.advertisements > 0, mayReset {
-        log.notice(
+        log.write(
+          scanner.wasResetInVain ? .info : .notice,
           "nothing was received for long: resetting the adapter, which may be stuck", ["adapter": adapterName]
         )
         loop.task { await self.resetForScan() }

@@ -48,6 +48,10 @@ import Log
   var adapterPath: String { tree.adapterPath }
   /// Whether the adapter can be used, and if not, why.
   public var state: CentralState { status.state }
+  /// The ``state``, but that an adapter which is being reset is shown as it was before.
+  public var shownState: CentralState { status.shown }
+  /// Whether the adapter is being powered off and on again.
+  public var isResetting: Bool { status.isResetting }
 
   /// Whether peripherals can be connected to.
   var isAvailable: Bool { state.isOn && !queue.isClosed }
@@ -202,9 +206,11 @@ import Log
   public func resetAdapter() async throws(CentralError) {
     guard isAvailable else { throw .unavailable }
     if status.isResetting { throw .busy("it is being reset") }
-    status.isResetting = true
+    status.beforeReset = state
     defer {
-      status.isResetting = false
+      status.beforeReset = nil
+      // Now it is shown.
+      if state == .adapterOff { handler(.state(state)) }
       checkConditions()
     }
     try await powerOffAndOn()

@@ -20,8 +20,11 @@ import EventLoop
   private var bluetoothd = Bluetoothd.unknown
   /// Runs after bluetoothd has started: its adapters appear and are powered one by one.
   private var startup: LoopTimer?
-  /// The adapter is being powered off and on again, which must be completed.
-  var isResetting = false
+  /// The state of an adapter that is being powered off and on again, which must be completed; nil: it is not.
+  var beforeReset: CentralState?
+  var isResetting: Bool { beforeReset != nil }
+  /// The state as people see it: an adapter that is being reset is off for a moment only.
+  var shown: CentralState { state == .adapterOff ? beforeReset ?? state : state }
 
   /// - Parameter startup: when bluetoothd has started: a running timer, at whose end ``startupEnded()`` is called.
   mutating func set(_ bluetoothd: Bluetoothd, startup: LoopTimer? = nil) {

@@ -160,7 +160,7 @@ public enum CentralState: Sendable, Equatable {
 
 /// An event of a central.
 public enum CentralEvent: Sendable {
-  /// The state differs from the last reported one.
+  /// The state differs from the last reported one, or a reset has left the adapter off.
   case state(CentralState)
   /// ``Central/recovery`` has begun, has taken its next step, or has ended.
   case recovery

@@ -172,6 +172,9 @@ public struct Recovery: Sendable, Equatable {
     return silences % 12 == 5
   }
 
+  /// Whether the adapter was reset for that before, and nothing was received since.
+  var wasResetInVain: Bool { silences > 12 }
+
   // MARK: Faults
 
   /// What a failure leads to.

@@ -61,6 +61,17 @@ package struct BridgeInfo: Sendable {
     }
   }
 
+  /// Without what changes with each message.
+  package var withoutCounters: BridgeInfo {
+    var info = self
+    info.counters = Counters()
+    for index in receivers.indices {
+      (info.receivers[index].packets, info.receivers[index].malformed) = (0, 0)
+      info.receivers[index].last = nil
+    }
+    return info
+  }
+
   /// The run that published a payload, and its start.
   static func origin(in payload: [UInt8]) -> (run: String, started: String)? {
     guard payload.count <= TopicMap.longestPayload, let json = try? JSONParser.parse(payload),
@@ -82,7 +93,7 @@ package struct BridgeInfo: Sendable {
         "known": .integer(known), "online": .integer(online), "pairing": pairing.map(JSONValue.string),
       ],
       "permit_join": .bool(permitJoin != nil),
-      "permit_join_end": permitJoin.map { .string($0.end.description) },
+      "permit_join_end": permitJoin.map { .string($0.end.current().description) },
       "permit_join_device": permitJoin?.device.map { .string($0.description) },
       "counters": .object(of: counters.list.map { ($0.name, .integer(Int(clamping: $0.count))) }),
       "spool": [

@@ -16,10 +16,13 @@ import MQTT
   private let spool: Spool
   private let context: BridgeContext
   private var broker: BridgeInfo.Broker
+  private var connectedSince: ClockTime?
   private var commands: UInt64 = 0
   /// What became of the last message for the whole fleet; nil: there is no message, or none is taken.
   package var fleet: FleetStatus? { didSet { if fleet != oldValue { changed() } } }
-  private var infoTimer: LoopTimer?
+  private(set) var infoTimer: LoopTimer?
+  /// The `info` that was published last, without its counters; nil: it is published in any case.
+  private var published: [UInt8]?
   private var devicesTimer: LoopTimer?
   private var pacing = DeviceReportPacing()
   /// Called after each publication of `info`, with one line of it.
@@ -41,13 +44,13 @@ import MQTT
 
   private func repeatReport() {
     loop.timer(after: Self.interval) { [weak self] in
-      self?.changed()
+      self?.publishAgain()
       self?.repeatReport()
     }
   }
 
   /// Whether there is a connection to the broker.
-  var isConnected: Bool { broker.connectedSince != nil }
+  var isConnected: Bool { connectedSince != nil }
 
   func countCommand() { commands += 1 }
 
@@ -65,14 +68,14 @@ import MQTT
   func connected() {
     failure = nil
     broker.address = context.mqtt.broker
-    broker.connectedSince = .now
+    connectedSince = ClockTime()
     broker.connects += 1
     changed()
   }
 
   func disconnected(_ error: MQTTError?) {
     failure = error
-    broker.connectedSince = nil
+    connectedSince = nil
     changed()
   }
 
@@ -87,7 +90,14 @@ import MQTT
     }
   }
 
+  /// Publishes `info` also if nothing but the counters has changed.
+  func publishAgain() {
+    published = nil
+    changed()
+  }
+
   func publish() {
+    published = nil
     publishInfo()
     publishDevices()
   }
@@ -103,8 +113,11 @@ import MQTT
     infoTimer?.cancel()
     infoTimer = nil
     let info = info
+    let rest = info.withoutCounters.json.bytes
+    guard rest != published else { return }
+    published = rest
     context.publishState(context.topics.bridgeInfo, info.json.bytes)
-    let link = broker.connectedSince == nil ? "not connected" : "connected"
+    let link = connectedSince == nil ? "not connected" : "connected"
     onPublished("\(info.online) of \(info.known) devices online, broker \(link)")
   }
 
@@ -113,6 +126,7 @@ import MQTT
     var info = BridgeInfo(
       version: Version.current, started: context.started, run: context.run, broker: broker,
       spool: spool.status)
+    info.broker.connectedSince = connectedSince?.current()
     info.permitJoin = engine.permitJoin
     var statistics = context.mqtt.statistics
     statistics.lost += Int(clamping: info.spool.lost)

@@ -1,5 +1,6 @@
 import Configuration
 import Devices
+import EventLoop
 import GATT
 import JSON
 import Log
@@ -74,8 +75,8 @@ extension DeviceDescription {
   /// Advertisements per minute since the device came online; nil for a device with links, in the first 10 s, and while it is
   /// offline.
   private var heardPerMinute: Int? {
-    guard reports > 0, isOnline, let lastConnected else { return nil }
-    let seconds = (Timestamp.now.milliseconds - lastConnected.milliseconds) / 1000
+    guard reports > 0, isOnline, let heardSince else { return nil }
+    let seconds = heardSince.duration(to: .now).components.seconds
     return seconds >= 10 ? reports * 60 / Int(seconds) : nil
   }
 

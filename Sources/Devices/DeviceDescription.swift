@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import GATT
 import Log
 
@@ -26,8 +27,10 @@ package struct DeviceDescription: Sendable, Equatable {
   package internal(set) var lastConnected: Timestamp?
   /// When the device went offline in this run; nil while it is online, and before it was.
   package internal(set) var offlineSince: Timestamp?
-  /// How many times the advertisements of a device that is only heard were reported since ``lastConnected``.
+  /// How many times the advertisements of a device that is only heard were reported since ``heardSince``.
   package internal(set) var reports = 0
+  /// When it came online, if it is only heard: unlike ``lastConnected``, whatever the clock is set to since.
+  package internal(set) var heardSince: Moment?
   /// The device's place among those that wait for a link; nil: it does not wait for one.
   package internal(set) var turn: LinkTurn?
   /// The adapter of its last link, or the one that heard it first, as BlueZ names it; nil while it is offline.

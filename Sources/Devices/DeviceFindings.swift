@@ -257,8 +257,8 @@ extension DeviceManager {
   package var findings: [Finding] {
     var faults = radioFindings
     for central in context.centrals {
-      if !central.state.isOn {
-        let fault = central.state.finding(adapter: central.adapterName)
+      if !central.shownState.isOn {
+        let fault = central.shownState.finding(adapter: central.adapterName)
         if !faults.contains(fault) { faults.append(fault) }
       } else if let recovery = central.recovery {
         faults.append(.cannotScan(central.adapterName, recovery.reason))

@@ -25,7 +25,7 @@ extension DeviceManager {
   private func lastSeen(_ device: Device) -> Int { device.record.lastSeen ?? 0 }
 
   /// Notes which devices are in range, once a day, and removes those that nobody has configured and that were not in
-  /// range for 30 days. To be called every hour.
+  /// range for 30 days, unless their silence means nothing. To be called every hour.
   ///
   /// Days on which the gateway did not run are not counted, and a clock that jumps makes no difference.
   /// - Parameter today: counted from 1970-01-01.
@@ -38,11 +38,12 @@ extension DeviceManager {
     for device in registry.all { device.values.removeUnseen(today: today, uncounted: uncounted) }
     for device in Array(registry.all) where !device.hasNoStoredID {
       let before = device.record.lastSeen.map(shifted)
+      let isOnline = device.description.isOnline
       // A device whose silence means nothing is online all the time.
-      let isOnline = device.record.lastHeard.map { $0.day >= today } ?? device.description.isOnline
-      if before == nil || isOnline || device.session.adapters.isInRange {
+      let wasHeard = device.record.lastHeard.map { $0.day >= today } ?? isOnline
+      if before == nil || wasHeard || device.session.adapters.isInRange {
         store.change(device.address) { $0.lastSeen = today }
-      } else if let before, today - before <= Self.mostDaysUnseen || isConfigured(device.address) {
+      } else if let before, today - before <= Self.mostDaysUnseen || isOnline || isKept(device.address) {
         store.change(device.address) { $0.lastSeen = before }
       } else {
         log.notice("removing it: it was not in range for \(Self.mostDaysUnseen) days", device.fields)
@@ -54,10 +55,15 @@ extension DeviceManager {
     }
   }
 
+  /// What a command has set stays, too. It does not keep a place from a device that is configured: a command may be for all.
+  private func isKept(_ address: BluetoothAddress) -> Bool {
+    isConfigured(address) || store.records[address]?.desired.isEmpty == false
+  }
+
   /// Forgets in time what is known of a peripheral that is no device: no entry matches it any more, or it is pinned to another
   /// gateway.
   private func expire(_ address: BluetoothAddress, lastSeen: Int, today: Int) {
-    guard !isConfigured(address) else { return }
+    guard !isKept(address) else { return }
     if today - lastSeen > Self.mostDaysUnseen {
       store.remove(address)
     } else {

@@ -6,7 +6,7 @@ import Radio
 
 /// The permission for micro:bits that no entry matches to join, and so to be added for good.
 package struct PermitJoin: Sendable, Equatable {
-  package let end: Timestamp
+  package let end: ClockTime
   /// The only micro:bit that may join; nil: all.
   package let device: BluetoothAddress?
   /// How many more may join: anybody can advertise the name of a micro:bit.
@@ -31,8 +31,9 @@ extension DeviceManager {
     joinTimer = nil
     permitJoin = nil
     if seconds > 0 {
-      permitJoin = PermitJoin(end: .now + .seconds(seconds), device: device)
-      joinTimer = loop.timer(after: .seconds(seconds)) { [weak self] in
+      let time = Duration.seconds(seconds)
+      permitJoin = PermitJoin(end: ClockTime(.now + time, at: .now + time), device: device)
+      joinTimer = loop.timer(after: time) { [weak self] in
         self?.permitJoin(seconds: 0, device: nil)
       }
       registry.ignored = [:]

@@ -143,7 +143,7 @@ import Store
   package var adapters: [AdapterStatus] {
     context.centrals.map { central in
       AdapterStatus(
-        name: central.adapterName, state: central.state, recovery: central.recovery,
+        name: central.adapterName, state: central.shownState, recovery: central.recovery,
         isMonitoring: central.isMonitoring)
     }
   }
@@ -223,9 +223,12 @@ import Store
     if state.isOn, context.centrals.count(where: \.state.isOn) == 1 {
       context.startDeadline = .now + Self.startLimit
     }
-    let finding = state.finding(adapter: context.centrals[index].adapterName)
+    let central = context.centrals[index]
+    let finding = state.finding(adapter: central.adapterName)
     if case .on(let name, let address) = state {
-      log.notice("scanning", ["adapter": name, "address": address])
+      log.write(central.isResetting ? .info : .notice, "scanning", ["adapter": name, "address": address])
+    } else if central.shownState.isOn {
+      // It is being reset.
     } else if finding.check == .adapter || context.centrals.count(where: { $0.state == state }) == 1 {
       // The bus and bluetoothd are the same for all adapters.
       log.warning("\(finding.text): waiting for it (\(finding.remedy ?? ""))")

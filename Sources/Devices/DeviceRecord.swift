@@ -50,7 +50,8 @@ package struct DeviceRecord: Sendable, Equatable {
   var isPending = false
   /// The last events that were told, by any gateway, the newest last; only if it is only heard.
   package internal(set) var told: [HeardEvents.Event] = []
-  /// When a device whose silence does not make it offline was heard last. Renewed with each event, otherwise at most every 10 s.
+  /// When a device whose silence does not make it offline was heard last. Renewed with each event, otherwise at most every 10 s,
+  /// and stored at most every 600 s.
   package internal(set) var lastHeard: Timestamp?
   /// The day on which the device was last in range, counted from 1970-01-01; nil: not noted yet.
   var lastSeen: Int?

@@ -10,6 +10,8 @@ import Store
 @LoopActor final class DeviceStore {
   private nonisolated static let log = Logger(component: "state")
   private static let delay = Duration.milliseconds(10)
+  /// The delay where a device was only heard again: that is so every few seconds, and would wear a memory card out.
+  private static let heardDelay = Duration.seconds(600)
 
   private(set) var records: [BluetoothAddress: DeviceRecord]
   /// Called after each change.
@@ -19,6 +21,9 @@ import Store
   private var changed: Set<BluetoothAddress> = []
   /// Whether somebody has asked for one of these changes, and may have been told that it is done.
   private var isUrgent = false
+  /// When the changes are passed on; nil: there are none.
+  private(set) var deadline: Moment?
+  private var timer = DeadlineTimer()
 
   init(_ section: StateSection) {
     self.section = section
@@ -53,8 +58,10 @@ import Store
     guard record != before else { return }
     records[address] = record == new ? nil : record
     onChange(address, record)
-    if changed.isEmpty { loop.timer(after: Self.delay) { [weak self] in self?.flush() } }
     changed.insert(address)
+    let due = Moment.now + (record.isOnlyHeard(since: before) ? Self.heardDelay : Self.delay)
+    deadline = min(deadline ?? due, due)
+    timer.set(deadline) { [weak self] in self?.flush() }
     if !record.isSet(as: before) { isUrgent = true }
   }
 
@@ -63,7 +70,7 @@ import Store
   /// Hands all changes to the database.
   func flush() {
     for address in changed { section.put(address.description, records[address]?.bytes, isUrgent: isUrgent) }
-    (changed, isUrgent) = ([], false)
+    (changed, isUrgent, deadline) = ([], false, nil)
   }
 }
 
@@ -72,6 +79,13 @@ extension DeviceRecord {
   fileprivate func isSet(as other: DeviceRecord) -> Bool {
     changes == other.changes && isAdded == other.isAdded && isRemoved == other.isRemoved
       && isDeleted == other.isDeleted && desired == other.desired && waiting == other.waiting
+  }
+
+  /// Whether the device was heard again, and nothing else has changed.
+  fileprivate func isOnlyHeard(since before: DeviceRecord) -> Bool {
+    var other = before
+    if lastHeard != nil, before.lastHeard != nil { other.lastHeard = lastHeard }
+    return self == other
   }
 
   /// The records in a section of the state database, in the order of their addresses.

@@ -94,6 +94,12 @@ extension Timestamp: CustomStringConvertible {
   /// `12:34:56.789`, local time.
   package var clock: String { String(local.dropFirst(11).dropLast()) }
 
+  /// `2026-01-02 12:34:56`, local time; on the day of `day` without the date.
+  package func dated(on day: Timestamp? = .now) -> String {
+    let (date, time) = (local.prefix(10), local.dropFirst(11).prefix(8))
+    return day?.local.prefix(10) == date ? String(time) : "\(date) \(time)"
+  }
+
   /// The form for names that people read: `2026-01-02-1504`, local time.
   package var localMinute: String {
     String(local.prefix(16).filter { $0 != ":" }.map { $0 == "T" ? "-" : $0 })

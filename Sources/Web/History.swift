@@ -1,3 +1,4 @@
+import Devices
 import EventLoop
 import Log
 
@@ -11,7 +12,7 @@ struct History: Sendable {
   static let mostBytes = 2 << 20
   private static let mostPoints = mostBytes / MemoryLayout<Float>.size
 
-  private let begin: (moment: Moment, time: Timestamp)
+  private let begin: ClockTime
   /// How many minutes a point is for.
   private(set) var step = 1
   /// The points of each series, NaN where there is no value, each at its number modulo their count.
@@ -24,19 +25,12 @@ struct History: Sendable {
   private var length: Int { Self.length(step) }
   private static func length(_ step: Int) -> Int { (minutes + step - 1) / step }
 
-  init(from moment: Moment = .now, _ time: Timestamp = .now) { begin = (moment, time) }
+  init(from moment: Moment = .now, _ time: Timestamp = .now) { begin = ClockTime(time, at: moment) }
 
-  private func time(at moment: Moment) -> Timestamp {
-    let (seconds, attoseconds) = begin.moment.duration(to: moment).components
-    return Timestamp(
-      milliseconds: begin.time.milliseconds + seconds * 1000 + attoseconds / 1_000_000_000_000_000)
-  }
+  private func time(at moment: Moment) -> Timestamp { begin.evenly(at: moment) }
 
   /// What is to be added to a time of the history so that it is one of the host's clock, in whole minutes.
-  func shift(at moment: Moment, _ now: Timestamp) -> Duration {
-    let minutes = Double(now.milliseconds - time(at: moment).milliseconds) / 60_000
-    return .seconds(60 * Int64(minutes.rounded()))
-  }
+  func shift(at moment: Moment, _ now: Timestamp) -> Duration { begin.shift(at: moment, now) }
 
   /// A new series.
   mutating func add() -> Int {

@@ -179,10 +179,12 @@ extension Bridge: PageHost {}
     return device.json(host.listing(of: fresh), owner: host.otherOwner(of: fresh))
   }
 
-  func gatewayJSON(isReadOnly: Bool = false) -> JSONValue {
+  func gatewayJSON(isReadOnly: Bool = false) -> JSONValue { gatewayJSON(host.info, isReadOnly: isReadOnly) }
+
+  private func gatewayJSON(_ info: BridgeInfo, isReadOnly: Bool = false) -> JSONValue {
     // What is shown is noted, however short it was.
     noteGateway()
-    let (info, health) = (host.info, host.health)
+    let health = host.health
     let own: JSONValue = [
       "id": .string(gateway.description), "uptime": .integer(health.uptime),
       "healthy": .bool(health.isHealthy), "problems": .array(health.problems.map(JSONValue.string)),
@@ -240,9 +242,9 @@ extension Bridge: PageHost {}
   func tick() {
     guard streamSet != 0 else { return }
     seconds += 1
-    let gateway = gatewayJSON()
-    let compared = gateway.setting("uptime", to: nil).bytes
-    if compared != sentGateway {
+    let compared = gatewayJSON(host.info.withoutCounters).setting("uptime", to: nil).bytes
+    // Counters alone change with each reading: they are sent once a minute.
+    if compared != sentGateway || seconds % 60 == 0 {
       sentGateway = compared
       for stream in streams { stream.needsGateway = true }
     }

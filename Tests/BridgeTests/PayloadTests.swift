@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import FoundationEssentials
 import GATT
 import JSON
@@ -14,6 +15,14 @@ import Testing
 @Suite struct PayloadTests {
   let time = Timestamp(milliseconds: 1_763_661_662_345)
   func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+
+  /// The clock may be set while it is online.
+  @Test func advertisementsAreCountedWhateverTheClockSays() throws {
+    var device = DeviceDescription(try DeviceID("beacon"), BluetoothAddress(truncating: 1))
+    (device.isOnline, device.lastConnected) = (true, Timestamp(milliseconds: 0))
+    (device.reports, device.heardSince) = (6, .now + .seconds(-60))
+    #expect(device.listing(owner: nil)["heard_per_minute"]?.integer == 6)
+  }
 
   @Test func valuesAndAvailabilityAreEncoded() {
     #expect(text(Payload.value(21, .int8)) == "21")

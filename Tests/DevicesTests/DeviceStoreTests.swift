@@ -1,6 +1,7 @@
 import Configuration
 import EventLoop
 import GATT
+import Log
 import TestSupport
 import Testing
 
@@ -31,5 +32,38 @@ import Testing
     store.change(address) { $0.isAdded = true }
     try await eventually("what was requested") { try stored()?.isAdded == true }
     await database.close(within: patience)
+  }
+
+  private nonisolated static func heard(_ count: Int) -> Timestamp {
+    Timestamp(milliseconds: Int64(count) * 11_000)
+  }
+
+  /// It is heard every 11 s, for ever.
+  @Test("When a device was heard is stored at once the first time, then after ten minutes or before")
+  func heardAgainIsStoredLater() async throws {
+    let path = folder.path + "/state.db"
+    let database = StateDatabase(path: path, pacing: Pacing(gather: .milliseconds(1), apart: .zero))
+    let store = DeviceStore(database.section("devices"))
+    @Sendable func stored() throws -> DeviceRecord? {
+      DeviceRecord.records(try StateDatabase.sections(path: path)["devices"] ?? [:]).first
+    }
+    store.change(address) { $0.lastHeard = Self.heard(1) }
+    try await eventually("the first time") { try stored()?.lastHeard == Self.heard(1) }
+    let start = Moment.now
+    for count in 2...9 { store.change(address) { $0.lastHeard = Self.heard(count) } }
+    #expect(store.record(address).lastHeard == Self.heard(9))
+    let deadline = try #require(store.deadline)
+    #expect(deadline > start + .seconds(599))
+    store.change(address) { $0.counter = 1 }
+    try await eventually("with the change") { try stored()?.lastHeard == Self.heard(9) }
+    store.change(address) { $0.lastHeard = Self.heard(10) }
+    store.change(address) { $0.lastHeard = nil }
+    try await eventually("that it does not count any more") { try stored()?.lastHeard == nil }
+    store.change(address) { $0.lastHeard = Self.heard(11) }
+    try await eventually("the first time again") { try stored()?.lastHeard == Self.heard(11) }
+    store.change(address) { $0.lastHeard = Self.heard(12) }
+    store.flush()
+    await database.close()
+    #expect(try stored()?.lastHeard == Self.heard(12))
   }
 }

@@ -72,6 +72,10 @@ import Testing
       mark = try fixture.observer.mark
       #expect(try await fixture.perform("adapter/reset")["adapter"]?.string == "hci0")
       for id in ids { try await expectNewLink(id, after: mark) }
+      // Nobody is asked to power it on.
+      #expect(try fixture.lines(with: "is off").isEmpty)
+      let infos = try fixture.observer.messages(on: "microbit/bridge/\(Fixture.gatewayID)/info", after: mark)
+      #expect(infos.allSatisfy { $0.text.contains(#""state":"on""#) })
       #expect(
         try await fixture.refusal("adapter/reset", #"{"adapter":"hci7"}"#).contains("uses hci0, not \"hci7\"")
       )

@@ -57,6 +57,14 @@ import Testing
     #expect(Timestamp(milliseconds: 1_767_323_045_678).compact == "20260102T030405Z")
   }
 
+  @Test func hasTheDateUnlessItIsTodays() {
+    let now = Timestamp(milliseconds: 1_767_323_045_678)
+    let (time, date) = (now.clock.prefix(8), now.localMinute.prefix(10))
+    #expect(now.dated(on: now) == time)
+    #expect(now.dated(on: now + .seconds(86_400)) == "\(date) \(time)")
+    #expect(now.dated(on: nil) == "\(date) \(time)")
+  }
+
   @Test func aDurationIsAddedWithItsMilliseconds() {
     for (milliseconds, sum) in [(1250, 3250), (-1250, 750)] as [(Int, Int64)] {
       #expect(Timestamp(milliseconds: 2000) + .milliseconds(milliseconds) == Timestamp(milliseconds: sum))

@@ -159,6 +159,24 @@ import Testing
     #expect(next["desired"] == .integer(2000) && next["configured"] == nil)
   }
 
+  @Test("The gateway is told again when something else than its counters has changed")
+  func counters() async throws {
+    let site = try await SiteUnderTest()
+    let events = try await EventClient(site)
+    _ = try await events.next("ready")
+    func isToldAgain() async throws -> Bool? {
+      try await site.onLoop {
+        for stream in site.state?.streams ?? [] { stream.needsGateway = false }
+        site.state?.tick()
+        return site.state?.streams.contains(where: \.needsGateway)
+      }
+    }
+    _ = try await isToldAgain()
+    #expect(try await isToldAgain() == false)
+    site.breakAdapter()
+    #expect(try await isToldAgain() == true)
+  }
+
   @Test("A device is told again when another gateway gets it, and gives it up")
   func owners() async throws {
     let site = try await SiteUnderTest()

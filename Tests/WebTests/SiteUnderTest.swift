@@ -115,6 +115,9 @@ private final class Host: PageHost, Sendable {
   nonisolated let faulty = Mutex(false)
   nonisolated let findings = Mutex<[Finding]>([])
   nonisolated let owners = Mutex<[DeviceID: GatewayID]>([:])
+  private nonisolated let sent = Mutex(6)
+  private nonisolated let started = Timestamp.now
+  private nonisolated let run = RunID()
 
   let recorder: Recorder
 
@@ -130,13 +133,17 @@ private final class Host: PageHost, Sendable {
   var reload: ReloadHandler { { _ in } }
   var info: BridgeInfo {
     let broker = BridgeInfo.Broker(
-      address: MQTTBroker(host: "localhost"), protocolVersion: "5", connectedSince: .now)
+      address: MQTTBroker(host: "localhost"), protocolVersion: "5", connectedSince: started)
     var info = BridgeInfo(
-      version: "1.2.3", started: .now, run: RunID(), broker: broker,
+      version: "1.2.3", started: started, run: run, broker: broker,
       spool: SpoolStatus(messages: 3, bytes: 0, oldest: nil, lost: 0))
     let state: CentralState = faulty.withLock { $0 } ? .adapterOff : .on(adapter: "hci0", address: "")
     info.adapters = [AdapterStatus(name: "hci0", state: state)]
-    info.counters.mqtt.sent = 7
+    // Each time it has sent more.
+    info.counters.mqtt.sent = sent.withLock {
+      $0 += 1
+      return $0
+    }
     return info
   }
   var health: GatewayHealth {

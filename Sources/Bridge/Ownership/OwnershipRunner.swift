@@ -144,7 +144,7 @@ import MQTT
         ["id": context.gateway])
     case .reconnect(let delay): context.mqtt.reconnect(after: delay)
     case .republishOnline: context.publishOnline()
-    case .republishInfo: report.changed()
+    case .republishInfo: report.publishAgain()
     case .reportSilent:
       context.log.warning(
         "another gateway publishes with the same gateway.id, and does not answer: give each its own in config.json",

@@ -50,7 +50,7 @@ import GATT
 
   override func describeOnline() {
     if device.owner == .unknown { device.owner = .this }
-    device.description.reports = 1
+    (device.description.reports, device.description.heardSince) = (1, .now)
   }
 
   // MARK: Events

@@ -44,7 +44,8 @@ extension DeviceCommand {
 
   /// A recording on one line.
   nonisolated static func line(_ recording: JSONValue) -> String {
-    let end = recording["ended"].map { "to \(WatchView.clock($0.text))" } ?? "goes on"
+    let started = recording["started"]?.time
+    let end = recording["ended"]?.time.map { "to \($0.dated(on: started))" } ?? "goes on"
     let reason =
       switch recording["end"]?.text {
       case "time": "ended after 3 hours"
@@ -56,7 +57,7 @@ extension DeviceCommand {
     let readings = recording["readings"]?.integer.map { "\($0) readings" } ?? ""
     let size = ((recording["bytes"]?.integer ?? 0) + 1023) / 1024
     let words: [String] = [
-      recording["name"]?.shown ?? "", "from \(WatchView.clock(recording["started"]?.text)) \(end)", readings,
+      recording["name"]?.shown ?? "", started.map { "from \($0.dated(on: nil)) \(end)" } ?? "", readings,
       "\(size) KiB", reason, lost,
     ]
     return words.filter { !$0.isEmpty }.joined(separator: "  ")

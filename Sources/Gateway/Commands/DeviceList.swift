@@ -32,7 +32,7 @@ struct DeviceList {
     case _:
       if let position = device["turn"]?["position"] { return "waits for a connection (\(position.shown))" }
       if device.isBetweenLinks { return "online" }
-      let since = device["offline_since"]?.text.map { " since \(WatchView.clock($0))" } ?? ""
+      let since = device["offline_since"]?.time.map { " since \($0.dated())" } ?? ""
       return "offline\(since)" + (device["last_error"].map { ": \($0.shown)" } ?? "")
     }
   }

@@ -150,7 +150,7 @@ import Sockets
     let findings = try await request("health")["findings"]?.elements ?? []
     let name = "\(target.label): "
     let reason = findings.compactMap { $0["text"]?.text }.first { $0.hasPrefix(name) }?.dropFirst(name.count)
-    let since = target.offlineSince.map { " since \(WatchView.clock($0))" } ?? ""
+    let since = target.offlineSince.map { " since \($0.dated())" } ?? ""
     return
       "\(target.label) is offline\(since): \(reason.map(String.init) ?? target.lastError ?? "connecting again")"
   }

@@ -1,6 +1,7 @@
 import Configuration
 import GATT
 import JSON
+import Log
 
 /// A device of the gateway, or another peripheral, that the user may mean.
 struct Target {
@@ -14,7 +15,7 @@ struct Target {
   /// The gateway that owns the device.
   var owner: String?
   /// The time; nil: the device is online, or was not while the gateway runs.
-  var offlineSince: String?
+  var offlineSince: Timestamp?
   /// Why there is no link, as far as known.
   var lastError: String?
   var isPaired = false
@@ -66,7 +67,7 @@ struct Target {
       json["session"]?.text)
     isOffline = hasNoLink && !json.isBetweenLinks
     owner = json["owner"]?.text
-    offlineSince = json["offline_since"]?.text
+    offlineSince = json["offline_since"]?.time
     lastError = json["last_error"]?.text
     isPaired = json["paired"] == .bool(true)
     profile = json["profile"]?.text
@@ -84,6 +85,8 @@ extension Target: CustomStringConvertible {
 extension JSONValue {
   /// Whether the device of this entry is online without a link: between two visits or turns.
   var isBetweenLinks: Bool { self["last_connected"] != nil && self["offline_since"] == nil }
+
+  var time: Timestamp? { text.flatMap { Timestamp($0) } }
 
   /// The value as text to display: a string without quotes, with a mark for each invisible character.
   var shown: String { Excerpt.harmless(plain) }

@@ -110,7 +110,7 @@ class Chart {
       parts.push(svg('line', { x1: left, x2: right, y1: y(v), y2: y(v) }));
       label(left - 6, y(v) + size * .35, number(v), { 'text-anchor': 'end' });
     }
-    const clock = hours < .1 ? at : minute, each = HOUR * [1 / 240, 1 / 30, 1 / 12, 1 / 6, .25, .5, 1, 2, 3, 6, 12].find((n) => hours / n * size * 4.5 < right - left || n === 12), zone = new Date(end).getTimezoneOffset() * 60000;
+    const clock = hours < .1 ? second : minute, each = HOUR * [1 / 240, 1 / 30, 1 / 12, 1 / 6, .25, .5, 1, 2, 3, 6, 12].find((n) => hours / n * size * 4.5 < right - left || n === 12), zone = new Date(end).getTimezoneOffset() * 60000;
     for (let t = ceil((begin - zone) / each) * each + zone; t < end && x(t) < right - size; t += each) label(x(t), height - size * .3, clock(t), { 'text-anchor': 'middle' });
     // A minute without a value is a gap, or more where the history is coarser.
     const spaces = this.lines[0].points.map(([t], i, all) => t - all[i - 1]?.[0]).filter((space) => space >= 59000), rest = 2.5 * min(360000, max(60000, min(...spaces)));

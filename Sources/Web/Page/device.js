@@ -29,7 +29,7 @@ class Detail extends View {
 
   log(p) {
     const list = h('ul.log', { label: `${T.events}: ${p.d.title}`, tabindex: 0 });
-    return this.add(p.name, { el: list, update: (p) => fill(list, p.log, () => p.log.map(({ value, time }) => h('li', h('time', at(time)), show(value, p.d)))) });
+    return this.add(p.name, { el: list, update: (p) => fill(list, [p.log, today()], () => p.log.map(({ value, time }) => h('li', h('time', at(time)), show(value, p.d)))) });
   }
 
   // Reads the data log of a V2, and saves it.

@@ -32,7 +32,9 @@ const flag = (el, name, on) => el.classList.toggle(name, Boolean(on));
 // Dates and numbers as in the reader's country, if its language is that of the page.
 const locale = navigator.languages.find((name) => name.split('-')[0] === lang) ?? lang;
 const format = (options) => { const f = new Intl.DateTimeFormat(locale, { hourCycle: 'h23', ...options }); return (time) => (time ? f.format(new Date(time)) : ''); };
-const at = format({ timeStyle: 'medium' }), minute = format({ timeStyle: 'short' }), when = format({ dateStyle: 'medium', timeStyle: 'short' });
+const second = format({ timeStyle: 'medium' }), minute = format({ timeStyle: 'short' }), when = format({ dateStyle: 'medium', timeStyle: 'short' }), day = format({ dateStyle: 'short' });
+// The time of day, with the date unless that is today's.
+const today = () => day(now()), at = (time) => (day(time) === today() ? second : when)(time);
 const decimal = new Intl.NumberFormat(locale, { maximumFractionDigits: 3, useGrouping: false });
 const number = (v) => (v && (abs(v) >= 1e16 || abs(v) < 5e-4) ? v.toExponential(2) : decimal.format(v)).replaceAll('-', '−');
 // Near enough for sums and differences to be numbers.

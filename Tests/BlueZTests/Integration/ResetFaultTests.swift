@@ -1,5 +1,6 @@
 import DBus
 import EventLoop
+import Synchronization
 import TestSupport
 import Testing
 
@@ -28,6 +29,30 @@ import Testing
     let faults = try await Faults(answers: ["Set": Self.power(asked) { isOn, _ in isOn ? nil : "no" }])
     await #expect(throws: CentralError.self) { try await faults.central.resetAdapter() }
     #expect(asked.elements == [false, true])
+    try await faults.tested.end()
+  }
+
+  /// Nobody is to power on an adapter that is being reset.
+  @Test func adapterIsShownAsOffOnlyIfItStaysOff() async throws {
+    let (asked, states) = (Record<Bool>(), Record<[Bool]>())
+    let central = Mutex<Central?>(nil)
+    let faults = try await Faults(answers: [
+      "Set": Self.power(asked) { isOn, count in
+        if let central = central.withLock({ $0 }), isOn {
+          states.append([central.state.isOn, central.shownState.isOn])
+        }
+        return count > 3 ? "no" : nil
+      }
+    ])
+    central.withLock { $0 = faults.central }
+    try await faults.central.resetAdapter()
+    #expect(states.elements == [[false, true]])
+    await #expect(throws: CentralError.self) { try await faults.central.resetAdapter() }
+    #expect(await faults.central.shownState == .adapterOff)
+    let reported = faults.tested.events.elements.compactMap { event in
+      if case .state(let state) = event { state } else { nil }
+    }
+    #expect(reported.suffix(2) == [.adapterOff, .adapterOff], "it is reported again when it is shown")
     try await faults.tested.end()
   }
 

@@ -38,6 +38,16 @@ import Testing
     #expect(scanner.longestSilence == .seconds(30) && !scanner.takeFilter().strength)
   }
 
+  /// Where nothing advertises, one reset is news.
+  @Test func resetsForSilenceAreRareAndInVainAfterTheFirst() {
+    func resetsInVain(of silences: Int) -> [Bool] {
+      (0..<silences).compactMap { _ in scanner.heardNothing() ? scanner.wasResetInVain : nil }
+    }
+    #expect(resetsInVain(of: 29) == [false, true, true])
+    scanner.heard()
+    #expect(resetsInVain(of: 5) == [false])
+  }
+
   @Test func aFailureIsRetriedOnceItIsTime() {
     scanner.request(true)
     #expect(scanner.beginChange(isAllowed: true) == .start)

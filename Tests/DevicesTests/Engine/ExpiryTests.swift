@@ -1,5 +1,6 @@
 import Configuration
 import GATT
+import Log
 import TestSupport
 import Testing
 
@@ -147,7 +148,7 @@ import Testing
     #expect(try Engine.stored(in: path).map(\.lastSeen) == [90_050])
   }
 
-  @Test(arguments: ["entry", "added", "renamed", "value"])
+  @Test(arguments: ["entry", "added", "renamed", "value", "command"])
   func configuredDeviceStays(by what: String) async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
@@ -157,12 +158,34 @@ import Testing
     case "entry": configuration.devices = [Configuration.Device(match: .identifier(Engine.address))]
     case "added": record.isAdded = true
     case "renamed": record.changes.name = "Window"
-    default: record.desired["period"] = DeviceRecord.Desired(value: 500, source: .request)
+    case "value": record.desired["period"] = DeviceRecord.Desired(value: 500, source: .request)
+    default: record.desired["period"] = DeviceRecord.Desired(value: 500)
     }
     await Engine.store(record, in: path)
     let tested = try await Engine(configuration, state: path, isInRange: false)
     for day in 101...140 { await tested.engine.expireDevices(today: day) }
     #expect(await tested.engine.deviceCount == 1)
+    await tested.end()
+  }
+
+  /// A leak sensor says nothing as long as all is well.
+  @Test func deviceWhoseSilenceMeansNothingStays() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    var record = Self.record(Self.stranger)
+    (record.name, record.services, record.offered) = (nil, [BTHome.service], ["button"])
+    record.lastHeard = Timestamp(milliseconds: 100 * 86_400_000)
+    await Engine.store(record, in: path)
+    var configuration = Configuration()
+    var match = Configuration.Match()
+    match.service = BTHome.service
+    configuration.devices = [Configuration.Device(match: match)]
+    configuration.devices[0].options.profile = "bthome"
+    let tested = try await Engine(configuration, state: path, isInRange: false)
+    for day in 101...140 { await tested.engine.expireDevices(today: day) }
+    #expect(await tested.engine.device(DeviceID(Self.stranger))?.isOnline == true)
+    // Of two such devices, the one that was not heard for longer leaves its place to a configured one.
+    #expect(await tested.engine.store.records[Self.stranger]?.lastSeen == 101)
     await tested.end()
   }
 

@@ -230,6 +230,8 @@ def gateway_page(room):
     page.until("card('Bluetooth adapters').innerText.includes('3 of 100 connections in use')", CONNECT)
     page.until("/3 of 3 online/.test(card('Gateway').innerText)", CONNECT)
     page.until("card('Recent events').innerText.includes('Window')")
+    page.run("take.gateway({ ...gateway, events: [{ time: new Date(now() - 864e5).toISOString(), text: 'long ago' }] })")
+    page.until("card('Recent events').innerText.includes(when(now() - 864e5))")
 
 
 # What can be done
