@@ -53,11 +53,9 @@ import Store
 
   var discovery: Discovery? {
     let settings = configuration.homeAssistant
-    return settings.discovery
-      ? Discovery(
-        prefix: settings.prefix, qos: context.qos, topics: context.topics, page: configuration.http.networkURL
-      )
-      : nil
+    guard settings.discovery else { return nil }
+    return Discovery(
+      prefix: settings.prefix, qos: context.qos, topics: context.topics, page: configuration.http.networkURL)
   }
 
   // MARK: Bridge

@@ -5,8 +5,7 @@ import GATT
 /// Which gateway owns each device, and what this one publishes and clears because of that. Pure: the actions that follow from
 /// each input are to be carried out, in order.
 ///
-/// It knows the owners from retained messages. These have arrived when a barrier does, so it also decides when the gateway
-/// may publish at all.
+/// The owners are known from retained messages, which have arrived when a barrier has: only then may the gateway publish.
 struct Ownership: Sendable {
   private let this: GatewayID
   private(set) var idGuard: DuplicateIDGuard
