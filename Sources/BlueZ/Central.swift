@@ -209,7 +209,7 @@ import Log
     status.beforeReset = state
     defer {
       status.beforeReset = nil
-      // Now it is shown.
+      // Until now this was not shown.
       if state == .adapterOff { handler(.state(state)) }
       checkConditions()
     }

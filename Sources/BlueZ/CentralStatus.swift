@@ -20,7 +20,7 @@ import EventLoop
   private var bluetoothd = Bluetoothd.unknown
   /// Runs after bluetoothd has started: its adapters appear and are powered one by one.
   private var startup: LoopTimer?
-  /// The state of an adapter that is being powered off and on again, which must be completed; nil: it is not.
+  /// The state before the reset that is in progress; nil: there is none. A reset that has begun must be completed.
   var beforeReset: CentralState?
   var isResetting: Bool { beforeReset != nil }
   /// The state as people see it: an adapter that is being reset is off for a moment only.

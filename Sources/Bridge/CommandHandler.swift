@@ -115,8 +115,8 @@ import Store
     }
   }
 
-  /// A command has an outcome. If it is retained, it is stored that there is one, after what the engine stores of the outcome:
-  /// a command that a crash interrupts is carried out after the next start.
+  /// Stores that a retained command need not be carried out again: it is answered, waits in the record, or is another gateway's.
+  /// That is stored after the engine's own changes, so that a command that a crash interrupts is carried out again.
   private func handled(_ message: MQTTReceived, _ address: BluetoothAddress) {
     guard message.retain else { return }
     loop.timer(after: .zero) { [weak self] in

@@ -29,7 +29,7 @@ import MQTT
   private var isTakenOver = false
   private var lasting = LastingDisagreement()
   private var disagreementTimer: LoopTimer?
-  /// What was logged last of what other gateways have in another way.
+  /// The disagreement that was logged last.
   private var reported: Finding?
 
   init(_ device: DeviceDescription, _ bridge: Bridge, _ context: BridgeContext) {
@@ -174,7 +174,7 @@ import MQTT
       ["device": id, "address": address, "gateway": gateway, "now": device.id])
   }
 
-  /// Logs a disagreement that has lasted once, until there is another one.
+  /// Logs a lasting disagreement once, until there is another one.
   private func reportDisagreement() {
     disagreementTimer?.cancel()
     guard let rest = lasting.found(difference, after: context.patienceWithOthers, at: .now) else { return }

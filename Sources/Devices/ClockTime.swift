@@ -1,7 +1,7 @@
 import EventLoop
 import Log
 
-/// A time of the host's clock that moves with the clock when that is set, as after the start of a host that has none of its own.
+/// A time that is corrected when the host's clock is set, as after the start of a host without a battery for its clock.
 package struct ClockTime: Sendable, Equatable {
   private let time: Timestamp
   private let moment: Moment

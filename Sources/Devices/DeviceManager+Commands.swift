@@ -14,6 +14,7 @@ extension DeviceManager {
     let property = channel.property
     let value = try property.value(ofCommand: command.value)
     let timeToLive = command.timeToLive.map { TimeToLive(seconds: $0, from: .now) }
+    // There is a writer: a property that cannot be set has been refused.
     channel.writer?.execute(
       EncodedCommand(value: value, timeToLive: timeToLive, sender: command.sender) { outcome in
         reply(CommandResult(property, requested: value.value, outcome))

@@ -234,7 +234,7 @@ import Store
       log.warning("\(finding.text): waiting for it (\(finding.remedy ?? ""))")
     }
     if !state.isOn {
-      // Then its bonds no longer count. A moment later, as each device notes the time itself.
+      // After the limit its bonds no longer count. One second more, as each device notes itself when the adapter went off.
       loop.timer(after: context.bondLimit + .seconds(1)) { [weak self] in
         guard let self else { return }
         for device in registry.all { device.session.rangeChanged() }

@@ -84,8 +84,8 @@ import Log
 
   // MARK: The machine
 
-  /// Gives the machine an input, and performs the actions that it returns. A desired value is stored before its command is
-  /// answered, and reported after that: publishing it takes longer than the answer.
+  /// Gives the machine an input, and performs the actions that it returns. A new desired value is put into the record first, then
+  /// the command is answered, then observers publish the value, which takes longer. The database gets it last (``DeviceStore``).
   private func feed(_ input: (inout any WriteMachine) -> [WriteAction]) {
     let before = machine.desired
     let actions = input(&machine)

@@ -7,8 +7,8 @@ package struct Reading: Sendable {
   package let property: Int
   package let value: Value
   package let time: Timestamp
-  /// Counts the device's readings of this run, whatever their property; nil for a value read back, after a write or on a
-  /// new link: only the property's value, not a reading.
+  /// Counts the device's readings of this run, whatever their property; nil for what is no reading: the value of a
+  /// writable property that was read after a write or on a new link, or a last value that is reported again.
   package let sequence: UInt64?
   /// Whether the value is a message that is nothing but values of the program, which have readings of their own.
   package var isValues = false

@@ -286,7 +286,7 @@ import Log
       perform(link.failed(error, at: .now, jitter: options.jitter()))
     } else {
       log(.debug, "\(error); trying the next address of \(broker.host)")
-      // That has taken a while.
+      // That took seconds, in which nothing was logged.
       if case .timedOut = error { write(outages.failed(error, at: broker, retryIn: nil)) }
       perform(link.triesNextAddress())
     }

@@ -178,8 +178,8 @@ struct Outbox {
     for lane in [Lane.urgent, .bulk] {
       if lane == .bulk, mayOvertake && first != nil || bulkAllowance == 0 { break }
       if let state = states.first(lane) { offer(true, lane, state.qos, state.sequence) }
-      // What waits from an earlier connection does not overtake the state of this one.
-      // But it does not hold up what comes now while no state may be sent.
+      // A message of an earlier connection does not overtake the state of this one; while no state may be sent, it goes, too,
+      // so as not to hold up later ones.
       if let message = messages.first(lane),
         lane == .bulk || !mayOvertake || bulkAllowance == 0 || message.sequence > lastBefore
       {

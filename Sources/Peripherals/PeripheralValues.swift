@@ -98,7 +98,7 @@ package struct PeripheralValues: Sendable {
   }
 
   /// Sets a value by a control command or a generator, whatever the flags.
-  /// - Returns: what is notified at once; nil: the value is not possible, as a period that has not two bytes.
+  /// - Returns: what is notified at once; nil: the value is not possible, such as a period that is not two bytes long.
   package mutating func set(
     _ characteristic: GATTDatabase.Characteristic, to bytes: [UInt8], at now: Moment
   ) -> [Notification]? {

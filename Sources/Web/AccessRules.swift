@@ -11,7 +11,7 @@ struct Passwords: Sendable, Equatable {
 
 /// Who may do what: the passwords, `Host`, the origin of a POST, and whether only a proxy may ask.
 struct AccessRules: Sendable {
-  /// One that was wrong before may be right after a change.
+  /// After a change, wrong guesses of before no longer count.
   var passwords: Passwords { didSet { guesses = PasswordGuesses() } }
   /// The address of the only peer that may ask.
   private let proxy: [UInt8]?

@@ -45,7 +45,7 @@ import Log
       },
       family(
         "device_connected", .gauge,
-        "Whether the device is online, unless it is disabled, or another gateway has it"
+        "1 if the device is online, 0 if not; absent if it is disabled, or another gateway has it"
       ) {
         let isHere = $0.device.settings.isEnabled && state.host.otherOwner(of: $0.device) == nil
         return isHere ? [([], $0.device.isOnline ? 1 : 0)] : []
@@ -59,7 +59,7 @@ import Log
           ([("property", $0.property.name)], Double($0.last.count))
         }
       },
-      family("value", .gauge, "The last number") { device in
+      family("value", .gauge, "The last value of each number") { device in
         device.numbers.map {
           ([("property", $0.property), ("field", $0.field), ("unit", $0.unit)], $0.number)
         }

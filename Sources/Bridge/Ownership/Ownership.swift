@@ -195,7 +195,7 @@ struct Ownership: Sendable {
     performOrphans(orphans.cleared(id))
   }
 
-  /// Something was learned of other gateways in another way.
+  /// Something was learned of other gateways by something else than `info`.
   mutating func learn(of address: BluetoothAddress, _ change: (inout OtherGateways) -> Void) {
     guard devices[address] != nil else { return }
     change(&devices[address]!.others)

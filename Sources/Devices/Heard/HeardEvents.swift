@@ -195,7 +195,7 @@ package struct HeardEvents: Sendable {
 
   /// - Parameters:
   ///   - index: of a pending event.
-  ///   - event: as the gateway knows it that publishes it.
+  ///   - event: as it is known to the gateway that publishes it.
   private mutating func tell(
     _ index: Int, _ event: Event, isElsewhere: Bool = false, at now: Moment
   ) -> [Action] {

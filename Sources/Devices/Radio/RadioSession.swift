@@ -37,7 +37,7 @@ import Radio
   private static let longestText = 19
 
   /// What sends a value to the micro:bit, as `zotut>servo:90`, until it is sent back.
-  /// - Parameter reply: called once with the outcome, unless it is sent back before.
+  /// - Parameter reply: called once with the outcome, unless the micro:bit sends the value back before.
   func command(
     _ message: String, as key: ValueKey, reply: @escaping @LoopActor (Outcome) -> Void
   ) throws(RequestError) -> RadioCommand {
@@ -48,7 +48,7 @@ import Radio
     let line = Array("\(name)>\(message)".utf8)
     guard line.count <= Self.longestText else {
       throw RequestError(
-        .invalid, "\(Excerpt(message)) is too long for radio: name, colon and value have at most 13 letters")
+        .invalid, "\(Excerpt(message)) is too long for radio: name, colon and value have at most 13 characters")
     }
     guard !isStopped else { throw RequestError("\(device.id) is disabled") }
     guard !context.hasNamesake(address) else {

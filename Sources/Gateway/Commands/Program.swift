@@ -24,7 +24,7 @@ package enum Program {
       // A reload that is asked for during the start is done after it.
       Signals.block([SIGHUP])
     } else {
-      // What goes well needs no words.
+      // Commands log warnings and errors only.
       Logger.level = .warning
     }
     if let level = arguments.logLevel { Logger.level = level }

@@ -85,7 +85,7 @@ struct TopicProbes: Sendable {
   private var prefix: String? {
     configuration.homeAssistant.discovery ? configuration.homeAssistant.prefix : nil
   }
-  /// The topic for a retained message, and a filter with a wildcard for it that no probe has.
+  /// A topic for a retained message, and a filter with a wildcard for it, which no probe of the list uses.
   var retained: TopicName { topicName("\(base)/bridge/\(name)/state") }
   var retainedFilter: TopicFilter { topicFilter("\(base)/bridge/\(name)/+") }
   /// Where a message comes back that is published after a subscription.
