@@ -48,7 +48,7 @@ import Radio
     let line = Array("\(name)>\(message)".utf8)
     guard line.count <= Self.longestText else {
       throw RequestError(
-        .invalid, "\(Excerpt(message)) is too long for radio: name, colon and value have at most 13 characters")
+        .invalid, "\(Excerpt(message)) is too long: name, colon and value have at most 13 characters")
     }
     guard !isStopped else { throw RequestError("\(device.id) is disabled") }
     guard !context.hasNamesake(address) else {
