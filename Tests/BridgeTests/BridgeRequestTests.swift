@@ -164,7 +164,7 @@ import Testing
       ("health", #"{"transaction":"a/1\n"}"#, "a/1\n"), ("health", #"{"transaction":""}"#, ""),
       ("health", "", nil),
       (
-        "devices", "{\"transaction\":\"\(String(repeating: "x", count: 256))\"}",
+        "devices", #"{"transaction":""# + String(repeating: "x", count: 256) + #""}"#,
         String(repeating: "x", count: 256)
       ),
     ] as [(String, String, String?)])
