@@ -63,7 +63,7 @@ struct Arguments {
       return
     }
     if given[.version] != nil, line.words.isEmpty {
-      action = CommandDeclaration.printVersion
+      action = { CommandDeclaration.printVersion() }
       return
     }
     guard let name = line.words.first else { throw CommandLineError("no command given") }
