@@ -14,8 +14,10 @@ struct FlagsCodec: Sendable {
     self.names = names
     var bits: [String: Int] = [:]
     for (bit, name) in names.sorted(by: { $0.key < $1.key }) {
-      guard (0..<width * 8).contains(bit) else { throw .flag(bit, type: type) }
-      guard !name.isEmpty, bits.updateValue(bit, forKey: name) == nil else { throw .flagName(name) }
+      try require((0..<width * 8).contains(bit), ["flags"], "\(type.rawValue) has no bit \(bit)")
+      try require(!name.isEmpty, ["flags"], "a name is empty")
+      try require(
+        bits.updateValue(bit, forKey: name) == nil, ["flags"], "\"\(name)\" stands for two bits")
     }
     self.bits = bits
   }

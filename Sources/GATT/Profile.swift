@@ -103,7 +103,8 @@ public struct Profile: Sendable, Hashable {
     hasLinks = properties.first?.source == nil
     self.offlineAfter = offlineAfter ?? .usual
     try Self.check(properties)
-    if offlineAfter != nil, hasLinks { throw .offlineAfter }
+    try require(
+      offlineAfter == nil || !hasLinks, ["offline_after"], "only with a source: a link has an end of its own")
     self.alive = try Self.alive(alive, alivePeriod, in: properties)
     self.values = try Self.values(values, valuesSet, in: properties)
   }

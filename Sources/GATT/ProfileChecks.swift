@@ -8,86 +8,125 @@ extension Property {
   ]
 
   func check() throws(ProfileError) {
-    guard isPropertyName(name) else { throw .name }
-    guard !Self.reservedNames.contains(name) else { throw .reservedName }
-    guard instance >= 0 else { throw .instance(instance) }
-    guard !access.isDisjoint(with: [.read, .notify, .write]) else { throw .noAccess }
+    try require(
+      isPropertyName(name), ["name"],
+      "the name is not made of a-z, 0-9 and _, \(Self.longestName) at most, beginning with a letter")
+    try require(
+      !Self.reservedNames.contains(name), ["name"],
+      "the name is reserved (\(Self.reservedNames.joined(separator: ", ")))")
+    try require(instance >= 0, ["instance"], "\(instance) is no instance: the first is 0")
+    try require(
+      !access.isDisjoint(with: [.read, .notify, .write]), ["access"],
+      "access is empty: read, notify or write")
     if kind == .event { try checkEvent() }
-    if isWritable, writeMode == .confirm, kind == .event || !isReadable { throw .unconfirmable }
+    try require(
+      !isWritable || writeMode != .confirm || kind == .state && isReadable, ["write"],
+      "\"confirm\" reads the value back: it needs a state with \"read\" in access (else \"request\")")
     if let settle {
-      guard isWritable, writeMode == .confirm, settle > .zero else { throw .settle }
+      try require(
+        isWritable && writeMode == .confirm && settle > .zero, ["settle"],
+        "only what is read back (\"confirm\") can settle, in more than 0 s")
     }
     try checkCommands()
     try checkReading()
     if let report {
       guard isReadable || isNotifying else { throw .needs(access: "notify", key: "report") }
-      guard report.minInterval >= .zero, report.change >= 0, report.change.isFinite else { throw .report }
+      try require(
+        report.minInterval >= .zero && report.change >= 0 && report.change.isFinite, ["report"],
+        "min_interval and change must not be below 0")
     }
     if let initial {
       guard isWritable else { throw .needs(access: "write", key: "initial") }
-      do throws(CodecError) { _ = try encode(initial) } catch { throw .initial(error) }
+      do throws(CodecError) { _ = try encode(initial) } catch {
+        throw ProfileError(["initial"], "not a valid initial value: \(error)")
+      }
     }
-    if isBeforeReading, initial == nil { throw .beforeReading }
+    try require(
+      !isBeforeReading || initial != nil, ["before_reading"],
+      "what is written before reading has an initial value: give initial")
     try checkPieces()
     for entity in homeAssistant { try entity.check(for: self) }
   }
 
   private func checkPieces() throws(ProfileError) {
-    if let frame, kind != .event || !(codec.isText || codec.isBytes) || frame.isEmpty { throw .frame }
+    if let frame {
+      try require(
+        kind == .event && (codec.isText || codec.isBytes) && !frame.isEmpty, ["frame"],
+        "only an event of text or bytes comes in frames, with at least one character between them")
+    }
     if let chunk {
       guard isWritable else { throw .needs(access: "write", key: "chunk") }
-      guard writeMode != .confirm, chunk > 0 else { throw .chunk }
+      try require(
+        writeMode != .confirm && chunk > 0, ["chunk"],
+        "only what is not read back (\"request\", \"command\") can be written in pieces, of at least 1 byte")
     }
   }
 
   /// Checks the keys that an event cannot have, as it is never read and has no lasting value.
   private func checkEvent() throws(ProfileError) {
-    guard !isReadable else { throw .event(key: "access") }
-    guard poll == nil else { throw .event(key: "poll") }
-    guard report == nil else { throw .event(key: "report") }
-    guard initial == nil else { throw .event(key: "initial") }
+    try require(
+      !isReadable, ["access"],
+      "an event is not read: leave \"read\" out of its access, or make it a state")
+    for (key, isGiven) in [("poll", poll != nil), ("report", report != nil), ("initial", initial != nil)] {
+      try require(
+        !isGiven, [.key(key)],
+        "an event has no \(key): it is over as soon as it has happened (a state has one)")
+    }
   }
 
   private func checkCommands() throws(ProfileError) {
     if let range {
       guard isWritable else { throw .needs(access: "write", key: "range") }
-      guard let limits = codec.range, limits.contains(range.lowerBound), limits.contains(range.upperBound)
-      else { throw .range(range, codec: codec.range) }
+      guard let limits = codec.range else { throw ProfileError(["range"], "only a number can have a range") }
+      try require(
+        limits.contains(range.lowerBound) && limits.contains(range.upperBound), ["range"],
+        "the range \(range.lowerBound)…\(range.upperBound) is more than the type holds, "
+          + "\(limits.lowerBound)…\(limits.upperBound)")
     }
     if let maxLength {
       guard isWritable else { throw .needs(access: "write", key: "max_length") }
-      guard maxLength > 0, codec.isText || codec.isBytes || codec.isList else { throw .maxLength(maxLength) }
+      try require(maxLength > 0, ["max_length"], "\(maxLength) is no length")
+      try require(
+        codec.isText || codec.isBytes || codec.isList, ["max_length"],
+        "only text, bytes and lists have a length")
     }
   }
 
   private func checkReading() throws(ProfileError) {
     if let poll {
       guard isReadable else { throw .needs(access: "read", key: "poll") }
-      guard poll > .zero else { throw .poll }
+      try require(poll > .zero, ["poll"], "poll must be longer than 0")
     }
   }
 }
 
 extension Profile {
   static func check(_ properties: [Property]) throws(ProfileError) {
-    guard !properties.isEmpty else { throw .noProperties }
+    try require(!properties.isEmpty, ["properties"], "there is no property")
     if let other = properties.first(where: { ($0.source == nil) != (properties[0].source == nil) }) {
-      throw .mixedSources(properties[0].name, other.name)
+      throw ProfileError(
+        ["properties", .key(other.name)],
+        "either all properties have a source, or none: \(properties[0].name) and \(other.name) differ")
     }
     var entities: Set<String> = []
     for (index, property) in properties.enumerated() {
       do throws(ProfileError) { try property.check() } catch { throw .property(property.name, error) }
       for other in properties[..<index] {
-        guard other.name != property.name else { throw .duplicateProperty(property.name) }
-        guard !other.isSameDirection(property) else { throw .sameCharacteristic(other.name, property.name) }
+        try require(
+          other.name != property.name, ["properties", .name(other.name)],
+          "two properties are named \(other.name)")
+        try require(
+          !other.isSameDirection(property), ["properties", .key(property.name), "characteristic"],
+          "\(other.name) and \(property.name) are the same characteristic")
       }
       for part in property.homeAssistantParts {
         var keys = [part.key]
         if case .event = part.entity.kind { keys += property.codec.words.keys.map(part.triggerKey) }
         for key in keys {
-          guard !Property.reservedNames.contains(key), entities.insert(key).inserted else {
-            throw .sameEntity(key, of: property.name)
-          }
+          try require(
+            !Property.reservedNames.contains(key) && entities.insert(key).inserted,
+            ["properties", .key(property.name), "home_assistant"],
+            "two entities of Home Assistant would be named \(key)")
         }
       }
     }
@@ -103,12 +142,10 @@ extension Profile {
         throw .unknownProperty(["values", key], name)
       }
       let property = properties[index]
-      guard property.kind == .event, property.codec.isText,
-        property.frame != nil || property.source?.data == .radio,
-        isSuitable(property)
-      else {
-        throw .valuesAreNoLines(["values", key], name)
-      }
+      let isLine = property.frame != nil || property.source?.data == .radio
+      try require(
+        property.kind == .event && property.codec.isText && isLine && isSuitable(property), ["values", key],
+        "\(name) must be an event, a text with a frame, that is notified (property) or written (set)")
       return index
     }
     guard let received else {
@@ -134,13 +171,15 @@ extension Profile {
       return nil
     }
     let index = try find(name, "property")
-    guard properties[index].isNotifying || properties[index].poll != nil else { throw .aliveIsSilent(name) }
+    try require(
+      properties[index].isNotifying || properties[index].poll != nil, ["alive", "property"],
+      "\(name) does not come by itself: its access needs \"notify\", or it \"poll\"")
     guard let period else { return Alive(property: index, period: nil) }
     let periodIndex = try find(period, "period")
     let property = properties[periodIndex]
-    guard property.kind == .state, property.isReadable, property.codec.range != nil else {
-      throw .alivePeriodIsNone(period)
-    }
+    try require(
+      property.kind == .state && property.isReadable && property.codec.range != nil, ["alive", "period"],
+      "\(period) must be a state that can be read, and a number (of ms)")
     return Alive(property: index, period: periodIndex)
   }
 }

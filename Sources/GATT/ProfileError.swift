@@ -20,17 +20,24 @@ public struct ProfileError: Error, Sendable, Hashable, CustomStringConvertible {
   /// The name of a property that there is not.
   public let unknownProperty: String?
 
-  init(_ path: [Step], _ description: String, unknownProperty: String? = nil) {
+  package init(_ path: [Step], _ description: String, unknownProperty: String? = nil) {
     (self.path, self.description, self.unknownProperty) = (path, description, unknownProperty)
   }
 
   /// The error of a part, as one of the whole, in which the part is at `place`.
-  func inside(_ place: [Step]) -> ProfileError {
+  package func inside(_ place: [Step]) -> ProfileError {
     ProfileError(place + path, description, unknownProperty: unknownProperty)
   }
 }
 
-// MARK: Profiles
+/// Refuses the profile unless the condition holds.
+func require(
+  _ condition: Bool, _ path: [ProfileError.Step], _ description: @autoclosure () -> String
+) throws(ProfileError) {
+  if !condition { throw ProfileError(path, description()) }
+}
+
+// MARK: What several checks find
 
 extension ProfileError {
   /// An error in the property of this name.
@@ -38,98 +45,28 @@ extension ProfileError {
     error.path == ["name"]
       ? Self(["properties", .name(name)], error.description) : error.inside(["properties", .key(name)])
   }
-  package static let noProperties = Self(["properties"], "there is no property")
-  package static func duplicateProperty(_ name: String) -> Self {
-    Self(["properties", .name(name)], "two properties are named \(name)")
-  }
-  /// Both properties read or notify the same characteristic, or both write it.
-  package static func sameCharacteristic(_ first: String, _ second: String) -> Self {
-    Self(
-      ["properties", .key(second), "characteristic"], "\(first) and \(second) are the same characteristic")
-  }
-  /// One of the two properties comes in advertisements, the other one needs a link.
-  package static func mixedSources(_ first: String, _ second: String) -> Self {
-    Self(
-      ["properties", .key(second)],
-      "either all properties have a source, or none: \(first) and \(second) differ")
-  }
-  /// The profile has links; only a peripheral that is only heard is offline after a time.
-  package static let offlineAfter = Self(
-    ["offline_after"], "only with a source: a link has an end of its own")
-  /// Two Home Assistant entities have this key, the second one of the property `of`: see
-  /// ``Property/homeAssistantParts``.
-  package static func sameEntity(_ key: String, of property: String) -> Self {
-    Self(
-      ["properties", .key(property), "home_assistant"],
-      "two entities of Home Assistant would be named \(key)")
-  }
   package static func unknownProperty(_ path: [Step], _ name: String) -> Self {
     Self(path, "there is no property \(name)", unknownProperty: name)
-  }
-  package static func aliveIsSilent(_ name: String) -> Self {
-    Self(
-      ["alive", "property"], "\(name) does not come by itself: its access needs \"notify\", or it \"poll\"")
-  }
-  package static func alivePeriodIsNone(_ name: String) -> Self {
-    Self(["alive", "period"], "\(name) must be a state that can be read, and a number (of ms)")
-  }
-  package static func valuesAreNoLines(_ path: [Step], _ name: String) -> Self {
-    Self(
-      path, "\(name) must be an event, a text with a frame, that is notified (property) or written (set)")
-  }
-}
-
-// MARK: Properties
-
-extension ProfileError {
-  package static let name = Self(
-    ["name"],
-    "the name is not made of a-z, 0-9 and _, \(Property.longestName) at most, beginning with a letter"
-  )
-  /// The name is used by other topics, or by Home Assistant entities of every device.
-  package static let reservedName = Self(
-    ["name"], "the name is reserved (\(Property.reservedNames.joined(separator: ", ")))")
-  package static func instance(_ instance: Int) -> Self {
-    Self(["instance"], "\(instance) is no instance: the first is 0")
-  }
-  package static let noAccess = Self(["access"], "access is empty: read, notify or write")
-  package static func event(key: String) -> Self {
-    Self(
-      [.key(key)],
-      key == "access"
-        ? "an event is not read: leave \"read\" out of its access, or make it a state"
-        : "an event has no \(key): it is over as soon as it has happened (a state has one)")
   }
   package static func needs(access: String, key: String) -> Self {
     Self([.key(key)], "\(key) needs \"\(access)\" in access")
   }
-  package static let unconfirmable = Self(
-    ["write"],
-    "\"confirm\" reads the value back: it needs a state with \"read\" in access (else \"request\")")
-  package static let settle = Self(
-    ["settle"], "only what is read back (\"confirm\") can settle, in more than 0 s")
-  package static func range(_ range: ClosedRange<Double>, codec: ClosedRange<Double>?) -> Self {
-    guard let codec else { return Self(["range"], "only a number can have a range") }
-    return Self(
-      ["range"],
-      "the range \(range.lowerBound)…\(range.upperBound) is more than the type holds, "
-        + "\(codec.lowerBound)…\(codec.upperBound)")
+  static func homeAssistant(needs: String) -> Self { Self(["home_assistant"], "needs \(needs)") }
+  /// A `repeat` of elements without a fixed size: text, bytes, a field with `repeat`, another list.
+  package static let notRepeatable = Self(
+    ["repeat"], "only values of a fixed size can be repeated, and only once")
+  package static func notAnInteger(key: String, type: Codec.ScalarType) -> Self {
+    Self([.key(key)], "\(key) needs an integer type, not \(type.rawValue)")
   }
-  package static func maxLength(_ length: Int) -> Self {
+  /// The type cannot hold this number, which `key` gives.
+  package static func number(_ number: Int, type: Codec.ScalarType, in key: String = "values") -> Self {
+    Self([.key(key)], "\(number) does not fit into \(type.rawValue)")
+  }
+  /// The rows or columns of a picture are missing or too many, or they are given for another type.
+  static func picture(key: String, isPicture: Bool) -> Self {
     Self(
-      ["max_length"], length < 1 ? "\(length) is no length" : "only text, bytes and lists have a length")
+      [.key(key)],
+      isPicture
+        ? "bits need \(key): 1 to \(key == "rows" ? Codec.longestValue : 8)" : "only bits have \(key)")
   }
-  package static let frame = Self(
-    ["frame"], "only an event of text or bytes comes in frames, with at least one character between them")
-  package static let chunk = Self(
-    ["chunk"],
-    "only what is not read back (\"request\", \"command\") can be written in pieces, of at least 1 byte")
-  package static let poll = Self(["poll"], "poll must be longer than 0")
-  package static let report = Self(["report"], "min_interval and change must not be below 0")
-  package static func initial(_ error: CodecError) -> Self {
-    Self(["initial"], "not a valid initial value: \(error)")
-  }
-  package static let beforeReading = Self(
-    ["before_reading"], "what is written before reading has an initial value: give initial")
-  package static func homeAssistant(needs: String) -> Self { Self(["home_assistant"], "needs \(needs)") }
 }

@@ -63,14 +63,16 @@ struct RecordCodec: Sendable {
       do throws(ProfileError) {
         compiled = try Self.compile(field, at: offset, after: fields, &names)
       } catch {
-        throw .field(index: index, error)
+        throw error.inside(["fields", .index(index)])
       }
       fields.append(compiled)
       offset = compiled.takesTheRest ? nil : compiled.offset.map { $0 + compiled.scalar.width }
     }
-    guard !names.isEmpty else { throw .noVisibleFields }
+    try require(!names.isEmpty, ["fields"], "there is no field that is not hidden")
     let size = fields.reduce(0) { $0 + ($1.condition == nil ? $1.scalar.width : 0) }
-    guard size <= Codec.longestValue else { throw .tooLong(size) }
+    try require(
+      size <= Codec.longestValue, ["fields"],
+      "\(size) bytes are more than the \(Codec.longestValue) that a characteristic can have")
     self.fields = fields
     self.names = names
     alternatives = names.indices.map { slot in fields.indices.filter { fields[$0].slot == slot } }
@@ -79,13 +81,19 @@ struct RecordCodec: Sendable {
   private static func compile(
     _ field: Codec.Field, at offset: Int?, after others: [Field], _ names: inout [String]
   ) throws(ProfileError) -> Field {
-    guard isPropertyName(field.name) else { throw .fieldName(field.name) }
+    try require(
+      isPropertyName(field.name), ["name"],
+      "\"\(field.name)\" is not a name: use a-z, 0-9 and _, beginning with a letter")
     let scalar = try ScalarCodec(field.scalar)
     guard !field.isRepeated || scalar.width > 0 else { throw .notRepeatable }
     let condition = try condition(field, after: others)
     for other in others where !areExclusive(other.condition, condition) {
-      if other.name == field.name { throw .duplicateField(field.name) }
-      if other.takesTheRest { throw .unreachable(after: other.name) }
+      try require(
+        other.name != field.name, ["name"],
+        "there is another \(field.name) that may be present at the same time: give both the same flag, "
+          + "one as \"if\" and one as \"unless\"")
+      try require(
+        !other.takesTheRest, ["name"], "\(other.name) before it takes all the bytes that remain")
     }
     if !field.isHidden, !names.contains(field.name) { names.append(field.name) }
     return Field(
@@ -103,22 +111,27 @@ struct RecordCodec: Sendable {
     var condition: Condition?
     for (flag, key) in field.requiresSet.map({ ($0, "if") }) + field.requiresClear.map({ ($0, "unless") }) {
       guard let index = others.firstIndex(where: { $0.name == flag.field }) else {
-        throw .unknownFlags(flag, in: key)
+        throw ProfileError([.key(key)], "\(flag): there is no field \(flag.field) before this one")
       }
       let flags = others[index]
       guard let offset = flags.offset, flags.scalar.isInteger, !flags.isRepeated else {
-        throw .unusableFlags(flag, in: key)
+        throw ProfileError(
+          [.key(key)],
+          "\(flag): \(flag.field) must be an integer that is always present, behind no field that is not")
       }
-      guard (0..<8 * flags.scalar.width).contains(flag.bit) else {
-        throw .bit(flag, count: 8 * flags.scalar.width, in: key)
-      }
+      let count = 8 * flags.scalar.width
+      try require(
+        (0..<count).contains(flag.bit), [.key(key)], "\(flag): \(flag.field) has the bits 0 to \(count - 1)")
       if let condition, condition.flags != index {
-        throw .severalFlags(others[condition.flags].name, flag.field, in: key)
+        throw ProfileError(
+          [.key(key)],
+          "the flags are in two fields, \(others[condition.flags].name) and \(flag.field): "
+            + "only one is supported")
       }
       let bit: UInt64 = 1 << UInt64(flag.bit)
       let expected = key == "if" ? bit : 0
       if let condition, condition.mask & bit != 0, condition.expected & bit != expected {
-        throw .contradiction(flag, in: key)
+        throw ProfileError([.key(key)], "\(flag) cannot be both set and clear")
       }
       condition = Condition(
         flags: index, offset: offset, mask: (condition?.mask ?? 0) | bit,

@@ -49,7 +49,7 @@ struct ScalarCodec: Sendable {
       guard let integers = type.integers else {
         throw .notAnInteger(key: scalar.scale != nil ? "scale" : "offset", type: type)
       }
-      guard words.isEmpty else { throw .scaledEnumeration }
+      try require(words.isEmpty, ["values"], "an enumeration has no scale and no offset")
       scaling = try Scaling(scale: scalar.scale ?? 1, offset: scalar.offset ?? 0, of: integers)
     } else {
       scaling = nil
@@ -62,7 +62,7 @@ struct ScalarCodec: Sendable {
     if let number = unknown.first(where: { !integers.contains($0) }) {
       throw .number(number, type: type, in: "unknown")
     }
-    if valid != nil, range == nil { throw .notANumber(key: "valid") }
+    try require(valid == nil || range != nil, ["valid"], "only numbers have valid")
   }
 
   private static func checkPicture(_ scalar: Codec.Scalar) throws(ProfileError) {
@@ -81,7 +81,10 @@ struct ScalarCodec: Sendable {
     guard let integers = scalar.type.integers else { throw .notAnInteger(key: "values", type: scalar.type) }
     for (number, word) in scalar.values.sorted(by: { $0.key < $1.key }) {
       guard integers.contains(number) else { throw .number(number, type: scalar.type) }
-      guard !word.isEmpty, numbers.updateValue(number, forKey: word) == nil else { throw .word(word) }
+      try require(!word.isEmpty, ["values"], "a word is empty")
+      try require(
+        numbers.updateValue(number, forKey: word) == nil, ["values"],
+        "\"\(word)\" stands for two numbers")
     }
     return numbers
   }

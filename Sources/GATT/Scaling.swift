@@ -10,8 +10,12 @@ struct Scaling: Sendable {
 
   init(scale: Double, offset: Double, of integers: ClosedRange<Int>) throws(ProfileError) {
     let largest = max(Double(integers.lowerBound.magnitude), Double(integers.upperBound))
-    guard scale.isFinite, scale != 0, (largest * scale).isFinite else { throw .scale(scale) }
-    guard offset.isFinite, (largest * abs(scale) + abs(offset)).isFinite else { throw .offset(offset) }
+    try require(
+      scale.isFinite && scale != 0 && (largest * scale).isFinite, ["scale"],
+      "\(scale) is not a usable scale")
+    try require(
+      offset.isFinite && (largest * abs(scale) + abs(offset)).isFinite, ["offset"],
+      "\(offset) is not a usable offset")
     isWhole = scale == scale.rounded() && offset == offset.rounded()
     var power = 1.0
     for _ in 0...15 {

@@ -3,24 +3,34 @@ import Testing
 
 @Suite struct CodecDescriptionTests {
   static let scalars: [(Codec.Scalar, ProfileError)] = [
-    (Codec.Scalar(.uint8, scale: 0), .scale(0)),
-    (Codec.Scalar(.uint8, scale: .infinity), .scale(.infinity)),
-    (Codec.Scalar(.uint16, scale: 1e308), .scale(1e308)),
-    (Codec.Scalar(.uint8, offset: .infinity), .offset(.infinity)),
+    (Codec.Scalar(.uint8, scale: 0), scale("0.0")),
+    (Codec.Scalar(.uint8, scale: .infinity), scale("inf")),
+    (Codec.Scalar(.uint16, scale: 1e308), scale("1e+308")),
+    (Codec.Scalar(.uint8, offset: .infinity), ProfileError(["offset"], "inf is not a usable offset")),
     (Codec.Scalar(.float32, scale: 0.1), .notAnInteger(key: "scale", type: .float32)),
     (Codec.Scalar(.bool, offset: 1), .notAnInteger(key: "offset", type: .bool)),
     (Codec.Scalar(.utf8, values: [0: "a"]), .notAnInteger(key: "values", type: .utf8)),
-    (Codec.Scalar(.uint8, scale: 2, values: [0: "a"]), .scaledEnumeration),
+    (
+      Codec.Scalar(.uint8, scale: 2, values: [0: "a"]),
+      ProfileError(["values"], "an enumeration has no scale and no offset")
+    ),
     (Codec.Scalar(.uint8, values: [256: "a"]), .number(256, type: .uint8)),
     (Codec.Scalar(.int8, values: [-129: "a"]), .number(-129, type: .int8)),
-    (Codec.Scalar(.uint8, values: [0: ""]), .word("")),
-    (Codec.Scalar(.uint8, values: [0: "a", 1: "a"]), .word("a")),
+    (Codec.Scalar(.uint8, values: [0: ""]), ProfileError(["values"], "a word is empty")),
+    (
+      Codec.Scalar(.uint8, values: [0: "a", 1: "a"]),
+      ProfileError(["values"], "\"a\" stands for two numbers")
+    ),
   ]
+
+  static func scale(_ scale: String) -> ProfileError {
+    ProfileError(["scale"], "\(scale) is not a usable scale")
+  }
 
   @Test(arguments: scalars)
   func refusesInvalidScalars(scalar: Codec.Scalar, expected: ProfileError) {
     #expect(throws: expected) { try Codec(.scalar(scalar)) }
-    #expect(throws: ProfileError.field(index: 1, expected)) {
+    #expect(throws: expected.inside(["fields", .index(1)])) {
       try Codec(.record([Codec.Field("a", .uint8), Codec.Field("b", scalar)]))
     }
     #expect(!expected.description.isEmpty)
@@ -34,62 +44,97 @@ import Testing
 
   static let flags = Codec.Field("flags", .uint8, isHidden: true)
 
+  static func name(_ description: String) -> ProfileError { ProfileError(["name"], description) }
+
+  static func condition(_ description: String, in key: String = "if") -> ProfileError {
+    ProfileError([.key(key)], description)
+  }
+
+  static let duplicate = name(
+    "there is another a that may be present at the same time: give both the same flag, "
+      + "one as \"if\" and one as \"unless\"")
+
+  static let unusable = condition(
+    "f.0: f must be an integer that is always present, behind no field that is not")
+
   /// The last field is the invalid one.
   static let records: [([Codec.Field], ProfileError)] = [
-    ([Codec.Field("", .uint8)], .fieldName("")),
-    ([Codec.Field("heartRate", .uint8)], .fieldName("heartRate")),
-    ([Codec.Field("1st", .uint8)], .fieldName("1st")),
-    ([Codec.Field("a", .uint8), Codec.Field("a", .uint16)], .duplicateField("a")),
-    ([flags, Codec.Field("a", .uint8, if: ["flags.0"]), Codec.Field("a", .uint8)], .duplicateField("a")),
+    ([Codec.Field("", .uint8)], name("\"\" is not a name: use a-z, 0-9 and _, beginning with a letter")),
+    (
+      [Codec.Field("heartRate", .uint8)],
+      name("\"heartRate\" is not a name: use a-z, 0-9 and _, beginning with a letter")
+    ),
+    (
+      [Codec.Field("1st", .uint8)], name("\"1st\" is not a name: use a-z, 0-9 and _, beginning with a letter")
+    ),
+    ([Codec.Field("a", .uint8), Codec.Field("a", .uint16)], duplicate),
+    ([flags, Codec.Field("a", .uint8, if: ["flags.0"]), Codec.Field("a", .uint8)], duplicate),
     (
       [flags, Codec.Field("a", .uint8, if: ["flags.0"]), Codec.Field("a", .uint8, unless: ["flags.1"])],
-      .duplicateField("a")
+      duplicate
     ),
-    ([Codec.Field("a", .utf8), Codec.Field("b", .uint8)], .unreachable(after: "a")),
-    ([Codec.Field("a", .uint8, isRepeated: true), Codec.Field("b", .uint8)], .unreachable(after: "a")),
+    (
+      [Codec.Field("a", .utf8), Codec.Field("b", .uint8)], name("a before it takes all the bytes that remain")
+    ),
+    (
+      [Codec.Field("a", .uint8, isRepeated: true), Codec.Field("b", .uint8)],
+      name("a before it takes all the bytes that remain")
+    ),
     ([Codec.Field("a", .bytes, isRepeated: true)], .notRepeatable),
-    ([Codec.Field("a", .uint8, if: ["flags.0"])], .unknownFlags("flags.0", in: "if")),
-    ([flags, Codec.Field("a", .uint8, if: ["flag.0"])], .unknownFlags("flag.0", in: "if")),
-    ([flags, Codec.Field("a", .uint8, unless: ["flags.8"])], .bit("flags.8", count: 8, in: "unless")),
-    ([Codec.Field("f", .bool), Codec.Field("a", .uint8, if: ["f.0"])], .unusableFlags("f.0", in: "if")),
-    ([Codec.Field("f", .float32), Codec.Field("a", .uint8, if: ["f.0"])], .unusableFlags("f.0", in: "if")),
+    (
+      [Codec.Field("a", .uint8, if: ["flags.0"])],
+      condition("flags.0: there is no field flags before this one")
+    ),
+    (
+      [flags, Codec.Field("a", .uint8, if: ["flag.0"])],
+      condition("flag.0: there is no field flag before this one")
+    ),
+    (
+      [flags, Codec.Field("a", .uint8, unless: ["flags.8"])],
+      condition("flags.8: flags has the bits 0 to 7", in: "unless")
+    ),
+    ([Codec.Field("f", .bool), Codec.Field("a", .uint8, if: ["f.0"])], unusable),
+    ([Codec.Field("f", .float32), Codec.Field("a", .uint8, if: ["f.0"])], unusable),
     (
       [flags, Codec.Field("f", .uint8, if: ["flags.0"]), Codec.Field("a", .uint8, if: ["f.0"])],
-      .unusableFlags("f.0", in: "if")
+      unusable
     ),
     (
       [
         flags, Codec.Field("b", .uint8, if: ["flags.0"]), Codec.Field("f", .uint8),
         Codec.Field("a", .uint8, if: ["f.0"]),
       ],
-      .unusableFlags("f.0", in: "if")
+      unusable
     ),
     (
       [flags, Codec.Field("a", .uint8, if: ["flags.0"], unless: ["flags.0"])],
-      .contradiction("flags.0", in: "unless")
+      condition("flags.0 cannot be both set and clear", in: "unless")
     ),
     (
       [flags, Codec.Field("more", .uint8), Codec.Field("a", .uint8, if: ["flags.0"], unless: ["more.1"])],
-      .severalFlags("flags", "more", in: "unless")
+      condition("the flags are in two fields, flags and more: only one is supported", in: "unless")
     ),
   ]
 
   @Test(arguments: records)
   func refusesInvalidFields(fields: [Codec.Field], expected: ProfileError) {
-    let error = ProfileError.field(index: fields.count - 1, expected)
+    let error = expected.inside(["fields", .index(fields.count - 1)])
     #expect(throws: error) { try Codec(.record(fields)) }
     #expect(error.description == expected.description && !expected.path.isEmpty)
     #expect(error.path == ["fields", .index(fields.count - 1)] + expected.path)
   }
 
   @Test func refusesRecordsWithoutVisibleFields() {
-    #expect(throws: ProfileError.noVisibleFields) { try Codec(.record([])) }
-    #expect(throws: ProfileError.noVisibleFields) { try Codec(.record([Self.flags])) }
+    let expected = ProfileError(["fields"], "there is no field that is not hidden")
+    #expect(throws: expected) { try Codec(.record([])) }
+    #expect(throws: expected) { try Codec(.record([Self.flags])) }
   }
 
   @Test func refusesRecordsLongerThanACharacteristic() throws {
     let fields = (0..<65).map { Codec.Field("f\($0)", .uint64) }
-    #expect(throws: ProfileError.tooLong(520)) { try Codec(.record(fields)) }
+    let expected = ProfileError(
+      ["fields"], "520 bytes are more than the 512 that a characteristic can have")
+    #expect(throws: expected) { try Codec(.record(fields)) }
     #expect(throws: Never.self) { try Codec(.record(Array(fields.dropLast()))) }
   }
 

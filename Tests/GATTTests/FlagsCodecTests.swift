@@ -30,8 +30,8 @@ import Testing
   }
 
   @Test func wrongDescriptionsAreRefused() {
-    #expect(throws: ProfileError.flag(8, type: .uint8)) { try codec([8: "a"], .uint8) }
-    #expect(throws: ProfileError.flagName("a")) { try codec([0: "a", 1: "a"]) }
+    #expect(throws: ProfileError(["flags"], "uint8 has no bit 8")) { try codec([8: "a"], .uint8) }
+    #expect(throws: ProfileError(["flags"], "\"a\" stands for two bits")) { try codec([0: "a", 1: "a"]) }
     #expect(throws: ProfileError.notAnInteger(key: "flags", type: .int8)) {
       try codec([0: "a"], .int8)
     }

@@ -28,46 +28,81 @@ import Testing
 
   static let event = Property.Access.notify
 
+  static let wrongName = ProfileError(
+    ["name"], "the name is not made of a-z, 0-9 and _, 64 at most, beginning with a letter")
+  static let noAccess = ProfileError(["access"], "access is empty: read, notify or write")
+  static let unconfirmable = ProfileError(
+    ["write"],
+    "\"confirm\" reads the value back: it needs a state with \"read\" in access (else \"request\")")
+  static let settle = ProfileError(
+    ["settle"], "only what is read back (\"confirm\") can settle, in more than 0 s")
+  static let report = ProfileError(["report"], "min_interval and change must not be below 0")
+  static let frame = ProfileError(
+    ["frame"], "only an event of text or bytes comes in frames, with at least one character between them")
+  static let chunk = ProfileError(
+    ["chunk"],
+    "only what is not read back (\"request\", \"command\") can be written in pieces, of at least 1 byte")
+
+  static func event(has key: ProfileError.Step, _ name: String) -> ProfileError {
+    ProfileError([key], "an event has no \(name): it is over as soon as it has happened (a state has one)")
+  }
+  static func range(_ range: String) -> ProfileError {
+    ProfileError(["range"], "the range \(range) is more than the type holds, 0.0…255.0")
+  }
+  static func initial(_ error: CodecError) -> ProfileError {
+    ProfileError(["initial"], "not a valid initial value: \(error)")
+  }
+
   static let wrong: [(Property, ProfileError)] = [
-    (property(""), .name), (property("Level"), .name), (property("1st"), .name), (property("a-b"), .name),
-    (property("_a"), .name), (property("läuft"), .name), (property("a/b"), .name),
+    (property(""), wrongName), (property("Level"), wrongName), (property("1st"), wrongName),
+    (property("a-b"), wrongName),
+    (property("_a"), wrongName), (property("läuft"), wrongName), (property("a/b"), wrongName),
     // A topic of it would be too long, which has ended the gateway.
-    (property(String(repeating: "a", count: 65)), .name),
-    (property(instance: -1), .instance(-1)),
-    (property(access: []), .noAccess),
-    (property(access: Property.Access(rawValue: 1 << 7)), .noAccess),
-    (property(kind: .event, access: [.read, .notify]), .event(key: "access")),
-    (property(kind: .event, access: event, poll: .seconds(1)), .event(key: "poll")),
-    (property(kind: .event, access: event, report: Property.Report(change: 1)), .event(key: "report")),
-    (property(kind: .event, access: event, initial: .integer(0)), .event(key: "initial")),
-    (property(kind: .event, access: .write, writeMode: .confirm), .unconfirmable),
-    (property(access: .write, writeMode: .confirm), .unconfirmable),
-    (property(writeMode: .request, settle: .seconds(1)), .settle), (property(settle: .zero), .settle),
-    (property(access: .read, settle: .seconds(1)), .settle),
+    (property(String(repeating: "a", count: 65)), wrongName),
+    (property(instance: -1), ProfileError(["instance"], "-1 is no instance: the first is 0")),
+    (property(access: []), noAccess),
+    (property(access: Property.Access(rawValue: 1 << 7)), noAccess),
+    (
+      property(kind: .event, access: [.read, .notify]),
+      ProfileError(["access"], "an event is not read: leave \"read\" out of its access, or make it a state")
+    ),
+    (property(kind: .event, access: event, poll: .seconds(1)), event(has: "poll", "poll")),
+    (
+      property(kind: .event, access: event, report: Property.Report(change: 1)),
+      event(has: "report", "report")
+    ),
+    (property(kind: .event, access: event, initial: .integer(0)), event(has: "initial", "initial")),
+    (property(kind: .event, access: .write, writeMode: .confirm), unconfirmable),
+    (property(access: .write, writeMode: .confirm), unconfirmable),
+    (property(writeMode: .request, settle: .seconds(1)), settle), (property(settle: .zero), settle),
+    (property(access: .read, settle: .seconds(1)), settle),
     (property(access: .read, range: 0...1), .needs(access: "write", key: "range")),
-    (property(range: 0...256), .range(0...256, codec: 0...255)),
-    (property(range: -1...1), .range(-1...1, codec: 0...255)),
-    (property(codec: .utf8, range: 0...1), .range(0...1, codec: nil)),
+    (property(range: 0...256), range("0.0…256.0")),
+    (property(range: -1...1), range("-1.0…1.0")),
+    (property(codec: .utf8, range: 0...1), ProfileError(["range"], "only a number can have a range")),
     (property(access: .read, codec: .utf8, maxLength: 1), .needs(access: "write", key: "max_length")),
-    (property(maxLength: 1), .maxLength(1)),
-    (property(codec: .utf8, maxLength: 0), .maxLength(0)),
+    (property(maxLength: 1), ProfileError(["max_length"], "only text, bytes and lists have a length")),
+    (property(codec: .utf8, maxLength: 0), ProfileError(["max_length"], "0 is no length")),
     (property(access: .notify, poll: .seconds(1)), .needs(access: "read", key: "poll")),
-    (property(access: .read, poll: .zero), .poll),
+    (property(access: .read, poll: .zero), ProfileError(["poll"], "poll must be longer than 0")),
     (property(access: .write, report: Property.Report()), .needs(access: "notify", key: "report")),
-    (property(report: Property.Report(minInterval: .milliseconds(-1))), .report),
-    (property(report: Property.Report(change: -1)), .report),
-    (property(report: Property.Report(change: .infinity)), .report),
+    (property(report: Property.Report(minInterval: .milliseconds(-1))), report),
+    (property(report: Property.Report(change: -1)), report),
+    (property(report: Property.Report(change: .infinity)), report),
     (property(access: .read, initial: .integer(0)), .needs(access: "write", key: "initial")),
-    (property(range: 1...9, initial: .integer(0)), .initial(.range(value: 0, allowed: 1...9))),
-    (property(access: .write, frame: "\n"), .frame),
-    (property(codec: .utf8, frame: "\n"), .frame),
-    (property(kind: .event, access: event, frame: "\n"), .frame),
-    (property(kind: .event, access: event, codec: .utf8, frame: ""), .frame),
+    (property(range: 1...9, initial: .integer(0)), initial(.range(value: 0, allowed: 1...9))),
+    (property(access: .write, frame: "\n"), frame),
+    (property(codec: .utf8, frame: "\n"), frame),
+    (property(kind: .event, access: event, frame: "\n"), frame),
+    (property(kind: .event, access: event, codec: .utf8, frame: ""), frame),
     (property(access: .read, chunk: 4), .needs(access: "write", key: "chunk")),
-    (property(chunk: 4), .chunk), (property(access: .write, chunk: 0), .chunk),
-    (property(initial: .integer(256)), .initial(.range(value: 256, allowed: 0...255))),
-    (property(isBeforeReading: true), .beforeReading),
-    (property(initial: .text("a")), .initial(.kind(expected: "a number", found: "text"))),
+    (property(chunk: 4), chunk), (property(access: .write, chunk: 0), chunk),
+    (property(initial: .integer(256)), initial(.range(value: 256, allowed: 0...255))),
+    (
+      property(isBeforeReading: true),
+      ProfileError(["before_reading"], "what is written before reading has an initial value: give initial")
+    ),
+    (property(initial: .text("a")), initial(.kind(expected: "a number", found: "text"))),
   ]
 
   @Test(arguments: wrong)
@@ -86,7 +121,11 @@ import Testing
   ])
   func refusesReservedNames(name: String) {
     let problem = error(of: ProfileError.self) { try Self.profile([Self.property(name)]) }
-    #expect(problem == .property(name, .reservedName))
+    #expect(
+      problem
+        == .property(
+          name,
+          ProfileError(["name"], "the name is reserved (\(Property.reservedNames.joined(separator: ", ")))")))
   }
 
   @Test(arguments: [
@@ -110,13 +149,15 @@ import Testing
   }
 
   @Test func propertiesNeedOwnNamesAndCharacteristics() throws {
-    #expect(throws: ProfileError.duplicateProperty("level")) {
+    #expect(throws: ProfileError(["properties", .name("level")], "two properties are named level")) {
       try Self.profile([Self.property(), Self.property(characteristic: 2)])
     }
-    #expect(throws: ProfileError.sameCharacteristic("level", "other")) {
+    let same = ProfileError(
+      ["properties", "other", "characteristic"], "level and other are the same characteristic")
+    #expect(throws: same) {
       try Self.profile([Self.property(), Self.property("other")])
     }
-    #expect(throws: ProfileError.sameCharacteristic("level", "other")) {
+    #expect(throws: same) {
       try Self.profile([Self.property(access: .read), Self.property("other", access: .notify)])
     }
     // Another instance of that UUID, or another UUID; then requests on the characteristic of their answers.
@@ -128,7 +169,7 @@ import Testing
         Self.property("answer", access: .notify), Self.property("request", kind: .event, access: .write),
       ])
     }
-    #expect(throws: ProfileError.noProperties) { try Self.profile([]) }
+    #expect(throws: ProfileError(["properties"], "there is no property")) { try Self.profile([]) }
   }
 
   @Test func automaticPropertiesAreAllUnlessSomeAreMarked() throws {
@@ -176,9 +217,15 @@ import Testing
     #expect(throws: ProfileError.unknownProperty(["alive", "property"], "x")) { try alive("x", nil) }
     #expect(throws: ProfileError.unknownProperty(["alive", "period"], "x")) { try alive("level", "x") }
     #expect(throws: ProfileError.unknownProperty(["alive", "period"], "period")) { try alive(nil, "period") }
-    #expect(throws: ProfileError.aliveIsSilent("text")) { try alive("text", nil) }
-    #expect(throws: ProfileError.alivePeriodIsNone("text")) { try alive("level", "text") }
-    #expect(throws: ProfileError.alivePeriodIsNone("level")) { try alive("level", "level") }
+    let silent = ProfileError(
+      ["alive", "property"],
+      "text does not come by itself: its access needs \"notify\", or it \"poll\"")
+    #expect(throws: silent) { try alive("text", nil) }
+    func period(_ name: String) -> ProfileError {
+      ProfileError(["alive", "period"], "\(name) must be a state that can be read, and a number (of ms)")
+    }
+    #expect(throws: period("text")) { try alive("level", "text") }
+    #expect(throws: period("level")) { try alive("level", "level") }
   }
 
   @Test func limitedKeepsWhatTheRemainingPropertiesNeed() throws {
@@ -235,151 +282,5 @@ import Testing
     #expect(throws: CodecError.tooLong(count: 512, most: 511)) { try line.encode(.text(longest + "x")) }
     #expect(throws: CodecError.tooLong(count: 513, most: 511)) { try line.encode(.text(longest + "xx")) }
     #expect(throws: CodecError.tooLong(count: 513, most: 512)) { try line.encode(.text(longest + "x\n")) }
-  }
-}
-
-@Suite struct HomeAssistantEntityTests {
-  static let words = ProfileTests.words() ?? .bytes
-  static let bool = (try? Codec(.scalar(.init(.bool)))) ?? .bytes
-  static let picture = (try? Codec(.scalar(.bits(rows: 2, columns: 2)))) ?? .bytes
-  static let choice = HomeAssistantEntity.Kind.select([.init("near", .integer(2))])
-  static let onOff = HomeAssistantEntity.Kind.switch(on: .bool(true), off: .bool(false))
-
-  /// A record with a field of each kind.
-  static let parts =
-    (try? Codec.record([
-      Codec.Field("flags", .uint8, isHidden: true), Codec.Field("number", Codec.Scalar(.uint8), unit: "V"),
-      Codec.Field("count", .uint8), Codec.Field("on", .bool),
-      Codec.Field("mode", Codec.Scalar(.uint8, values: [0: "slow", 1: "fast"])),
-      Codec.Field("list", .uint8, isRepeated: true, if: [Codec.Flag(field: "flags", bit: 0)]),
-      Codec.Field("text", .utf8, unless: [Codec.Flag(field: "flags", bit: 0)]),
-    ])) ?? .bytes
-  static let lists = (try? Codec.record([Codec.Field("list", .uint8, isRepeated: true)])) ?? .bytes
-  static let flags = (try? Codec(.flags(.uint8, [0: "a"]))) ?? .bytes
-
-  static func of(_ field: String, _ kind: HomeAssistantEntity.Kind) -> HomeAssistantEntity {
-    HomeAssistantEntity(kind, field: field, name: "Thing")
-  }
-
-  static func entity(_ kind: HomeAssistantEntity.Kind, _ category: HomeAssistantEntity.Category? = nil)
-    -> HomeAssistantEntity
-  {
-    HomeAssistantEntity(kind, name: "Thing", category: category)
-  }
-
-  @Test(arguments: [
-    ProfileTests.property(kind: .event, access: .notify, homeAssistant: [entity(.sensor(nil))]),
-    ProfileTests.property(access: .write, homeAssistant: [entity(.sensor(nil))]),
-    ProfileTests.property(homeAssistant: [entity(.sensor(nil), .config)]),
-    ProfileTests.property(access: .read, homeAssistant: [entity(.number(.box))]),
-    ProfileTests.property(codec: .utf8, homeAssistant: [entity(.number(.box))]),
-    ProfileTests.property(codec: words, homeAssistant: [entity(.number(.box))]),
-    ProfileTests.property(kind: .event, access: .write, homeAssistant: [entity(.number(.box))]),
-    ProfileTests.property(codec: words, homeAssistant: [entity(.event)]),
-    ProfileTests.property(kind: .event, access: .notify, homeAssistant: [entity(.event)]),
-    ProfileTests.property(kind: .event, access: .write, codec: words, homeAssistant: [entity(.event)]),
-    ProfileTests.property(homeAssistant: [entity(.text)]),
-    ProfileTests.property(access: .read, codec: .utf8, homeAssistant: [entity(.text)]),
-    ProfileTests.property(homeAssistant: [entity(.binarySensor)]),
-    ProfileTests.property(access: .write, codec: bool, homeAssistant: [entity(.binarySensor)]),
-    ProfileTests.property(homeAssistant: [entity(.select([]))]),
-    ProfileTests.property(access: .read, homeAssistant: [entity(choice)]),
-    ProfileTests.property(codec: .int8, homeAssistant: [entity(.select([.init("far", .integer(200))]))]),
-    ProfileTests.property(homeAssistant: [entity(onOff)]),
-    ProfileTests.property(access: .read, codec: bool, homeAssistant: [entity(onOff)]),
-    ProfileTests.property(homeAssistant: [entity(.notify)]),
-    ProfileTests.property(codec: .utf8, homeAssistant: [entity(.image)]),
-    ProfileTests.property(codec: picture, homeAssistant: [entity(.image, .config)]),
-    ProfileTests.property(homeAssistant: [HomeAssistantEntity(.sensor(nil), key: "B c", name: "Thing")]),
-    ProfileTests.property(access: .notify, codec: parts, homeAssistant: [of("list", .sensor(nil))]),
-    ProfileTests.property(access: .notify, codec: parts, homeAssistant: [of("none", .sensor(nil))]),
-    ProfileTests.property(access: .notify, codec: parts, homeAssistant: [of("number", .binarySensor)]),
-    ProfileTests.property(access: .notify, codec: lists, homeAssistant: [entity(.sensor(nil))]),
-    ProfileTests.property(access: .notify, codec: flags, homeAssistant: [entity(.sensor(nil))]),
-  ])
-  func unsuitableEntityIsRefused(property: Property) {
-    let problem = error(of: ProfileError.self) { try ProfileTests.profile([property]) }
-    #expect(problem?.path == ["properties", "level", "home_assistant"])
-  }
-
-  @Test(arguments: [
-    ProfileTests.property(access: .notify, codec: .utf8, homeAssistant: [entity(.sensor(nil))]),
-    ProfileTests.property(codec: words, homeAssistant: [entity(.sensor(nil), .diagnostic)]),
-    ProfileTests.property(homeAssistant: [entity(.number(.slider), .config)]),
-    ProfileTests.property(kind: .event, access: .notify, codec: words, homeAssistant: [entity(.event)]),
-    ProfileTests.property(kind: .event, access: .write, codec: .utf8, homeAssistant: [entity(.text)]),
-    ProfileTests.property(codec: .utf8, homeAssistant: [entity(.text)]),
-    ProfileTests.property(codec: bool, homeAssistant: [entity(.binarySensor)]),
-    ProfileTests.property(codec: bool, homeAssistant: [entity(onOff, .config)]),
-    ProfileTests.property(kind: .event, access: .write, homeAssistant: [entity(choice)]),
-    ProfileTests.property(codec: words, homeAssistant: [entity(.select([]))]),
-    ProfileTests.property(kind: .event, access: .write, codec: .utf8, homeAssistant: [entity(.notify)]),
-    ProfileTests.property(codec: picture, homeAssistant: [entity(.image)]),
-    ProfileTests.property(
-      homeAssistant: [entity(.sensor(nil)), HomeAssistantEntity(choice, key: "choice", name: "Thing")]),
-  ])
-  func suitableEntityIsAccepted(property: Property) throws {
-    #expect(try ProfileTests.profile([property]).properties.count == 1)
-  }
-
-  /// Home Assistant refuses each value of a sensor that is to be a number and is none.
-  @Test func aFieldIsShownAsWhatItIs() throws {
-    let entity = HomeAssistantEntity(.sensor(.measurement), name: "Thing", deviceClass: "voltage")
-    let property = Property(
-      name: "level", service: BluetoothUUID(short: 1), characteristic: BluetoothUUID(short: 2),
-      access: .notify, codec: Self.parts, unit: "mV", homeAssistant: [entity])
-    let parts = property.homeAssistantParts
-    #expect(parts.map(\.field) == ["number", "count", "on", "mode", "text"])
-    #expect(parts.map(\.unit) == ["V", "mV", nil, nil, nil])
-    #expect(parts.map(\.deviceClass) == ["voltage", "voltage", nil, "enum", nil])
-    let kinds: [HomeAssistantEntity.Kind] = [
-      .sensor(.measurement), .sensor(.measurement), .binarySensor, .sensor(nil), .sensor(nil),
-    ]
-    #expect(parts.map(\.entity.kind) == kinds)
-    #expect(property.unit(of: "text") == nil && property.unit(of: "count") == "mV")
-  }
-
-  @Test func anEntityMayShowOneField() throws {
-    let property = ProfileTests.property(
-      "climate", access: .notify, codec: Self.parts,
-      homeAssistant: [
-        HomeAssistantEntity(.sensor(.measurement), field: "number", name: "Voltage", deviceClass: "voltage"),
-        HomeAssistantEntity(.sensor(nil), field: "number", key: "raw", name: "Voltage in mV", unit: "mV"),
-        Self.of("on", .binarySensor),
-      ])
-    #expect(try ProfileTests.profile([property]).properties.count == 1)
-    let parts = property.homeAssistantParts
-    #expect(parts.map(\.key) == ["climate_number", "climate_raw_number", "climate_on"])
-    #expect(parts.map(\.name) == ["Voltage", "Voltage in mV", "Thing"])
-    #expect(parts.map(\.unit) == ["V", "mV", nil])
-    // Another name of the property's unit is none of the field's.
-    let adjusted = property.adjusted(offset: nil, unit: "x", report: nil).homeAssistantParts
-    #expect(adjusted[0].unit == "V" && adjusted[0].deviceClass == "voltage")
-  }
-
-  @Test func recordHasOneEntityPerField() throws {
-    let codec = try Codec.record([Codec.Field("x", .int8), Codec.Field("y", .int8)])
-    let position = ProfileTests.property(
-      "position", access: .notify, codec: codec, homeAssistant: [Self.entity(.sensor(nil))])
-    #expect(position.homeAssistantParts.map(\.key) == ["position_x", "position_y"])
-    #expect(position.homeAssistantParts.map(\.name) == ["Thing x", "Thing y"])
-    #expect(position.homeAssistantParts.map(\.field) == ["x", "y"])
-    let other = ProfileTests.property(
-      "position_y", characteristic: 2, homeAssistant: [Self.entity(.sensor(nil))])
-    #expect(throws: ProfileError.sameEntity("position_y", of: "position_y")) {
-      try ProfileTests.profile([position, other])
-    }
-    // A device trigger has that key.
-    let button = ProfileTests.property(
-      "button", kind: .event, access: .notify, codec: Self.words, homeAssistant: [Self.entity(.event)])
-    let number = Self.words.words.keys.min() ?? 0
-    let light = ProfileTests.property(
-      "button_type_\(number)", characteristic: 2, homeAssistant: [Self.entity(.sensor(nil))])
-    #expect(throws: ProfileError.sameEntity("button_type_\(number)", of: "button_type_\(number)")) {
-      try ProfileTests.profile([button, light])
-    }
-    let withoutEntity = ProfileTests.property("position_y", characteristic: 2)
-    #expect(withoutEntity.homeAssistantParts == [])
-    #expect(throws: Never.self) { try ProfileTests.profile([position, withoutEntity]) }
   }
 }
