@@ -12,7 +12,7 @@ import Log
   public let adapterName: String
   private let busAddress: DBusAddress
   /// Whether the adapter is locked, as by a gateway.
-  let isExclusive: Bool
+  package let isExclusive: Bool
   let limits: Limits
   let handler: @LoopActor (CentralEvent) -> Void
 

@@ -46,10 +46,11 @@ import Store
   /// - Parameters:
   ///   - bus: where bluetoothd is; elsewhere than on the system bus only in tests.
   ///   - bondLimit: how long a device waits for an adapter that has gone and has a bond with it; shorter only in tests.
+  ///   - isExclusive: false: the adapters may be used by a gateway too, and nothing is connected.
   ///   - capacity: maximum number of devices; fewer only in tests.
   package init(
     _ configuration: Configuration, gateway: GatewayID, state: StateSection, bus: DBusAddress = .system,
-    bondLimit: Duration = .seconds(60), capacity: Int = DeviceManager.capacity
+    bondLimit: Duration = .seconds(60), isExclusive: Bool = true, capacity: Int = DeviceManager.capacity
   ) {
     self.capacity = capacity
     self.configuration = configuration
@@ -57,7 +58,9 @@ import Store
     context = DeviceContext(
       links: LinkScheduler(configuration.bluetooth), bondLimit: bondLimit, store: DeviceStore(state))
     context.centrals = configuration.bluetooth.adapters.enumerated().map { index, name in
-      Central(adapter: name, bus: bus) { [weak self] in self?.handle($0, of: index) }
+      Central(adapter: name, bus: bus, isExclusive: isExclusive) { [weak self] in
+        self?.handle($0, of: index)
+      }
     }
     context.sessionChanged = { [weak self] in self?.sessionChanged() }
     context.hasNamesake = { [weak self] in self?.hasNamesake($0) == true }
@@ -227,8 +230,8 @@ import Store
     let finding = state.finding(adapter: central.adapterName)
     if case .on(let name, let address) = state {
       log.write(central.isResetting ? .info : .notice, "scanning", ["adapter": name, "address": address])
-    } else if central.shownState.isOn {
-      // It is being reset.
+    } else if central.shownState.isOn || !central.isExclusive {
+      // It is being reset, or a command that scans tells it.
     } else if finding.check == .adapter || context.centrals.count(where: { $0.state == state }) == 1 {
       // The bus and bluetoothd are the same for all adapters.
       log.warning("\(finding.text): waiting for it (\(finding.remedy ?? ""))")
@@ -337,7 +340,7 @@ import Store
     return scan.peripherals.map { ($0, registry.byAddress[$0.address]?.description) }
   }
 
-  func beginScan() throws(RequestError) -> ScanRequest {
+  package func beginScan() throws(RequestError) -> ScanRequest {
     guard isOn else { throw RequestError("the Bluetooth adapter is missing or off") }
     guard scans.count < Self.mostScans else {
       throw RequestError("\(Self.mostScans) scans are running: try again later")
@@ -352,6 +355,13 @@ import Store
   func end(_ scan: ScanRequest) {
     scans.removeAll { $0 === scan }
     updateScan()
+  }
+
+  /// The peripherals that are in range now, the strongest first, each once.
+  package var peripheralsInRange: [Peripheral] {
+    let found = ScanRequest()
+    for peripheral in context.centrals.flatMap(\.peripherals) { found.add(peripheral) }
+    return found.peripherals
   }
 
   /// Whether any adapter can be used.

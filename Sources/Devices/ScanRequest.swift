@@ -9,7 +9,7 @@ import GATT
   package nonisolated init() {}
 
   /// The last known signal is kept: bluetoothd forgets it when scanning stops.
-  package func add(_ peripheral: Peripheral) {
+  func add(_ peripheral: Peripheral) {
     if peripheral.isInRange { found[peripheral.id] = peripheral }
   }
 

@@ -23,7 +23,7 @@ import JSON
       let target = try await access.find(name, orInRange: true)
       data = try await access.request("device/inspect", target.selector, within: .seconds(120))
     } else {
-      data = try await Inspector.inspect(name, values[.config], values.patience)
+      data = try await LocalEngine.inspect(name, values[.config], values.patience)
     }
     if values.has(.json) { printOutput(data.text()) } else { printOutput(InspectionText(data)) }
   }

@@ -19,7 +19,6 @@ struct Scan: Sendable {
     let configuration = try GatewayAccess.configuration(values[.config])
     let interruption = Interruption()
     let gateway = StateFolder.gatewayID(of: configuration)
-    let adapters = configuration.bluetooth.adapters
     let records = StateCheck(gateway: gateway, environment: StateFolder.environment).records()
     // Without the gateway, the configuration and what requests have changed say what it would do.
     let running = try? GatewayAccess.open(gateway.description)
@@ -32,15 +31,14 @@ struct Scan: Sendable {
     let faults: [Finding]
     var isEmpty = false
     if values.has(.live) {
-      let view = AdapterView(adapters: adapters)
-      try await view.start()
-      view.scan()
-      isEmpty = await showLive(view, table, Pause(interruption))
-      faults = view.scanFindings
-      await view.stop()
+      let engine = try await LocalEngine.start(configuration)
+      engine.beginScan()
+      isEmpty = await showLive(engine, table, Pause(interruption))
+      faults = engine.scanFindings
+      await engine.stop()
     } else {
       let limit = values.timeout ?? .seconds(10)
-      let scan = try await AdapterView.scan(adapters, for: limit) {
+      let scan = try await LocalEngine.scan(configuration, for: limit) {
         if !json { printError("scanning for \(limit.components.seconds) s …") }
       }
       await show(scan.found, table)
@@ -72,14 +70,14 @@ struct Scan: Sendable {
   /// is interrupted.
   /// - Returns: whether nothing was found.
   @LoopActor private func showLive(
-    _ view: AdapterView, _ table: Table, _ pause: Pause
+    _ engine: LocalEngine, _ table: Table, _ pause: Pause
   ) async -> Bool {
     let screen = Screen()
     var printed: Set<String> = []
     var isEmpty = true
     let deadline = values.timeout.map { Moment.now + $0 }
     while true {
-      let peripherals = view.inRange.sorted(by: Self.precedes)
+      let peripherals = engine.inRange.sorted(by: Self.precedes)
       if !peripherals.isEmpty { isEmpty = false }
       let table = await table(peripherals)
       if screen.isTerminal {

@@ -26,7 +26,7 @@ struct DeviceCheck {
 
   /// What is in range, and the findings about what is not.
   @LoopActor func scan() async throws(CommandFailure) -> (candidates: [Candidate], findings: [Finding]) {
-    let scan = try await AdapterView.scan(configuration.bluetooth.adapters, for: Self.scanTime)
+    let scan = try await LocalEngine.scan(configuration, for: Self.scanTime)
     return classify(scan.found, scan.faults)
   }
 
@@ -80,9 +80,9 @@ struct DeviceCheck {
   }
 
   /// Connects to a device, and reads what it offers.
-  @LoopActor static func inspect(_ candidate: Candidate, by inspector: Inspector) async -> [Finding] {
+  @LoopActor static func inspect(_ candidate: Candidate, by engine: LocalEngine) async -> [Finding] {
     do throws(RequestError) {
-      let inspection = try await inspector.inspect(candidate.peripheral.address)
+      let inspection = try await engine.inspect(candidate.peripheral.address)
       return findings(inspection, candidate.name, candidate.settings.profile, candidate.settings.pairing)
     } catch {
       let trouble = Trouble.connectFailed(error.reason)

@@ -229,19 +229,19 @@ import JSON
   }
 
   private func inspect(_ candidates: [DeviceCheck.Candidate], _ configuration: Configuration) async {
-    let inspector: Inspector
+    let engine: LocalEngine
     do throws(CommandFailure) {
-      inspector = try await Inspector.start(configuration, timeout: Self.inspectionLimit, interruption)
+      engine = try await .forInspections(configuration, timeout: Self.inspectionLimit, interruption)
     } catch {
       return report([.fault(.device, error.text, remedy: "sudo systemctl restart bluetooth")])
     }
     for candidate in candidates.prefix(Self.mostInspections) {
       let findings = await within(Self.inspectionLimit, .device) {
-        await DeviceCheck.inspect(candidate, by: inspector)
+        await DeviceCheck.inspect(candidate, by: engine)
       }
       report(findings ?? [])
     }
-    await inspector.stop()
+    await engine.stop()
   }
 }
 

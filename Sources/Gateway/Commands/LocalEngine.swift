@@ -1,0 +1,180 @@
+import BlueZ
+import Bridge
+import Configuration
+import Devices
+import EventLoop
+import Findings
+import GATT
+import Glibc
+import JSON
+
+/// An engine in this process, without devices: it scans, or inspects peripherals while no gateway runs.
+@LoopActor final class LocalEngine: FrontEnd {
+  private let engine: DeviceManager
+  private var running: Task<Void, Never>?
+  private let decided = Waiter<Void>()
+  /// The adapters that have been on.
+  private var used: Set<String> = []
+  private var isAnswered = false
+
+  private init(_ configuration: Configuration, isExclusive: Bool) {
+    var none = configuration
+    none.devices = []
+    engine = DeviceManager(
+      none, gateway: StateFolder.gatewayID(of: configuration), state: .inMemory(), isExclusive: isExclusive)
+  }
+
+  /// Returns when an adapter is on.
+  /// - Parameters:
+  ///   - timeout: the limit for that.
+  ///   - isExclusive: false: a gateway may use the adapters too, and nothing is connected.
+  static func start(
+    _ configuration: Configuration, timeout: Duration = .seconds(5), isExclusive: Bool = false
+  ) async throws(CommandFailure) -> LocalEngine {
+    let local = LocalEngine(configuration, isExclusive: isExclusive)
+    let engine = local.engine
+    engine.add(local)
+    local.running = loop.task { await engine.run() }
+    _ = try? await local.decided.value(within: timeout)
+    guard local.used.isEmpty else { return local }
+    let adapter = engine.adapters[0]
+    let reason = local.isAnswered ? describe(adapter) : "bluetoothd does not answer"
+    await local.stop()
+    throw CommandFailure(.unavailable, "cannot use Bluetooth: \(reason)")
+  }
+
+  func stop() async {
+    await engine.stop(within: .seconds(3))
+    // The task is not awaited: a bus may not answer.
+    running?.cancel()
+  }
+
+  /// Scans from now on.
+  @discardableResult
+  func beginScan() -> ScanRequest { (try? engine.beginScan()) ?? ScanRequest() }
+
+  /// Scans for a while.
+  /// - Parameter started: called when an adapter is on.
+  /// - Returns: the peripherals that were in range, the strongest first, and which adapters have not scanned to the end.
+  static func scan(
+    _ configuration: Configuration, for limit: Duration, started: () -> Void = {}
+  ) async throws(CommandFailure) -> (found: [Peripheral], faults: [Finding]) {
+    let local = try await start(configuration)
+    started()
+    let scan = local.beginScan()
+    try? await loop.sleep(for: limit)
+    let faults = local.scanFindings
+    await local.stop()
+    return (scan.peripherals, faults)
+  }
+
+  var inRange: [Peripheral] { engine.peripheralsInRange }
+
+  /// The adapters that cannot scan, which is known after a few seconds of scanning, and those that are on no more.
+  var scanFindings: [Finding] {
+    engine.adapters.compactMap { adapter in
+      if let recovery = adapter.recovery { return .cannotScan(adapter.name, recovery.reason) }
+      guard !adapter.state.isOn, used.contains(adapter.name) else { return nil }
+      return adapter.state.finding(adapter: adapter.name)
+    }
+  }
+
+  // MARK: Inspecting
+
+  /// For inspections: no gateway may use the adapters.
+  /// - Parameter interruption: ends the links first from now on.
+  static func forInspections(
+    _ configuration: Configuration, timeout: Duration, _ interruption: Interruption
+  ) async throws(CommandFailure) -> LocalEngine {
+    let local = try await start(configuration, timeout: timeout, isExclusive: true)
+    interruption.action = { signal in
+      loop.task {
+        await local.stop()
+        exit(128 + signal)
+      }
+    }
+    return local
+  }
+
+  /// Connects to a peripheral, and reads what it offers.
+  /// - Returns: what the request `device/inspect` returns.
+  func inspect(_ address: BluetoothAddress) async throws(RequestError) -> JSONValue {
+    try await engine.inspect(.address(address)).json
+  }
+
+  /// `inspect` while no gateway runs.
+  /// - Parameters:
+  ///   - name: what the user calls the peripheral.
+  ///   - path: the configuration file; nil: the default file.
+  static func inspect(
+    _ name: String, _ path: String?, _ timeout: Duration
+  ) async throws(CommandFailure) -> JSONValue {
+    let configuration = try GatewayAccess.configuration(path)
+    let devices = configured(configuration)
+    var target = try Target.named(name, among: devices)
+    if target == nil {
+      let scan = try await scan(configuration, for: .seconds(5))
+      target = try Target.named(name, among: scan.found.compactMap { Target($0.json(nil)) })
+    }
+    guard let target else { throw Target.none(name, among: devices, orInRange: true) }
+    let local = try await forInspections(configuration, timeout: timeout, Interruption())
+    do throws(RequestError) {
+      let data = try await local.inspect(target.address)
+      await local.stop()
+      return data
+    } catch {
+      await local.stop()
+      throw CommandFailure(GatewayCommand.ExitStatus(error.code), error.reason)
+    }
+  }
+
+  /// The devices that the configuration names by their addresses.
+  private static func configured(_ configuration: Configuration) -> [Target] {
+    configuration.devices.compactMap { entry in
+      entry.match.identifier.map { address in
+        Target(
+          address, id: (entry.id ?? DeviceID(address)).description, names: [entry.name].compactMap { $0 })
+      }
+    }
+  }
+
+  private static func describe(_ adapter: AdapterStatus) -> String {
+    guard case .adapterInUse(let process?) = adapter.state else {
+      return adapter.state.finding(adapter: adapter.name).line
+    }
+    let user = RuntimeFolder.owner(ofProcess: process)
+    let isOfOther = geteuid() != 0 && user != RuntimeFolder.name(ofUser: geteuid())
+    return "a gateway that cannot be reached (process \(process)\(user.map { " of the user \($0)" } ?? "")) "
+      + "uses the adapter: \(isOfOther ? "run this command as that user (sudo -u)" : "try again in some seconds")"
+      + ", or stop the gateway"
+  }
+
+  // MARK: Front end
+
+  func attach(_ device: DeviceDescription) -> (any DeviceObserver)? { nil }
+  func foundOrphan(_ id: DeviceID, of address: BluetoothAddress, offered: Set<String>) {}
+
+  func engineChanged() {
+    isAnswered = true
+    let adapters = engine.adapters
+    used.formUnion(adapters.filter(\.state.isOn).map(\.name))
+    // The bus is the same for all adapters: one that has none yet, while another has, is still to answer.
+    let haveAnswered = Set(adapters.map(\.state.hasBus)).count == 1
+    if !used.isEmpty || haveAnswered && adapters.allSatisfy(\.state.isDecided) {
+      decided.resume(.success(()))
+    }
+  }
+}
+
+extension CentralState {
+  fileprivate var hasBus: Bool { if case .noBus = self { false } else { true } }
+
+  /// Whether a command does not wait a moment for another one.
+  fileprivate var isDecided: Bool {
+    switch self {
+    case .on, .noBus, .noBluetoothd, .unauthorized, .adapterUnsupported, .adapterInUse: true
+    // The adapter may appear a moment later.
+    case .adapterAbsent, .adapterOff, .adapterBlocked: false
+    }
+  }
+}
