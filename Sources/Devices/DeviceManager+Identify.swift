@@ -23,7 +23,7 @@ extension DeviceManager {
     guard !device.isIdentifying else { throw RequestError("\(id) shows its name already") }
     device.isIdentifying = true
     defer { device.isIdentifying = false }
-    if let obstacle = await link(to: device, Deadline(after: LinkRequests.waitLimit)) {
+    if let obstacle = await link(to: device) {
       throw RequestError("\(id): \(obstacle)")
     }
     defer { device.taskEnded() }

@@ -32,16 +32,22 @@ extension DeviceManager {
     guard !device.isInSequence else { throw RequestError("another sequence of \(id) is being carried out") }
     device.isInSequence = true
     defer { device.isInSequence = false }
-    let limit = Deadline(after: seconds)
-    if let obstacle = await link(to: device, limit) { throw RequestError("\(id): \(obstacle)") }
+    let end = Moment.now + .seconds(seconds)
+    if let obstacle = await link(to: device, within: seconds) { throw RequestError("\(id): \(obstacle)") }
     // Keeps the link until the end of the sequence.
     defer { device.taskEnded() }
     var results: [CommandResult] = []
     for (channel, value) in steps {
-      let outcome = await limit.outcome { reply in
-        guard let value else { return channel.reader.read { _ = reply($0) } }
-        channel.writer?.execute(EncodedCommand(value: value, waitsForLink: false) { _ = reply($0) })
+      let waiter = Waiter<Outcome>()
+      if let value {
+        channel.writer?.execute(
+          EncodedCommand(value: value, waitsForLink: false) { waiter.resume(.success($0)) })
+      } else {
+        channel.reader.read { waiter.resume(.success($0)) }
       }
+      let outcome =
+        (try? await waiter.value(within: Moment.now.duration(to: end)))
+        ?? .timeout(reason: "timed out after \(seconds) s; a write may have taken effect")
       results.append(CommandResult(channel.property, requested: value?.value, outcome))
       if !outcome.isSuccess { break }
     }
@@ -49,19 +55,13 @@ extension DeviceManager {
   }
 
   /// - Returns: why there is no link; nil: there is one, which lasts until ``Device/taskEnded()`` is called.
-  func link(to device: Device, _ limit: Deadline) async -> String? {
-    let isLinked = await limit.outcome { reply in
-      device.session.withLink { obstacle in
-        if let obstacle { return _ = reply(.failed(reason: obstacle)) }
-        device.taskBegins()
-        // The time is over: nothing uses the link.
-        if !reply(.accepted) { device.taskEnded() }
+  func link(to device: Device, within seconds: Int = LinkRequests.waitLimit) async -> String? {
+    await withCheckedContinuation { continuation in
+      device.session.withLink(within: seconds) { obstacle in
+        if obstacle == nil { device.taskBegins() }
+        continuation.resume(returning: obstacle)
       }
     }
-    if case .timeout = isLinked {
-      return LinkRequests.timeout(after: limit.seconds, device.description.lastError)
-    }
-    return isLinked.reason
   }
 
   /// Checks every step before the first one is begun.
@@ -84,30 +84,5 @@ extension DeviceManager {
       }
     }
     return resolved
-  }
-}
-
-/// The time limit of a request: of a sequence, or of the wait for a link.
-@LoopActor struct Deadline {
-  let seconds: Int
-  private let moment: Moment
-
-  init(after seconds: Int) {
-    self.seconds = seconds
-    moment = .now + .seconds(seconds)
-  }
-
-  /// The outcome of what `body` begins, or a time-out.
-  ///
-  /// - Parameter body: gets a reply to call, which returns false if the time is over.
-  func outcome(of body: (_ reply: @escaping @LoopActor (Outcome) -> Bool) -> Void) async -> Outcome {
-    let waiter = Waiter<Outcome>()
-    body { waiter.resume(.success($0)) }
-    do {
-      return try await waiter.value(within: Moment.now.duration(to: moment))
-        ?? .timeout(reason: "timed out after \(seconds) s; a write may have taken effect")
-    } catch {
-      return .failed(reason: "cancelled")
-    }
   }
 }

@@ -66,7 +66,9 @@ import Log
 
   /// Calls `body` when there is a link: at once, or when the device was connected on demand; else with the reason why
   /// there is none.
-  func withLink(_ body: @escaping LinkRequests.Body) { body(device.obstacle) }
+  func withLink(within seconds: Int = LinkRequests.waitLimit, _ body: @escaping LinkRequests.Body) {
+    body(device.obstacle)
+  }
 
   // MARK: Life
 

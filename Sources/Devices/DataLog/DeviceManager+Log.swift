@@ -27,7 +27,7 @@ extension DeviceManager {
     while true {
       let before = log.copy.count
       let failure: LogFailure
-      if let obstacle = await link(to: device, Deadline(after: LinkRequests.waitLimit)) {
+      if let obstacle = await link(to: device) {
         failure = .unusable(obstacle)
       } else {
         defer { device.taskEnded() }

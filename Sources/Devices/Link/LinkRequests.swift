@@ -5,7 +5,7 @@ import EventLoop
   /// Called once, with the reason why there is no link, or nil when there is one.
   typealias Body = @LoopActor (_ obstacle: String?) -> Void
 
-  /// How long commands and requests wait for a link that is made for them, in seconds.
+  /// How long commands and requests wait at most for a link that is made for them, in seconds.
   static let waitLimit = 60
   /// More requests than this do not wait.
   private static let most = 64
@@ -13,25 +13,23 @@ import EventLoop
   private var waiting: [(number: UInt64, timer: LoopTimer, body: Body)] = []
   private var count: UInt64 = 0
 
-  /// - Parameter trouble: why there is no link, as far as is known when the limit has passed.
+  /// - Parameter trouble: why there is no link, as far as is known when the time is over.
   /// - Returns: whether the request waits; if it does not, `body` was called.
-  func add(_ body: @escaping Body, trouble: @escaping @LoopActor () -> String?) -> Bool {
+  func add(
+    for seconds: Int, _ body: @escaping Body, trouble: @escaping @LoopActor () -> String?
+  ) -> Bool {
     guard waiting.count < Self.most else {
       body("\(Self.most) requests are waiting for the device already")
       return false
     }
     count += 1
-    let number = count
-    let timer = loop.timer(after: .seconds(Self.waitLimit)) { [weak self] in
+    let (number, seconds) = (count, min(seconds, Self.waitLimit))
+    let timer = loop.timer(after: .seconds(seconds)) { [weak self] in
       self?.waiting.removeAll { $0.number == number }
-      body(Self.timeout(after: Self.waitLimit, trouble()))
+      body("the device could not be connected within \(seconds) s\(trouble().map { ": \($0)" } ?? "")")
     }
     waiting.append((number, timer, body))
     return true
-  }
-
-  static func timeout(after seconds: Int, _ trouble: String?) -> String {
-    "the device could not be connected within \(seconds) s\(trouble.map { ": \($0)" } ?? "")"
   }
 
   /// What waits for the link can be done, or cannot, and why.

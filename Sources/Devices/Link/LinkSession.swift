@@ -297,10 +297,10 @@ import Log
     needsLinkNow(until: deadline)
   }
 
-  override func withLink(_ body: @escaping LinkRequests.Body) {
+  override func withLink(within seconds: Int, _ body: @escaping LinkRequests.Body) {
     if machine.state.isLive { return body(nil) }
     guard isConnectable else { return body(device.obstacle ?? device.offlineReason) }
-    if waiting.add(body, trouble: { [weak device] in device?.description.lastError }) {
+    if waiting.add(for: seconds, body, trouble: { [weak device] in device?.description.lastError }) {
       needsLinkNow(until: .now + .seconds(LinkRequests.waitLimit))
     }
   }
