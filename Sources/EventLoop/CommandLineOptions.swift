@@ -1,28 +1,25 @@
 import CLinux
 import Glibc
 
-/// The options of a program, by their long names; one is `help`, which is `-h` too.
-public protocol CommandLineOption: CaseIterable, Hashable, RawRepresentable<String> {
-  var takesValue: Bool { get }
-}
-
 /// A command line, split by getopt_long(3) into options and words, which may stand in any order.
-public struct CommandLineOptions<Option: CommandLineOption> {
+public struct CommandLineOptions {
   /// The options in their order, each with its value: `--config FILE` or `--config=FILE`; empty if it takes none.
-  public private(set) var options: [(option: Option, value: String)] = []
+  public private(set) var options: [(name: String, value: String)] = []
   /// What is not an option, in order; a negative number is a word.
   public private(set) var words: [String] = []
 
-  /// - Parameter arguments: the program's own name first.
-  public init(_ arguments: [String]) throws(CommandLineError) {
+  /// - Parameters:
+  ///   - arguments: the program's own name first.
+  ///   - takesValue: whether each option, by its long name, takes a value; one is `help`, which is `-h` too.
+  public init(_ arguments: [String], _ takesValue: [String: Bool]) throws(CommandLineError) {
     // Never freed: getopt keeps pointers to them.
     var argv = arguments.map { strdup($0) } + [nil]
-    let all = Array(Option.allCases)
+    let all = Array(takesValue)
     // Above every letter, which getopt returns for a short option.
     let first: Int32 = 256
     var table = all.enumerated().map { index, option in
       CLinux.option(
-        name: strdup(option.rawValue), has_arg: option.takesValue ? required_argument : no_argument,
+        name: strdup(option.key), has_arg: option.value ? required_argument : no_argument,
         flag: nil, val: first + Int32(index))
     }
     table.append(CLinux.option())
@@ -34,13 +31,13 @@ public struct CommandLineOptions<Option: CommandLineOption> {
       if result == -1 { break }
       let value = clinux_optarg().map { String(cString: $0) } ?? ""
       if result >= first {
-        options.append((all[Int(result - first)], value))
+        options.append((all[Int(result - first)].key, value))
       } else if result == 1 {
         words.append(value)
       } else if let digit = UInt8(exactly: result), (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digit) {
         words.append("-" + String(decoding: [digit], as: UTF8.self) + value)
-      } else if result == Int32(UInt8(ascii: "h")), let help = Option(rawValue: "help") {
-        options.append((help, ""))
+      } else if result == Int32(UInt8(ascii: "h")) {
+        options.append(("help", ""))
       } else {
         let refused = Self.refused(argv)
         throw CommandLineError(

@@ -44,39 +44,25 @@ struct Arguments: Sendable {
 
     """
 
-  private enum Option: String, CommandLineOption {
-    case adapter, profile
-    case directory = "profiles-directory"
-    case name, generate, help, version
-
-    var takesValue: Bool { self != .help && self != .version }
-  }
+  private static let options: [String: ProgramOption<Self>] = [
+    "adapter": .value {
+      guard $1.hasPrefix("hci"), UInt16($1.dropFirst(3)) != nil else {
+        throw CommandLineError("not the name of an adapter, such as hci1: \($1)")
+      }
+      $0.adapter = $1
+    },
+    "profile": .value { $0.profile = $1 },
+    "profiles-directory": .value { $0.directory = $1 },
+    "name": .value {
+      guard !$1.isEmpty, $1.utf8.count <= 248 else { throw CommandLineError("1 to 248 bytes") }
+      $0.name = $1
+    },
+    "generate": .value { $0.generators.append($1) },
+  ]
 
   init(_ arguments: [String]) throws(CommandLineError) {
-    let line = try CommandLineOptions<Option>(arguments)
-    for (option, value) in line.options {
-      try apply(option, value)
-      if text != nil { return }
-    }
-    if let word = line.words.first { throw CommandLineError("unexpected argument: \(word)") }
-  }
-
-  private mutating func apply(_ option: Option, _ text: String) throws(CommandLineError) {
-    switch option {
-    case .adapter:
-      guard text.hasPrefix("hci"), UInt16(text.dropFirst(3)) != nil else {
-        throw CommandLineError("--adapter: not the name of an adapter, such as hci1: \(text)")
-      }
-      adapter = text
-    case .profile: profile = text
-    case .directory: directory = text
-    case .name:
-      guard !text.isEmpty, text.utf8.count <= 248 else { throw CommandLineError("--name: 1 to 248 bytes") }
-      name = text
-    case .generate: generators.append(text)
-    case .help: self.text = Self.help
-    case .version: self.text = "microbit-peripheral \(Version.current)\n"
-    }
+    text = try ProgramOption.apply(
+      arguments, Self.options, to: &self, program: "microbit-peripheral", help: Self.help)
   }
 
   /// The peripheral to serve. Blocks while it reads the files.

@@ -121,44 +121,66 @@ struct Arguments: Sendable {
 
     """
 
-  private enum Option: String, CommandLineOption {
-    case adapters, devices, decoys, peripheral, profile
-    case directory = "profiles-directory"
-    case generate, services, bus
-    case systemBus = "system-bus"
-    case name, address, period
-    case minimumPeriod = "minimum-period"
-    case noPeriod = "no-period"
-    case pairing, seed, control, trace, radio
-    case scenario = "radio-scenario"
-    case strengthStep = "rssi-step"
-    case connect = "connect-ms"
-    case disconnect = "disconnect-ms"
-    case advertise = "advertise-ms"
-    case scan = "scan-ms"
-    case temporary = "temporary-ms"
-    case supervision = "supervision-ms"
-    case timeout = "timeout-ms"
-    case attribute = "attribute-ms"
-    case logReply = "log-ms"
-    case help, version
-
-    var takesValue: Bool {
-      switch self {
-      case .systemBus, .noPeriod, .help, .version: false
-      default: true
+  private static let options: [String: ProgramOption<Self>] = [
+    "adapters": .value { $0.options.adapters = Int(try number($1, 1...9)) },
+    "devices": .value { $0.options.devices = Int(try number($1, 0...10_000)) },
+    "decoys": .value { $0.options.decoys = Int(try number($1, 0...10_000)) },
+    "peripheral": .value { $0.options.described.append(try PeripheralDescription.parse(file: $1)) },
+    "profile": .value { $0.profiles.append(($1, [])) },
+    "profiles-directory": .value { $0.directory = $1 },
+    "generate": .value { $0.profiles[$0.profiles.count - 1].generators.append($1) },
+    "services": .value {
+      $0.options.services = try $1.split(separator: ",").map { name in
+        guard let service = MicroBitService(rawValue: String(name)) else {
+          throw CommandLineError("unknown service: \(name)")
+        }
+        return service
       }
-    }
-  }
+    },
+    "bus": .value { $0.bus = $1 },
+    "system-bus": .flag { $0.allowsSystemBus = true },
+    "name": .value {
+      let (index, name) = try indexed($1)
+      $0.options.names[index] = name
+    },
+    "address": .value {
+      let (index, written) = try indexed($1)
+      guard let address = BluetoothAddress(written), address.radioSender == nil else {
+        throw CommandLineError("not an address: \($1)")
+      }
+      $0.options.addresses[index] = address.description
+    },
+    "period": .value { $0.options.period = UInt16(try number($1, 0...65535)) },
+    "minimum-period": .value { $0.options.minimumPeriod = UInt16(try number($1, 0...65535)) },
+    "no-period": .flag { $0.options.hasPeriod = false },
+    "pairing": .value {
+      guard let method = PairingMethod(rawValue: $1) else {
+        throw CommandLineError("not just_works or passkey: \($1)")
+      }
+      $0.options.pairing = method
+    },
+    "seed": .value { $0.options.seed = try number($1, 0 ... .max) },
+    "rssi-step": .value { $0.options.strengthStep = Int(try number($1, 1...127)) },
+    "radio": .value { $0.options.receiver = $1 },
+    "radio-scenario": .value { $0.options.scenario = try RadioScenario($1) },
+    "control": .value { $0.control = $1 },
+    "trace": .value { $0.options.trace = $1 },
+    "connect-ms": .value { $0.options.timing.connect = try duration($1) },
+    "disconnect-ms": .value { $0.options.timing.disconnect = try duration($1) },
+    "advertise-ms": .value { $0.options.timing.advertising = try duration($1) },
+    "scan-ms": .value { $0.options.timing.scan = try duration($1, from: 10) },
+    "temporary-ms": .value { $0.options.timing.temporary = try duration($1, from: 10) },
+    "supervision-ms": .value { $0.options.timing.supervision = try duration($1) },
+    "timeout-ms": .value { $0.options.timing.connectTimeout = try duration($1) },
+    "attribute-ms": .value { $0.options.timing.attribute = try duration($1) },
+    "log-ms": .value { $0.options.timing.logReply = try duration($1) },
+  ]
 
   init(_ arguments: [String]) throws(CommandLineError) {
     bus = getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) } ?? ""
-    let line = try CommandLineOptions<Option>(arguments)
-    for (option, value) in line.options {
-      try apply(option, value)
-      if text != nil { return }
-    }
-    if let word = line.words.first { throw CommandLineError("unexpected argument: \(word)") }
+    text = try ProgramOption.apply(
+      arguments, Self.options, to: &self, program: "microbit-simulator", help: Self.help)
+    if text != nil { return }
     try checkBus()
     for (profile, generators) in profiles { try add(profile, generators) }
   }
@@ -171,71 +193,6 @@ struct Arguments: Sendable {
       throw CommandLineError("no private bus: use --bus, or --system-bus to serve on the real system bus")
     }
     if bus.isEmpty { bus = "unix:path=\(real[0])" }
-  }
-
-  private mutating func apply(_ kind: Option, _ text: String) throws(CommandLineError) {
-    switch kind {
-    case .adapters: options.adapters = Int(try Self.number(kind, text, 1...9))
-    case .devices: options.devices = Int(try Self.number(kind, text, 0...10_000))
-    case .decoys: options.decoys = Int(try Self.number(kind, text, 0...10_000))
-    case .peripheral:
-      do throws(ConfigurationErrors) {
-        options.described.append(try PeripheralDescription.parse(file: text))
-      } catch {
-        throw CommandLineError("--peripheral: \(error)")
-      }
-    case .profile: profiles.append((text, []))
-    case .directory: directory = text
-    case .generate: profiles[profiles.count - 1].generators.append(text)
-    case .services:
-      options.services = try text.split(separator: ",").map { name throws(CommandLineError) in
-        guard let service = MicroBitService(rawValue: String(name)) else {
-          throw CommandLineError("--services: unknown service: \(name)")
-        }
-        return service
-      }
-    case .name:
-      let (index, name) = try Self.indexed(kind, text)
-      options.names[index] = name
-    case .address:
-      let (index, written) = try Self.indexed(kind, text)
-      guard let address = BluetoothAddress(written), address.radioSender == nil else {
-        throw CommandLineError("--address: not an address: \(text)")
-      }
-      options.addresses[index] = address.description
-    case .period: options.period = UInt16(try Self.number(kind, text, 0...65535))
-    case .minimumPeriod: options.minimumPeriod = UInt16(try Self.number(kind, text, 0...65535))
-    case .noPeriod: options.hasPeriod = false
-    case .trace: options.trace = text
-    case .radio: options.receiver = text
-    case .scenario:
-      do throws(PeripheralError) {
-        options.scenario = try RadioScenario(text)
-      } catch {
-        throw CommandLineError("--radio-scenario: \(error)")
-      }
-    case .pairing:
-      guard let method = PairingMethod(rawValue: text) else {
-        throw CommandLineError("--pairing: not just_works or passkey: \(text)")
-      }
-      options.pairing = method
-    case .strengthStep: options.strengthStep = Int(try Self.number(kind, text, 1...127))
-    case .seed: options.seed = try Self.number(kind, text, 0 ... .max)
-    case .connect: options.timing.connect = try Self.duration(kind, text)
-    case .disconnect: options.timing.disconnect = try Self.duration(kind, text)
-    case .advertise: options.timing.advertising = try Self.duration(kind, text)
-    case .scan: options.timing.scan = try Self.duration(kind, text, from: 10)
-    case .temporary: options.timing.temporary = try Self.duration(kind, text, from: 10)
-    case .supervision: options.timing.supervision = try Self.duration(kind, text)
-    case .timeout: options.timing.connectTimeout = try Self.duration(kind, text)
-    case .attribute: options.timing.attribute = try Self.duration(kind, text)
-    case .logReply: options.timing.logReply = try Self.duration(kind, text)
-    case .bus: bus = text
-    case .systemBus: allowsSystemBus = true
-    case .control: control = text
-    case .help: self.text = Self.help
-    case .version: self.text = "microbit-simulator \(Version.current)\n"
-    }
   }
 
   /// Adds a peripheral of a profile, or generators to the micro:bits.
@@ -265,26 +222,24 @@ struct Arguments: Sendable {
   }
 
   private static func number(
-    _ kind: Option, _ text: String, _ range: ClosedRange<UInt64>
+    _ text: String, _ range: ClosedRange<UInt64>
   ) throws(CommandLineError) -> UInt64 {
     guard let number = UInt64(text), range.contains(number) else {
-      throw CommandLineError(
-        "--\(kind.rawValue): not a number from \(range.lowerBound) to \(range.upperBound): \(text)")
+      throw CommandLineError("not a number from \(range.lowerBound) to \(range.upperBound): \(text)")
     }
     return number
   }
 
-  private static func duration(
-    _ kind: Option, _ text: String, from minimum: UInt64 = 0
-  ) throws(CommandLineError) -> Duration {
-    .milliseconds(Int64(try number(kind, text, minimum...86_400_000)))
+  private static func duration(_ text: String, from minimum: UInt64 = 0) throws(CommandLineError) -> Duration
+  {
+    .milliseconds(Int64(try number(text, minimum...86_400_000)))
   }
 
   /// `I=TEXT`.
-  private static func indexed(_ kind: Option, _ text: String) throws(CommandLineError) -> (Int, String) {
+  private static func indexed(_ text: String) throws(CommandLineError) -> (Int, String) {
     let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2, let index = Int(parts[0]), index >= 0 else {
-      throw CommandLineError("--\(kind.rawValue): not I=TEXT: \(text)")
+      throw CommandLineError("not I=TEXT: \(text)")
     }
     return (index, String(parts[1]))
   }

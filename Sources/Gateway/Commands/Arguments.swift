@@ -3,7 +3,7 @@ import EventLoop
 import Log
 
 /// The options of the command line.
-enum Option: String, CommandLineOption {
+enum Option: String, CaseIterable {
   case config
   case logLevel = "log-level"
   case logFormat = "log-format"
@@ -39,8 +39,6 @@ enum Option: String, CommandLineOption {
     case .json, .live, .csv, .wide, .raw, .help, .version, .tls, .all, .fleet, .noTest, .yes, .apply: nil
     }
   }
-
-  var takesValue: Bool { value != nil }
 }
 
 /// The command line: `microbit-gateway COMMAND [OPTION …]`.
@@ -54,8 +52,12 @@ struct Arguments {
 
   /// - Parameter arguments: the program's own name first.
   init(_ arguments: [String]) throws(CommandLineError) {
-    let line = try CommandLineOptions<Option>(arguments)
-    let given = Dictionary(grouping: line.options, by: \.option).mapValues { $0.map(\.value) }
+    let takesValue = Option.allCases.map { ($0.rawValue, $0.value != nil) }
+    let line = try CommandLineOptions(arguments, Dictionary(uniqueKeysWithValues: takesValue))
+    var given: [Option: [String]] = [:]
+    for (name, value) in line.options {
+      if let option = Option(rawValue: name) { given[option, default: []].append(value) }
+    }
     let commands = CommandDeclaration.all
     let declaration = commands.first { $0.name == line.words.first }
     if given[.help] != nil || line.words == ["help"] {
