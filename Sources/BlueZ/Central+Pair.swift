@@ -86,6 +86,7 @@ extension Central {
     try result.get()
     if pairing.hasBypassedPasskey { throw .passkeyNotUsed }
     guard !isRefused(id) else { throw .failed(.inputDevice) }
+    ownBonds.insert(id)
     // Counts the link as used, so that ``stop(within:)`` ends it.
     if isConnected(id) { _ = links.use(id) }
   }

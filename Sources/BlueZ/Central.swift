@@ -26,6 +26,8 @@ import Log
   var waits: [Wait] = []
   /// The peripherals that have become keyboards or mice of this machine while they were used: their bonds are deleted.
   private(set) var unwantedBonds: Set<PeripheralID> = []
+  /// The peripherals that this central has paired with.
+  var ownBonds: Set<PeripheralID> = []
 
   /// - Parameters:
   ///   - adapter: BlueZ's name of the adapter: `hci0`.
@@ -140,9 +142,7 @@ import Log
         if let peripheral = tree.peripheral(at: path) { handler(.seen(peripheral)) }
         noteInput(of: PeripheralID(path: path))
       case .inputDevice(let path):
-        // Otherwise another program has paired with it.
-        let id = PeripheralID(path: path)
-        if links[id] != nil || attempt(on: path) != nil { unwantedBonds.insert(id) }
+        inputDeviceAppeared(PeripheralID(path: path))
       case .characteristics(let path):
         servicesChanged(PeripheralID(path: path))
       case .disconnected(let path):
@@ -158,9 +158,22 @@ import Log
     checkConditions()
   }
 
+  /// A keyboard or mouse of this machine has appeared. Another program has paired with it, unless it is used here, or its bond
+  /// is that of this central.
+  private func inputDeviceAppeared(_ id: PeripheralID) {
+    let isUsed = links[id] != nil || attempt(on: id.path) != nil
+    guard isUsed || ownBonds.contains(id) else { return }
+    unwantedBonds.insert(id)
+    // bluetoothd would use it as soon as it connects. In use, the bond is deleted with the link.
+    if !isUsed { loop.task { [weak self] in await self?.removeBond(id) } }
+  }
+
   /// Reports a peripheral that is used, and must not be any longer.
   private func noteInput(of id: PeripheralID) {
-    if tree.devices[id.path]?.isPaired != true { unwantedBonds.remove(id) }
+    if tree.devices[id.path]?.isPaired != true {
+      unwantedBonds.remove(id)
+      ownBonds.remove(id)
+    }
     // During an attempt its result tells it.
     if links[id] != nil, attempt(on: id.path) == nil, isRefused(id) {
       handler(.unusable(id, CentralError.inputDevice.description))

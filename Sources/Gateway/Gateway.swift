@@ -25,8 +25,11 @@ import Web
   private let web: WebServer
   private let serviceManager: ServiceManager
   private let stopping = Waiter<Void>()
-  /// The last reload that was asked for.
-  private var reloading: Task<Void, Never>?
+  /// The most that may wait for a reload.
+  private static let mostReloads = 64
+  private var isReloading = false
+  /// Who has asked for a reload while one was carried out, and gets the result of the next one; nil: nobody has.
+  private var waitingForReload: [ReloadReply]?
   /// Nil: the gateway is set up, or cannot be set up in a browser.
   private var setup: BrowserSetup?
   /// Whether the gateway has ended to be started with another configuration.
@@ -160,14 +163,19 @@ import Web
 
   // MARK: Configuration
 
-  /// Reads config.json again; with an error in it nothing changes.
-  ///
-  /// - Parameter reply: gets the changed keys that take effect at the next start.
-  func reload(_ reply: @escaping @LoopActor (Result<[String], ConfigurationErrors>) -> Void = { _ in }) {
-    let (path, before) = (file.path, reloading)
-    reloading = loop.task {
-      // One after the other: what the file had earlier must not replace what it has now.
-      await before?.value
+  /// Reads config.json again; with an error in it nothing changes. Whoever asks while it is read gets the result of one further reload.
+  func reload(_ reply: @escaping ReloadReply = { _ in }) {
+    guard isReloading else { return reload(for: [reply]) }
+    guard waitingForReload?.count ?? 0 < Self.mostReloads else {
+      return reply(.failure(RequestError("too many reloads are asked for")))
+    }
+    waitingForReload = (waitingForReload ?? []) + [reply]
+  }
+
+  private func reload(for replies: [ReloadReply]) {
+    isReloading = true
+    let path = file.path
+    loop.task {
       // Off the loop: a file may be on a slow disk or a network.
       let result = await EventLoop.blocking {
         Result { () throws(ConfigurationErrors) in
@@ -175,12 +183,18 @@ import Web
         }
       }
       if self.isStopping { return }
+      let answer: Result<[String], RequestError>
       switch result {
       case .failure(let failure):
         self.log.error("configuration not reloaded: keeping the previous one", ["error": failure])
-        reply(.failure(failure))
-      case .success(let file):
-        reply(.success(self.apply(file)))
+        answer = .failure(RequestError(.invalid, failure.description))
+      case .success(let file): answer = .success(self.apply(file))
+      }
+      for reply in replies { reply(answer) }
+      self.isReloading = false
+      if let waiting = self.waitingForReload {
+        self.waitingForReload = nil
+        self.reload(for: waiting)
       }
     }
   }

@@ -15,6 +15,8 @@ package struct RecordingTable: Sendable {
 
   private let layout: Layout
   private var reader: RecordingReader
+  /// Reads the columns of a wide table: all are known at the end of the file.
+  private var columnReader: RecordingReader
   private var hasBegun = false
   private var started = Timestamp(milliseconds: 0)
   private var columns: [RecordedColumn] = []
@@ -27,18 +29,49 @@ package struct RecordingTable: Sendable {
   init(_ file: RecordingFile, _ layout: Layout) {
     self.layout = layout
     reader = RecordingReader(file, size: file.status.bytes)
+    columnReader = reader
   }
 
-  /// The next bytes; nil: that is all.
+  /// The next bytes; empty: none yet; nil: that is all. A call reads 256 KiB at most.
   package mutating func next() throws(RecordingFailure) -> [UInt8]? {
     var text = ""
-    if !hasBegun {
+    if hasBegun {
+      guard try appendRows(&text) else { return nil }
+    } else {
+      if layout == .wide, try !hasReadColumns() { return [] }
       hasBegun = true
-      text = try header()
+      appendHeader(&text)
     }
+    return Array(text.utf8)
+  }
+
+  private mutating func hasReadColumns() throws(RecordingFailure) -> Bool {
+    for _ in 0..<16 {
+      guard let lines = try columnReader.next() else { return true }
+      for line in lines where line.first != RecordingLine.reading {
+        if case .column(let column) = RecordingLine(line) { columns.append(column) }
+      }
+    }
+    return false
+  }
+
+  private mutating func appendHeader(_ text: inout String) {
+    guard layout == .wide else {
+      text = "time,device,property,value,unit\r\n"
+      return
+    }
+    for column in columns {
+      places.append(cells.count)
+      cells += column.titles.map { _ in "" }
+    }
+    text = (["time"] + columns.flatMap(\.titles).map(CSV.cell)).joined(separator: ",") + "\r\n"
+  }
+
+  /// - Returns: whether there were lines, or a row that has ended with them.
+  private mutating func appendRows(_ text: inout String) throws(RecordingFailure) -> Bool {
     guard let lines = try reader.next() else {
       endRow(&text)
-      return text.isEmpty ? nil : Array(text.utf8)
+      return !text.isEmpty
     }
     for line in lines {
       switch RecordingLine(line) {
@@ -54,24 +87,7 @@ package struct RecordingTable: Sendable {
       case .end, nil: break
       }
     }
-    // An empty piece would say that there is nothing at the moment.
-    return text.isEmpty ? try next() : Array(text.utf8)
-  }
-
-  private mutating func header() throws(RecordingFailure) -> String {
-    if layout == .rows { return "time,device,property,value,unit\r\n" }
-    // All columns are known when the whole file has been read.
-    var all = reader
-    while let lines = try all.next() {
-      for line in lines where line.first != RecordingLine.reading {
-        if case .column(let column) = RecordingLine(line) { columns.append(column) }
-      }
-    }
-    for column in columns {
-      places.append(cells.count)
-      cells += column.titles.map { _ in "" }
-    }
-    return (["time"] + columns.flatMap(\.titles).map(CSV.cell)).joined(separator: ",") + "\r\n"
+    return true
   }
 
   private func time(_ offset: Int) -> String { (started + .milliseconds(offset)).description }

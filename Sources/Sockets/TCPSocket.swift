@@ -51,8 +51,8 @@ package enum TCPSocket {
     return inet_pton(AF_INET, address, &bytes) == 1 ? withUnsafeBytes(of: bytes) { Array($0) } : nil
   }
 
-  /// The IP address of the other end, of IPv6 the network (/64), as each host has many addresses. From now on the
-  /// socket sends without delay, and the kernel keeps little for an end that does not read.
+  /// The IP address of the other end, 4 or 16 bytes. From now on the socket sends without delay, and the kernel keeps
+  /// little for an end that does not read.
   package static func peer(of descriptor: Int32) -> [UInt8] {
     var on: Int32 = 1
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
@@ -67,7 +67,7 @@ package enum TCPSocket {
       // sin_addr; sin6_addr, in which an IPv4 address has its own place.
       if address.sin6_family == sa_family_t(AF_INET) { return Array(bytes[4..<8]) }
       let isV4 = bytes[8..<20].elementsEqual([UInt8](repeating: 0, count: 10) + [0xFF, 0xFF])
-      return Array(isV4 ? bytes[20..<24] : bytes[8..<16])
+      return Array(isV4 ? bytes[20..<24] : bytes[8..<24])
     }
   }
 }

@@ -93,14 +93,9 @@ struct AccessRules: Sendable {
 
   /// Whether `host` is `localhost` or a loopback address, with or without a port.
   static func isLocal(_ host: String) -> Bool {
-    let parts = host.hasPrefix("[") ? host.split(separator: "]") : host.split(separator: ":")
-    guard let name = parts.first, parts.count <= 2 else { return false }
-    guard name.hasPrefix("[") else {
-      let bytes = name.split(separator: ".", omittingEmptySubsequences: false)
-      return name.lowercased() == "localhost"
-        || bytes.count == 4 && bytes[0] == "127" && bytes.allSatisfy { UInt8($0) != nil }
-    }
-    return name == "[::1"
+    let colon = host.lastIndex(of: ":").flatMap { Int(host[host.index(after: $0)...]) == nil ? nil : $0 }
+    let name = host.hasSuffix("]") ? host : String(host[..<(colon ?? host.endIndex)])
+    return name.lowercased() == "localhost" || name == "[::1]" || TCPSocket.bytes(name)?.first == 127
   }
 
   // MARK: Origin
@@ -150,38 +145,61 @@ struct AccessRules: Sendable {
   }
 }
 
-/// Counts wrong passwords by who has sent them, and says how long to wait.
+/// Counts wrong passwords by the address that has sent them, and says how long it has to wait.
 struct PasswordGuesses: Sendable {
   private struct Peer: Sendable {
     var wrong = 0
     var next: Moment
   }
 
-  /// How many wrong guesses a client has before it must wait.
+  /// How many wrong guesses an address has before it must wait.
   private static let free = 5
+  /// The same for all addresses of an IPv6 network (/64), as each host may take as many of them as it likes.
+  private static let freeOfNetwork = 50
   /// Further ones take the place of the one that may try again first.
   static let mostPeers = 256
+  private static let mostTrusted = 64
   private static let longestWait = 60
 
   private var peers: [[UInt8]: Peer] = [:]
+  /// IPv6 addresses that have sent the right password: guesses of their network do not concern them.
+  private var trusted: [[UInt8]] = []
 
-  /// How many seconds the peer has to wait; nil: it may try.
-  func wait(_ peer: [UInt8], at now: Moment) -> Int? {
-    guard let known = peers[peer], known.wrong >= Self.free, now < known.next else { return nil }
+  /// How many seconds the address has to wait; nil: it may try.
+  func wait(_ address: [UInt8], at now: Moment) -> Int? {
+    if let seconds = seconds(address, at: now, Self.free) { return seconds }
+    guard let network = Self.network(of: address), !trusted.contains(address) else { return nil }
+    return seconds(network, at: now, Self.freeOfNetwork)
+  }
+
+  mutating func guessed(_ address: [UInt8], isRight: Bool, at now: Moment) {
+    let network = Self.network(of: address)
+    guard isRight else {
+      count(address, at: now, Self.free)
+      if let network { count(network, at: now, Self.freeOfNetwork) }
+      return
+    }
+    peers[address] = nil
+    guard network != nil, !trusted.contains(address) else { return }
+    trusted = trusted.suffix(Self.mostTrusted - 1) + [address]
+  }
+
+  private static func network(of address: [UInt8]) -> [UInt8]? {
+    address.count == 16 ? Array(address.prefix(8)) : nil
+  }
+
+  private func seconds(_ peer: [UInt8], at now: Moment, _ free: Int) -> Int? {
+    guard let known = peers[peer], known.wrong >= free, now < known.next else { return nil }
     return Int(now.duration(to: known.next).components.seconds) + 1
   }
 
-  mutating func guessed(_ peer: [UInt8], isRight: Bool, at now: Moment) {
-    if isRight {
-      peers[peer] = nil
-      return
-    }
+  private mutating func count(_ peer: [UInt8], at now: Moment, _ free: Int) {
     if peers[peer] == nil, peers.count >= Self.mostPeers {
       peers[peers.min { $0.value.next < $1.value.next }?.key ?? peer] = nil
     }
     var known = peers[peer] ?? Peer(next: now)
     known.wrong += 1
-    let beyond = known.wrong - Self.free
+    let beyond = known.wrong - free
     known.next = now + .seconds(beyond < 0 ? 0 : beyond > 5 ? Self.longestWait : 1 << beyond)
     peers[peer] = known
   }

@@ -58,6 +58,9 @@ struct HTTPParser: Sendable {
   private var bytes: [UInt8] = []
   /// Where to go on searching for the end of the header.
   private var searched = 0
+  /// Empty lines before the request.
+  private var emptyLines = 0
+  private static let mostEmptyLines = 4
   /// A request whose body is still missing.
   private var open: (request: HTTPRequest, length: Int)?
   private var isRefused = false
@@ -84,11 +87,12 @@ struct HTTPParser: Sendable {
 
   private mutating func step() throws(HTTPStatus) -> Output? {
     if let (request, length) = open { return body(of: request, length) }
-    // RFC 9112, 2.2: an empty line before a request is ignored.
-    var empty = 0
-    while bytes[empty...].starts(with: [0x0D, 0x0A]) { empty += 2 }
-    // All at once: each removal moves everything that follows.
-    bytes.removeFirst(empty)
+    // RFC 9112, 2.2: an empty line before a request is ignored. Not more of them: the time that a request may take would not end.
+    while bytes.starts(with: [0x0D, 0x0A]) {
+      bytes.removeFirst(2)
+      emptyLines += 1
+      guard emptyLines <= Self.mostEmptyLines else { throw .badRequest }
+    }
     guard let end = headerEnd() else {
       if bytes.count > Self.longestHeader { throw .headerTooLarge }
       return nil
@@ -97,7 +101,7 @@ struct HTTPParser: Sendable {
     let request = try Self.header(bytes[..<end])
     let length = try Self.bodyLength(request)
     bytes.removeFirst(end + 4)
-    searched = 0
+    (searched, emptyLines) = (0, 0)
     open = (request, length)
     if length > 0, bytes.isEmpty, request.header("expect")?.lowercased() == "100-continue" {
       return .expectsContinue

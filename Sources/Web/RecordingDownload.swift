@@ -4,6 +4,9 @@ import Recording
 
 /// A recording on its way to a client: each piece is made off the loop when the client has read those before.
 @LoopActor final class RecordingDownload: BodySource {
+  /// One piece is made at a time, however many clients there are: each takes a thread, or the loop if there can be none.
+  private static let turn = AsyncMutex()
+
   private let open: @Sendable () throws(RecordingFailure) -> RecordingTable
   private var table: RecordingTable?
   /// A piece that was made; the inner nil: that was all.
@@ -31,8 +34,11 @@ import Recording
 
   private func work() {
     isWorking = true
-    loop.task { [self, open, table] in
-      let result = await EventLoop.blocking {
+    loop.task { [self] in
+      await Self.turn.lock()
+      defer { Self.turn.unlock() }
+      guard !hasEnded else { return }
+      let result = await EventLoop.blocking { [open, table] in
         Result { () throws(RecordingFailure) in
           var table = if let table { table } else { try open() }
           let piece = try table.next()
@@ -44,6 +50,7 @@ import Recording
       switch result {
       case .success((let table, let piece)):
         self.table = table
+        if piece == [] { return work() }
         self.piece = .some(piece)
         onReady()
       case .failure(let failure):

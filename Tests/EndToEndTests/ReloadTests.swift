@@ -51,6 +51,27 @@ import Testing
     }
   }
 
+  @Test("Of many reloads that are asked for at once few are carried out, and each has an answer")
+  func burst() async throws {
+    try await withFixture(Plan(devices: 0)) { fixture in
+      try await fixture.bridgeOnline()
+      let (observer, mark) = (try fixture.observer, try fixture.observer.mark)
+      try await fixture.freezingGateway {
+        for number in 0..<200 {
+          try await observer.publish(
+            "microbit/\(fixture.bridge)/request/reload", #"{"transaction":"\#(number)"}"#)
+        }
+        try await observer.synchronize()
+      }
+      @Sendable func answers() -> [Observer.Message] {
+        observer.messages(on: "microbit/\(fixture.bridge)/response/reload", after: mark)
+      }
+      try await eventually("an answer to each") { answers().count == 200 }
+      #expect(try Set(answers().map { try $0.json()["transaction"]?.string }).count == 200)
+      #expect(try fixture.lines(with: "configuration reloaded").count < 100)
+    }
+  }
+
   @Test("A reload by request or SIGHUP affects only what has changed", arguments: Trigger.allCases)
   private func changes(trigger: Trigger) async throws {
     try await withFixture(Self.plan) { fixture in

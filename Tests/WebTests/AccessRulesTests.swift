@@ -27,7 +27,9 @@ import Testing
       ("[::1]:80", true),
       ("[::1]", true), ("evil.example", false), ("127.0.0.1.evil.example", false),
       ("localhost.evil.example", false),
-      ("127.evil.0.1", false), ("", false), ("[::2]", false), ("192.168.1.5", false),
+      ("127.evil.0.1", false), ("", false), ("[::2]", false), ("127.0.0.+1", false), ("127.+1.0.1:80", false),
+      ("[::1]x", false),
+      ("[::1]x:80", false), ("127.0.1", false), ("192.168.1.5", false),
       ("localhost:1:2", false),
     ])
   func hosts(host: String, isAllowed: Bool) {
@@ -284,6 +286,29 @@ import Testing
     #expect((55...70).contains(tried), "\(tried)")
     #expect(Self.status(&rules, right, at: now + .seconds(60)) == nil)
     #expect(Self.status(&rules, wrong, at: now + .seconds(60)) == 401)
+  }
+
+  @Test("By IPv6 one address holds up only itself; many of a network hold it up, except who has the password")
+  func guessesByIPv6() {
+    var rules = AccessRules(Self.secret)
+    let wrong = Self.request(["authorization": "Basic YTp3cm9uZw=="])
+    let right = Self.request(["authorization": "Basic YTpzZWNyZXQ="])
+    func host(_ number: UInt8, network: UInt8 = 1) -> [UInt8] {
+      [0xFD, 0, 0, 0, 0, 0, 0, network, 0, 0, 0, 0, 0, 0, 0, number]
+    }
+    let now = Moment.now
+    func status(_ request: HTTPRequest, _ host: [UInt8]) -> Int? {
+      Self.status(&rules, request, peer: host, at: now)
+    }
+    for _ in 0..<5 { #expect(status(wrong, host(1)) == 401) }
+    #expect(status(right, host(1)) == 429)
+    #expect(status(right, host(2)) == nil)
+    for number in 10..<55 { #expect(status(wrong, host(UInt8(number))) == 401) }
+    #expect(status(right, host(2)) == nil)
+    #expect(status(right, host(3)) == 429)
+    #expect(status(right, host(3, network: 2)) == nil)
+    for _ in 0..<5 { #expect(status(wrong, host(2)) == 401) }
+    #expect(status(right, host(2)) == 429)
   }
 
   @Test func whoMayLookGuessesTheOtherPasswordNoFaster() {

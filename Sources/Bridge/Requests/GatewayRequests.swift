@@ -17,11 +17,7 @@ struct ReloadConfiguration: GatewayRequest {
   static let verb = "reload"
 
   func perform(_ call: RequestCall) {
-    call.host.reload { result in
-      call.reply(
-        result.map { ["restart_required": .array($0.map(JSONValue.string))] }
-          .mapError { RequestError(.invalid, $0.description) })
-    }
+    call.host.reload { call.reply($0.map { ["restart_required": .array($0.map(JSONValue.string))] }) }
   }
 }
 

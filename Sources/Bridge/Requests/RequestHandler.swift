@@ -184,11 +184,10 @@ package struct RequestResponse: Sendable {
   }
 }
 
-/// Reads config.json again; the reply gets the keys that need a restart.
-package typealias ReloadHandler =
-  @LoopActor (
-    _ reply: @escaping @LoopActor (Result<[String], ConfigurationErrors>) -> Void
-  ) -> Void
+/// Gets the changed keys of config.json that need a restart, or why nothing has changed.
+package typealias ReloadReply = @LoopActor (Result<[String], RequestError>) -> Void
+/// Reads config.json again.
+package typealias ReloadHandler = @LoopActor (_ reply: @escaping ReloadReply) -> Void
 
 /// What requests need from the gateway in addition to the engine.
 @LoopActor package protocol RequestHost: AnyObject, Sendable {

@@ -186,9 +186,12 @@ import Testing
   private static let input = BluetoothUUID(short: 0x1812)
 
   /// A peripheral with a battery, and with HID over GATT.
-  private static func keyboard(advertises: [BluetoothUUID] = []) async throws -> Fixture {
+  private static func keyboard(
+    advertises: [BluetoothUUID] = [], disconnect: Duration = .milliseconds(20)
+  ) async throws -> Fixture {
     try await Fixture { options in
       options.devices = 0
+      options.timing.disconnect = disconnect
       options.described = [
         PeripheralDescription(
           name: "BBC micro:bit [zutug]", advertises: advertises,
@@ -246,6 +249,19 @@ import Testing
     await fixture.serve(Self.input, true)
     await #expect(throws: CentralError.inputDevice) { try await central.central.connect(id) }
     #expect(await isFoundAgain(central, id))
+  }
+
+  @Test func aPeripheralThatBecomesAKeyboardWhileTheLinkEndsLosesItsBond() async throws {
+    let fixture = try await Self.keyboard(disconnect: .seconds(3))
+    await fixture.serve(Self.input, false)
+    let (central, id) = try await fixture.centralAndMicroBit()
+    #expect(await pair(central, id) == nil)
+    #expect(try await central.central.connect(id).contains { $0.uuid == Self.batteryLevel })
+    async let ended: Void = central.central.disconnect(id)
+    #expect(await central.central.wait(patience) { $0.isEnding(id) })
+    await fixture.serve(Self.input, true)
+    #expect(await isFoundAgain(central, id))
+    await ended
   }
 
   /// Its battery can be read, for example.
