@@ -64,7 +64,15 @@ import Testing
       sensor(
         #""fields":[{"name":"p","type":"uint8","unit":"mmHg"},{"name":"pulse","type":"uint8","unit":"bpm"}],"#,
         #""device_class":"pressure""#),
-      #"home_assistant.device_class: "bpm" is no unit of pressure (pressure takes Pa, mPa, hPa, kPa, MPa, bar, mbar, cbar, mmHg, inHg, inH₂O or psi)"#
+      #"home_assistant.device_class: "bpm" is no unit of pressure (pressure takes Pa, mPa, hPa, kPa, bar, mbar, cbar, mmHg, inHg, inH₂O, psi or atm)"#
+    ),
+    (
+      sensor(#""type":"uint8","unit":"MPa","#, #""device_class":"atmospheric_pressure""#),
+      #"unit: "MPa" is no unit of atmospheric_pressure (atmospheric_pressure takes Pa, mPa, hPa, kPa, bar, mbar, cbar, mmHg, inHg, inH₂O, psi or atm)"#
+    ),
+    (
+      sensor(#""type":"uint8","unit":"BTU/h","#, #""device_class":"power""#),
+      #"unit: "BTU/h" is no unit of power (power takes W, mW, kW, MW, GW or TW)"#
     ),
   ]
 
@@ -77,6 +85,11 @@ import Testing
     sensor(#""type":"uint8","unit":"°C","#, #""device_class":"temperature","state_class":"measurement""#),
     sensor(#""type":"uint8","unit":"kWh","#, #""device_class":"energy","state_class":"total_increasing""#),
     sensor(#""type":"uint8","unit":"\u03bcg/m³","#, #""device_class":"pm10""#),
+    sensor(#""type":"uint8","unit":"thm","#, #""device_class":"energy""#),
+    sensor(#""type":"uint8","unit":"µA","#, #""device_class":"current""#),
+    sensor(#""type":"uint8","unit":"\u03bcA","#, #""device_class":"current""#),
+    sensor(#""type":"uint8","unit":"Bq/m³","#, #""device_class":"radon""#),
+    #""type":"bool","home_assistant":{"platform":"binary_sensor","name":"A","device_class":"glass_break"}"#,
     sensor(#""type":"uint8","#, #""device_class":"power_factor""#),
     sensor(#""type":"uint8","unit":"EUR","#, #""device_class":"monetary""#),
     sensor(#""type":"utf8","#, #""device_class":"timestamp""#),

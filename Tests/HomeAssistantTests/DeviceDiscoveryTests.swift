@@ -322,6 +322,8 @@ import Testing
         property(
           "gain", codec: try Codec(.scalar(Codec.Scalar(.float32))),
           HomeAssistantEntity(.number(.box), name: "Gain")),
+        property(
+          "leak", unit: "\u{B5}A", HomeAssistantEntity(.sensor(nil), name: "Leak", deviceClass: "current")),
       ])
     let map = TopicMap(base: "b", gateway: GatewayID(hostName: "g"))
     let thing = DeviceDescription(device.id, device.address, profile)
@@ -331,6 +333,7 @@ import Testing
     #expect(components.names.prefix(5) == ["steps", "light", "speed", "target", "gain"])
     #expect(components["target"]?["step"] == JSONValue.number(0.5))
     #expect(components["gain"]?["step"] == JSONValue.number(0.001))
+    #expect(components["leak"]?["unit_of_meas"] == "\u{3BC}A")
     #expect(!components.names.contains("secret"))
     try expect(
       components["steps"],
