@@ -1,10 +1,13 @@
 import EventLoop
+import GATT
 
 /// Something to announce to Home Assistant.
 enum Announcement: Sendable, Hashable {
   case document(Discovery.Subject, Stage)
   /// A device that was removed, by its discovery topic.
   case removal(String, Stage)
+  /// That a device is connected via the gateway.
+  case link(BluetoothAddress)
 
   enum Stage: Sendable, CaseIterable {
     /// What holds now.
@@ -102,9 +105,11 @@ struct AnnouncementQueue {
     }
   }
 
-  /// The delay of all of them starts again when everything is announced.
+  /// The delay of all of them starts again when everything is announced, but for a link, which may be close to the device's
+  /// document.
   func addFollowUp(_ announcement: Announcement) {
-    followUps.append(announcement)
+    if !followUps.contains(announcement) { followUps.append(announcement) }
+    if case .link = announcement { return }
     followUp?.cancel()
     followUp = nil
   }

@@ -9,23 +9,32 @@ extension Discovery {
   /// The document of a device that this gateway owns.
   ///
   /// - Parameters:
-  ///   - hasGateway: whether the gateway is announced. Home Assistant creates a device that others refer to, and renews
-  ///     the reference only with a document that has changed.
   ///   - before: what was announced of the device earlier.
   ///   - removed: what was removed so that others can have the keys.
   func document(
-    of device: DeviceDescription, topics: DeviceTopics, hasGateway: Bool = true, before: Announced? = nil,
+    of device: DeviceDescription, topics: DeviceTopics, before: Announced? = nil,
     isReannouncement: Bool = false, removed: Set<Announced.Component> = []
   ) -> DiscoveryDocument {
     DiscoveryDocument(
-      object: object(of: .device(device.address)), prefix: prefix,
-      device: description(of: device, hasGateway: hasGateway),
+      object: object(of: .device(device.address)), prefix: prefix, device: description(of: device),
       availability: [topics.availability, self.topics.bridgeState], qos: qos,
       components: components(of: device, topics: topics), before: before, isReannouncement: isReannouncement,
       removed: removed)
   }
 
-  private func description(of device: DeviceDescription, hasGateway: Bool) -> JSONValue {
+  /// What connects the device with the gateway, which Home Assistant must know by then: it creates a device that others
+  /// refer to, without an area. So this is not retained.
+  ///
+  /// The device is as it is announced, with the one entity that is needed. As it has no availability as a whole, other gateways
+  /// do not take it for an announcement.
+  func link(of device: DeviceDescription, topics: DeviceTopics) -> DiscoveryDocument {
+    DiscoveryDocument(
+      object: object(of: .device(device.address)), prefix: prefix,
+      device: description(of: device).setting("via_device", to: .string(object(of: .gateway))),
+      availability: [], qos: qos, components: [connectivity(topics)], before: nil)
+  }
+
+  private func description(of device: DeviceDescription) -> JSONValue {
     func text(_ text: String?) -> JSONValue? { text.flatMap(DisplayName.clean).map(JSONValue.string) }
     let profile = device.profile
     let names = [device.settings.name, device.bluetoothName].compactMap { $0 }
@@ -37,10 +46,9 @@ extension Discovery {
       "sn": text(device.record.serial),
       "cu": page.map(JSONValue.string),
       "sa": text(device.settings.area),
-      // The address as Home Assistant's own Bluetooth integrations give it, which then show the same device.
+      // The address as Home Assistant's own Bluetooth integrations give it, which before 2026.8 show the same device.
       "cns": device.address.radioSender == nil
         ? [["bluetooth", .string(device.address.description)]] : nil,
-      "via_device": hasGateway ? .string(object(of: .gateway)) : nil,
     ]
   }
 
@@ -124,6 +132,13 @@ extension Discovery {
     "ms": 0, "mm": 0, "cm": 1, "dBm": 0,
   ]
 
+  /// The device's availability is the value of this entity, and does not make it unavailable.
+  private func connectivity(_ topics: DeviceTopics) -> DiscoveryComponent {
+    .connectivity(
+      "connectivity", name: "Connectivity", topic: topics.availability,
+      availability: [self.topics.bridgeState])
+  }
+
   private func components(of device: DeviceDescription, topics: DeviceTopics) -> [DiscoveryComponent] {
     let properties =
       components(of: device, device.profile, topics: topics) { device.mayOffer($0.name) }
@@ -144,9 +159,7 @@ extension Discovery {
       request: ["id": .string(device.id.description)], deviceClass: "identify")
     let own: [DiscoveryComponent] =
       (device.mayIdentify ? [identify] : []) + [
-        // The device's availability is the value of this entity, and does not make it unavailable.
-        .connectivity(
-          "connectivity", name: "Connectivity", topic: topics.availability, availability: ofGateway),
+        connectivity(topics),
         .sensor(
           "rssi", name: "Signal strength", topic: topics.info, template: InfoTemplate("rssi"),
           deviceClass: "signal_strength", stateClass: "measurement", unit: "dBm", category: "diagnostic"),

@@ -22,6 +22,8 @@ extension DiscoveryComponent {
     deviceClass: String? = nil, stateClass: String? = nil, unit: String? = nil, category: String? = nil,
     availability: [TopicName]? = nil, _ own: JSONValue = [:]
   ) {
+    // Of the two micro signs, Home Assistant takes the other one for a current, and either for others.
+    let unit = deviceClass == "current" && unit == "µA" ? "\u{3BC}A" : unit
     let common: JSONValue = [
       "name": .string(name), "dev_cla": deviceClass.map(JSONValue.string),
       "stat_cla": stateClass.map(JSONValue.string), "unit_of_meas": unit.map(JSONValue.string),

@@ -64,7 +64,7 @@ struct DiscoveryDocument: Sendable, Equatable {
     let json: JSONValue = [
       "dev": identity.merging(device),
       "o": ["name": "microbit-gateway", "sw": .string(Version.current)],
-      "avty": .availability(availability),
+      "avty": availability.isEmpty ? nil : .availability(availability),
       "avty_mode": "all",
       "cmps": .object(JSONObject(entries + removals)),
     ]

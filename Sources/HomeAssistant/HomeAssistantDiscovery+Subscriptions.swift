@@ -15,6 +15,18 @@ extension HomeAssistantDiscovery {
     for removal in store.removals.values { subscribe(removal) }
   }
 
+  /// The prefix of a status topic; nil for other topics.
+  func prefix(ofStatus topic: TopicName) -> String? {
+    if let discovery, topic == discovery.status { return discovery.prefix }
+    return store.removals.values.first { $0.status == topic }?.announced.prefix
+  }
+
+  func here(_ publisher: DevicePublisher) -> PublishedDocument.Here {
+    PublishedDocument.Here(
+      gateway: context.gateway, owner: publisher.owner, isOnline: publisher.device.isOnline,
+      notices: publisher.others.notices)
+  }
+
   func unsubscribe(_ discovery: Discovery) {
     context.mqtt.unsubscribe([
       TopicFilter(discovery.status), TopicFilter(discovery.topic(of: .gateway)),

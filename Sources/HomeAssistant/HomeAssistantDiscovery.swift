@@ -126,8 +126,6 @@ import Store
     context.log.notice("the gateway was deleted in Home Assistant: it is announced again at the next start")
     isGatewayDeleted = true
     store[.gateway] = nil
-    // The documents are published without the reference to the gateway, so that later ones with it are other ones.
-    for publisher in bridge.publishers.all { deviceChanged(publisher) }
   }
 
   /// The other gateways learn it from the `info` of an owner that is online: the empty payload may also come from an
@@ -152,16 +150,10 @@ import Store
     context.engine.setDeleted(id)
   }
 
-  /// The prefix of a status topic; nil for other topics.
-  private func prefix(ofStatus topic: TopicName) -> String? {
-    if let discovery, topic == discovery.status { return discovery.prefix }
-    return store.removals.values.first { $0.status == topic }?.announced.prefix
-  }
-
   private func statusChanged(isOnline: Bool, _ prefix: String) {
     schedule.cancelFollowUps { [store, discovery] in
       switch $0 {
-      case .document: prefix == discovery?.prefix
+      case .document, .link: prefix == discovery?.prefix
       case .removal(let topic, _): store.removals[topic]?.announced.prefix == prefix
       }
     }
@@ -211,12 +203,6 @@ import Store
     }
   }
 
-  private func here(_ publisher: DevicePublisher) -> PublishedDocument.Here {
-    PublishedDocument.Here(
-      gateway: context.gateway, owner: publisher.owner, isOnline: publisher.device.isOnline,
-      notices: publisher.others.notices)
-  }
-
   // MARK: Announcing
 
   /// Announces everything, even unchanged documents.
@@ -224,7 +210,7 @@ import Store
     forgetRemoved()
     for subject in published.keys { published[subject]?.expire() }
     schedule.change {
-      // Devices refer to it.
+      // So that it is there before the devices refer to it.
       $0.prepend(.document(.gateway, stage))
       for publisher in bridge.publishers.all {
         $0.append(.document(.device(publisher.device.address), stage))
@@ -239,9 +225,9 @@ import Store
   }
 
   /// - Returns: whether it is too early for the next document; it follows in time.
-  private func isTooEarly(_ subject: Discovery.Subject, _ stage: Announcement.Stage) -> Bool {
+  private func isTooEarly(_ subject: Discovery.Subject, _ announcement: Announcement) -> Bool {
     guard let delay = published[subject]?.delay(at: .now) else { return false }
-    schedule.postpone(.document(subject, stage), for: delay)
+    schedule.postpone(announcement, for: delay)
     return true
   }
 
@@ -253,6 +239,7 @@ import Store
     case .document(.device(let address), let stage):
       if let publisher = bridge.publishers[address] { announce(publisher, stage) }
     case .removal(let topic, let stage): if let removal = store.removals[topic] { announce(removal, stage) }
+    case .link(let address): if let publisher = bridge.publishers[address] { announceLink(of: publisher) }
     }
   }
 
@@ -267,7 +254,7 @@ import Store
     // same.
     guard !device.record.isDeleted else { return ownedElsewhere(address) }
     let subject = Discovery.Subject.device(address)
-    guard !isTooEarly(subject, stage) else { return }
+    guard !isTooEarly(subject, .document(subject, stage)) else { return }
     // One that was removed and added again may offer less than Home Assistant has.
     let before =
       store[subject] ?? store.removals[discovery.topic(of: subject).string]?.announced
@@ -275,13 +262,24 @@ import Store
         publisher.others.properties, of: device,
         configuration.profile(named: device.profile.name) ?? device.profile)
     let document = discovery.document(
-      of: device, topics: publisher.topics, hasGateway: !isGatewayDeleted, before: before,
-      isReannouncement: stage == .reannounce, removed: published[subject]?.removed ?? [])
+      of: device, topics: publisher.topics, before: before, isReannouncement: stage == .reannounce,
+      removed: published[subject]?.removed ?? [])
     publish(document, of: subject, stage, here(publisher))
   }
 
+  private func announceLink(of publisher: DevicePublisher) {
+    let device = publisher.device
+    let subject = Discovery.Subject.device(device.address)
+    guard let discovery, publisher.owner == .this, !device.record.isDeleted, !isGatewayDeleted,
+      !isTooEarly(subject, .link(device.address)), published[subject]?.link(at: .now) == true
+    else { return }
+    let document = discovery.link(of: device, topics: publisher.topics)
+    context.mqtt.publish(
+      MQTTMessage(topic: document.topic, payload: document.payload, undelivered: .dropped))
+  }
+
   private func announceGateway(_ stage: Announcement.Stage) {
-    guard let discovery, !isGatewayDeleted, !isTooEarly(.gateway, stage) else { return }
+    guard let discovery, !isGatewayDeleted, !isTooEarly(.gateway, .document(.gateway, stage)) else { return }
     let document = discovery.document(
       ofGatewayIn: configuration.gateway.area, adapters: configuration.bluetooth.adapters,
       before: store[.gateway], isReannouncement: stage == .reannounce,
@@ -311,6 +309,7 @@ import Store
           topic: document.topic, payload: document.payload, retain: true, undelivered: .dropped))
     }
     store[subject] = announced(by: document, of: subject, stage)
+    if isNew, case .device(let address) = subject { schedule.addFollowUp(.link(address)) }
   }
 
   /// What to record of `document`. What was announced only to be removed is removed by a later one, as are entities whose keys

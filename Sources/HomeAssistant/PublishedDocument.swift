@@ -60,6 +60,14 @@ struct PublishedDocument: Equatable, Sendable {
     return true
   }
 
+  /// The device is to be connected with the gateway, after its document.
+  /// - Returns: false: the document is not published.
+  mutating func link(at now: Moment) -> Bool {
+    guard hash != nil else { return false }
+    time = now
+    return true
+  }
+
   /// The document removes what the next one has other entities for.
   mutating func replace(by document: DiscoveryDocument) {
     // What exists is removed again when it is gone again.

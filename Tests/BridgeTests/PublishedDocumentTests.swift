@@ -37,4 +37,16 @@ import Testing
     #expect(document.publish(1, at: now, Self.here()) == true)
     #expect(document.publish(1, at: now, Self.here()) == false)
   }
+
+  /// Home Assistant loses parts of a document that arrives while it handles a link, and the other way round.
+  @Test func linkComesAfterThePublishedDocumentAndBeforeThePauseOfTheNext() {
+    var document = PublishedDocument()
+    #expect(document.link(at: now) == false)
+    document = published()
+    #expect(document.delay(at: now + .seconds(5)) == nil)
+    #expect(document.link(at: now + .seconds(5)) == true)
+    #expect(document.delay(at: now + .seconds(5)) == .seconds(1))
+    document.clear(at: now)
+    #expect(document.link(at: now + .seconds(5)) == false)
+  }
 }

@@ -8,7 +8,9 @@ import Testing
 @Suite struct EntityWarningTests {
   /// The warnings of a property `a` of the profile `x`, without the place of the profile.
   private static func warnings(_ property: String) throws -> [String] {
-    let keys = #""service":"1111","characteristic":"2222","access":["read","write"],"write":"request""#
+    let access =
+      property.contains(#""kind":"event""#) ? #"["notify"]"# : #"["read","write"],"write":"request""#
+    let keys = #""service":"1111","characteristic":"2222","access":"# + access
     let text = #"{"profiles":{"x":{"properties":{"a":{\#(keys),\#(property)}}}}}"#
     return try Configuration.parse(Array(text.utf8)).get().warnings.map {
       String($0.description.dropFirst("profiles.x.properties.a.".count))
@@ -17,6 +19,10 @@ import Testing
 
   private static func sensor(_ property: String, _ keys: String) -> String {
     #"\#(property)"home_assistant":{"platform":"sensor","name":"A",\#(keys)}"#
+  }
+
+  private static func event(_ word: String) -> String {
+    #""kind":"event","type":"uint8","values":{"1":"\#(word)"},"home_assistant":{"platform":"event","name":"A","device_class":"doorbell"}"#
   }
 
   private static let refused: [(String, String)] = [
@@ -64,7 +70,19 @@ import Testing
       sensor(
         #""fields":[{"name":"p","type":"uint8","unit":"mmHg"},{"name":"pulse","type":"uint8","unit":"bpm"}],"#,
         #""device_class":"pressure""#),
-      #"home_assistant.device_class: "bpm" is no unit of pressure (pressure takes Pa, mPa, hPa, kPa, MPa, bar, mbar, cbar, mmHg, inHg, inH₂O or psi)"#
+      #"home_assistant.device_class: "bpm" is no unit of pressure (pressure takes Pa, mPa, hPa, kPa, bar, mbar, cbar, mmHg, inHg, inH₂O, psi or atm)"#
+    ),
+    (
+      sensor(#""type":"uint8","unit":"MPa","#, #""device_class":"atmospheric_pressure""#),
+      #"unit: "MPa" is no unit of atmospheric_pressure (atmospheric_pressure takes Pa, mPa, hPa, kPa, bar, mbar, cbar, mmHg, inHg, inH₂O, psi or atm)"#
+    ),
+    (
+      sensor(#""type":"uint8","unit":"BTU/h","#, #""device_class":"power""#),
+      #"unit: "BTU/h" is no unit of power (power takes W, mW, kW, MW, GW or TW)"#
+    ),
+    (
+      event("pressed"),
+      "home_assistant.device_class: Home Assistant 2027.4 refuses a doorbell without the word ring (name the word ring, or remove the class)"
     ),
   ]
 
@@ -77,6 +95,12 @@ import Testing
     sensor(#""type":"uint8","unit":"°C","#, #""device_class":"temperature","state_class":"measurement""#),
     sensor(#""type":"uint8","unit":"kWh","#, #""device_class":"energy","state_class":"total_increasing""#),
     sensor(#""type":"uint8","unit":"\u03bcg/m³","#, #""device_class":"pm10""#),
+    event("ring"),
+    sensor(#""type":"uint8","unit":"thm","#, #""device_class":"energy""#),
+    sensor(#""type":"uint8","unit":"µA","#, #""device_class":"current""#),
+    sensor(#""type":"uint8","unit":"\u03bcA","#, #""device_class":"current""#),
+    sensor(#""type":"uint8","unit":"Bq/m³","#, #""device_class":"radon""#),
+    #""type":"bool","home_assistant":{"platform":"binary_sensor","name":"A","device_class":"glass_break"}"#,
     sensor(#""type":"uint8","#, #""device_class":"power_factor""#),
     sensor(#""type":"uint8","unit":"EUR","#, #""device_class":"monetary""#),
     sensor(#""type":"utf8","#, #""device_class":"timestamp""#),

@@ -20,34 +20,47 @@ import Testing
     "The gateway is announced before its micro:bits, all of them at each birth message, and if it was deleted"
   )
   func announcementOrder() async throws {
-    try await withFixture(Plan(devices: 3)) { fixture in
-      let topics = try await fixture.simulator.devices().map { topic($0.id) }
-      let gateway = try await document(fixture, Self.gateway)
-      for topic in topics {
-        let device = try await document(fixture, topic)
-        #expect(gateway.number < device.number)
-        #expect(try device.json()["dev"]?["via_device"]?.string == "ble_gateway_fixture")
+    try await withFixture(Plan(devices: 4)) { fixture in
+      var topics = try await fixture.simulator.devices().map { topic($0.id) }
+      /// Home Assistant has five seconds to make the gateway's entities; it would make a gateway of a link alone.
+      func announced(after mark: Int) async throws {
+        let gateway = try await document(fixture, Self.gateway, after: mark)
+        for topic in topics {
+          let device = try await document(fixture, topic, after: mark)
+          let link = try await document(fixture, "\(topic)#link", after: mark)
+          #expect(gateway.number < device.number && device.number < link.number)
+          #expect(gateway.arrived.duration(to: link.arrived) > .seconds(4))
+          #expect(try link.json()["dev"]?["via_device"]?.string == "ble_gateway_fixture")
+        }
+        let kept = try await fixture.retained()
+        #expect(topics.allSatisfy { kept[$0] != nil && kept["\($0)#link"] == nil })
       }
+      try await announced(after: 0)
       for _ in 1...2 {
         let mark = try fixture.observer.mark
         try await fixture.observer.publish(Self.status, "online")
-        for topic in topics + [Self.gateway] { _ = try await document(fixture, topic, after: mark) }
+        try await announced(after: mark)
       }
 
       // Deleted by a user, no device refers to it, until it has been announced again.
-      var mark = try fixture.observer.mark
+      let (id, removed) = (try await fixture.id(3), topics.removeLast())
+      try await fixture.perform("device/remove", #"{"id":"\#(id)"}"#)
       try await fixture.observer.publish(Self.gateway, [], retain: true)
-      // Earlier documents may still be in flight.
-      _ = try await document(fixture, topics[0], after: mark) {
-        !$0.payload.isEmpty && !$0.text.contains("via_device")
+      try await fixture.logged("the gateway was deleted in Home Assistant")
+      var mark = try fixture.observer.mark
+      try await fixture.observer.publish(Self.status, "online")
+      let again = try await document(fixture, removed, after: mark)
+      // Removed together with the links.
+      _ = try await document(fixture, removed, after: again.number) { $0.payload.isEmpty }
+      try await fixture.synchronizeGateway()
+      for topic in topics {
+        #expect(try fixture.observer.messages(on: topic, after: mark).count == 1)
+        #expect(try fixture.observer.messages(on: "\(topic)#link", after: mark).isEmpty)
       }
       #expect(try await fixture.stopGateway() == 0)
       mark = try fixture.observer.mark
       try fixture.startGateway()
-      let again = try await document(fixture, Self.gateway, after: mark)
-      let device = try await document(fixture, topics[0], after: mark)
-      #expect(again.number < device.number)
-      #expect(try device.json()["dev"]?["via_device"]?.string == "ble_gateway_fixture")
+      try await announced(after: mark)
     }
   }
 

@@ -39,8 +39,10 @@ import Testing
         $0.message.text.contains(#""gateway":"attic""#)
       }
       #expect(first.sequence == 1)
-      let discovery = try await ground.announced(by: attic, after: mark)
-      #expect(discovery["dev"]?["via_device"]?.string == "ble_gateway_attic")
+      try await ground.announced(by: attic, after: mark)
+      _ = try await ground.observer.message(
+        "\(Cluster.discovery)#link", after: mark, within: Fixture.patience
+      ) { $0.text.contains("ble_gateway_attic") }
       #expect(try !ground.observer.messages(on: Cluster.discovery).contains { $0.payload.isEmpty })
 
       try await Self.expectOneAnswer(of: cluster, "one")

@@ -221,10 +221,7 @@ import Testing
       let availability = try await ground.retained()["\(Self.id)/availability"]?.text
       #expect(availability == "online")
       #expect(try !ground.observer.messages(on: Cluster.discovery).contains { $0.payload.isEmpty })
-      let discovery = try await ground.observer.message(
-        Cluster.discovery, after: mark, within: Fixture.patience
-      ) { $0.text.contains("bridge/attic/state") }.json()
-      #expect(discovery["dev"]?["via_device"]?.string == "ble_gateway_attic")
+      try await ground.announced(by: attic, after: mark)
 
       // Pinned to a gateway that does not run: the device is offline.
       mark = try ground.observer.mark

@@ -200,7 +200,7 @@ import Testing
       { "dev": {
           "ids": ["ble_c5a1b2c3d4e5"], "name": "Kitchen", "mf": "micro:bit Educational Foundation",
           "mdl": "BBC micro:bit V2", "sw": "MICROBIT2", "sn": "8817", "sa": "Ground floor",
-          "cns": [["bluetooth", "C5:A1:B2:C3:D4:E5"]], "via_device": "ble_gateway_attic" },
+          "cns": [["bluetooth", "C5:A1:B2:C3:D4:E5"]] },
         "o": { "name": "microbit-gateway", "sw": "\(Version.current)" },
         "avty": [{ "t": "microbit/kitchen/availability" }, { "t": "microbit/bridge/attic/state" }],
         "avty_mode": "all",
@@ -268,7 +268,7 @@ import Testing
       """
       { "ids": ["ble_c5a1b2c3d4e5"], "name": "BBC micro:bit [zugev]",
         "mf": "micro:bit Educational Foundation", "mdl": "BBC micro:bit",
-        "cns": [["bluetooth", "C5:A1:B2:C3:D4:E5"]], "via_device": "ble_gateway_attic" }
+        "cns": [["bluetooth", "C5:A1:B2:C3:D4:E5"]] }
       """)
   }
 
@@ -322,6 +322,8 @@ import Testing
         property(
           "gain", codec: try Codec(.scalar(Codec.Scalar(.float32))),
           HomeAssistantEntity(.number(.box), name: "Gain")),
+        property(
+          "leak", unit: "\u{B5}A", HomeAssistantEntity(.sensor(nil), name: "Leak", deviceClass: "current")),
       ])
     let map = TopicMap(base: "b", gateway: GatewayID(hostName: "g"))
     let thing = DeviceDescription(device.id, device.address, profile)
@@ -331,6 +333,7 @@ import Testing
     #expect(components.names.prefix(5) == ["steps", "light", "speed", "target", "gain"])
     #expect(components["target"]?["step"] == JSONValue.number(0.5))
     #expect(components["gain"]?["step"] == JSONValue.number(0.001))
+    #expect(components["leak"]?["unit_of_meas"] == "\u{3BC}A")
     #expect(!components.names.contains("secret"))
     try expect(
       components["steps"],
@@ -592,7 +595,7 @@ import Testing
     named.record.serial = name
     let document = document(named)
     #expect(try object(document, "cmps") == object(self.document(device), "cmps"))
-    let allowed = ["ids", "name", "mf", "mdl", "sw", "sn", "sa", "cns", "via_device"]
+    let allowed = ["ids", "name", "mf", "mdl", "sw", "sn", "sa", "cns"]
     #expect(try object(document, "dev").names.allSatisfy(allowed.contains))
     #expect(try object(document).names == ["dev", "o", "avty", "avty_mode", "cmps"])
     #expect(document.payload.count < 4096)
@@ -768,11 +771,21 @@ import Testing
     #expect(same.announced == same.completed)
   }
 
-  /// Home Assistant would create a gateway that is not announced.
-  @Test func refersToNoGatewayThatIsNotAnnounced() throws {
-    let alone = discovery.document(of: device, topics: topics(device), hasGateway: false)
-    #expect(try object(alone, "dev")["via_device"] == nil)
-    #expect(try object(document(device), "dev")["via_device"] == "ble_gateway_attic")
+  /// Home Assistant creates a gateway that it does not know yet without an area: the retained document does not refer to it.
+  @Test func linkConnectsTheDeviceWithTheGateway() throws {
+    let link = discovery.link(of: device, topics: topics(device))
+    let document = document(device)
+    #expect(link.topic == document.topic)
+    let (whole, dev, cmps) = try (object(document), object(document, "dev"), object(document, "cmps"))
+    let json: JSONValue = [
+      "dev": JSONValue.object(dev).setting("via_device", to: "ble_gateway_attic"),
+      "o": whole["o"], "avty_mode": "all",
+      "cmps": ["connectivity": cmps["connectivity"]],
+    ]
+    #expect(try JSONValue.object(object(link)) == json)
+    #expect(dev["via_device"] == nil)
+    // Not another gateway's announcement.
+    #expect(discovery.gateways(in: link.payload) == [])
   }
 
   @Test func documentOfAnotherGatewayIsRecognised() throws {

@@ -150,12 +150,12 @@ import Testing
     }
   }
 
-  /// The documents of the micro:bits refer to it.
+  /// The links of the micro:bits refer to it.
   @Test func viaDeviceOfMicrobitsIsTheGateway() throws {
     let address = try #require(BluetoothAddress("C5:A1:B2:C3:D4:E5"))
     let description = DeviceDescription(DeviceID(address), address)
     let topics = map.topics(of: description.id, description.profile)
-    let device = try object(discovery.document(of: description, topics: topics), "dev")
+    let device = try object(discovery.link(of: description, topics: topics), "dev")
     let gateway = try object(discovery.document(ofGatewayIn: nil, adapters: ["hci0"]), "dev")
     #expect(gateway["ids"] == device["via_device"].map { .array([$0]) })
   }

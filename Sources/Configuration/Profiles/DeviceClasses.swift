@@ -5,10 +5,11 @@ package enum DeviceClasses {
   private static let mass = ["µg/m³"]
   private static let temperatures = ["°C", "°F", "K"]
   private static let pressures = [
-    "Pa", "mPa", "hPa", "kPa", "MPa", "bar", "mbar", "cbar", "mmHg", "inHg", "inH₂O", "psi",
+    "Pa", "mPa", "hPa", "kPa", "bar", "mbar", "cbar", "mmHg", "inHg", "inH₂O", "psi", "atm",
   ]
   private static let energies = [
     "Wh", "mWh", "kWh", "MWh", "GWh", "TWh", "J", "kJ", "MJ", "GJ", "cal", "kcal", "Mcal", "Gcal",
+    "thm",
   ]
   private static let volumes = ["L", "mL", "m³", "ft³", "CCF", "MCF", "gal", "fl. oz."]
   private static let speeds = [
@@ -28,7 +29,7 @@ package enum DeviceClasses {
     "carbon_dioxide": ["ppm"],
     "carbon_monoxide": ["ppm", "ppb", "mg/m³", "µg/m³"],
     "conductivity": ["S/cm", "mS/cm", "µS/cm"],
-    "current": ["A", "mA"],
+    "current": ["A", "mA", "µA"],
     "data_rate": [
       "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "B/s", "kB/s", "MB/s", "GB/s", "KiB/s", "MiB/s", "GiB/s",
     ],
@@ -57,11 +58,12 @@ package enum DeviceClasses {
     "pm10": mass,
     "pm25": mass,
     "pm4": mass,
-    "power": ["W", "mW", "kW", "MW", "GW", "TW", "BTU/h"],
+    "power": ["W", "mW", "kW", "MW", "GW", "TW"],
     "power_factor": ["%", ""],
     "precipitation": ["mm", "cm", "in"],
     "precipitation_intensity": rains,
     "pressure": pressures,
+    "radon": ["Bq/m³", "pCi/L"],
     "reactive_energy": ["varh", "kvarh"],
     "reactive_power": ["var", "mvar", "kvar"],
     "signal_strength": ["dBm", "dB"],
@@ -96,7 +98,8 @@ package enum DeviceClasses {
 
   static let binarySensors = [
     "battery", "battery_charging", "carbon_monoxide", "cold", "connectivity", "door", "garage_door", "gas",
-    "heat", "light", "lock", "moisture", "motion", "moving", "occupancy", "opening", "plug", "power",
+    "glass_break", "heat", "light", "lock", "moisture", "motion", "moving", "occupancy", "opening", "plug",
+    "power",
     "presence", "problem", "running", "safety", "smoke", "sound", "tamper", "update", "vibration", "window",
   ]
   static let switches = ["outlet", "switch"]

@@ -25,7 +25,7 @@ extension Property {
     for part in entity.parts(of: self) {
       guard let deviceClass = part.deviceClass,
         let problem = DeviceClasses.problem(
-          of: deviceClass, part.entity.kind, isNumber: part.content.isNumber, unit: part.unit)
+          of: deviceClass, part.entity.kind, part.content, unit: part.unit)
       else { continue }
       return switch problem.key {
       case .unit where entity.unit == nil && part.unit == unit && unit != nil: problem.error(at: path)
@@ -45,7 +45,7 @@ extension ValueSettings {
       let (deviceClass, unit) = (value.value.deviceClass, value.value.adjustment.unit)
       guard let deviceClass,
         let problem = DeviceClasses.problem(
-          of: deviceClass, .sensor(DeviceClasses.stateClass(of: deviceClass)), isNumber: true, unit: unit)
+          of: deviceClass, .sensor(DeviceClasses.stateClass(of: deviceClass)), .number(step: nil), unit: unit)
       else { return nil }
       // Without a unit here, it is the one that the program sends.
       return problem.key == .unit && unit == nil ? nil : problem.error(at: path.key(value.name))
@@ -74,8 +74,9 @@ extension DeviceClasses {
 
   /// Why Home Assistant does not take an entity with this class; nil: it does.
   static func problem(
-    of name: String, _ kind: HomeAssistantEntity.Kind, isNumber: Bool, unit: String?
+    of name: String, _ kind: HomeAssistantEntity.Kind, _ content: Codec.Content, unit: String?
   ) -> Problem? {
+    let isNumber = content.isNumber
     let known: [String]
     var units: [String]?
     switch kind {
@@ -95,6 +96,11 @@ extension DeviceClasses {
       return Problem(
         .deviceClass, "Home Assistant knows no \(Excerpt(name)) here, unless it is newer than this gateway",
         hint: nearest(to: name, among: known.sorted()).map { "did you mean \($0)?" })
+    }
+    if case (.event, .words(let words)) = (kind, content), name == "doorbell", !words.contains("ring") {
+      return Problem(
+        .deviceClass, "Home Assistant 2027.4 refuses a doorbell without the word ring",
+        hint: "name the word ring, or remove the class")
     }
     guard let units else { return nil }
     if !units.isEmpty, !units.contains(unit.map(spelling) ?? "") {

@@ -8,6 +8,7 @@ final class Observer: Sendable {
   struct Message: Sendable {
     /// Counts this observer's messages, from 1.
     let number: Int
+    /// With `#link` after it for what connects a device with its gateway in Home Assistant, seconds after each document.
     let topic: String
     let payload: [UInt8]
     let qos: QoS
@@ -43,9 +44,15 @@ final class Observer: Sendable {
     let record = record
     await client.setHandler { event in
       guard case .message(let message) = event else { return }
-      record.append { index in
+      var topic = message.topic.string
+      if topic.hasSuffix("/config"),
+        String(decoding: message.payload, as: UTF8.self).contains("via_device")
+      {
+        topic += "#link"
+      }
+      record.append { [topic] index in
         Message(
-          number: index + 1, topic: message.topic.string, payload: message.payload, qos: message.qos,
+          number: index + 1, topic: topic, payload: message.payload, qos: message.qos,
           retain: message.retain, correlationData: message.correlationData, arrived: .now)
       }
     }

@@ -72,7 +72,7 @@ class Broker:
 
     def start(self):
         self.server = Process("mosquitto", ["mosquitto", "-c", self.configuration], self.folder)
-        self.server.wait_line(" running")
+        self.server.wait_line(" running\n")  # and not "running mosquitto as user"
         self.observer = Observer(self.port, self.see)
 
     def stop(self):

@@ -24,13 +24,21 @@ logger:
     homeassistant.components.mqtt: info
 automation: !include automations.yaml
 """
+NEWER = (2026, 11)
+"""From this version on, other forms and requests hold than in that of scripts/homeassistant-venv."""
 BLUEPRINTS = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))),
     "deploy/home-assistant/blueprints",
 )
 """Those that users copy into their configuration."""
 CALM = ("DEBUG", "INFO")
-ITS_OWN = ("homeassistant.bootstrap", "aiohttp_fast_zlib", "homeassistant.components.camera.img_util")
+ITS_OWN = (
+    "homeassistant.bootstrap",
+    "aiohttp_fast_zlib",
+    "homeassistant.components.camera.img_util",
+    "haffmpeg.core",
+    "haffmpeg.tools",
+)
 """Loggers of what it complains of at every start, with or without a gateway."""
 RECORD = re.compile(r"\S+ \S+ (DEBUG|INFO|WARNING|ERROR|CRITICAL) \(\S+\) \[(\S+)\] ")
 
@@ -62,6 +70,11 @@ class HomeAssistant:
             self.create_user()
         self.socket = WebSocket(self.address, self.token)
         self.until("is running", lambda: self.socket.ask("get_config")["state"] == "RUNNING", START)
+        version = self.socket.ask("get_config")["version"]
+        self.is_newer = tuple(int(part) for part in version.split(".")[:2]) >= NEWER
+        if self.is_newer and self.socket.ask("http/config")["pending"]:
+            # As its dialog asks a user to: it would go back to its own port after five minutes.
+            self.socket.ask("http/config/promote")
 
     def wait_for_port(self):
         # Nothing announces when it accepts connections: poll.
@@ -128,10 +141,10 @@ class HomeAssistant:
     def add_mqtt(self, broker_port, **login):
         """Settings, Devices & services, Add integration, MQTT; the login has the keys username and password."""
         flow = self.post("/api/config/config_entries/flow", {"handler": "mqtt"})
-        done = self.post(
-            f"/api/config/config_entries/flow/{flow['flow_id']}",
-            {"broker": "127.0.0.1", "port": broker_port, **login},
-        )
+        form = {"broker": "127.0.0.1", "port": broker_port, **login}
+        if self.is_newer:  # in a part that is folded up, with what its page fills in
+            form["other_settings"] = {"set_client_cert": False, "set_ca_cert": "off"}
+        done = self.post(f"/api/config/config_entries/flow/{flow['flow_id']}", form)
         expect(done["type"] == "create_entry", f"the MQTT integration was not added: {done}")
         self.entry = done["result"]["entry_id"]
 
@@ -211,11 +224,14 @@ class HomeAssistant:
 
     def delete(self, device):
         """Delete, on the device's page."""
-        self.socket.ask(
-            "config/device_registry/remove_config_entry",
-            device_id=device["id"],
-            config_entry_id=self.entry,
-        )
+        if self.is_newer:
+            self.socket.ask("config/device_registry/remove", device_id=device["id"])
+        else:
+            self.socket.ask(
+                "config/device_registry/remove_config_entry",
+                device_id=device["id"],
+                config_entry_id=self.entry,
+            )
 
     def enable(self, entity_id):
         """Enabled, in the entity's settings; Home Assistant sets it up half a minute later."""

@@ -104,6 +104,14 @@ class Room:
         home_assistant = self.house.home_assistant
         home_assistant.until(f"the state of {entity_id}", lambda: met(home_assistant.state_of(entity_id)), within)
 
+    def until_via(self, gateway):
+        """Waits until it is "Connected via" the device that `gateway()` returns."""
+        self.house.home_assistant.until(
+            f"{self.name} is via {gateway()['name']}",
+            lambda: self.device["via_device_id"] == gateway()["id"],
+            MOMENT,
+        )
+
     def until_online(self, within=CONNECT):
         self.until("Temperature", is_number, within)
         self.until("Connectivity", "on", within)

@@ -45,7 +45,7 @@ class Process:
 
     def wait_line(self, text, within=START):
         def found(line):
-            return text in line or self.child.poll() is not None
+            return text in f"{line}\n" or self.child.poll() is not None
 
         self.output.wait(found, within, f"'{text}' of {self.name}")
         if self.child.poll() is not None:

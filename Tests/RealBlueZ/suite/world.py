@@ -53,7 +53,7 @@ class Process:
         return any(text in line for line in self.output.since())
 
     def wait_line(self, text, within=START):
-        return self.output.wait(lambda line: text in line, within, f"'{text}' of {self.name}")
+        return self.output.wait(lambda line: text in f"{line}\n", within, f"'{text}' of {self.name}")
 
     def write_line(self, line):
         """To its standard input, which must be a pipe."""
@@ -101,7 +101,7 @@ class Broker:
                 f"listener {BROKER_PORT} 127.0.0.1\nallow_anonymous true\nuser root\nlog_dest stderr\n"
             )
         self.server = Process("mosquitto", ["mosquitto", "-c", configuration])
-        self.server.wait_line("running")
+        self.server.wait_line(" running\n")  # and not "running mosquitto as user"
         self.messages = Journal()
         # A retained message, whose arrival shows that the subscriber is subscribed.
         self.publish("rig/subscribed", "", "-r", "-m", "yes")

@@ -75,7 +75,7 @@ class Classroom:
         with open(path, "w") as file:
             file.write(f"listener {self.port} 127.0.0.1\nallow_anonymous true\nlog_dest stderr\n")
         self.broker = Process("mosquitto", ["mosquitto", "-c", path], self.folder)
-        self.broker.wait_line(" running")
+        self.broker.wait_line(" running\n")  # and not "running mosquitto as user"
 
     def start_gateway(self):
         state = os.path.join(self.folder, "state")

@@ -52,6 +52,7 @@ def gateway_is_killed_and_started(house):
     house.gateway_until("State", "on", CONNECT)
     for room in house.rooms:
         room.until_online()
+        room.until_via(lambda: house.gateway_device)
 
 
 @scenario()
@@ -87,6 +88,7 @@ def broker_that_has_lost_everything(house):
     house.wait_birth(mark)
     for room in house.rooms:
         room.until_online()
+        room.until_via(lambda: house.gateway_device)
     house.gateway_until("State", "on")
     kept = house.broker.retained()
     for topic in (house.gateway_discovery_topic, *(room.discovery_topic for room in house.rooms)):
@@ -111,6 +113,7 @@ def home_assistant_is_restarted(house):
         # Announced again: the broker may have lost its retained messages while Home Assistant was not running.
         house.broker.wait(room.discovery_topic, MOMENT, after=mark)
         room.until_online()
+        room.until_via(lambda: house.gateway_device)
         house.home_assistant.until(
             f"{room.name} has {before[room.name]}", lambda: ids(room.entities) == before[room.name], CONNECT)
     first.until_state(button, is_known)

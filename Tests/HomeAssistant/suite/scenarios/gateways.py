@@ -17,11 +17,7 @@ def microbit_moves_to_another_gateway_and_back(house):
     annex = Annex(house, room)
 
     def expect_it_is_via(device):
-        house.home_assistant.until(
-            f"{room.name} is via {device()['name']}",
-            lambda: room.device["via_device_id"] == device()["id"],
-            MOMENT,
-        )
+        room.until_via(device)
         expect(room.device["id"] == before, "it is another device")
         expect(ids(room.entities) == entities, f"its entities are {ids(room.entities)}")
 
