@@ -309,7 +309,7 @@ import Log
   private func handleActivity(of socket: BrokerSocket, _ error: MQTTError?) {
     guard socket === self.socket else { return }
     let events = socket.handle.takeEvents()
-    var error = error ?? (socket.isOpen ? nil : .connectionLost(reason: "closed by the other end"))
+    var error = error ?? (socket.isOpen ? nil : .closed)
     if let reason = events.disconnectReason {
       error = .closedByBroker(reasonCode: Int(reason), reason: MosquittoText.reason(reason))
     }
