@@ -23,7 +23,11 @@ struct Refusals {
 
   /// - Returns: whether there is a finding that was not there before.
   mutating func publicationRefused(_ topic: TopicName, _ reason: MQTTRefusal, at now: Moment) -> Bool {
-    let isSize = if case .tooLarge = reason { true } else { false }
+    let isSize =
+      switch reason {
+      case .tooLarge, .endsConnection: true
+      case .notAuthorized, .quotaExceeded, .other: false
+      }
     let last = (isSize ? tooLarge : rejected).flatMap { $0.lasts(at: now) ? $0 : nil }
     var new = last ?? Rejection(topic: topic, reason: reason, time: now)
     new.time = now

@@ -1,5 +1,6 @@
 import BlueZ
 import Configuration
+import DBus
 import Findings
 import GATT
 import Glibc
@@ -13,8 +14,12 @@ extension CentralState {
     }
     return switch self {
     case .noBus(let reason):
+      // A bus that has ended the connection is installed, as dbus or dbus-broker.
       fault(
-        .bus, "no_bus", "no D-Bus (\(reason))", remedy: "sudo apt install dbus; sudo systemctl start dbus")
+        .bus, "no_bus", "no D-Bus (\(reason))",
+        remedy: reason == "\(DBusError.disconnected)"
+          ? "sudo systemctl status dbus; sudo systemctl start dbus"
+          : "sudo apt install dbus; sudo systemctl start dbus")
     case .noBluetoothd:
       fault(
         .bluetoothd, "no_bluetoothd", "bluetoothd is not running",

@@ -137,7 +137,7 @@ import Glibc
     if isOpen, isTLSHandshake || readiness.contains(.writable) { try handle.write() }
     // 2.0.11 does not notice when the connection is closed during the TLS handshake.
     if isOpen, isClosed, phase != nil {
-      throw isTLSHandshake ? .tlsClosed : .connectionLost(reason: "closed by the other end")
+      throw isTLSHandshake ? .tlsClosed : .closed
     }
   }
 

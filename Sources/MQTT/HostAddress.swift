@@ -76,7 +76,7 @@ extension MQTTError {
   fileprivate var mayDependOnAddress: Bool {
     switch self {
     case .unreachable, .timedOut(.connect), .timedOut(.tls), .timedOut(.connack), .connectionLost: true
-    default: false
+    default: self == .tlsClosed
     }
   }
 }

@@ -129,7 +129,7 @@ import Log
   /// Tells the publisher what has become of messages.
   private func reportOutcomes() {
     let outcomes = outbox.takeOutcomes()
-    for topic in outcomes.tooLarge { refused(topic, .tooLarge(most: outbox.peer?.maximumPacketSize)) }
+    for (topic, reason) in outcomes.tooLarge { refused(topic, reason) }
     if !outcomes.completed.isEmpty { handler?(.completed(outcomes.completed, rejected: outcomes.rejected)) }
     if !outcomes.returned.isEmpty { handler?(.undelivered(outcomes.returned)) }
   }
@@ -280,6 +280,9 @@ import Log
   private func failed(_ error: MQTTError) {
     guard link.isTrying else {
       if case .unacknowledged = error { diallings[link.choice.index].choice.leave() }
+      if link.state == .connected {
+        outbox.ended(mayBeOfAMessage: error.mayBeOfAMessage(options.protocolVersion))
+      }
       return perform(link.failed(error, at: .now, jitter: options.jitter()))
     }
     if let error = diallings[link.choice.index].choice.failed(error) {
@@ -309,7 +312,7 @@ import Log
   private func handleActivity(of socket: BrokerSocket, _ error: MQTTError?) {
     guard socket === self.socket else { return }
     let events = socket.handle.takeEvents()
-    var error = error ?? (socket.isOpen ? nil : .connectionLost(reason: "closed by the other end"))
+    var error = error ?? (socket.isOpen ? nil : .closed)
     if let reason = events.disconnectReason {
       error = .closedByBroker(reasonCode: Int(reason), reason: MosquittoText.reason(reason))
     }
@@ -352,6 +355,7 @@ import Log
     lasting = loop.timer(after: BrokerLink.stableAfter) { [weak self] in
       guard let self else { return }
       if unacknowledged != nil { return awaitLasting() }
+      outbox.lasted()
       if let entry = outages.lasted(at: broker) { write(entry) }
     }
   }

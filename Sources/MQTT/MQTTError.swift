@@ -54,6 +54,16 @@ public enum MQTTError: Error, Equatable, Sendable {
     case .notAuthorised, .refused, .unsupportedProtocol, .tls, .invalidOption, .unacknowledged: true
     }
   }
+
+  /// Whether the broker may have ended the connection because of a message, or libmosquitto because of its PUBACK.
+  func mayBeOfAMessage(_ version: MQTTOptions.ProtocolVersion) -> Bool {
+    switch self {
+    case .protocolViolation, .closedByBroker(reasonCode: 149, _): true
+    case .connectionLost(let reason):
+      version == .v311 && (self == .closed || MosquittoText.closings.contains(reason))
+    default: false
+    }
+  }
 }
 
 extension MQTTError: CustomStringConvertible {

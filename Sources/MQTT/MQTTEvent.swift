@@ -27,6 +27,8 @@ public enum MQTTRefusal: Sendable, Equatable, CustomStringConvertible {
   case notAuthorized
   /// It takes packets of at most `most` bytes; nil: it has not said how many.
   case tooLarge(most: Int?)
+  /// It ends the connection at packets of this one's size.
+  case endsConnection(bytes: Int)
   /// The client has sent too much for now: the broker takes the message later.
   case quotaExceeded
   case other(String)
@@ -37,6 +39,7 @@ public enum MQTTRefusal: Sendable, Equatable, CustomStringConvertible {
     case .notAuthorized: "Not authorized"
     case .tooLarge(let most):
       "it is larger than the broker accepts" + (most.map { " (\($0) bytes)" } ?? "")
+    case .endsConnection(let bytes): "the broker ends the connection when it is sent (\(bytes) bytes)"
     case .quotaExceeded: "Quota exceeded"
     case .other(let reason): reason
     }

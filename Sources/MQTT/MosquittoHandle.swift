@@ -128,6 +128,9 @@ final class MosquittoHandle: @unchecked Sendable {
       // EPROTO, ECONNRESET and EPIPE imply that the connection had been established already.
       throw .unreachable(reason: text(ofErrno: reason), errno: reason)
     case MOSQ_ERR_EAI.code: throw .lookUpFailed(host: host, reason: String(cString: gai_strerror(reason)))
+    case _ where reason == EPROTO && errorLines.isEmpty:
+      // 2.0.12 and later begin TLS here, and a refusal that has come already is an error of OpenSSL, which says nothing of it.
+      throw .unreachable(reason: text(ofErrno: ECONNREFUSED), errno: ECONNREFUSED)
     default: throw error(code, errno: reason)
     }
   }
@@ -144,7 +147,12 @@ final class MosquittoHandle: @unchecked Sendable {
   func takeSocketError() -> Int32 {
     var error: Int32 = 0
     var size = socklen_t(MemoryLayout<Int32>.size)
-    return getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno
+    guard getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 else { return errno }
+    if error != 0 { return error }
+    // 2.0.11 begins TLS before there is a connection: its write takes the error of a refusal that has come already.
+    var address = sockaddr()
+    size = socklen_t(MemoryLayout<sockaddr>.size)
+    return getpeername(socket, &address, &size) == 0 ? 0 : ECONNREFUSED
   }
 
   /// The first bytes received on a connection without TLS, without reading them; empty at its end.

@@ -23,21 +23,28 @@ enum MosquittoText {
     return reasons.isEmpty ? nil : reasons.joined(separator: "; ")
   }
 
+  /// The reasons of a connection that the other end has closed.
+  static let closings = [
+    MQTT.text(ofErrno: ECONNRESET), MQTT.text(ofErrno: EPIPE), "unexpected eof while reading",
+  ]
+
   /// The error of a failed call to libmosquitto.
   /// - Parameters:
   ///   - lines: logged by libmosquitto: the only source of the reason of a TLS error.
   ///   - isTLSHandshake: the connection uses TLS, and the broker has not accepted it yet.
   static func error(_ code: Int32, errno: Int32, lines: [String], isTLSHandshake: Bool) -> MQTTError {
     let reason = reason(ofLines: lines)
-    if let reason, [ECONNRESET, EPIPE].contains(where: { MQTT.text(ofErrno: $0) == reason }) {
-      // OpenSSL 3 reports errors of the socket among its own.
-      return isTLSHandshake ? .tlsClosed : .connectionLost(reason: reason)
+    // OpenSSL 3 reports errors of the socket among its own.
+    if isTLSHandshake, let reason, closings.contains(reason) { return .tlsClosed }
+    // libmosquitto's EPROTO stands for any error of OpenSSL, which has reported none at the end of the connection.
+    let isTLS =
+      [MOSQ_ERR_TLS.code, MOSQ_ERR_TLS_HANDSHAKE.code].contains(code)
+      || code == MOSQ_ERR_ERRNO.code && errno == EPROTO || lines.contains { $0.hasPrefix("OpenSSL Error") }
+    if isTLS {
+      guard isTLSHandshake else { return reason.map { .connectionLost(reason: $0) } ?? .closed }
+      return reason.map { .tls(reason: $0) } ?? .tlsClosed
     }
     switch code {
-    case MOSQ_ERR_TLS.code, MOSQ_ERR_TLS_HANDSHAKE.code:
-      return .tls(reason: reason ?? text(of: code))
-    case _ where reason != nil && lines.contains { $0.hasPrefix("OpenSSL Error") }:
-      return .tls(reason: reason ?? "")
     case MOSQ_ERR_PROTOCOL.code, MOSQ_ERR_MALFORMED_PACKET.code, MOSQ_ERR_MALFORMED_UTF8.code,
       MOSQ_ERR_DUPLICATE_PROPERTY.code, MOSQ_ERR_NOT_SUPPORTED.code, MOSQ_ERR_TOPIC_ALIAS_INVALID.code:
       return .protocolViolation(reason: reason ?? text(of: code))
@@ -52,7 +59,7 @@ enum MosquittoText {
       // OpenSSL has reported no error; errno is the result of closing the socket.
       return .tlsClosed
     case MOSQ_ERR_CONN_LOST.code, MOSQ_ERR_NO_CONN.code:
-      return .connectionLost(reason: "closed by the other end")
+      return .closed
     case MOSQ_ERR_ERRNO.code:
       return .connectionLost(reason: MQTT.text(ofErrno: errno))
     case MOSQ_ERR_KEEPALIVE.code:
@@ -113,6 +120,7 @@ func text(ofErrno number: Int32) -> String {
 }
 
 extension MQTTError {
+  static let closed = MQTTError.connectionLost(reason: "closed by the other end")
   static let tlsClosed = MQTTError.tls(
     reason: "the other end closed the connection: it may not use TLS, or require another client certificate")
 }

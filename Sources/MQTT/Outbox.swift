@@ -38,7 +38,7 @@ struct Outbox {
     /// Messages to give back.
     var returned: [MQTTMessage] = []
     /// Topics of messages larger than the broker accepts.
-    var tooLarge: [TopicName] = []
+    var tooLarge: [(topic: TopicName, reason: MQTTRefusal)] = []
 
     fileprivate var isEmpty: Bool { completed.isEmpty && returned.isEmpty && tooLarge.isEmpty }
   }
@@ -56,7 +56,8 @@ struct Outbox {
   private var sentUrgent = 0
   /// What may still be sent of the bulk lane; nil: all.
   private var bulkAllowance: Int?
-  private var inFlight: [(packet: Int32, source: Source)] = []
+  private var inFlight: [(packet: Int32, source: Source, bytes: Int)] = []
+  private var sizeLimit = SizeLimit()
   /// The oldest packet in flight, and since when it was seen to be that.
   private var oldest: (packet: Int32, since: Moment)?
 
@@ -74,7 +75,7 @@ struct Outbox {
   /// Whether there are messages that were sent and not acknowledged.
   var isInFlight: Bool { !inFlight.isEmpty }
   /// Whether QoS 1 messages have to wait for a PUBACK.
-  var isWindowFull: Bool { peer.map { inFlight.count >= $0.window } ?? false }
+  var isWindowFull: Bool { peer.map { inFlight.count >= (sizeLimit.isSought ? 1 : $0.window) } ?? false }
 
   // MARK: Queueing
 
@@ -124,10 +125,20 @@ struct Outbox {
     states.queueAll()
   }
 
+  /// The connection lasts.
+  mutating func lasted() { sizeLimit.lasted() }
+
+  /// The connection has ended by an error: ``disconnected()`` follows.
+  /// - Parameter mayBeOfAMessage: whether one that was sent may be why.
+  mutating func ended(mayBeOfAMessage: Bool) {
+    let suspects = mayBeOfAMessage ? inFlight.filter { $0.source.isQueued } : []
+    sizeLimit.ended(suspects.map { ($0.source.topic, $0.bytes) })
+  }
+
   mutating func disconnected() {
     peer = nil
     // Unacknowledged messages are older than the waiting ones. State is sent again anyway.
-    while let (_, source) = inFlight.popLast() {
+    while let source = inFlight.popLast()?.source {
       if case .message(let entry) = source { messages.putBack(entry) }
     }
     oldest = nil
@@ -157,14 +168,23 @@ struct Outbox {
         sentUrgent += 1
       }
       guard let next else { continue }
-      if let maximum = peer.maximumPacketSize, next.size > maximum {
-        messages.outcomes.tooLarge.append(next.message.topic)
-        reject(next.source)
-        continue
-      }
-      return next
+      guard let reason = refusal(of: next, by: peer) else { return next }
+      messages.outcomes.tooLarge.append((next.message.topic, reason))
+      reject(next.source)
     }
     return nil
+  }
+
+  private func refusal(of packet: Packet, by peer: Peer) -> MQTTRefusal? {
+    if let most = peer.maximumPacketSize, packet.size > most { return .tooLarge(most: most) }
+    let bytes = countedBytes(of: packet, by: peer)
+    return sizeLimit.forbids(bytes) ? .endsConnection(bytes: bytes) : nil
+  }
+
+  /// What the ``SizeLimit`` counts: mosquitto's `message_size_limit` the payload, `max_packet_size` the packet.
+  private func countedBytes(of packet: Packet, by peer: Peer?) -> Int {
+    // Without the length of the properties.
+    peer?.hasProperties == false ? packet.size - 1 : packet.message.payload.count
   }
 
   /// Where the next packet is.
@@ -194,7 +214,7 @@ struct Outbox {
     if packet.message.qos == .atMostOnce {
       complete(packet.source)
     } else {
-      inFlight.append((identifier, packet.source))
+      inFlight.append((identifier, packet.source, countedBytes(of: packet, by: peer)))
     }
   }
 
@@ -215,7 +235,8 @@ struct Outbox {
   ) -> (topic: TopicName, returned: MQTTMessage?)? {
     // Brokers usually acknowledge in order.
     guard let index = inFlight.firstIndex(where: { $0.packet == identifier }) else { return nil }
-    let source = inFlight.remove(at: index).source
+    let (_, source, bytes) = inFlight.remove(at: index)
+    sizeLimit.acknowledged(source.topic, bytes)
     guard let refusal else {
       complete(source)
       return (source.topic, nil)

@@ -21,6 +21,8 @@ extension Outbox {
       }
     }
 
+    var isQueued: Bool { if case .once = self { false } else { true } }
+
     /// The message, if its publisher gets it back.
     var returned: MQTTMessage? {
       guard case .message(let entry) = self, entry.message.undelivered == .returned else { return nil }

@@ -62,7 +62,7 @@ import Testing
   @Test func aSizeIsAnotherFault() {
     let now = Moment.now
     var refusals = Refusals()
-    for reason in [MQTTRefusal.notAuthorized, .tooLarge(most: 400)] {
+    for reason in [MQTTRefusal.notAuthorized, .endsConnection(bytes: 400)] {
       _ = refusals.publicationRefused(Self.topic, reason, at: now)
     }
     let findings = refusals.findings(isDeaf: true, remedy: "", at: now)
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["max_packet_size 400"])
+  @Test(arguments: ["max_packet_size 400", "message_size_limit 300"])
   func brokerThatTakesNoLargeMessageIsAFault(limit: String) async throws {
     let broker = try await MosquittoBroker { _ in "allow_anonymous true\n\(limit)" }
     let tested = try await BridgeUnderTest(broker)

@@ -153,6 +153,20 @@ import Testing
     #expect(error(isTLSHandshake: false) == .connectionLost(reason: "Connection reset by peer"))
   }
 
+  /// libmosquitto 2.0.11 says EPROTO, later ones that there is an error of TLS.
+  @Test(arguments: [(14, 71), (8, 71)] as [(Int32, Int32)])
+  func endOfAConnectionWithTLSIsReported(_ code: Int32, _ errno: Int32) {
+    func error(_ lines: [String], isTLSHandshake: Bool) -> MQTTError {
+      MosquittoText.error(code, errno: errno, lines: lines, isTLSHandshake: isTLSHandshake)
+    }
+    #expect(error([], isTLSHandshake: false) == .connectionLost(reason: "closed by the other end"))
+    #expect(error([], isTLSHandshake: true) == .tlsClosed)
+    let eof = "OpenSSL Error[0]: error:0A000126:SSL routines::unexpected eof while reading"
+    #expect(error([eof], isTLSHandshake: true) == .tlsClosed)
+    let version = "OpenSSL Error[0]: error:0A00010B:SSL routines::wrong version number"
+    #expect(error([version], isTLSHandshake: true) == .tls(reason: "wrong version number"))
+  }
+
   @Test(
     arguments: [
       (1, .unsupportedProtocol), (132, .unsupportedProtocol),

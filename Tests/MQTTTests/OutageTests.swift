@@ -250,6 +250,41 @@ import Testing
     #expect(error == .closedByBroker(reasonCode: 142, reason: "Session taken over"))
   }
 
+  /// With MQTT 3.1.1 mosquitto ends the connection; with MQTT 5 newer releases of libmosquitto do, at its PUBACK.
+  @Test(
+    arguments: [
+      (MQTTOptions.ProtocolVersion.v311, "max_packet_size 1000"), (.v5, "message_size_limit 900"),
+    ])
+  func messageThatEndsTheConnectionIsDroppedAndOthersAreSent(
+    _ version: MQTTOptions.ProtocolVersion, _ limit: String
+  ) async throws {
+    let broker = try await MosquittoBroker { _ in "allow_anonymous true\n\(limit)" }
+    let client = await TestClient(.local(broker.port, version)) { client in
+      client.subscribe([filter("t/#")])
+      for (name, count) in [("a", 10), ("b", 1200), ("c", 10), ("d", 1300), ("e", 1100)] {
+        client.setState(topic("t/\(name)"), [UInt8](repeating: 46, count: count))
+      }
+    }
+    let large = Set(["b", "d", "e"].map { topic("t/\($0)") })
+    var refused: Set<TopicName> = []
+    while refused != large {
+      let name = try await client.events.next("a refusal") { event in
+        if case .publicationRefused(let topic, _, _) = event { topic } else { nil }
+      }
+      refused.insert(name)
+    }
+    // Two ends at t/b, and two at t/e.
+    #expect(client.connections <= 5)
+    await client.publish(MQTTMessage(topic: topic("t/x"), payload: []))
+    while try await client.message().topic != topic("t/x") {}
+    #expect(client.connections <= 5)
+    let lines = client.lines.elements.map(\.line)
+    #expect(lines.contains { $0.hasPrefix("a message to t/b was dropped: ") }, "\(lines)")
+    if version == .v311 {
+      #expect(lines.contains { $0.hasSuffix("the broker ends the connection when it is sent (1210 bytes)") })
+    }
+  }
+
   @Test func outageAndItsEndAreLoggedOnce() async throws {
     let broker = try await MosquittoBroker()
     let client = await TestClient(.local(broker.port))

@@ -96,9 +96,12 @@ import Testing
     #expect(error.hint(at: MQTTBroker(host: "a")) == "correct mqtt in config.json")
   }
 
-  @Test func closedPortIsReportedAsUnreachable() async throws {
+  @Test(arguments: [false, true])
+  func closedPortIsReportedAsUnreachable(_ usesTLS: Bool) async throws {
     let port = try ReservedPort()
-    let client = await TestClient(.local(port.number))
+    var options = MQTTOptions.local(port.number)
+    if usesTLS { options.tls = MQTTOptions.TLS() }
+    let client = await TestClient(options)
     for _ in 0..<3 {
       let error = try await client.connectFailed()
       #expect(error == .unreachable(reason: "Connection refused", errno: 111))

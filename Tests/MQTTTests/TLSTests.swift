@@ -6,7 +6,7 @@ import Testing
 
 /// With certificates that openssl generates for the test, if it is installed.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: access("/usr/bin/openssl", X_OK) == 0)) struct TLSTests {
-  /// A folder with `ca`, `server` and `expired` (for 127.0.0.1), `other-host` and `client`, all signed by `ca`, and
+  /// A folder with `ca`, `server` and `expired` (for 127.0.0.1 and localhost), `other-host` and `client`, all signed by `ca`, and
   /// `untrusted`, an authority that is not trusted: `.crt` and `.key` of each.
   private static func certificates() async throws -> TemporaryFolder {
     let folder = try TemporaryFolder()
@@ -25,7 +25,7 @@ import Testing
       }
       authority ca
       authority untrusted
-      certificate server subjectAltName=IP:127.0.0.1
+      certificate server subjectAltName=IP:127.0.0.1,DNS:localhost
       certificate other-host subjectAltName=DNS:elsewhere.example
       certificate expired subjectAltName=IP:127.0.0.1 0
       certificate client ''
@@ -157,6 +157,25 @@ import Testing
     let answer = try await server.line { $0.hasPrefix("protocol ") }
     #expect(answer == "protocol \(alpn ?? "None")")
     await client.die()
+  }
+
+  @Test func brokerThatEndsIsLostAndThenUnreachable() async throws {
+    let broker = try await broker(Self.certificates())
+    let client = await client(broker)
+    try await client.connected()
+    try await broker.kill()
+    let loss = try await client.disconnected()
+    guard case .connectionLost? = loss else { throw Failure("\(String(describing: loss))") }
+    #expect(try await client.connectFailed() == .unreachable(reason: "Connection refused", errno: 111))
+    #expect(client.lines.elements.allSatisfy { $0.level < .error })
+    try await broker.start()
+    try await client.connected()
+  }
+
+  /// `localhost` is ::1 first on many machines, and the broker listens on 127.0.0.1 alone.
+  @Test func theOtherAddressFamilyIsTried() async throws {
+    let broker = try await broker(Self.certificates())
+    try await client(broker, host: "localhost").connected()
   }
 
   @Test func brokerWithoutTLSIsAConfigurationError() async throws {

@@ -106,6 +106,12 @@ struct AdapterCheckTests {
     #expect(found.first?.remedy == "sudo apt install dbus; sudo systemctl start dbus")
   }
 
+  @Test func busThatHasEndedTheConnectionIsInstalled() {
+    var report = HostReport()
+    report.busProblem = "the D-Bus connection was lost"
+    #expect(findings(report).first?.remedy == "sudo systemctl status dbus; sudo systemctl start dbus")
+  }
+
   @Test func missingBluetoothdIsReported() {
     let found = findings(HostReport())
     #expect(found.last?.text == "bluetoothd is not running")
