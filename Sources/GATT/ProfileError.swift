@@ -45,7 +45,8 @@ extension ProfileError {
   /// Both properties read or notify the same characteristic, or both write it.
   package static func sameCharacteristic(_ first: String, _ second: String) -> Self {
     Self(
-      ["properties", .key(second), "characteristic"], "\(first) and \(second) are the same characteristic")
+      ["properties", .key(second), "characteristic"],
+      "\(first) and \(second) are the same characteristic: make one property of them, with several entities")
   }
   /// One of the two properties comes in advertisements, the other one needs a link.
   package static func mixedSources(_ first: String, _ second: String) -> Self {

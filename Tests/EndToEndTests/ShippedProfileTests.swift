@@ -119,7 +119,7 @@ import Testing
     // `BeaconTests` and `HeardProfileTests` use the others.
     #expect(
       try shippedFiles(in: "deploy/profiles", endingWith: ".json")
-        == (Self.names + ["atc_thermometer", "eddystone", "pvvx_thermometer", "ruuvitag"]).map {
+        == (Self.names + ["atc_thermometer", "eddystone", "ibeacon", "pvvx_thermometer", "ruuvitag"]).map {
           "deploy/profiles/\($0).json"
         }.sorted())
     var plan = Plan(devices: 0)
