@@ -84,9 +84,8 @@ package struct ConfigurationFile: Sendable {
     let document = try Configuration.document(bytes).get().without(excluded)
     let installed = try ProfilesDirectory.profiles(namedBy: document, in: folder)
     let configuration = try Configuration.parse(document, profiles: installed.profiles).get()
-    var own = configuration
-    own.profiles.removeFirst(installed.profiles.count)
-    return (configuration, document, own.warnings.map { $0.located(in: document) } + installed.warnings)
+    let own = configuration.warnings(installed: installed.profiles.count)
+    return (configuration, document, own.map { $0.located(in: document) } + installed.warnings)
   }
 
   private static func find(

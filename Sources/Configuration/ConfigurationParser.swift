@@ -55,7 +55,10 @@ extension Configuration {
   }
 
   /// What is valid but probably a mistake.
-  var warnings: [ConfigurationError] {
+  var warnings: [ConfigurationError] { warnings(installed: 0) }
+
+  /// - Parameter installed: how many profiles are those of ``profilesDirectory``, whose warnings name their files.
+  func warnings(installed: Int) -> [ConfigurationError] {
     deviceWarnings + entryWarnings + radioWarnings + valueWarnings
       + (radio.isSending && !radio.isEnabled
         ? [
@@ -63,7 +66,7 @@ extension Configuration {
             "has no effect", hint: "add \"enabled\": true")
         ]
         : [])
-      + profiles.flatMap { $0.warnings(at: .root.key("profiles").key($0.name)) }
+      + profiles.dropFirst(installed).flatMap { $0.warnings(at: .root.key("profiles").key($0.name)) }
   }
 
   /// The first entry in vain stands for all.
@@ -105,8 +108,25 @@ extension Configuration {
           path.key("pair").error(
             "whatever imitates a device that the entry matches gets a pairing", hint: hint))
       }
+      let events = eventsInVain(of: device.options)
+      if !events.isEmpty {
+        warnings.append(
+          path.key("connect").error(
+            "on demand, events are not received: \(events.joined(separator: ", "))",
+            hint: "leave the key out to receive them"))
+      }
       return warnings
     }
+  }
+
+  /// The events that a device on demand is to receive; those that a program may lack are not counted.
+  private func eventsInVain(of options: DeviceOptions) -> [String] {
+    guard options.connect == .onDemand else { return [] }
+    let (profile, listed) = (profile(of: options), options.properties ?? [])
+    return profile.properties.filter { property in
+      property.kind == .event && property.isNotifying
+        && (listed.contains(property.name) || !(profile.isAutomatic && property.isAutomatic))
+    }.map(\.name)
   }
 
   /// The most entries of an address, of a name and of other patterns that an entry is compared with.

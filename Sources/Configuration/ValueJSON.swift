@@ -37,10 +37,15 @@ extension Codec {
     switch scalar.type {
     case .bool: return "true or false"
     case .utf8: return "a text"
-    case .bytes: return "bytes in hexadecimal digits"
+    case .bytes: return "bytes in hexadecimal digits without blanks"
     case .bits: return "rows of # and ., with / between them"
     case _: return scalar.isInteger ? "a whole number in plain digits" : "a number"
     }
+  }
+
+  /// What JSON that is none of the values is called: a text is quoted, as of bytes only its digits can be wrong.
+  func found(_ json: JSONValue) -> String {
+    isPlain ? json.text.map { "\(Excerpt($0))" } ?? json.kind : json.kind
   }
 
   /// Whether a payload is the value itself, not JSON: a text, the word of an enumeration, or bytes.
@@ -134,7 +139,7 @@ extension Property {
   package func value(of json: JSONValue) throws(ValueProblem) -> EncodedValue {
     guard isWritable else { throw .notWritable(name) }
     guard let value = codec.value(json) else {
-      throw .type(expected: codec.valueDescription, found: json.kind)
+      throw .type(expected: codec.valueDescription, found: codec.found(json))
     }
     do throws(CodecError) {
       return try encode(value)

@@ -110,9 +110,12 @@ extension Trouble {
   /// What is wrong with a device of this profile.
   package func text(_ profile: Profile) -> String { account(profile).text }
 
-  private static func problem(_ lacks: [BluetoothUUID], _ profile: Profile) -> String {
-    guard !lacks.isEmpty else { return "it does not offer the properties of the profile \(profile.name)" }
-    let services = lacks.map(\.short).joined(separator: ", ")
+  private static func problem(_ lacks: Lacks, _ profile: Profile) -> String {
+    guard !lacks.services.isEmpty else {
+      let reasons = lacks.properties.isEmpty ? "" : ": \(lacks.properties.joined(separator: ", "))"
+      return "it does not offer the properties of the profile \(profile.name)\(reasons)"
+    }
+    let services = lacks.services.map(\.short).joined(separator: ", ")
     return "it lacks the service \(services), which the profile \(profile.name) requires"
   }
 
@@ -123,7 +126,7 @@ extension Trouble {
     switch self {
     case .unsuitable(let lacks):
       profile.missingHint?.remedy
-        ?? "compare \(lacks.isEmpty ? "the properties" : "\"requires\"") of the profile \(profile.name) with what it has: "
+        ?? "compare \(lacks.services.isEmpty ? "the properties" : "\"requires\"") of the profile \(profile.name) with what it has: "
         + "microbit-gateway inspect \(device)"
     case .wantsPairing, .endsLinks, .bondLost(pairsAgain: false):
       pairing == .never
@@ -201,7 +204,8 @@ extension Finding {
   ) -> Finding {
     .warning(
       .device, "\(device): no value of \(property) fits the profile \(profile.name): \(reason)",
-      remedy: "correct its type or fields in the profile"
+      remedy:
+        "correct its type or fields in the profile (a hidden last field of bytes takes what is left over)"
         + (profile.hasLinks
           ? "" : ", or at and length of its source: microbit-gateway scan shows what it sends")
     ).coded("misfit", ["device": device, "reason": "\(property): \(reason)"])
@@ -211,7 +215,7 @@ extension Finding {
   package static func notOffered(
     _ device: String, _ lacks: [(property: String, reason: String)], _ profile: Profile
   ) -> Finding {
-    let reason = lacks.map { "\($0.property) (\($0.reason))" }.joined(separator: ", ")
+    let reason = lacks.map { Lacks.text($0.property, $0.reason) }.joined(separator: ", ")
     return .warning(
       .device, "\(device): does not offer \(reason)",
       remedy: "compare the profile \(profile.name) with what it has: microbit-gateway inspect \(device)"

@@ -2,8 +2,8 @@ import GATT
 
 /// Why a device has no link, or nothing of it can be used.
 package enum Trouble: Sendable, Equatable {
-  /// The peripheral was connected to, and lacks what the profile requires: these services, else its properties.
-  case unsuitable(lacks: [BluetoothUUID])
+  /// The peripheral was connected to, and lacks what the profile needs.
+  case unsuitable(lacks: Lacks)
   case connectFailed(String)
   /// The peripheral was connected to, and cannot be used at all.
   case unusable(String)
@@ -36,4 +36,21 @@ package enum Trouble: Sendable, Equatable {
       false
     }
   }
+}
+
+/// What a peripheral lacks of its profile: services that it requires, else all of its properties.
+package struct Lacks: Sendable, Equatable, ExpressibleByArrayLiteral {
+  package let services: [BluetoothUUID]
+  /// The properties, each with the cause; empty where a service is missing, or nothing is known.
+  package let properties: [String]
+
+  package init(services: [BluetoothUUID], properties: [String] = []) {
+    self.services = services
+    self.properties = services.isEmpty ? properties : []
+  }
+
+  package init(arrayLiteral services: BluetoothUUID...) { self.init(services: services) }
+
+  /// A property and why it cannot be used.
+  package static func text(_ property: String, _ reason: String) -> String { "\(property) (\(reason))" }
 }

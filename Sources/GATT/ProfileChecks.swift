@@ -117,7 +117,8 @@ extension Profile {
           "two properties are named \(other.name)")
         try require(
           !other.isSameDirection(property), ["properties", .key(property.name), "characteristic"],
-          "\(other.name) and \(property.name) are the same characteristic")
+          "\(other.name) and \(property.name) are the same characteristic: make one property of them, with several "
+            + "entities")
       }
       for part in property.homeAssistantParts {
         var keys = [part.key]

@@ -126,8 +126,8 @@ extension Discovery {
     }
   }
 
-  /// The decimals of a program's numbers that are shown.
-  private static let precisions = [
+  /// The decimals of a program's numbers that are shown; of a property's, one more at most.
+  fileprivate static let precisions = [
     "°C": 1, "°F": 1, "%": 1, "Pa": 0, "hPa": 1, "kPa": 2, "V": 2, "mV": 0, "mA": 1, "lx": 0, "ppm": 0,
     "ms": 0, "mm": 0, "cm": 1, "dBm": 0,
   ]
@@ -229,7 +229,7 @@ extension Discovery {
         [
           "ops": words.map { .array($0.map(JSONValue.string)) },
           "val_tpl": shown?.json,
-          "sug_dsp_prc": unit == nil ? nil : property.decimals(of: part.content).map(JSONValue.integer),
+          "sug_dsp_prc": unit.flatMap { property.decimals(of: part.content, in: $0) }.map(JSONValue.integer),
           "en": entity.isEnabled ? nil : .bool(false),
         ])
     case .binarySensor:
@@ -295,12 +295,16 @@ extension Discovery {
 }
 
 extension Property {
-  /// The decimals of the property's numbers, or of those of a field; nil unless they are known.
-  fileprivate func decimals(of content: Codec.Content) -> Int? {
+  /// The decimals that are shown of the property's numbers, or of those of a field; nil unless they are known. Those of a
+  /// step of 1/256 are three, not the eight that it has as a decimal number.
+  fileprivate func decimals(of content: Codec.Content, in unit: String) -> Int? {
     guard case .number(let step?) = content else { return nil }
-    return (0...6).first { decimals in
+    let offset = offset ?? 0
+    let decimals = (0..<6).first { decimals in
       let factor = (0..<decimals).reduce(1.0) { factor, _ in factor * 10 }
-      return [step, offset ?? 0].allSatisfy { abs(($0 * factor).rounded() - $0 * factor) < 1e-6 * factor }
+      return step * factor > 1 - 1e-6
+        && abs((offset * factor).rounded() - offset * factor) < 1e-6 * factor
     }
+    return min(decimals ?? 6, Discovery.precisions[unit].map { $0 + 1 } ?? 6)
   }
 }

@@ -65,6 +65,10 @@ extension PeripheralDescription {
       add(
         flags, property.codec, to: property.characteristic, instance: property.instance, of: property.service)
     }
+    // One that only identifies the peripheral: a central finds it by its characteristics.
+    for uuid in profile.requires where profile.hasLinks && !services.contains(where: { $0.uuid == uuid }) {
+      services.append(Service(uuid, [Characteristic(uuid, [.read])]))
+    }
   }
 
   /// Adds flags to a characteristic, identified by its index (from 0) among those with the same UUID of a service.

@@ -118,6 +118,32 @@ import Testing
     #expect(try parse("{}").warnings == [])
   }
 
+  /// A peripheral that is connected now and then is not there when an event happens.
+  @Test(arguments: [
+    (#""profile":"p""#, "rx, key"), (#""profile":"p","properties":["rx","level"]"#, "rx"),
+    (#""profile":"p","exclude":["rx","key"]"#, ""), (#""properties":["auto"]"#, ""),
+    (#""properties":["auto","button_a"]"#, "button_a"), (#""properties":["temperature"]"#, ""),
+  ])
+  func eventsOnDemandAreWarnedAbout(keys: String, events: String) throws {
+    func property(_ name: String, _ number: Int, _ keys: String) -> String {
+      #""\#(name)":{"service":"1111","characteristic":"222\#(number)",\#(keys),"type":"uint8"}"#
+    }
+    let event = #""access":["notify"],"kind":"event""#
+    let properties = [
+      property("rx", 1, event), property("key", 2, event), property("level", 3, #""access":["notify"]"#),
+      property("tx", 4, #""access":["write"],"kind":"event""#),
+    ].joined(separator: ",")
+    func warnings(_ connect: String) throws -> [String] {
+      let profiles = #""profiles":{"p":{"properties":{\#(properties)}}}"#
+      let entry = #"{"match":{"name":"x"},"connect":"\#(connect)",\#(keys)}"#
+      return try parse("{\(profiles),\"devices\":[\(entry)]}").warnings.map(\.description)
+    }
+    let text =
+      "devices[0].connect: on demand, events are not received: \(events) (leave the key out to receive them)"
+    #expect(try warnings("on_demand") == (events.isEmpty ? [] : [text]))
+    #expect(try warnings("always") == [])
+  }
+
   @Test func firstMatchingEntryIsUsed() throws {
     let one = BluetoothAddress(truncating: 1)
     let configuration = try parse(

@@ -52,6 +52,17 @@ import Testing
     #expect(try Self.values("ruuvitag", hex) == Self.parse(values))
   }
 
+  /// The layout of Apple's "Proximity Beacon Specification"; some beacons send a byte more.
+  @Test(arguments: ["", "64"])
+  func iBeacon(more: String) throws {
+    let uuid = "f7826da64fa24e988024bc5b71e0893e"
+    #expect(
+      try Self.values("ibeacon", "0215" + uuid + "0102" + "fffe" + "c5" + more)
+        == Self.parse(#"{"major":258,"minor":65534,"power":-59}"#))
+    // What iPhones send all the time.
+    #expect(try Self.values("ibeacon", "10051b1c6a2d3e") == [:])
+  }
+
   @Test func otherDataOfRuuviIsNotMeant() throws {
     #expect(try Self.values("ruuvitag", "03291a1ece1efc18f94202ca0b53") == [:])
   }

@@ -118,6 +118,16 @@ import Testing
     ),
     (
       property(
+        #""access":["write"],"type":"bytes","home_assistant":{"platform":"switch","name":"A","on":"7E 04","off":"00"}"#
+      ),
+      "a.home_assistant.on", #"expected bytes in hexadecimal digits without blanks, found "7E 04""#
+    ),
+    (
+      #""a":{"source":{"service_data":"181a"},"at":2,"type":"uint8"}"#, "a.at",
+      #"unknown key (put it into source: {"source": {"at": …}})"#
+    ),
+    (
+      property(
         #""access":["write"],"type":"uint8","home_assistant":{"platform":"select","name":"A","options":{"":5}}"#
       ),
       "a.home_assistant.options.\"\"", "must have 1 to 64 characters"
@@ -363,7 +373,10 @@ import Testing
         == [#"3:3: duplicate key "a""#])
     #expect(
       errors(#""b":{"service":"1111","characteristic":"2222","access":["read"],"type":"uint8"}"#)
-        == ["3:42: profiles.x.properties.b.characteristic: a and b are the same characteristic"])
+        == [
+          "3:42: profiles.x.properties.b.characteristic: a and b are the same characteristic: "
+            + "make one property of them, with several entities"
+        ])
     let entity = #""home_assistant":{"platform":"sensor","name":"x"}"#
     #expect(
       ProfileTests.errors(

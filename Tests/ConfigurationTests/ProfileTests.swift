@@ -50,7 +50,8 @@ import Testing
       access: .notify,
       codec: try Codec(.scalar(.init(.uint8, values: [0: "none", 1: "right", 2: "left", 3: "both"]))),
       homeAssistant: [HomeAssistantEntity(.event, name: "Keys")])
-    let profile0 = try Profile(name: "sensortag", requires: [service], properties: [keys])
+    let humidity = try #require(BluetoothUUID("f000aa20-0451-4000-b000-000000000000"))
+    let profile0 = try Profile(name: "sensortag", requires: [service, humidity], properties: [keys])
     #expect(examples[0].profiles == [profile0])
 
     let counter = BluetoothUUID(short: 0x1111)

@@ -155,7 +155,7 @@ import Testing
         == "rows of # and ., with / between them")
     #expect(try codec(.bool).valueDescription == "true or false")
     #expect(try codec(.utf8).valueDescription == "a text")
-    #expect(try codec(.bytes).valueDescription == "bytes in hexadecimal digits")
+    #expect(try codec(.bytes).valueDescription == "bytes in hexadecimal digits without blanks")
     #expect(try codec(.uint8, values: [1: "open", 0: "closed"]).valueDescription == "one of closed, open")
     #expect(try measurement().valueDescription == "an object of bpm, energy, rr")
     #expect(try Codec(.list(of: .scalar(.init(.uint8)))).valueDescription == "an array")

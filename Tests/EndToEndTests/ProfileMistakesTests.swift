@@ -11,7 +11,7 @@ import Testing
     #"{"service":"1111","characteristic":"\#(characteristic)","access":[\#(access)],\#(keys)}"#
   }
 
-  /// Peripheral 0 is connected to, and lacks some properties; 1 lacks a service; 2 is only heard.
+  /// Peripheral 0 is connected to, and lacks some properties; 1 lacks a service; 2 is only heard; 3 lacks all properties.
   private static func plan() -> Plan {
     var plan = Plan(devices: 0)
     plan.absent = [.simulator]
@@ -24,11 +24,17 @@ import Testing
     plan.files = [
       "0.json": file(1, served), "1.json": file(2, served),
       "2.json": file(3, #""manufacturer_data":{"0x004c":"02150102030405"}"#),
+      "3.json": file(
+        4,
+        #""services":[{"uuid":"ffd5","characteristics":[{"uuid":"ffd9","flags":["write-without-response"]}]}]"#
+      ),
     ]
     plan.profiles = """
       "lab":{"values":{"property":"rx"},"properties":{
         "count":\(property("2222", #""read""#, #""type":"uint8""#)),
         "level":\(property("2229", #""read""#, #""type":"uint8""#)),"gauge":\(gauge),"rx":\(rx)}},
+      "strip":{"properties":{"power":{"service":"ffd5","characteristic":"ffd9","access":["write"],
+        "kind":"event","type":"bytes"}}},
       "heart":{"requires":["0x180d"],"properties":{"gauge":\(gauge)}},
       "beacon":{"properties":{"major":{
         "source":{"manufacturer_data":"0x004c","prefix":"0215"},"type":"uint16"}}}
@@ -36,6 +42,7 @@ import Testing
     plan.entries = """
       {"match":{"name":"Lab 1"},"profile":"lab","id":"lab","values":{"columns":["temp"]}},
       {"match":{"name":"Lab 2"},"profile":"heart","id":"heart"},
+      {"match":{"name":"Lab 4"},"profile":"strip","id":"strip"},
       {"match":{"manufacturer":"0x004c"},"profile":"beacon","id":"beacon"}
       """
     return plan
@@ -50,7 +57,7 @@ import Testing
   func mistakesAreTold() async throws {
     try await withFixture(Self.plan()) { fixture in
       try await fixture.startSimulator(
-        (0...2).flatMap { ["--peripheral", "\(fixture.folder.path)/\($0).json"] })
+        (0...3).flatMap { ["--peripheral", "\(fixture.folder.path)/\($0).json"] })
       var mark = try fixture.observer.mark
       try await fixture.online("lab")
       for line in Self.lacks { try await fixture.logged(line) }
@@ -85,6 +92,9 @@ import Testing
       try await fixture.message("lab/values/temp", "23.5")
 
       try await fixture.logged("cannot be used: it lacks the service 180d, which the profile heart requires")
+      let only = #"power (its characteristic ffd9 is written with "write": "command" only)"#
+      try await fixture.logged(
+        "cannot be used: it does not offer the properties of the profile strip: \(only)")
       let findings = try await fixture.perform("health")["findings"]?.array ?? []
       func finding(_ code: String) -> JSON? { findings.first { $0["code"]?.string == code } }
       #expect(finding("unsuitable")?["remedy"]?.string?.hasSuffix("microbit-gateway inspect heart") == true)
@@ -97,7 +107,7 @@ import Testing
 
       // The gateway says what it does with each.
       let scan = try await fixture.command(["scan", "--timeout", "5"]).text
-      for use in ["connect as lab", "connect as heart", "hear as beacon"] {
+      for use in ["connect as lab", "connect as heart", "connect as strip", "hear as beacon"] {
         #expect(scan.contains(use), "\(scan)")
       }
       #expect(!scan.contains("ignored") && scan.contains("manufacturer 0x004c: 0215"), "\(scan)")

@@ -68,12 +68,58 @@ import Testing
       "value", index, #""characteristic":"\#(characteristic)","hex":"\#(hex)""#)
   }
 
+  /// Peripherals with one of the characteristics of their service, the second with a battery besides.
+  private static func sparse() -> Plan {
+    var plan = Plan(devices: 0)
+    plan.absent = [.simulator]
+    plan.profilesDirectory = repositoryPath("deploy/profiles")
+    plan.entries = """
+      {"match":{"name":"mpy-temp"},"profile":"environmental_sensing","id":"climate"},
+      {"match":{"name":"Strap"},"profile":"heart_rate","id":"strap"}
+      """
+    func service(_ uuid: String, _ characteristic: String, _ flags: String, _ value: String) -> String {
+      #"{"uuid":"\#(uuid)","characteristics":[{"uuid":"\#(characteristic)","flags":[\#(flags)],"value":"\#(value)"}]}"#
+    }
+    let temperature = service("181a", "2a6e", #""read","notify""#, "ca08")
+    let rate = service("180d", "2a37", #""notify""#, "0048")
+    let battery = service("180f", "2a19", #""read","notify""#, "5a")
+    plan.files = [
+      "0.json": #"{"name":"mpy-temp","address":"E6:7A:00:00:00:01","services":[\#(temperature)]}"#,
+      "1.json": #"{"name":"Strap","address":"E6:7A:00:00:00:02","services":[\#(rate),\#(battery)]}"#,
+    ]
+    return plan
+  }
+
+  @Test("A peripheral without what its standard service need not have is no case for a warning")
+  func optionalCharacteristics() async throws {
+    try await withFixture(Self.sparse()) { fixture in
+      try await fixture.startSimulator(
+        (0...1).flatMap { ["--peripheral", "\(fixture.folder.path)/\($0).json"] })
+      try await fixture.message("climate/temperature", "22.5")
+      try await fixture.message("strap/battery", "90")
+      for (topic, keys) in [
+        ("e67a00000001", ["temperature", "offset-temperature"]),
+        ("e67a00000002", ["heart_rate_bpm", "heart_rate_energy", "battery"]),
+      ] {
+        let document = try await fixture.observer.message(
+          "homeassistant/device/ble_\(topic)/config", within: Fixture.patience
+        ) { !$0.payload.isEmpty }
+        let own = ["connectivity", "rssi", "firmware", "model", "enabled", "reconnect"]
+        let shown = try document.json()["cmps"]?.keys ?? []
+        #expect(shown.subtracting(own) == Set(keys), "\(shown)")
+      }
+      let findings = try await fixture.perform("health")["findings"]?.array ?? []
+      #expect(findings.allSatisfy { $0["device"] == nil }, "\(findings)")
+      #expect(try fixture.lines(with: "is not offered").isEmpty)
+    }
+  }
+
   @Test("Each profile in deploy/profiles reads and writes a peripheral of its kind")
   func profiles() async throws {
     // `BeaconTests` and `HeardProfileTests` use the others.
     #expect(
       try shippedFiles(in: "deploy/profiles", endingWith: ".json")
-        == (Self.names + ["atc_thermometer", "eddystone", "pvvx_thermometer", "ruuvitag"]).map {
+        == (Self.names + ["atc_thermometer", "eddystone", "ibeacon", "pvvx_thermometer", "ruuvitag"]).map {
           "deploy/profiles/\($0).json"
         }.sorted())
     var plan = Plan(devices: 0)

@@ -153,7 +153,8 @@ import Testing
       try Self.profile([Self.property(), Self.property(characteristic: 2)])
     }
     let same = ProfileError(
-      ["properties", "other", "characteristic"], "level and other are the same characteristic")
+      ["properties", "other", "characteristic"],
+      "level and other are the same characteristic: make one property of them, with several entities")
     #expect(throws: same) {
       try Self.profile([Self.property(), Self.property("other")])
     }

@@ -27,6 +27,14 @@ import Testing
     }
   }
 
+  /// The gateway knows a service by its characteristics.
+  @Test func serviceThatOnlyIdentifiesThePeripheralIsServed() throws {
+    let tag = BluetoothUUID(short: 0x1810)
+    let profile = try Profile(name: "tag", requires: [tag], properties: try Self.counter().profile.properties)
+    let services = ServedPeripheral(profile, at: Self.start).values.database.services
+    #expect(services.first { $0.uuid == tag }?.characteristics.count == 1)
+  }
+
   @Test func temperatureIsNotifiedOncePerPeriodToSubscribersOnly() throws {
     var served = Self.microBit()
     let temperature = try #require(served.values.database.characteristic(of: .microbitTemperature))

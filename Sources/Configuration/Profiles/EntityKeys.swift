@@ -75,7 +75,7 @@ struct EntityKeys: ConfigurationSection {
     guard let platform, let name else { return nil }
     func value(_ json: JSONValue, at path: ConfigurationPath) -> Value? {
       if let value = codec.value(json) { return value }
-      errors.append(path.error("expected \(codec.valueDescription), found \(json.kind)"))
+      errors.append(path.error("expected \(codec.valueDescription), found \(codec.found(json))"))
       return nil
     }
     let before = errors.count

@@ -61,6 +61,12 @@ struct PropertyKeys: ScalarSection {
       ConfigurationKey("home_assistant", \.homeAssistant, .optional(.oneOrMore(.section))),
     ]
 
+  /// What belongs into `source`.
+  static let elsewhere = Dictionary(
+    uniqueKeysWithValues: SourceKeys.keys.map {
+      ($0.name, "put it into source: {\"source\": {\"\($0.name)\": …}}")
+    })
+
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
     var errors = sourceProblems(at: path)
     switch (scalar.type, fields) {
@@ -256,7 +262,7 @@ extension PropertyKeys {
     guard let service, let characteristic, let access else { return nil }
     let value = initial.flatMap(codec.value)
     if let initial, value == nil {
-      let problem = "expected \(codec.valueDescription), found \(initial.kind)"
+      let problem = "expected \(codec.valueDescription), found \(codec.found(initial))"
       errors.append(path.key("initial").error(problem))
       return nil
     }

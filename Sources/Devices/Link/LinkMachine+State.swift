@@ -19,7 +19,7 @@ extension LinkMachine {
     /// `isWithdrawn`: on demand, and another gateway has visited it meanwhile; the link is ended as soon as it is made.
     case connecting(isWithdrawn: Bool)
     /// Linked, and it lacks services that the profile requires but may add → subscribing, waiting, leaving, absent.
-    case awaitingServices(until: Moment, lacks: [BluetoothUUID])
+    case awaitingServices(until: Moment, lacks: Lacks)
     /// Linked; first values are read and notifications requested → live, leaving, waiting, absent.
     case subscribing
     /// Readings arrive → leaving when they stop, waiting when the link ends.
@@ -136,7 +136,7 @@ extension LinkMachine {
   enum Connection: Sendable {
     case connected
     /// The peripheral's services are not those of the profile: see ``Trouble/unsuitable(lacks:)``.
-    case unsuitable(lacks: [BluetoothUUID])
+    case unsuitable(lacks: Lacks)
     case failed(CentralError)
     case notPaired(PairingError)
   }

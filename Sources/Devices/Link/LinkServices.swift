@@ -38,9 +38,15 @@ import Log
     self.resolution = resolution
     for channel in channels { use(resolution, for: channel) }
     visit = device.settings.isOnDemand ? Visit() : nil
-    guard isSuitable(resolution) else { return .unsuitable(lacks: resolution.missingServices) }
+    guard isSuitable(resolution) else { return .unsuitable(lacks: lacks(of: resolution)) }
     tellLacks()
     return .connected
+  }
+
+  private func lacks(of resolution: Resolution) -> Lacks {
+    let properties = resolution.lacks.sorted { $0.key < $1.key }
+      .map { Lacks.text(profile.properties[$0.key].name, $0.value) }
+    return Lacks(services: resolution.missingServices, properties: properties)
   }
 
   private func use(_ resolution: Resolution, for channel: Channel) {

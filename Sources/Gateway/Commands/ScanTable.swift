@@ -53,7 +53,7 @@ struct ScanTable {
     let advertisement = Advertisement(peripheral)
     let assignment = configuration.assignment(peripheral.address, advertisement, record: record, in: gateway)
     let match = configuration.device(matching: peripheral.address, advertisement)?.match
-    let guess = profile(for: advertisement, configuration)
+    let guess = configuration.profile(fitting: peripheral)?.name
     let (profile, use): (String, String) =
       if let device {
         (device["profile"]?.text ?? "-", Self.use(device))
@@ -87,14 +87,6 @@ struct ScanTable {
   }
 
   private static func verb(isHeard: Bool) -> String { isHeard ? "hear" : "connect" }
-
-  /// The profile that fits what a peripheral advertises.
-  private static func profile(for advertisement: Advertisement, _ configuration: Configuration) -> String? {
-    if advertisement.name?.hasPrefix(Profile.microbitNamePrefix) == true { return Profile.microbit.name }
-    return (Profile.builtIn + configuration.profiles).first { profile in
-      !profile.requires.isEmpty && profile.requires.allSatisfy(advertisement.services.contains)
-    }?.name
-  }
 
   /// An entry of `devices`, on a line.
   private static func entry(for peripheral: Peripheral, profile: String?) -> String {

@@ -96,13 +96,23 @@ struct DeviceCheck {
   static func findings(
     _ inspection: JSONValue, _ name: String, _ profile: Profile, _ pairing: Configuration.PairingMode
   ) -> [Finding] {
+    let used = Set(profile.properties.map(\.name))
+    let lacks: [(property: String, reason: String)] =
+      if case .object(let missing) = inspection["missing"] {
+        missing.members.map { (property: $0.name, reason: $0.value.shown) }.filter {
+          used.contains($0.property)
+        }
+      } else {
+        []
+      }
     guard inspection["fits"] == .bool(true) else {
-      let lacks = (inspection["missing_services"]?.elements ?? []).compactMap {
+      let services = (inspection["missing_services"]?.elements ?? []).compactMap {
         $0.text.flatMap(BluetoothUUID.init)
       }
-      return [Trouble.unsuitable(lacks: lacks).finding(name, profile, pairing)]
+      let properties = lacks.map { Lacks.text($0.property, $0.reason) }
+      let trouble = Trouble.unsuitable(lacks: Lacks(services: services, properties: properties))
+      return [trouble.finding(name, profile, pairing)]
     }
-    let used = Set(profile.properties.map(\.name))
     let isPaired = inspection["paired"] == .bool(true)
     let failures = (inspection["services"]?.elements ?? []).flatMap { $0["characteristics"]?.elements ?? [] }
       .compactMap { item -> (property: String, error: String, wantsPairing: Bool)? in
@@ -115,14 +125,6 @@ struct DeviceCheck {
         ? Trouble.wantsPairing : .subscribeFailed("\(failure.property): \(failure.error)")
       return [trouble.finding(name, profile, pairing)]
     }
-    let lacks: [(property: String, reason: String)] =
-      if case .object(let missing) = inspection["missing"] {
-        missing.members.map { (property: $0.name, reason: $0.value.shown) }.filter {
-          used.contains($0.property)
-        }
-      } else {
-        []
-      }
     let missing = lacks.map(\.property)
     guard missing.isEmpty || profile.isAutomatic else {
       guard profile.isBuiltIn else { return [.notOffered(name, lacks, profile)] }

@@ -1,6 +1,7 @@
 import Configuration
 import GATT
 import JSON
+import TestSupport
 import Testing
 
 @testable import BlueZ
@@ -12,11 +13,13 @@ import Testing
   private static let gateway = GatewayID(hostName: "here")
 
   private static func row(
-    _ entries: String, devices: [BluetoothAddress: JSONValue] = [:], records: [DeviceRecord] = [],
-    isConnected: Bool = false,
+    _ entries: String, and keys: String = #""profiles":{}"#, devices: [BluetoothAddress: JSONValue] = [:],
+    records: [DeviceRecord] = [], isConnected: Bool = false,
     _ change: (inout Peripheral) -> Void = { _ in }
   ) throws -> ScanTable.Row {
-    let configuration = try Configuration.parse(Array(#"{"devices":[\#(entries)]}"#.utf8)).get()
+    let configuration = try ConfigurationFile.parse(
+      Array(#"{"devices":[\#(entries)],\#(keys)}"#.utf8), in: "/"
+    ).configuration
     var peripheral = Peripheral(
       id: PeripheralID(path: "/1"), address: address, name: nil, rssi: -60, isConnected: isConnected,
       isPaired: false)
@@ -70,5 +73,42 @@ import Testing
     let row = try Self.row("")
     #expect(row.use == "ignored")
     #expect(row.entry == #"{"match":{"identifier":"E6:7A:00:00:00:01"},"profile":"PROFILE"}"#)
+  }
+
+  /// Many peripherals send service data of 181a, and every module with a serial port has ffe0.
+  @Test(
+    arguments: [
+      ("pvvx_thermometer", [], "service_data", "56341238c1a4ca09bf138a0b4e2a05"),
+      ("atc_thermometer", [], "service_data", "a4c138abcdef00dd2f5c0b8e4a"),
+      ("ruuvitag", [], "manufacturer_data", "0512fc5394c37c0004fffc040cac364200cdcbb8334c884f"),
+      ("-", [], "service_data", "bd9d47ec49ff2f56ac6a8c"),
+      ("pvvx_thermometer", [0x181A], "service_data", "56341238c1a4ca09bf138a0b4e2a05"),
+      ("environmental_sensing", [0x181A], "", ""), ("-", [0xFFE0], "", ""),
+      ("heart_rate", [0x180D, 0x180F], "", ""),
+    ] as [(String, [UInt32], String, String)])
+  func readyProfileIsProposedOnlyWhereItFits(
+    profile: String, services: [UInt32], data: String, hex: String
+  ) throws {
+    let folder = #""profiles_directory":"\#(repositoryPath("deploy/profiles"))""#
+    let row = try Self.row("", and: folder) {
+      $0.services = services.map { BluetoothUUID(short: $0) }
+      let bytes = Hexadecimal.bytes(hex) ?? []
+      if data == "service_data" { $0.advertised.serviceData = [BluetoothUUID(short: 0x181A): bytes] }
+      if data == "manufacturer_data" { $0.advertised.manufacturerData = [0x0499: bytes] }
+    }
+    #expect(row.profile == profile)
+  }
+
+  @Test func profileThatAsksMostOfTheDataIsProposed() throws {
+    func profile(_ name: String, _ source: String) -> String {
+      #""\#(name)":{"properties":{"p":{"source":{"manufacturer_data":76\#(source)},"type":"bytes"}}}"#
+    }
+    let profiles = profile("any", "") + "," + profile("beacon", #","prefix":"0215""#)
+    for (bytes, name): ([UInt8], String) in [([2, 0x15, 1], "beacon"), ([0x10, 5], "any")] {
+      let row = try Self.row("", and: #""profiles":{\#(profiles)}"#) {
+        $0.advertised.manufacturerData = [76: bytes]
+      }
+      #expect(row.profile == name)
+    }
   }
 }

@@ -60,7 +60,11 @@ struct DeviceCheckTests {
     #expect(
       found.first?.remedy
         == #"compare "requires" of the profile lab with what it has: microbit-gateway inspect desk"#)
-    let properties = DeviceCheck.findings(inspection(fits: false), "desk", lab, .ask)
+    let properties = DeviceCheck.findings(inspection(fits: false, missing: ["level"]), "desk", lab, .ask)
+    #expect(
+      properties.first?.text
+        == "desk: cannot be used: it does not offer the properties of the profile lab: level (it has no service 180f)"
+    )
     #expect(properties.first?.remedy?.contains("the properties of the profile lab") == true)
   }
 

@@ -30,6 +30,15 @@ def peripheral(name, service, *characteristics, later=False, advertised=True):
 
 COUNTER = peripheral("Counter", "1111", ("2222", "write", {"length": 1}))
 KEYS = ("ffe1", "notify")
+HUMIDITY = "f000aa2{}-0451-4000-b000-000000000000"
+
+
+def sensortag(name):
+    """Its humidity service tells it from other peripherals with the service of the keys."""
+    tag = peripheral(name, "ffe0", KEYS)
+    tag["services"] += peripheral("", HUMIDITY.format(0), (HUMIDITY.format(1), "notify"))["services"]
+    return tag
+
 
 PERIPHERALS = {
     "battery": peripheral("Battery", "180f", ("2a19", "read notify", {"value": "64"})),
@@ -56,7 +65,7 @@ PERIPHERALS = {
         "NUS", UART.format(1), (UART.format(3), "notify"), (UART.format(2), "write command")
     ),
     "scratch_microbit": peripheral("Scratch", "f005", (SCRATCH, "read notify", {"value": "00" * 20})),
-    "sensortag_keys": peripheral("SensorTag 1", "ffe0", KEYS),
+    "sensortag_keys": sensortag("SensorTag 1"),
     "sound_player": peripheral("Player", PLAYER.format(1), (PLAYER.format(2), "write", {"length": 1})),
     "xiaomi_lywsd03mmc": peripheral(
         "LYWSD03MMC",
@@ -134,7 +143,7 @@ def send(world, device, characteristic, value):
 
 @scenario()
 def every_shipped_profile(world):
-    names = {file.removesuffix(".json") for file in os.listdir(SHIPPED)} - {"atc_thermometer", "eddystone", "pvvx_thermometer", "ruuvitag"}
+    names = {file.removesuffix(".json") for file in os.listdir(SHIPPED)} - {"atc_thermometer", "eddystone", "ibeacon", "pvvx_thermometer", "ruuvitag"}
     expect(names == set(PERIPHERALS), f"no peripheral for {names ^ set(PERIPHERALS)}")
     entries = [
         {"match": {"service": d["advertises"][0]} if "advertises" in d else {"name": d["name"]}}
@@ -176,8 +185,8 @@ def sensortags_counter_and_player(world):
     # One byte more than the counter accepts.
     wide = {"service": "1111", "characteristic": "2222", "access": ["write"], "kind": "event", "type": "uint16"}
     peripherals = [
-        peripheral("SensorTag 1", "ffe0", KEYS),
-        peripheral("SensorTag 2", "ffe0", KEYS),
+        sensortag("SensorTag 1"),
+        sensortag("SensorTag 2"),
         COUNTER,
         peripheral("Player", PLAYER.format(1), (PLAYER.format(2), "write", {"length": 1}), later=True),
     ]
