@@ -2,8 +2,8 @@ import DBus
 import EventLoop
 
 extension Central {
-  /// Connects, and waits until the services are resolved. Connects run one at a time, with scanning paused; an existing
-  /// link is adopted.
+  /// Connects, and waits until the services are resolved. Links are made one at a time, with scanning paused; an existing
+  /// link is adopted. Of a link that is up, others wait for the services for a few seconds only.
   /// - Parameter isPreferred: preferred connects alternate with the others that wait: peripherals that were connected
   ///   before and are received now are not delayed by many that may be unreachable.
   /// - Parameter isNeeded: called before connecting, which may be long after the call.
@@ -15,7 +15,7 @@ extension Central {
     guard await begin(attempt, isPreferred: isPreferred, while: isNeeded) else { throw .disconnected }
     let result: Result<[Characteristic], CentralError>
     do throws(CentralError) {
-      result = .success(try await connectNow(id, isPreferred: isPreferred))
+      result = .success(try await connectNow(attempt, isPreferred: isPreferred))
     } catch {
       result = .failure(explain(error, attempt))
       // A link to a refused peripheral that is not in use is another program's.
@@ -25,23 +25,23 @@ extension Central {
       }
       if unwantedBonds.contains(id) { await removeBond(id) }
     }
-    endAttempt()
+    endAttempt(attempt)
     return try result.get()
   }
 
-  /// Waits until no other attempt is in progress.
+  /// Waits until it is the attempt's turn.
   /// - Returns: whether the attempt is still needed, and has begun.
   func begin(
     _ attempt: Attempt, isPreferred: Bool, while isNeeded: @LoopActor () -> Bool
   ) async -> Bool {
     await queue.begin(attempt, isPreferred: isPreferred)
     if isNeeded() { return true }
-    endAttempt()
+    endAttempt(attempt)
     return false
   }
 
-  func endAttempt() {
-    queue.end()
+  func endAttempt(_ attempt: Attempt) {
+    queue.end(attempt)
     reconcileScan()
     checkConditions()
   }
@@ -61,10 +61,10 @@ extension Central {
   }
 
   private func connectNow(
-    _ id: PeripheralID, isPreferred: Bool
+    _ attempt: Attempt, isPreferred: Bool
   ) async throws(CentralError) -> [Characteristic] {
-    // A Connect during a Disconnect succeeds, and the link then ends all the same.
-    _ = await wait(limits.disconnect) { !self.links.isEnding(id) }
+    let id = attempt.peripheral
+    await waitForEnd(of: id)
     try check(id)
     guard !isRefused(id) else { throw .inputDevice }
     if !isConnected(id) {
@@ -77,6 +77,11 @@ extension Central {
       guard isConnected(id) else { throw .disconnected }
     }
     let link = links.use(id)
+    let turn = loop.timer(after: limits.turn) { [weak self] in
+      self?.queue.endTurn(of: attempt)
+      self?.reconcileScan()
+    }
+    defer { turn.cancel() }
     let isDone = await wait(limits.resolve) {
       link.hasEnded || self.isResolved(id) || self.isRefused(id)
     }
@@ -96,6 +101,12 @@ extension Central {
     }
     guard !isRefused(id) else { throw .inputDevice }
     return tree.characteristics(of: id)
+  }
+
+  /// Waits until the last link has ended, and the attempt that made it. A Connect during a Disconnect succeeds, and the
+  /// link then ends all the same.
+  func waitForEnd(of id: PeripheralID) async {
+    _ = await wait(limits.disconnect) { !self.links.isEnding(id) && !self.queue.isResolving(id) }
   }
 
   /// The reply to a call.
@@ -154,7 +165,7 @@ extension Central {
 
   /// A characteristic of a resolved link was added or removed: reported once no more changes follow.
   func servicesChanged(_ id: PeripheralID) {
-    guard let link = links[id], queue.current?.peripheral != id else { return }
+    guard let link = links[id], queue.attempt(with: id) == nil else { return }
     let unchanged = loop.timer(after: limits.servicesChange) { [weak self] in
       guard let self, !link.hasEnded else { return }
       link.end { !self.tree.contains($0) }

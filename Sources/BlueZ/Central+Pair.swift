@@ -28,7 +28,7 @@ extension Central {
         await disconnect(id)
       }
     }
-    endAttempt()
+    endAttempt(attempt)
     try result.get()
   }
 
@@ -70,7 +70,7 @@ extension Central {
   private func pairNow(
     _ id: PeripheralID, _ pairing: Pairing, while isNeeded: @LoopActor () -> Bool
   ) async throws(PairingError) {
-    _ = await wait(limits.disconnect) { !self.links.isEnding(id) }
+    await waitForEnd(of: id)
     guard isAvailable else { throw .failed(.unavailable) }
     guard let device = tree.devices[id.path] else { throw .failed(.gone) }
     guard !isRefused(id) else { throw .failed(.inputDevice) }

@@ -110,8 +110,11 @@ extension Central {
   }
 
   private var mayReset: Bool {
-    isExclusive && !queue.isBusy && !tree.devices.values.contains(where: \.isConnected)
+    isExclusive && !queue.isBusy && !hasLinks
   }
+
+  /// Whether any program has a link on the adapter.
+  public var hasLinks: Bool { tree.devices.values.contains(where: \.isConnected) }
 
   private func resetForScan() async {
     do throws(CentralError) {

@@ -189,7 +189,7 @@ import Log
   }
 
   private func attempt(on path: String) -> Attempt? {
-    queue.current.flatMap { $0.peripheral.path == path ? $0 : nil }
+    queue.attempt(with: PeripheralID(path: path))
   }
 
   /// Applies properties that were read rather than signalled.

@@ -1,17 +1,29 @@
 import EventLoop
 
-/// The attempts to connect to peripherals and to pair with them, one at a time.
+/// The attempts to connect to peripherals and to pair with them. They take turns: the kernel makes one link at a time.
 @LoopActor final class ConnectionQueue {
   private let mutex = AsyncMutex()
-  /// The attempt in progress.
+  /// The attempt whose turn it is.
   private(set) var current: Attempt?
+  /// The attempts that wait for services after their turn.
+  private var resolving: [Attempt] = []
   /// Whether the central is stopping: attempts fail.
   var isClosed = false
 
-  /// Whether an attempt is in progress or waiting.
+  /// Whether an attempt has its turn or waits for it.
   var isBusy: Bool { mutex.isLocked }
 
-  /// Waits until no other attempt is in progress. Every call must be paired with ``end()``.
+  /// The attempt in progress with a peripheral.
+  func attempt(with peripheral: PeripheralID) -> Attempt? {
+    current?.peripheral == peripheral ? current : resolving.first { $0.peripheral == peripheral }
+  }
+
+  /// Whether the turn of an attempt with the peripheral is over, and the attempt is not.
+  func isResolving(_ peripheral: PeripheralID) -> Bool {
+    resolving.contains { $0.peripheral == peripheral }
+  }
+
+  /// Waits until it is the attempt's turn. Every call must be paired with ``end(_:)``.
   ///
   /// - Parameter isPreferred: preferred attempts alternate with the others.
   func begin(_ attempt: Attempt, isPreferred: Bool) async {
@@ -19,8 +31,18 @@ import EventLoop
     current = attempt
   }
 
-  /// The attempt in progress has ended.
-  func end() {
+  /// The attempt goes on, and others have their turn.
+  func endTurn(of attempt: Attempt) {
+    resolving.append(attempt)
+    nextTurn()
+  }
+
+  /// The attempt has ended.
+  func end(_ attempt: Attempt) {
+    if attempt === current { nextTurn() } else { resolving.removeAll { $0 === attempt } }
+  }
+
+  private func nextTurn() {
     current = nil
     mutex.unlock()
   }

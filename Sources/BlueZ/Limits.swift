@@ -9,6 +9,8 @@ package struct Limits: Sendable {
   var connect = Duration.seconds(20)
   /// A Connect that fails sooner, without a link, was refused by the controller, which else tries for as long as it may.
   var refusal = Duration.seconds(1)
+  /// How long others wait for an attempt whose link is up. Most peripherals have resolved their services by then.
+  var turn = Duration.seconds(3)
   /// The limit of pairing on a link. bluetoothd waits for a passkey for 60 s; the kernel ends the link if the
   /// peripheral does not respond for 30 s.
   var pair = Duration.seconds(70)

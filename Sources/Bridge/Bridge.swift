@@ -64,6 +64,10 @@ import Store
   /// Subscribes and publishes; the client does so on each connection.
   package func start() {
     if let finding = caution.finding { context.log.error("\(finding.line)") }
+    caution.start { [context] in
+      context.log.notice("takes what others have retained at the broker again")
+      context.mqtt.reconnect(after: .zero)
+    }
     context.mqtt.setHandler { [weak self] event in self?.handle(event) }
     context.mqtt.subscribe(context.topics.gateways + [context.topics.barriers])
     if context.configuration.fleet { context.mqtt.subscribe([context.topics.fleetConfiguration]) }

@@ -222,11 +222,12 @@ extension Finding {
     ).coded("not_offered", ["device": device, "reason": reason])
   }
 
-  package static func cannotScan(_ adapter: String, _ problem: String) -> Finding {
+  /// - Parameter hasLinks: whether the adapter has links, so that a running gateway does not reset it.
+  package static func cannotScan(_ adapter: String, _ problem: String, hasLinks: Bool = false) -> Finding {
     .fault(
       .adapter, "\(adapter) cannot scan: \(problem)",
-      remedy:
-        "sudo systemctl restart bluetooth; if that does not help, unplug the adapter, or restart the machine"
+      remedy: (hasLinks ? "the gateway does not reset it, as that ends connections; do so: " : "")
+        + "sudo systemctl restart bluetooth; if that does not help, unplug the adapter, or restart the machine"
     ).coded("cannot_scan", ["adapter": adapter, "reason": problem])
   }
 
@@ -270,13 +271,14 @@ extension DeviceManager {
         let fault = central.shownState.finding(adapter: central.adapterName)
         if !faults.contains(fault) { faults.append(fault) }
       } else if let recovery = central.recovery {
-        faults.append(.cannotScan(central.adapterName, recovery.reason))
+        faults.append(.cannotScan(central.adapterName, recovery.reason, hasLinks: central.hasLinks))
       }
     }
+    let scans = context.centrals.contains { $0.state.isOn && $0.recovery == nil }
     // Without an adapter no device is in range, but what is heard by radio needs none.
     let devices = registry.all.filter { isOn || $0.address.radioSender != nil }
     let sorted = devices.sorted { $0.id.description < $1.id.description }
-    let found = Array(sorted.lazy.compactMap(\.finding).prefix(Self.mostFindings))
+    let found = Array(sorted.lazy.compactMap { $0.finding(scans: scans) }.prefix(Self.mostFindings))
     return faults + (found + Self.misfits(of: sorted)).prefix(Self.mostFindings)
   }
 
@@ -303,7 +305,8 @@ extension DeviceManager {
 
 extension Device {
   /// What is wrong with it; nil if nothing is, or if another gateway owns it.
-  fileprivate var finding: Finding? {
+  /// - Parameter scans: whether an adapter scans: otherwise what is not in range is unknown.
+  fileprivate func finding(scans: Bool) -> Finding? {
     guard !owner.isOther, settings.isEnabled else { return nil }
     let name = id.description
     switch session.lastError {
@@ -317,10 +320,10 @@ extension Device {
     let isHeardInVain = channels.contains { $0.misfit != nil }
     if state == .listening, !description.isOnline, !isAnonymous, !isHeardInVain {
       let isRadio = address.radioSender != nil
-      return isRadio && context.transmitter.receivers == nil
-        ? .radioIsOff(name) : .notHeard(name, isRadio: isRadio)
+      if isRadio, context.transmitter.receivers == nil { return .radioIsOff(name) }
+      return isRadio || scans ? .notHeard(name, isRadio: isRadio) : nil
     }
-    if state == .absent { return .notInRange(name) }
+    if state == .absent { return scans ? .notInRange(name) : nil }
     return lacks.isEmpty ? nil : .notOffered(name, lacks, settings.profile)
   }
 }

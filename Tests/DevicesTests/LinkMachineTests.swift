@@ -240,6 +240,12 @@ import Testing
   @Test func pairedPeripheralIsNotRemovedForItsServices() {
     var bench = LinkBench(isPaired: true).awaitingServices()
     #expect(bench.timer() == [.report(.unsuitable(lacks: [])), .disconnect])
+    // The discovery of its services may have failed.
+    #expect(bench.disconnectCompleted() == [] && bench.wait == .seconds(1))
+    #expect(bench.timer() == [.connect])
+    _ = bench.connected(.unsuitable(lacks: []))
+    #expect(bench.timer() == [.disconnect])
+    #expect(bench.disconnectCompleted() == [] && bench.wait == .seconds(60))
   }
 
   @Test func linkWithoutServicesIsEndedLikeAnyOther() {

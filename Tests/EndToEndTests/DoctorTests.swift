@@ -217,6 +217,26 @@ import Testing
     }
   }
 
+  @Test("With a gateway that cannot scan, no device is out of range; its links keep it from a reset")
+  func cannotScanBesideALink() async throws {
+    var plan = Self.plan([])
+    plan.entries += #",{"match":{"identifier":"C5:A1:B2:C3:D4:FF"},"id":"attic"}"#
+    try await withFixture(plan) { fixture in
+      let device = try await fixture.simulator.device(0)
+      try await fixture.online(device.id)
+      // The discovery that runs goes on, until the next connect.
+      try await fixture.simulator.control(#"{"op":"scan","on":false}"#)
+      try await fixture.simulator.control("disconnect", 0)
+      try await fixture.logged("cannot scan: trying again")
+      try await fixture.moreReadings(device.id, 1)
+      let (status, text) = try await Self.doctor(fixture)
+      try #require(status == 1, "\(text)")
+      try Self.expectFinding(
+        "fault", "adapter", "hci0 cannot scan", "the gateway does not reset it", in: text)
+      try #require(!text.contains("in range"), "\(text)")
+    }
+  }
+
   @Test("Notifications taken by another program are reported, with and without a gateway")
   func notificationsTaken() async throws {
     try await withFixture(Self.plan()) { fixture in

@@ -142,8 +142,11 @@ struct LinkMachine: Sendable {
     case .awaitingServices(_, let lacks):
       // bluetoothd may have cached the services of an earlier program of the peripheral: if a service has the same handles, it
       // takes the characteristics from its cache. Refused reads, and a link without readings, may be due to that, too.
-      if failures.count(.unsuitable) == 1, !seen.isPaired { return forget(thenWait: .zero) }
-      return trouble(.unsuitable(lacks: lacks)) + endLink(thenWait: longBackOff.next())
+      let isFirst = failures.count(.unsuitable) == 1
+      if isFirst, !seen.isPaired { return forget(thenWait: .zero) }
+      // If the discovery of services fails, bluetoothd reports a link without any.
+      return trouble(.unsuitable(lacks: lacks))
+        + endLink(thenWait: isFirst ? backOff.next() : longBackOff.next())
     case .live:
       guard let limit = liveness.limit, let remaining = liveness.remaining(at: seen.now) else { return [] }
       if remaining > .zero { return change(to: .live(checkAt: seen.now + remaining)) }

@@ -71,7 +71,7 @@ enum GatewayCheck {
       remedy: (isValid
         ? "" : "correct its mistakes first (microbit-gateway check --config \(file.shellWord)); then: ")
         + (file == ConfigurationFile.service
-          ? "sudo systemctl reload microbit-gateway" : "end the gateway with Ctrl-C, and start it again"))
+          ? "sudo systemctl reload microbit-gateway" : "pkill -HUP -f 'microbit-gateway run'"))
   }
 
   private static func device(_ json: JSONValue, of adapters: [JSONValue]) -> Finding? {

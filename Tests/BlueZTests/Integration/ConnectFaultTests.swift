@@ -210,6 +210,55 @@ import Testing
     try await faults.tested.end()
   }
 
+  /// It keeps its link, and answers late.
+  @Test func othersAreConnectedWhileServicesAreNotResolved() async throws {
+    let faults = try await Faults(answers: [
+      "Connect": FakeBlueZ.linked(inTime: .seconds(3600)), "Disconnect": FakeBlueZ.ok,
+    ]) {
+      $0.turn = .milliseconds(30)
+      $0.servicesChange = .zero
+    }
+    await faults.central.scan(true)
+    let late = Task { try await faults.connect() }
+    try await faults.fake.called("Connect")
+    // Scanning goes on, too.
+    try await faults.fake.called("StartDiscovery")
+    await faults.fake.answer(
+      "Connect", FakeBlueZ.error("org.bluez.Error.Failed", "le-connection-abort-by-local"))
+    await faults.fake.signal(Recorded.otherAdded)
+    _ = try await faults.tested.seen(Recorded.otherAddress)
+    await #expect(throws: CentralError.self) {
+      try await faults.central.connect(Recorded.otherID)
+    }
+    for event in FakeBlueZ.linked { await faults.fake.signal(event) }
+    let characteristics = try await late.value
+    #expect(characteristics.count == 2)
+    #expect(try await faults.central.read(characteristics[0]) == [21])
+    // Its services have come, not changed.
+    let isChange = { if case .servicesChanged = $0 as CentralEvent { true } else { false } }
+    #expect(!faults.tested.events.elements.contains(where: isChange))
+    try await faults.tested.end()
+  }
+
+  /// As if the device is disabled, and enabled again at once.
+  @Test func anAttemptWaitsForTheLastOneWithThePeripheral() async throws {
+    let faults = try await Faults(answers: ["Connect": FakeBlueZ.linked(inTime: .seconds(3600))]) {
+      $0.turn = .milliseconds(10)
+    }
+    let last = Task { try await faults.connect() }
+    try await faults.fake.called("Connect")
+    #expect(await faults.central.wait(patience) { $0.queue.isResolving(Recorded.id) })
+    await faults.fake.answer("Connect", FakeBlueZ.linked(inTime: .zero))
+    let ending = Task { await faults.central.disconnect(Recorded.id) }
+    try await faults.fake.called("Disconnect")
+    let characteristics = try await faults.connect()
+    await #expect(throws: CentralError.disconnected) { try await last.value }
+    await ending.value
+    #expect(faults.fake.calls.elements.suffix(1) == ["Connect"])
+    #expect(try await faults.central.read(characteristics[0]) == [21])
+    try await faults.tested.end()
+  }
+
   @Test func stopDoesNotWaitForABluetoothdThatDoesNotAnswer() async throws {
     let faults = try await Faults(answers: [
       "Disconnect": FakeBlueZ.never, "StopDiscovery": FakeBlueZ.never,

@@ -41,6 +41,18 @@ enum Recorded {
       "org.freedesktop.DBus.Properties": [:],
     ])
 
+  /// Another micro:bit, heard for the first time.
+  static let otherAddress = "D0:5A:00:00:C0:DF"
+  static let otherID = PeripheralID(path: "/org/bluez/hci0/dev_D0_5A_00_00_C0_DF")
+  static let otherAdded = BlueZEvent.added(
+    path: otherID.path,
+    interfaces: [
+      "org.bluez.Device1": [
+        "Address": .string(otherAddress), "AddressType": .string("random"), "RSSI": .int16(-50),
+        "Adapter": .objectPath(adapter),
+      ]
+    ])
+
   static func device(_ properties: BlueZEvent.Properties, invalidated: [String] = []) -> BlueZEvent {
     .changed(
       path: device, interface: "org.bluez.Device1", properties: properties, invalidated: invalidated)

@@ -124,6 +124,29 @@ def wedged_microbit_is_connected_again(world):
     device.wait_readings(1, RETURN)
 
 
+@scenario(debians=(12, 13))
+def return_beside_a_wedged_one(world):
+    """Others do not wait for the services of one that keeps its links and answers nothing."""
+    world.start(microbits=3)
+    world.start_gateway(BY_PREFIX)
+    devices = world.devices()
+    for device in devices:
+        device.wait_availability("online", 2 * CONNECT)
+    world.microbits.ask("wedged", 2, on=True)
+    world.microbits.ask("silent", 2, on=True)
+    devices[2].wait_availability("offline", 3 * RETURN)
+    times = []
+    for n in range(20):
+        device = devices[n % 2]
+        mark = world.broker.messages.mark()
+        begin = time.monotonic()
+        world.microbits.ask("disconnect", n % 2)
+        expect_return(device, mark)
+        times.append(round(time.monotonic() - begin, 1))
+        time.sleep(7.3)  # at another point of the other one's attempts each time
+    expect(max(times) < 10, f"back after {sorted(times)} s")
+
+
 @scenario()
 def deaf_microbit_is_tried_again(world):
     """It advertises, but accepts no connection at first."""
