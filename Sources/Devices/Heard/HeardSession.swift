@@ -69,8 +69,8 @@ import Log
 
   // MARK: Presence
 
-  override var limit: Duration? {
-    (device.settings.offlineAfter ?? (isTriggerOnly ? .never : device.description.profile.offlineAfter)).limit
+  override var offlineAfter: Profile.OfflineAfter? {
+    device.settings.offlineAfter ?? (isTriggerOnly ? .never : super.offlineAfter)
   }
 
   /// A device whose silence means nothing is online from the start of the gateway, if an earlier run has heard it.
