@@ -213,6 +213,17 @@ extension Finding {
     ).coded("not_offered", ["device": device, "reason": reason])
   }
 
+  /// There is no room for what an entry matches, and is in range.
+  package static func tooMany(_ ignored: Int) -> Finding {
+    .warning(
+      .device,
+      (ignored == 1 ? "a peripheral in range is" : "\(ignored) peripherals in range are")
+        + " ignored: there are too many devices",
+      remedy: "narrow \"match\" in config.json so that fewer match, or give those that you need an entry with their"
+        + " identifier: microbit-gateway scan"
+    ).coded("too_many_devices", ["reason": "\(ignored)"])
+  }
+
   package static func cannotScan(_ adapter: String, _ problem: String) -> Finding {
     .fault(
       .adapter, "\(adapter) cannot scan: \(problem)",
@@ -264,6 +275,8 @@ extension DeviceManager {
         faults.append(.cannotScan(central.adapterName, recovery.reason))
       }
     }
+    let ignored = registry.ignored.values.count(where: \.isOverLimit)
+    if ignored > 0 { faults.append(.tooMany(ignored)) }
     // Without an adapter no device is in range, but what is heard by radio needs none.
     let devices = registry.all.filter { isOn || $0.address.radioSender != nil }
     let sorted = devices.sorted { $0.id.description < $1.id.description }

@@ -185,7 +185,7 @@ extension AdvertisedData.Reports {
 }
 
 extension AdvertisedData {
-  fileprivate func data(_ data: Property.Source.Data) -> [UInt8]? {
+  func data(_ data: Property.Source.Data) -> [UInt8]? {
     switch data {
     case .service(let uuid): serviceData[uuid]
     case .manufacturer(let number): manufacturerData[number]

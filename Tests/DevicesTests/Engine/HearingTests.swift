@@ -254,6 +254,23 @@ import Testing
     await tested.end()
   }
 
+  /// Each stranger sends something else with the same service. One of them sends a value later.
+  @Test func strangersWithoutAValueAreNoDevices() async throws {
+    var configuration = try Self.configuration()
+    configuration.devices.removeAll { $0.match.isIdentifier }
+    let tested = try await Engine(configuration, isInRange: false) {
+      $0.described = (0..<600).map { _ in Self.beacon(nil, [0x30, 1]) } + [Self.beacon(nil, Self.frame(17))]
+    }
+    try await tested.frontEnd.change("the beacon") { $0.isOnline }
+    _ = try await tested.scan(finding: 601)
+    #expect(await tested.engine.deviceCount == 1)
+    #expect(await tested.engine.counters.overLimit == 0)
+    #expect(await tested.engine.findings.allSatisfy { $0.code != "too_many_devices" })
+    await tested.advertise(Self.frame(17), of: Self.service, by: 1)
+    try await eventually("a second device") { await tested.engine.onlineCount == 2 }
+    await tested.end()
+  }
+
   /// Every second of a thousand addresses sends nonsense. They leave half of the places to others.
   @Test func floodKeepsNoOtherDeviceOut() async throws {
     let tested = try await Engine(try Self.configuration()) {
@@ -269,6 +286,8 @@ import Testing
     try await eventually("501 too many") { await tested.engine.counters.overLimit >= 501 }
     #expect(await tested.engine.counters.overLimit == 501)
     #expect(await tested.engine.deviceCount == 501)
+    let finding = await tested.engine.findings.first { $0.code == "too_many_devices" }
+    #expect(finding?.text == "501 peripherals in range are ignored: there are too many devices")
     await tested.end()
   }
 }
