@@ -42,6 +42,10 @@ import Log
     manager.registry.onlyAdvertised < manager.capacity / 2
   }
   override class var isOnlyAdvertised: Bool { true }
+  override var lack: String? {
+    let known = context.centrals.lazy.compactMap { [device] in $0.peripheral(at: device.address) }
+    return known.first { $0.rssi != nil }.flatMap { device.description.profile.lack(in: $0.advertised) }
+  }
   override var lastError: Trouble? { unreadable.map(Trouble.unreadable) }
 
   /// The time after a value, or a new obstacle, in which what cannot be read is no news: anybody can send it between two
