@@ -12,12 +12,8 @@ extension Peripheral {
     let own: JSONValue = [
       "rssi": rssi.map(JSONValue.integer), "connected": .bool(isConnected),
       "services": services.isEmpty ? nil : .array(services.map { .string($0.description) }),
-      "manufacturer_data": Self.json(advertised.manufacturerData) { "0x" + Hexadecimal.text($0, bytes: 2) },
-      "service_data": Self.json(advertised.serviceData, \.description),
-      "flags": advertised.flags.isEmpty ? nil : .string(Hexadecimal.text(advertised.flags)),
-      "advertising_data": Self.json(advertised.other) { Hexadecimal.text($0, bytes: 1) },
     ]
-    return identity(device).merging(own)
+    return identity(device).merging(own).merging(advertised.json)
   }
 
   /// The address and names of the peripheral, and the id of the device that it is.
@@ -26,6 +22,17 @@ extension Peripheral {
       "identifier": .string(address.description),
       "name": (device?.settings.name ?? name).map(JSONValue.string),
       "bluetooth_name": name.map(JSONValue.string), "device": device.map { .string($0.id.description) },
+    ]
+  }
+}
+
+extension AdvertisedData {
+  fileprivate var json: JSONValue {
+    [
+      "manufacturer_data": Self.json(manufacturerData) { "0x" + Hexadecimal.text($0, bytes: 2) },
+      "service_data": Self.json(serviceData, \.description),
+      "flags": flags.isEmpty ? nil : .string(Hexadecimal.text(flags)),
+      "advertising_data": Self.json(other) { Hexadecimal.text($0, bytes: 1) },
     ]
   }
 
@@ -47,9 +54,10 @@ extension Inspection {
       "missing_services": missingServices.isEmpty
         ? nil : .array(missingServices.map { .string($0.description) }),
       "missing": missing.isEmpty ? nil : .object(of: missing), "unread": unread.map(JSONValue.string),
-      "services": .array(services),
+      "heard": heard.map { .array($0.map(\.json)) }, "services": .array(services),
     ]
-    return peripheral.identity(device).merging(own)
+    let identity = peripheral.identity(device).merging(own)
+    return heard == nil ? identity : identity.merging(peripheral.advertised.json)
   }
 
   /// The services in the order of bluetoothd, each once.
@@ -64,6 +72,15 @@ extension Inspection {
     return order.map { service in
       ["uuid": .string(service.description), "characteristics": .array(characteristics[service] ?? [])]
     }
+  }
+}
+
+extension Inspection.HeardValue {
+  fileprivate var json: JSONValue {
+    [
+      "property": .string(property.name), "unit": property.unit.map(JSONValue.string),
+      "value": value.map { property.codec.json($0) }, "error": reason.map(JSONValue.string),
+    ]
   }
 }
 

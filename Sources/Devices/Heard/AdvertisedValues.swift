@@ -9,7 +9,7 @@ extension Profile {
   }
 
   /// What the profile of a device that is only heard misses in what is advertised: what comes nearest; nil: it takes something.
-  func lack(in advertised: AdvertisedData) -> String? {
+  package func lack(in advertised: AdvertisedData) -> String? {
     guard !takes(advertised) else { return nil }
     let nearest = properties.compactMap { $0.lack(in: advertised) }.max { $0.nearness < $1.nearness }
     return nearest?.text ?? Lack(of: .service(BTHome.service), in: advertised).text

@@ -76,4 +76,70 @@ import Testing
     #expect(await tested.engine.findings.map(\.code) == ["not_heard"])
     await tested.end()
   }
+
+  // MARK: Inspection
+
+  private static func inspect(
+    _ beacon: PeripheralDescription, _ configuration: Configuration
+  ) async throws -> Inspection {
+    let tested = try await Engine(configuration, isInRange: false) { $0.described = [beacon] }
+    try await tested.frontEnd.adapterIsOn()
+    let address = try #require(beacon.address)
+    let inspection = try await tested.engine.inspect(.address(address))
+    #expect(inspection.items.isEmpty, "it was not connected")
+    await tested.end()
+    return inspection
+  }
+
+  private static func heard(_ inspection: Inspection) -> [String] {
+    (inspection.heard ?? []).map { heard in
+      "\(heard.property.name) \(heard.value.map { heard.property.codec.json($0).text() } ?? heard.reason ?? "-")"
+    }
+  }
+
+  @Test(arguments: mistakes)
+  func inspectionOfOneThatIsOnlyHeardSaysWhyThereIsNoValue(source: Property.Source, lack: String) async throws
+  {
+    let configuration = try Self.configuration(source, .identifier(Self.address))
+    let inspection = try await Self.inspect(Self.beacon, configuration)
+    #expect(inspection.profile?.name == "govee" && !inspection.fits)
+    #expect(Self.heard(inspection) == ["temperature \(lack)"])
+  }
+
+  /// No entry matches it.
+  @Test(
+    arguments: [
+      (0x0499, "0512fc5394c37c0004fffc040cac364200cdcbb8334c884f", "ruuvitag", "temperature 24.3"),
+      (nil, "56341238c1a4ca09bf138a0b4e2a05", "pvvx_thermometer", "temperature 25.06"),
+    ] as [(UInt16?, String, String, String)])
+  func readyProfileIsProposed(company: UInt16?, hex: String, profile: String, value: String) async throws {
+    var beacon = PeripheralDescription(name: "", address: Self.address, services: [])
+    let bytes = try #require(Hexadecimal.bytes(hex))
+    if let company {
+      beacon.manufacturerData = [company: bytes]
+    } else {
+      beacon.serviceData = [BluetoothUUID(short: 0x181A): bytes]
+    }
+    var configuration = Configuration()
+    configuration.devices = []
+    configuration.profiles = try ProfilesDirectory.profiles(in: repositoryPath("deploy/profiles"))
+    let inspection = try await Self.inspect(beacon, configuration)
+    #expect(inspection.profile?.name == profile && inspection.fits)
+    #expect(Self.heard(inspection).first == value)
+  }
+
+  @Test(
+    arguments: [
+      ("400001" + "02ca09" + "0161", ["temperature 25.06", "battery 97"], nil),
+      ("41a47266c95f730011223378237214", [], "it is encrypted, and there is no key"),
+    ] as [(String, [String], String?)])
+  func inspectionReadsBTHome(hex: String, values: [String], unread: String?) async throws {
+    var beacon = PeripheralDescription(name: "", address: Self.address, services: [])
+    beacon.serviceData = [BTHome.service: try #require(Hexadecimal.bytes(hex))]
+    var configuration = Configuration()
+    configuration.devices = []
+    let inspection = try await Self.inspect(beacon, configuration)
+    #expect(inspection.profile?.name == "bthome" && inspection.unread == unread)
+    #expect(Self.heard(inspection) == values)
+  }
 }
