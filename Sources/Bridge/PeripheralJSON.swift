@@ -93,7 +93,7 @@ extension Inspection.Item {
       case .success(let bytes):
         [
           "bytes": .string(Hexadecimal.text(bytes)),
-          "value": property.flatMap { property in
+          "value": properties.first.flatMap { property in
             (try? property.codec.decode(bytes)).map { property.codec.json($0) }
           },
         ]
@@ -104,7 +104,8 @@ extension Inspection.Item {
     let descriptors = descriptors.map { Self.json(of: $0.uuid, $0.value) }
     let own: JSONValue = [
       "uuid": .string(characteristic.uuid.description), "flags": .array(flags),
-      "property": property.map { .string($0.name) }, "unit": property?.unit.map(JSONValue.string),
+      "property": properties.isEmpty ? nil : .string(properties.map(\.name).joined(separator: ",")),
+      "unit": properties.first?.unit.map(JSONValue.string),
     ]
     return own.merging(result).merging(protected)
       .merging(descriptors.isEmpty ? [:] : ["descriptors": .array(descriptors)])

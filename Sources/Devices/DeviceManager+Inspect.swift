@@ -7,8 +7,8 @@ import GATT
 package struct Inspection: Sendable {
   package struct Item: Sendable {
     package let characteristic: Characteristic
-    /// The property that uses the characteristic.
-    package let property: Property?
+    /// The properties that use the characteristic.
+    package let properties: [Property]
     /// The characteristic's value; nil if it was not read: it cannot be, it is an event in use, or see ``Inspection/unread``.
     package fileprivate(set) var value: Result<[UInt8], CentralError>?
     /// The descriptors, without the client configuration, which bluetoothd sets.
@@ -231,9 +231,10 @@ extension DeviceManager {
       }
     }
     let items = characteristics.map { characteristic in
-      let index = best?.resolution.characteristics.firstIndex(of: characteristic)
-      return Inspection.Item(
-        characteristic: characteristic, property: index.flatMap { best?.profile.properties[$0] }, value: nil)
+      let properties = best.map { best in
+        zip(best.profile.properties, best.resolution.characteristics).filter { $1 == characteristic }.map(\.0)
+      }
+      return Inspection.Item(characteristic: characteristic, properties: properties ?? [], value: nil)
     }
     return Inspection(
       peripheral: peripheral, device: device?.description, profile: best?.profile,

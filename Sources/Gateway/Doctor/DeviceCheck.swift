@@ -122,7 +122,8 @@ struct DeviceCheck {
     let isPaired = inspection["paired"] == .bool(true)
     let failures = (inspection["services"]?.elements ?? []).flatMap { $0["characteristics"]?.elements ?? [] }
       .compactMap { item -> (property: String, error: String, wantsPairing: Bool)? in
-        guard let property = item["property"]?.text, used.contains(property) else { return nil }
+        let properties = item["property"]?.text?.split(separator: ",").map(String.init) ?? []
+        guard let property = properties.first(where: used.contains) else { return nil }
         return item["error"]?.text.map { (property, $0, item["wants_pairing"] == .bool(true)) }
       }
     if let failure = failures.first {
