@@ -12,12 +12,8 @@ extension Peripheral {
     let own: JSONValue = [
       "rssi": rssi.map(JSONValue.integer), "connected": .bool(isConnected),
       "services": services.isEmpty ? nil : .array(services.map { .string($0.description) }),
-      "manufacturer_data": Self.json(advertised.manufacturerData) { "0x" + Hexadecimal.text($0, bytes: 2) },
-      "service_data": Self.json(advertised.serviceData, \.description),
-      "flags": advertised.flags.isEmpty ? nil : .string(Hexadecimal.text(advertised.flags)),
-      "advertising_data": Self.json(advertised.other) { Hexadecimal.text($0, bytes: 1) },
     ]
-    return identity(device).merging(own)
+    return identity(device).merging(own).merging(advertised.json)
   }
 
   /// The address and names of the peripheral, and the id of the device that it is.
@@ -26,6 +22,17 @@ extension Peripheral {
       "identifier": .string(address.description),
       "name": (device?.settings.name ?? name).map(JSONValue.string),
       "bluetooth_name": name.map(JSONValue.string), "device": device.map { .string($0.id.description) },
+    ]
+  }
+}
+
+extension AdvertisedData {
+  fileprivate var json: JSONValue {
+    [
+      "manufacturer_data": Self.json(manufacturerData) { "0x" + Hexadecimal.text($0, bytes: 2) },
+      "service_data": Self.json(serviceData, \.description),
+      "flags": flags.isEmpty ? nil : .string(Hexadecimal.text(flags)),
+      "advertising_data": Self.json(other) { Hexadecimal.text($0, bytes: 1) },
     ]
   }
 
@@ -47,9 +54,10 @@ extension Inspection {
       "missing_services": missingServices.isEmpty
         ? nil : .array(missingServices.map { .string($0.description) }),
       "missing": missing.isEmpty ? nil : .object(of: missing), "unread": unread.map(JSONValue.string),
-      "services": .array(services),
+      "heard": heard.map { .array($0.map(\.json)) }, "services": .array(services),
     ]
-    return peripheral.identity(device).merging(own)
+    let identity = peripheral.identity(device).merging(own)
+    return heard == nil ? identity : identity.merging(peripheral.advertised.json)
   }
 
   /// The services in the order of bluetoothd, each once.
@@ -67,6 +75,15 @@ extension Inspection {
   }
 }
 
+extension Inspection.HeardValue {
+  fileprivate var json: JSONValue {
+    [
+      "property": .string(property.name), "unit": property.unit.map(JSONValue.string),
+      "value": value.map { property.codec.json($0) }, "error": reason.map(JSONValue.string),
+    ]
+  }
+}
+
 extension Inspection.Item {
   fileprivate var json: JSONValue {
     let flags = characteristic.flags.description.split(separator: ",").map { JSONValue.string(String($0)) }
@@ -76,7 +93,7 @@ extension Inspection.Item {
       case .success(let bytes):
         [
           "bytes": .string(Hexadecimal.text(bytes)),
-          "value": property.flatMap { property in
+          "value": properties.first.flatMap { property in
             (try? property.codec.decode(bytes)).map { property.codec.json($0) }
           },
         ]
@@ -87,7 +104,8 @@ extension Inspection.Item {
     let descriptors = descriptors.map { Self.json(of: $0.uuid, $0.value) }
     let own: JSONValue = [
       "uuid": .string(characteristic.uuid.description), "flags": .array(flags),
-      "property": property.map { .string($0.name) }, "unit": property?.unit.map(JSONValue.string),
+      "property": properties.isEmpty ? nil : .string(properties.map(\.name).joined(separator: ",")),
+      "unit": properties.first?.unit.map(JSONValue.string),
     ]
     return own.merging(result).merging(protected)
       .merging(descriptors.isEmpty ? [:] : ["descriptors": .array(descriptors)])

@@ -21,7 +21,7 @@ package struct DeviceDescription: Sendable, Equatable {
   /// Why the device is not connected, as far as is known; nil once it is.
   package internal(set) var trouble: Trouble?
   /// Whether the device is online: its link is live, or its next visit or turn is not overdue; one that is only heard: whether it
-  /// was heard within `offline_after`.
+  /// was heard in time.
   package internal(set) var isOnline = false
   /// The begin of its last link in this run; if it is only heard, since when it was heard without a pause.
   package internal(set) var lastConnected: Timestamp?

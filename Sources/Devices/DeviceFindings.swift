@@ -222,6 +222,26 @@ extension Finding {
     ).coded("not_offered", ["device": device, "reason": reason])
   }
 
+  /// What it advertises is not for its profile.
+  package static func heardInVain(_ device: String, _ lack: String, _ profile: Profile) -> Finding {
+    .warning(
+      .device, "\(device): advertises nothing that the profile \(profile.name) takes: \(lack)",
+      remedy:
+        "correct data, prefix or length of its source in the profile: microbit-gateway inspect \(device)"
+    ).coded("heard_in_vain", ["device": device, "reason": lack])
+  }
+
+  /// There is no room for what an entry matches, and is in range.
+  package static func tooMany(_ ignored: Int) -> Finding {
+    .warning(
+      .device,
+      (ignored == 1 ? "a peripheral in range is" : "\(ignored) peripherals in range are")
+        + " ignored: there are too many devices",
+      remedy: "narrow \"match\" in config.json so that fewer match, or give those that you need an entry with"
+        + " their identifier: microbit-gateway scan"
+    ).coded("too_many_devices", ["reason": "\(ignored)"])
+  }
+
   /// - Parameter hasLinks: whether the adapter has links, so that a running gateway does not reset it.
   package static func cannotScan(_ adapter: String, _ problem: String, hasLinks: Bool = false) -> Finding {
     .fault(
@@ -275,11 +295,29 @@ extension DeviceManager {
       }
     }
     let scans = context.centrals.contains { $0.state.isOn && $0.recovery == nil }
+    let ignored = registry.ignored.values.count(where: \.isOverLimit)
+    if ignored > 0 { faults.append(.tooMany(ignored)) }
     // Without an adapter no device is in range, but what is heard by radio needs none.
     let devices = registry.all.filter { isOn || $0.address.radioSender != nil }
     let sorted = devices.sorted { $0.id.description < $1.id.description }
-    let found = Array(sorted.lazy.compactMap { $0.finding(scans: scans) }.prefix(Self.mostFindings))
-    return faults + (found + Self.misfits(of: sorted)).prefix(Self.mostFindings)
+    let found = Array(
+      sorted.lazy.compactMap { $0.finding(scans: scans, isConfigured: self.isConfigured($0.address)) }
+        .prefix(Self.mostFindings))
+    return faults + (found + deafProfiles + Self.misfits(of: sorted)).prefix(Self.mostFindings)
+  }
+
+  /// Profiles that no device has, as what their entries match in range sends nothing for them: the strongest peripheral stands
+  /// for all.
+  private var deafProfiles: [Finding] {
+    guard registry.ignored.values.contains(where: { $0.deaf != nil }) else { return [] }
+    var told = Set(registry.all.map(\.settings.profile.name))
+    let found = context.centrals.flatMap(\.peripherals).filter { $0.rssi != nil }
+    return found.sorted { ($0.rssi ?? 0) > ($1.rssi ?? 0) }.compactMap { peripheral in
+      guard let profile = registry.ignored[peripheral.id]?.deaf,
+        let lack = profile.lack(in: peripheral.advertised), told.insert(profile.name).inserted
+      else { return nil }
+      return .heardInVain(peripheral.address.description, lack, profile)
+    }
   }
 
   /// Values that do not fit the user's profiles: the first device stands for all, as they share the mistake.
@@ -305,8 +343,10 @@ extension DeviceManager {
 
 extension Device {
   /// What is wrong with it; nil if nothing is, or if another gateway owns it.
-  /// - Parameter scans: whether an adapter scans: otherwise what is not in range is unknown.
-  fileprivate func finding(scans: Bool) -> Finding? {
+  /// - Parameters:
+  ///   - scans: whether an adapter scans: otherwise what is not in range is unknown.
+  ///   - isConfigured: whether an entry has its address, or a request was about it.
+  fileprivate func finding(scans: Bool, isConfigured: Bool) -> Finding? {
     guard !owner.isOther, settings.isEnabled else { return nil }
     let name = id.description
     switch session.lastError {
@@ -317,8 +357,11 @@ extension Device {
     if let polled = channels.first(where: { $0.areNotificationsTaken }) {
       return .notificationsTaken(of: polled.property.name, device: name)
     }
-    let isHeardInVain = channels.contains { $0.misfit != nil }
-    if state == .listening, !description.isOnline, !isAnonymous, !isHeardInVain {
+    let hasMisfit = channels.contains { $0.misfit != nil }
+    if state == .listening, !description.isOnline, !hasMisfit, isConfigured || !isAnonymous {
+      if let lack = session.lack { return .heardInVain(name, lack, settings.profile) }
+    }
+    if state == .listening, !description.isOnline, !hasMisfit, !isAnonymous {
       let isRadio = address.radioSender != nil
       if isRadio, context.transmitter.receivers == nil { return .radioIsOff(name) }
       return isRadio || scans ? .notHeard(name, isRadio: isRadio) : nil

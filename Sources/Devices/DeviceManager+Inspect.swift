@@ -7,13 +7,35 @@ import GATT
 package struct Inspection: Sendable {
   package struct Item: Sendable {
     package let characteristic: Characteristic
-    /// The property that uses the characteristic.
-    package let property: Property?
+    /// The properties that use the characteristic.
+    package let properties: [Property]
     /// The characteristic's value; nil if it was not read: it cannot be, it is an event in use, or see ``Inspection/unread``.
     package fileprivate(set) var value: Result<[UInt8], CentralError>?
     /// The descriptors, without the client configuration, which bluetoothd sets.
     package fileprivate(set) var descriptors: [(uuid: BluetoothUUID, value: Result<[UInt8], CentralError>?)] =
       []
+  }
+
+  /// A property of a device that is only heard.
+  package struct HeardValue: Sendable {
+    package let property: Property
+    /// Its value in what is advertised; nil: there is none.
+    package let value: Value?
+    /// Why there is none.
+    package let reason: String?
+
+    fileprivate init(_ property: Property, in advertised: AdvertisedData) {
+      self.property = property
+      guard let bytes = property.bytes(in: advertised) else {
+        (value, reason) = (nil, property.lack(in: advertised)?.text)
+        return
+      }
+      do throws(CodecError) {
+        (value, reason) = (try property.codec.decode(bytes), nil)
+      } catch {
+        (value, reason) = (nil, "\(error)")
+      }
+    }
   }
 
   package let peripheral: Peripheral
@@ -26,6 +48,8 @@ package struct Inspection: Sendable {
   /// The services that the profile requires, and the peripheral lacks.
   package let missingServices: [BluetoothUUID]
   package fileprivate(set) var items: [Item]
+  /// The properties of a profile whose devices are only heard: the peripheral was not connected; nil: it was.
+  package fileprivate(set) var heard: [HeardValue]?
   /// Why the values after the last one shown were not read; nil: all were.
   package fileprivate(set) var unread: String?
 
@@ -87,8 +111,12 @@ extension DeviceManager {
     (peripheral.isConnected ? 1 : 0, peripheral.isPaired ? 1 : 0, peripheral.rssi ?? -128)
   }
 
-  /// Connects to a peripheral, unless it is connected, and reads what can be read.
-  package func inspect(_ reference: DeviceReference) async throws(RequestError) -> Inspection {
+  /// Connects to a peripheral, unless it is connected, and reads what can be read; with a profile whose devices are only heard,
+  /// reads what it advertises.
+  /// - Parameter profile: to compare with, if it is not a device, and no entry matches it; nil: the one that fits best.
+  package func inspect(
+    _ reference: DeviceReference, as profile: Profile? = nil
+  ) async throws(RequestError) -> Inspection {
     let address = try address(of: reference)
     guard inspections < Self.mostInspections else {
       throw RequestError("\(Self.mostInspections) peripherals are being inspected: try again later")
@@ -96,6 +124,10 @@ extension DeviceManager {
     inspections += 1
     defer { inspections -= 1 }
     let (peripheral, central) = try await find(address)
+    let used = usedProfile(of: peripheral) ?? profile
+    if let heard = used ?? configuration.profile(fitting: peripheral), !heard.hasLinks {
+      return inspection(of: peripheral, heard: heard)
+    }
     // A link that was there before may be another program's; one that the session is ending is not.
     let wasConnected = peripheral.isConnected && !central.isEnding(peripheral.id)
     let characteristics: [Characteristic]
@@ -104,7 +136,7 @@ extension DeviceManager {
     } catch {
       throw RequestError("cannot connect to \(peripheral.address): \(error)")
     }
-    var inspection = inspection(of: peripheral, characteristics)
+    var inspection = inspection(of: peripheral, characteristics, used)
     await read(&inspection, on: central)
     let session = registry.byAddress[peripheral.address]?.session
     let isUsed = session.map { context.links.hasLink($0.device) && $0.central === central } ?? false
@@ -143,10 +175,47 @@ extension DeviceManager {
     }
   }
 
-  private func inspection(of peripheral: Peripheral, _ characteristics: [Characteristic]) -> Inspection {
+  private func entry(for peripheral: Peripheral) -> Configuration.Device? {
+    configuration.device(matching: peripheral.address, Advertisement(peripheral))
+  }
+
+  /// The profile of the device that the peripheral is, or would be.
+  private func usedProfile(of peripheral: Peripheral) -> Profile? {
+    registry.byAddress[peripheral.address]?.description.profile
+      ?? entry(for: peripheral).map { configuration.profile(of: $0.options) }
+  }
+
+  /// - Parameter used: the profile that its devices have which are only heard.
+  private func inspection(of peripheral: Peripheral, heard used: Profile) -> Inspection {
     let device = registry.byAddress[peripheral.address]
-    let entry = configuration.device(matching: peripheral.address, Advertisement(peripheral))
-    let used = device?.description.profile ?? entry.map { configuration.profile(of: $0.options) }
+    // Of those that are built in, the properties that it sends.
+    let profile = used.isBuiltIn ? used : configuration.profile(named: used.name) ?? used
+    var (advertised, properties, unread) = (peripheral.advertised, profile.properties, String?.none)
+    if profile.usesBTHome, let data = advertised.serviceData[BTHome.service] {
+      var objects = (device?.session as? HeardSession)?.objects ?? ObjectReader(counter: nil)
+      let key = device?.settings.key ?? entry(for: peripheral)?.options.key
+      do throws(BTHome.Obstacle) {
+        let plain = try objects.read(data, key: key, from: peripheral.address)
+        advertised.serviceData[BTHome.service] = plain
+        if profile.growsWithObjects {
+          properties = try BTHome.Frame(plain).names.compactMap { profile.property(named: $0) }
+        }
+      } catch {
+        (properties, unread) = ([], "\(CodecError.unreadable(error))")
+      }
+    }
+    let values = properties.map { Inspection.HeardValue($0, in: advertised) }
+    let fits = values.contains { $0.value != nil }
+    return Inspection(
+      peripheral: peripheral, device: device?.description, profile: profile, fits: fits,
+      missingServices: [], items: [], heard: values, unread: unread, missing: [])
+  }
+
+  /// - Parameter used: the profile of the device that it is, or would be; nil: the known one that fits best.
+  private func inspection(
+    of peripheral: Peripheral, _ characteristics: [Characteristic], _ used: Profile?
+  ) -> Inspection {
+    let device = registry.byAddress[peripheral.address]
     // The whole profile, so that properties that are not in use are included.
     let known = used.map { used in [configuration.profile(named: used.name) ?? used] }
     let candidates = (known ?? (Profile.builtIn + configuration.profiles).filter(\.hasLinks)).map {
@@ -155,18 +224,17 @@ extension DeviceManager {
     }
     let best = candidates.filter { used != nil || $0.resolution.isSuitable }
       .max { $0.resolution.offered.count < $1.resolution.offered.count }
-    // A device that is only heard needs none of them.
-    let resolution = used.flatMap { $0.hasLinks ? Resolution($0, characteristics) : nil }
-    let missing = best.map { best -> [(property: String, reason: String)] in
-      guard best.profile.hasLinks else { return [] }
-      return best.resolution.lacks.sorted { $0.key < $1.key }.map {
-        (best.profile.properties[$0.key].name, $0.value)
+    let resolution = used.map { Resolution($0, characteristics) }
+    let missing = best.map { best in
+      best.resolution.lacks.sorted { $0.key < $1.key }.map {
+        (property: best.profile.properties[$0.key].name, reason: $0.value)
       }
     }
     let items = characteristics.map { characteristic in
-      let index = best?.resolution.characteristics.firstIndex(of: characteristic)
-      return Inspection.Item(
-        characteristic: characteristic, property: index.flatMap { best?.profile.properties[$0] }, value: nil)
+      let properties = best.map { best in
+        zip(best.profile.properties, best.resolution.characteristics).filter { $1 == characteristic }.map(\.0)
+      }
+      return Inspection.Item(characteristic: characteristic, properties: properties ?? [], value: nil)
     }
     return Inspection(
       peripheral: peripheral, device: device?.description, profile: best?.profile,

@@ -157,22 +157,23 @@ extension DeviceManager {
     let advertisement = Advertisement(peripheral)
     // Only if no other adapter has made a device of it.
     if registry.byAddress[peripheral.address] == nil, let ignored = registry.ignored[peripheral.id],
-      ignored.holds(
-        for: advertisement, rssi: peripheral.rssi, hasRoom: hasRoomForNew(ignored.session))
+      ignored.holds(for: peripheral, advertisement, hasRoom: hasRoomForNew(ignored.session))
     {
       return nil
     }
     if registry.byAddress[peripheral.address] == nil { join(peripheral.address, advertisement) }
     let minRSSI = requiredSignal(of: peripheral, advertisement)
     let isNear = minRSSI.map { (peripheral.rssi ?? Int.min) >= $0 } ?? true
+    let deaf = registry.byAddress[peripheral.address] == nil ? deafProfile(peripheral, advertisement) : nil
     guard
       let device = registry.byAddress[peripheral.address]
-        ?? (isNear ? makeDevice(peripheral.address, advertisement) : nil)
+        ?? (isNear && deaf == nil ? makeDevice(peripheral.address, advertisement) : nil)
     else {
-      let session = settings(of: peripheral.address, advertisement)?.profile.session ?? LinkSession.self
+      let profile = settings(of: peripheral.address, advertisement)?.profile
+      let session = profile?.session ?? LinkSession.self
       registry.ignored[peripheral.id] = IgnoredPeripheral(
-        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI, session: session,
-        isOverLimit: isNear && !hasRoomForNew(session))
+        advertisement: advertisement, minRSSI: isNear ? nil : minRSSI, deaf: deaf, session: session,
+        isOverLimit: profile != nil && isNear && deaf == nil && !hasRoomForNew(session))
       return nil
     }
     registry.ignored[peripheral.id] = nil
@@ -184,6 +185,16 @@ extension DeviceManager {
   private func requiredSignal(of peripheral: Peripheral, _ advertisement: Advertisement) -> Int? {
     isKnownByAddress(peripheral.address)
       ? nil : configuration.device(matching: peripheral.address, advertisement)?.match.minRSSI
+  }
+
+  /// The profile that a peripheral would have which is not known, and has sent nothing for it yet: strangers may match, too, and
+  /// change their addresses every few minutes.
+  private func deafProfile(_ peripheral: Peripheral, _ advertisement: Advertisement) -> Profile? {
+    guard !isKnownByAddress(peripheral.address),
+      let profile = settings(of: peripheral.address, advertisement)?.profile,
+      profile.session.isOnlyAdvertised, !profile.takes(peripheral.advertised)
+    else { return nil }
+    return profile
   }
 
   /// The devices that are known before they are seen: those that the configuration names, and those of earlier runs.

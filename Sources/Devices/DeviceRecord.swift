@@ -53,6 +53,8 @@ package struct DeviceRecord: Sendable, Equatable {
   /// When a device whose silence does not make it offline was heard last. Renewed with each event, otherwise at most every 10 s,
   /// and stored at most every 600 s.
   package internal(set) var lastHeard: Timestamp?
+  /// How long it is online after it was heard, in s, as its ``Rhythm`` says; nil: not known yet. Stored within 600 s.
+  package internal(set) var learnedLimit: Int?
   /// The day on which the device was last in range, counted from 1970-01-01; nil: not noted yet.
   var lastSeen: Int?
 
@@ -162,6 +164,7 @@ extension DeviceRecord {
     ConfigurationKey(
       "last_heard", \.lastHeard,
       .optional(.stored({ $0.text.flatMap { Timestamp($0) } }) { .string($0.description) })),
+    ConfigurationKey("learned_limit", \.learnedLimit, .optional(.integer(60...86_400))),
     ConfigurationKey("last_seen", \.lastSeen, .optional(.integer(Timestamp.days))),
   ]
 

@@ -46,6 +46,8 @@ import Log
   var state: SessionState { isStopped ? .stopped : .listening }
   /// Why there is no link, or nothing that can be used.
   var lastError: Trouble? { nil }
+  /// What the profile misses in what the device, which is in range, advertises; nil: nothing.
+  var lack: String? { nil }
   /// Why commands can never be carried out; nil if they can.
   var obstacle: String? { Self.onlyHeard }
   /// Whether the device has to be found by Bluetooth before it can be used.

@@ -84,6 +84,7 @@ extension DeviceRecord {
   /// Whether the device was heard again, and nothing else has changed.
   fileprivate func isOnlyHeard(since before: DeviceRecord) -> Bool {
     var other = before
+    other.learnedLimit = learnedLimit
     if lastHeard != nil, before.lastHeard != nil { other.lastHeard = lastHeard }
     return self == other
   }

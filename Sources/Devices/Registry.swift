@@ -8,7 +8,8 @@ import GATT
   private(set) var byAddress: [BluetoothAddress: Device] = [:]
   private(set) var byID: [DeviceID: Device] = [:]
   var byPeripheral: [PeripheralID: Device] = [:]
-  /// Peripherals that no entry matches, whose signal is too weak for the one that does, or for which there is no room.
+  /// Peripherals that no entry matches, whose signal is too weak for the one that does, that send nothing for its profile, or for
+  /// which there is no room.
   var ignored: [PeripheralID: IgnoredPeripheral] = [:]
 
   /// How many devices are known by advertisements alone.
@@ -49,14 +50,19 @@ struct IgnoredPeripheral {
   let advertisement: Advertisement
   /// The signal strength, in dBm, that the matching entry requires; nil: no entry matches, or it is strong enough.
   let minRSSI: Int?
+  /// The profile that it would have, and has sent nothing for; nil: it has, or may be connected.
+  let deaf: Profile?
   /// The session that it would have.
   let session: DeviceSession.Type
   /// Whether there was no room for another device.
   let isOverLimit: Bool
 
   /// Whether nothing has changed. Called for every advertisement of peripherals that are not devices.
-  func holds(for now: Advertisement, rssi: Int?, hasRoom: @autoclosure () -> Bool) -> Bool {
-    if let minRSSI, let rssi, rssi >= minRSSI { return false }
+  func holds(
+    for peripheral: Peripheral, _ now: Advertisement, hasRoom: @autoclosure () -> Bool
+  ) -> Bool {
+    if let minRSSI, let rssi = peripheral.rssi, rssi >= minRSSI { return false }
+    if let deaf, deaf.takes(peripheral.advertised) { return false }
     if isOverLimit, hasRoom() { return false }
     return advertisement == now
   }

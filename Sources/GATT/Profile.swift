@@ -24,9 +24,6 @@ public struct Profile: Sendable, Hashable {
     /// The peripheral stays online: it sends only when something happens, and its silence means nothing.
     case never
 
-    /// While it scans, bluetoothd reports each peripheral about every 10 s; a connect pauses that for seconds.
-    public static let usual = OfflineAfter.seconds(60)
-
     /// The longest silence of a peripheral that is online; nil: there is no limit.
     public var limit: Duration? {
       switch self {
@@ -67,8 +64,8 @@ public struct Profile: Sendable, Hashable {
   /// Whether peripherals of this kind are connected to; else they are only heard: all properties come in advertisements or by
   /// radio.
   public let hasLinks: Bool
-  /// How long a peripheral that is only heard is online after an advertisement.
-  public let offlineAfter: OfflineAfter
+  /// How long a peripheral that is only heard is online after it was heard; nil: what it sends tells.
+  public let offlineAfter: OfflineAfter?
   /// The order is fixed: other modules refer to a property by its index. Properties are subscribed to in this order, so
   /// that those that cost least come first.
   public private(set) var properties: [Property]
@@ -85,7 +82,7 @@ public struct Profile: Sendable, Hashable {
   ///   - alivePeriod: the name of the property that holds the time between those, in ms.
   ///   - values: the name of the property that receives lines `name:value`.
   ///   - valuesSet: the name of the property that sends them.
-  ///   - offlineAfter: nil: ``OfflineAfter/usual``; only for peripherals that are only heard.
+  ///   - offlineAfter: only for peripherals that are only heard.
   public init(
     name: String, manufacturer: String = "", model: String? = nil, requires: [BluetoothUUID] = [],
     missingHint: MissingHint? = nil, alive: String? = nil, alivePeriod: String? = nil,
@@ -101,7 +98,7 @@ public struct Profile: Sendable, Hashable {
     isAutomatic = false
     self.growsWithObjects = growsWithObjects
     hasLinks = properties.first?.source == nil
-    self.offlineAfter = offlineAfter ?? .usual
+    self.offlineAfter = offlineAfter
     try Self.check(properties)
     try require(
       offlineAfter == nil || !hasLinks, ["offline_after"], "only with a source: a link has an end of its own")

@@ -60,7 +60,7 @@ import Testing
     try await fixture.simulator.control("advertise", index, data(service, hex))
   }
 
-  @Test("A device that is only heard fits its profile, whatever it offers when it is connected to")
+  @Test("inspect shows what a device sends that is only heard, and each value, without a connection")
   func inspection() async throws {
     try await withFixture(try Self.plan()) { fixture in
       try await Self.startSimulator(fixture)
@@ -68,6 +68,13 @@ import Testing
       let found = try await fixture.perform("device/inspect", #"{"id":"\#(Self.climate)"}"#)
       #expect(found["profile"]?.string == "bthome" && found["fits"] == .bool(true), "\(found)")
       #expect(found["missing"] == nil && found["missing_services"] == nil, "\(found)")
+      let (status, text) = try await fixture.command(["inspect", Self.climate])
+      #expect(status == 0 && text.contains("profile bthome: fits"), "\(text)")
+      #expect(text.contains(#/\n  service data fcd2 +40000102ca090161\n/#), "\(text)")
+      #expect(text.contains(#/\n  temperature +25.06 °C\n/#), "\(text)")
+      let beacon = try await fixture.command(["inspect", Self.beacon]).text
+      #expect(beacon.contains(#/\n  url +\(service data feaa begins with 00, url wants 10\)\n/#), "\(beacon)")
+      for device in try await fixture.simulator.devices() { #expect(!device.isConnected) }
     }
   }
 

@@ -87,7 +87,8 @@ package final class DeviceOptionTable: Sendable {
   /// The seconds between two visits to a device that is connected on demand.
   package let every = DeviceOption<Int, Int>("every", .integer(5...86_400), default: 600, restartsLink: true)
 
-  /// How long a device that is only heard is online after it was heard; nil: as its profile says, and it itself.
+  /// How long a device that is only heard is online after it was heard; nil: as its profile says,
+  /// or what it sends.
   package let offlineAfter = DeviceOption<Profile.OfflineAfter, Profile.OfflineAfter?>(
     "offline_after", .offlineAfter, requests: .none)
 

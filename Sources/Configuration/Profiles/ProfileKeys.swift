@@ -151,7 +151,7 @@ extension ProfileKeys {
     func name(_ index: Int) -> String { profile.properties[index].name }
     alive = profile.alive.map { AliveKeys(property: name($0.property), period: $0.period.map(name)) }
     values = profile.values.map { ValuesKeys(property: name($0.received), set: $0.sent.map(name)) }
-    offlineAfter = profile.offlineAfter == .usual ? nil : profile.offlineAfter
+    offlineAfter = profile.offlineAfter
     properties = profile.properties.map { Named($0.name, PropertyKeys($0)) }
   }
 }

@@ -42,6 +42,10 @@ import Log
     manager.registry.onlyAdvertised < manager.capacity / 2
   }
   override class var isOnlyAdvertised: Bool { true }
+  override var lack: String? {
+    let known = context.centrals.lazy.compactMap { [device] in $0.peripheral(at: device.address) }
+    return known.first { $0.rssi != nil }.flatMap { device.description.profile.lack(in: $0.advertised) }
+  }
   override var lastError: Trouble? { unreadable.map(Trouble.unreadable) }
 
   /// The time after a value, or a new obstacle, in which what cannot be read is no news: anybody can send it between two
@@ -69,8 +73,8 @@ import Log
 
   // MARK: Presence
 
-  override var limit: Duration? {
-    (device.settings.offlineAfter ?? (isTriggerOnly ? .never : device.description.profile.offlineAfter)).limit
+  override var offlineAfter: Profile.OfflineAfter? {
+    device.settings.offlineAfter ?? (isTriggerOnly ? .never : super.offlineAfter)
   }
 
   /// A device whose silence means nothing is online from the start of the gateway, if an earlier run has heard it.

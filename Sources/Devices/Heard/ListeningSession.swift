@@ -4,6 +4,7 @@ import GATT
 /// The session of a device that is only heard: any number of gateways may hear it at once, and its events are told once.
 @LoopActor class ListeningSession: DeviceSession {
   final var events: HeardEvents
+  private final lazy var rhythm = Rhythm(span: Self.span, learned: device.record.learnedLimit)
   /// The timer for the deadline of ``events``.
   private final var timer = DeadlineTimer()
 
@@ -25,15 +26,31 @@ import GATT
 
   // MARK: Presence
 
+  /// The time after which another silence of the device is noted: a burst says nothing of the next one.
+  class var span: Duration { HeardEvents.silence }
+
+  /// How long it is online after it was heard, as far as that is said; nil: its ``Rhythm`` decides.
+  var offlineAfter: Profile.OfflineAfter? {
+    device.settings.offlineAfter ?? device.description.profile.offlineAfter
+  }
+
   /// How long it is online after it was heard; nil: without a limit.
-  var limit: Duration? { nil }
+  final var limit: Duration? { offlineAfter.map(\.limit) ?? rhythm.limit }
 
   /// - Parameter channels: of which there were values.
   final func wasHeard(_ channels: [Channel]) {
     let offered = Set(channels.map(\.property.name))
     device.learn(offered: offered, usable: Set(device.channels.map(\.property.name)), isNewLink: false)
     device.description.reports += 1
+    followRhythm(at: .now)
     keepOnline()
+  }
+
+  final func followRhythm(at now: Moment) {
+    rhythm.heard(at: now)
+    guard offlineAfter == nil, let learned = rhythm.learned, learned != device.record.learnedLimit
+    else { return }
+    context.store.change(device.address) { $0.learnedLimit = learned }
   }
 
   final func keepOnline() { follow { [limit] in $0.heard(for: limit, at: .now) } }

@@ -7,7 +7,6 @@ import Radio
 
 /// The session of a micro:bit that a wired one hears by radio.
 @LoopActor final class RadioSession: ListeningSession {
-  private var rhythm = RadioRhythm()
   private var clock = RadioClock()
   private var buttons = ButtonStates()
 
@@ -18,7 +17,8 @@ import Radio
   override var repeatsEvents: Bool { false }
   /// Bluetooth does not find it.
   override var needsScan: Bool { false }
-  override var limit: Duration? { device.settings.offlineAfter.map(\.limit) ?? rhythm.limit }
+  /// What follows within a second belongs to the packet before.
+  override class var span: Duration { .seconds(1) }
 
   override func stop() {
     super.stop()
@@ -70,7 +70,6 @@ import Radio
       device.values.linkUp()
       buttons = ButtonStates()
     }
-    rhythm.heard(at: .now)
     let press = press(in: packet.message)
     let line = device.description.profile.values.map { device.channels[$0.received] }
     let before = device.record.offered

@@ -17,9 +17,28 @@ struct InspectionText: CustomStringConvertible {
       lines = lines.dropFirst(service.rows.count)
       return (["service \(service.uuid)"] + own.map { "  \($0)" }).joined(separator: "\n")
     }
+    let heard = data["heard"].map { Self.blocks(heard: $0.elements, data) }
     let unread = data["unread"].map { ["The other values were not read: \($0.shown)"] } ?? []
-    description = ([Self.head(data)] + (blocks.isEmpty ? ["no services"] : blocks) + unread)
+    description = ([Self.head(data)] + (heard ?? (blocks.isEmpty ? ["no services"] : blocks)) + unread)
       .joined(separator: "\n\n")
+  }
+
+  /// What it advertises, and the properties of its profile, each with its value or why there is none.
+  private static func blocks(heard: [JSONValue], _ data: JSONValue) -> [String] {
+    func rows(_ key: String, _ name: (String) -> String) -> [[String]] {
+      guard case .object(let object) = data[key] else { return [] }
+      return object.members.map { [name($0.name), $0.value.shown] }.sorted { $0[0] < $1[0] }
+    }
+    let advertised =
+      rows("manufacturer_data") { "manufacturer \($0)" }
+      + rows("service_data") { "service data \(short(.string($0)))" }
+    let values = heard.map { item in
+      let value = item["error"].map { "(\($0.shown))" } ?? item["value"]?.shown(unit: item["unit"])
+      return [item["property"]?.shown ?? "", value ?? ""]
+    }
+    return [("advertised", advertised), ("properties", values)].filter { !$0.1.isEmpty }.map { title, rows in
+      ([title] + aligned(rows).map { "  \($0)" }).joined(separator: "\n")
+    }
   }
 
   private static func head(_ data: JSONValue) -> String {
@@ -34,7 +53,8 @@ struct InspectionText: CustomStringConvertible {
     let services = (data["missing_services"]?.elements ?? []).map { short($0) }.joined(separator: ", ")
     let lack =
       services.isEmpty ? "properties of the profile" : "the service \(services), which the profile requires"
-    let fit = data["fits"] == .bool(true) ? "fits" : "does not fit: it lacks \(lack)"
+    let reason = data["heard"] == nil ? "lacks \(lack)" : "advertises no value that the profile takes"
+    let fit = data["fits"] == .bool(true) ? "fits" : "does not fit: it \(reason)"
     let lacks = lacks(data["missing"]).map { "\nnot offered: \($0)" }.joined()
     return first.joined(separator: "  ") + "\nprofile \(profile): \(fit)\(lacks)"
   }

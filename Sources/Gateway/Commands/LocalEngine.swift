@@ -97,9 +97,12 @@ import JSON
   }
 
   /// Connects to a peripheral, and reads what it offers.
+  /// - Parameter profile: to compare with; nil: the one that fits best.
   /// - Returns: what the request `device/inspect` returns.
-  func inspect(_ address: BluetoothAddress) async throws(RequestError) -> JSONValue {
-    try await engine.inspect(.address(address)).json
+  func inspect(
+    _ address: BluetoothAddress, as profile: Profile? = nil
+  ) async throws(RequestError) -> JSONValue {
+    try await engine.inspect(.address(address), as: profile).json
   }
 
   /// `inspect` while no gateway runs.

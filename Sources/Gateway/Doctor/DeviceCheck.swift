@@ -40,9 +40,23 @@ struct DeviceCheck {
     func assignment(_ address: BluetoothAddress, _ advertisement: Advertisement) -> Assignment {
       configuration.assignment(address, advertisement, record: records[address], in: gateway)
     }
+    /// What is heard in vain, by profile: of strangers, the first stands for all.
+    var deaf: [String: Finding] = [:]
+    var heard: Set<String> = []
     for peripheral in found {
       switch assignment(peripheral.address, Advertisement(peripheral)) {
       case .here(let settings) where settings.isEnabled && !settings.profile.hasLinks:
+        let profile = settings.profile
+        if let lack = profile.lack(in: peripheral.advertised) {
+          let finding = Finding.heardInVain(settings.shownID, lack, profile)
+          if configuration.names(peripheral.address) {
+            findings.append(finding)
+          } else if deaf[profile.name] == nil {
+            deaf[profile.name] = finding
+          }
+          continue
+        }
+        heard.insert(profile.name)
         let signal = peripheral.rssi.map { ", \($0) dBm" } ?? ""
         findings.append(.ok(.device, "\(settings.id): heard, by discovery\(signal)"))
       case .here(let settings) where settings.isEnabled:
@@ -55,6 +69,7 @@ struct DeviceCheck {
       case .here, .elsewhere, .unmatched, .removed: break
       }
     }
+    findings += deaf.filter { !heard.contains($0.key) }.values.sorted { $0.text < $1.text }
     guard faults.isEmpty else { return (candidates, findings + faults) }
     let named = configuration.devices.compactMap(\.match.identifier)
     let known = named + self.records.map(\.address).filter { !named.contains($0) }
@@ -82,7 +97,8 @@ struct DeviceCheck {
   /// Connects to a device, and reads what it offers.
   @LoopActor static func inspect(_ candidate: Candidate, by engine: LocalEngine) async -> [Finding] {
     do throws(RequestError) {
-      let inspection = try await engine.inspect(candidate.peripheral.address)
+      let inspection = try await engine.inspect(
+        candidate.peripheral.address, as: candidate.settings.profile)
       return findings(inspection, candidate.name, candidate.settings.profile, candidate.settings.pairing)
     } catch {
       let trouble = Trouble.connectFailed(error.reason)
@@ -116,7 +132,8 @@ struct DeviceCheck {
     let isPaired = inspection["paired"] == .bool(true)
     let failures = (inspection["services"]?.elements ?? []).flatMap { $0["characteristics"]?.elements ?? [] }
       .compactMap { item -> (property: String, error: String, wantsPairing: Bool)? in
-        guard let property = item["property"]?.text, used.contains(property) else { return nil }
+        let properties = item["property"]?.text?.split(separator: ",").map(String.init) ?? []
+        guard let property = properties.first(where: used.contains) else { return nil }
         return item["error"]?.text.map { (property, $0, item["wants_pairing"] == .bool(true)) }
       }
     if let failure = failures.first {

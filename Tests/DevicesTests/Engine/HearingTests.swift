@@ -138,6 +138,42 @@ import Testing
     await tested.end()
   }
 
+  /// It sends every ten minutes, in this run and the next one; then its profile says something else.
+  @Test func rhythmIsKeptOverARestart() async throws {
+    let folder = try TemporaryFolder(), path = folder.path + "/state.db"
+    var configuration = try Self.configuration()
+    let limits: [(before: Duration, after: Duration)] = [
+      (.seconds(900), .seconds(1800)), (.seconds(1800), .seconds(1800)), (.seconds(5), .seconds(5)),
+    ]
+    for (run, limit) in limits.enumerated() {
+      if run == 2 {
+        let profile = configuration.profiles[0]
+        configuration.profiles[0] = try Profile(
+          name: profile.name, offlineAfter: .seconds(5), properties: profile.properties)
+      }
+      let tested = try await Engine(configuration, state: path, isInRange: false) {
+        $0.described = [Self.beacon(Self.named, Self.frame(17))]
+      }
+      try await tested.frontEnd.change("heard") { $0.id == DeviceID(Self.named) && $0.isOnline }
+      #expect(await Self.limit(tested) == limit.before)
+      await Self.hear(tested, every: .seconds(600))
+      #expect(await Self.limit(tested) == limit.after)
+      await tested.end()
+    }
+  }
+
+  @LoopActor private static func session(_ tested: Engine) -> HeardSession? {
+    tested.engine.registry.byAddress[named]?.session as? HeardSession
+  }
+
+  @LoopActor private static func limit(_ tested: Engine) -> Duration? { session(tested)?.limit }
+
+  @LoopActor private static func hear(_ tested: Engine, every interval: Duration) {
+    // From later on: the device itself is heard as well.
+    let start = Moment.now + .seconds(5)
+    for count in 1...9 { session(tested)?.followRhythm(at: start + interval * count) }
+  }
+
   /// In steps of 10 dB: the simulated signals differ by up to 3 dB from the given one.
   @Test func signalStrengthIsAMean() async throws {
     let tested = try await Engine(try Self.configuration()) {
@@ -218,6 +254,23 @@ import Testing
     await tested.end()
   }
 
+  /// Each stranger sends something else with the same service. One of them sends a value later.
+  @Test func strangersWithoutAValueAreNoDevices() async throws {
+    var configuration = try Self.configuration()
+    configuration.devices.removeAll { $0.match.isIdentifier }
+    let tested = try await Engine(configuration, isInRange: false) {
+      $0.described = (0..<600).map { _ in Self.beacon(nil, [0x30, 1]) } + [Self.beacon(nil, Self.frame(17))]
+    }
+    try await tested.frontEnd.change("the beacon") { $0.isOnline }
+    _ = try await tested.scan(finding: 601)
+    #expect(await tested.engine.deviceCount == 1)
+    #expect(await tested.engine.counters.overLimit == 0)
+    #expect(await tested.engine.findings.allSatisfy { $0.code != "too_many_devices" })
+    await tested.advertise(Self.frame(17), of: Self.service, by: 1)
+    try await eventually("a second device") { await tested.engine.onlineCount == 2 }
+    await tested.end()
+  }
+
   /// Every second of a thousand addresses sends nonsense. They leave half of the places to others.
   @Test func floodKeepsNoOtherDeviceOut() async throws {
     let tested = try await Engine(try Self.configuration()) {
@@ -233,6 +286,8 @@ import Testing
     try await eventually("501 too many") { await tested.engine.counters.overLimit >= 501 }
     #expect(await tested.engine.counters.overLimit == 501)
     #expect(await tested.engine.deviceCount == 501)
+    let finding = await tested.engine.findings.first { $0.code == "too_many_devices" }
+    #expect(finding?.text == "501 peripherals in range are ignored: there are too many devices")
     await tested.end()
   }
 }

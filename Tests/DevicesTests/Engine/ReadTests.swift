@@ -1,5 +1,7 @@
+import Configuration
 import EventLoop
 import GATT
+import Peripherals
 import TestSupport
 import Testing
 
@@ -54,6 +56,28 @@ import Testing
     }
     try await tested.frontEnd.event("a button", where: isReading)
     #expect(tested.frontEnd.events.elements.count(where: isReading) == 1)
+    await tested.end()
+  }
+
+  /// A serial port over Bluetooth: one characteristic for both directions.
+  @Test func inspectionNamesEachPropertyOfACharacteristic() async throws {
+    let service = BluetoothUUID(short: 0xFFE0), characteristic = BluetoothUUID(short: 0xFFE1)
+    func property(_ name: String, _ access: Property.Access) -> Property {
+      Property(
+        name: name, service: service, characteristic: characteristic, kind: .event, access: access,
+        writeMode: .command, codec: .utf8)
+    }
+    var configuration = Configuration()
+    let serial = try Profile(
+      name: "serial", requires: [service], properties: [property("rx", .notify), property("tx", .write)])
+    configuration.profiles = [serial]
+    let address = BluetoothAddress(truncating: 0xE67A_0000_0001)
+    let tested = try await Engine(configuration) {
+      $0.described = [PeripheralDescription(name: "HMSoft", profile: serial, address: address)]
+    }
+    try await tested.frontEnd.adapterIsOn()
+    let inspection = try await tested.engine.inspect(.address(address))
+    #expect(inspection.items.map { $0.properties.map(\.name) } == [["rx", "tx"]])
     await tested.end()
   }
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Devices
 
-/// What is known of a sender by radio: its clock, its rhythm, and which packets are new.
+/// What is known of a sender by radio: its clock, and which packets are new.
 @Suite struct RadioMachineTests {
   private static let start = Moment.now
 
@@ -20,29 +20,6 @@ import Testing
       clock.received(UInt32($0.0), at: Self.at($0.1))
     }
     #expect(later == [false, false, false, true])
-  }
-
-  @Test func rhythmOfOneThatSendsOften() {
-    var rhythm = RadioRhythm()
-    for index in 0...10 { rhythm.heard(at: Self.at(index * 200)) }
-    #expect(rhythm.limit == .seconds(60))
-    // The next morning.
-    rhythm.heard(at: Self.at(54_000_000))
-    #expect(rhythm.limit == .seconds(10_800))
-  }
-
-  @Test func rhythm() {
-    var rhythm = RadioRhythm()
-    #expect(rhythm.limit == RadioRhythm.initial)
-    rhythm.heard(at: Self.at(0))
-    rhythm.heard(at: Self.at(20))
-    #expect(rhythm.limit == RadioRhythm.initial)
-    rhythm.heard(at: Self.at(2020))
-    #expect(rhythm.limit == .seconds(60))
-    rhythm.heard(at: Self.at(902_020))
-    #expect(rhythm.limit == .seconds(2700))
-    for index in 1...8 { rhythm.heard(at: Self.at(902_020 + index * 30_000)) }
-    #expect(rhythm.limit == .seconds(90))
   }
 
   @Test func news() throws {

@@ -181,9 +181,17 @@ struct DeviceCheckTests {
     configuration.devices = [entry]
     let check = DeviceCheck(
       configuration: configuration, records: [], gateway: GatewayID("here")!)
-    let result = check.classify([microbit], [])
+    var heard = microbit
+    heard.advertised.manufacturerData = [0x0590: [1]]
+    let result = check.classify([heard], [])
     #expect(result.candidates.isEmpty)
     #expect(result.findings == [.ok(.device, "c5a1b2c3d4e5: heard, by discovery, -60 dBm")])
+    heard.advertised.manufacturerData = [0x004C: [1]]
+    #expect(
+      check.classify([heard], []).findings.map(\.text) == [
+        "C5:A1:B2:C3:D4:E5: advertises nothing that the profile visitors takes: "
+          + "no manufacturer 0x0590; it sends manufacturer 0x004c"
+      ])
   }
 
   @Test func unmatchedMicrobitInRangeIsReported() throws {

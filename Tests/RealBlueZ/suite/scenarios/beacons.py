@@ -34,7 +34,7 @@ def start_beacons(world):
     data = [uid(i) for i in range(BEACONS)]
     addresses = world.microbits.ask("beacons", service="feaa", data=data)["addresses"]
     ids = [address.replace(":", "").lower() for address in addresses]
-    named = [{"match": {"identifier": address}, "profile": "eddystone"} for address in addresses]
+    named = [{"match": {"identifier": address}, "profile": "eddystone", "offline_after": 60} for address in addresses]
     anyone = {"match": {"service": "feaa"}, "profile": "eddystone"}
     profiles = SHIPPED.removeprefix("/host")
     world.start_gateway(named + [anyone] + BY_PREFIX, profiles_directory=profiles)
