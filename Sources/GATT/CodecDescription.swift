@@ -25,6 +25,8 @@ extension Codec {
     /// IEEE 11073-20601, decimal: a mantissa of 12 or 24 bits times a power of ten, as in health devices. NaN, NRes
     /// (not at this resolution) and reserved values are NaN.
     case sfloat, float
+    /// A number as text, to the end of the characteristic's value: see ``DecimalText``.
+    case decimal
     /// One byte: 0 is false, 1 is written for true, and every other value is read as true.
     case bool
     /// Text, to the end of the characteristic's value. No terminating zero is added or removed.
@@ -164,7 +166,7 @@ extension Codec.ScalarType {
     case .uint24, .sint24: 3
     case .uint32, .int32, .float32, .float: 4
     case .uint64, .int64, .float64: 8
-    case .utf8, .bytes, .bits: nil
+    case .decimal, .utf8, .bytes, .bits: nil
     }
   }
 
@@ -181,7 +183,7 @@ extension Codec.ScalarType {
     case .sint24: -0x80_0000...0x7F_FFFF
     case .int32: -0x8000_0000...0x7FFF_FFFF
     case .int64: Int.min...Int.max
-    case .float32, .float64, .sfloat, .float, .bool, .utf8, .bytes, .bits: nil
+    case .float32, .float64, .sfloat, .float, .decimal, .bool, .utf8, .bytes, .bits: nil
     }
   }
 }

@@ -221,6 +221,8 @@ extension Codec {
   fileprivate var isText: Bool { isScalar(.utf8) }
   /// Whether the values of the codec are pictures, one bit for each dot.
   public var isPicture: Bool { isScalar(.bits) }
+  /// Whether the values of the codec are numbers as text.
+  public var isDecimal: Bool { isScalar(.decimal) }
   fileprivate var isBytes: Bool { isScalar(.bytes) }
   fileprivate var isList: Bool { if case .list = description { true } else { false } }
 

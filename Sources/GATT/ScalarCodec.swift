@@ -1,8 +1,8 @@
 /// A compiled ``Codec/Scalar``: everything that does not depend on the value is computed once.
 struct ScalarCodec: Sendable {
   private enum Form: Sendable {
-    case unsigned, signed, float32, float64, bool, utf8, bytes
-    case decimal(DecimalFloat)
+    case unsigned, signed, float32, float64, decimalText, bool, utf8, bytes
+    case decimalFloat(DecimalFloat)
     case bits(BitPicture)
   }
 
@@ -32,8 +32,9 @@ struct ScalarCodec: Sendable {
       case .bool: .bool
       case .utf8: .utf8
       case .bytes: .bytes
-      case .sfloat: .decimal(.sfloat)
-      case .float: .decimal(.float)
+      case .sfloat: .decimalFloat(.sfloat)
+      case .float: .decimalFloat(.float)
+      case .decimal: .decimalText
       case .bits: .bits(BitPicture(rows: scalar.rows, columns: scalar.columns))
       }
     try Self.checkPicture(scalar)
@@ -96,7 +97,8 @@ struct ScalarCodec: Sendable {
       let most = Double(Float.greatestFiniteMagnitude)
       return -most...most
     case .float64: return -Double.greatestFiniteMagnitude...Double.greatestFiniteMagnitude
-    case .decimal(let decimal): return -decimal.limit...decimal.limit
+    case .decimalFloat(let decimal): return -decimal.limit...decimal.limit
+    case .decimalText: return DecimalText.range
     case .bool, .utf8, .bytes, .bits: return nil
     }
   }
@@ -105,7 +107,7 @@ struct ScalarCodec: Sendable {
   var step: Double? {
     switch form {
     case .unsigned, .signed: words.isEmpty ? scaling?.step ?? 1 : nil
-    case .float32, .float64, .decimal, .bool, .utf8, .bytes, .bits: nil
+    case .float32, .float64, .decimalFloat, .decimalText, .bool, .utf8, .bytes, .bits: nil
     }
   }
 
@@ -136,8 +138,14 @@ struct ScalarCodec: Sendable {
         .number(number.isFinite ? Double(number.description) ?? Double(number) : Double(number)))
     case .float64:
       return try valid(.number(Double(bitPattern: bits(bytes, at: start))))
-    case .decimal(let decimal):
+    case .decimalFloat(let decimal):
       return try valid(.number(decimal.decode(bits(bytes, at: start))))
+    case .decimalText:
+      guard let number = DecimalText.number(bytes[start..<end]) else {
+        throw .notANumber(Array(bytes[start..<end]))
+      }
+      guard DecimalText.range.contains(number) else { throw outOfRange(number) }
+      return try valid(.number(number))
     case .bool:
       return .bool(bytes[start] != 0)
     case .utf8:
@@ -210,10 +218,18 @@ struct ScalarCodec: Sendable {
       append(UInt64(single.bitPattern), to: &bytes)
     case .float64:
       append(try number(value).bitPattern, to: &bytes)
-    case .decimal(let decimal):
+    case .decimalFloat(let decimal):
       let number = try self.number(value)
       guard let bits = decimal.encode(number) else { throw outOfRange(number) }
       append(bits, to: &bytes)
+    case .decimalText:
+      let number = try self.number(value)
+      guard DecimalText.range.contains(number) else { throw outOfRange(number) }
+      let text = DecimalText.text(number).utf8
+      guard text.count <= DecimalText.longest else {
+        throw .tooLong(count: text.count, most: DecimalText.longest)
+      }
+      bytes.append(contentsOf: text)
     case .bool:
       guard case .bool(let isTrue) = value else { throw wrongKind(value, "true or false") }
       bytes.append(isTrue ? 1 : 0)

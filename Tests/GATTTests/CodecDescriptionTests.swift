@@ -8,6 +8,7 @@ import Testing
     (Codec.Scalar(.uint16, scale: 1e308), .scale(1e308)),
     (Codec.Scalar(.uint8, offset: .infinity), .offset(.infinity)),
     (Codec.Scalar(.float32, scale: 0.1), .notAnInteger(key: "scale", type: .float32)),
+    (Codec.Scalar(.decimal, scale: 2), .notAnInteger(key: "scale", type: .decimal)),
     (Codec.Scalar(.bool, offset: 1), .notAnInteger(key: "offset", type: .bool)),
     (Codec.Scalar(.utf8, values: [0: "a"]), .notAnInteger(key: "values", type: .utf8)),
     (Codec.Scalar(.uint8, scale: 2, values: [0: "a"]), .scaledEnumeration),
@@ -95,7 +96,7 @@ import Testing
 
   @Test(
     arguments: [
-      .scalar(Codec.Scalar(.utf8)), .scalar(Codec.Scalar(.bytes)),
+      .scalar(Codec.Scalar(.utf8)), .scalar(Codec.Scalar(.bytes)), .scalar(Codec.Scalar(.decimal)),
       .list(of: .scalar(Codec.Scalar(.uint8))), .record([Codec.Field("a", .utf8)]),
       .record([Codec.Field("a", .uint8, isRepeated: true)]),
     ] as [Codec.Description])

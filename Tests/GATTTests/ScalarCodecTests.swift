@@ -90,7 +90,7 @@ import Testing
 
   @Test func tableOfSizesIsComplete() {
     let fixed = Set(Self.sizes.map(\.0))
-    #expect(fixed.union([.utf8, .bytes, .bits]) == Set(Codec.ScalarType.allCases))
+    #expect(fixed.union([.decimal, .utf8, .bytes, .bits]) == Set(Codec.ScalarType.allCases))
   }
 
   @Test(arguments: [0x8000_0000_0000_0000, UInt64.max])
