@@ -60,6 +60,9 @@ extension Codec {
     public let unknown: [Int]
     /// The numbers that can be received; others are refused as malformed. Nil: all.
     public let valid: ClosedRange<Double>?
+    /// The bits of an unsigned number, or the one of a bool, that are the value, 0 is the lowest; nil: all. What else is in the
+    /// bytes is no part of it, and is written as zeros.
+    public let bits: Range<Int>?
     /// The rows of a picture (``Codec/ScalarType/bits``), else 0.
     public let rows: Int
     /// The picture uses this many of the lowest bits of each row; the highest of them is at the left.
@@ -68,9 +71,10 @@ extension Codec {
     /// The defaults: no scale, offset or words; little-endian.
     public init(
       _ type: ScalarType, scale: Double? = nil, offset: Double? = nil, endian: Endian = .little,
-      values: [Int: String] = [:], unknown: [Int] = [], valid: ClosedRange<Double>? = nil, rows: Int = 0,
-      columns: Int = 0
+      values: [Int: String] = [:], unknown: [Int] = [], valid: ClosedRange<Double>? = nil,
+      bits: Range<Int>? = nil, rows: Int = 0, columns: Int = 0
     ) {
+      self.bits = bits
       self.rows = rows
       self.columns = columns
       self.type = type
@@ -125,6 +129,8 @@ extension Codec {
     /// Whether the field is no part of the value: flags or reserved bytes. Flags are encoded according to the fields that are
     /// present, all other bits as zero.
     public let isHidden: Bool
+    /// The name of an earlier, hidden field whose bits it has; nil: it has bytes of its own.
+    public let container: String?
     /// Repeated to the end of the characteristic's value; the field's value is a list.
     public let isRepeated: Bool
     /// The field is present only if all these bits are set: `if`.
@@ -134,12 +140,13 @@ extension Codec {
 
     /// The defaults: visible, always present, not repeated.
     public init(
-      _ name: String, _ scalar: Scalar, unit: String? = nil, isHidden: Bool = false, isRepeated: Bool = false,
-      if set: [Flag] = [], unless clear: [Flag] = []
+      _ name: String, _ scalar: Scalar, unit: String? = nil, of container: String? = nil,
+      isHidden: Bool = false, isRepeated: Bool = false, if set: [Flag] = [], unless clear: [Flag] = []
     ) {
       self.name = name
       self.scalar = scalar
       self.unit = unit
+      self.container = container
       self.isHidden = isHidden
       self.isRepeated = isRepeated
       requiresSet = set

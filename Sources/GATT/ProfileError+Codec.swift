@@ -3,6 +3,13 @@ extension ProfileError {
   package static func field(index: Int, _ error: ProfileError) -> Self {
     error.inside(["fields", .index(index)])
   }
+  package static let containerWithoutBits = Self(["of"], "a part of another field needs \"bit\" or \"bits\"")
+  package static func container(_ name: String) -> Self {
+    Self(
+      ["of"],
+      "there is no hidden field \(name) before this one that is an integer, always present, behind no field that is not"
+    )
+  }
   package static let noVisibleFields = Self(["fields"], "there is no field that is not hidden")
   package static func fieldName(_ name: String) -> Self {
     Self(["name"], "\"\(name)\" is not a name: use a-z, 0-9 and _, beginning with a letter")
@@ -59,9 +66,35 @@ extension ProfileError {
     Self([.key(key)], "\(key) needs an integer type, not \(type.rawValue)")
   }
   package static let scaledEnumeration = Self(["values"], "an enumeration has no scale and no offset")
-  /// The type cannot hold this number, which `key` gives.
-  package static func number(_ number: Int, type: Codec.ScalarType, in key: String = "values") -> Self {
-    Self([.key(key)], "\(number) does not fit into \(type.rawValue)")
+  /// The type or its bits cannot hold this number, which `key` gives.
+  package static func number(
+    _ number: Int, most: ClosedRange<Int>? = nil, type: Codec.ScalarType, in key: String = "values"
+  ) -> Self {
+    let bits = most.flatMap {
+      $0 == type.integers ? nil : $0.upperBound.bitWidth - $0.upperBound.leadingZeroBitCount
+    }
+    return Self([.key(key)], "\(number) does not fit into \(bits.map { "\($0) bits" } ?? type.rawValue)")
+  }
+  /// The bits are not within the `count` bits of the number.
+  package static func bits(_ bits: Range<Int>, of count: Int, _ type: Codec.ScalarType) -> Self {
+    type == .bool
+      ? Self(["bit"], "there is no bit \(bits.lowerBound): the bits are 0 to \(count - 1)")
+      : Self(
+        ["bits"],
+        bits.isEmpty
+          ? "0 bits have no number: the second number is how many there are"
+          : "there are no bits \(bits.lowerBound) to \(bits.upperBound - 1): the bits are 0 to \(count - 1), and the second "
+            + "number is how many there are")
+  }
+  package static func noBits(of type: Codec.ScalarType) -> Self {
+    Self(["bits"], "only unsigned integers have bits, not \(type.rawValue)")
+  }
+  /// A write would clear the bits that are not the value.
+  package static func writtenBits(_ place: [Step]) -> Self {
+    Self(
+      place,
+      "a write would clear the other bits: leave \"write\" out of access, or describe them all, each \"of\" a hidden field"
+    )
   }
   package static func notANumber(key: String) -> Self { Self([.key(key)], "only numbers have \(key)") }
   package static func flag(_ bit: Int, type: Codec.ScalarType) -> Self {

@@ -10,10 +10,13 @@ struct ScalarCodec: Sendable {
   /// The width in bytes; 0: all remaining bytes.
   let width: Int
   private let isBigEndian: Bool
-  /// The range of the integer type; 0 for other types.
+  /// The range of the integer type, or of its bits; 0 for other types.
   private let integers: ClosedRange<Int>
   /// Whether the bits of the scalar can be flags.
   let isInteger: Bool
+  /// The place of the value's lowest bit, and the value's bits when it is there.
+  private let shift: UInt64
+  private let mask: UInt64
   private let scaling: Scaling?
   let words: [Int: String]
   private let numbers: [String: Int]
@@ -21,7 +24,8 @@ struct ScalarCodec: Sendable {
   private let valid: ClosedRange<Double>?
 
   /// Checks and compiles the description.
-  init(_ scalar: Codec.Scalar) throws(ProfileError) {
+  /// - Parameter container: has the bytes; nil: they are its own.
+  init(_ scalar: Codec.Scalar, of container: ScalarCodec? = nil) throws(ProfileError) {
     let type = scalar.type
     form =
       switch type {
@@ -38,16 +42,27 @@ struct ScalarCodec: Sendable {
       case .bits: .bits(BitPicture(rows: scalar.rows, columns: scalar.columns))
       }
     try Self.checkPicture(scalar)
-    width = type.width ?? 0
-    isBigEndian = scalar.endian == .big
-    integers = type.integers ?? 0...0
-    isInteger = type.integers != nil
+    width = container?.width ?? type.width ?? 0
+    isBigEndian = container?.isBigEndian ?? (scalar.endian == .big)
+    isInteger = type.integers != nil && scalar.bits == nil
+    if let bits = scalar.bits {
+      guard type == .bool || type.integers?.lowerBound == 0 else { throw .noBits(of: type) }
+      guard !bits.isEmpty, bits.upperBound <= 8 * width, type != .bool || bits.count == 1 else {
+        throw .bits(bits, of: 8 * width, type)
+      }
+      shift = UInt64(bits.lowerBound)
+      mask = UInt64.max >> UInt64(64 - bits.count)
+      integers = 0...Int(clamping: mask)
+    } else {
+      (shift, mask) = (0, .max)
+      integers = type.integers ?? 0...0
+    }
     words = scalar.values
-    numbers = try Self.numbers(scalar)
+    numbers = try Self.numbers(scalar, integers)
     unknown = scalar.unknown
     valid = scalar.valid
     if scalar.scale != nil || scalar.offset != nil {
-      guard let integers = type.integers else {
+      guard type.integers != nil else {
         throw .notAnInteger(key: scalar.scale != nil ? "scale" : "offset", type: type)
       }
       guard words.isEmpty else { throw .scaledEnumeration }
@@ -59,9 +74,9 @@ struct ScalarCodec: Sendable {
   }
 
   private func checkReceived(_ type: Codec.ScalarType) throws(ProfileError) {
-    if !unknown.isEmpty, !isInteger { throw .notAnInteger(key: "unknown", type: type) }
+    if !unknown.isEmpty, type.integers == nil { throw .notAnInteger(key: "unknown", type: type) }
     if let number = unknown.first(where: { !integers.contains($0) }) {
-      throw .number(number, type: type, in: "unknown")
+      throw .number(number, most: integers, type: type, in: "unknown")
     }
     if valid != nil, range == nil { throw .notANumber(key: "valid") }
   }
@@ -76,12 +91,14 @@ struct ScalarCodec: Sendable {
     }
   }
 
-  private static func numbers(_ scalar: Codec.Scalar) throws(ProfileError) -> [String: Int] {
+  private static func numbers(
+    _ scalar: Codec.Scalar, _ integers: ClosedRange<Int>
+  ) throws(ProfileError) -> [String: Int] {
     var numbers: [String: Int] = [:]
     guard !scalar.values.isEmpty else { return numbers }
-    guard let integers = scalar.type.integers else { throw .notAnInteger(key: "values", type: scalar.type) }
+    guard scalar.type.integers != nil else { throw .notAnInteger(key: "values", type: scalar.type) }
     for (number, word) in scalar.values.sorted(by: { $0.key < $1.key }) {
-      guard integers.contains(number) else { throw .number(number, type: scalar.type) }
+      guard integers.contains(number) else { throw .number(number, most: integers, type: scalar.type) }
       guard !word.isEmpty, numbers.updateValue(number, forKey: word) == nil else { throw .word(word) }
     }
     return numbers
@@ -124,7 +141,7 @@ struct ScalarCodec: Sendable {
   func decode(_ bytes: [UInt8], from start: Int, to end: Int) throws(CodecError) -> Value {
     switch form {
     case .unsigned:
-      let bits = self.bits(bytes, at: start)
+      let bits = self.bits(bytes, at: start) >> shift & mask
       guard let raw = Int(exactly: bits) else { throw .tooLarge(bits) }
       return try value(raw)
     case .signed:
@@ -147,7 +164,7 @@ struct ScalarCodec: Sendable {
       guard DecimalText.range.contains(number) else { throw outOfRange(number) }
       return try valid(.number(number))
     case .bool:
-      return .bool(bytes[start] != 0)
+      return .bool(bits(bytes, at: start) >> shift & mask != 0)
     case .utf8:
       guard let text = String(validating: bytes[start..<end], as: UTF8.self) else {
         throw .notUTF8(Array(bytes[start..<end]))
@@ -161,6 +178,11 @@ struct ScalarCodec: Sendable {
       }
       return .text(picture.text(bytes[start..<end]))
     }
+  }
+
+  /// Whether `bits`, the number in the bytes, holds the value that is encoded as `bytes`.
+  func holds(_ bytes: [UInt8], in bits: UInt64) -> Bool {
+    (self.bits(bytes, at: 0) ^ bits) >> shift & mask == 0
   }
 
   /// Decodes elements from `start` to the end of `bytes`.
@@ -210,7 +232,7 @@ struct ScalarCodec: Sendable {
   func encode(_ value: Value, to bytes: inout [UInt8]) throws(CodecError) {
     switch form {
     case .unsigned, .signed:
-      append(UInt64(bitPattern: Int64(try raw(value))), to: &bytes)
+      append(UInt64(bitPattern: Int64(try raw(value))) << shift, to: &bytes)
     case .float32:
       let number = try self.number(value)
       let single = Float(number)
@@ -232,7 +254,7 @@ struct ScalarCodec: Sendable {
       bytes.append(contentsOf: text)
     case .bool:
       guard case .bool(let isTrue) = value else { throw wrongKind(value, "true or false") }
-      bytes.append(isTrue ? 1 : 0)
+      append((isTrue ? 1 : 0) << shift, to: &bytes)
     case .utf8:
       guard case .text(let text) = value else { throw wrongKind(value, "text") }
       bytes.append(contentsOf: text.utf8)

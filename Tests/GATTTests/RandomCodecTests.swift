@@ -96,6 +96,12 @@ import Testing
       let scale = [0.01, 0.1, 0.5, 0.0009765625, 1.0 / 3, -0.2, 7, 1e-9].randomElement(using: &random)
       let offset = [nil, -40, 0.1, 273.15].randomElement(using: &random) ?? nil
       return Codec.Scalar(type, scale: scale, offset: offset, endian: endian)
+    case (.uint8, 2), (.uint16, 2), (.uint24, 2), (.uint32, 2), (.uint64, 2):
+      let low = Int.random(in: 0...6, using: &random)
+      return Codec.Scalar(type, endian: endian, bits: low..<Int.random(in: low + 1...8, using: &random))
+    case (.bool, 0), (.bool, 1):
+      let bit = Int.random(in: 0...7, using: &random)
+      return Codec.Scalar(type, endian: endian, bits: bit..<bit + 1)
     case (.bits, _):
       return .bits(
         rows: Int.random(in: 1...6, using: &random), columns: Int.random(in: 1...8, using: &random))
@@ -108,6 +114,12 @@ import Testing
   private static func fields(_ random: inout SplitMix64, mayTakeRemainingBytes: Bool) -> [Codec.Field] {
     let isHidden = Bool.random(using: &random)
     var fields = [Codec.Field("flags", .uint16, isHidden: isHidden)]
+    if isHidden, Bool.random(using: &random) {
+      let low = Int.random(in: 0...8, using: &random)
+      fields.append(Codec.Field("part", Codec.Scalar(.uint8, bits: low..<low + 3), of: "flags"))
+      fields.append(
+        Codec.Field("bit", Codec.Scalar(.bool, bits: low + 1..<low + 2), of: "flags", if: ["flags.1"]))
+    }
     for index in 0..<Int.random(in: 1...5, using: &random) {
       let flag = Codec.Flag(field: "flags", bit: Int.random(in: 0..<5, using: &random))
       let name = "f\(index)"
@@ -151,6 +163,9 @@ import Testing
       values[values.count - 1] =
         if field.name == "flags" {
           .integer(flags)
+        } else if field.container != nil, let bits = field.scalar.bits {
+          field.scalar.type == .bool
+            ? .bool(flags >> bits.lowerBound & 1 == 1) : .integer(flags >> bits.lowerBound & 7)
         } else if field.isRepeated {
           list(of: field.scalar, &random)
         } else {
@@ -182,6 +197,7 @@ import Testing
     case .float64, .decimal: return .number(.random(in: -1e9...1e9, using: &random))
     case .uint8, .uint16, .uint24, .uint32, .uint64, .int8, .int16, .sint24, .int32, .int64:
       if let word = scalar.values.values.sorted().randomElement(using: &random) { return .text(word) }
+      if let bits = scalar.bits { return .integer(.random(in: 0..<1 << bits.count, using: &random)) }
       let raw = integer(scalar.type, &random)
       // A value that the bytes can hold, decoded by the codec itself: other tests check its decoding.
       guard scalar.scale != nil || scalar.offset != nil else { return .integer(raw) }
