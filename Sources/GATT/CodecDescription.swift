@@ -29,9 +29,9 @@ extension Codec {
     case decimal
     /// One byte: 0 is false, 1 is written for true, and every other value is read as true.
     case bool
-    /// Text, to the end of the characteristic's value. No terminating zero is added or removed.
+    /// Text, to the end of the characteristic's value, where no terminating zero is added or removed, or of a fixed size.
     case utf8
-    /// Any bytes, to the end of the characteristic's value.
+    /// Any bytes, to the end of the characteristic's value, or of a fixed number.
     case bytes
     /// A picture of dots that are on or off, one byte for each row: see ``Codec/Scalar/bits(rows:columns:)``.
     case bits
@@ -63,6 +63,8 @@ extension Codec {
     /// The bits of an unsigned number, or the one of a bool, that are the value, 0 is the lowest; nil: all. What else is in the
     /// bytes is no part of it, and is written as zeros.
     public let bits: Range<Int>?
+    /// The number of bytes of a text or of bytes, else 0; 0: to the end of the characteristic's value. A text is followed by zeros.
+    public let size: Int
     /// The rows of a picture (``Codec/ScalarType/bits``), else 0.
     public let rows: Int
     /// The picture uses this many of the lowest bits of each row; the highest of them is at the left.
@@ -72,9 +74,10 @@ extension Codec {
     public init(
       _ type: ScalarType, scale: Double? = nil, offset: Double? = nil, endian: Endian = .little,
       values: [Int: String] = [:], unknown: [Int] = [], valid: ClosedRange<Double>? = nil,
-      bits: Range<Int>? = nil, rows: Int = 0, columns: Int = 0
+      bits: Range<Int>? = nil, size: Int = 0, rows: Int = 0, columns: Int = 0
     ) {
       self.bits = bits
+      self.size = size
       self.rows = rows
       self.columns = columns
       self.type = type

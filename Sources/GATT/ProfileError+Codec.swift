@@ -110,6 +110,13 @@ extension ProfileError {
       isPicture
         ? "bits need \(key): 1 to \(key == "rows" ? Codec.longestValue : 8)" : "only bits have \(key)")
   }
+  package static func size(_ size: Int, type: Codec.ScalarType) -> Self {
+    Self(
+      ["size"],
+      [.utf8, .bytes].contains(type)
+        ? "\(size) is no size: 1 to \(Codec.longestValue)"
+        : "only utf8 and bytes have a size, not \(type.rawValue)")
+  }
   package static func word(_ word: String) -> Self {
     Self(["values"], word.isEmpty ? "a word is empty" : "\"\(word)\" stands for two numbers")
   }

@@ -42,7 +42,12 @@ struct ScalarCodec: Sendable {
       case .bits: .bits(BitPicture(rows: scalar.rows, columns: scalar.columns))
       }
     try Self.checkPicture(scalar)
-    width = container?.width ?? type.width ?? 0
+    guard
+      scalar.size == 0 || [.utf8, .bytes].contains(type) && (1...Codec.longestValue).contains(scalar.size)
+    else {
+      throw .size(scalar.size, type: type)
+    }
+    width = container?.width ?? type.width ?? scalar.size
     isBigEndian = container?.isBigEndian ?? (scalar.endian == .big)
     isInteger = type.integers != nil && scalar.bits == nil
     if let bits = scalar.bits {
@@ -166,7 +171,8 @@ struct ScalarCodec: Sendable {
     case .bool:
       return .bool(bits(bytes, at: start) >> shift & mask != 0)
     case .utf8:
-      guard let text = String(validating: bytes[start..<end], as: UTF8.self) else {
+      let content = width == 0 ? bytes[start..<end] : bytes[start..<end].prefix { $0 != 0 }
+      guard let text = String(validating: content, as: UTF8.self) else {
         throw .notUTF8(Array(bytes[start..<end]))
       }
       return .text(text)
@@ -257,9 +263,13 @@ struct ScalarCodec: Sendable {
       append((isTrue ? 1 : 0) << shift, to: &bytes)
     case .utf8:
       guard case .text(let text) = value else { throw wrongKind(value, "text") }
+      let rest = width - text.utf8.count
+      guard width == 0 || rest >= 0 else { throw .tooLong(count: text.utf8.count, most: width) }
       bytes.append(contentsOf: text.utf8)
+      if rest > 0 { bytes += [UInt8](repeating: 0, count: rest) }
     case .bytes:
       guard case .bytes(let content) = value else { throw wrongKind(value, "bytes") }
+      guard width == 0 || content.count == width else { throw .length(expected: width, bytes: content) }
       bytes.append(contentsOf: content)
     case .bits(let picture):
       guard case .text(let text) = value, let rows = picture.bytes(text) else {

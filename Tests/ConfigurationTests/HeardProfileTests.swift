@@ -108,7 +108,13 @@ import Testing
     "output":{"source":{"service_data":"181a","length":15,"at":14},"type":"bool","bit":1}
     """
 
-  /// What SwitchBot's sensors, Mopeka's tank sensors and thermometers with the firmware of pvvx have sent.
+  private static let beacon = """
+    "beacon":{"source":{"manufacturer_data":"0x004c","prefix":"0215","length":23},"fields":[
+      {"name":"uuid","type":"bytes","size":16},{"name":"major","type":"uint16","endian":"big"},
+      {"name":"minor","type":"uint16","endian":"big"},{"name":"power","type":"int8"}]}
+    """
+
+  /// What SwitchBot's sensors, Mopeka's tank sensors and thermometers with the firmware of pvvx have sent, and an iBeacon.
   @Test(arguments: [
     (
       contact, "644064050075" + "00f812",
@@ -130,8 +136,12 @@ import Testing
     (
       reed, "f4830238c1a4" + "ca09" + "bf13" + "f80b" + "5f" + "19" + "05", #"{"closed":true,"output":false}"#
     ),
+    (
+      beacon, "0215e2c56db5dffb48d2b060d0f5a71096e0" + "00010203c5",
+      #"{"beacon":{"uuid":"e2c56db5dffb48d2b060d0f5a71096e0","major":1,"minor":515,"power":-59}}"#
+    ),
   ])
-  func bitsOfABeacon(properties: String, hex: String, values: String) throws {
+  func partsOfABeacon(properties: String, hex: String, values: String) throws {
     let text = #"{"profiles":{"p":{"properties":{\#(properties)}}}}"#
     let configuration = try Configuration.parse(Array(text.utf8)).get()
     #expect(try Self.values(#require(configuration.profiles.first), hex) == Self.parse(values))

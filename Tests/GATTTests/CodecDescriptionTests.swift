@@ -15,6 +15,9 @@ import Testing
     (Codec.Scalar(.uint8, values: [256: "a"]), .number(256, type: .uint8)),
     (Codec.Scalar(.int8, values: [-129: "a"]), .number(-129, type: .int8)),
     (Codec.Scalar(.uint8, values: [0: ""]), .word("")),
+    (Codec.Scalar(.uint8, size: 2), .size(2, type: .uint8)),
+    (Codec.Scalar(.decimal, size: 2), .size(2, type: .decimal)),
+    (Codec.Scalar(.bytes, size: 513), .size(513, type: .bytes)),
     (Codec.Scalar(.uint8, values: [0: "a", 1: "a"]), .word("a")),
   ]
 

@@ -99,6 +99,8 @@ import Testing
     case (.uint8, 2), (.uint16, 2), (.uint24, 2), (.uint32, 2), (.uint64, 2):
       let low = Int.random(in: 0...6, using: &random)
       return Codec.Scalar(type, endian: endian, bits: low..<Int.random(in: low + 1...8, using: &random))
+    case (.utf8, 0), (.bytes, 0):
+      return Codec.Scalar(type, size: 9)
     case (.bool, 0), (.bool, 1):
       let bit = Int.random(in: 0...7, using: &random)
       return Codec.Scalar(type, endian: endian, bits: bit..<bit + 1)
@@ -182,10 +184,14 @@ import Testing
   private static func value(of scalar: Codec.Scalar, _ random: inout SplitMix64) -> Value {
     switch scalar.type {
     case .bool: return .bool(.random(using: &random))
-    case .utf8: return .text(["", "a", "°C", "a longer text than fits"].randomElement(using: &random) ?? "")
+    case .utf8:
+      let texts = ["", "a", "°C", scalar.size == 0 ? "a longer text than fits" : "9 letters"]
+      return .text(texts.randomElement(using: &random) ?? "")
     case .bytes:
       return .bytes(
-        (0..<Int.random(in: 0...9, using: &random)).map { _ in .random(in: 0...255, using: &random) })
+        (0..<(scalar.size == 0 ? Int.random(in: 0...9, using: &random) : scalar.size)).map { _ in
+          .random(in: 0...255, using: &random)
+        })
     case .bits:
       let rows = (0..<Int.random(in: 1...scalar.rows, using: &random)).map { _ in
         String((0..<scalar.columns).map { _ in Bool.random(using: &random) ? "#" : "." })

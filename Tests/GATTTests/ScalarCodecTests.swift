@@ -224,6 +224,33 @@ import Testing
     #expect(throws: CodecError.kind(expected: "bytes", found: "text")) { try Codec.bytes.encode(.text("00")) }
   }
 
+  @Test func textAndBytesMayHaveAFixedSize() throws {
+    let text = try Codec(.scalar(Codec.Scalar(.utf8, size: 6)))
+    #expect(text.width == 6 && text.fits(6) && !text.fits(5))
+    #expect(try text.decode(Array("3.2.1\0".utf8)) == .text("3.2.1"))
+    // What follows the end of a string is left from a longer one.
+    #expect(try text.decode(Array("ab\0cd\0".utf8)) == .text("ab"))
+    #expect(try text.encode(.text("é")) == [0xC3, 0xA9, 0, 0, 0, 0])
+    #expect(try text.encode(.text("123456")) == Array("123456".utf8))
+    #expect(throws: CodecError.tooLong(count: 7, most: 6)) { try text.encode(.text("1234567")) }
+    #expect(throws: CodecError.length(expected: 6, bytes: [0x61])) { try text.decode([0x61]) }
+
+    let bytes = try Codec(.scalar(Codec.Scalar(.bytes, size: 2)))
+    #expect(try bytes.decode([0, 1]) == .bytes([0, 1]) && bytes.encode(.bytes([2, 3])) == [2, 3])
+    #expect(throws: CodecError.length(expected: 2, bytes: [1])) { try bytes.encode(.bytes([1])) }
+
+    let record = try Codec.record([
+      Codec.Field("address", Codec.Scalar(.bytes, size: 3)),
+      Codec.Field("version", Codec.Scalar(.utf8, size: 4)),
+      Codec.Field("level", .uint8),
+    ])
+    let value = Value.record([.bytes([1, 2, 3]), .text("1.0"), .integer(9)])
+    #expect(try record.decode([1, 2, 3, 0x31, 0x2E, 0x30, 0, 9]) == value)
+    #expect(try record.encode(value) == [1, 2, 3, 0x31, 0x2E, 0x30, 0, 9])
+    let list = try Codec(.list(of: .scalar(Codec.Scalar(.bytes, size: 2))))
+    #expect(try list.decode([1, 2, 3, 4]) == .list([.bytes([1, 2]), .bytes([3, 4])]))
+  }
+
   @Test(arguments: [[], [0], [0xFF, 0x00, 0x80]] as [[UInt8]])
   func bytesAreUnchanged(bytes: [UInt8]) throws {
     #expect(try Codec.bytes.decode(bytes) == .bytes(bytes))
