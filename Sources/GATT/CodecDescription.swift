@@ -44,7 +44,7 @@ extension Codec {
     case big
   }
 
-  /// One value. With `scale` or `offset`, which need an integer type, it is `raw × scale + offset`.
+  /// One value. With `scale` or `offset` a number is `raw × scale + offset`.
   public struct Scalar: Sendable, Hashable {
     /// The encoding.
     public let type: ScalarType

@@ -67,11 +67,12 @@ struct ScalarCodec: Sendable {
     unknown = scalar.unknown
     valid = scalar.valid
     if scalar.scale != nil || scalar.offset != nil {
-      guard type.integers != nil else {
-        throw .notAnInteger(key: scalar.scale != nil ? "scale" : "offset", type: type)
-      }
       guard words.isEmpty else { throw .scaledEnumeration }
-      scaling = try Scaling(scale: scalar.scale ?? 1, offset: scalar.offset ?? 0, of: integers)
+      guard ![.bool, .utf8, .bytes, .bits].contains(type) else {
+        throw .notANumber(key: scalar.scale != nil ? "scale" : "offset")
+      }
+      scaling = try Scaling(
+        scale: scalar.scale ?? 1, offset: scalar.offset ?? 0, of: type.integers == nil ? nil : integers)
     } else {
       scaling = nil
     }
@@ -111,10 +112,14 @@ struct ScalarCodec: Sendable {
 
   /// The numbers that can be encoded; nil if it is not a number, or is an enumeration.
   var range: ClosedRange<Double>? {
+    guard words.isEmpty, let unscaled else { return nil }
+    return scaling?.range(of: unscaled) ?? unscaled
+  }
+
+  /// The numbers that the bytes can hold; nil if they hold none.
+  private var unscaled: ClosedRange<Double>? {
     switch form {
-    case .unsigned, .signed:
-      guard words.isEmpty else { return nil }
-      return scaling?.range(of: integers) ?? Double(integers.lowerBound)...Double(integers.upperBound)
+    case .unsigned, .signed: return Double(integers.lowerBound)...Double(integers.upperBound)
     case .float32:
       let most = Double(Float.greatestFiniteMagnitude)
       return -most...most
@@ -156,18 +161,19 @@ struct ScalarCodec: Sendable {
       let number = Float(bitPattern: UInt32(truncatingIfNeeded: bits(bytes, at: start)))
       // The number is converted by way of its text, so that 21.3 does not become 21.299999237060547. The text is short enough
       // not to be allocated.
-      return try valid(
-        .number(number.isFinite ? Double(number.description) ?? Double(number) : Double(number)))
+      return try value(number.isFinite ? Double(number.description) ?? Double(number) : Double(number))
     case .float64:
-      return try valid(.number(Double(bitPattern: bits(bytes, at: start))))
+      return try value(Double(bitPattern: bits(bytes, at: start)))
     case .decimalFloat(let decimal):
-      return try valid(.number(decimal.decode(bits(bytes, at: start))))
+      return try value(decimal.decode(bits(bytes, at: start)))
     case .decimalText:
       guard let number = DecimalText.number(bytes[start..<end]) else {
         throw .notANumber(Array(bytes[start..<end]))
       }
-      guard DecimalText.range.contains(number) else { throw outOfRange(number) }
-      return try valid(.number(number))
+      guard DecimalText.range.contains(number) else {
+        throw .range(value: number, allowed: DecimalText.range)
+      }
+      return try value(number)
     case .bool:
       return .bool(bits(bytes, at: start) >> shift & mask != 0)
     case .utf8:
@@ -223,6 +229,11 @@ struct ScalarCodec: Sendable {
     return try valid(.integer(raw))
   }
 
+  @inline(__always)
+  private func value(_ number: Double) throws(CodecError) -> Value {
+    try valid(scaling?.value(number) ?? .number(number))
+  }
+
   /// NaN and infinities are values, which are not published as numbers.
   @inline(__always)
   private func valid(_ value: Value) throws(CodecError) -> Value {
@@ -240,19 +251,18 @@ struct ScalarCodec: Sendable {
     case .unsigned, .signed:
       append(UInt64(bitPattern: Int64(try raw(value))) << shift, to: &bytes)
     case .float32:
-      let number = try self.number(value)
+      let number = try unscaled(value)
       let single = Float(number)
-      guard single.isFinite || !number.isFinite else { throw outOfRange(number) }
+      guard single.isFinite || !number.isFinite else { throw outOfRange(value) }
       append(UInt64(single.bitPattern), to: &bytes)
     case .float64:
-      append(try number(value).bitPattern, to: &bytes)
+      append(try unscaled(value).bitPattern, to: &bytes)
     case .decimalFloat(let decimal):
-      let number = try self.number(value)
-      guard let bits = decimal.encode(number) else { throw outOfRange(number) }
+      guard let bits = decimal.encode(try unscaled(value)) else { throw outOfRange(value) }
       append(bits, to: &bytes)
     case .decimalText:
-      let number = try self.number(value)
-      guard DecimalText.range.contains(number) else { throw outOfRange(number) }
+      let number = try unscaled(value)
+      guard DecimalText.range.contains(number) else { throw outOfRange(value) }
       let text = DecimalText.text(number).utf8
       guard text.count <= DecimalText.longest else {
         throw .tooLong(count: text.count, most: DecimalText.longest)
@@ -302,16 +312,16 @@ struct ScalarCodec: Sendable {
       raw = number
     case .integer, .number:
       let number = try self.number(value)
-      let exact = scaling?.raw(number) ?? number
+      let exact = scaling?.raw(number).rounded() ?? number
       guard let whole = Int(exactly: exact) else {
-        throw abs(exact) < 0x1p63 ? wrongKind(value, "a whole number") : outOfRange(number)
+        throw abs(exact) < 0x1p63 ? wrongKind(value, "a whole number") : outOfRange(value)
       }
       raw = whole
     case .text, .bool, .bytes, .record, .list, .unknown:
       throw wrongKind(value, words.isEmpty ? "a number" : "a word or its number")
     }
     guard words.isEmpty || words[raw] != nil else { throw unknown("\(raw)") }
-    guard integers.contains(raw) else { throw outOfRange(value.doubleValue ?? 0) }
+    guard integers.contains(raw) else { throw outOfRange(value) }
     return raw
   }
 
@@ -320,12 +330,18 @@ struct ScalarCodec: Sendable {
     return number
   }
 
+  /// The number that the bytes are to hold.
+  private func unscaled(_ value: Value) throws(CodecError) -> Double {
+    let number = try self.number(value)
+    return scaling?.raw(number) ?? number
+  }
+
   private func unknown(_ word: String) -> CodecError {
     .word(word, known: words.sorted { $0.key < $1.key }.map(\.value))
   }
 
-  private func outOfRange(_ number: Double) -> CodecError {
-    .range(value: number, allowed: range ?? 0...0)
+  private func outOfRange(_ value: Value) -> CodecError {
+    .range(value: value.doubleValue ?? 0, allowed: range ?? 0...0)
   }
 
   private func wrongKind(_ value: Value, _ expected: String) -> CodecError {

@@ -132,8 +132,7 @@ import Testing
     ),
     // Numbers as text.
     (
-      property(#""access":["read"],"type":"decimal","scale":2"#), "a.scale",
-      "scale needs an integer type, not decimal"
+      property(#""access":["read"],"type":"decimal","scale":0"#), "a.scale", "0.0 is not a usable scale"
     ),
     (
       property(#""access":["read","write"],"type":"decimal","range":[0,1e300]"#), "a.range",
@@ -236,7 +235,7 @@ import Testing
     (property(#""access":["read"],"type":"uint8","scale":0"#), "a.scale", "0.0 is not a usable scale"),
     (
       property(#""access":["read"],"type":"utf8","scale":2"#), "a.scale",
-      "scale needs an integer type, not utf8"
+      "only numbers have scale"
     ),
     (
       property(#""access":["read"],"type":"utf8","repeat":true"#), "a.repeat",

@@ -370,6 +370,38 @@ import Testing
     #expect(try codec.encode(.integer(value)) == bytes)
   }
 
+  /// Glucose in kg/L as mg/dL, Fahrenheit, mV.
+  @Test(
+    arguments: [
+      (Codec.ScalarType.sfloat, 100_000, nil, 0.00091, 91), (.float, 0.1, nil, -36.5, -3.65),
+      (.float32, 1.8, 32, 21.3, 70.34), (.float64, nil, -273.15, 300, 26.85),
+      (.decimal, 0.001, nil, 2953, 2.953),
+      (.float32, 100, nil, 1e30, 1e32), (.sfloat, 100, nil, .infinity, .infinity),
+    ] as [(Codec.ScalarType, Double?, Double?, Double, Double)])
+  func numbersWithAFractionAreScaled(
+    type: Codec.ScalarType, scale: Double?, offset: Double?, raw: Double, value: Double
+  ) throws {
+    let codec = try Codec.scalar(type, scale: scale, offset: offset)
+    let bytes = try Codec.scalar(type).encode(.number(raw))
+    #expect(try codec.decode(bytes) == .number(value))
+    #expect(try codec.encode(.number(value)) == bytes)
+    #expect(codec.step == nil)
+  }
+
+  @Test func theRangeOfScaledFractionsHasAnEnd() throws {
+    let most = Double.greatestFiniteMagnitude
+    #expect(try Codec.scalar(.float64, scale: 100).range == -most...most)
+    #expect(
+      try Codec.scalar(.decimal, scale: -0.001, offset: 5).range == -999_999_999_995...1_000_000_000_005)
+    let codec = try Codec.scalar(.float32, scale: 0.1)
+    let problem = error(of: CodecError.self) { try codec.encode(.number(3.5e37)) }
+    #expect(problem?.description.hasPrefix("3.5e+37 is outside -3.40") == true)
+    let limited = try Codec(.scalar(Codec.Scalar(.float32, scale: 100, valid: 0...100)))
+    #expect(throws: CodecError.range(value: 150, allowed: 0...100)) {
+      try limited.decode([0, 0, 0xC0, 0x3F])
+    }
+  }
+
   @Test func encodesTheNearestRepresentableValue() throws {
     let codec = try Codec.scalar(.uint8, scale: 0.5)
     #expect(try codec.encode(.number(10.2)) == [20])
