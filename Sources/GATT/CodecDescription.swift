@@ -63,6 +63,8 @@ extension Codec {
     /// The bits of an unsigned number, or the one of a bool, that are the value, 0 is the lowest; nil: all. What else is in the
     /// bytes is no part of it, and is written as zeros.
     public let bits: Range<Int>?
+    /// Whether a bool is true if its bits are clear.
+    public let isInverted: Bool
     /// The number of bytes of a text or of bytes, else 0; 0: to the end of the characteristic's value. A text is followed by zeros.
     public let size: Int
     /// The rows of a picture (``Codec/ScalarType/bits``), else 0.
@@ -74,9 +76,10 @@ extension Codec {
     public init(
       _ type: ScalarType, scale: Double? = nil, offset: Double? = nil, endian: Endian = .little,
       values: [Int: String] = [:], unknown: [Int] = [], valid: ClosedRange<Double>? = nil,
-      bits: Range<Int>? = nil, size: Int = 0, rows: Int = 0, columns: Int = 0
+      bits: Range<Int>? = nil, isInverted: Bool = false, size: Int = 0, rows: Int = 0, columns: Int = 0
     ) {
       self.bits = bits
+      self.isInverted = isInverted
       self.size = size
       self.rows = rows
       self.columns = columns

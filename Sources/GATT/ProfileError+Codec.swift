@@ -86,6 +86,7 @@ extension ProfileError {
           : "there are no bits \(bits.lowerBound) to \(bits.upperBound - 1): the bits are 0 to \(count - 1), and the second "
             + "number is how many there are")
   }
+  package static let inverted = Self(["inverted"], "only a bool is inverted")
   package static func noBits(of type: Codec.ScalarType) -> Self {
     Self(["bits"], "only unsigned integers have bits, not \(type.rawValue)")
   }

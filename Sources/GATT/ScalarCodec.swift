@@ -1,7 +1,8 @@
 /// A compiled ``Codec/Scalar``: everything that does not depend on the value is computed once.
 struct ScalarCodec: Sendable {
   private enum Form: Sendable {
-    case unsigned, signed, float32, float64, decimalText, bool, utf8, bytes
+    case unsigned, signed, float32, float64, decimalText, utf8, bytes
+    case bool(isInverted: Bool)
     case decimalFloat(DecimalFloat)
     case bits(BitPicture)
   }
@@ -33,7 +34,7 @@ struct ScalarCodec: Sendable {
       case .int8, .int16, .sint24, .int32, .int64: .signed
       case .float32: .float32
       case .float64: .float64
-      case .bool: .bool
+      case .bool: .bool(isInverted: scalar.isInverted)
       case .utf8: .utf8
       case .bytes: .bytes
       case .sfloat: .decimalFloat(.sfloat)
@@ -42,6 +43,7 @@ struct ScalarCodec: Sendable {
       case .bits: .bits(BitPicture(rows: scalar.rows, columns: scalar.columns))
       }
     try Self.checkPicture(scalar)
+    if scalar.isInverted, type != .bool { throw .inverted }
     guard
       scalar.size == 0 || [.utf8, .bytes].contains(type) && (1...Codec.longestValue).contains(scalar.size)
     else {
@@ -174,8 +176,8 @@ struct ScalarCodec: Sendable {
         throw .range(value: number, allowed: DecimalText.range)
       }
       return try value(number)
-    case .bool:
-      return .bool(bits(bytes, at: start) >> shift & mask != 0)
+    case .bool(let isInverted):
+      return .bool((bits(bytes, at: start) >> shift & mask != 0) != isInverted)
     case .utf8:
       let content = width == 0 ? bytes[start..<end] : bytes[start..<end].prefix { $0 != 0 }
       guard let text = String(validating: content, as: UTF8.self) else {
@@ -268,9 +270,9 @@ struct ScalarCodec: Sendable {
         throw .tooLong(count: text.count, most: DecimalText.longest)
       }
       bytes.append(contentsOf: text)
-    case .bool:
+    case .bool(let isInverted):
       guard case .bool(let isTrue) = value else { throw wrongKind(value, "true or false") }
-      append((isTrue ? 1 : 0) << shift, to: &bytes)
+      append((isTrue != isInverted ? 1 : 0) << shift, to: &bytes)
     case .utf8:
       guard case .text(let text) = value else { throw wrongKind(value, "text") }
       let rest = width - text.utf8.count

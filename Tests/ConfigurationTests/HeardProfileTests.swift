@@ -104,7 +104,7 @@ import Testing
     "quality":{"source":{"manufacturer_data":89,"length":10,"at":3},"type":"uint16","bits":[14,2]}
     """
   private static let reed = """
-    "closed":{"source":{"service_data":"181a","length":15,"at":14},"type":"bool","bit":0},
+    "open":{"source":{"service_data":"181a","length":15,"at":14},"type":"bool","bit":0,"inverted":true},
     "output":{"source":{"service_data":"181a","length":15,"at":14},"type":"bool","bit":1}
     """
 
@@ -134,7 +134,7 @@ import Testing
       #"{"voltage":3.0,"temperature":16,"button":false,"level":828,"quality":2}"#
     ),
     (
-      reed, "f4830238c1a4" + "ca09" + "bf13" + "f80b" + "5f" + "19" + "05", #"{"closed":true,"output":false}"#
+      reed, "f4830238c1a4" + "ca09" + "bf13" + "f80b" + "5f" + "19" + "05", #"{"open":false,"output":false}"#
     ),
     (
       beacon, "0215e2c56db5dffb48d2b060d0f5a71096e0" + "00010203c5",

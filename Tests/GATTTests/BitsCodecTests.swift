@@ -50,6 +50,10 @@ import Testing
     #expect(try codec.decode([0x10]) == .bool(true) && codec.decode([0xEF]) == .bool(false))
     #expect(try codec.encode(.bool(true)) == [0x10] && codec.encode(.bool(false)) == [0])
     #expect(codec.content == .bool && codec.width == 1)
+    let inverted = try Codec(.scalar(Codec.Scalar(.bool, bits: 4..<5, isInverted: true)))
+    #expect(try inverted.decode([0x10]) == .bool(false) && inverted.decode([0xEF]) == .bool(true))
+    #expect(try inverted.encode(.bool(true)) == [0] && inverted.encode(.bool(false)) == [0x10])
+    #expect(throws: ProfileError.inverted) { try Codec(.scalar(Codec.Scalar(.uint8, isInverted: true))) }
   }
 
   @Test func allBitsOfTheLargestNumber() throws {

@@ -103,7 +103,8 @@ import Testing
       return Codec.Scalar(type, size: 9)
     case (.bool, 0), (.bool, 1):
       let bit = Int.random(in: 0...7, using: &random)
-      return Codec.Scalar(type, endian: endian, bits: bit..<bit + 1)
+      return Codec.Scalar(
+        type, endian: endian, bits: bit..<bit + 1, isInverted: .random(using: &random))
     case (.bits, _):
       return .bits(
         rows: Int.random(in: 1...6, using: &random), columns: Int.random(in: 1...8, using: &random))

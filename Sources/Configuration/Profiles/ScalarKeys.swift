@@ -19,6 +19,7 @@ extension ScalarSection {
       ConfigurationKey("valid", \.scalar.valid, .optional(.numberRange)),
       ConfigurationKey("bits", \.scalar.bits, .optional(.bits)),
       ConfigurationKey("bit", \.scalar.bit, .optional(.integer(0...63))),
+      ConfigurationKey("inverted", \.scalar.isInverted, .optional(.bool)),
       ConfigurationKey("size", \.scalar.size, .optional(.integer(1...Codec.longestValue))),
       ConfigurationKey("rows", \.scalar.rows, .optional(.integer(1...Codec.longestValue))),
       ConfigurationKey("columns", \.scalar.columns, .optional(.integer(1...8))),
@@ -40,6 +41,7 @@ struct ScalarKeys {
   var valid: ClosedRange<Double>?
   var bits: Range<Int>?
   var bit: Int?
+  var isInverted: Bool?
   var size: Int?
   var rows: Int?
   var columns: Int?
@@ -49,8 +51,8 @@ struct ScalarKeys {
     type.map {
       Codec.Scalar(
         $0, scale: scale, offset: offset, endian: endian ?? .little, values: values ?? [:],
-        unknown: unknown ?? [], valid: valid, bits: bits ?? bit.map { $0..<$0 + 1 }, size: size ?? 0,
-        rows: rows ?? 0, columns: columns ?? 0)
+        unknown: unknown ?? [], valid: valid, bits: bits ?? bit.map { $0..<$0 + 1 },
+        isInverted: isInverted ?? false, size: size ?? 0, rows: rows ?? 0, columns: columns ?? 0)
     }
   }
 
@@ -73,6 +75,7 @@ struct ScalarKeys {
     unknown = scalar.unknown.isEmpty ? nil : scalar.unknown
     valid = scalar.valid
     if scalar.type == .bool { bit = scalar.bits?.lowerBound } else { bits = scalar.bits }
+    isInverted = scalar.isInverted ? true : nil
     size = scalar.size == 0 ? nil : scalar.size
     rows = scalar.rows == 0 ? nil : scalar.rows
     columns = scalar.columns == 0 ? nil : scalar.columns
