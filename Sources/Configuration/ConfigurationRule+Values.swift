@@ -45,6 +45,26 @@ extension ConfigurationRule<ClosedRange<Double>> {
   }
 }
 
+extension ConfigurationRule<Range<Int>> {
+  /// `[0, 7]`: the lowest bit, and how many there are.
+  static var bits: Self {
+    let range = 0...64
+    return ConfigurationRule(
+      shape: .pair(range),
+      parse: { json throws(ConfigurationProblem) in
+        guard case .array(let elements) = json else { return nil }
+        let numbers = elements.compactMap(\.wholeNumber).filter(range.contains)
+        guard numbers.count == 2, elements.count == 2 else {
+          throw ConfigurationProblem(
+            "expected \(ConfigurationShape.pair(range).expectation)",
+            hint: "example: [0, 7], the lowest bit and how many there are")
+        }
+        return numbers[0]..<numbers[0] + numbers[1]
+      },
+      write: { .array([.integer($0.lowerBound), .integer($0.count)]) })
+  }
+}
+
 extension ConfigurationRule<BluetoothUUID> {
   /// A UUID of 4 or 8 digits, perhaps behind `0x`, or of 36 characters, in either case.
   package static var uuid: Self {

@@ -47,6 +47,8 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
   case integerOrText(ClosedRange<Int>)
   /// The smallest and the largest number.
   case numberRange
+  /// Two whole numbers of a range.
+  case pair(ClosedRange<Int>)
   /// A string of so many characters (Unicode scalars).
   case text(ClosedRange<Int>)
   /// One of these values.
@@ -85,6 +87,7 @@ package indirect enum ConfigurationShape: Sendable, Equatable {
       "a number, \(JSONValue(number: range.lowerBound).written)…\(JSONValue(number: range.upperBound).written)"
     case .number(nil): "a number"
     case .numberRange: "a list of two numbers, the smaller first"
+    case .pair(let range): "a list of two whole numbers, \(range.lowerBound)…\(range.upperBound)"
     case .text: "a string"
     case .choice(let values):
       values.map(\.written).joined(separator: " or ")

@@ -311,7 +311,9 @@ import Log
     case .failure(let error): return .failure(WriteFailure(error))
     case .success(let bytes):
       do throws(CodecError) {
-        return .success(EncodedValue(try value(of: bytes), bytes))
+        let value = try value(of: bytes)
+        // A value may be held in other bytes than those that were written: 21.50 for 21.5.
+        return .success(EncodedValue(value, (try? property.codec.encode(value)) ?? bytes))
       } catch {
         return .failure(.failed(reason: "\(error)"))
       }

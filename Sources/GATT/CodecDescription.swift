@@ -25,11 +25,13 @@ extension Codec {
     /// IEEE 11073-20601, decimal: a mantissa of 12 or 24 bits times a power of ten, as in health devices. NaN, NRes
     /// (not at this resolution) and reserved values are NaN.
     case sfloat, float
+    /// A number as text, to the end of the characteristic's value: see ``DecimalText``.
+    case decimal
     /// One byte: 0 is false, 1 is written for true, and every other value is read as true.
     case bool
-    /// Text, to the end of the characteristic's value. No terminating zero is added or removed.
+    /// Text, to the end of the characteristic's value, where no terminating zero is added or removed, or of a fixed size.
     case utf8
-    /// Any bytes, to the end of the characteristic's value.
+    /// Any bytes, to the end of the characteristic's value, or of a fixed number.
     case bytes
     /// A picture of dots that are on or off, one byte for each row: see ``Codec/Scalar/bits(rows:columns:)``.
     case bits
@@ -42,7 +44,7 @@ extension Codec {
     case big
   }
 
-  /// One value. With `scale` or `offset`, which need an integer type, it is `raw × scale + offset`.
+  /// One value. With `scale` or `offset` a number is `raw × scale + offset`.
   public struct Scalar: Sendable, Hashable {
     /// The encoding.
     public let type: ScalarType
@@ -58,6 +60,13 @@ extension Codec {
     public let unknown: [Int]
     /// The numbers that can be received; others are refused as malformed. Nil: all.
     public let valid: ClosedRange<Double>?
+    /// The bits of an unsigned number, or the one of a bool, that are the value, 0 is the lowest; nil: all. What else is in the
+    /// bytes is no part of it, and is written as zeros.
+    public let bits: Range<Int>?
+    /// Whether a bool is true if its bits are clear.
+    public let isInverted: Bool
+    /// The number of bytes of a text or of bytes, else 0; 0: to the end of the characteristic's value. A text is followed by zeros.
+    public let size: Int
     /// The rows of a picture (``Codec/ScalarType/bits``), else 0.
     public let rows: Int
     /// The picture uses this many of the lowest bits of each row; the highest of them is at the left.
@@ -66,9 +75,12 @@ extension Codec {
     /// The defaults: no scale, offset or words; little-endian.
     public init(
       _ type: ScalarType, scale: Double? = nil, offset: Double? = nil, endian: Endian = .little,
-      values: [Int: String] = [:], unknown: [Int] = [], valid: ClosedRange<Double>? = nil, rows: Int = 0,
-      columns: Int = 0
+      values: [Int: String] = [:], unknown: [Int] = [], valid: ClosedRange<Double>? = nil,
+      bits: Range<Int>? = nil, isInverted: Bool = false, size: Int = 0, rows: Int = 0, columns: Int = 0
     ) {
+      self.bits = bits
+      self.isInverted = isInverted
+      self.size = size
       self.rows = rows
       self.columns = columns
       self.type = type
@@ -123,6 +135,8 @@ extension Codec {
     /// Whether the field is no part of the value: flags or reserved bytes. Flags are encoded according to the fields that are
     /// present, all other bits as zero.
     public let isHidden: Bool
+    /// The name of an earlier, hidden field whose bits it has; nil: it has bytes of its own.
+    public let container: String?
     /// Repeated to the end of the characteristic's value; the field's value is a list.
     public let isRepeated: Bool
     /// The field is present only if all these bits are set: `if`.
@@ -132,12 +146,13 @@ extension Codec {
 
     /// The defaults: visible, always present, not repeated.
     public init(
-      _ name: String, _ scalar: Scalar, unit: String? = nil, isHidden: Bool = false, isRepeated: Bool = false,
-      if set: [Flag] = [], unless clear: [Flag] = []
+      _ name: String, _ scalar: Scalar, unit: String? = nil, of container: String? = nil,
+      isHidden: Bool = false, isRepeated: Bool = false, if set: [Flag] = [], unless clear: [Flag] = []
     ) {
       self.name = name
       self.scalar = scalar
       self.unit = unit
+      self.container = container
       self.isHidden = isHidden
       self.isRepeated = isRepeated
       requiresSet = set
@@ -164,7 +179,7 @@ extension Codec.ScalarType {
     case .uint24, .sint24: 3
     case .uint32, .int32, .float32, .float: 4
     case .uint64, .int64, .float64: 8
-    case .utf8, .bytes, .bits: nil
+    case .decimal, .utf8, .bytes, .bits: nil
     }
   }
 
@@ -181,7 +196,7 @@ extension Codec.ScalarType {
     case .sint24: -0x80_0000...0x7F_FFFF
     case .int32: -0x8000_0000...0x7FFF_FFFF
     case .int64: Int.min...Int.max
-    case .float32, .float64, .sfloat, .float, .bool, .utf8, .bytes, .bits: nil
+    case .float32, .float64, .sfloat, .float, .decimal, .bool, .utf8, .bytes, .bits: nil
     }
   }
 }

@@ -8,6 +8,8 @@ public enum CodecError: Error, Sendable, Hashable {
   case notUTF8([UInt8])
   /// A text has control characters other than tabs.
   case controlCharacters([UInt8])
+  /// A text is not a number.
+  case notANumber([UInt8])
   /// A uint64 that ``Value/integer(_:)`` cannot hold.
   case tooLarge(UInt64)
 
@@ -41,6 +43,7 @@ extension CodecError: CustomStringConvertible {
       "expected at least \(Self.count(needed)), got \(bytes.count)\(Self.excerpt(bytes))"
     case .notUTF8(let bytes): "not UTF-8\(Self.excerpt(bytes))"
     case .controlCharacters(let bytes): "control characters in a text\(Self.excerpt(bytes))"
+    case .notANumber(let bytes): "not a number in plain digits\(Self.text(bytes))"
     case .tooLarge(let value): "\(value) is above \(Int.max)"
     case .range(let value, let allowed):
       "\(Self.plain(value)) is outside \(Self.plain(allowed.lowerBound))…\(Self.plain(allowed.upperBound))"
@@ -66,6 +69,12 @@ extension CodecError: CustomStringConvertible {
     guard !bytes.isEmpty else { return "" }
     let digits = bytes.prefix(shown).map { Hexadecimal.text($0, bytes: 1) }
     return ": \(digits.joined(separator: " "))\(bytes.count > shown ? " …" : "")"
+  }
+
+  /// A short text of plain characters as it is.
+  private static func text(_ bytes: [UInt8]) -> String {
+    bytes.count <= shown && bytes.allSatisfy { (0x20...0x7E).contains($0) }
+      ? ": \"\(String(decoding: bytes, as: UTF8.self))\"" : excerpt(bytes)
   }
 
   private static func count(_ bytes: Int) -> String { bytes == 1 ? "1 byte" : "\(bytes) bytes" }

@@ -75,6 +75,12 @@ extension Property {
   }
 
   private func checkCommands() throws(ProfileError) {
+    if isWritable, let place = codec.ownBits {
+      throw ProfileError(
+        place,
+        "a write would clear the other bits: leave \"write\" out of access, "
+          + "or describe them all, each \"of\" a hidden field")
+    }
     if let range {
       guard isWritable else { throw .needs(access: "write", key: "range") }
       guard let limits = codec.range else { throw ProfileError(["range"], "only a number can have a range") }
@@ -261,8 +267,22 @@ extension Codec {
   fileprivate var isText: Bool { isScalar(.utf8) }
   /// Whether the values of the codec are pictures, one bit for each dot.
   public var isPicture: Bool { isScalar(.bits) }
+  /// Whether the values of the codec are numbers as text.
+  public var isDecimal: Bool { isScalar(.decimal) }
   fileprivate var isBytes: Bool { isScalar(.bytes) }
   fileprivate var isList: Bool { if case .list = description { true } else { false } }
+
+  /// Where some bits are all that is known of a value's own bytes.
+  fileprivate var ownBits: [ProfileError.Step]? {
+    func key(_ scalar: Scalar) -> ProfileError.Step { scalar.type == .bool ? "bit" : "bits" }
+    switch description {
+    case .scalar(let scalar), .list(of: .scalar(let scalar)): return scalar.bits == nil ? nil : [key(scalar)]
+    case .record(let fields), .list(of: .record(let fields)):
+      return fields.firstIndex { $0.scalar.bits != nil && $0.container == nil }
+        .map { ["fields", .index($0), key(fields[$0].scalar)] }
+    case .flags, .list, .advertised: return nil
+    }
+  }
 
   private func isScalar(_ type: ScalarType) -> Bool {
     if case .scalar(let scalar) = description { scalar.type == type } else { false }

@@ -58,9 +58,14 @@ extension ProfileError {
   package static func notAnInteger(key: String, type: Codec.ScalarType) -> Self {
     Self([.key(key)], "\(key) needs an integer type, not \(type.rawValue)")
   }
-  /// The type cannot hold this number, which `key` gives.
-  package static func number(_ number: Int, type: Codec.ScalarType, in key: String = "values") -> Self {
-    Self([.key(key)], "\(number) does not fit into \(type.rawValue)")
+  /// The type or its bits cannot hold this number, which `key` gives.
+  package static func number(
+    _ number: Int, most: ClosedRange<Int>? = nil, type: Codec.ScalarType, in key: String = "values"
+  ) -> Self {
+    let bits = most.flatMap {
+      $0 == type.integers ? nil : $0.upperBound.bitWidth - $0.upperBound.leadingZeroBitCount
+    }
+    return Self([.key(key)], "\(number) does not fit into \(bits.map { "\($0) bits" } ?? type.rawValue)")
   }
   /// The rows or columns of a picture are missing or too many, or they are given for another type.
   static func picture(key: String, isPicture: Bool) -> Self {

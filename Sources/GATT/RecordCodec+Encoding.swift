@@ -17,7 +17,12 @@ extension RecordCodec {
     let (bits, used) = try choose(from: candidates)
     for (index, field) in fields.enumerated() {
       let isPresent = field.condition.map { $0.holds(bits[$0.flags]) } ?? true
-      if field.slot == nil {
+      if let container = field.container {
+        // Another field may need other bits.
+        guard field.slot == nil || isPresent == (used[index] != nil),
+          used[index].map({ field.scalar.holds($0, in: bits[container]) }) ?? true
+        else { throw .presence }
+      } else if field.slot == nil {
         if isPresent { field.scalar.append(bits[index], to: &bytes) }
       } else {
         guard isPresent == (used[index] != nil) else { throw .presence }
@@ -80,6 +85,9 @@ extension RecordCodec {
           }
         } else if let content = candidates[slot].first(where: { canUse($0.index, bits) }) {
           used[content.index] = content.bytes
+          if let container = fields[content.index].container {
+            bits[container] |= fields[content.index].scalar.bits(content.bytes, at: 0)
+          }
           if let condition = fields[content.index].condition { set(condition.expected, of: condition) }
         } else {
           throw .presence
@@ -96,11 +104,6 @@ extension RecordCodec {
     return fields[condition.flags].slot == nil
       ? set & condition.mask & ~condition.expected == 0 : condition.holds(set)
   }
-}
-
-extension RecordCodec.Field {
-  /// Whether other fields may depend on its bits.
-  fileprivate var isFlags: Bool { scalar.isInteger && !isRepeated && condition == nil }
 }
 
 extension RecordCodec.Condition {

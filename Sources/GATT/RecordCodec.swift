@@ -7,10 +7,16 @@ struct RecordCodec: Sendable {
     let slot: Int?
     let isRepeated: Bool
     let condition: Condition?
+    /// The index of the field whose bits it has; nil: it has bytes of its own.
+    let container: Int?
     /// The field's offset from the beginning of the record; nil: it varies, or the field may be absent.
     let offset: Int?
 
-    var takesTheRest: Bool { isRepeated || scalar.width == 0 }
+    /// How many bytes it has of its own, if that is known without them.
+    var width: Int { container == nil ? scalar.width : 0 }
+    var takesTheRest: Bool { container == nil && (isRepeated || scalar.width == 0) }
+    /// Whether other fields may depend on its bits, or have them.
+    var isFlags: Bool { scalar.isInteger && !isRepeated && condition == nil }
   }
 
   /// A field is present if these bits of another field have the expected values.
@@ -40,8 +46,8 @@ struct RecordCodec: Sendable {
 
   /// How many bytes a record may have. Fields that exclude each other count as if all could be present.
   var lengths: ClosedRange<Int> {
-    let most = isSelfDelimiting ? fields.reduce(0) { $0 + $1.scalar.width } : Codec.longestValue
-    return fields.reduce(0) { $0 + ($1.condition == nil && !$1.isRepeated ? $1.scalar.width : 0) }...most
+    let most = isSelfDelimiting ? fields.reduce(0) { $0 + $1.width } : Codec.longestValue
+    return fields.reduce(0) { $0 + ($1.condition == nil && !$1.isRepeated ? $1.width : 0) }...most
   }
 
   /// What the values of a visible field are: numbers, if all fields of this name are. Nil: there is none.
@@ -66,10 +72,11 @@ struct RecordCodec: Sendable {
         throw error.inside(["fields", .index(index)])
       }
       fields.append(compiled)
+      if compiled.container != nil { continue }
       offset = compiled.takesTheRest ? nil : compiled.offset.map { $0 + compiled.scalar.width }
     }
     try require(!names.isEmpty, ["fields"], "there is no field that is not hidden")
-    let size = fields.reduce(0) { $0 + ($1.condition == nil ? $1.scalar.width : 0) }
+    let size = fields.reduce(0) { $0 + ($1.condition == nil ? $1.width : 0) }
     try require(
       size <= Codec.longestValue, ["fields"],
       "\(size) bytes are more than the \(Codec.longestValue) that a characteristic can have")
@@ -84,8 +91,9 @@ struct RecordCodec: Sendable {
     try require(
       isPropertyName(field.name), ["name"],
       "\"\(field.name)\" is not a name: use a-z, 0-9 and _, beginning with a letter")
-    let scalar = try ScalarCodec(field.scalar)
-    guard !field.isRepeated || scalar.width > 0 else { throw .notRepeatable }
+    let container = try container(field, among: others)
+    let scalar = try ScalarCodec(field.scalar, of: container.map { others[$0].scalar })
+    guard !field.isRepeated || scalar.width > 0 && container == nil else { throw .notRepeatable }
     let condition = try condition(field, after: others)
     for other in others where !areExclusive(other.condition, condition) {
       try require(
@@ -93,12 +101,28 @@ struct RecordCodec: Sendable {
         "there is another \(field.name) that may be present at the same time: give both the same flag, "
           + "one as \"if\" and one as \"unless\"")
       try require(
-        !other.takesTheRest, ["name"], "\(other.name) before it takes all the bytes that remain")
+        !other.takesTheRest || container != nil, ["name"],
+        "\(other.name) before it takes all the bytes that remain")
     }
     if !field.isHidden, !names.contains(field.name) { names.append(field.name) }
     return Field(
       name: field.name, scalar: scalar, slot: field.isHidden ? nil : names.firstIndex(of: field.name),
-      isRepeated: field.isRepeated, condition: condition, offset: condition == nil ? offset : nil)
+      isRepeated: field.isRepeated, condition: condition, container: container,
+      offset: container.map { others[$0].offset } ?? (condition == nil ? offset : nil))
+  }
+
+  private static func container(_ field: Codec.Field, among others: [Field]) throws(ProfileError) -> Int? {
+    guard let name = field.container else { return nil }
+    try require(field.scalar.bits != nil, ["of"], "a part of another field needs \"bit\" or \"bits\"")
+    guard let index = others.firstIndex(where: { $0.name == name }), others[index].isFlags,
+      others[index].slot == nil, others[index].offset != nil
+    else {
+      throw ProfileError(
+        ["of"],
+        "there is no hidden field \(name) before this one that is an integer, always present, "
+          + "behind no field that is not")
+    }
+    return index
   }
 
   private static func areExclusive(_ one: Condition?, _ other: Condition?) -> Bool {
@@ -114,7 +138,7 @@ struct RecordCodec: Sendable {
         throw ProfileError([.key(key)], "\(flag): there is no field \(flag.field) before this one")
       }
       let flags = others[index]
-      guard let offset = flags.offset, flags.scalar.isInteger, !flags.isRepeated else {
+      guard let offset = flags.offset, flags.isFlags else {
         throw ProfileError(
           [.key(key)],
           "\(flag): \(flag.field) must be an integer that is always present, behind no field that is not")
@@ -151,22 +175,23 @@ struct RecordCodec: Sendable {
         let bits = fields[condition.flags].scalar.bits(bytes, at: start + condition.offset)
         guard condition.holds(bits) else { continue }
       }
-      let width = fields[index].scalar.width
-      let end = fields[index].takesTheRest ? bytes.count : position + width
+      let isShared = fields[index].container != nil
+      let begin = isShared ? start + (fields[index].offset ?? 0) : position
+      let end = fields[index].takesTheRest ? bytes.count : begin + fields[index].scalar.width
       guard end <= bytes.count else { throw .tooShort(needed: end, bytes: bytes) }
       if let slot = fields[index].slot {
         do throws(CodecError) {
           values[slot] =
             fields[index].isRepeated
-            ? try fields[index].scalar.decodeList(bytes, from: position)
-            : try fields[index].scalar.decode(bytes, from: position, to: end)
+            ? try fields[index].scalar.decodeList(bytes, from: begin)
+            : try fields[index].scalar.decode(bytes, from: begin, to: end)
           // An unknown value counts as an absent field: the other fields are known.
           if values[slot] == .unknown { values[slot] = nil }
         } catch {
           throw .field(fields[index].name, error)
         }
       }
-      position = end
+      if !isShared { position = end }
     }
     return .record(values)
   }

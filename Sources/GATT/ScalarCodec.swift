@@ -1,8 +1,9 @@
 /// A compiled ``Codec/Scalar``: everything that does not depend on the value is computed once.
 struct ScalarCodec: Sendable {
   private enum Form: Sendable {
-    case unsigned, signed, float32, float64, bool, utf8, bytes
-    case decimal(DecimalFloat)
+    case unsigned, signed, float32, float64, decimalText, utf8, bytes
+    case bool(isInverted: Bool)
+    case decimalFloat(DecimalFloat)
     case bits(BitPicture)
   }
 
@@ -10,10 +11,13 @@ struct ScalarCodec: Sendable {
   /// The width in bytes; 0: all remaining bytes.
   let width: Int
   private let isBigEndian: Bool
-  /// The range of the integer type; 0 for other types.
+  /// The range of the integer type, or of its bits; 0 for other types.
   private let integers: ClosedRange<Int>
   /// Whether the bits of the scalar can be flags.
   let isInteger: Bool
+  /// The place of the value's lowest bit, and the value's bits when it is there.
+  private let shift: UInt64
+  private let mask: UInt64
   private let scaling: Scaling?
   let words: [Int: String]
   private let numbers: [String: Int]
@@ -21,7 +25,8 @@ struct ScalarCodec: Sendable {
   private let valid: ClosedRange<Double>?
 
   /// Checks and compiles the description.
-  init(_ scalar: Codec.Scalar) throws(ProfileError) {
+  /// - Parameter container: has the bytes; nil: they are its own.
+  init(_ scalar: Codec.Scalar, of container: ScalarCodec? = nil) throws(ProfileError) {
     let type = scalar.type
     form =
       switch type {
@@ -29,28 +34,45 @@ struct ScalarCodec: Sendable {
       case .int8, .int16, .sint24, .int32, .int64: .signed
       case .float32: .float32
       case .float64: .float64
-      case .bool: .bool
+      case .bool: .bool(isInverted: scalar.isInverted)
       case .utf8: .utf8
       case .bytes: .bytes
-      case .sfloat: .decimal(.sfloat)
-      case .float: .decimal(.float)
+      case .sfloat: .decimalFloat(.sfloat)
+      case .float: .decimalFloat(.float)
+      case .decimal: .decimalText
       case .bits: .bits(BitPicture(rows: scalar.rows, columns: scalar.columns))
       }
     try Self.checkPicture(scalar)
-    width = type.width ?? 0
-    isBigEndian = scalar.endian == .big
-    integers = type.integers ?? 0...0
-    isInteger = type.integers != nil
+    try require(!scalar.isInverted || type == .bool, ["inverted"], "only a bool is inverted")
+    try require(
+      scalar.size == 0 || [.utf8, .bytes].contains(type), ["size"],
+      "only utf8 and bytes have a size, not \(type.rawValue)")
+    try require(
+      (0...Codec.longestValue).contains(scalar.size), ["size"],
+      "\(scalar.size) is no size: 1 to \(Codec.longestValue)")
+    width = container?.width ?? type.width ?? scalar.size
+    isBigEndian = container?.isBigEndian ?? (scalar.endian == .big)
+    isInteger = type.integers != nil && scalar.bits == nil
+    if let bits = scalar.bits {
+      try Self.check(bits, of: 8 * width, type)
+      shift = UInt64(bits.lowerBound)
+      mask = UInt64.max >> UInt64(64 - bits.count)
+      integers = 0...Int(clamping: mask)
+    } else {
+      (shift, mask) = (0, .max)
+      integers = type.integers ?? 0...0
+    }
     words = scalar.values
-    numbers = try Self.numbers(scalar)
+    numbers = try Self.numbers(scalar, integers)
     unknown = scalar.unknown
     valid = scalar.valid
     if scalar.scale != nil || scalar.offset != nil {
-      guard let integers = type.integers else {
-        throw .notAnInteger(key: scalar.scale != nil ? "scale" : "offset", type: type)
-      }
       try require(words.isEmpty, ["values"], "an enumeration has no scale and no offset")
-      scaling = try Scaling(scale: scalar.scale ?? 1, offset: scalar.offset ?? 0, of: integers)
+      let key = scalar.scale != nil ? "scale" : "offset"
+      try require(
+        ![.bool, .utf8, .bytes, .bits].contains(type), [.key(key)], "only numbers have \(key)")
+      scaling = try Scaling(
+        scale: scalar.scale ?? 1, offset: scalar.offset ?? 0, of: type.integers == nil ? nil : integers)
     } else {
       scaling = nil
     }
@@ -58,11 +80,31 @@ struct ScalarCodec: Sendable {
   }
 
   private func checkReceived(_ type: Codec.ScalarType) throws(ProfileError) {
-    if !unknown.isEmpty, !isInteger { throw .notAnInteger(key: "unknown", type: type) }
+    if !unknown.isEmpty, type.integers == nil { throw .notAnInteger(key: "unknown", type: type) }
     if let number = unknown.first(where: { !integers.contains($0) }) {
-      throw .number(number, type: type, in: "unknown")
+      throw .number(number, most: integers, type: type, in: "unknown")
     }
     try require(valid == nil || range != nil, ["valid"], "only numbers have valid")
+  }
+
+  /// Checks bits of a number that has `count`.
+  private static func check(
+    _ bits: Range<Int>, of count: Int, _ type: Codec.ScalarType
+  ) throws(ProfileError) {
+    if type == .bool {
+      return try require(
+        bits.count == 1 && bits.upperBound <= count, ["bit"],
+        "there is no bit \(bits.lowerBound): the bits are 0 to \(count - 1)")
+    }
+    try require(
+      type.integers?.lowerBound == 0, ["bits"],
+      "only unsigned integers have bits, not \(type.rawValue)")
+    try require(
+      !bits.isEmpty, ["bits"], "0 bits have no number: the second number is how many there are")
+    try require(
+      bits.upperBound <= count, ["bits"],
+      "there are no bits \(bits.lowerBound) to \(bits.upperBound - 1): the bits are 0 to \(count - 1), "
+        + "and the second number is how many there are")
   }
 
   private static func checkPicture(_ scalar: Codec.Scalar) throws(ProfileError) {
@@ -75,12 +117,14 @@ struct ScalarCodec: Sendable {
     }
   }
 
-  private static func numbers(_ scalar: Codec.Scalar) throws(ProfileError) -> [String: Int] {
+  private static func numbers(
+    _ scalar: Codec.Scalar, _ integers: ClosedRange<Int>
+  ) throws(ProfileError) -> [String: Int] {
     var numbers: [String: Int] = [:]
     guard !scalar.values.isEmpty else { return numbers }
-    guard let integers = scalar.type.integers else { throw .notAnInteger(key: "values", type: scalar.type) }
+    guard scalar.type.integers != nil else { throw .notAnInteger(key: "values", type: scalar.type) }
     for (number, word) in scalar.values.sorted(by: { $0.key < $1.key }) {
-      guard integers.contains(number) else { throw .number(number, type: scalar.type) }
+      guard integers.contains(number) else { throw .number(number, most: integers, type: scalar.type) }
       try require(!word.isEmpty, ["values"], "a word is empty")
       try require(
         numbers.updateValue(number, forKey: word) == nil, ["values"],
@@ -91,15 +135,20 @@ struct ScalarCodec: Sendable {
 
   /// The numbers that can be encoded; nil if it is not a number, or is an enumeration.
   var range: ClosedRange<Double>? {
+    guard words.isEmpty, let unscaled else { return nil }
+    return scaling?.range(of: unscaled) ?? unscaled
+  }
+
+  /// The numbers that the bytes can hold; nil if they hold none.
+  private var unscaled: ClosedRange<Double>? {
     switch form {
-    case .unsigned, .signed:
-      guard words.isEmpty else { return nil }
-      return scaling?.range(of: integers) ?? Double(integers.lowerBound)...Double(integers.upperBound)
+    case .unsigned, .signed: return Double(integers.lowerBound)...Double(integers.upperBound)
     case .float32:
       let most = Double(Float.greatestFiniteMagnitude)
       return -most...most
     case .float64: return -Double.greatestFiniteMagnitude...Double.greatestFiniteMagnitude
-    case .decimal(let decimal): return -decimal.limit...decimal.limit
+    case .decimalFloat(let decimal): return -decimal.limit...decimal.limit
+    case .decimalText: return DecimalText.range
     case .bool, .utf8, .bytes, .bits: return nil
     }
   }
@@ -108,7 +157,7 @@ struct ScalarCodec: Sendable {
   var step: Double? {
     switch form {
     case .unsigned, .signed: words.isEmpty ? scaling?.step ?? 1 : nil
-    case .float32, .float64, .decimal, .bool, .utf8, .bytes, .bits: nil
+    case .float32, .float64, .decimalFloat, .decimalText, .bool, .utf8, .bytes, .bits: nil
     }
   }
 
@@ -125,7 +174,7 @@ struct ScalarCodec: Sendable {
   func decode(_ bytes: [UInt8], from start: Int, to end: Int) throws(CodecError) -> Value {
     switch form {
     case .unsigned:
-      let bits = self.bits(bytes, at: start)
+      let bits = self.bits(bytes, at: start) >> shift & mask
       guard let raw = Int(exactly: bits) else { throw .tooLarge(bits) }
       return try value(raw)
     case .signed:
@@ -135,16 +184,24 @@ struct ScalarCodec: Sendable {
       let number = Float(bitPattern: UInt32(truncatingIfNeeded: bits(bytes, at: start)))
       // The number is converted by way of its text, so that 21.3 does not become 21.299999237060547. The text is short enough
       // not to be allocated.
-      return try valid(
-        .number(number.isFinite ? Double(number.description) ?? Double(number) : Double(number)))
+      return try value(number.isFinite ? Double(number.description) ?? Double(number) : Double(number))
     case .float64:
-      return try valid(.number(Double(bitPattern: bits(bytes, at: start))))
-    case .decimal(let decimal):
-      return try valid(.number(decimal.decode(bits(bytes, at: start))))
-    case .bool:
-      return .bool(bytes[start] != 0)
+      return try value(Double(bitPattern: bits(bytes, at: start)))
+    case .decimalFloat(let decimal):
+      return try value(decimal.decode(bits(bytes, at: start)))
+    case .decimalText:
+      guard let number = DecimalText.number(bytes[start..<end]) else {
+        throw .notANumber(Array(bytes[start..<end]))
+      }
+      guard DecimalText.range.contains(number) else {
+        throw .range(value: number, allowed: DecimalText.range)
+      }
+      return try value(number)
+    case .bool(let isInverted):
+      return .bool((bits(bytes, at: start) >> shift & mask != 0) != isInverted)
     case .utf8:
-      guard let text = String(validating: bytes[start..<end], as: UTF8.self) else {
+      let content = width == 0 ? bytes[start..<end] : bytes[start..<end].prefix { $0 != 0 }
+      guard let text = String(validating: content, as: UTF8.self) else {
         throw .notUTF8(Array(bytes[start..<end]))
       }
       return .text(text)
@@ -156,6 +213,11 @@ struct ScalarCodec: Sendable {
       }
       return .text(picture.text(bytes[start..<end]))
     }
+  }
+
+  /// Whether `bits`, the number in the bytes, holds the value that is encoded as `bytes`.
+  func holds(_ bytes: [UInt8], in bits: UInt64) -> Bool {
+    (self.bits(bytes, at: 0) ^ bits) >> shift & mask == 0
   }
 
   /// Decodes elements from `start` to the end of `bytes`.
@@ -190,6 +252,11 @@ struct ScalarCodec: Sendable {
     return try valid(.integer(raw))
   }
 
+  @inline(__always)
+  private func value(_ number: Double) throws(CodecError) -> Value {
+    try valid(scaling?.value(number) ?? .number(number))
+  }
+
   /// NaN and infinities are values, which are not published as numbers.
   @inline(__always)
   private func valid(_ value: Value) throws(CodecError) -> Value {
@@ -205,26 +272,37 @@ struct ScalarCodec: Sendable {
   func encode(_ value: Value, to bytes: inout [UInt8]) throws(CodecError) {
     switch form {
     case .unsigned, .signed:
-      append(UInt64(bitPattern: Int64(try raw(value))), to: &bytes)
+      append(UInt64(bitPattern: Int64(try raw(value))) << shift, to: &bytes)
     case .float32:
-      let number = try self.number(value)
+      let number = try unscaled(value)
       let single = Float(number)
-      guard single.isFinite || !number.isFinite else { throw outOfRange(number) }
+      guard single.isFinite || !number.isFinite else { throw outOfRange(value) }
       append(UInt64(single.bitPattern), to: &bytes)
     case .float64:
-      append(try number(value).bitPattern, to: &bytes)
-    case .decimal(let decimal):
-      let number = try self.number(value)
-      guard let bits = decimal.encode(number) else { throw outOfRange(number) }
+      append(try unscaled(value).bitPattern, to: &bytes)
+    case .decimalFloat(let decimal):
+      guard let bits = decimal.encode(try unscaled(value)) else { throw outOfRange(value) }
       append(bits, to: &bytes)
-    case .bool:
+    case .decimalText:
+      let number = try unscaled(value)
+      guard DecimalText.range.contains(number) else { throw outOfRange(value) }
+      let text = DecimalText.text(number).utf8
+      guard text.count <= DecimalText.longest else {
+        throw .tooLong(count: text.count, most: DecimalText.longest)
+      }
+      bytes.append(contentsOf: text)
+    case .bool(let isInverted):
       guard case .bool(let isTrue) = value else { throw wrongKind(value, "true or false") }
-      bytes.append(isTrue ? 1 : 0)
+      append((isTrue != isInverted ? 1 : 0) << shift, to: &bytes)
     case .utf8:
       guard case .text(let text) = value else { throw wrongKind(value, "text") }
+      let rest = width - text.utf8.count
+      guard width == 0 || rest >= 0 else { throw .tooLong(count: text.utf8.count, most: width) }
       bytes.append(contentsOf: text.utf8)
+      if rest > 0 { bytes += [UInt8](repeating: 0, count: rest) }
     case .bytes:
       guard case .bytes(let content) = value else { throw wrongKind(value, "bytes") }
+      guard width == 0 || content.count == width else { throw .length(expected: width, bytes: content) }
       bytes.append(contentsOf: content)
     case .bits(let picture):
       guard case .text(let text) = value, let rows = picture.bytes(text) else {
@@ -257,16 +335,16 @@ struct ScalarCodec: Sendable {
       raw = number
     case .integer, .number:
       let number = try self.number(value)
-      let exact = scaling?.raw(number) ?? number
+      let exact = scaling?.raw(number).rounded() ?? number
       guard let whole = Int(exactly: exact) else {
-        throw abs(exact) < 0x1p63 ? wrongKind(value, "a whole number") : outOfRange(number)
+        throw abs(exact) < 0x1p63 ? wrongKind(value, "a whole number") : outOfRange(value)
       }
       raw = whole
     case .text, .bool, .bytes, .record, .list, .unknown:
       throw wrongKind(value, words.isEmpty ? "a number" : "a word or its number")
     }
     guard words.isEmpty || words[raw] != nil else { throw unknown("\(raw)") }
-    guard integers.contains(raw) else { throw outOfRange(value.doubleValue ?? 0) }
+    guard integers.contains(raw) else { throw outOfRange(value) }
     return raw
   }
 
@@ -275,12 +353,18 @@ struct ScalarCodec: Sendable {
     return number
   }
 
+  /// The number that the bytes are to hold.
+  private func unscaled(_ value: Value) throws(CodecError) -> Double {
+    let number = try self.number(value)
+    return scaling?.raw(number) ?? number
+  }
+
   private func unknown(_ word: String) -> CodecError {
     .word(word, known: words.sorted { $0.key < $1.key }.map(\.value))
   }
 
-  private func outOfRange(_ number: Double) -> CodecError {
-    .range(value: number, allowed: range ?? 0...0)
+  private func outOfRange(_ value: Value) -> CodecError {
+    .range(value: value.doubleValue ?? 0, allowed: range ?? 0...0)
   }
 
   private func wrongKind(_ value: Value, _ expected: String) -> CodecError {

@@ -8,8 +8,9 @@ struct Scaling: Sendable {
   /// Whether all values are whole numbers, as scale and offset are.
   private let isWhole: Bool
 
-  init(scale: Double, offset: Double, of integers: ClosedRange<Int>) throws(ProfileError) {
-    let largest = max(Double(integers.lowerBound.magnitude), Double(integers.upperBound))
+  /// - Parameter integers: the numbers that are scaled; nil: those with a fraction.
+  init(scale: Double, offset: Double, of integers: ClosedRange<Int>?) throws(ProfileError) {
+    let largest = integers.map { max(Double($0.lowerBound.magnitude), Double($0.upperBound)) } ?? 1
     try require(
       scale.isFinite && scale != 0 && (largest * scale).isFinite, ["scale"],
       "\(scale) is not a usable scale")
@@ -37,22 +38,29 @@ struct Scaling: Sendable {
 
   @inline(__always)
   func value(_ raw: Int) -> Value {
-    let number = number(raw)
+    let number = number(Double(raw))
     if isWhole, let whole = Int(exactly: number) { return .integer(whole) }
     return .number(number)
   }
 
-  @inline(__always)
-  private func number(_ raw: Int) -> Double { (Double(raw) * factor + addend) / divisor }
+  /// The value of a number with a fraction, without the noise of binary ones.
+  func value(_ raw: Double) -> Value {
+    let number = number(raw)
+    return .number(abs(number) < 1e6 ? (number * 1e9).rounded() / 1e9 : number)
+  }
 
-  /// The raw number whose scaled value is nearest to `value`.
-  func raw(_ value: Double) -> Double { ((value * divisor - addend) / factor).rounded() }
+  @inline(__always)
+  private func number(_ raw: Double) -> Double { (raw * factor + addend) / divisor }
+
+  /// The number whose scaled value is `value`.
+  func raw(_ value: Double) -> Double { (value * divisor - addend) / factor }
 
   /// The difference of the values of two successive integers.
   var step: Double { abs(factor) / divisor }
 
-  func range(of integers: ClosedRange<Int>) -> ClosedRange<Double> {
-    let ends = [number(integers.lowerBound), number(integers.upperBound)]
+  func range(of raw: ClosedRange<Double>) -> ClosedRange<Double> {
+    let most = Double.greatestFiniteMagnitude
+    let ends = [raw.lowerBound, raw.upperBound].map { max(-most, min(number($0), most)) }
     return min(ends[0], ends[1])...max(ends[0], ends[1])
   }
 }

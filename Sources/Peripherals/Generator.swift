@@ -125,13 +125,14 @@ package struct Generator: Sendable, Hashable {
   /// The packets; empty if the value cannot be encoded, which the initializer excludes.
   private func packets(_ value: Value) -> [[UInt8]] { (try? property.packets(of: value)) ?? [] }
 
-  /// Rounded where only whole numbers can be encoded.
+  /// Rounded where only whole numbers can be encoded, and in a text, where programs have two decimals.
   private func packets(_ number: Double) -> [[UInt8]] {
+    let rounded = (number * 100).rounded() / 100
     if let name {
-      let text = Int(exactly: number).map { "\($0)" } ?? "\((number * 100).rounded() / 100)"
+      let text = Int(exactly: number).map { "\($0)" } ?? "\(rounded)"
       return packets(.text("\(name):\(text)"))
     }
-    let exact = packets(.number(number))
+    let exact = packets(.number(property.codec.isDecimal ? rounded : number))
     return exact.isEmpty ? packets(.number(number.rounded())) : exact
   }
 

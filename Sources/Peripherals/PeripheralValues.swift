@@ -239,8 +239,8 @@ extension CodecError {
     switch self {
     case .length, .tooShort: true
     case .field(_, let error): error.isLength
-    case .notUTF8, .controlCharacters, .tooLarge, .range, .kind, .word, .tooLong, .missingField, .presence,
-      .absent, .unreadable:
+    case .notUTF8, .controlCharacters, .notANumber, .tooLarge, .range, .kind, .word, .tooLong, .missingField,
+      .presence, .absent, .unreadable:
       false
     }
   }

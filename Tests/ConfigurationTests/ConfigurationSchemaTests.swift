@@ -106,6 +106,11 @@ import Testing
       check("items", ["type": "number"])
       check("minItems", .integer(2))
       check("maxItems", .integer(2))
+    case .pair(let range):
+      check("type", .string("array"))
+      check("minItems", .integer(2))
+      check("maxItems", .integer(2))
+      compare(schema["items"] ?? .null, .integer(range), "\(path)[]", &differences)
     case .text:
       check("type", .string("string"))
       compareText(schema, shape, path, &differences)

@@ -8,8 +8,11 @@ import Testing
 /// The shipped profiles of devices that are only heard, with what their makers give as examples.
 @Suite struct HeardProfileTests {
   private static func values(_ name: String, _ hex: String) throws -> JSONValue {
-    let profile = try #require(
-      try ProfilesDirectory.read(repositoryPath("deploy/profiles/\(name).json")).profiles.first)
+    let file = try ProfilesDirectory.read(repositoryPath("deploy/profiles/\(name).json"))
+    return try values(#require(file.profiles.first), hex)
+  }
+
+  private static func values(_ profile: Profile, _ hex: String) throws -> JSONValue {
     let data = try #require(Hexadecimal.bytes(hex))
     var members: [String: JSONValue] = [:]
     for property in profile.properties {
@@ -89,6 +92,71 @@ import Testing
     #expect(
       try Self.values("atc_thermometer", "a4c1380283f4" + "7fff" + "ff" + "5f" + "0bf8" + "19")["temperature"]
         == nil)
+  }
+
+  private static let contact = """
+    "battery":{"source":{"service_data":"fd3d","prefix":"64","at":2},"type":"uint8","bits":[0,7]},
+    "motion":{"source":{"service_data":"fd3d","prefix":"64","at":1},"type":"bool","bit":6},
+    "light":{"source":{"service_data":"fd3d","prefix":"64","at":3},"type":"bool","bit":0},
+    "open":{"source":{"service_data":"fd3d","prefix":"64","at":3},"type":"bool","bit":1},
+    "left_open":{"source":{"service_data":"fd3d","prefix":"64","at":3},"type":"bool","bit":2},
+    "presses":{"source":{"service_data":"fd3d","prefix":"64","at":8},"type":"uint8","bits":[0,4]}
+    """
+  private static let meter = """
+    "battery":{"source":{"service_data":"fd3d","prefix":"54","at":2},"type":"uint8","bits":[0,7]},
+    "humidity":{"source":{"service_data":"fd3d","prefix":"54","at":5},"type":"uint8","bits":[0,7]},
+    "fahrenheit":{"source":{"service_data":"fd3d","prefix":"54","at":5},"type":"bool","bit":7}
+    """
+  private static let tank = """
+    "voltage":{"source":{"manufacturer_data":89,"length":10,"at":1},"type":"uint8","bits":[0,7],"scale":0.03125},
+    "temperature":{"source":{"manufacturer_data":89,"length":10,"at":2},"type":"uint8","bits":[0,7],"offset":-40},
+    "button":{"source":{"manufacturer_data":89,"length":10,"at":2},"type":"bool","bit":7},
+    "level":{"source":{"manufacturer_data":89,"length":10,"at":3},"type":"uint16","bits":[0,14]},
+    "quality":{"source":{"manufacturer_data":89,"length":10,"at":3},"type":"uint16","bits":[14,2]}
+    """
+  private static let reed = """
+    "open":{"source":{"service_data":"181a","length":15,"at":14},"type":"bool","bit":0,"inverted":true},
+    "output":{"source":{"service_data":"181a","length":15,"at":14},"type":"bool","bit":1}
+    """
+
+  private static let beacon = """
+    "beacon":{"source":{"manufacturer_data":"0x004c","prefix":"0215","length":23},"fields":[
+      {"name":"uuid","type":"bytes","size":16},{"name":"major","type":"uint16","endian":"big"},
+      {"name":"minor","type":"uint16","endian":"big"},{"name":"power","type":"int8"}]}
+    """
+
+  /// What SwitchBot's sensors, Mopeka's tank sensors and thermometers with the firmware of pvvx have sent, and an iBeacon.
+  @Test(arguments: [
+    (
+      contact, "644064050075" + "00f812",
+      #"{"battery":100,"motion":true,"light":true,"open":false,"left_open":true,"presses":2}"#
+    ),
+    (meter, "5400e4069835", #"{"battery":100,"humidity":53,"fahrenheit":false}"#),
+    (
+      tank, "087043b6c3e0f509fae3",
+      #"{"voltage":3.5,"temperature":27,"button":false,"level":950,"quality":3}"#
+    ),
+    (
+      tank, "08f24600c0e0f509f0d8",
+      #"{"voltage":3.5625,"temperature":30,"button":false,"level":0,"quality":3}"#
+    ),
+    (
+      tank, "0c60383c832aea8c31f8",
+      #"{"voltage":3.0,"temperature":16,"button":false,"level":828,"quality":2}"#
+    ),
+    (
+      reed, "f4830238c1a4" + "ca09" + "bf13" + "f80b" + "5f" + "19" + "05", #"{"open":false,"output":false}"#
+    ),
+    (
+      beacon, "0215e2c56db5dffb48d2b060d0f5a71096e0" + "00010203c5",
+      #"{"beacon":{"uuid":"e2c56db5dffb48d2b060d0f5a71096e0","major":1,"minor":515,"power":-59}}"#
+    ),
+  ])
+  func partsOfABeacon(properties: String, hex: String, values: String) throws {
+    let text = #"{"profiles":{"p":{"properties":{\#(properties)}}}}"#
+    let configuration = try Configuration.parse(Array(text.utf8)).get()
+    #expect(try Self.values(#require(configuration.profiles.first), hex) == Self.parse(values))
+    #expect(try Configuration.parse(configuration.json.bytes).get() == configuration)
   }
 
   /// The example of github.com/google/eddystone, and a beacon that measures nothing.

@@ -80,6 +80,64 @@ import Testing
       property(#""access":["red"],"type":"uint8""#), "a.access[0]",
       #"expected "read" or "notify" or "write", found "red""#
     ),
+    // Bits.
+    (
+      property(#""access":["read"],"type":"uint8","bits":[0,9]"#), "a.bits",
+      "there are no bits 0 to 8: the bits are 0 to 7, and the second number is how many there are"
+    ),
+    (
+      property(#""access":["read"],"type":"uint8","bits":[0,-1]"#), "a.bits",
+      "expected a list of two whole numbers, 0…64 (example: [0, 7], the lowest bit and how many there are)"
+    ),
+    (
+      property(#""access":["read"],"type":"uint8","bits":7"#), "a.bits",
+      "expected a list of two whole numbers"
+    ),
+    (
+      property(#""access":["read"],"type":"uint8","bits":[0,1e300]"#), "a.bits",
+      "expected a list of two whole numbers"
+    ),
+    (
+      property(#""access":["read"],"type":"uint8","bits":[64,64]"#), "a.bits",
+      "there are no bits 64 to 127: the bits are 0 to 7"
+    ),
+    (
+      property(#""access":["read"],"type":"uint8","bit":1"#), "a.bit",
+      #"only a bool is one bit (give a number "bits": [lowest, count])"#
+    ),
+    (
+      property(#""access":["read"],"type":"bool","bits":[0,1]"#), "a.bits",
+      #"a bool is one bit (give it "bit")"#
+    ),
+    (
+      property(#""access":["read"],"type":"bool","bit":8"#), "a.bit", "there is no bit 8: the bits are 0 to 7"
+    ),
+    (property(#""access":["read"],"type":"bool","bit":64"#), "a.bit", "64 is above 63"),
+    (
+      property(#""access":["read"],"type":"int8","bits":[0,4]"#), "a.bits",
+      "only unsigned integers have bits, not int8"
+    ),
+    (
+      property(#""access":["read","write"],"type":"bool","bit":1"#), "a.bit",
+      #"a write would clear the other bits: leave "write" out of access"#
+    ),
+    (
+      property(#""access":["read"],"fields":[{"name":"x","type":"bool","bit":1,"of":"y"}]"#),
+      "a.fields[0].of",
+      "there is no hidden field y before this one that is an integer"
+    ),
+    (
+      property(#""access":["read"],"fields":[{"name":"x","type":"int8","bit":1}]"#), "a.fields[0].bit",
+      "only a bool is one bit"
+    ),
+    // Numbers as text.
+    (
+      property(#""access":["read"],"type":"decimal","scale":0"#), "a.scale", "0.0 is not a usable scale"
+    ),
+    (
+      property(#""access":["read","write"],"type":"decimal","range":[0,1e300]"#), "a.range",
+      "the range 0.0…1e+300 is more than the type holds"
+    ),
     // Words that are expected elsewhere.
     (
       property(#""access":["indicate"],"type":"uint8""#), "a.access[0]",
@@ -187,7 +245,7 @@ import Testing
     (property(#""access":["read"],"type":"uint8","scale":0"#), "a.scale", "0.0 is not a usable scale"),
     (
       property(#""access":["read"],"type":"utf8","scale":2"#), "a.scale",
-      "scale needs an integer type, not utf8"
+      "only numbers have scale"
     ),
     (
       property(#""access":["read"],"type":"utf8","repeat":true"#), "a.repeat",

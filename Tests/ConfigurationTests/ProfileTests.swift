@@ -33,11 +33,12 @@ import Testing
     let examples = try Self.examples()
     try #require(
       examples.map { $0.profiles.map(\.name) } == [
-        ["sensortag"], ["counter"], ["heart"], ["visitors"], [], ["classroom"],
+        ["sensortag"], ["counter"], ["heart"], ["esp32_climate"], ["visitors"], [], ["classroom"],
       ])
     #expect(
       examples.map { $0.devices.map(\.profile) } == [
-        ["sensortag"], ["counter"], ["heart"], ["visitors"], ["bthome", "bthome"], ["classroom"],
+        ["sensortag"], ["counter"], ["heart"], ["esp32_climate"], ["visitors"], ["bthome", "bthome"],
+        ["classroom"],
       ])
 
     var near = Configuration.Match()
@@ -110,6 +111,8 @@ import Testing
                    "fields": [ { "name": "f", "type": "uint8", "hidden": true },
                                { "name": "x", "type": "uint16", "endian": "big", "scale": 2, "offset": 1,
                                  "if": ["f.0", "f.1"], "unless": "f.2" },
+                               { "name": "z", "type": "uint8", "bits": [4, 2], "of": "f" },
+                               { "name": "w", "type": "bool", "bit": 7, "inverted": true, "of": "f" },
                                { "name": "y", "type": "uint8", "values": { "0": "no", "1": "yes" } } ] } } } } }
       """#)
     let battery = BluetoothUUID(short: 0x180F)
@@ -150,6 +153,8 @@ import Testing
                 "x", .init(.uint16, scale: 2, offset: 1, endian: .big),
                 if: [flags, .init(field: "f", bit: 1)],
                 unless: [.init(field: "f", bit: 2)]),
+              .init("z", .init(.uint8, bits: 4..<6), of: "f"),
+              .init("w", .init(.bool, bits: 7..<8, isInverted: true), of: "f"),
               .init("y", .init(.uint8, values: [0: "no", 1: "yes"])),
             ])))),
     ]

@@ -97,6 +97,76 @@ import Testing
     }
   }
 
+  @Test("A number as text is a number; what is written is compared as a number, however the device prints it")
+  func decimal() async throws {
+    let sensor = #"""
+      {"requires":["91bad492-b950-4226-aa2b-4ede9fa42f59"],"properties":{
+        "temperature":{"service":"91bad492-b950-4226-aa2b-4ede9fa42f59","characteristic":"2a01",
+          "access":["read","notify"],"type":"decimal","unit":"°C","report":{"change":0.5}},
+        "target":{"service":"91bad492-b950-4226-aa2b-4ede9fa42f59","characteristic":"2a02",
+          "access":["read","write"],"type":"decimal","range":[5,30]}}}
+      """#
+    var plan = Plan(devices: 0)
+    plan.absent = [.simulator]
+    plan.profiles = "\"esp\":\(sensor)"
+    plan.entries = """
+      {"match":{"name":"ESP"},"profile":"esp","id":"esp","adjust":{"temperature":{"offset":-1}}}
+      """
+    plan.files = [
+      "esp.json": #"""
+      {"name":"ESP","services":[{"uuid":"91bad492-b950-4226-aa2b-4ede9fa42f59","characteristics":[
+        {"uuid":"2a01","flags":["read","notify"],"value":"\#(hexadecimal(" 23.45"))"},
+        {"uuid":"2a02","flags":["read","write"],"value":"\#(hexadecimal("18.00"))"}]}]}
+      """#
+    ]
+    try await withFixture(plan) { fixture in
+      try await fixture.startSimulator(["--peripheral", "\(fixture.folder.path)/esp.json"])
+      try await fixture.online("esp")
+      func hold(_ characteristic: String, _ text: String) async throws {
+        try await fixture.simulator.control(
+          "value", 0, #""characteristic":"\#(characteristic)","hex":"\#(hexadecimal(text))""#)
+      }
+      func writes() async throws -> JSON? {
+        try await fixture.simulator.control(#"{"op":"writes","i":0,"characteristic":"2a02"}"#)["writes"]
+      }
+      try await fixture.message("esp/temperature", "22.45")
+      try await fixture.message("esp/target", "18.0")
+      // Too little for the topic.
+      try await hold("2a01", "23.50")
+      try await fixture.message("esp/readings") { $0.text.contains(#""value":22.5,"#) }
+      try await hold("2a01", "nan")
+      try await fixture.logged(#"not a number in plain digits: "nan""#)
+      try await hold("2a01", "24.00\0")
+      try await fixture.message("esp/temperature", "23.0")
+      try await fixture.observer.publish("microbit/esp/temperature/get", "")
+      try await fixture.message("esp/temperature/result") { $0.text.contains(#""actual":23.0"#) }
+
+      var mark = try fixture.observer.mark
+      try await fixture.observer.publish("microbit/esp/target/set", "30.5")
+      #expect(try await fixture.message("esp/target/result", after: mark).text.contains("rejected"))
+      mark = try fixture.observer.mark
+      try await fixture.observer.publish("microbit/esp/target/set", "21.5")
+      #expect(try await fixture.message("esp/target/result", after: mark).text.contains("applied"))
+      try await fixture.message("esp/target", "21.5")
+      #expect(try await writes() == .array([.string(hexadecimal("21.5"))]))
+      // The same number needs no write on the next link, another one does.
+      for (text, count) in [(" 21.50", 1), ("21.60", 2)] {
+        try await hold("2a02", text)
+        mark = try fixture.observer.mark
+        try await fixture.simulator.control("disconnect", 0)
+        try await fixture.online("esp", after: mark)
+        if count > 1 { try await fixture.message("esp/target", "21.5", after: mark) }
+        try await fixture.observer.publish("microbit/esp/target/get", "")
+        try await fixture.message("esp/target/result", after: mark) { $0.text.contains(#""actual":21.5"#) }
+        #expect(try await writes()?.array?.count == count)
+      }
+    }
+  }
+
+  private func hexadecimal(_ text: String) -> String {
+    text.utf8.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+  }
+
   @Test(
     "What a profile wants written before reading is written first, on each visit and on a link that lasts",
     arguments: [#","connect":"on_demand","every":5"#, ""])

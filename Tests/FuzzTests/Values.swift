@@ -8,12 +8,24 @@ import TestSupport
 @testable import Devices
 @testable import Peripherals
 
-/// The built-in properties, and those of the shipped profiles.
+/// The built-in properties, those of the shipped profiles, and others that these lack: a number as text, bits of a field.
 let properties: [Property] = {
-  guard let profiles = try? ProfilesDirectory.profiles(in: repositoryPath("deploy/profiles")) else {
-    fatalError("deploy/profiles cannot be read")
-  }
+  guard let profiles = try? ProfilesDirectory.profiles(in: repositoryPath("deploy/profiles")),
+    let text = try? Codec(.scalar(Codec.Scalar(.decimal))),
+    let bits = try? Codec(
+      .record([
+        Codec.Field("flags", .uint8, isHidden: true),
+        Codec.Field("low", Codec.Scalar(.uint8, bits: 0..<3), of: "flags"),
+        Codec.Field(
+          "high", Codec.Scalar(.bool, bits: 7..<8), of: "flags", if: [Codec.Flag(field: "flags", bit: 6)]),
+        Codec.Field("name", Codec.Scalar(.utf8, size: 3)),
+      ]))
+  else { fatalError("deploy/profiles cannot be read") }
+  let uuid = BluetoothUUID(short: 0)
   return ([.microbit] + profiles).flatMap(\.properties)
+    + [text, bits].map {
+      Property(name: "other", service: uuid, characteristic: uuid, access: [.read, .write], codec: $0)
+    }
 }()
 
 /// A property, and a value that a peripheral has sent.
@@ -67,7 +79,7 @@ private func isExact(_ codec: Codec) -> Bool {
   switch scalar.type {
   case .uint8, .uint16, .uint24, .uint32, .uint64, .int8, .int16, .sint24, .int32, .int64, .utf8, .bytes:
     return true
-  case .float32, .float64, .sfloat, .float, .bool, .bits: return false
+  case .float32, .float64, .sfloat, .float, .decimal, .bool, .bits: return false
   }
 }
 

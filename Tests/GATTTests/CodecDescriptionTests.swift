@@ -7,8 +7,10 @@ import Testing
     (Codec.Scalar(.uint8, scale: .infinity), scale("inf")),
     (Codec.Scalar(.uint16, scale: 1e308), scale("1e+308")),
     (Codec.Scalar(.uint8, offset: .infinity), ProfileError(["offset"], "inf is not a usable offset")),
-    (Codec.Scalar(.float32, scale: 0.1), .notAnInteger(key: "scale", type: .float32)),
-    (Codec.Scalar(.bool, offset: 1), .notAnInteger(key: "offset", type: .bool)),
+    (Codec.Scalar(.float32, scale: 0), scale("0.0")),
+    (Codec.Scalar(.sfloat, offset: .infinity), ProfileError(["offset"], "inf is not a usable offset")),
+    (Codec.Scalar(.bool, offset: 1), ProfileError(["offset"], "only numbers have offset")),
+    (Codec.Scalar(.bytes, scale: 2, size: 2), ProfileError(["scale"], "only numbers have scale")),
     (Codec.Scalar(.utf8, values: [0: "a"]), .notAnInteger(key: "values", type: .utf8)),
     (
       Codec.Scalar(.uint8, scale: 2, values: [0: "a"]),
@@ -17,6 +19,9 @@ import Testing
     (Codec.Scalar(.uint8, values: [256: "a"]), .number(256, type: .uint8)),
     (Codec.Scalar(.int8, values: [-129: "a"]), .number(-129, type: .int8)),
     (Codec.Scalar(.uint8, values: [0: ""]), ProfileError(["values"], "a word is empty")),
+    (Codec.Scalar(.uint8, size: 2), size("only utf8 and bytes have a size, not uint8")),
+    (Codec.Scalar(.decimal, size: 2), size("only utf8 and bytes have a size, not decimal")),
+    (Codec.Scalar(.bytes, size: 513), size("513 is no size: 1 to 512")),
     (
       Codec.Scalar(.uint8, values: [0: "a", 1: "a"]),
       ProfileError(["values"], "\"a\" stands for two numbers")
@@ -26,6 +31,8 @@ import Testing
   static func scale(_ scale: String) -> ProfileError {
     ProfileError(["scale"], "\(scale) is not a usable scale")
   }
+
+  static func size(_ description: String) -> ProfileError { ProfileError(["size"], description) }
 
   @Test(arguments: scalars)
   func refusesInvalidScalars(scalar: Codec.Scalar, expected: ProfileError) {
@@ -140,7 +147,7 @@ import Testing
 
   @Test(
     arguments: [
-      .scalar(Codec.Scalar(.utf8)), .scalar(Codec.Scalar(.bytes)),
+      .scalar(Codec.Scalar(.utf8)), .scalar(Codec.Scalar(.bytes)), .scalar(Codec.Scalar(.decimal)),
       .list(of: .scalar(Codec.Scalar(.uint8))), .record([Codec.Field("a", .utf8)]),
       .record([Codec.Field("a", .uint8, isRepeated: true)]),
     ] as [Codec.Description])

@@ -83,7 +83,9 @@ import Testing
   }
 
   private static func scalar(_ random: inout SplitMix64, isFixed: Bool) -> Codec.Scalar {
-    let types = Codec.ScalarType.allCases.filter { !isFixed || ![.utf8, .bytes, .bits].contains($0) }
+    let types = Codec.ScalarType.allCases.filter {
+      !isFixed || ![.decimal, .utf8, .bytes, .bits].contains($0)
+    }
     let type = types.randomElement(using: &random) ?? .uint8
     let endian: Codec.Endian = Bool.random(using: &random) ? .little : .big
     switch (type, Int.random(in: 0..<5, using: &random)) {
@@ -94,6 +96,15 @@ import Testing
       let scale = [0.01, 0.1, 0.5, 0.0009765625, 1.0 / 3, -0.2, 7, 1e-9].randomElement(using: &random)
       let offset = [nil, -40, 0.1, 273.15].randomElement(using: &random) ?? nil
       return Codec.Scalar(type, scale: scale, offset: offset, endian: endian)
+    case (.uint8, 2), (.uint16, 2), (.uint24, 2), (.uint32, 2), (.uint64, 2):
+      let low = Int.random(in: 0...6, using: &random)
+      return Codec.Scalar(type, endian: endian, bits: low..<Int.random(in: low + 1...8, using: &random))
+    case (.utf8, 0), (.bytes, 0):
+      return Codec.Scalar(type, size: 9)
+    case (.bool, 0), (.bool, 1):
+      let bit = Int.random(in: 0...7, using: &random)
+      return Codec.Scalar(
+        type, endian: endian, bits: bit..<bit + 1, isInverted: .random(using: &random))
     case (.bits, _):
       return .bits(
         rows: Int.random(in: 1...6, using: &random), columns: Int.random(in: 1...8, using: &random))
@@ -106,6 +117,12 @@ import Testing
   private static func fields(_ random: inout SplitMix64, mayTakeRemainingBytes: Bool) -> [Codec.Field] {
     let isHidden = Bool.random(using: &random)
     var fields = [Codec.Field("flags", .uint16, isHidden: isHidden)]
+    if isHidden, Bool.random(using: &random) {
+      let low = Int.random(in: 0...8, using: &random)
+      fields.append(Codec.Field("part", Codec.Scalar(.uint8, bits: low..<low + 3), of: "flags"))
+      fields.append(
+        Codec.Field("bit", Codec.Scalar(.bool, bits: low + 1..<low + 2), of: "flags", if: ["flags.1"]))
+    }
     for index in 0..<Int.random(in: 1...5, using: &random) {
       let flag = Codec.Flag(field: "flags", bit: Int.random(in: 0..<5, using: &random))
       let name = "f\(index)"
@@ -149,6 +166,9 @@ import Testing
       values[values.count - 1] =
         if field.name == "flags" {
           .integer(flags)
+        } else if field.container != nil, let bits = field.scalar.bits {
+          field.scalar.type == .bool
+            ? .bool(flags >> bits.lowerBound & 1 == 1) : .integer(flags >> bits.lowerBound & 7)
         } else if field.isRepeated {
           list(of: field.scalar, &random)
         } else {
@@ -165,10 +185,14 @@ import Testing
   private static func value(of scalar: Codec.Scalar, _ random: inout SplitMix64) -> Value {
     switch scalar.type {
     case .bool: return .bool(.random(using: &random))
-    case .utf8: return .text(["", "a", "°C", "a longer text than fits"].randomElement(using: &random) ?? "")
+    case .utf8:
+      let texts = ["", "a", "°C", scalar.size == 0 ? "a longer text than fits" : "9 letters"]
+      return .text(texts.randomElement(using: &random) ?? "")
     case .bytes:
       return .bytes(
-        (0..<Int.random(in: 0...9, using: &random)).map { _ in .random(in: 0...255, using: &random) })
+        (0..<(scalar.size == 0 ? Int.random(in: 0...9, using: &random) : scalar.size)).map { _ in
+          .random(in: 0...255, using: &random)
+        })
     case .bits:
       let rows = (0..<Int.random(in: 1...scalar.rows, using: &random)).map { _ in
         String((0..<scalar.columns).map { _ in Bool.random(using: &random) ? "#" : "." })
@@ -177,9 +201,10 @@ import Testing
     case .sfloat: return .number([0, 36.4, -0.1, 2.045e10, .infinity].randomElement(using: &random) ?? 0)
     case .float: return .number([0, 36.4, -12.345, 1e100, -.infinity].randomElement(using: &random) ?? 0)
     case .float32: return .number([0, 21.3, -0.1, 1e30, .infinity].randomElement(using: &random) ?? 0)
-    case .float64: return .number(.random(in: -1e9...1e9, using: &random))
+    case .float64, .decimal: return .number(.random(in: -1e9...1e9, using: &random))
     case .uint8, .uint16, .uint24, .uint32, .uint64, .int8, .int16, .sint24, .int32, .int64:
       if let word = scalar.values.values.sorted().randomElement(using: &random) { return .text(word) }
+      if let bits = scalar.bits { return .integer(.random(in: 0..<1 << bits.count, using: &random)) }
       let raw = integer(scalar.type, &random)
       // A value that the bytes can hold, decoded by the codec itself: other tests check its decoding.
       guard scalar.scale != nil || scalar.offset != nil else { return .integer(raw) }

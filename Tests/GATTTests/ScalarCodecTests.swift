@@ -90,7 +90,7 @@ import Testing
 
   @Test func tableOfSizesIsComplete() {
     let fixed = Set(Self.sizes.map(\.0))
-    #expect(fixed.union([.utf8, .bytes, .bits]) == Set(Codec.ScalarType.allCases))
+    #expect(fixed.union([.decimal, .utf8, .bytes, .bits]) == Set(Codec.ScalarType.allCases))
   }
 
   @Test(arguments: [0x8000_0000_0000_0000, UInt64.max])
@@ -224,6 +224,33 @@ import Testing
     #expect(throws: CodecError.kind(expected: "bytes", found: "text")) { try Codec.bytes.encode(.text("00")) }
   }
 
+  @Test func textAndBytesMayHaveAFixedSize() throws {
+    let text = try Codec(.scalar(Codec.Scalar(.utf8, size: 6)))
+    #expect(text.width == 6 && text.fits(6) && !text.fits(5))
+    #expect(try text.decode(Array("3.2.1\0".utf8)) == .text("3.2.1"))
+    // What follows the end of a string is left from a longer one.
+    #expect(try text.decode(Array("ab\0cd\0".utf8)) == .text("ab"))
+    #expect(try text.encode(.text("é")) == [0xC3, 0xA9, 0, 0, 0, 0])
+    #expect(try text.encode(.text("123456")) == Array("123456".utf8))
+    #expect(throws: CodecError.tooLong(count: 7, most: 6)) { try text.encode(.text("1234567")) }
+    #expect(throws: CodecError.length(expected: 6, bytes: [0x61])) { try text.decode([0x61]) }
+
+    let bytes = try Codec(.scalar(Codec.Scalar(.bytes, size: 2)))
+    #expect(try bytes.decode([0, 1]) == .bytes([0, 1]) && bytes.encode(.bytes([2, 3])) == [2, 3])
+    #expect(throws: CodecError.length(expected: 2, bytes: [1])) { try bytes.encode(.bytes([1])) }
+
+    let record = try Codec.record([
+      Codec.Field("address", Codec.Scalar(.bytes, size: 3)),
+      Codec.Field("version", Codec.Scalar(.utf8, size: 4)),
+      Codec.Field("level", .uint8),
+    ])
+    let value = Value.record([.bytes([1, 2, 3]), .text("1.0"), .integer(9)])
+    #expect(try record.decode([1, 2, 3, 0x31, 0x2E, 0x30, 0, 9]) == value)
+    #expect(try record.encode(value) == [1, 2, 3, 0x31, 0x2E, 0x30, 0, 9])
+    let list = try Codec(.list(of: .scalar(Codec.Scalar(.bytes, size: 2))))
+    #expect(try list.decode([1, 2, 3, 4]) == .list([.bytes([1, 2]), .bytes([3, 4])]))
+  }
+
   @Test(arguments: [[], [0], [0xFF, 0x00, 0x80]] as [[UInt8]])
   func bytesAreUnchanged(bytes: [UInt8]) throws {
     #expect(try Codec.bytes.decode(bytes) == .bytes(bytes))
@@ -341,6 +368,38 @@ import Testing
     let bytes = try Codec.scalar(type).encode(.integer(raw))
     #expect(try codec.decode(bytes) == .integer(value))
     #expect(try codec.encode(.integer(value)) == bytes)
+  }
+
+  /// Glucose in kg/L as mg/dL, Fahrenheit, mV.
+  @Test(
+    arguments: [
+      (Codec.ScalarType.sfloat, 100_000, nil, 0.00091, 91), (.float, 0.1, nil, -36.5, -3.65),
+      (.float32, 1.8, 32, 21.3, 70.34), (.float64, nil, -273.15, 300, 26.85),
+      (.decimal, 0.001, nil, 2953, 2.953),
+      (.float32, 100, nil, 1e30, 1e32), (.sfloat, 100, nil, .infinity, .infinity),
+    ] as [(Codec.ScalarType, Double?, Double?, Double, Double)])
+  func numbersWithAFractionAreScaled(
+    type: Codec.ScalarType, scale: Double?, offset: Double?, raw: Double, value: Double
+  ) throws {
+    let codec = try Codec.scalar(type, scale: scale, offset: offset)
+    let bytes = try Codec.scalar(type).encode(.number(raw))
+    #expect(try codec.decode(bytes) == .number(value))
+    #expect(try codec.encode(.number(value)) == bytes)
+    #expect(codec.step == nil)
+  }
+
+  @Test func theRangeOfScaledFractionsHasAnEnd() throws {
+    let most = Double.greatestFiniteMagnitude
+    #expect(try Codec.scalar(.float64, scale: 100).range == -most...most)
+    #expect(
+      try Codec.scalar(.decimal, scale: -0.001, offset: 5).range == -999_999_999_995...1_000_000_000_005)
+    let codec = try Codec.scalar(.float32, scale: 0.1)
+    let problem = error(of: CodecError.self) { try codec.encode(.number(3.5e37)) }
+    #expect(problem?.description.hasPrefix("3.5e+37 is outside -3.40") == true)
+    let limited = try Codec(.scalar(Codec.Scalar(.float32, scale: 100, valid: 0...100)))
+    #expect(throws: CodecError.range(value: 150, allowed: 0...100)) {
+      try limited.decode([0, 0, 0xC0, 0x3F])
+    }
   }
 
   @Test func encodesTheNearestRepresentableValue() throws {

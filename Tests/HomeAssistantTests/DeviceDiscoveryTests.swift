@@ -578,6 +578,27 @@ import Testing
       """)
   }
 
+  @Test func aNumberAsTextIsANumber() throws {
+    let codec = try Codec(.scalar(.init(.decimal)))
+    func property(_ name: String, _ number: UInt16, _ kind: HomeAssistantEntity.Kind) -> Property {
+      Property(
+        name: name, service: .microbitTemperatureService, characteristic: .microbit(number),
+        access: [.read, .write], codec: codec, unit: "°C", range: 5...30,
+        homeAssistant: [HomeAssistantEntity(kind, name: "It", deviceClass: "temperature")])
+    }
+    let components = try components(with: [
+      property("inside", 1, .sensor(.measurement)), property("target", 2, .number(.box)),
+    ])
+    try expect(
+      components["inside"],
+      """
+      { "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_inside", "name": "It", "dev_cla": "temperature",
+        "stat_cla": "measurement", "unit_of_meas": "°C", "stat_t": "b/kitchen/inside" }
+      """)
+    let target = try #require(components["target"])
+    #expect(target["min"] == .integer(5) && target["max"] == .integer(30) && target["step"] == .number(0.001))
+  }
+
   // MARK: Advertised names
 
   /// Whatever a name contains, nothing else in the document changes.

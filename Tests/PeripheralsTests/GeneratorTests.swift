@@ -80,6 +80,25 @@ import Testing
       try Self.bytes(3, "ramp:-0.5:0.5:0.5", .made(codec: codec)) == [[0xCE, 0xFF], [0, 0], [50, 0]])
   }
 
+  @Test func numbersAsTextHaveTwoDecimals() throws {
+    let property = Property.made(codec: try Codec(.scalar(Codec.Scalar(.decimal))))
+    func texts(_ text: String) throws -> [String] {
+      try Self.bytes(4, text, property).map { String(decoding: $0, as: UTF8.self) }
+    }
+    #expect(try texts("ramp:20:20.6:0.1") == ["20", "20.1", "20.2", "20.3"])
+    #expect(try texts("random_walk:-5:5:0.7").allSatisfy { $0.count <= 5 })
+    #expect(try texts("constant:21.125")[0] == "21.125")
+    #expect(Self.reason("ramp:0:1e16:1e10", property)?.contains("is outside") == true)
+  }
+
+  @Test func bitsAreGenerated() throws {
+    let level = try Codec(.scalar(Codec.Scalar(.uint8, bits: 1..<8)))
+    #expect(try Self.bytes(3, "ramp:1:3:1", .made(codec: level)) == [[2], [4], [6]])
+    #expect(Self.reason("ramp:0:128:1", .made(codec: level))?.contains("128 is outside 0…127") == true)
+    let flag = try Codec(.scalar(Codec.Scalar(.bool, bits: 3..<4)))
+    #expect(try Self.bytes(1, "constant:true", .made(codec: flag)) == [[8]])
+  }
+
   @Test func randomWalkVariesWithinItsLimitsAndIsRepeatable() throws {
     let values = try Self.bytes(1000, "random_walk:10:20:3").map { Int($0[0]) }
     #expect(values.allSatisfy { (10...20).contains($0) })

@@ -68,7 +68,7 @@ struct PropertyKeys: ScalarSection {
     })
 
   func problems(at path: ConfigurationPath) -> [ConfigurationError] {
-    var errors = sourceProblems(at: path)
+    var errors = sourceProblems(at: path) + scalar.problems(at: path)
     switch (scalar.type, fields) {
     case (_, _) where format != nil: break
     case (nil, nil): errors.append(path.key("type").error("this is missing", hint: "give type or fields"))

@@ -17,6 +17,10 @@ extension ScalarSection {
       ConfigurationKey(
         "unknown", \.scalar.unknown, .optional(.oneOrMore(.integer(-0x8000_0000...0xFFFF_FFFF)))),
       ConfigurationKey("valid", \.scalar.valid, .optional(.numberRange)),
+      ConfigurationKey("bits", \.scalar.bits, .optional(.bits)),
+      ConfigurationKey("bit", \.scalar.bit, .optional(.integer(0...63))),
+      ConfigurationKey("inverted", \.scalar.isInverted, .optional(.bool)),
+      ConfigurationKey("size", \.scalar.size, .optional(.integer(1...Codec.longestValue))),
       ConfigurationKey("rows", \.scalar.rows, .optional(.integer(1...Codec.longestValue))),
       ConfigurationKey("columns", \.scalar.columns, .optional(.integer(1...8))),
     ]
@@ -35,6 +39,10 @@ struct ScalarKeys {
   var values: [Int: String]?
   var unknown: [Int]?
   var valid: ClosedRange<Double>?
+  var bits: Range<Int>?
+  var bit: Int?
+  var isInverted: Bool?
+  var size: Int?
   var rows: Int?
   var columns: Int?
 
@@ -43,8 +51,17 @@ struct ScalarKeys {
     type.map {
       Codec.Scalar(
         $0, scale: scale, offset: offset, endian: endian ?? .little, values: values ?? [:],
-        unknown: unknown ?? [], valid: valid, rows: rows ?? 0, columns: columns ?? 0)
+        unknown: unknown ?? [], valid: valid, bits: bits ?? bit.map { $0..<$0 + 1 },
+        isInverted: isInverted ?? false, size: size ?? 0, rows: rows ?? 0, columns: columns ?? 0)
     }
+  }
+
+  /// The key for bits that the type does not have.
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] {
+    let isBool = type == .bool
+    if bits != nil, isBool { return [path.key("bits").error("a bool is one bit", hint: "give it \"bit\"")] }
+    guard bit != nil, type != nil, !isBool else { return [] }
+    return [path.key("bit").error("only a bool is one bit", hint: "give a number \"bits\": [lowest, count]")]
   }
 
   init() {}
@@ -57,6 +74,9 @@ struct ScalarKeys {
     values = scalar.values.isEmpty ? nil : scalar.values
     unknown = scalar.unknown.isEmpty ? nil : scalar.unknown
     valid = scalar.valid
+    if scalar.type == .bool { bit = scalar.bits?.lowerBound } else { bits = scalar.bits }
+    isInverted = scalar.isInverted ? true : nil
+    size = scalar.size == 0 ? nil : scalar.size
     rows = scalar.rows == 0 ? nil : scalar.rows
     columns = scalar.columns == 0 ? nil : scalar.columns
   }
@@ -92,6 +112,7 @@ extension ConfigurationRule<[Int: String]> {
 struct FieldKeys: ScalarSection {
   var name: String?
   var scalar = ScalarKeys()
+  var container: String?
   var unit: String?
   var isHidden: Bool?
   var isRepeated: Bool?
@@ -103,6 +124,7 @@ struct FieldKeys: ScalarSection {
       ConfigurationKey(required: "name", \.name, .text(longest: 64)),
       ConfigurationKey(required: "type", \.scalar.type, .scalarType),
     ] + scalarKeys + [
+      ConfigurationKey("of", \.container, .optional(.text(longest: 64))),
       ConfigurationKey("unit", \.unit, .optional(.text(longest: 32))),
       ConfigurationKey("hidden", \.isHidden, .optional(.bool)),
       ConfigurationKey("if", \.requiresSet, .optional(.oneOrMore(.flag))),
@@ -110,11 +132,13 @@ struct FieldKeys: ScalarSection {
       ConfigurationKey("repeat", \.isRepeated, .optional(.bool)),
     ]
 
+  func problems(at path: ConfigurationPath) -> [ConfigurationError] { scalar.problems(at: path) }
+
   /// The field; nil while name or type is missing.
   var field: Codec.Field? {
     guard let name, let scalar = scalar.scalar else { return nil }
     return Codec.Field(
-      name, scalar, unit: unit, isHidden: isHidden ?? false, isRepeated: isRepeated ?? false,
+      name, scalar, unit: unit, of: container, isHidden: isHidden ?? false, isRepeated: isRepeated ?? false,
       if: requiresSet ?? [], unless: requiresClear ?? [])
   }
 
@@ -123,6 +147,7 @@ struct FieldKeys: ScalarSection {
   init(_ field: Codec.Field) {
     name = field.name
     scalar = ScalarKeys(field.scalar)
+    container = field.container
     unit = field.unit
     isHidden = field.isHidden ? true : nil
     isRepeated = field.isRepeated ? true : nil
