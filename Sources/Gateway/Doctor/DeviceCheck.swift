@@ -81,7 +81,8 @@ struct DeviceCheck {
       return settings
     }
     findings += absent.map { .notInRange($0.shownID) }
-    if candidates.isEmpty, absent.isEmpty, !findings.contains(where: { $0.level == .ok }) {
+    let isHeard = findings.contains { $0.level == .ok || $0.code == "heard_in_vain" }
+    if candidates.isEmpty, absent.isEmpty, !isHeard {
       findings.append(
         .warning(
           .device, "no device that the configuration matches is in range",
