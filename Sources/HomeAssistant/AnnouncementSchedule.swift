@@ -105,8 +105,7 @@ struct AnnouncementQueue {
     }
   }
 
-  /// The delay of all of them starts again when everything is announced, but for a link, which may be close to the device's
-  /// document.
+  /// The delay of all of them starts again when everything is announced, but not for a link: the gateway is known for as long.
   func addFollowUp(_ announcement: Announcement) {
     if !followUps.contains(announcement) { followUps.append(announcement) }
     if case .link = announcement { return }

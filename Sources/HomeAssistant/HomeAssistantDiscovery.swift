@@ -225,9 +225,9 @@ import Store
   }
 
   /// - Returns: whether it is too early for the next document; it follows in time.
-  private func isTooEarly(_ subject: Discovery.Subject, _ announcement: Announcement) -> Bool {
+  private func isTooEarly(_ subject: Discovery.Subject, _ stage: Announcement.Stage) -> Bool {
     guard let delay = published[subject]?.delay(at: .now) else { return false }
-    schedule.postpone(announcement, for: delay)
+    schedule.postpone(.document(subject, stage), for: delay)
     return true
   }
 
@@ -254,7 +254,7 @@ import Store
     // same.
     guard !device.record.isDeleted else { return ownedElsewhere(address) }
     let subject = Discovery.Subject.device(address)
-    guard !isTooEarly(subject, .document(subject, stage)) else { return }
+    guard !isTooEarly(subject, stage) else { return }
     // One that was removed and added again may offer less than Home Assistant has.
     let before =
       store[subject] ?? store.removals[discovery.topic(of: subject).string]?.announced
@@ -270,16 +270,17 @@ import Store
   private func announceLink(of publisher: DevicePublisher) {
     let device = publisher.device
     let subject = Discovery.Subject.device(device.address)
-    guard let discovery, publisher.owner == .this, !device.record.isDeleted, !isGatewayDeleted,
-      !isTooEarly(subject, .link(device.address)), published[subject]?.link(at: .now) == true
-    else { return }
+    guard let discovery, publisher.owner == .this, !device.record.isDeleted, !isGatewayDeleted else { return }
+    // Later, so that it delays no document that follows the last one.
+    if published[subject]?.delay(at: .now) != nil { return schedule.addFollowUp(.link(device.address)) }
+    guard published[subject]?.link(at: .now) == true else { return }
     let document = discovery.link(of: device, topics: publisher.topics)
     context.mqtt.publish(
       MQTTMessage(topic: document.topic, payload: document.payload, undelivered: .dropped))
   }
 
   private func announceGateway(_ stage: Announcement.Stage) {
-    guard let discovery, !isGatewayDeleted, !isTooEarly(.gateway, .document(.gateway, stage)) else { return }
+    guard let discovery, !isGatewayDeleted, !isTooEarly(.gateway, stage) else { return }
     let document = discovery.document(
       ofGatewayIn: configuration.gateway.area, adapters: configuration.bluetooth.adapters,
       before: store[.gateway], isReannouncement: stage == .reannounce,

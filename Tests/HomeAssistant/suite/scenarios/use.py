@@ -144,7 +144,9 @@ def every_kind_of_entity(house):
     house.home_assistant.call("text", "set_value", entity, value="#####/...../...../...../.....")
     image = house.broker.wait(room.topic("led/image"), MOMENT, lambda message: message.payload.count("<circle") == 5)
     expect(image.payload.startswith("<svg"), image.payload)
-    room.until_state(entity_of(room, "image", "LED matrix"), lambda state: state not in ("unknown", "unavailable"))
+    # Home Assistant takes seconds to load what shows images.
+    image = house.home_assistant.until("the image is there", lambda: entity_of(room, "image", "LED matrix", False), MOMENT)
+    room.until_state(image, lambda state: state not in ("unknown", "unavailable"))
 
     for domain, service, key in (("text", "set_value", "value"), ("notify", "send_message", "message")):
         # Also what would be JSON by itself.
