@@ -80,6 +80,7 @@ extension Central {
     let turn = loop.timer(after: limits.turn) { [weak self] in
       self?.queue.endTurn(of: attempt)
       self?.reconcileScan()
+      self?.checkConditions()
     }
     defer { turn.cancel() }
     let isDone = await wait(limits.resolve) {
