@@ -37,6 +37,9 @@ final class MosquittoHandle: @unchecked Sendable {
   /// The connection uses TLS, and the broker has not accepted it yet.
   private var isTLSHandshake = false
 
+  /// While connecting, another descriptor of the socket, which libmosquitto closes if TLS fails at once; -1: not yet.
+  private var copy: Int32?
+
   /// - Parameter clientID: empty: assigned by the broker.
   init(
     clientID: String, maximumIncoming: UInt32, keptBytes: @escaping @Sendable (TopicName) -> Int
@@ -118,17 +121,22 @@ final class MosquittoHandle: @unchecked Sendable {
       mosquitto_connect_bind_v5(raw, nil, Int32(port), keepAlive, nil, properties)
       mosquitto_property_free_all(&properties)
     }
+    copy = -1
     let code = withOptionalCString(bindAddress) { address in
       mosquitto_connect_bind_async(raw, host, Int32(port), keepAlive, address)
     }
     let reason = errno
+    defer {
+      if let copy, copy >= 0 { close(copy) }
+      copy = nil
+    }
     switch code {
     case MOSQ_ERR_SUCCESS.code: return
     case MOSQ_ERR_ERRNO.code where ![EPROTO, ECONNRESET, EPIPE].contains(reason):
-      // EPROTO, ECONNRESET and EPIPE imply that the connection had been established already.
+      // ECONNRESET and EPIPE imply that the connection had been established already; EPROTO is any error of OpenSSL.
       throw .unreachable(reason: text(ofErrno: reason), errno: reason)
     case MOSQ_ERR_EAI.code: throw .lookUpFailed(host: host, reason: String(cString: gai_strerror(reason)))
-    case _ where reason == EPROTO && errorLines.isEmpty:
+    case _ where reason == EPROTO && errorLines.isEmpty && !Self.wasConnected(copy ?? -1):
       // 2.0.12 and later begin TLS here, and a refusal that has come already is an error of OpenSSL, which says nothing of it.
       throw .unreachable(reason: text(ofErrno: ECONNREFUSED), errno: ECONNREFUSED)
     default: throw error(code, errno: reason)
@@ -150,9 +158,15 @@ final class MosquittoHandle: @unchecked Sendable {
     guard getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 else { return errno }
     if error != 0 { return error }
     // 2.0.11 begins TLS before there is a connection: its write takes the error of a refusal that has come already.
-    var address = sockaddr()
-    size = socklen_t(MemoryLayout<sockaddr>.size)
-    return getpeername(socket, &address, &size) == 0 ? 0 : ECONNREFUSED
+    return Self.wasConnected(socket) ? 0 : ECONNREFUSED
+  }
+
+  /// Whether the socket has a connection, or had one: a round-trip time is known.
+  private static func wasConnected(_ socket: Int32) -> Bool {
+    var info = tcp_info()
+    var size = socklen_t(MemoryLayout<tcp_info>.size)
+    guard getsockopt(socket, Int32(IPPROTO_TCP), TCP_INFO, &info, &size) == 0 else { return false }
+    return info.tcpi_state != TCP_CLOSE || info.tcpi_rtt > 0
   }
 
   /// The first bytes received on a connection without TLS, without reading them; empty at its end.
@@ -260,9 +274,11 @@ final class MosquittoHandle: @unchecked Sendable {
   // MARK: Callbacks
 
   private func setCallbacks() {
-    mosquitto_log_callback_set(raw) { _, context, level, line in
-      guard level == MOSQ_LOG_ERR, let line else { return }
+    mosquitto_log_callback_set(raw) { raw, context, level, line in
       let handle = MosquittoHandle.of(context)
+      // The first line comes before CONNECT is sent.
+      if handle.copy == -1 { handle.copy = fcntl(mosquitto_socket(raw), F_DUPFD_CLOEXEC, 0) }
+      guard level == MOSQ_LOG_ERR, let line else { return }
       handle.errorLines.append(String(cString: line))
       if let fault = handle.certificateFault { handle.errorLines.append(fault) }
     }
