@@ -5,7 +5,7 @@ import GATT
 import Glibc
 
 extension CentralState {
-  /// Whether Bluetooth can be used; the adapter's name is the configured one.
+  /// Whether Bluetooth can be used; the adapter's name is the one that it has now.
   package func finding(adapter: String) -> Finding {
     /// - Parameter code: the key for translations.
     func fault(_ check: Finding.Check, _ code: String, _ text: String, remedy: String) -> Finding {
@@ -258,10 +258,10 @@ extension DeviceManager {
     var faults = radioFindings
     for central in context.centrals {
       if !central.shownState.isOn {
-        let fault = central.shownState.finding(adapter: central.adapterName)
+        let fault = central.shownState.finding(adapter: central.currentName)
         if !faults.contains(fault) { faults.append(fault) }
       } else if let recovery = central.recovery {
-        faults.append(.cannotScan(central.adapterName, recovery.reason))
+        faults.append(.cannotScan(central.currentName, recovery.reason))
       }
     }
     // Without an adapter no device is in range, but what is heard by radio needs none.

@@ -39,16 +39,21 @@ import Store
   /// The scans that were requested, and are not over.
   var scans: [ScanRequest] = []
   private var isScanUpdateDue = false
+  /// The addresses of the adapters that were used last, by their configured names.
+  private let adapterAddresses: StateSection
 
   var store: DeviceStore { context.store }
   var log: Logger { context.log }
 
   /// - Parameters:
+  ///   - state: where the devices' records are.
+  ///   - adapters: where the addresses of the adapters are.
   ///   - bus: where bluetoothd is; elsewhere than on the system bus only in tests.
   ///   - bondLimit: how long a device waits for an adapter that has gone and has a bond with it; shorter only in tests.
   ///   - capacity: maximum number of devices; fewer only in tests.
   package init(
-    _ configuration: Configuration, gateway: GatewayID, state: StateSection, bus: DBusAddress = .system,
+    _ configuration: Configuration, gateway: GatewayID, state: StateSection,
+    adapters: StateSection = .inMemory(), bus: DBusAddress = .system,
     bondLimit: Duration = .seconds(60), capacity: Int = DeviceManager.capacity
   ) {
     self.capacity = capacity
@@ -56,8 +61,10 @@ import Store
     self.gateway = gateway
     context = DeviceContext(
       links: LinkScheduler(configuration.bluetooth), bondLimit: bondLimit, store: DeviceStore(state))
-    context.centrals = configuration.bluetooth.adapters.enumerated().map { index, name in
-      Central(adapter: name, bus: bus) { [weak self] in self?.handle($0, of: index) }
+    adapterAddresses = adapters
+    let selections = configuration.bluetooth.selections(adapters.takeRecords())
+    context.centrals = selections.enumerated().map { index, adapter in
+      Central(adapter: adapter, bus: bus) { [weak self] in self?.handle($0, of: index) }
     }
     context.sessionChanged = { [weak self] in self?.sessionChanged() }
     context.hasNamesake = { [weak self] in self?.hasNamesake($0) == true }
@@ -224,8 +231,9 @@ import Store
       context.startDeadline = .now + Self.startLimit
     }
     let central = context.centrals[index]
-    let finding = state.finding(adapter: central.adapterName)
+    let finding = state.finding(adapter: central.currentName)
     if case .on(let name, let address) = state {
+      adapterAddresses.put(central.adapterName, Array(address.utf8))
       log.write(central.isResetting ? .info : .notice, "scanning", ["adapter": name, "address": address])
     } else if central.shownState.isOn {
       // It is being reset.

@@ -17,11 +17,11 @@ import Findings
   /// How long the bus, bluetoothd and the adapters may take to answer.
   private static let timeout = Duration.seconds(5)
 
-  init(adapters: [String]) {
+  init(adapters: [AdapterSelection]) {
     states = adapters.map { _ in nil }
     centrals = adapters.enumerated().map { index, adapter in
       (
-        adapter,
+        adapter.name,
         Central(adapter: adapter, isExclusive: false) { [weak self] in
           self?.handle($0, of: index)
         }
@@ -33,7 +33,7 @@ import Findings
   /// - Parameter started: called when the adapters are on.
   /// - Returns: the peripherals that were in range, the strongest first, and which adapters have not scanned to the end.
   static func scan(
-    _ adapters: [String], for limit: Duration, started: () -> Void = {}
+    _ adapters: [AdapterSelection], for limit: Duration, started: () -> Void = {}
   ) async throws(CommandFailure) -> (found: [Peripheral], faults: [Finding]) {
     let view = AdapterView(adapters: adapters)
     try await view.start()
@@ -53,7 +53,7 @@ import Findings
       await stop()
       throw CommandFailure(
         .unavailable,
-        "cannot use Bluetooth: \(states[0]?.finding(adapter: centrals[0].adapter).line ?? "bluetoothd does not answer")"
+        "cannot use Bluetooth: \(states[0]?.finding(adapter: centrals[0].central.currentName).line ?? "bluetoothd does not answer")"
       )
     }
   }
@@ -77,9 +77,10 @@ import Findings
   /// The adapters that cannot scan, which is known after a few seconds of scanning, and those that are on no more.
   var scanFindings: [Finding] {
     zip(centrals, states).compactMap { scanner, state in
-      if let recovery = scanner.central.recovery { return .cannotScan(scanner.adapter, recovery.reason) }
+      let name = scanner.central.currentName
+      if let recovery = scanner.central.recovery { return .cannotScan(name, recovery.reason) }
       guard let state, !state.isOn, scanning.contains(scanner.adapter) else { return nil }
-      return state.finding(adapter: scanner.adapter)
+      return state.finding(adapter: name)
     }
   }
 

@@ -16,7 +16,9 @@ import JSON
   private init(_ configuration: Configuration) {
     var none = configuration
     none.devices = []
-    engine = DeviceManager(none, gateway: StateFolder.gatewayID(of: configuration), state: .inMemory())
+    let state = Self.state(configuration)
+    engine = DeviceManager(
+      none, gateway: state.gateway, state: .inMemory(), adapters: .inMemory(state.adapterAddresses()))
   }
 
   /// - Parameters:
@@ -69,7 +71,8 @@ import JSON
     let devices = configured(configuration)
     var target = try Target.named(name, among: devices)
     if target == nil {
-      let scan = try await AdapterView.scan(configuration.bluetooth.adapters, for: .seconds(5))
+      let scan = try await AdapterView.scan(
+        state(configuration).adapters(configuration.bluetooth), for: .seconds(5))
       target = try Target.named(name, among: scan.found.compactMap { Target($0.json(nil)) })
     }
     guard let target else { throw Target.none(name, among: devices, orInRange: true) }
@@ -82,6 +85,10 @@ import JSON
       await inspector.stop()
       throw CommandFailure(GatewayCommand.ExitStatus(error.code), error.reason)
     }
+  }
+
+  private static func state(_ configuration: Configuration) -> StateCheck {
+    StateCheck(gateway: StateFolder.gatewayID(of: configuration), environment: StateFolder.environment)
   }
 
   /// The devices that the configuration names by their addresses.

@@ -19,8 +19,8 @@ struct Scan: Sendable {
     let configuration = try GatewayAccess.configuration(values[.config])
     let interruption = Interruption()
     let gateway = StateFolder.gatewayID(of: configuration)
-    let adapters = configuration.bluetooth.adapters
-    let records = StateCheck(gateway: gateway, environment: StateFolder.environment).records()
+    let state = StateCheck(gateway: gateway, environment: StateFolder.environment)
+    let (adapters, records) = (state.adapters(configuration.bluetooth), state.records())
     // Without the gateway, the configuration and what requests have changed say what it would do.
     let running = try? GatewayAccess.open(gateway.description)
     defer { running?.close() }

@@ -13,6 +13,8 @@ struct DeviceCheck {
   /// What the gateway knows of devices: what has joined, was removed, or was changed by requests.
   let records: [DeviceRecord]
   let gateway: GatewayID
+  /// Which adapters the gateway uses.
+  let adapters: [AdapterSelection]
 
   /// A device that the gateway would connect to.
   struct Candidate: Sendable {
@@ -26,7 +28,7 @@ struct DeviceCheck {
 
   /// What is in range, and the findings about what is not.
   @LoopActor func scan() async throws(CommandFailure) -> (candidates: [Candidate], findings: [Finding]) {
-    let scan = try await AdapterView.scan(configuration.bluetooth.adapters, for: Self.scanTime)
+    let scan = try await AdapterView.scan(adapters, for: Self.scanTime)
     return classify(scan.found, scan.faults)
   }
 

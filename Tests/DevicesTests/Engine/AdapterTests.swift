@@ -101,6 +101,30 @@ import Testing
     await tested.end()
   }
 
+  /// After a reset on USB the first one is hci2, also after the next start of the gateway.
+  @Test func anAdapterWithAnotherNameIsFoundByItsAddress() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    let tested = try await Engine(Self.configuration(adapter: "hci0"), state: path) { $0.adapters = 2 }
+    #expect(try await Self.online(tested) == "hci0")
+    let mark = tested.frontEnd.events.count
+    await tested.plug(0, false)
+    await tested.plug(0, true, as: "hci2")
+    try await tested.frontEnd.availability(false, from: mark)
+    #expect(try await Self.online(tested, after: mark) == "hci0")
+    #expect(await tested.engine.adapters.map(\.name) == ["hci0", "hci1"])
+    #expect(
+      await tested.engine.adapters.first?.state == .on(adapter: "hci2", address: "02:00:5E:00:53:01"))
+    await tested.end()
+
+    let again = try await Engine(Self.configuration(adapter: "hci0"), state: path, absentAdapter: 0) {
+      $0.adapters = 2
+    }
+    await again.plug(0, true, as: "hci2")
+    #expect(try await Self.online(again) == "hci0")
+    await again.end()
+  }
+
   @Test func anAdapterWithoutAFreeLinkIsNotChosen() async throws {
     var configuration = Self.configuration()
     configuration.bluetooth.links = 1

@@ -119,7 +119,7 @@ struct DeviceCheckTests {
     var configuration = Configuration()
     configuration.devices = entries
     let check = DeviceCheck(
-      configuration: configuration, records: records, gateway: GatewayID("here")!)
+      configuration: configuration, records: records, gateway: GatewayID("here")!, adapters: [])
     let result = check.classify(found, [])
     return (result.candidates.count, result.findings)
   }
@@ -176,7 +176,7 @@ struct DeviceCheckTests {
     entry.options.profile = "visitors"
     configuration.devices = [entry]
     let check = DeviceCheck(
-      configuration: configuration, records: [], gateway: GatewayID("here")!)
+      configuration: configuration, records: [], gateway: GatewayID("here")!, adapters: [])
     let result = check.classify([microbit], [])
     #expect(result.candidates.isEmpty)
     #expect(result.findings == [.ok(.device, "c5a1b2c3d4e5: heard, by discovery, -60 dBm")])
