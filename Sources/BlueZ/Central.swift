@@ -164,6 +164,7 @@ import Log
         linkEnded(PeripheralID(path: path))
         handler(.disconnected(PeripheralID(path: path)))
       case .linkEnded(let path, let reason):
+        if reason == Self.localEnd { attempt(on: path)?.wasEndedLocally = true }
         handler(.linkEnded(PeripheralID(path: path), reason: reason))
       case .deviceRemoved(let path):
         handler(.lost(PeripheralID(path: path)))
@@ -188,6 +189,9 @@ import Log
     guard let device = tree.devices[id.path], device.offersInput else { return false }
     return !device.isPaired || unwantedBonds.contains(id)
   }
+
+  /// Why a link has ended that bluetoothd has ended.
+  private static let localEnd = "Connection terminated by local host"
 
   private func attempt(on path: String) -> Attempt? {
     queue.current.flatMap { $0.peripheral.path == path ? $0 : nil }
