@@ -8,15 +8,17 @@ import Store
 
 /// After runs that died of what others have retained at the broker, the gateway does without it, for one run.
 @LoopActor final class Caution {
-  /// So many runs in a row, each within ``trial``.
+  /// So many runs in a row, each within the trial.
   private static let mostDeaths = 3
-  private static let trial = Duration.seconds(60)
+  private let trial: Duration
 
   private let note: CrashNote
+  /// Whether this run has taken what others have retained, and lives: its end has another cause.
+  private(set) var hasSurvived = false
   private var timer: LoopTimer?
 
-  init(_ note: CrashNote) {
-    self.note = note
+  init(_ note: CrashNote, trial: Duration = .seconds(60)) {
+    (self.note, self.trial) = (note, trial)
     // The next run takes everything again, however this one ends.
     if isNeeded { note.survived() }
   }
@@ -37,12 +39,15 @@ import Store
   }
 
   /// The broker sends what it retains.
-  func connected() { note.setTaking(!isNeeded) }
+  func connected() { note.setTaking(!isNeeded && !hasSurvived) }
 
   func admitted() {
     timer?.cancel()
     guard !isNeeded else { return }
-    timer = loop.timer(after: Self.trial) { [note] in note.survived() }
+    timer = loop.timer(after: trial) { [weak self] in
+      self?.hasSurvived = true
+      self?.note.survived()
+    }
   }
 
   func disconnected() {

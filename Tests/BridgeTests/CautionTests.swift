@@ -25,4 +25,17 @@ import Testing
       #expect(cautious.finding?.line.contains("the next start tries again") == true, "it stays so")
     }
   }
+
+  @Test("A run that has lived with what is retained, and is killed after a reconnect, has not died of it")
+  func laterDeathsDoNotCount() async throws {
+    for _ in 1...4 {
+      let caution = Caution(note, trial: .zero)
+      #expect(caution.finding == nil)
+      caution.connected()
+      caution.admitted()
+      try await eventually("the end of the trial") { await caution.hasSurvived }
+      caution.disconnected()
+      caution.connected()
+    }
+  }
 }
