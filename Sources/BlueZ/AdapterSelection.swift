@@ -33,6 +33,12 @@ package struct AdapterSelection: Sendable, Equatable {
 }
 
 extension Central {
+  /// Adapters that bluetoothd has, and that no central of the gateway uses.
+  public var otherAdapters: [String] {
+    tree.addresses.keys.filter { $0 != currentName && $0 != adapterName && !selection.others.contains($0) }
+      .sorted()
+  }
+
   private var chosen: String { selection.choose(from: tree.addresses, current: currentName) }
 
   /// Begins to use another adapter if there is one to use.

@@ -6,7 +6,8 @@ import Glibc
 
 extension CentralState {
   /// Whether Bluetooth can be used; the adapter's name is the one that it has now.
-  package func finding(adapter: String) -> Finding {
+  /// - Parameter others: adapters that nobody uses.
+  package func finding(adapter: String, others: [String] = []) -> Finding {
     /// - Parameter code: the key for translations.
     func fault(_ check: Finding.Check, _ code: String, _ text: String, remedy: String) -> Finding {
       .fault(check, text, remedy: remedy).coded(code, ["adapter": adapter])
@@ -38,9 +39,13 @@ extension CentralState {
         remedy: "use another adapter (Bluetooth 4.0 or later), and name it in bluetooth.adapters")
     case .adapterAbsent:
       fault(
-        .adapter, "adapter_absent", "there is no Bluetooth adapter \(adapter)",
-        remedy:
-          "plug it in, or name another one in bluetooth.adapters: ls /sys/class/bluetooth shows which there are"
+        .adapter, "adapter_absent",
+        "there is no Bluetooth adapter \(adapter)"
+          + (others.isEmpty ? "" : "; there is \(others.joined(separator: ", "))"),
+        remedy: others.first.map {
+          "name \($0) in bluetooth.adapters of the configuration, or plug \(adapter) in"
+        }
+          ?? "plug it in, or name another one in bluetooth.adapters: ls /sys/class/bluetooth shows which there are"
       )
     case .adapterOff:
       fault(
@@ -258,7 +263,8 @@ extension DeviceManager {
     var faults = radioFindings
     for central in context.centrals {
       if !central.shownState.isOn {
-        let fault = central.shownState.finding(adapter: central.currentName)
+        let fault = central.shownState.finding(
+          adapter: central.currentName, others: central.otherAdapters)
         if !faults.contains(fault) { faults.append(fault) }
       } else if let recovery = central.recovery {
         faults.append(.cannotScan(central.currentName, recovery.reason))
@@ -311,7 +317,7 @@ extension Device {
       return isRadio && context.transmitter.receivers == nil
         ? .radioIsOff(name) : .notHeard(name, isRadio: isRadio)
     }
-    if state == .absent { return .notInRange(name) }
+    if state == .absent { return context.canScan ? .notInRange(name) : nil }
     return lacks.isEmpty ? nil : .notOffered(name, lacks, settings.profile)
   }
 }

@@ -44,11 +44,7 @@ struct AdapterCheck {
 
   private func absent(_ adapter: String) -> Finding {
     let others = report.adapters.map(\.name).filter { name in !adapters.contains { $0.name == name } }
-    let finding = CentralState.adapterAbsent.finding(adapter: adapter)
-    guard let first = others.first else { return finding }
-    return .fault(
-      .adapter, "\(finding.text); there is \(others.joined(separator: ", "))",
-      remedy: "name \(first) in bluetooth.adapters of the configuration, or plug \(adapter) in")
+    return CentralState.adapterAbsent.finding(adapter: adapter, others: others)
   }
 
   private func blocked(_ adapter: String, by block: RFKill.Block) -> Finding {

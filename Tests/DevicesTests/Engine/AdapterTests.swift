@@ -125,6 +125,31 @@ import Testing
     await again.end()
   }
 
+  @Test func anAdapterThatNobodyUsesIsNamedIfAnotherIsAbsent() async throws {
+    var configuration = Configuration()
+    configuration.bluetooth.adapters = ["hci0"]
+    let tested = try await Engine(configuration, absentAdapter: 0) { $0.adapters = 2 }
+    _ = try await tested.frontEnd.adapters.first("hci0 absent") { $0[0].state == .adapterAbsent }
+    let finding = await tested.engine.findings.first
+    #expect(finding?.text == "there is no Bluetooth adapter hci0; there is hci1")
+    #expect(finding?.remedy == "name hci1 in bluetooth.adapters of the configuration, or plug hci0 in")
+    await tested.end()
+  }
+
+  /// Then its devices may well be in range.
+  @Test func noDeviceIsOutOfRangeOfAnAdapterThatCannotScan() async throws {
+    let tested = try await Engine { $0.timing.temporary = .milliseconds(10) }
+    try await tested.frontEnd.availability(true)
+    await tested.scans(false)
+    let (mark, changes) = (tested.frontEnd.events.count, tested.frontEnd.adapters.count)
+    await tested.vanish()
+    try await tested.frontEnd.availability(false, from: mark)
+    _ = try await tested.frontEnd.adapters.first(from: changes, "a recovery") { $0[0].recovery != nil }
+    try await eventually("the device is absent") { await tested.engine.device(Engine.id)?.session == .absent }
+    #expect(await tested.engine.findings.map(\.text).allSatisfy { $0.hasPrefix("hci0 cannot scan") })
+    await tested.end()
+  }
+
   @Test func anAdapterWithoutAFreeLinkIsNotChosen() async throws {
     var configuration = Self.configuration()
     configuration.bluetooth.links = 1

@@ -136,6 +136,8 @@ final class EngineUnderTest: Sendable {
   func plug(_ adapter: Int, _ on: Bool, as name: String? = nil) async {
     _ = await simulator.control(ControlRequest(op: .plug, adapter: adapter, on: on, name: name))
   }
+  /// The kernel lets the adapter scan, or refuses it.
+  func scans(_ on: Bool) async { _ = await simulator.control(ControlRequest(op: .scan, on: on)) }
   /// The peripheral has a service, or no longer.
   func serve(_ service: BluetoothUUID, _ isOwnerOnline: Bool) async {
     var request = ControlRequest(op: .serve, i: 0, on: isOwnerOnline)
