@@ -51,12 +51,12 @@ extension Central {
   /// adapter would end each other's scans and links. One that may not own the lock goes on while nobody else has it.
   func lockAdapter(on bluetoothd: BluetoothdConnection) async throws {
     while true {
-      switch try await bluetoothd.lock(adapterName) {
+      switch try await bluetoothd.lock(currentName) {
       case .acquired: return
       case .denied:
         log.info(
           "cannot lock the adapter: a second gateway on it would not be noticed",
-          ["adapter": adapterName, "policy": "dbus-1/system.d/microbit-gateway.conf"])
+          ["adapter": currentName, "policy": "dbus-1/system.d/microbit-gateway.conf"])
         return
       case .taken(let process):
         setState(.adapterInUse(by: process))

@@ -56,7 +56,7 @@ enum BluetoothdEvent: Sendable {
     return try await AdapterLock.acquire(adapter, on: bus)
   }
 
-  /// Throws why the connection has ended.
+  /// Returns after ``close()``; throws why the connection has ended otherwise.
   func waitForEnd() async throws { try await ended.value() }
 
   /// Closes the connection; no event follows.
@@ -66,6 +66,7 @@ enum BluetoothdEvent: Sendable {
     owner = nil
     backlog = nil
     byteSignals.setSender(nil)
+    ended.resume(.success(()))
   }
 
   /// The connection for calls of bluetoothd; nil while bluetoothd is not running.

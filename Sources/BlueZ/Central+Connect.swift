@@ -17,12 +17,14 @@ extension Central {
     do throws(CentralError) {
       result = .success(try await connectNow(attempt, isPreferred: isPreferred))
     } catch {
-      result = .failure(explain(error, attempt))
+      let explained = explain(error, attempt)
       // A link to a refused peripheral that is not in use is another program's.
       if error != .gone, error != .unavailable, error != .inputDevice || links[id] != nil {
         // End a link that is partly established.
         await disconnect(id)
       }
+      // By now bluetoothd has told why the link ended.
+      result = .failure(explained == .disconnected && wasNotEncrypted(attempt) ? .keyMissing : explained)
       if unwantedBonds.contains(id) { await removeBond(id) }
     }
     endAttempt(attempt)
@@ -60,6 +62,25 @@ extension Central {
     }
   }
 
+  /// Whether bluetoothd has ended the link to a paired peripheral, as 5.87 does if the kernel has lost the key.
+  private func wasNotEncrypted(_ attempt: Attempt) -> Bool {
+    guard tree.devices[attempt.peripheral.path]?.isPaired == true, let lasted = attempt.shortestLink else {
+      return false
+    }
+    return attempt.wasEndedLocally && lasted < limits.unencryptedLink
+  }
+
+  /// Why services were not resolved. The link to a paired peripheral lasts without being encrypted if the kernel has lost
+  /// the key, as by another program's CancelPairing (recorded with 5.66 and 5.82).
+  private func unresolved(_ id: PeripheralID) async -> CentralError {
+    let isResolved = try? await get("ServicesResolved", on: BlueZName.device, of: id.path)
+    // Otherwise it is bluetoothd that does not go on.
+    guard isResolved?.bool == false, isConnected(id), tree.devices[id.path]?.isPaired == true else {
+      return .timedOut("the services were not resolved in time")
+    }
+    return .keyMissing
+  }
+
   private func connectNow(
     _ attempt: Attempt, isPreferred: Bool
   ) async throws(CentralError) -> [Characteristic] {
@@ -86,7 +107,7 @@ extension Central {
     let isDone = await wait(limits.resolve) {
       link.hasEnded || self.isResolved(id) || self.isRefused(id)
     }
-    guard isDone else { throw .timedOut("the services were not resolved in time") }
+    guard isDone else { throw await unresolved(id) }
     // An input device is refused before bluetoothd uses its services.
     guard !isRefused(id) else { throw .inputDevice }
     // The objects may be exported a little after `ServicesResolved`, one by one.

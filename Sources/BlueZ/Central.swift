@@ -8,8 +8,13 @@ import Log
 /// synchronously. D-Bus and object paths are hidden from the users of this module.
 @LoopActor public final class Central {
   let log = Logger(component: "bluetooth")
-  /// BlueZ's name of the adapter: `hci0`.
-  public let adapterName: String
+  var selection: AdapterSelection
+  /// Whether it is changing to another adapter.
+  var isSelecting = false
+  /// The configured name of the adapter: `hci0`.
+  public var adapterName: String { selection.name }
+  /// BlueZ's name of the adapter in use, which is another one than ``adapterName`` if the kernel has renamed it.
+  public var currentName: String { BlueZName.adapterName(tree.adapterPath) }
   private let busAddress: DBusAddress
   /// Whether the adapter is locked, as by a gateway.
   package let isExclusive: Bool
@@ -18,7 +23,7 @@ import Log
 
   private(set) var bluetoothd: BluetoothdConnection?
   var tree: ObjectTree
-  private var status = CentralStatus()
+  private(set) var status = CentralStatus()
   let scanner: Scanner
   let queue = ConnectionQueue()
   let links = Links()
@@ -30,18 +35,19 @@ import Log
   var ownBonds: Set<PeripheralID> = []
 
   /// - Parameters:
-  ///   - adapter: BlueZ's name of the adapter: `hci0`.
+  ///   - adapter: the adapter to use.
   ///   - bus: bluetoothd's bus; another than the system bus only in tests.
   ///   - isExclusive: whether to lock the adapter, and to wait while another exclusive central holds the lock.
   package init(
-    adapter: String, bus: DBusAddress = .system, isExclusive: Bool = true, limits: Limits = Limits(),
+    adapter: AdapterSelection, bus: DBusAddress = .system, isExclusive: Bool = true,
+    limits: Limits = Limits(),
     handler: @escaping @LoopActor (CentralEvent) -> Void
   ) {
-    adapterName = adapter
+    selection = adapter
     busAddress = bus
     self.isExclusive = isExclusive
     self.limits = limits
-    tree = ObjectTree(adapter: "\(BlueZName.root)/\(adapter)")
+    tree = ObjectTree(adapter: BlueZName.adapterPath(adapter.name))
     scanner = Scanner(
       resetBackOff: limits.scanReset, silenceBackOff: limits.scanCheck, fullScan: limits.briefScan)
     self.handler = handler
@@ -88,6 +94,12 @@ import Log
     try await bluetoothd.waitForEnd()
   }
 
+  /// The next connection to the bus watches this adapter.
+  func use(adapter name: String) {
+    closeBus()
+    tree.adapterPath = BlueZName.adapterPath(name)
+  }
+
   private func closeBus() {
     bluetoothd?.close()
     bluetoothd = nil
@@ -106,6 +118,7 @@ import Log
       // The adapter's state is reported before its peripherals.
       updateState()
       handle(changes)
+      selectAdapter()
     case .changed(let event): apply(event)
     case .denied:
       status.set(.denied)
@@ -137,6 +150,7 @@ import Log
       case .adapter, .owner:
         updateState()
         reconcileMonitor()
+      case .addresses: selectAdapter()
       case .device(let path):
         if let attempt = attempt(on: path), tree.devices[path]?.isConnected == true { attempt.linkBegan() }
         if let peripheral = tree.peripheral(at: path) { handler(.seen(peripheral)) }
@@ -150,6 +164,7 @@ import Log
         linkEnded(PeripheralID(path: path))
         handler(.disconnected(PeripheralID(path: path)))
       case .linkEnded(let path, let reason):
+        if reason == Self.localEnd { attempt(on: path)?.wasEndedLocally = true }
         handler(.linkEnded(PeripheralID(path: path), reason: reason))
       case .deviceRemoved(let path):
         handler(.lost(PeripheralID(path: path)))
@@ -188,6 +203,9 @@ import Log
     return !device.isPaired || unwantedBonds.contains(id)
   }
 
+  /// Why a link has ended that bluetoothd has ended.
+  private static let localEnd = "Connection terminated by local host"
+
   private func attempt(on path: String) -> Attempt? {
     queue.attempt(with: PeripheralID(path: path))
   }
@@ -200,12 +218,13 @@ import Log
   // MARK: State
 
   private func updateState() {
-    if let state = status.next(tree.adapter, name: adapterName) { setState(state) }
+    if let state = status.next(tree.adapter, name: currentName) { setState(state) }
   }
 
   func setState(_ new: CentralState) {
     // Discovery ends when the adapter is powered off.
     if state.isOn, !new.isOn { scanner.adapterTurnedOff(isReset: status.isResetting) }
+    if case .on(_, let address) = new { selection.address = address }
     if status.set(new) { handler(.state(new)) }
     reconcileScan()
   }

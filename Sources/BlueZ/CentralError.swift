@@ -20,7 +20,7 @@ public enum CentralError: Error, Sendable, Equatable {
   /// Another program has acquired the notifications (`AcquireNotify`); or bluetoothd before 5.84 wrongly reports so
   /// until it is restarted, because a link was lost during AcquireNotify.
   case notifyAcquired
-  /// The link to a paired peripheral ended at once: the peripheral may have lost its part of the bond.
+  /// The link to a paired peripheral was not encrypted: the peripheral or the kernel may have lost its part of the bond.
   case keyMissing
   /// Connect to a paired peripheral failed with this text, and the link had ended at once: the signal is weak, or the
   /// peripheral has lost its part of the bond.
@@ -93,7 +93,7 @@ extension CentralError: CustomStringConvertible {
     case .gone: "bluetoothd no longer knows it"
     case .disconnected: "the link is gone"
     case .notifyAcquired: "another Bluetooth program receives its values"
-    case .keyMissing: "the link ended at once: it may have lost its pairing"
+    case .keyMissing: "the link was not encrypted: its pairing may be lost"
     case .cutShort(let text):
       "\(text): the link ended at once: its signal is weak, or it may have lost its pairing"
     case .unavailable: "the Bluetooth adapter is missing or off"

@@ -18,6 +18,7 @@ import EventLoop
   private(set) var state = CentralState.noBus("not connected yet")
   private var reported: CentralState?
   private var bluetoothd = Bluetoothd.unknown
+  var isListed: Bool { bluetoothd == .listed }
   /// Runs after bluetoothd has started: its adapters appear and are powered one by one.
   private var startup: LoopTimer?
   /// The state before the reset that is in progress; nil: there is none. A reset that has begun must be completed.

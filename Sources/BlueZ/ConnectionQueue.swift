@@ -56,6 +56,8 @@ import EventLoop
   private var linkedSince: Moment?
   /// How long the link lasted, once it has ended; the shortest, if there were several.
   private(set) var shortestLink: Duration?
+  /// Whether bluetoothd has ended a link by itself (it says so from 5.83 on).
+  var wasEndedLocally = false
 
   init(_ peripheral: PeripheralID, pairing: Pairing? = nil) {
     self.peripheral = peripheral

@@ -37,6 +37,11 @@ package struct HostReport: Sendable, Equatable {
   package internal(set) var adapters: [Adapter] = []
   package internal(set) var acquired: [Acquired] = []
 
+  /// The addresses of the adapters, by their names.
+  package var addresses: [String: String] {
+    Dictionary(adapters.map { ($0.name, $0.address) }) { first, _ in first }
+  }
+
   package init() {}
 
   package static func read(_ address: DBusAddress = .system) async -> HostReport {
@@ -76,7 +81,7 @@ package struct HostReport: Sendable, Equatable {
       var tree = ObjectTree(adapter: adapterPath)
       for object in objects { _ = tree.apply(object) }
       guard let adapter = tree.adapter else { continue }
-      let name = String(adapterPath.split(separator: "/").last ?? "")
+      let name = BlueZName.adapterName(adapterPath)
       adapters.append(
         Adapter(
           name: name, address: adapter.address, isPowered: adapter.isPowered, isCentral: adapter.isCentral,

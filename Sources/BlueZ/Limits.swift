@@ -17,6 +17,9 @@ package struct Limits: Sendable {
   /// A link to a paired peripheral that ends sooner was refused encryption. A link whose peripheral has gone ends after
   /// its supervision time-out (the kernel's: 420 ms).
   var shortLink = Duration.milliseconds(400)
+  /// A link to a paired peripheral that bluetoothd ends by itself sooner was not encrypted. It does so 2 to 3 s after the
+  /// pairing has failed, and 30 s after a request that is not answered.
+  var unencryptedLink = Duration.seconds(10)
   /// The limit for resolving the services of a new link. bluetoothd drops an unresponsive peripheral after 30 s.
   var resolve = Duration.seconds(35)
   /// The limit for the objects of resolved services to be exported.

@@ -41,6 +41,8 @@ struct ObjectTree: Sendable {
   enum Change: Sendable, Equatable {
     /// The adapter was added, changed or removed.
     case adapter
+    /// An adapter of bluetoothd, this or another one, was added or removed.
+    case addresses
     /// The device is new or was changed.
     case device(String)
     /// The device offers HID over GATT and has a bond, one of them since now.
@@ -57,9 +59,11 @@ struct ObjectTree: Sendable {
     case owner(String?)
   }
 
-  let adapterPath: String
+  var adapterPath: String
   /// The adapter; nil while it is absent.
   private(set) var adapter: Adapter?
+  /// The addresses of all of bluetoothd's adapters, by their names.
+  private(set) var addresses: [String: String] = [:]
   /// Whether bluetoothd can monitor advertisements on it: only with its experimental features.
   private(set) var offersMonitors = false
   private(set) var devices: [String: Device] = [:]
@@ -101,6 +105,25 @@ struct ObjectTree: Sendable {
   }
 
   mutating func apply(_ event: BlueZEvent) -> [Change] {
+    let changes = applyToObjects(event)
+    let before = addresses
+    noteAddress(event)
+    return addresses == before ? changes : changes + [.addresses]
+  }
+
+  /// Adapters beside this one are known by their addresses alone.
+  private mutating func noteAddress(_ event: BlueZEvent) {
+    switch event {
+    case .added(let path, let interfaces):
+      guard let adapter = interfaces[BlueZName.adapter] else { return }
+      addresses[BlueZName.adapterName(path)] = adapter["Address"]?.text ?? ""
+    case .removed(let path, let interfaces) where interfaces.contains(BlueZName.adapter):
+      addresses[BlueZName.adapterName(path)] = nil
+    case .removed, .changed, .linkEnded, .owner: break
+    }
+  }
+
+  private mutating func applyToObjects(_ event: BlueZEvent) -> [Change] {
     switch event {
     case .added(let path, _) where !isOwn(path), .removed(let path, _) where !isOwn(path),
       .changed(let path, _, _, _) where !isOwn(path), .linkEnded(let path, _) where !isOwn(path):

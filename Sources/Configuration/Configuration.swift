@@ -39,7 +39,9 @@ extension Configuration {
   /// The Bluetooth adapters and how they are used.
   package struct Bluetooth: Sendable, Equatable {
     /// The adapters to use, as BlueZ names them; at least one, each once.
-    package var adapters = ["hci0"]
+    package var adapters = ["hci0"] { didSet { isDefault = false } }
+    /// Whether nobody has named the adapters.
+    package private(set) var isDefault = true
     /// Whether the key `adapter` names the only one.
     private var isNamedAlone = false
     /// How many links an adapter can have: with another adapter, that one gets the rest.
@@ -50,13 +52,16 @@ extension Configuration {
     /// The key `adapter`, short for a list of one.
     var adapter: String? {
       get { isNamedAlone ? adapters[0] : nil }
-      set { (adapters, isNamedAlone) = (newValue.map { [$0] } ?? adapters, newValue != nil) }
+      set {
+        if let newValue { adapters = [newValue] }
+        isNamedAlone = newValue != nil
+      }
     }
 
     /// The key `adapters`: left out where ``adapter`` is given.
     var adaptersKey: [String]? {
       get { isNamedAlone ? nil : adapters }
-      set { adapters = newValue ?? adapters }
+      set { if let newValue { adapters = newValue } }
     }
 
     package init() {}

@@ -53,6 +53,14 @@ package enum BlueZName {
   package static let network = "org.bluez.NetworkServer1"
   package static let profileManager = "org.bluez.ProfileManager1"
 
+  /// The object of an adapter: `/org/bluez/hci0`.
+  package static func adapterPath(_ name: String) -> String { "\(root)/\(name)" }
+
+  /// The name of an adapter with this object.
+  package static func adapterName(_ path: String) -> String {
+    path.split(separator: "/").last.map(String.init) ?? ""
+  }
+
   /// The object of a device: `/org/bluez/hci0/dev_D0_5A_00_00_C0_DE`.
   package static func devicePath(_ address: String, of adapter: String) -> String {
     "\(adapter)/dev_" + String(address.map { $0 == ":" ? "_" : $0 })

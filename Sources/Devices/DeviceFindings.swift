@@ -6,8 +6,9 @@ import GATT
 import Glibc
 
 extension CentralState {
-  /// Whether Bluetooth can be used; the adapter's name is the configured one.
-  package func finding(adapter: String) -> Finding {
+  /// Whether Bluetooth can be used; the adapter's name is the one that it has now.
+  /// - Parameter others: adapters that nobody uses.
+  package func finding(adapter: String, others: [String] = []) -> Finding {
     /// - Parameter code: the key for translations.
     func fault(_ check: Finding.Check, _ code: String, _ text: String, remedy: String) -> Finding {
       .fault(check, text, remedy: remedy).coded(code, ["adapter": adapter])
@@ -43,9 +44,13 @@ extension CentralState {
         remedy: "use another adapter (Bluetooth 4.0 or later), and name it in bluetooth.adapters")
     case .adapterAbsent:
       fault(
-        .adapter, "adapter_absent", "there is no Bluetooth adapter \(adapter)",
-        remedy:
-          "plug it in, or name another one in bluetooth.adapters: ls /sys/class/bluetooth shows which there are"
+        .adapter, "adapter_absent",
+        "there is no Bluetooth adapter \(adapter)"
+          + (others.isEmpty ? "" : "; there is \(others.joined(separator: ", "))"),
+        remedy: others.first.map {
+          "name \($0) in bluetooth.adapters of the configuration, or plug \(adapter) in"
+        }
+          ?? "plug it in, or name another one in bluetooth.adapters: ls /sys/class/bluetooth shows which there are"
       )
     case .adapterOff:
       fault(
@@ -288,21 +293,21 @@ extension DeviceManager {
     var faults = radioFindings
     for central in context.centrals {
       if !central.shownState.isOn {
-        let fault = central.shownState.finding(adapter: central.adapterName)
+        let fault = central.shownState.finding(
+          adapter: central.currentName, others: central.otherAdapters)
         if !faults.contains(fault) { faults.append(fault) }
       } else if let recovery = central.recovery {
-        faults.append(.cannotScan(central.adapterName, recovery.reason, hasLinks: central.hasLinks))
+        faults.append(.cannotScan(central.currentName, recovery.reason, hasLinks: central.hasLinks))
       }
     }
-    let scans = context.centrals.contains { $0.state.isOn && $0.recovery == nil }
     let ignored = registry.ignored.values.count(where: \.isOverLimit)
     if ignored > 0 { faults.append(.tooMany(ignored)) }
     // Without an adapter no device is in range, but what is heard by radio needs none.
     let devices = registry.all.filter { isOn || $0.address.radioSender != nil }
     let sorted = devices.sorted { $0.id.description < $1.id.description }
     let found = Array(
-      sorted.lazy.compactMap { $0.finding(scans: scans, isConfigured: self.isConfigured($0.address)) }
-        .prefix(Self.mostFindings))
+      sorted.lazy.compactMap { $0.finding(isConfigured: self.isConfigured($0.address)) }.prefix(
+        Self.mostFindings))
     return faults + (found + deafProfiles + Self.misfits(of: sorted)).prefix(Self.mostFindings)
   }
 
@@ -343,10 +348,8 @@ extension DeviceManager {
 
 extension Device {
   /// What is wrong with it; nil if nothing is, or if another gateway owns it.
-  /// - Parameters:
-  ///   - scans: whether an adapter scans: otherwise what is not in range is unknown.
-  ///   - isConfigured: whether an entry has its address, or a request was about it.
-  fileprivate func finding(scans: Bool, isConfigured: Bool) -> Finding? {
+  /// - Parameter isConfigured: whether an entry has its address, or a request was about it.
+  fileprivate func finding(isConfigured: Bool) -> Finding? {
     guard !owner.isOther, settings.isEnabled else { return nil }
     let name = id.description
     switch session.lastError {
@@ -364,9 +367,9 @@ extension Device {
     if state == .listening, !description.isOnline, !hasMisfit, !isAnonymous {
       let isRadio = address.radioSender != nil
       if isRadio, context.transmitter.receivers == nil { return .radioIsOff(name) }
-      return isRadio || scans ? .notHeard(name, isRadio: isRadio) : nil
+      return isRadio || context.canScan ? .notHeard(name, isRadio: isRadio) : nil
     }
-    if state == .absent { return scans ? .notInRange(name) : nil }
+    if state == .absent { return context.canScan ? .notInRange(name) : nil }
     return lacks.isEmpty ? nil : .notOffered(name, lacks, settings.profile)
   }
 }

@@ -39,26 +39,33 @@ import Store
   /// The scans that were requested, and are not over.
   var scans: [ScanRequest] = []
   private var isScanUpdateDue = false
+  /// The addresses of the adapters that were used last, by their configured names.
+  private let adapterAddresses: StateSection
 
   var store: DeviceStore { context.store }
   var log: Logger { context.log }
 
   /// - Parameters:
+  ///   - state: where the devices' records are.
+  ///   - adapters: where the addresses of the adapters are.
   ///   - bus: where bluetoothd is; elsewhere than on the system bus only in tests.
   ///   - bondLimit: how long a device waits for an adapter that has gone and has a bond with it; shorter only in tests.
   ///   - isExclusive: false: the adapters may be used by a gateway too, and nothing is connected.
   ///   - capacity: maximum number of devices; fewer only in tests.
   package init(
-    _ configuration: Configuration, gateway: GatewayID, state: StateSection, bus: DBusAddress = .system,
-    bondLimit: Duration = .seconds(60), isExclusive: Bool = true, capacity: Int = DeviceManager.capacity
+    _ configuration: Configuration, gateway: GatewayID, state: StateSection,
+    adapters: StateSection = .inMemory(), bus: DBusAddress = .system, bondLimit: Duration = .seconds(60),
+    isExclusive: Bool = true, capacity: Int = DeviceManager.capacity
   ) {
     self.capacity = capacity
     self.configuration = configuration
     self.gateway = gateway
     context = DeviceContext(
       links: LinkScheduler(configuration.bluetooth), bondLimit: bondLimit, store: DeviceStore(state))
-    context.centrals = configuration.bluetooth.adapters.enumerated().map { index, name in
-      Central(adapter: name, bus: bus, isExclusive: isExclusive) { [weak self] in
+    adapterAddresses = adapters
+    let selections = configuration.bluetooth.selections(adapters.takeRecords())
+    context.centrals = selections.enumerated().map { index, adapter in
+      Central(adapter: adapter, bus: bus, isExclusive: isExclusive) { [weak self] in
         self?.handle($0, of: index)
       }
     }
@@ -176,8 +183,7 @@ import Store
   /// Whether the device is known by more than an advertised name: an entry has its address, or it was
   /// connected before, or a request was about it.
   package func isKnownByAddress(_ address: BluetoothAddress) -> Bool {
-    store.records[address]?.isKnownByAddress == true
-      || configuration.names(address)
+    store.records[address]?.isKnownByAddress == true || configuration.names(address)
   }
 
   /// Whether this gateway has known the device, and no longer serves it: a request has removed it, or its entry is gone.
@@ -227,8 +233,9 @@ import Store
       context.startDeadline = .now + Self.startLimit
     }
     let central = context.centrals[index]
-    let finding = state.finding(adapter: central.adapterName)
+    let finding = state.finding(adapter: central.currentName)
     if case .on(let name, let address) = state {
+      adapterAddresses.put(central.adapterName, Array(address.utf8))
       log.write(central.isResetting ? .info : .notice, "scanning", ["adapter": name, "address": address])
     } else if central.shownState.isOn || !central.isExclusive {
       // It is being reset, or a command that scans tells it.

@@ -46,7 +46,9 @@ import Web
     self.file = file
     fleet = Fleet(state.section(Fleet.section), isAllowed: file.configuration.fleet)
     configuration = fleet.configuration(with: file)
-    engine = DeviceManager(configuration, gateway: id, state: state.section("devices"))
+    engine = DeviceManager(
+      configuration, gateway: id, state: state.section("devices"),
+      adapters: state.section("adapters"))
     bridge = Bridge(
       configuration, gateway: id, engine: engine, state: state,
       spool: configuration.spool.isEnabled ? StateFolder.path(of: .spool, id) : nil,

@@ -220,13 +220,16 @@ import Log
 package struct StateSection: Sendable {
   fileprivate let database: StateDatabase?
   fileprivate let prefix: String
+  fileprivate var records: [String: [UInt8]] = [:]
 
-  /// A section that is not persisted.
-  package static func inMemory() -> StateSection { StateSection(database: nil, prefix: "") }
+  /// A section that is not persisted, with these records at first.
+  package static func inMemory(_ records: [String: [UInt8]] = [:]) -> StateSection {
+    StateSection(database: nil, prefix: "", records: records)
+  }
 
   /// The records by key, as read when the database was opened. They are handed out once: the part of the program keeps what
   /// it needs of them.
-  @LoopActor package func takeRecords() -> [String: [UInt8]] { database?.take(prefix) ?? [:] }
+  @LoopActor package func takeRecords() -> [String: [UInt8]] { database?.take(prefix) ?? records }
 
   /// Sets the value of `key`, as ``StateDatabase/put(_:_:isUrgent:)`` does.
   @LoopActor package func put(_ key: String, _ value: [UInt8]?, isUrgent: Bool = false) {

@@ -113,6 +113,7 @@ struct Arguments: Sendable {
     Other commands:
       {"op":"list"}, {"op":"counters"}
       {"op":"power","on":false}, {"op":"plug","on":false}, each with "adapter":N (default 0)
+      {"op":"plug","name":"hci2"}     it has this name from now on, as one that is plugged in again at once
       {"op":"le","on":false}          the adapter has no Bluetooth LE when it is added next by "plug"
       {"op":"restart","how":"term","ms":100}, or how: kill
       {"op":"radio"}                  the state of --radio; with "action":

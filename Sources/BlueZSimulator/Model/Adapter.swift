@@ -15,8 +15,10 @@ struct Adapter: Sendable {
     var active = false
   }
 
-  /// The place in the order of the kernel: 0 is hci0.
+  /// The place among the simulator's adapters.
   let number: Int
+  /// What the kernel calls it: another name if it is plugged in again while a program holds the old one.
+  var name: String
   var power = Power.on
   /// Whether the adapter has Bluetooth LE.
   var hasLE = true
@@ -34,8 +36,10 @@ struct Adapter: Sendable {
   /// The device to which a link is being established.
   var linking: DeviceKey?
 
-  var path: String { "\(BlueZName.root)/hci\(number)" }
+  var path: String { BlueZName.adapterPath(name) }
   var isDiscovering: Bool { discoverers.values.contains { $0.active } }
+
+  init(number: Int) { (self.number, name) = (number, "hci\(number)") }
 }
 
 /// A peripheral as one adapter knows it.

@@ -54,8 +54,9 @@ extension Bluetoothd {
     adapters[number].power = .absent
   }
 
-  mutating func replug(_ number: Int, at now: Moment) {
+  mutating func replug(_ number: Int, as name: String? = nil, at now: Moment) {
     guard adapters[number].power == .absent else { return }
+    adapters[number].name = name ?? "hci\(number)"
     adapters[number].power = .on
     addAdapter(number, Describe.adapter(adapters[number], powered: false))
     addStoredDevices(of: number, at: now)

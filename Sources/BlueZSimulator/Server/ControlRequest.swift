@@ -52,7 +52,7 @@ struct ControlRequest: ConfigurationSection, Sendable {
     case strength
     /// Powers an adapter (`adapter`) on (`on`) or off.
     case power
-    /// Adds (`on`) or removes an adapter (`adapter`).
+    /// Adds (`on`) an adapter (`adapter`), which is then called `name`, or removes it.
     case plug
     /// The adapter (`adapter`) that is added next has Bluetooth LE (`on`), or not.
     case le

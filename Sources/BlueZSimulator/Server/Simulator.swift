@@ -213,7 +213,7 @@ public enum SimulatorError: Error, Sendable, Equatable, CustomStringConvertible 
       guard model.adapters.indices.contains(adapter) else { return .error("no adapter \(adapter)") }
       switch operation {
       case .power: model.setPowered(adapter, on, at: now)
-      case .plug where on: model.replug(adapter, at: now)
+      case .plug where on: model.replug(adapter, as: request.name, at: now)
       case .plug: model.unplug(adapter, at: now)
       case .le: model.adapters[adapter].hasLE = on
       default: model.adapters[adapter].refusesScans = !on

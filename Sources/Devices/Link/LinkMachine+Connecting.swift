@@ -51,12 +51,12 @@ extension LinkMachine {
     case .keyMissing:
       if pairing.linkWasRefused() { return bondLost(seen) }
       return trouble(.connectFailed(error.description)) + wait(backOff.next(), seen)
-    // A transient error says nothing about the bond.
-    case .transient: break
+    // They say nothing about the bond.
+    case .transient, .timedOut: break
     case .cutShort:
       pairing.mayBeLost = true
       if pairing.isDue { return trouble(.connectFailed(error.description)) + forget(thenWait: .zero) }
-    case .busy, .unlikely, .timedOut, .disconnected, .refused, .notifyAcquired: pairing.bondHolds()
+    case .busy, .unlikely, .disconnected, .refused, .notifyAcquired: pairing.bondHolds()
     }
     let actions = trouble(.connectFailed(error.description))
     if seen.isPaired, !seen.isReceived {

@@ -56,8 +56,8 @@ extension LinkSession {
     _ peripheral: PeripheralID, on central: Central, while isWanted: @escaping @LoopActor () -> Bool
   ) async -> PairingError? {
     if adapters.isPaired {
-      // The adapter that was chosen has a bond already.
-      endPairing(.success(.paired))
+      // The adapter that was chosen has a bond already; if it may be lost, the link shows it.
+      if !machine.pairing.mayBeLost { endPairing(.success(.paired)) }
       return nil
     }
     guard machine.pairing.pairsFirst else { return nil }

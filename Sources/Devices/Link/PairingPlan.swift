@@ -6,13 +6,13 @@ struct PairingPlan: Sendable {
   var mode: Configuration.PairingMode
   /// The next attempt to connect pairs first, whatever the mode.
   var isDue = false
-  /// Links in a row that ended at once although bluetoothd has a bond.
+  /// Links in a row that were not encrypted although bluetoothd has a bond.
   private var refusedLinks = 0
   /// Whether the peripheral may have lost the bond: a request to pair replaces it.
   var mayBeLost = false
 
-  /// The number of refused links in a row after which the bond counts as lost: a bad link may end as fast, but seldom several
-  /// times in a row.
+  /// The number of refused links in a row after which the bond counts as lost: a bad link may end as fast as one that
+  /// is refused, but seldom several times in a row.
   private static let mostRefusedLinks = 3
 
   init(_ mode: Configuration.PairingMode) { self.mode = mode }
@@ -25,7 +25,7 @@ struct PairingPlan: Sendable {
     bondHolds()
   }
 
-  /// What has ended links at once so far is no sign of a lost bond.
+  /// What has happened to links so far is no sign of a lost bond.
   mutating func bondHolds() { (refusedLinks, mayBeLost) = (0, false) }
 
   /// - Returns: whether the peripheral has lost the bond.

@@ -20,8 +20,11 @@ import JSON
   private init(_ configuration: Configuration, isExclusive: Bool) {
     var none = configuration
     none.devices = []
+    let state = StateCheck(
+      gateway: StateFolder.gatewayID(of: configuration), environment: StateFolder.environment)
     engine = DeviceManager(
-      none, gateway: StateFolder.gatewayID(of: configuration), state: .inMemory(), isExclusive: isExclusive)
+      none, gateway: state.gateway, state: .inMemory(), adapters: .inMemory(state.adapterAddresses()),
+      isExclusive: isExclusive)
   }
 
   /// Returns when an adapter is on.

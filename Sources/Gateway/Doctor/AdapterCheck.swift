@@ -6,11 +6,10 @@ import GATT
 /// The bus, bluetoothd and the adapters, by what they report. Pure.
 struct AdapterCheck {
   let report: HostReport
-  /// The configured ones: `hci0`.
-  let adapters: [String]
+  let adapters: [AdapterSelection]
   /// The version of bluetoothd; nil: not known.
   let version: BluetoothdVersion?
-  /// What blocks adapters.
+  /// What blocks adapters, by the names that they have now.
   let blocks: [String: RFKill.Block]
   /// The configured `bluetooth.links`.
   let mostLinks: Int
@@ -34,21 +33,18 @@ struct AdapterCheck {
         .bluetoothd, "bluetoothd does not answer: \(reason)", remedy: "sudo systemctl restart bluetooth")
   }
 
-  private func findings(_ adapter: String) -> [Finding] {
+  private func findings(_ selection: AdapterSelection) -> [Finding] {
+    let adapter = selection.choose(from: report.addresses)
     guard let found = report.adapters.first(where: { $0.name == adapter }) else { return [absent(adapter)] }
     guard found.isCentral else { return [CentralState.adapterUnsupported.finding(adapter: adapter)] }
     if let block = blocks[adapter], !found.isPowered { return [blocked(adapter, by: block)] }
     guard found.isPowered else { return [CentralState.adapterOff.finding(adapter: adapter)] }
-    return [on(found)] + (isGatewayRunning ? [] : otherPrograms(found))
+    return [on(found, as: selection.name)] + (isGatewayRunning ? [] : otherPrograms(found))
   }
 
   private func absent(_ adapter: String) -> Finding {
-    let others = report.adapters.map(\.name).filter { !adapters.contains($0) }
-    let finding = CentralState.adapterAbsent.finding(adapter: adapter)
-    guard let first = others.first else { return finding }
-    return .fault(
-      .adapter, "\(finding.text); there is \(others.joined(separator: ", "))",
-      remedy: "name \(first) in bluetooth.adapters of the configuration, or plug \(adapter) in")
+    let others = report.adapters.map(\.name).filter { name in !adapters.contains { $0.name == name } }
+    return CentralState.adapterAbsent.finding(adapter: adapter, others: others)
   }
 
   private func blocked(_ adapter: String, by block: RFKill.Block) -> Finding {
@@ -61,14 +57,16 @@ struct AdapterCheck {
     }
   }
 
-  private func on(_ found: HostReport.Adapter) -> Finding {
+  /// - Parameter name: the configured one.
+  private func on(_ found: HostReport.Adapter, as name: String) -> Finding {
     if found.links >= mostLinks {
       return .warning(
         .adapter, "all \(mostLinks) connections of \(found.name) (bluetooth.links) are in use",
         remedy: "further devices take turns: use another adapter for them if they are to stay connected")
     }
     let state = CentralState.on(adapter: found.name, address: found.address).finding(adapter: found.name)
-    return .ok(.adapter, "\(state.text); \(found.links) of \(mostLinks) connections are in use")
+    let use = found.name == name ? "" : ", and used as \(name)"
+    return .ok(.adapter, "\(state.text)\(use); \(found.links) of \(mostLinks) connections are in use")
   }
 
   private func otherPrograms(_ found: HostReport.Adapter) -> [Finding] {

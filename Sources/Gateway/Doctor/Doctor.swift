@@ -41,7 +41,7 @@ import JSON
     let state = StateCheck(gateway: gateway, environment: environment)
     let isAnswered = if case .running = presence { true } else { false }
     await report(.state) { isAnswered ? state.space() : state.run() }
-    let isUsable = await checkBluetooth(file.configuration, isRunning: presence.isRunning)
+    let isUsable = await checkBluetooth(file.configuration, state, isRunning: presence.isRunning)
     await checkBroker(file, gateway)
     switch presence {
     case .running(let gateway, let client):
@@ -115,7 +115,9 @@ import JSON
   }
 
   /// - Returns: whether an adapter can be used, and no gateway uses one.
-  private func checkBluetooth(_ configuration: Configuration, isRunning: Bool) async -> Bool {
+  private func checkBluetooth(
+    _ configuration: Configuration, _ state: StateCheck, isRunning: Bool
+  ) async -> Bool {
     let bluetooth = configuration.bluetooth
     guard let host = await within(Self.limit, .bus, { await HostReport.read() }) else { return false }
     var version: BluetoothdVersion?
@@ -125,19 +127,21 @@ import JSON
           await EventLoop.blocking { BluetoothdVersion.ofProcess(process) }
         } ?? nil
     }
-    let used = host.adapters.filter { bluetooth.adapters.contains($0.name) }
+    let adapters =
+      await within(Self.limit, .state) { await EventLoop.blocking { state.adapters(bluetooth) } }
+      ?? bluetooth.selections([:])
+    let names = adapters.map { $0.choose(from: host.addresses) }
+    let used = host.adapters.filter { names.contains($0.name) }
     let held = used.filter { $0.gateway != nil }
     var blocks: [String: RFKill.Block] = [:]
-    for adapter in bluetooth.adapters {
-      blocks[adapter] = RFKill.block(ofAdapter: adapter)
-    }
+    for name in names { blocks[name] = RFKill.block(ofAdapter: name) }
     report(
       AdapterCheck(
-        report: host, adapters: bluetooth.adapters, version: version,
+        report: host, adapters: adapters, version: version,
         blocks: blocks,
         mostLinks: bluetooth.links, isGatewayRunning: isRunning || !held.isEmpty
       ).run())
-    for adapter in bluetooth.adapters { await report(.wifi) { WiFiCheck(adapter: adapter).run() } }
+    for name in names { await report(.wifi) { WiFiCheck(adapter: name).run() } }
     guard !isRunning else { return false }
     for adapter in held { report([self.held(adapter.name, by: adapter.gateway ?? 0)]) }
     return held.isEmpty && used.contains(where: \.isPowered)

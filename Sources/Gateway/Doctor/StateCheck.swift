@@ -1,3 +1,4 @@
+import BlueZ
 import Configuration
 import Devices
 import EventLoop
@@ -90,6 +91,14 @@ struct StateCheck {
 
   /// What the database has of devices.
   func records() -> [DeviceRecord] { DeviceRecord.records(sections["devices"] ?? [:]) }
+
+  /// What the database has of adapters.
+  func adapterAddresses() -> [String: [UInt8]] { sections["adapters"] ?? [:] }
+
+  /// Which adapters the gateway uses.
+  func adapters(_ bluetooth: Configuration.Bluetooth) -> [AdapterSelection] {
+    bluetooth.selections(adapterAddresses())
+  }
 
   /// The configuration with the fleet's that the database has, if it fits.
   func configuration(of file: ConfigurationFile) -> Configuration {

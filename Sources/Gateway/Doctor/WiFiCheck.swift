@@ -5,7 +5,7 @@ import GATT
 
 /// Whether Wi-Fi disturbs the Bluetooth that is built into a Raspberry Pi: both use one antenna on 2.4 GHz. Blocks.
 struct WiFiCheck {
-  /// The configured one: `hci0`.
+  /// Its name: `hci0`.
   let adapter: String
   /// `/sys` and `/proc` below another folder, for tests.
   var root = ""

@@ -43,10 +43,30 @@ import Testing
   @Test func aCentralOfAnotherAdapterDoesNotWait() async throws {
     let fixture = try await Fixture()
     let first = try await fixture.central()
-    let second = await CentralUnderTest(fixture.bus.address, adapter: "hci1")
+    let second = await CentralUnderTest(fixture.bus.address, adapter: AdapterSelection("hci1"))
     #expect(try await second.state() == .adapterAbsent)
     try await second.end()
     try await first.end()
+  }
+
+  /// The adapter has come back as hci1, which another gateway has locked.
+  @Test func anAdapterWithAnotherNameIsUsedOnceItIsFree() async throws {
+    let fixture = try await Fixture()
+    let tested = try await fixture.central()
+    let other = try await connection(fixture.bus)
+    #expect(try await AdapterLock.acquire("hci1", on: other) == .acquired)
+    await fixture.plug(false)
+    await fixture.plug(true, as: "hci1")
+    let waiting = try await fixture.monitor()
+    try await waiting.saw("RequestName DBus")
+    #expect(await tested.central.state == .adapterAbsent)
+    await other.close()
+    #expect(try await tested.isOn() == "hci1")
+    // The lock of the name that it had is free.
+    let third = try await connection(fixture.bus)
+    #expect(try await AdapterLock.acquire("hci0", on: third) == .acquired)
+    await third.close()
+    try await tested.end()
   }
 
   @Test func aCentralThatWaitsLearnsThatTheBusHasEnded() async throws {

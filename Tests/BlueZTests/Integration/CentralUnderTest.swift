@@ -11,7 +11,9 @@ final class CentralUnderTest: Sendable {
   let events = Record<CentralEvent>()
   private let running: Task<Void, Never>
 
-  @LoopActor init(_ bus: String, adapter: String = "hci0", limits: Limits = .test) {
+  @LoopActor init(
+    _ bus: String, adapter: AdapterSelection = AdapterSelection("hci0"), limits: Limits = .test
+  ) {
     let events = events
     let central = Central(adapter: adapter, bus: .at(bus), limits: limits) { events.append($0) }
     self.central = central
@@ -31,9 +33,11 @@ final class CentralUnderTest: Sendable {
     try await events.next("a state") { if case .state(let state) = $0 { state } else { nil } }
   }
 
-  func isOn() async throws {
-    _ = try await events.next("an adapter that is on") { event -> Bool? in
-      if case .state(let state) = event, state.isOn { true } else { nil }
+  /// Waits for an adapter that is on, and returns its name.
+  @discardableResult
+  func isOn() async throws -> String {
+    try await events.next("an adapter that is on") { event -> String? in
+      if case .state(.on(let name, _)) = event { name } else { nil }
     }
   }
 

@@ -133,17 +133,47 @@ import Testing
     try await faults.tested.end()
   }
 
-  @Test func servicesThatAreNeverResolvedEndTheAttempt() async throws {
-    let faults = try await Faults(answers: [
+  /// Of a paired device, whose link stays, the kernel has lost the key, unless bluetoothd does not answer.
+  @Test(arguments: [(false, true), (true, true), (true, false)])
+  func servicesThatAreNeverResolvedEndTheAttempt(isPaired: Bool, isAnswered: Bool) async throws {
+    var answers: [String: FakeBlueZ.Answer] = [
       "Connect": { fake, call in
-        fake.signal(Recorded.device(["Connected": .boolean(true)]))
+        fake.signal(Recorded.device(["Connected": .boolean(true), "Paired": .boolean(isPaired)]))
         fake.reply(call)
       }
-    ]) { $0.resolve = .milliseconds(30) }
-    await #expect(throws: CentralError.timedOut("the services were not resolved in time")) {
-      try await faults.connect()
+    ]
+    if !isAnswered { answers["Get"] = FakeBlueZ.never }
+    let faults = try await Faults(answers: answers) {
+      $0.resolve = .milliseconds(30)
+      if !isAnswered { $0.local = .milliseconds(30) }
     }
+    let late = CentralError.timedOut("the services were not resolved in time")
+    await #expect(throws: isPaired && isAnswered ? .keyMissing : late) { try await faults.connect() }
     #expect(faults.fake.count("Disconnect") == 1)
+    try await faults.tested.end()
+  }
+
+  /// As recorded with 5.87, if the kernel has lost the key of a paired device.
+  @Test(arguments: [
+    ("Connection terminated by local host", true), ("Connection terminated by local host", false),
+    ("Connection timeout", true),
+  ])
+  func aLinkThatBluetoothdEndsWasNotEncrypted(reason: String, isPaired: Bool) async throws {
+    let faults = try await Faults(answers: [
+      "Connect": { fake, call in
+        fake.signal(Recorded.device(["Connected": .boolean(true), "Paired": .boolean(isPaired)]))
+        fake.reply(call)
+        fake.later(.milliseconds(20)) {
+          fake.signal(Recorded.device(["Connected": .boolean(false)]))
+          fake.signal(.linkEnded(path: Recorded.device, reason: reason))
+        }
+      }
+    ]) {
+      $0.shortLink = .zero
+      $0.unencryptedLink = patience
+    }
+    let isLost = isPaired && reason.hasSuffix("local host")
+    await #expect(throws: isLost ? CentralError.keyMissing : .disconnected) { try await faults.connect() }
     try await faults.tested.end()
   }
 

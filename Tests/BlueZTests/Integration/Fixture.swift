@@ -45,7 +45,9 @@ final class Fixture: Sendable {
     _ = await simulator.control(ControlRequest(op: .disconnect, i: index))
   }
   func power(_ on: Bool) async { _ = await simulator.control(ControlRequest(op: .power, on: on)) }
-  func plug(_ on: Bool) async { _ = await simulator.control(ControlRequest(op: .plug, on: on)) }
+  func plug(_ on: Bool, as name: String? = nil) async {
+    _ = await simulator.control(ControlRequest(op: .plug, on: on, name: name))
+  }
   func setLE(_ on: Bool) async { _ = await simulator.control(ControlRequest(op: .le, on: on)) }
   func restart(killed: Bool) async {
     _ = await simulator.control(ControlRequest(op: .restart, how: killed ? .kill : .term, ms: 20))

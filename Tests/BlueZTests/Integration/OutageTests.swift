@@ -79,6 +79,50 @@ import Testing
     try await tested.end()
   }
 
+  /// As after a reset on USB: the kernel has not given the old name free yet.
+  @Test func theAdapterIsPluggedInAgainUnderAnotherName() async throws {
+    let fixture = try await Fixture()
+    let (tested, first) = try await fixture.centralAndMicroBit()
+    _ = try await tested.central.connect(first)
+    for name in ["hci1", "hci2", "hci0", "hci1"] {
+      tested.events.skip()
+      await fixture.plug(false)
+      await fixture.plug(true, as: name)
+      #expect(try await tested.isOn() == name)
+      let id = try await tested.seen().id
+      #expect(id.path.hasPrefix("/org/bluez/\(name)/"))
+      _ = try await tested.central.connect(id)
+    }
+    #expect(await tested.central.adapterName == "hci0")
+    await tested.central.scan(false)
+    // bluetoothd starts again without its adapter, which comes under its first name.
+    tested.events.skip()
+    await fixture.plug(false)
+    await fixture.restart(killed: true)
+    await fixture.plug(true)
+    #expect(try await tested.isOn() == "hci0")
+    try await tested.end()
+  }
+
+  /// The central has not seen under which name the adapter was before.
+  @Test(arguments: [
+    AdapterSelection("hci0", address: "02:00:5E:00:53:01"), AdapterSelection("hci0", isDefault: true),
+  ])
+  func theAdapterHasAnotherNameAtTheStart(_ selection: AdapterSelection) async throws {
+    let fixture = try await Fixture()
+    await fixture.plug(false)
+    await fixture.plug(true, as: "hci1")
+    var limits = Limits.test
+    limits.startup = patience
+    let tested = await CentralUnderTest(fixture.bus.address, adapter: selection, limits: limits)
+    #expect(try await tested.isOn() == "hci1")
+    let wasAbsent = tested.events.elements.contains { event in
+      if case .state(.adapterAbsent) = event { true } else { false }
+    }
+    #expect(!wasAbsent)
+    try await tested.end()
+  }
+
   @Test(arguments: [false, true])
   func bluetoothdRestarts(killed: Bool) async throws {
     let fixture = try await Fixture()

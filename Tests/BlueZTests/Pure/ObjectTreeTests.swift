@@ -276,12 +276,14 @@ import Testing
     changes += tree.apply(Recorded.removed(adapter, "org.bluez.Adapter1"))
     #expect(
       changes == [
-        .disconnected(device), .device(device), .deviceRemoved(device), .adapter, .adapter,
+        .disconnected(device), .device(device), .deviceRemoved(device), .adapter, .adapter, .addresses,
       ])
+    #expect(tree.addresses == [:])
     #expect(tree.adapter == nil)
     // A change of an unknown adapter is ignored.
     #expect(tree.apply(Recorded.adapter(["Powered": .boolean(true)])) == [])
-    #expect(tree.apply(Recorded.adapterAdded(powered: false)) == [.adapter])
+    #expect(tree.apply(Recorded.adapterAdded(powered: false)) == [.adapter, .addresses])
+    #expect(tree.addresses == ["hci0": "02:00:5E:00:53:01"])
     #expect(tree.adapter?.isPowered == false)
     #expect(tree.apply(Recorded.adapter(["Powered": .boolean(true)])) == [.adapter])
     #expect(
@@ -290,18 +292,24 @@ import Testing
   }
 
   @Test(arguments: ["/org/bluez/hci1", "/org/bluez/hci01", "/org/bluez/hci"])
-  func objectsOfOtherAdaptersAreIgnored(other: String) {
+  func ofOtherAdaptersOnlyTheAddressesAreKept(other: String) {
     var tree = linked
+    let own = tree.addresses
     let device = other + "/dev_D0_5A_00_00_C0_DE"
     let properties: BlueZEvent.Properties = [
       "Address": .string("D0:5A:00:00:C0:DE"), "Powered": .boolean(false),
     ]
-    for (path, interface) in [(other, "org.bluez.Adapter1"), (device, "org.bluez.Device1")] {
-      #expect(tree.apply(.added(path: path, interfaces: [interface: properties])) == [])
+    let objects: [(String, String, [ObjectTree.Change])] = [
+      (other, "org.bluez.Adapter1", [.addresses]), (device, "org.bluez.Device1", []),
+    ]
+    for (path, interface, changes) in objects {
+      #expect(tree.apply(.added(path: path, interfaces: [interface: properties])) == changes)
+      #expect(tree.addresses.count == own.count + changes.count)
       let changed = BlueZEvent.changed(
         path: path, interface: interface, properties: properties, invalidated: [])
       #expect(tree.apply(changed) == [])
-      #expect(tree.apply(.removed(path: path, interfaces: [interface])) == [])
+      #expect(tree.apply(.removed(path: path, interfaces: [interface])) == changes)
+      #expect(tree.addresses == own)
     }
     #expect(tree.adapter?.isPowered == true && tree.devices.count == 1)
   }

@@ -101,6 +101,55 @@ import Testing
     await tested.end()
   }
 
+  /// After a reset on USB the first one is hci2, also after the next start of the gateway.
+  @Test func anAdapterWithAnotherNameIsFoundByItsAddress() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    let tested = try await Engine(Self.configuration(adapter: "hci0"), state: path) { $0.adapters = 2 }
+    #expect(try await Self.online(tested) == "hci0")
+    let mark = tested.frontEnd.events.count
+    await tested.plug(0, false)
+    await tested.plug(0, true, as: "hci2")
+    try await tested.frontEnd.availability(false, from: mark)
+    #expect(try await Self.online(tested, after: mark) == "hci0")
+    #expect(await tested.engine.adapters.map(\.name) == ["hci0", "hci1"])
+    #expect(
+      await tested.engine.adapters.first?.state == .on(adapter: "hci2", address: "02:00:5E:00:53:01"))
+    await tested.end()
+
+    let again = try await Engine(Self.configuration(adapter: "hci0"), state: path, absentAdapter: 0) {
+      $0.adapters = 2
+    }
+    await again.plug(0, true, as: "hci2")
+    #expect(try await Self.online(again) == "hci0")
+    await again.end()
+  }
+
+  @Test func anAdapterThatNobodyUsesIsNamedIfAnotherIsAbsent() async throws {
+    var configuration = Configuration()
+    configuration.bluetooth.adapters = ["hci0"]
+    let tested = try await Engine(configuration, absentAdapter: 0) { $0.adapters = 2 }
+    _ = try await tested.frontEnd.adapters.first("hci0 absent") { $0[0].state == .adapterAbsent }
+    let finding = await tested.engine.findings.first
+    #expect(finding?.text == "there is no Bluetooth adapter hci0; there is hci1")
+    #expect(finding?.remedy == "name hci1 in bluetooth.adapters of the configuration, or plug hci0 in")
+    await tested.end()
+  }
+
+  /// Then its devices may well be in range.
+  @Test func noDeviceIsOutOfRangeOfAnAdapterThatCannotScan() async throws {
+    let tested = try await Engine { $0.timing.temporary = .milliseconds(10) }
+    try await tested.frontEnd.availability(true)
+    await tested.scans(false)
+    let (mark, changes) = (tested.frontEnd.events.count, tested.frontEnd.adapters.count)
+    await tested.vanish()
+    try await tested.frontEnd.availability(false, from: mark)
+    _ = try await tested.frontEnd.adapters.first(from: changes, "a recovery") { $0[0].recovery != nil }
+    try await eventually("the device is absent") { await tested.engine.device(Engine.id)?.session == .absent }
+    #expect(await tested.engine.findings.map(\.text).allSatisfy { $0.hasPrefix("hci0 cannot scan") })
+    await tested.end()
+  }
+
   @Test func anAdapterWithoutAFreeLinkIsNotChosen() async throws {
     var configuration = Self.configuration()
     configuration.bluetooth.links = 1

@@ -65,7 +65,8 @@ final class EngineUnderTest: Sendable {
     }
     state = await StateDatabase(path: path)
     let engine = await DeviceManager(
-      configuration, gateway: Self.gateway, state: state.section("devices"), bus: .at(bus.address),
+      configuration, gateway: Self.gateway, state: state.section("devices"),
+      adapters: state.section("adapters"), bus: .at(bus.address),
       bondLimit: bondLimit, capacity: capacity)
     let frontEnd = RecordingFrontEnd()
     (self.engine, self.frontEnd) = (engine, frontEnd)
@@ -132,9 +133,11 @@ final class EngineUnderTest: Sendable {
   func silence() async { _ = await simulator.control(ControlRequest(op: .silent, i: 0, on: true)) }
   func hangUp() async { _ = await simulator.control(ControlRequest(op: .disconnect, i: 0)) }
   /// An adapter is added or removed.
-  func plug(_ adapter: Int, _ on: Bool) async {
-    _ = await simulator.control(ControlRequest(op: .plug, adapter: adapter, on: on))
+  func plug(_ adapter: Int, _ on: Bool, as name: String? = nil) async {
+    _ = await simulator.control(ControlRequest(op: .plug, adapter: adapter, on: on, name: name))
   }
+  /// The kernel lets the adapter scan, or refuses it.
+  func scans(_ on: Bool) async { _ = await simulator.control(ControlRequest(op: .scan, on: on)) }
   /// The peripheral has a service, or no longer.
   func serve(_ service: BluetoothUUID, _ isOwnerOnline: Bool) async {
     var request = ControlRequest(op: .serve, i: 0, on: isOwnerOnline)

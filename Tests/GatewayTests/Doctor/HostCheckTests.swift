@@ -82,10 +82,11 @@ struct AdapterCheckTests {
   }
 
   private func findings(
-    _ report: HostReport, block: RFKill.Block? = nil, isGatewayRunning: Bool = false
+    _ report: HostReport, _ adapter: AdapterSelection = AdapterSelection("hci0"),
+    block: RFKill.Block? = nil, isGatewayRunning: Bool = false
   ) -> [Finding] {
     AdapterCheck(
-      report: report, adapters: ["hci0"], version: nil,
+      report: report, adapters: [adapter], version: nil,
       blocks: block.map { ["hci0": $0] } ?? [:], mostLinks: 7, isGatewayRunning: isGatewayRunning
     ).run()
   }
@@ -140,6 +141,16 @@ struct AdapterCheckTests {
     let found = findings(report([adapter("hci1")]))
     #expect(found.last?.text == "there is no Bluetooth adapter hci0; there is hci1")
     #expect(found.last?.remedy == "name hci1 in bluetooth.adapters of the configuration, or plug hci0 in")
+  }
+
+  @Test func adapterWithAnotherNameIsReportedAsInUse() {
+    let selection = AdapterSelection("hci0", address: "00:11:22:33:44:55")
+    let found = findings(report([adapter("hci1")]), selection)
+    #expect(
+      found.last?.text
+        == "hci1 (00:11:22:33:44:55) is on, and used as hci0; 0 of 7 connections are in use")
+    let off = findings(report([adapter("hci1", isPowered: false)]), selection)
+    #expect(off.last?.text == "the adapter hci1 is off")
   }
 
   @Test func poweredOffAdapterIsReported() {

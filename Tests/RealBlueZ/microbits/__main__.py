@@ -13,6 +13,7 @@ The answer is its state after the operation.
                                       events_received; log_requests, log_ignored, log_dropped (other notifications).
                                       Of described ones: writes, by characteristic
   {"op":"unplug","adapter":1}         removes an adapter, as if a USB stick were unplugged; the answer is empty
+  {"op":"plug","adapter":1}           adds it again; the answer is empty
   {"op":"most_links","count":3}       hci0 refuses more links than these; the answer is empty
   {"op":"refuse_scans"}               hci0 refuses to scan until it is reset; the answer is empty
   {"op":"crowd","count":1000}         so many addresses advertise as micro:bits, with changing names, and accept no
@@ -164,6 +165,9 @@ async def main():
             return {kind: [p.state() for p in peripherals] for kind, peripherals in kinds.items()}
         if request["op"] == "unplug":
             plugs[request["adapter"]].unplug()
+            return {}
+        if request["op"] == "plug":
+            plugs[request["adapter"]].plug()
             return {}
         if request["op"] == "most_links":
             adapter.most_links = request["count"]

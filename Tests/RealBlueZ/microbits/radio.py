@@ -337,6 +337,9 @@ class Vhci:
     def __init__(self, controller):
         self.controller = controller
         controller.host = self
+        self.open()
+
+    def open(self):
         self.fd = os.open("/dev/vhci", os.O_RDWR | os.O_NONBLOCK)
         os.write(self.fd, b"\xff\x00")  # vendor packet: make a primary controller
         asyncio.get_running_loop().add_reader(self.fd, self.readable)
@@ -370,3 +373,13 @@ class Vhci:
         for link in list(self.controller.le_connections.values()):
             air.cut(link.peer_address, TIMED_OUT)
         air.remove_controller(self.controller)
+
+    def plug(self):
+        """Adds it again. The kernel gives it another name while a program holds the old one."""
+        controller = self.controller
+        controller.le_scan_enable = False
+        controller.pending_le_connection = None
+        controller.accept_list.clear()
+        controller.le_connections.clear()
+        controller.link.add_controller(controller)
+        self.open()
