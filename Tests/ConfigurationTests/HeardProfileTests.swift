@@ -61,7 +61,7 @@ import Testing
     let uuid = "f7826da64fa24e988024bc5b71e0893e"
     #expect(
       try Self.values("ibeacon", "0215" + uuid + "0102" + "fffe" + "c5" + more)
-        == Self.parse(#"{"major":258,"minor":65534,"power":-59}"#))
+        == Self.parse(#"{"uuid":"\#(uuid)","major":258,"minor":65534,"power":-59}"#))
     // What iPhones send all the time.
     #expect(try Self.values("ibeacon", "10051b1c6a2d3e") == [:])
   }
