@@ -48,6 +48,8 @@ extension Central {
     loop.task {
       await self.changeAdapter(on: bluetoothd)
       self.isSelecting = false
+      // The adapters may have been listed anew meanwhile.
+      self.selectAdapter()
     }
   }
 
@@ -58,8 +60,10 @@ extension Central {
       guard name != currentName else { return }
       var isFree = true
       if isExclusive {
-        guard let outcome = try? await bluetoothd.lock(name) else { return }
-        if case .taken = outcome { isFree = false }
+        switch try? await bluetoothd.lock(name) {
+        case .taken, nil: isFree = false
+        default: break
+        }
       }
       if isFree, self.bluetoothd === bluetoothd, chosen == name {
         if tree.addresses[name] != nil {

@@ -92,6 +92,7 @@ extension Central {
       await scanBriefly(isPreferred: isPreferred)
       await pauseScan()
       try check(id)
+      attempt.connects()
       try await callConnect(id)
       try await confirmConnected(id)
       // Checked here: the link may have ended since `confirmConnected` returned.

@@ -252,7 +252,7 @@ import Log
   public func stop(within limit: Duration) async {
     queue.isClosed = true
     scan(false)
-    let ends = links.peripherals.union(queue.current.map { [$0.peripheral] } ?? [])
+    let ends = links.peripherals.union(queue.peripherals)
     // Links that bluetoothd does not end in time are left to it.
     for id in ends { loop.task { await self.disconnect(id) } }
     _ = await wait(limit) {

@@ -13,9 +13,12 @@ import EventLoop
   /// Whether an attempt has its turn or waits for it.
   var isBusy: Bool { mutex.isLocked }
 
+  /// The peripherals with which attempts are in progress.
+  var peripherals: Set<PeripheralID> { Set((resolving + [current].compactMap { $0 }).map(\.peripheral)) }
+
   /// The attempt in progress with a peripheral.
   func attempt(with peripheral: PeripheralID) -> Attempt? {
-    current?.peripheral == peripheral ? current : resolving.first { $0.peripheral == peripheral }
+    resolving.first { $0.peripheral == peripheral } ?? (current?.peripheral == peripheral ? current : nil)
   }
 
   /// Whether the turn of an attempt with the peripheral is over, and the attempt is not.
@@ -63,6 +66,9 @@ import EventLoop
     self.peripheral = peripheral
     self.pairing = pairing
   }
+
+  /// Its own link is made now: an earlier one that has ended meanwhile does not count.
+  func connects() { (linkedSince, shortestLink, wasEndedLocally) = (nil, nil, false) }
 
   func linkBegan() { if linkedSince == nil { linkedSince = .now } }
 

@@ -3,7 +3,7 @@ import GATT
 
 /// Identifies a peripheral until bluetoothd ends. Opaque: object paths stay in this module.
 public struct PeripheralID: Hashable, Sendable {
-  let path: String
+  package let path: String
 }
 
 /// A peripheral as the adapter knows it.

@@ -311,13 +311,19 @@ import Log
     case .failure(let error): return .failure(WriteFailure(error))
     case .success(let bytes):
       do throws(CodecError) {
-        let value = try value(of: bytes)
-        // A value may be held in other bytes than those that were written: 21.50 for 21.5.
-        return .success(EncodedValue(value, (try? property.codec.encode(value)) ?? bytes))
+        return .success(EncodedValue(try value(of: bytes), try writtenForm(of: bytes)))
       } catch {
         return .failure(.failed(reason: "\(error)"))
       }
     }
+  }
+
+  /// The bytes that a write of this value would have: a device may hold it in others, such as 21.50 for 21.5, or a text with
+  /// zeros behind it.
+  private func writtenForm(of bytes: [UInt8]) throws(CodecError) -> [UInt8] {
+    var value = try property.codec.decode(bytes)
+    if case .text(let text) = value { value = .text(text.dropping(["\0"])) }
+    return (try? property.codec.encode(value)) ?? bytes
   }
 
   /// Why commands and reads cannot be carried out, not even after waiting; nil if they can.

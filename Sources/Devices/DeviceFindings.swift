@@ -291,16 +291,20 @@ extension DeviceManager {
   /// What is wrong with the adapters and with the devices, as far as the engine knows.
   package var findings: [Finding] {
     var faults = radioFindings
+    let used = context.centrals.map(\.currentName)
     for central in context.centrals {
       if !central.shownState.isOn {
         let fault = central.shownState.finding(
-          adapter: central.currentName, others: central.otherAdapters)
+          adapter: central.currentName, others: central.otherAdapters.filter { !used.contains($0) })
         if !faults.contains(fault) { faults.append(fault) }
       } else if let recovery = central.recovery {
         faults.append(.cannotScan(central.currentName, recovery.reason, hasLinks: central.hasLinks))
       }
     }
-    let ignored = registry.ignored.values.count(where: \.isOverLimit)
+    // Another adapter may have found it, too.
+    let ignored = Set(
+      registry.ignored.filter(\.value.isOverLimit).map { $0.key.path.split(separator: "/").last }
+    ).count
     if ignored > 0 { faults.append(.tooMany(ignored)) }
     // Without an adapter no device is in range, but what is heard by radio needs none.
     let devices = registry.all.filter { isOn || $0.address.radioSender != nil }

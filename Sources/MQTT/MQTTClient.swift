@@ -336,6 +336,7 @@ import Log
 
   private func accepted(_ connection: MQTTConnection, _ socket: BrokerSocket) {
     socket.accepted(connection)
+    outbox.connects(to: link.choice.index)
     outbox.connected(
       Outbox.Peer(
         window: min(options.outbox.inFlight, Int(connection.receiveMaximum)),
@@ -354,7 +355,7 @@ import Log
   private func awaitLasting() {
     lasting = loop.timer(after: BrokerLink.stableAfter) { [weak self] in
       guard let self else { return }
-      if unacknowledged != nil { return awaitLasting() }
+      if unacknowledged != nil || outbox.isSizeSought { return awaitLasting() }
       outbox.lasted()
       if let entry = outages.lasted(at: broker) { write(entry) }
     }

@@ -58,6 +58,8 @@ struct Outbox {
   private var bulkAllowance: Int?
   private var inFlight: [(packet: Int32, source: Source, bytes: Int)] = []
   private var sizeLimit = SizeLimit()
+  /// The broker whose limit that is, by its place among several.
+  private var broker = 0
   /// The oldest packet in flight, and since when it was seen to be that.
   private var oldest: (packet: Int32, since: Moment)?
 
@@ -123,6 +125,14 @@ struct Outbox {
     self.peer = peer
     lastBefore = lastSequence
     states.queueAll()
+  }
+
+  /// Whether the message that ended the last connections is still to be sent.
+  var isSizeSought: Bool { sizeLimit.isSought && !isEmpty }
+
+  /// Another broker has other limits.
+  mutating func connects(to broker: Int) {
+    if broker != self.broker { (self.broker, sizeLimit) = (broker, SizeLimit()) }
   }
 
   /// The connection lasts.

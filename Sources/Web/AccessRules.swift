@@ -160,6 +160,8 @@ struct PasswordGuesses: Sendable {
   static let mostPeers = 256
   private static let mostTrusted = 64
   private static let longestWait = 60
+  /// After so long without a guess, earlier ones do not count.
+  private static let forgotten = Duration.seconds(3600)
 
   private var peers: [[UInt8]: Peer] = [:]
   /// IPv6 addresses that have sent the right password: guesses of their network do not concern them.
@@ -176,7 +178,8 @@ struct PasswordGuesses: Sendable {
     let network = Self.network(of: address)
     guard isRight else {
       count(address, at: now, Self.free)
-      if let network { count(network, at: now, Self.freeOfNetwork) }
+      // An old page with a wrong password, which guesses again and again, counts as one client.
+      if let network, peers[address]?.wrong ?? 0 <= Self.free { count(network, at: now, Self.freeOfNetwork) }
       return
     }
     peers[address] = nil
@@ -198,6 +201,7 @@ struct PasswordGuesses: Sendable {
       peers[peers.min { $0.value.next < $1.value.next }?.key ?? peer] = nil
     }
     var known = peers[peer] ?? Peer(next: now)
+    if known.next + Self.forgotten < now { known.wrong = 0 }
     known.wrong += 1
     let beyond = known.wrong - free
     known.next = now + .seconds(beyond < 0 ? 0 : beyond > 5 ? Self.longestWait : 1 << beyond)

@@ -43,7 +43,8 @@ struct AdapterCheck {
   }
 
   private func absent(_ adapter: String) -> Finding {
-    let others = report.adapters.map(\.name).filter { name in !adapters.contains { $0.name == name } }
+    let used = adapters.map(\.name) + adapters.map { $0.choose(from: report.addresses) }
+    let others = report.adapters.map(\.name).filter { !used.contains($0) }
     return CentralState.adapterAbsent.finding(adapter: adapter, others: others)
   }
 
