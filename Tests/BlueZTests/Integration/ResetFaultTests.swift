@@ -104,7 +104,7 @@ import Testing
     let asked = Record<Bool>()
     let faults = try await Faults(answers: [
       "Set": { fake, call in
-        fake.later(.milliseconds(50)) { Self.power(asked)(fake, call) }
+        fake.later(.seconds(1)) { Self.power(asked)(fake, call) }
       }
     ])
     let central = faults.central
