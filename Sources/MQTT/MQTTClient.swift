@@ -351,11 +351,12 @@ import Log
     if socket === self.socket { handler?(.connected(connection)) }
   }
 
-  /// A connection lasts if the broker also acknowledges.
-  private func awaitLasting() {
+  /// A connection lasts if the broker also acknowledges. A message that may end it is awaited for five minutes.
+  private func awaitLasting(searches: Int = 10) {
     lasting = loop.timer(after: BrokerLink.stableAfter) { [weak self] in
       guard let self else { return }
-      if unacknowledged != nil || outbox.isSizeSought { return awaitLasting() }
+      if unacknowledged != nil { return awaitLasting(searches: searches) }
+      if outbox.isSizeSought, searches > 0 { return awaitLasting(searches: searches - 1) }
       outbox.lasted()
       if let entry = outages.lasted(at: broker) { write(entry) }
     }
