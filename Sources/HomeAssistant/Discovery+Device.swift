@@ -295,16 +295,18 @@ extension Discovery {
 }
 
 extension Property {
-  /// The decimals that are shown of the property's numbers, or of those of a field; nil unless they are known. Those of a
-  /// step of 1/256 are three, not the eight that it has as a decimal number.
+  /// The decimals that are shown of the property's numbers, or of those of a field; nil unless they are known: those of the
+  /// step, as the two of 0.25. Of 1/256, which has eight, they are the three that tell two numbers apart.
   fileprivate func decimals(of content: Codec.Content, in unit: String) -> Int? {
     guard case .number(let step?) = content else { return nil }
-    let offset = offset ?? 0
-    let decimals = (0..<6).first { decimals in
-      let factor = (0..<decimals).reduce(1.0) { factor, _ in factor * 10 }
-      return step * factor > 1 - 1e-6
-        && abs((offset * factor).rounded() - offset * factor) < 1e-6 * factor
+    let factors = [1, 10, 100, 1e3, 1e4, 1e5, 1e6]
+    func isWhole(_ number: Double, at decimals: Int) -> Bool {
+      let scaled = number * factors[decimals]
+      return abs(scaled.rounded() - scaled) < 1e-6
     }
-    return min(decimals ?? 6, Discovery.precisions[unit].map { $0 + 1 } ?? 6)
+    let least = factors.firstIndex { step * $0 > 1 - 1e-6 } ?? 6
+    let own = (least...min(least + 2, 6)).first { isWhole(step, at: $0) } ?? least
+    let decimals = (own...6).first { isWhole(offset ?? 0, at: $0) } ?? 6
+    return min(decimals, Discovery.precisions[unit].map { $0 + 1 } ?? 6)
   }
 }

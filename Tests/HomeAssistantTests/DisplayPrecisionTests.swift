@@ -35,10 +35,12 @@ import Testing
 
   @Test(
     arguments: [
-      (0.01, "°C", nil, 2), (0.005, "°C", nil, 2), (1.0 / 256, "°C", nil, 2), (0.0025, "g", nil, 3),
+      (0.01, "°C", nil, 2), (0.005, "°C", nil, 2), (1.0 / 256, "°C", nil, 2), (0.0025, "g", nil, 4),
       (3.125e-05, "V", nil, 3), (0.5, "%", nil, 1), (1, "°C", nil, 0), (100, "lx", nil, 0),
       (1, "°C", -2.5, 1),
-      (1e-7, "°", nil, 6), (0.001, "g", nil, 3),
+      (1e-7, "°", nil, 6), (0.001, "g", nil, 3), (0.25, "°C", nil, 2), (0.125, "g", nil, 3),
+      (0.05, "g", nil, 2), (1.0 / 3, "g", nil, 1), (1.0 / 256, "g", nil, 3), (2.5, "g", nil, 1),
+      (0.25, "g", 0.125, 3),
     ] as [(Double, String, Double?, Int)])
   func stepDecides(step: Double, unit: String, offset: Double?, decimals: Int) throws {
     let property = Property(
