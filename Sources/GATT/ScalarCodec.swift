@@ -80,8 +80,8 @@ struct ScalarCodec: Sendable {
   }
 
   private func checkReceived(_ type: Codec.ScalarType) throws(ProfileError) {
-    if !unknown.isEmpty, type.integers == nil { throw .notAnInteger(key: "unknown", type: type) }
-    if let number = unknown.first(where: { !integers.contains($0) }) {
+    try require(unknown.isEmpty || unscaled != nil, ["unknown"], "only numbers have unknown")
+    if type.integers != nil, let number = unknown.first(where: { !integers.contains($0) }) {
       throw .number(number, most: integers, type: type, in: "unknown")
     }
     try require(valid == nil || range != nil, ["valid"], "only numbers have valid")
@@ -254,7 +254,8 @@ struct ScalarCodec: Sendable {
 
   @inline(__always)
   private func value(_ number: Double) throws(CodecError) -> Value {
-    try valid(scaling?.value(number) ?? .number(number))
+    if !unknown.isEmpty, let whole = Int(exactly: number), unknown.contains(whole) { return .unknown }
+    return try valid(scaling?.value(number) ?? .number(number))
   }
 
   /// NaN and infinities are values, which are not published as numbers.

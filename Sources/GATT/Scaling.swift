@@ -1,3 +1,5 @@
+import Glibc
+
 /// `raw × scale + offset`, computed so that a decimal scale gives an exact decimal number: 2153 × 0.01 is 21.53, not
 /// 21.530000000000001.
 struct Scaling: Sendable {
@@ -45,8 +47,7 @@ struct Scaling: Sendable {
 
   /// The value of a number with a fraction, without the noise of binary ones.
   func value(_ raw: Double) -> Value {
-    let number = number(raw)
-    return .number(abs(number) < 1e6 ? (number * 1e9).rounded() / 1e9 : number)
+    .number(number(raw).withoutNoise(largest: max(abs(raw * factor), abs(addend)) / divisor))
   }
 
   @inline(__always)
@@ -62,5 +63,14 @@ struct Scaling: Sendable {
     let most = Double.greatestFiniteMagnitude
     let ends = [raw.lowerBound, raw.upperBound].map { max(-most, min(number($0), most)) }
     return min(ends[0], ends[1])...max(ends[0], ends[1])
+  }
+}
+
+extension Double {
+  /// The result of a calculation without the noise of binary fractions: with 14 digits, from the first one of `largest`, the
+  /// largest number that was added. Below 1e-9 it is kept, as higher powers of ten are not exact.
+  func withoutNoise(largest: Double) -> Double {
+    let power = pow(10, 13 - log10(abs(largest)).rounded(.down))
+    return (1...1e22).contains(power) ? (self * power).rounded() / power : self
   }
 }

@@ -52,9 +52,7 @@ extension Value {
       if !isTooLarge { return .integer(sum) }
     }
     guard let number = doubleValue, number.isFinite else { return self }
-    let sum = number + offset
-    // Beyond, a number has no such digits.
-    return .number(abs(sum) < 1e9 ? (sum * 1e6).rounded() / 1e6 : sum)
+    return .number((number + offset).withoutNoise(largest: max(abs(number), abs(offset))))
   }
 
   /// The kind in words, for error messages: `a number`, `text` …

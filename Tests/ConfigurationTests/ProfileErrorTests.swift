@@ -237,7 +237,7 @@ import Testing
     ),
     (
       property(#""access":["read"],"type":"utf8","unknown":0"#), "a.unknown",
-      "unknown needs an integer type, not utf8"
+      "only numbers have unknown"
     ),
     (property(#""access":["read"],"type":"bool","valid":[0,1]"#), "a.valid", "only numbers have valid"),
     (property(#""access":["read"],"type":"uint8","valid":[2,1]"#), "a.valid", "expected"),

@@ -7,6 +7,8 @@ import Testing
   @Test(arguments: [
     (Value.integer(21), -4.5, Value.number(16.5)), (.integer(21), -4, .integer(17)),
     (.number(0.1), 0.2, .number(0.3)), (.number(21.5), 0.5, .number(22)), (.number(38.1), -2, .number(36.1)),
+    (.number(21.3), -21.2, .number(0.1)), (.number(3.5e-8), 1e-9, .number(3.6e-8)),
+    (.number(0), 0.5, .number(0.5)),
     (.integer(.max), 1, .number(0x1p63)), (.number(1e300), 1, .number(1e300)),
     (.number(.infinity), 1, .number(.infinity)), (.text("21"), 1, .text("21")),
     (.record([.integer(1)]), 1, .record([.integer(1)])),

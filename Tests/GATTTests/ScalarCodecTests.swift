@@ -302,6 +302,11 @@ import Testing
     #expect(try codec.decode([0xFF, 0x7F]) == .unknown)
     #expect(try codec.decode([0xFE, 0x7F]) == .number(327.66))
     #expect(Value.unknown.doubleValue == nil && Value.unknown.adding(1) == .unknown)
+    // What libraries of the DS18B20 report without a sensor, and before it has measured.
+    let text = try Codec(.scalar(Codec.Scalar(.decimal, scale: 0.1, unknown: [-127, 85])))
+    #expect(try text.decode(Array("-127.00".utf8)) == .unknown)
+    #expect(try text.decode(Array("85.00\r\n".utf8)) == .unknown)
+    #expect(try text.decode(Array("85.5".utf8)) == .number(8.55))
   }
 
   @Test func whatIsNotValidIsMalformed() throws {
@@ -375,7 +380,8 @@ import Testing
     arguments: [
       (Codec.ScalarType.sfloat, 100_000, nil, 0.00091, 91), (.float, 0.1, nil, -36.5, -3.65),
       (.float32, 1.8, 32, 21.3, 70.34), (.float64, nil, -273.15, 300, 26.85),
-      (.decimal, 0.001, nil, 2953, 2.953),
+      (.decimal, 0.001, nil, 2953, 2.953), (.float32, 1e-12, nil, 1.5, 1.5e-12),
+      (.float, 0.001, nil, 4.56e-6, 4.56e-9), (.float64, 0.5, nil, 0, 0),
       (.float32, 100, nil, 1e30, 1e32), (.sfloat, 100, nil, .infinity, .infinity),
     ] as [(Codec.ScalarType, Double?, Double?, Double, Double)])
   func numbersWithAFractionAreScaled(
