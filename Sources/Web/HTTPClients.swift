@@ -38,12 +38,11 @@ import Sockets
   /// Whether clients read so slowly that nothing more can be answered.
   var isFull: Bool { connections.values.reduce(0) { $0 + $1.unsent } >= Self.mostUnsent }
 
-  /// Ends the connections; new ones are served.
-  func disconnect() { for connection in connections.values { connection.close() } }
+  /// Ends the connections, those with a request after its answer; new ones are served.
+  func disconnect() { for connection in connections.values { connection.closeWhenAnswered() } }
 
   func stop() {
     listener = nil
-    timer?.cancel()
     disconnect()
   }
 
@@ -56,9 +55,10 @@ import Sockets
     }
     let connection = HTTPConnection(descriptor, peer: peer) { [weak self] in
       self?.handle($0, $1)
-    } onEnd: { [weak self] ended in
-      self?.connections[ObjectIdentifier(ended)] = nil
-      self?.listener?.connectionEnded()
+    } onEnd: { [self] ended in
+      // Until then it keeps this object, which may be stopped.
+      connections[ObjectIdentifier(ended)] = nil
+      listener?.connectionEnded()
     }
     if connections.count == Self.most - 1 { makeRoom() }
     connections[ObjectIdentifier(connection)] = connection
@@ -77,7 +77,7 @@ import Sockets
     for connection in connections.values {
       if let deadline = connection.deadline, deadline < now { connection.expire() }
     }
-    onTick()
+    if listener != nil { onTick() }
     guard !connections.isEmpty else { return }
     timer = loop.timer(after: .seconds(1)) { [weak self] in self?.tick() }
   }

@@ -30,6 +30,8 @@ import Sockets
   var mayChange = false
   /// Whether a request of the gateway runs for the client.
   var isRequestRunning = false
+  /// Whether the connection ends after the answer.
+  private var isLast = false
   private let socket: ByteSocket
   private var parser = HTTPParser()
   private var state = State.receiving
@@ -66,6 +68,9 @@ import Sockets
     socket.close()
     ended()
   }
+
+  /// Closes the socket, after the answer if there is a request.
+  func closeWhenAnswered() { if case .handling = state { isLast = true } else { close() } }
 
   private func ended() {
     if case .sending(_, let source, _) = state { source?.end() }
@@ -120,7 +125,7 @@ import Sockets
       if case .source(let source) = response.body { source.end() }
       return
     }
-    var closes = !request.staysOpen || socket.isHalfClosed && !parser.isInRequest
+    var closes = isLast || !request.staysOpen || socket.isHalfClosed && !parser.isInRequest
     if case .source = response.body, !request.isHTTP11 { closes = true }
     send(response, to: request, closes: closes)
   }
