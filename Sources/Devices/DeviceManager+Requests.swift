@@ -86,9 +86,12 @@ extension DeviceManager {
 
   /// A device is renamed by the gateway that owns it.
   func checkOwner(of device: Device) throws(RequestError) {
-    guard case .other(let gateway) = device.owner else { return }
+    guard case .other(let owner) = device.owner else { return }
     throw RequestError(
-      "\(device.id) is owned by the gateway \(gateway), which knows it by this id: rename it there first")
+      "\(device.id) is owned by the gateway \(owner), "
+        + (device.settings.gateway == gateway
+          ? "until this one, to which it is pinned, has found it: rename it then"
+          : "which knows it by this id: rename it there first"))
   }
 
   /// Changes a device's name, and its id.

@@ -367,6 +367,9 @@ import Testing
       try await tested.publish("bridge/here/request/\(verb)", #"{"id":"kitchen",\#(keys)}"#)
       try await tested.message("bridge/here/response/\(verb)", #""status":"ok""#)
     }
+    // Its topics have its id until then.
+    try await tested.publish("bridge/here/request/device/rename", #"{"id":"kitchen","to":"hall"}"#)
+    try await tested.message("bridge/here/response/device/rename", "has found it: rename it then")
   }
 
   @Test func waitingCommandOfAPinnedDeviceSurvivesAReconnect() async throws {
