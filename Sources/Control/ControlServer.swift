@@ -60,7 +60,7 @@ import Sockets
 
   /// Serves the client at the other end of a connected socket, which is owned from now on.
   package func serve(_ descriptor: Int32) {
-    let mayOpen = UnixSocket.user(of: descriptor).map { [0, geteuid()].contains($0) } ?? false
+    let mayOpen = UnixSocket.peer(of: descriptor).map { [0, geteuid()].contains($0.user) } ?? false
     let openSetup: () -> Result<JSONValue, RequestError> = { [weak self] in
       mayOpen
         ? self?.openSetup() ?? .failure(RequestError("the gateway is stopping"))

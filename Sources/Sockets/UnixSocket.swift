@@ -55,13 +55,13 @@ package enum UnixSocket {
     return descriptor
   }
 
-  /// The user of the process at the other end of a connection; nil: it is not known.
-  package static func user(of descriptor: Int32) -> uid_t? {
+  /// The process at the other end of a connection, and its user; nil: they are not known.
+  package static func peer(of descriptor: Int32) -> (process: UInt32, user: uid_t)? {
     // struct ucred: pid, uid, gid.
     var credentials: [UInt32] = [0, 0, 0]
     var length = socklen_t(credentials.count * MemoryLayout<UInt32>.size)
     let result = getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length)
-    return result == 0 ? credentials[1] : nil
+    return result == 0 ? (credentials[0], credentials[1]) : nil
   }
 
   private static func open() -> Int32 {

@@ -45,7 +45,7 @@ import Testing
       #expect(try await isSaid() == [false, false, false, false])
       try fixture.configure(entries: "\(Self.entry(0)),\(Self.entry(1)),\(Self.entry(2))")
       #expect(try await isSaid() == [true, true, true, true])
-      #expect(try await fixture.command(["doctor"]).text.contains("pkill -HUP -f 'microbit-gateway run'"))
+      #expect(try await fixture.command(["doctor"]).text.contains("kill -HUP \(fixture.gateway.pid)\n"))
       #expect(
         try await fixture.reload(entries: "\(Self.entry(0)),\(Self.entry(1)),\(Self.entry(2))") == .array([]))
       #expect(try await isSaid() == [false, false, false, false])

@@ -127,7 +127,9 @@ import Sockets
   /// Says that the running gateway has not read the present config.json.
   func warnOfChangedConfiguration() async {
     guard let health = try? await client.request("health") else { return }
-    let finding = await EventLoop.blocking { GatewayCheck.changedConfiguration(health) }
+    let finding = await EventLoop.blocking { [process = client.process] in
+      GatewayCheck.changedConfiguration(health, process: process)
+    }
     if let finding { printError(finding.line) }
   }
 

@@ -191,7 +191,9 @@ import JSON
     do throws(RequestError) {
       let health = try await client.request("health", within: Self.limit)
       let devices = try await client.request("devices", within: Self.limit)
-      await report(.configuration) { GatewayCheck.changedConfiguration(health).map { [$0] } ?? [] }
+      await report(.configuration) { [process = client.process] in
+        GatewayCheck.changedConfiguration(health, process: process).map { [$0] } ?? []
+      }
       let reported = findings.filter { $0.level == .fault }
       report(
         GatewayCheck.findings(gateway, health: health, devices: devices).filter { finding in

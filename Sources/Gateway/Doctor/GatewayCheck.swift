@@ -59,8 +59,10 @@ enum GatewayCheck {
   }
 
   /// Whether config.json has changed since the running gateway read it. Blocks while it reads the file.
-  /// - Parameter health: the response to the request `health`.
-  static func changedConfiguration(_ health: JSONValue) -> Finding? {
+  /// - Parameters:
+  ///   - health: the response to the request `health`.
+  ///   - process: the gateway's.
+  static func changedConfiguration(_ health: JSONValue, process: UInt32) -> Finding? {
     guard let file = health["configuration"]?["file"]?.text,
       let bytes = try? FileProblem.read(file),
       ConfigurationFile.digest(bytes) != health["configuration"]?["digest"]?.text
@@ -71,7 +73,7 @@ enum GatewayCheck {
       remedy: (isValid
         ? "" : "correct its mistakes first (microbit-gateway check --config \(file.shellWord)); then: ")
         + (file == ConfigurationFile.service
-          ? "sudo systemctl reload microbit-gateway" : "pkill -HUP -f 'microbit-gateway run'"))
+          ? "sudo systemctl reload microbit-gateway" : "kill -HUP \(process)"))
   }
 
   private static func device(_ json: JSONValue, of adapters: [JSONValue]) -> Finding? {
