@@ -248,7 +248,7 @@ extension Finding {
   }
 
   /// - Parameter hasLinks: whether the adapter has links, so that a running gateway does not reset it.
-  package static func cannotScan(_ adapter: String, _ problem: String, hasLinks: Bool = false) -> Finding {
+  package static func cannotScan(_ adapter: String, _ problem: String, hasLinks: Bool) -> Finding {
     .fault(
       .adapter, "\(adapter) cannot scan: \(problem)",
       remedy: (hasLinks ? "the gateway does not reset it, as that ends connections; do so: " : "")
@@ -288,19 +288,24 @@ extension DeviceManager {
   /// The maximum number of findings about devices: many may be out of range.
   private static let mostFindings = 100
 
+  /// What is wrong with the adapters, by their configured names.
+  package var adapterFaults: [(adapter: String, fault: Finding)] {
+    let used = context.centrals.map(\.currentName)
+    return context.centrals.compactMap { central in
+      let name = central.currentName
+      if !central.shownState.isOn {
+        let others = central.otherAdapters.filter { !used.contains($0) }
+        return (central.adapterName, central.shownState.finding(adapter: name, others: others))
+      }
+      guard let recovery = central.recovery else { return nil }
+      return (central.adapterName, .cannotScan(name, recovery.reason, hasLinks: central.hasLinks))
+    }
+  }
+
   /// What is wrong with the adapters and with the devices, as far as the engine knows.
   package var findings: [Finding] {
     var faults = radioFindings
-    let used = context.centrals.map(\.currentName)
-    for central in context.centrals {
-      if !central.shownState.isOn {
-        let fault = central.shownState.finding(
-          adapter: central.currentName, others: central.otherAdapters.filter { !used.contains($0) })
-        if !faults.contains(fault) { faults.append(fault) }
-      } else if let recovery = central.recovery {
-        faults.append(.cannotScan(central.currentName, recovery.reason, hasLinks: central.hasLinks))
-      }
-    }
+    for (_, fault) in adapterFaults where !faults.contains(fault) { faults.append(fault) }
     // Another adapter may have found it, too.
     let ignored = Set(
       registry.ignored.filter(\.value.isOverLimit).map { $0.key.path.split(separator: "/").last }

@@ -113,9 +113,10 @@ extension DeviceManager {
 
   /// Connects to a peripheral, unless it is connected, and reads what can be read; with a profile whose devices are only heard,
   /// reads what it advertises.
-  /// - Parameter profile: to compare with, if it is not a device, and no entry matches it; nil: the one that fits best.
+  /// - Parameter settings: what holds for a peripheral that is not a device of this engine, if no entry matches it. Without any,
+  ///   it is compared with the profile that fits best.
   package func inspect(
-    _ reference: DeviceReference, as profile: Profile? = nil
+    _ reference: DeviceReference, as settings: (Peripheral) -> DeviceSettings? = { _ in nil }
   ) async throws(RequestError) -> Inspection {
     let address = try address(of: reference)
     guard inspections < Self.mostInspections else {
@@ -124,9 +125,12 @@ extension DeviceManager {
     inspections += 1
     defer { inspections -= 1 }
     let (peripheral, central) = try await find(address)
-    let used = usedProfile(of: peripheral) ?? profile
+    let device = registry.byAddress[address]
+    let settings =
+      device?.settings ?? assignment(of: address, Advertisement(peripheral)).settings ?? settings(peripheral)
+    let used = device?.description.profile ?? settings?.profile
     if let heard = used ?? configuration.profile(fitting: peripheral), !heard.hasLinks {
-      return inspection(of: peripheral, heard: heard)
+      return inspection(of: peripheral, heard: heard, key: settings?.key)
     }
     // A link that was there before may be another program's; one that the session is ending is not.
     let wasConnected = peripheral.isConnected && !central.isEnding(peripheral.id)
@@ -175,25 +179,16 @@ extension DeviceManager {
     }
   }
 
-  private func entry(for peripheral: Peripheral) -> Configuration.Device? {
-    configuration.device(matching: peripheral.address, Advertisement(peripheral))
-  }
-
-  /// The profile of the device that the peripheral is, or would be.
-  private func usedProfile(of peripheral: Peripheral) -> Profile? {
-    registry.byAddress[peripheral.address]?.description.profile
-      ?? entry(for: peripheral).map { configuration.profile(of: $0.options) }
-  }
-
   /// - Parameter used: the profile that its devices have which are only heard.
-  private func inspection(of peripheral: Peripheral, heard used: Profile) -> Inspection {
+  private func inspection(
+    of peripheral: Peripheral, heard used: Profile, key: [UInt8]?
+  ) -> Inspection {
     let device = registry.byAddress[peripheral.address]
     // Of those that are built in, the properties that it sends.
     let profile = used.isBuiltIn ? used : configuration.profile(named: used.name) ?? used
     var (advertised, properties, unread) = (peripheral.advertised, profile.properties, String?.none)
     if profile.usesBTHome, let data = advertised.serviceData[BTHome.service] {
       var objects = (device?.session as? HeardSession)?.objects ?? ObjectReader(counter: nil)
-      let key = device?.settings.key ?? entry(for: peripheral)?.options.key
       do throws(BTHome.Obstacle) {
         let plain = try objects.read(data, key: key, from: peripheral.address)
         advertised.serviceData[BTHome.service] = plain

@@ -75,7 +75,7 @@ package struct DeviceRecord: Sendable, Equatable {
 
   /// Whether this gateway has been connected to it or has published that it is offline, or a request was about it.
   /// Commands alone do not count: one for a group is for every device in range as well.
-  var isKnownByAddress: Bool { id != nil || isAdded || !changes.isEmpty }
+  package var isKnownByAddress: Bool { id != nil || isAdded || !changes.isEmpty }
 
   /// Whether a request was about the device.
   var isRequested: Bool {

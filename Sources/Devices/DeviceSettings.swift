@@ -105,6 +105,14 @@ package enum Assignment: Sendable, Equatable {
   case unmatched
   /// A request removed the device.
   case removed
+
+  /// What holds for the device, wherever it is served.
+  package var settings: DeviceSettings? {
+    switch self {
+    case .here(let settings), .elsewhere(_, let settings): settings
+    case .unmatched, .removed: nil
+    }
+  }
 }
 
 extension Configuration {

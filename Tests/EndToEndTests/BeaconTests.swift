@@ -78,6 +78,26 @@ import Testing
     }
   }
 
+  /// The frame and the key are those of BTHome's documentation.
+  @Test("inspect without a gateway uses the profile and the key of the entry")
+  func inspectionWithoutAGateway() async throws {
+    let (address, name) = ("54:48:E6:8F:80:A5", "garden")
+    var plan = Plan(devices: 0)
+    plan.absent = [.simulator, .gateway, .observer]
+    plan.entries =
+      #"{"match":{"identifier":"\#(address)"},"id":"\#(name)","profile":"bthome","key":"231d39c1d7cc1ab1aee224cd096db932"}"#
+    plan.files = [
+      "0.json": #"{"address":"\#(address)","service_data":{"fcd2":"41a47266c95f730011223378237214"}}"#
+    ]
+    try await withFixture(plan) { fixture in
+      try await fixture.startSimulator(["--peripheral", "\(fixture.folder.path)/0.json"])
+      let config = fixture.folder.path + "/config.json"
+      let (status, text) = try await fixture.command(["inspect", name, "--config", config])
+      #expect(status == 0 && text.contains("profile bthome: fits"), "\(text)")
+      #expect(text.contains(#/\n  temperature +25.06 °C\n/#), "\(text)")
+    }
+  }
+
   @Test("What a beacon advertises is published and announced, each change of it, and nothing connects")
   func values() async throws {
     try await withFixture(try Self.plan()) { fixture in

@@ -1,9 +1,50 @@
+import TestSupport
 import Testing
 
 /// One gateway with two adapters.
 @Suite struct TwoAdaptersTests {
+  @Test("scan names the adapter that it would use, if that is not the configured one")
+  func onlyAdapterIsOff() async throws {
+    try await withFixture(Plan(simulator: ["--adapters", "2"], absent: [.gateway, .observer])) { fixture in
+      try await fixture.simulator.control(#"{"op":"plug","on":false}"#)
+      try await fixture.simulator.control(#"{"op":"power","adapter":1,"on":false}"#)
+      let (status, text) = try await fixture.command(["scan", "--timeout", "1"])
+      #expect(status == 69 && text.contains("the adapter hci1 is off"), "\(text)")
+    }
+  }
+
   private static let plan = Plan(
     simulator: ["--adapters", "2"], bluetooth: #""adapters": ["hci0", "hci1"]"#, absent: [.gateway])
+
+  @Test("Without the state database, doctor and scan take the adapter that the gateway has locked")
+  func renamedAdapterIsFound() async throws {
+    try await withFixture(Plan(simulator: ["--adapters", "2"], absent: [.gateway])) { fixture in
+      try await fixture.simulator.control(#"{"op":"plug","on":false}"#)
+      // Nobody has chosen a name: the only adapter is used as hci0, and its address is stored.
+      try fixture.startGateway()
+      let device = try await fixture.simulator.device(0)
+      try await fixture.online(device.id)
+      #expect(try await fixture.stopGateway() == 0)
+      let named = fixture.configuration(fixture.plan.entries)
+        .replacing(#""bluetooth": {"#, with: #""bluetooth": {"adapters": ["hci0"], "#)
+      try fixture.folder.write(named, to: "config.json")
+      let mark = try fixture.observer.mark
+      try fixture.startGateway()
+      try await fixture.online(device.id, after: mark)
+      let environment = fixture.environment.merging(["STATE_DIRECTORY": fixture.folder.path + "/none"]) { $1 }
+      func text(of command: [String]) async throws -> String {
+        let process = try ChildProcess(
+          try program("microbit-gateway"), command + ["--config", fixture.folder.path + "/config.json"],
+          environment: environment)
+        try await process.exitStatus(within: Fixture.patience)
+        return process.text
+      }
+      let doctor = try await text(of: ["doctor"])
+      #expect(doctor.contains("is on, and used as hci0"), "\(doctor)")
+      let scan = try await text(of: ["scan", "--timeout", "1"])
+      #expect(scan.contains(device.address), "\(scan)")
+    }
+  }
 
   /// Waits until the list of devices names this adapter, after `mark`.
   private static func wait(for adapter: String, in fixture: Fixture, after mark: Int = 0) async throws {

@@ -17,14 +17,12 @@ import JSON
   private var used: Set<String> = []
   private var isAnswered = false
 
-  private init(_ configuration: Configuration, isExclusive: Bool) {
+  private init(_ configuration: Configuration, _ state: StoredState, isExclusive: Bool) {
     var none = configuration
     none.devices = []
-    let state = StateCheck(
-      gateway: StateFolder.gatewayID(of: configuration), environment: StateFolder.environment)
     engine = DeviceManager(
-      none, gateway: state.gateway, state: .inMemory(), adapters: .inMemory(state.adapterAddresses()),
-      isExclusive: isExclusive)
+      none, gateway: StateFolder.gatewayID(of: configuration), state: .inMemory(),
+      adapters: .inMemory(state.adapters), isExclusive: isExclusive)
   }
 
   /// Returns when an adapter is on.
@@ -32,16 +30,16 @@ import JSON
   ///   - timeout: the limit for that.
   ///   - isExclusive: false: a gateway may use the adapters too, and nothing is connected.
   static func start(
-    _ configuration: Configuration, timeout: Duration = .seconds(5), isExclusive: Bool = false
+    _ configuration: Configuration, _ state: StoredState, timeout: Duration = .seconds(5),
+    isExclusive: Bool = false
   ) async throws(CommandFailure) -> LocalEngine {
-    let local = LocalEngine(configuration, isExclusive: isExclusive)
+    let local = LocalEngine(configuration, state, isExclusive: isExclusive)
     let engine = local.engine
     engine.add(local)
     local.running = loop.task { await engine.run() }
     _ = try? await local.decided.value(within: timeout)
     guard local.used.isEmpty else { return local }
-    let adapter = engine.adapters[0]
-    let reason = local.isAnswered ? describe(adapter) : "bluetoothd does not answer"
+    let reason = local.isAnswered ? describe(engine) : "bluetoothd does not answer"
     await local.stop()
     throw CommandFailure(.unavailable, "cannot use Bluetooth: \(reason)")
   }
@@ -60,9 +58,9 @@ import JSON
   /// - Parameter started: called when an adapter is on.
   /// - Returns: the peripherals that were in range, the strongest first, and which adapters have not scanned to the end.
   static func scan(
-    _ configuration: Configuration, for limit: Duration, started: () -> Void = {}
+    _ configuration: Configuration, _ state: StoredState, for limit: Duration, started: () -> Void = {}
   ) async throws(CommandFailure) -> (found: [Peripheral], faults: [Finding]) {
-    let local = try await start(configuration)
+    let local = try await start(configuration, state)
     started()
     let scan = local.beginScan()
     try? await loop.sleep(for: limit)
@@ -75,11 +73,7 @@ import JSON
 
   /// The adapters that cannot scan, which is known after a few seconds of scanning, and those that are on no more.
   var scanFindings: [Finding] {
-    engine.adapters.compactMap { adapter in
-      if let recovery = adapter.recovery { return .cannotScan(adapter.name, recovery.reason) }
-      guard !adapter.state.isOn, used.contains(adapter.name) else { return nil }
-      return adapter.state.finding(adapter: adapter.name)
-    }
+    engine.adapterFaults.filter { used.contains($0.adapter) }.map(\.fault)
   }
 
   // MARK: Inspecting
@@ -87,9 +81,9 @@ import JSON
   /// For inspections: no gateway may use the adapters.
   /// - Parameter interruption: ends the links first from now on.
   static func forInspections(
-    _ configuration: Configuration, timeout: Duration, _ interruption: Interruption
+    _ configuration: Configuration, _ state: StoredState, timeout: Duration, _ interruption: Interruption
   ) async throws(CommandFailure) -> LocalEngine {
-    let local = try await start(configuration, timeout: timeout, isExclusive: true)
+    let local = try await start(configuration, state, timeout: timeout, isExclusive: true)
     interruption.action = { signal in
       loop.task {
         await local.stop()
@@ -100,12 +94,12 @@ import JSON
   }
 
   /// Connects to a peripheral, and reads what it offers.
-  /// - Parameter profile: to compare with; nil: the one that fits best.
+  /// - Parameter settings: what holds for the device that the peripheral would be; nil: it would be none.
   /// - Returns: what the request `device/inspect` returns.
   func inspect(
-    _ address: BluetoothAddress, as profile: Profile? = nil
+    _ address: BluetoothAddress, as settings: (Peripheral) -> DeviceSettings?
   ) async throws(RequestError) -> JSONValue {
-    try await engine.inspect(.address(address), as: profile).json
+    try await engine.inspect(.address(address), as: settings).json
   }
 
   /// `inspect` while no gateway runs.
@@ -116,16 +110,23 @@ import JSON
     _ name: String, _ path: String?, _ timeout: Duration
   ) async throws(CommandFailure) -> JSONValue {
     let configuration = try GatewayAccess.configuration(path)
+    let gateway = StateFolder.gatewayID(of: configuration)
+    let state = StateCheck(gateway: gateway, environment: StateFolder.environment).stored()
     let devices = configured(configuration)
     var target = try Target.named(name, among: devices)
     if target == nil {
-      let scan = try await scan(configuration, for: .seconds(5))
+      let scan = try await scan(configuration, state, for: .seconds(5))
       target = try Target.named(name, among: scan.found.compactMap { Target($0.json(nil)) })
     }
     guard let target else { throw Target.none(name, among: devices, orInRange: true) }
-    let local = try await forInspections(configuration, timeout: timeout, Interruption())
+    let local = try await forInspections(configuration, state, timeout: timeout, Interruption())
     do throws(RequestError) {
-      let data = try await local.inspect(target.address)
+      let data = try await local.inspect(target.address) { peripheral in
+        configuration.assignment(
+          peripheral.address, Advertisement(peripheral),
+          record: state.records.first { $0.address == peripheral.address }, in: gateway
+        ).settings
+      }
       await local.stop()
       return data
     } catch {
@@ -144,9 +145,9 @@ import JSON
     }
   }
 
-  private static func describe(_ adapter: AdapterStatus) -> String {
-    guard case .adapterInUse(let process?) = adapter.state else {
-      return adapter.state.finding(adapter: adapter.name).line
+  private static func describe(_ engine: DeviceManager) -> String {
+    guard case .adapterInUse(let process?) = engine.adapters[0].state else {
+      return engine.adapterFaults.first?.fault.line ?? "no adapter is on"
     }
     let user = RuntimeFolder.owner(ofProcess: process)
     let isOfOther = geteuid() != 0 && user != RuntimeFolder.name(ofUser: geteuid())

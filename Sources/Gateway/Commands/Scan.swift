@@ -19,11 +19,14 @@ struct Scan: Sendable {
     let configuration = try GatewayAccess.configuration(values[.config])
     let interruption = Interruption()
     let gateway = StateFolder.gatewayID(of: configuration)
-    let records = StateCheck(gateway: gateway, environment: StateFolder.environment).records()
+    var state = StateCheck(gateway: gateway, environment: StateFolder.environment).stored()
+    if state.adapters.isEmpty {
+      state.adapters = await HostReport.read().held(as: configuration.bluetooth.adapters)
+    }
     // Without the gateway, the configuration and what requests have changed say what it would do.
     let running = try? GatewayAccess.open(gateway.description)
     defer { running?.close() }
-    let table: Table = { peripherals in
+    let table: Table = { [records = state.records] peripherals in
       ScanTable(
         peripherals, configuration, gateway: gateway, records: records,
         devices: await Self.devices(of: running))
@@ -31,14 +34,14 @@ struct Scan: Sendable {
     let faults: [Finding]
     var isEmpty = false
     if values.has(.live) {
-      let engine = try await LocalEngine.start(configuration)
+      let engine = try await LocalEngine.start(configuration, state)
       engine.beginScan()
       isEmpty = await showLive(engine, table, Pause(interruption))
       faults = engine.scanFindings
       await engine.stop()
     } else {
       let limit = values.timeout ?? .seconds(10)
-      let scan = try await LocalEngine.scan(configuration, for: limit) {
+      let scan = try await LocalEngine.scan(configuration, state, for: limit) {
         if !json { printError("scanning for \(limit.components.seconds) s …") }
       }
       await show(scan.found, table)

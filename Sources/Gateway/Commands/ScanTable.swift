@@ -54,13 +54,19 @@ struct ScanTable {
     let assignment = configuration.assignment(peripheral.address, advertisement, record: record, in: gateway)
     let match = configuration.device(matching: peripheral.address, advertisement)?.match
     let guess = configuration.profile(fitting: peripheral)?.name
+    let isKnown = record?.isKnownByAddress == true || configuration.names(peripheral.address)
     let (profile, use): (String, String) =
       if let device {
         (device["profile"]?.text ?? "-", Self.use(device))
       } else {
         switch assignment {
         case .here(let settings) where !settings.isEnabled: (settings.profile.name, "disabled")
-        case .here(let settings): (settings.profile.name, Self.use(peripheral, settings, match?.minRSSI))
+        case .here(let settings):
+          (
+            settings.profile.name,
+            (isKnown ? nil : Self.obstacle(to: peripheral, settings.profile, match?.minRSSI))
+              ?? Self.use(settings)
+          )
         case .elsewhere(let other, let settings): (settings.profile.name, "left to the gateway \(other)")
         case .unmatched: (guess ?? "-", "ignored")
         case .removed: (guess ?? "-", "removed by a request")
@@ -72,10 +78,13 @@ struct ScanTable {
       entry: isUnmatched ? entry(for: peripheral, profile: guess) : nil)
   }
 
-  private static func use(_ peripheral: Peripheral, _ settings: DeviceSettings, _ least: Int?) -> String {
-    if let least, let rssi = peripheral.rssi, rssi < least {
-      return "too weak: min_rssi is \(least)"
-    }
+  /// Why a stranger that an entry matches does not become a device; nil: it does.
+  private static func obstacle(to peripheral: Peripheral, _ profile: Profile, _ least: Int?) -> String? {
+    if let least, let rssi = peripheral.rssi, rssi < least { return "too weak: min_rssi is \(least)" }
+    return profile.hasLinks ? nil : profile.lack(in: peripheral.advertised).map { "ignored: \($0)" }
+  }
+
+  private static func use(_ settings: DeviceSettings) -> String {
     let verb = verb(isHeard: !settings.profile.hasLinks)
     return settings.hasSharedID || settings.source(of: \.id) == .default ? verb : "\(verb) as \(settings.id)"
   }

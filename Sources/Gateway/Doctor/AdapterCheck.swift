@@ -3,6 +3,16 @@ import Devices
 import Findings
 import GATT
 
+extension HostReport {
+  /// The address of the adapter that a gateway has locked, and that has none of the configured `names`, for each of them: it
+  /// had one of them before, if the state database, which tells which, is closed to this user.
+  func held(as names: [String]) -> [String: [UInt8]] {
+    let held = adapters.filter { $0.gateway != nil && !names.contains($0.name) }
+    guard held.count == 1 else { return [:] }
+    return names.reduce(into: [:]) { $0[$1] = Array(held[0].address.utf8) }
+  }
+}
+
 /// The bus, bluetoothd and the adapters, by what they report. Pure.
 struct AdapterCheck {
   let report: HostReport

@@ -11,7 +11,7 @@ import JSON
 struct DeviceCheck {
   let configuration: Configuration
   /// What the gateway knows of devices: what has joined, was removed, or was changed by requests.
-  let records: [DeviceRecord]
+  let state: StoredState
   let gateway: GatewayID
 
   /// A device that the gateway would connect to.
@@ -26,7 +26,7 @@ struct DeviceCheck {
 
   /// What is in range, and the findings about what is not.
   @LoopActor func scan() async throws(CommandFailure) -> (candidates: [Candidate], findings: [Finding]) {
-    let scan = try await LocalEngine.scan(configuration, for: Self.scanTime)
+    let scan = try await LocalEngine.scan(configuration, state, for: Self.scanTime)
     return classify(scan.found, scan.faults)
   }
 
@@ -36,7 +36,7 @@ struct DeviceCheck {
   ) -> (candidates: [Candidate], findings: [Finding]) {
     var candidates: [Candidate] = []
     var findings: [Finding] = []
-    let records = Dictionary(self.records.map { ($0.address, $0) }) { first, _ in first }
+    let records = Dictionary(state.records.map { ($0.address, $0) }) { first, _ in first }
     func assignment(_ address: BluetoothAddress, _ advertisement: Advertisement) -> Assignment {
       configuration.assignment(address, advertisement, record: records[address], in: gateway)
     }
@@ -72,7 +72,7 @@ struct DeviceCheck {
     findings += deaf.filter { !heard.contains($0.key) }.values.sorted { $0.text < $1.text }
     guard faults.isEmpty else { return (candidates, findings + faults) }
     let named = configuration.devices.compactMap(\.match.identifier)
-    let known = named + self.records.map(\.address).filter { !named.contains($0) }
+    let known = named + state.records.map(\.address).filter { !named.contains($0) }
     let absent = known.compactMap { address -> DeviceSettings? in
       // Bluetooth finds no sender by radio.
       guard address.radioSender == nil, !found.contains(where: { $0.address == address }),
@@ -99,7 +99,7 @@ struct DeviceCheck {
   @LoopActor static func inspect(_ candidate: Candidate, by engine: LocalEngine) async -> [Finding] {
     do throws(RequestError) {
       let inspection = try await engine.inspect(
-        candidate.peripheral.address, as: candidate.settings.profile)
+        candidate.peripheral.address, as: { _ in candidate.settings })
       return findings(inspection, candidate.name, candidate.settings.profile, candidate.settings.pairing)
     } catch {
       let trouble = Trouble.connectFailed(error.reason)

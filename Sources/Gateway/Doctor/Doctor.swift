@@ -14,6 +14,7 @@ import JSON
   private let json: Bool
   private let interruption = Interruption()
   private var findings: [Finding] = []
+  private var stored = StoredState()
   private let environment = StateFolder.environment
 
   /// The limit of checks of this machine.
@@ -127,9 +128,9 @@ import JSON
           await EventLoop.blocking { BluetoothdVersion.ofProcess(process) }
         } ?? nil
     }
-    let adapters =
-      await within(Self.limit, .state) { await EventLoop.blocking { state.adapters(bluetooth) } }
-      ?? bluetooth.selections([:])
+    stored = await within(Self.limit, .state) { await EventLoop.blocking { state.stored() } } ?? stored
+    if stored.adapters.isEmpty, isRunning { stored.adapters = host.held(as: bluetooth.adapters) }
+    let adapters = bluetooth.selections(stored.adapters)
     let names = adapters.map { $0.choose(from: host.addresses) }
     let used = host.adapters.filter { names.contains($0.name) }
     let held = used.filter { $0.gateway != nil }
@@ -214,12 +215,12 @@ import JSON
     _ file: ConfigurationCheck.Result, _ gateway: GatewayID, _ state: StateCheck
   ) async {
     guard isValid(file, ["devices", "profiles", "profiles_directory"], for: .device) else { return }
-    let stored = await within(Self.limit, .state) {
-      await EventLoop.blocking { (state.records(), file.file.map(state.configuration)) }
-    }
-    let (records, known) = stored ?? ([], nil)
+    let known =
+      await within(Self.limit, .state) {
+        await EventLoop.blocking { file.file.map(state.configuration) }
+      } ?? nil
     let configuration = known ?? file.configuration
-    let check = DeviceCheck(configuration: configuration, records: records, gateway: gateway)
+    let check = DeviceCheck(configuration: configuration, state: stored, gateway: gateway)
     let scanned = await within(Self.scanLimit, .device) { () async -> [DeviceCheck.Candidate] in
       do throws(CommandFailure) {
         let (candidates, findings) = try await check.scan()
@@ -237,7 +238,7 @@ import JSON
   private func inspect(_ candidates: [DeviceCheck.Candidate], _ configuration: Configuration) async {
     let engine: LocalEngine
     do throws(CommandFailure) {
-      engine = try await .forInspections(configuration, timeout: Self.inspectionLimit, interruption)
+      engine = try await .forInspections(configuration, stored, timeout: Self.inspectionLimit, interruption)
     } catch {
       return report([.fault(.device, error.text, remedy: "sudo systemctl restart bluetooth")])
     }

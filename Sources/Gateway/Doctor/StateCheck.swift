@@ -6,6 +6,13 @@ import Findings
 import Glibc
 import Store
 
+/// What the state database has of devices and adapters.
+struct StoredState: Sendable {
+  var records: [DeviceRecord] = []
+  /// The addresses of the adapters that were used last, by their configured names.
+  var adapters: [String: [UInt8]] = [:]
+}
+
 /// Whether the gateway can store its state.
 struct StateCheck {
   let gateway: GatewayID
@@ -89,15 +96,10 @@ struct StateCheck {
     return database.flatMap { try? StateDatabase.sections(path: $0.path) } ?? [:]
   }
 
-  /// What the database has of devices.
-  func records() -> [DeviceRecord] { DeviceRecord.records(sections["devices"] ?? [:]) }
-
-  /// What the database has of adapters.
-  func adapterAddresses() -> [String: [UInt8]] { sections["adapters"] ?? [:] }
-
-  /// Which adapters the gateway uses.
-  func adapters(_ bluetooth: Configuration.Bluetooth) -> [AdapterSelection] {
-    bluetooth.selections(adapterAddresses())
+  func stored() -> StoredState {
+    let sections = self.sections
+    return StoredState(
+      records: DeviceRecord.records(sections["devices"] ?? [:]), adapters: sections["adapters"] ?? [:])
   }
 
   /// The configuration with the fleet's that the database has, if it fits.

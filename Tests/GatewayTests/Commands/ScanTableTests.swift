@@ -36,6 +36,19 @@ import Testing
     #expect(row.entry == nil)
   }
 
+  /// A stranger that sends nothing for the profile becomes no device, one with an entry of its own does.
+  @Test func strangerThatSendsNothingForItsProfileIsIgnored() throws {
+    for (match, use) in [
+      (#"{"manufacturer":76}"#, "ignored: no service data fcd2; it sends manufacturer 0x004c"),
+      (#"{"identifier":"E6:7A:00:00:00:01"}"#, "hear"),
+    ] {
+      let row = try Self.row(#"{"match":\#(match),"profile":"bthome"}"#) {
+        $0.advertised.manufacturerData = [76: [1]]
+      }
+      #expect(row.profile == "bthome" && row.use == use && row.entry == nil)
+    }
+  }
+
   /// bluetoothd replaces the services that were advertised by those of the link.
   @Test func runningGatewaySaysWhatItUses() throws {
     let device: JSONValue = ["id": "thingy", "profile": "environment", "session": "live"]

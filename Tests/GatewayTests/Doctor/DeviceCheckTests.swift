@@ -123,7 +123,7 @@ struct DeviceCheckTests {
     var configuration = Configuration()
     configuration.devices = entries
     let check = DeviceCheck(
-      configuration: configuration, records: records, gateway: GatewayID("here")!)
+      configuration: configuration, state: StoredState(records: records), gateway: GatewayID("here")!)
     let result = check.classify(found, [])
     return (result.candidates.count, result.findings)
   }
@@ -180,7 +180,7 @@ struct DeviceCheckTests {
     entry.options.profile = "visitors"
     configuration.devices = [entry]
     let check = DeviceCheck(
-      configuration: configuration, records: [], gateway: GatewayID("here")!)
+      configuration: configuration, state: StoredState(), gateway: GatewayID("here")!)
     var heard = microbit
     heard.advertised.manufacturerData = [0x0590: [1]]
     let result = check.classify([heard], [])

@@ -153,6 +153,15 @@ struct AdapterCheckTests {
     #expect(off.last?.text == "the adapter hci1 is off")
   }
 
+  /// The state database is closed to other users than the gateway's.
+  @Test func adapterThatAGatewayHoldsHadTheConfiguredName() {
+    var held = report([adapter("hci1"), adapter("hci2")])
+    #expect(held.held(as: ["hci0"]).isEmpty)
+    held.adapters[0].gateway = 7
+    #expect(held.held(as: ["hci0"]) == ["hci0": Array("00:11:22:33:44:55".utf8)])
+    #expect(held.held(as: ["hci1"]).isEmpty)
+  }
+
   @Test func poweredOffAdapterIsReported() {
     #expect(findings(report([adapter(isPowered: false)])).last?.remedy == "bluetoothctl power on")
   }
