@@ -50,7 +50,7 @@ import MQTT
   // MARK: Ownership
 
   /// Which gateway owns the device, as far as is known.
-  package var owner: Owner { bridge.ownership.ownership.owner(of: address) ?? .unknown }
+  package var owner: Owner { bridge.ownership.owner(of: address) }
 
   /// What another gateway publishes of the device under another id, if it owns it.
   var elsewhere: OwnershipMachine.Notice? {

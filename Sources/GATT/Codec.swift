@@ -6,7 +6,8 @@ public struct Codec: Sendable {
   public let description: Description
   private let layout: Layout
 
-  private enum Layout: Sendable {
+  /// Indirect, as it is copied for every reading.
+  private indirect enum Layout: Sendable {
     case scalar(ScalarCodec)
     case scalars(ScalarCodec)
     case flags(FlagsCodec)

@@ -23,9 +23,10 @@ import Log
   /// PUBLISH packets sent.
   private var sent = 0
 
-  /// The socket of the current attempt or connection, and its send schedule.
+  /// The socket of the current attempt or connection.
   private var socket: BrokerSocket?
-  private var schedule: SendSchedule
+  /// Whether queued messages may be sent on this connection.
+  private var isAdmitted = false
   private var timer: LoopTimer?
   private var pacing: LoopTimer?
   private var lasting: LoopTimer?
@@ -45,7 +46,6 @@ import Log
     link = BrokerLink(options)
     outbox = Outbox(limits: options.outbox)
     outages = OutageLog(options.brokers)
-    schedule = SendSchedule(isAdmitted: !options.awaitsAdmission)
   }
 
   /// Sets the handler of events, called synchronously, but never during a call of ``publish(_:isUrgent:)`` or
@@ -77,7 +77,7 @@ import Log
   /// Starts sending queued messages on the current connection, if ``MQTTOptions/awaitsAdmission`` is set.
   public func admit() {
     guard openSocket != nil else { return }
-    schedule.admit()
+    isAdmitted = true
     schedulePump()
   }
 
@@ -107,13 +107,9 @@ import Log
 
   // MARK: Sending
 
-  func schedulePump(isUrgent: Bool = false) {
-    guard openSocket != nil else { return }
-    switch schedule.queued(isUrgent: isUrgent, in: loop.iteration) {
-    case .now: pump()
-    case .atEndOfIteration: loop.atEndOfIteration(self)
-    case .wait: break
-    }
+  /// What is queued in an iteration of the loop is sent together at its end, in as few segments as possible.
+  func schedulePump() {
+    if isAdmitted, openSocket != nil { loop.atEndOfIteration(self) }
   }
 
   /// Called by the loop.
@@ -141,7 +137,7 @@ import Log
 
   /// Sends as many packets as the broker and the socket accept now.
   private func pump() {
-    guard let socket = openSocket, schedule.isAdmitted else { return }
+    guard isAdmitted, let socket = openSocket else { return }
     let isCorked = outbox.queuedCount > 1 && !outbox.isWindowFull && !socket.handle.wantsWrite
     if isCorked { socket.setCork(true) }
     sendQueued(over: socket)
@@ -272,7 +268,7 @@ import Log
       self?.handleActivity(of: socket, error)
     }
     self.socket = socket
-    schedule = SendSchedule(isAdmitted: !options.awaitsAdmission)
+    isAdmitted = !options.awaitsAdmission
     perform(link.dialled())
     socket.start()
   }

@@ -30,6 +30,9 @@ import MQTT
   /// Whether the gateway may publish under its id.
   package var isAdmitted: Bool { ownership.isAdmitted }
 
+  /// Which gateway owns the device, as far as is known. Called for every reading: a method of ``ownership`` would copy all of it.
+  func owner(of address: BluetoothAddress) -> Owner { ownership.devices[address]?.machine.owner ?? .unknown }
+
   /// Whether this gateway answers commands for the device: unless another one owns it and is online.
   package func isResponsible(for publisher: DevicePublisher) -> Bool {
     ownership.isResponsible(for: publisher.device.address)
