@@ -176,6 +176,22 @@ import Testing
     await tested.end()
   }
 
+  /// It was configured for the last run.
+  @Test func theEndOfAnOfflineAfterNullHoldsAfterARestart() async throws {
+    let folder = try TemporaryFolder(), path = folder.path + "/state.db"
+    for offlineAfter in [Profile.OfflineAfter.never, nil] {
+      var configuration = try Self.configuration()
+      configuration.devices[0].options.offlineAfter = offlineAfter
+      configuration.devices[1].options.offlineAfter = offlineAfter
+      let tested = try await Engine(configuration, state: path, isInRange: false) {
+        $0.described = [Self.beacon(Self.named, Self.frame(17))]
+      }
+      try await tested.frontEnd.change("heard") { $0.id == DeviceID(Self.named) && $0.isOnline }
+      #expect(await Self.limit(tested) == (offlineAfter == nil ? Rhythm.initial : nil))
+      await tested.end()
+    }
+  }
+
   @LoopActor private static func session(_ tested: Engine) -> HeardSession? {
     tested.engine.registry.byAddress[named]?.session as? HeardSession
   }
