@@ -36,6 +36,9 @@ extension Central {
   func begin(
     _ attempt: Attempt, isPreferred: Bool, while isNeeded: @LoopActor () -> Bool
   ) async -> Bool {
+    let id = attempt.peripheral
+    // The last attempt may hang: others have their turn meanwhile.
+    _ = await wait(limits.disconnect) { !self.links.isEnding(id) && !self.queue.isResolving(id) }
     await queue.begin(attempt, isPreferred: isPreferred)
     if isNeeded() { return true }
     endAttempt(attempt)
@@ -126,10 +129,12 @@ extension Central {
     return tree.characteristics(of: id)
   }
 
-  /// Waits until the last link has ended, and the attempt that made it. A Connect during a Disconnect succeeds, and the
-  /// link then ends all the same.
+  /// Waits until a link that is ending has ended, and the attempt that made it. A Connect during a Disconnect succeeds, and
+  /// the link then ends all the same.
   func waitForEnd(of id: PeripheralID) async {
-    _ = await wait(limits.disconnect) { !self.links.isEnding(id) && !self.queue.isResolving(id) }
+    _ = await wait(limits.disconnect) {
+      !self.links.isEnding(id) && (self.links[id] != nil || !self.queue.isResolving(id))
+    }
   }
 
   /// The reply to a call.

@@ -20,8 +20,9 @@ package struct Limits: Sendable {
   /// A link to a paired peripheral that bluetoothd ends by itself sooner was not encrypted. It does so 2 to 3 s after the
   /// pairing has failed, and 30 s after a request that is not answered.
   var unencryptedLink = Duration.seconds(10)
-  /// The limit for resolving the services of a new link. bluetoothd drops an unresponsive peripheral after 30 s.
-  var resolve = Duration.seconds(35)
+  /// The limit for resolving the services of a new link, with which others do not wait. bluetoothd itself drops a peripheral
+  /// that leaves one request unanswered for 30 s; one that answers slowly must not be taken for one without a key.
+  var resolve = Duration.seconds(60)
   /// The limit for the objects of resolved services to be exported.
   var export = Duration.seconds(5)
   /// The limit from the first to the last object of the services, if they are exported late.

@@ -148,7 +148,9 @@ extension OwnershipModel {
 
   /// As far as the gateway knows.
   private func hasLink(_ g: Int, _ device: Int) -> Bool {
-    device != Self.onDemand && device != heard && gateways[g].publishers[device]?.onlineSince != nil
+    guard let publisher = gateways[g].publishers[device] else { return false }
+    return device != Self.onDemand && device != heard && publisher.onlineSince != nil
+      && !publisher.isBetweenTurns
   }
 
   mutating func changed(_ g: Int, _ device: Int, _ change: DeviceChange = .description) {
@@ -176,18 +178,31 @@ extension OwnershipModel {
     trace("g\(g) makes a link to device \(device)")
     if device != Self.onDemand, device != heard { links[device] = g }
     gateways[g].publishers[device]!.onlineSince = String(now(g))
+    gateways[g].publishers[device]!.isBetweenTurns = false
     gateways[g].records[device].isPending = false
     gateways[g].records[device].id = gateways[g].records[device].id ?? gateways[g].publishers[device]!.id
     changed(g, device, .availability)
     flush(g)
   }
 
-  /// The gateway notices that the link is gone, or ends it.
+  /// At times a device gives its link to another one, and stays online.
+  mutating func stepOfTurns() {
+    let device = any(Self.deviceCount)
+    guard chance(5), let g = links[device], gateways[g].publishers[device]?.onlineSince != nil else { return }
+    trace("g\(g) ends the turn of device \(device)")
+    links[device] = nil
+    gateways[g].publishers[device]!.isBetweenTurns = true
+    changed(g, device)
+    flush(g)
+  }
+
+  /// The gateway notices that the link is gone, or ends it, or that the next turn is overdue.
   mutating func goOffline(_ g: Int, _ device: Int) {
     if links[device] == g { links[device] = nil }
     guard gateways[g].publishers[device]?.onlineSince != nil else { return }
     trace("g\(g) notices that device \(device) is offline")
     gateways[g].publishers[device]!.onlineSince = nil
+    gateways[g].publishers[device]!.isBetweenTurns = false
     changed(g, device, .availability)
     flush(g)
   }

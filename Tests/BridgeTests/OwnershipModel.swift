@@ -66,6 +66,8 @@ struct OwnershipModel {
     var document = PublishedDocument()
     /// It is too early for the document.
     var isDocumentDue = false
+    /// The device has given its link to another one, and is to get one again.
+    var isBetweenTurns = false
   }
 
   struct Gateway {

@@ -12,15 +12,18 @@ import Testing
   private static let steps = 500
 
   /// Whether one device is only heard, whether half of the gateways know each device by another id, and whether messages on
-  /// different topics are reordered; and whether the broker goes back to an older state at times.
+  /// different topics are reordered; whether the broker goes back to an older state at times, and devices take turns.
   struct Kind: CaseIterable {
     let hasHeard: Bool
     let hasOtherIDs: Bool
     let reorders: Bool
     let goesBack: Bool
+    let hasTurns: Bool
 
-    static let allCases = (0..<16).map {
-      Kind(hasHeard: $0 & 1 != 0, hasOtherIDs: $0 & 2 != 0, reorders: $0 & 4 != 0, goesBack: $0 & 8 != 0)
+    static let allCases = (0..<32).map {
+      Kind(
+        hasHeard: $0 & 1 != 0, hasOtherIDs: $0 & 2 != 0, reorders: $0 & 4 != 0, goesBack: $0 & 8 != 0,
+        hasTurns: $0 & 16 != 0)
     }
   }
 
@@ -120,6 +123,7 @@ import Testing
     for step in 1...steps {
       model.step()
       if kind.goesBack { model.stepOfBroker() }
+      if kind.hasTurns { model.stepOfTurns() }
       guard step == Self.steps / 2 || step == steps else { continue }
       var problems = model.problemsOnceDelivered()
       let documents = model.documents
@@ -210,7 +214,7 @@ extension OwnershipModel {
     if device == Self.onDemand {
       // Visited at another gateway: until a visit is overdue.
       if isOwnedByOther(g, device), !isResponsible(g, device) || !chance(10) { return }
-    } else if publisher.onlineSince != nil {
+    } else if publisher.onlineSince != nil, !publisher.isBetweenTurns {
       return
     }
     link(g, device)

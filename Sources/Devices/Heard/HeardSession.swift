@@ -31,7 +31,8 @@ import Log
     sources = all.indices.filter { all.firstIndex(of: all[$0]) == $0 }.map { index in
       (all[index], device.channels.filter { $0.property.source == all[index] })
     }
-    isTriggerOnly = device.record.lastHeard != nil
+    // Of others only an `offline_after` may have said so, which may be another one by now.
+    isTriggerOnly = device.description.profile.usesBTHome && device.record.lastHeard != nil
     objects = ObjectReader(counter: device.record.counter)
     super.init(of: device, adapters)
   }

@@ -53,6 +53,14 @@ import GATT
     context.store.change(device.address) { $0.learnedLimit = learned }
   }
 
+  /// An adapter or a receiver is off or gone.
+  final func interrupt() { rhythm.interrupt() }
+
+  override func adapterChanged(_ adapter: Int, isOn: Bool) {
+    super.adapterChanged(adapter, isOn: isOn)
+    if !isOn { interrupt() }
+  }
+
   final func keepOnline() { follow { [limit] in $0.heard(for: limit, at: .now) } }
 
   override func limitChanged() {

@@ -39,6 +39,9 @@ struct Rhythm: Sendable {
     (self.start, silence) = (now, .zero)
   }
 
+  /// What hears the device is away: the silence until it is heard again tells nothing of it.
+  mutating func interrupt() { last = nil }
+
   /// Whether the silences tell how often it sends.
   private var isKnown: Bool { silences.count == Self.most }
 

@@ -57,9 +57,10 @@ extension DeviceManager {
 
   private func receiversChanged() {
     let canSend = context.transmitter.canSend
-    for device in registry.all
-    where device.session.radio != nil && device.description.isSentToByRadio != canSend {
-      device.report(.description)
+    for device in registry.all {
+      guard let session = device.session.radio else { continue }
+      session.interrupt()
+      if device.description.isSentToByRadio != canSend { device.report(.description) }
     }
     engineChanged()
   }

@@ -289,6 +289,30 @@ import Testing
     try await faults.tested.end()
   }
 
+  @Test func anAttemptThatWaitsForTheLastOneHoldsUpNoOther() async throws {
+    let faults = try await Faults(answers: [
+      "Connect": FakeBlueZ.linked(inTime: .seconds(3600)), "Disconnect": FakeBlueZ.ok,
+    ]) {
+      $0.turn = .milliseconds(10)
+      $0.disconnect = .seconds(3600)
+      $0.servicesChange = .zero
+    }
+    let last = Task { try await faults.connect() }
+    try await faults.fake.called("Connect")
+    #expect(await faults.central.wait(patience) { $0.queue.isResolving(Recorded.id) })
+    let next = Task { try await faults.connect() }
+    await faults.fake.answer(
+      "Connect", FakeBlueZ.error("org.bluez.Error.Failed", "le-connection-abort-by-local"))
+    await faults.fake.signal(Recorded.otherAdded)
+    _ = try await faults.tested.seen(Recorded.otherAddress)
+    let other = Task { try await faults.central.connect(Recorded.otherID) }
+    try await faults.fake.called("Connect")
+    await #expect(throws: CentralError.self) { try await other.value }
+    for event in FakeBlueZ.linked { await faults.fake.signal(event) }
+    for attempt in [last, next] { #expect(try await attempt.value.count == 2) }
+    try await faults.tested.end()
+  }
+
   @Test func stopDoesNotWaitForABluetoothdThatDoesNotAnswer() async throws {
     let faults = try await Faults(answers: [
       "Disconnect": FakeBlueZ.never, "StopDiscovery": FakeBlueZ.never,

@@ -162,16 +162,48 @@ import Testing
     }
   }
 
+  @Test func anOutageOfTheAdapterIsNoSilenceOfTheDevice() async throws {
+    let tested = try await Engine(try Self.configuration(), isInRange: false) {
+      $0.described = [Self.beacon(Self.named, Self.frame(17))]
+    }
+    try await tested.frontEnd.change("heard") { $0.id == DeviceID(Self.named) && $0.isOnline }
+    await tested.vanish(1)
+    await Self.hear(tested, every: .seconds(30))
+    await tested.plug(0, false)
+    try await eventually("the adapter is gone") { await !tested.engine.isOn }
+    await Self.hear(tested, 2, every: .seconds(30), after: .seconds(7200))
+    #expect(await Self.limit(tested) == .seconds(90))
+    await tested.end()
+  }
+
+  /// It was configured for the last run.
+  @Test func theEndOfAnOfflineAfterNullHoldsAfterARestart() async throws {
+    let folder = try TemporaryFolder(), path = folder.path + "/state.db"
+    for offlineAfter in [Profile.OfflineAfter.never, nil] {
+      var configuration = try Self.configuration()
+      configuration.devices[0].options.offlineAfter = offlineAfter
+      configuration.devices[1].options.offlineAfter = offlineAfter
+      let tested = try await Engine(configuration, state: path, isInRange: false) {
+        $0.described = [Self.beacon(Self.named, Self.frame(17))]
+      }
+      try await tested.frontEnd.change("heard") { $0.id == DeviceID(Self.named) && $0.isOnline }
+      #expect(await Self.limit(tested) == (offlineAfter == nil ? Rhythm.initial : nil))
+      await tested.end()
+    }
+  }
+
   @LoopActor private static func session(_ tested: Engine) -> HeardSession? {
     tested.engine.registry.byAddress[named]?.session as? HeardSession
   }
 
   @LoopActor private static func limit(_ tested: Engine) -> Duration? { session(tested)?.limit }
 
-  @LoopActor private static func hear(_ tested: Engine, every interval: Duration) {
+  @LoopActor private static func hear(
+    _ tested: Engine, _ times: Int = 9, every interval: Duration, after pause: Duration = .seconds(5)
+  ) {
     // From later on: the device itself is heard as well.
-    let start = Moment.now + .seconds(5)
-    for count in 1...9 { session(tested)?.followRhythm(at: start + interval * count) }
+    let start = Moment.now + pause
+    for count in 1...times { session(tested)?.followRhythm(at: start + interval * count) }
   }
 
   /// In steps of 10 dB: the simulated signals differ by up to 3 dB from the given one.

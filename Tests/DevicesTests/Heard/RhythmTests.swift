@@ -50,6 +50,13 @@ import Testing
     #expect(Self.heard(at: stride(from: 0, through: 240, by: 1), learned: 1800).limit == Rhythm.least)
   }
 
+  @Test func anOutageOfTheAdapterIsNoSilence() {
+    var rhythm = Self.heard(at: stride(from: 0, through: 100, by: 1))
+    rhythm.interrupt()
+    for time in stride(from: 50_000.0, through: 50_200, by: 1) { rhythm.heard(at: Self.at(time)) }
+    #expect(rhythm.limit == Rhythm.least && rhythm.learned == 60)
+  }
+
   /// By radio, each packet counts.
   @Test func senderByRadioIsKnownAfterSeconds() {
     let often = stride(from: 0, through: 12, by: 0.2)

@@ -155,6 +155,18 @@ import Testing
     await tested.end()
   }
 
+  @Test func anOutageOfTheReceiverIsNoSilence() async throws {
+    try await Self.tested("zotut") { tested in
+      try await Self.hear(["zotut,temp,21"], tested)
+      let address = try #require(await tested.engine.devices.first).address
+      await tested.engine.hear(address, 10, after: .zero)
+      var configuration = Self.entry("zotut")
+      (configuration.radio.isEnabled, configuration.radio.ports) = (true, .paths(["/nonexistent"]))
+      await tested.engine.configure(configuration)
+      #expect(await tested.engine.hear(address, 2, after: .seconds(7200)) == .seconds(90))
+    }
+  }
+
   @Test func theProfileIsForRadioAlone() async throws {
     try await Self.tested(nil) { tested in
       var options = DeviceOptionsPatch()
@@ -173,6 +185,16 @@ extension DeviceManager {
   /// The device was not heard for as long as it may be silent.
   fileprivate func silence(_ address: BluetoothAddress) {
     registry.byAddress[address]?.session.follow { $0.stop() }
+  }
+
+  /// The device is heard every 30 s.
+  /// - Returns: how long it is online after that.
+  @discardableResult
+  fileprivate func hear(_ address: BluetoothAddress, _ times: Int, after pause: Duration) -> Duration? {
+    let session = registry.byAddress[address]?.session as? RadioSession
+    let start = Moment.now + pause
+    for count in 1...times { session?.followRhythm(at: start + .seconds(30 * count)) }
+    return session?.limit
   }
 
   /// Why the device takes no value; nil: it does.

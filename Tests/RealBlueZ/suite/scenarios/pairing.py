@@ -12,7 +12,7 @@ from world import BASE, GATEWAY_ID, START, TEMPERATURE
 PAIR = 45
 """Seconds from a request to pair to its answer."""
 LOST = 600
-"""Until a key that the kernel has lost is replaced or told: each link takes 35 s, and one that bluetoothd 5.66 ends at
+"""Until a key that the kernel has lost is replaced or told: each link takes 60 s, and one that bluetoothd 5.66 ends at
 random does not count."""
 
 
@@ -373,6 +373,20 @@ def bond_of_a_wedged_one(world):
     world.microbits.ask("silent", on=False)
     expect_paired(world, device, mark, within=3 * RETURN)
     expect(world.microbits.ask("state")["pairings"] == 1, "paired again")
+
+
+@scenario(debians=BOTH)
+def bond_of_a_slow_one(world):
+    """It answers each request, but the services take most of a minute: the bond is kept."""
+    device = start(world, "just_works", pair=True)
+    expect_paired(world, device)
+    mark = world.broker.messages.mark()
+    world.microbits.ask("slow", seconds=6)
+    world.microbits.ask("disconnect")
+    device.wait_availability("offline", RETURN, after=mark)
+    time.sleep(600)
+    state = world.microbits.ask("slow", seconds=0)
+    expect(state["pairings"] == 1 and state["bonds"] == 1, f"paired again: {state}")
 
 
 @scenario(debians=BOTH)
