@@ -77,6 +77,12 @@ package struct DeviceDescription: Sendable, Equatable {
   /// The properties of the profile, and the values that the device's program names itself.
   package var allProperties: [Property] { profile.properties + values.map(\.property) }
 
+  /// The property that a reading is of; nil: its value is no longer published.
+  package func property(of reading: Reading) -> Property? {
+    guard let key = reading.key else { return profile.properties[reading.property] }
+    return values.first { $0.key == key }?.property
+  }
+
   /// The names of the properties and values that are published.
   package var propertyNames: Set<String> { Set(properties.map(\.name) + values.map(\.property.name)) }
 
