@@ -152,7 +152,9 @@ package final class SpoolFile: @unchecked Sendable {
   }
 
   /// How many messages were not read; their numbers are consecutive.
-  private func unread(_ content: Content) -> Int64 { max(0, min(content.messages, content.last - readThrough)) }
+  private func unread(_ content: Content) -> Int64 {
+    max(0, min(content.messages, content.last - readThrough))
+  }
 
   private func open() throws(StoreError) -> Database {
     // To a file that somebody has deleted the log would still be written.
