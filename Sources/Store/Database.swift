@@ -60,9 +60,10 @@ final class Database: @unchecked Sendable {
     sqlite3_extended_result_codes(handle, 1)
     // Milliseconds to wait for the locks of other programs.
     sqlite3_busy_timeout(handle, 1000)
+    // First, as other pragmas read the file.
+    if schema.isWrittenOften { try execute("PRAGMA locking_mode = EXCLUSIVE", "open") }
     // The size is in KiB: the table has a few pages, and is read once.
     try execute("PRAGMA cache_size = -64; PRAGMA mmap_size = 0", "open")
-    if schema.isWrittenOften { try execute("PRAGMA locking_mode = EXCLUSIVE", "open") }
     // A consistent snapshot, also while a gateway is writing.
     if lock == nil { try execute("BEGIN", "open") }
     isEmpty = try examine()

@@ -68,6 +68,15 @@ import Testing
     return try #require(Int(line.dropFirst("wchar: ".count)))
   }
 
+  @Test func whatWasStoredIsThereAfterAKill() throws {
+    let file = unlimited()
+    _ = file.perform(work(add: entries(1...700)))
+    for suffix in ["", "-wal"] { try folder.write(contents(path + suffix), to: "next.spool\(suffix)") }
+    let next = SpoolFile(path: "\(folder.path)/next.spool", maxAge: 1000, maxBytes: 1 << 30)
+    #expect(next.perform(work(after: 500)).read == entries(501...700))
+    #expect(access("\(folder.path)/next.spool-shm", F_OK) != 0, "the memory is not shared")
+  }
+
   @Test func beyondItsSizeTheOldestAreRemoved() {
     // A message has 4 bytes.
     let file = SpoolFile(path: path, maxAge: 1000, maxBytes: 20)
