@@ -30,7 +30,9 @@ package struct ClockTime: Sendable, Equatable {
 @propertyWrapper package struct FollowsClock: Sendable, Equatable {
   private var time: ClockTime?
 
-  package init(_ time: ClockTime? = nil) { self.time = time }
+  package init() {}
+
+  init(_ time: ClockTime) { self.time = time }
 
   package var wrappedValue: Timestamp? {
     get { time?.current() }
