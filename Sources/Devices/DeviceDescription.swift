@@ -24,9 +24,9 @@ package struct DeviceDescription: Sendable, Equatable {
   /// was heard in time.
   package internal(set) var isOnline = false
   /// The begin of its last link in this run; if it is only heard, since when it was heard without a pause.
-  package internal(set) var lastConnected: Timestamp?
+  @FollowsClock package internal(set) var lastConnected: Timestamp?
   /// When the device went offline in this run; nil while it is online, and before it was.
-  package internal(set) var offlineSince: Timestamp?
+  @FollowsClock package internal(set) var offlineSince: Timestamp?
   /// How many times the advertisements of a device that is only heard were reported since ``heardSince``.
   package internal(set) var reports = 0
   /// When it came online, if it is only heard: unlike ``lastConnected``, whatever the clock is set to since.
