@@ -18,6 +18,7 @@ import Testing
       #expect(note.deaths == min(count, 255) && note.topic == nil)
       note.setTaking(true)
       note.setHandling("microbit/kitchen/info")
+      note.setHandling("")
     }
     let last = CrashNote(path: path)
     last.setTaking(true)
