@@ -194,7 +194,7 @@ extension Central {
           on: operation.descriptor == nil ? BlueZName.characteristic : BlueZName.descriptor,
           of: operation.descriptor?.path ?? characteristic.path, operation.arguments,
           // The operations run one after the other.
-          timeout: limits.operation * (index + 1)
+          timeout: limits.operation * (index + 1), awaitsLateReply: true
         ) { answer in
           link.receive(
             answer.mapError { CentralError($0, during: operation.method) }, to: index, of: exchange)

@@ -32,7 +32,7 @@ import EventLoop
     unanswered += exchange.unanswered
   }
 
-  /// An operation of an exchange is answered, or has timed out.
+  /// An operation of an exchange is answered, or has timed out: then it may be answered later.
   func receive(_ answer: Exchange.Answer, to index: Int, of exchange: Exchange) {
     if case .failure(.timedOut) = answer {
     } else if exchange.unanswered > 0 {
