@@ -205,7 +205,7 @@ extension Central {
   /// Ends the link or the connection attempt. Returns when it has ended, or when bluetoothd takes too long.
   public func disconnect(_ id: PeripheralID) async {
     // Ended first: bluetoothd takes 2 s to disconnect, and notifications would arrive until then.
-    let link = links.end(id)
+    let link = endUse(of: id)
     links.beginEnding(id)
     checkConditions()
     await attempt("Disconnect", on: BlueZName.device, of: id.path, timeout: limits.disconnect)
@@ -217,12 +217,19 @@ extension Central {
 
   /// The link ended without a call to ``disconnect(_:)``.
   func linkEnded(_ id: PeripheralID) {
-    guard let link = links.end(id), link.hasUnanswered, links.beginEnding(id) else { return }
+    guard let link = endUse(of: id), link.hasUnanswered, links.beginEnding(id) else { return }
     loop.task {
       await self.removeUnlessAnswered(id, link)
       self.links.finishEnding(id)
       self.checkConditions()
     }
+  }
+
+  /// Ends the use of a link, and its notifications: on the next link bluetoothd would write to the handles that they have now,
+  /// before it knows the services, and a bonded peripheral remembers them.
+  private func endUse(of id: PeripheralID) -> Link? {
+    if let link = links[id] { unsubscribe(link) }
+    return links.end(id)
   }
 
   /// Removes the peripheral's device object from bluetoothd if an operation on its last link stays unanswered; the next

@@ -59,6 +59,21 @@ def subscription_fails(world):
     expect_alive(world)
 
 
+@scenario(debians=BOTH)
+def reflashed_with_another_table(world):
+    """bluetoothd would subscribe at the old handle on the next link, before it knows the new services: where the
+    temperature's configuration was, there is the accelerometer's period now."""
+    world.start(services=["temperature_reversed"])
+    world.start_gateway(BY_PREFIX)
+    world.devices()[0].wait_readings(2, CONNECT)
+    period = world.microbits.ask("serve", services=["accelerometer"], changed=None)["acceleration_period"]
+    links = world.microbits.ask("disconnect")["links"]
+    world.microbits.until(0, RETURN, links=links + 1)
+    time.sleep(10)
+    found = world.microbits.ask("state")["acceleration_period"]
+    expect(found == period, f"the period is {found} ms, it was {period} ms")
+
+
 def expect_heals(world, device):
     """After a restart of bluetoothd there are notifications again."""
     mark = world.broker.messages.mark()
