@@ -19,7 +19,9 @@ extension Central {
     } catch {
       let explained = explain(error, attempt)
       // A link to a refused peripheral that is not in use is another program's.
-      if error != .gone, error != .unavailable, error != .inputDevice || links[id] != nil {
+      if error != .gone, error != .unavailable, error != .inputDevice || links[id] != nil,
+        !isAnothers(error, id)
+      {
         // End a link that is partly established.
         await disconnect(id)
       }
@@ -29,6 +31,19 @@ extension Central {
     }
     endAttempt(attempt)
     return try result.get()
+  }
+
+  /// Whether an attempt has failed because of another program's, which Disconnect would end: it gets the time that a
+  /// passkey takes. bluetoothd may keep the Connect of a program that was killed until Disconnect.
+  func isAnothers(_ error: CentralError?, _ id: PeripheralID) -> Bool {
+    guard case .busy = error else {
+      links.busySince[id] = nil
+      return false
+    }
+    let since = links.busySince[id] ?? .now
+    let hasTime = since.duration(to: .now) < limits.pair
+    links.busySince[id] = hasTime ? since : nil
+    return hasTime
   }
 
   /// Waits until it is the attempt's turn.

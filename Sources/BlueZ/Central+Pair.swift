@@ -24,7 +24,9 @@ extension Central {
       result = .failure(error)
       if error == .passkeyNotUsed || unwantedBonds.contains(id) {
         await removeBond(id)
-      } else if tree.devices[id.path] != nil, state.isOn, error != .failed(.inputDevice) {
+      } else if tree.devices[id.path] != nil, state.isOn, error != .failed(.inputDevice),
+        !isAnothers(error.cause, id)
+      {
         await disconnect(id)
       }
     }

@@ -54,6 +54,8 @@ public enum CentralError: Error, Sendable, Equatable {
       case BlueZName.Failure.failed where message.hasSuffix("ATT error: 0x0e"): self = .unlikely(text)
       case BlueZName.Failure.notPermitted where message == "Notify acquired": self = .notifyAcquired
       case BlueZName.Failure.inProgress, BlueZName.Failure.busy: self = .busy(text)
+      // Of Connect, before BlueZ 5.81.
+      case BlueZName.Failure.failed where message == "Operation already in progress": self = .busy(text)
       case BlueZName.Failure.notPermitted, BlueZName.Failure.notAuthorized,
         BlueZName.Failure.notSupported, BlueZName.Failure.invalidArguments, DBusName.Failure.unknownMethod:
         self = .refused(text)

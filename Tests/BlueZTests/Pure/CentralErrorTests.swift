@@ -10,7 +10,7 @@ import Testing
     ("Connect", "org.bluez.Error.Failed", "br-connection-canceled", .transient),
     ("Connect", "org.bluez.Error.Failed", "br-connection-key-missing", .keyMissing),
     ("Connect", "org.bluez.Error.Failed", ":br-connection-key-missing:Link key missing", .keyMissing),
-    ("Connect", "org.bluez.Error.Failed", "Operation already in progress", .transient),
+    ("Connect", "org.bluez.Error.Failed", "Operation already in progress", .busy),
     ("Connect", "org.bluez.Error.Failed", "Input/output error", .transient),
     ("Connect", "org.freedesktop.DBus.Error.UnknownObject", "Method \"Connect\" doesn't exist", .gone),
     ("RemoveDevice", "org.bluez.Error.DoesNotExist", "Does Not Exist", .gone),
