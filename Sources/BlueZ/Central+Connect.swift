@@ -18,6 +18,7 @@ extension Central {
       result = .success(try await connectNow(attempt, isPreferred: isPreferred))
     } catch {
       let explained = explain(error, attempt)
+      if error == .gone { scanner.gone.insert(id) }
       // A link to a refused peripheral that is not in use is another program's.
       if error != .gone, error != .unavailable, error != .inputDevice || links[id] != nil,
         !isAnothers(error, id)
@@ -108,7 +109,7 @@ extension Central {
     guard !isRefused(id) else { throw .inputDevice }
     if !isConnected(id) {
       await scanBriefly(isPreferred: isPreferred)
-      await pauseScan()
+      await pauseScan(before: id)
       try check(id)
       attempt.connects()
       try await callConnect(id)
@@ -165,6 +166,7 @@ extension Central {
       reply.answer = answer
       self?.checkConditions()
     }
+    await pauseScan()
     _ = await wait(limits.connect) { reply.answer != nil || self.tree.devices[id.path] == nil }
     guard await wait(limits.treeUpdate, until: { reply.answer != nil }) else { throw .gone }
     do throws(CentralError) {
