@@ -52,7 +52,7 @@ def subscription_fails(world):
     device = world.devices()[0]
     device.wait_readings(5, CONNECT)
     for how, seconds in FAILURES:
-        # The first write is bluetoothd's own, which subscribes again by itself; the second is the gateway's.
+        # Once, and again on the next link.
         for times in (1, 2):
             fail_subscription(world, device, how=how, times=times, seconds=seconds)
     expect(not world.bus.said("Notify acquired"), "a subscription is stuck")
