@@ -6,14 +6,17 @@ extension Central {
   private var bus: DBusConnection? { bluetoothd?.callable }
 
   /// Calls a method of bluetoothd; `done` is called with the answer, at once if bluetoothd is not running.
-  /// - Parameter timeout: nil: that of a call which bluetoothd answers without the peripheral.
+  /// - Parameters:
+  ///   - timeout: nil: that of a call which bluetoothd answers without the peripheral.
+  ///   - awaitsLateReply: whether `done` is called again if it answers after the time-out.
   func call(
     _ member: String, on interface: String, of path: String, _ arguments: [DBusValue] = [],
-    timeout: Duration? = nil, _ done: @escaping @LoopActor (DBusAnswer) -> Void
+    timeout: Duration? = nil, awaitsLateReply: Bool = false,
+    _ done: @escaping @LoopActor (DBusAnswer) -> Void
   ) {
     guard let bus else { return done(.failure(.disconnected)) }
     let call = DBusCall(member, on: interface, of: path, at: BlueZName.busName, arguments)
-    bus.call(call, timeout: timeout ?? limits.local, done)
+    bus.call(call, timeout: timeout ?? limits.local, awaitsLateReply: awaitsLateReply, done)
   }
 
   /// Calls a method of bluetoothd and waits for the answer.

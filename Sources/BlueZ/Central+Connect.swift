@@ -18,8 +18,11 @@ extension Central {
       result = .success(try await connectNow(attempt, isPreferred: isPreferred))
     } catch {
       let explained = explain(error, attempt)
+      if error == .gone { scanner.gone.insert(id) }
       // A link to a refused peripheral that is not in use is another program's.
-      if error != .gone, error != .unavailable, error != .inputDevice || links[id] != nil {
+      if error != .gone, error != .unavailable, error != .inputDevice || links[id] != nil,
+        !isAnothers(error, id)
+      {
         // End a link that is partly established.
         await disconnect(id)
       }
@@ -29,6 +32,19 @@ extension Central {
     }
     endAttempt(attempt)
     return try result.get()
+  }
+
+  /// Whether an attempt has failed because of another program's, which Disconnect would end: it gets the time that a
+  /// passkey takes. bluetoothd may keep the Connect of a program that was killed until Disconnect.
+  func isAnothers(_ error: CentralError?, _ id: PeripheralID) -> Bool {
+    guard case .busy = error else {
+      links.busySince[id] = nil
+      return false
+    }
+    let since = links.busySince[id] ?? .now
+    let hasTime = since.duration(to: .now) < limits.pair
+    links.busySince[id] = hasTime ? since : nil
+    return hasTime
   }
 
   /// Waits until it is the attempt's turn.
@@ -93,7 +109,7 @@ extension Central {
     guard !isRefused(id) else { throw .inputDevice }
     if !isConnected(id) {
       await scanBriefly(isPreferred: isPreferred)
-      await pauseScan()
+      await pauseScan(before: id)
       try check(id)
       attempt.connects()
       try await callConnect(id)
@@ -150,6 +166,7 @@ extension Central {
       reply.answer = answer
       self?.checkConditions()
     }
+    await pauseScan()
     _ = await wait(limits.connect) { reply.answer != nil || self.tree.devices[id.path] == nil }
     guard await wait(limits.treeUpdate, until: { reply.answer != nil }) else { throw .gone }
     do throws(CentralError) {
@@ -205,7 +222,7 @@ extension Central {
   /// Ends the link or the connection attempt. Returns when it has ended, or when bluetoothd takes too long.
   public func disconnect(_ id: PeripheralID) async {
     // Ended first: bluetoothd takes 2 s to disconnect, and notifications would arrive until then.
-    let link = links.end(id)
+    let link = endUse(of: id)
     links.beginEnding(id)
     checkConditions()
     await attempt("Disconnect", on: BlueZName.device, of: id.path, timeout: limits.disconnect)
@@ -217,12 +234,19 @@ extension Central {
 
   /// The link ended without a call to ``disconnect(_:)``.
   func linkEnded(_ id: PeripheralID) {
-    guard let link = links.end(id), link.hasUnanswered, links.beginEnding(id) else { return }
+    guard let link = endUse(of: id), link.hasUnanswered, links.beginEnding(id) else { return }
     loop.task {
       await self.removeUnlessAnswered(id, link)
       self.links.finishEnding(id)
       self.checkConditions()
     }
+  }
+
+  /// Ends the use of a link, and its notifications: on the next link bluetoothd would write to the handles that they have now,
+  /// before it knows the services, and a bonded peripheral remembers them.
+  private func endUse(of id: PeripheralID) -> Link? {
+    if let link = links[id] { unsubscribe(link) }
+    return links.end(id)
   }
 
   /// Removes the peripheral's device object from bluetoothd if an operation on its last link stays unanswered; the next

@@ -63,17 +63,21 @@ extension Central {
     link.listen(to: characteristic, handler)
     do throws(CentralError) {
       _ = try await operate(.startNotify, on: characteristic)
-      link.subscribed(to: characteristic)
     } catch {
       link.stopListening(to: characteristic)
       throw error
     }
   }
 
+  /// bluetoothd has agreed to notify. Without the link, it would do so on the next one.
+  private func subscribed(to characteristic: Characteristic, over link: Link) {
+    link.subscribed(to: characteristic)
+    if link.hasEnded { unsubscribe(link) }
+  }
+
   /// Ends the notifications of a link. Values that bluetoothd signals before its answers are still delivered.
-  public func unsubscribe(_ id: PeripheralID) {
-    guard let link = links[id] else { return }
-    for characteristic in link.endNotifications() {
+  func unsubscribe(_ link: Link) {
+    for characteristic in link.endNotifications() where tree.contains(characteristic) {
       link.unsubscribing += 1
       call("StopNotify", on: BlueZName.characteristic, of: characteristic.path) { [weak self] _ in
         link.unsubscribing -= 1
@@ -86,7 +90,7 @@ extension Central {
   /// signalled is delivered. bluetoothd does so at once, long before it ends a link.
   public func unsubscribeAll(within limit: Duration) async {
     let used = links.peripherals.compactMap { links[$0] }
-    for id in links.peripherals { unsubscribe(id) }
+    for link in used { unsubscribe(link) }
     _ = await wait(limit) { used.allSatisfy { $0.hasEnded || $0.unsubscribing == 0 } }
   }
 
@@ -194,8 +198,11 @@ extension Central {
           on: operation.descriptor == nil ? BlueZName.characteristic : BlueZName.descriptor,
           of: operation.descriptor?.path ?? characteristic.path, operation.arguments,
           // The operations run one after the other.
-          timeout: limits.operation * (index + 1)
-        ) { answer in
+          timeout: limits.operation * (index + 1), awaitsLateReply: true
+        ) { [weak self] answer in
+          if operation.isSubscription, case .success = answer {
+            self?.subscribed(to: characteristic, over: link)
+          }
           link.receive(
             answer.mapError { CentralError($0, during: operation.method) }, to: index, of: exchange)
         }
@@ -212,6 +219,7 @@ private struct Operation {
   var descriptor: Descriptor?
 
   var isWrite: Bool { method == "WriteValue" }
+  var isSubscription: Bool { method == "StartNotify" }
 
   static func read(_ descriptor: Descriptor?) -> Operation {
     Operation(method: "ReadValue", arguments: [.properties([:])], descriptor: descriptor)

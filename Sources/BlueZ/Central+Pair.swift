@@ -22,9 +22,12 @@ extension Central {
       result = .success(try await pairNow(id, pairing, while: isNeeded))
     } catch {
       result = .failure(error)
+      if error == .failed(.gone) { scanner.gone.insert(id) }
       if error == .passkeyNotUsed || unwantedBonds.contains(id) {
         await removeBond(id)
-      } else if tree.devices[id.path] != nil, state.isOn, error != .failed(.inputDevice) {
+      } else if tree.devices[id.path] != nil, state.isOn, error != .failed(.inputDevice),
+        !isAnothers(error.cause, id)
+      {
         await disconnect(id)
       }
     }
@@ -78,7 +81,7 @@ extension Central {
     if device.isPaired { return }
     try await registerAgent()
     await scanBriefly(isPreferred: true)
-    await pauseScan()
+    await pauseScan(before: id)
     var result = Result<Void, PairingError>.failure(
       .failed(tree.devices[id.path] == nil ? .gone : .disconnected))
     if isNeeded(), isAvailable, tree.devices[id.path] != nil { result = await callPair(id, pairing) }
@@ -107,6 +110,7 @@ extension Central {
       pairing.finish(answer)
       self?.checkConditions()
     }
+    await pauseScan()
     // bluetoothd waits for a peripheral that is out of range without a limit.
     let isLinked = await wait(limits.connect) { pairing.isAnswered || self.isConnected(id) }
     if isLinked, await wait(limits.pair, until: { pairing.isAnswered || self.isRefused(id) }) {

@@ -191,6 +191,13 @@ extension Central {
     scanner.endBriefScan()
   }
 
+  /// Pauses scanning before Connect or Pair. bluetoothd before 5.65 removes a peripheral that is not discoverable as soon as
+  /// discovery stops, unless it was called before: after one attempt to a peripheral that is gone, scanning is paused
+  /// after the call.
+  func pauseScan(before id: PeripheralID) async {
+    if scanner.gone.remove(id) == nil || tree.devices[id.path] == nil { await pauseScan() }
+  }
+
   /// Pauses scanning, and waits until discovery has stopped.
   func pauseScan() async {
     scanner.pause()

@@ -30,6 +30,8 @@ public enum CentralError: Error, Sendable, Equatable {
 
   /// The end of the text of ``timedOut(_:)``.
   public static let noAnswer = "no answer in time"
+  /// The end of the text of a Connect by classic Bluetooth (BR/EDR).
+  public static let classic = "bluetoothd tries classic Bluetooth"
   /// The end of the text of a Connect that failed, beside other links, sooner than the radio can have tried.
   public static let atOnce = "at once: perhaps the adapter makes no more connections"
 
@@ -54,6 +56,8 @@ public enum CentralError: Error, Sendable, Equatable {
       case BlueZName.Failure.failed where message.hasSuffix("ATT error: 0x0e"): self = .unlikely(text)
       case BlueZName.Failure.notPermitted where message == "Notify acquired": self = .notifyAcquired
       case BlueZName.Failure.inProgress, BlueZName.Failure.busy: self = .busy(text)
+      // Of Connect, before BlueZ 5.81.
+      case BlueZName.Failure.failed where message == "Operation already in progress": self = .busy(text)
       case BlueZName.Failure.notPermitted, BlueZName.Failure.notAuthorized,
         BlueZName.Failure.notSupported, BlueZName.Failure.invalidArguments, DBusName.Failure.unknownMethod:
         self = .refused(text)
@@ -61,6 +65,10 @@ public enum CentralError: Error, Sendable, Equatable {
         DBusName.Failure.limitsExceeded:
         // Reported by the bus when bluetoothd ended during the call, or when too many calls are pending.
         self = .unavailable
+      // Of Connect, if the address is public and "BR/EDR not supported" is not advertised; "canceled" is for both.
+      case _ where message.hasPrefix("br-connection-") && message != "br-connection-canceled",
+        _ where name.hasSuffix(".BREDR.ProfileUnavailable"):
+        self = .refused("\(text): \(Self.classic)")
       // The bus could not start bluetoothd.
       case _ where name.hasPrefix(DBusName.Failure.spawn): self = .unavailable
       default: self = .transient(text)

@@ -15,7 +15,7 @@ import EventLoop
   private let byteSignals: ByteSignals
   /// The characteristics whose signals are delivered.
   private var listening: Set<Characteristic> = []
-  /// The characteristics in ``listening`` that bluetoothd has been asked to notify, and has agreed to.
+  /// The characteristics that bluetoothd has been asked to notify, and has agreed to.
   private var subscribed: Set<Characteristic> = []
   /// Calls of StopNotify that bluetoothd has not answered.
   var unsubscribing = 0
@@ -32,7 +32,7 @@ import EventLoop
     unanswered += exchange.unanswered
   }
 
-  /// An operation of an exchange is answered, or has timed out.
+  /// An operation of an exchange is answered, or has timed out: then it may be answered later.
   func receive(_ answer: Exchange.Answer, to index: Int, of exchange: Exchange) {
     if case .failure(.timedOut) = answer {
     } else if exchange.unanswered > 0 {
@@ -72,9 +72,7 @@ import EventLoop
   }
 
   /// bluetoothd has answered StartNotify.
-  func subscribed(to characteristic: Characteristic) {
-    if listening.contains(characteristic) { subscribed.insert(characteristic) }
-  }
+  func subscribed(to characteristic: Characteristic) { subscribed.insert(characteristic) }
 
   /// The characteristics to unsubscribe from. Values that are still signalled are delivered.
   func endNotifications() -> Set<Characteristic> {

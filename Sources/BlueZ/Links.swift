@@ -8,6 +8,8 @@ import EventLoop
   private var links: [PeripheralID: Link] = [:]
   /// Peripherals whose link is being ended.
   private var ending: Set<PeripheralID> = []
+  /// Since when attempts have failed because another program's is in progress.
+  var busySince: [PeripheralID: Moment] = [:]
 
   /// The link to a peripheral, if it is in use.
   subscript(id: PeripheralID) -> Link? { links[id] }
@@ -16,6 +18,7 @@ import EventLoop
 
   /// The link to a connected peripheral is in use from now on.
   func use(_ id: PeripheralID) -> Link {
+    busySince[id] = nil
     if let link = links[id] { return link }
     let link = Link(byteSignals)
     links[id] = link

@@ -21,6 +21,8 @@ public enum PairingError: Error, Sendable, Equatable {
   case noAgent(String)
   /// Any other error.
   case failed(CentralError)
+
+  var cause: CentralError? { if case .failed(let error) = self { error } else { nil } }
 }
 
 extension PairingError: CustomStringConvertible {

@@ -69,6 +69,8 @@ public struct Recovery: Sendable, Equatable {
   /// When the last scan was paused that was long enough for all peripherals to be received; at first any.
   private var lastFullScan: Moment?
   private let fullScan: Duration
+  /// The peripherals that were gone when they were to be connected to.
+  var gone: Set<PeripheralID> = []
   /// Scanning is resumed briefly although connects are waiting.
   private(set) var isBriefScan = false
 

@@ -11,6 +11,8 @@ import EventLoop
   private var handle: ConnectionHandle?
   /// Calls awaiting a reply, by their serial number.
   private var inFlight: [UInt32: PendingCall] = [:]
+  /// Calls whose time-out has passed, and whose reply is awaited nevertheless.
+  private var late: [UInt32: PendingCall] = [:]
   /// Calls not sent yet.
   private var waiting: ArraySlice<PendingCall> = []
 
@@ -62,6 +64,7 @@ import EventLoop
     handle = nil
     let calls = inFlight.values + waiting
     inFlight = [:]
+    late = [:]
     waiting = []
     for call in calls {
       call.timer?.cancel()
@@ -73,11 +76,14 @@ import EventLoop
 
   /// Calls a method. `done` is called with the reply's arguments or an error, at the latest `timeout` after
   /// it is sent; up to 100 others may have to be answered first. At once if the call cannot be sent.
+  /// - Parameter awaitsLateReply: whether `done` is called again if the reply arrives after the time-out.
   public func call(
-    _ call: DBusCall, timeout: Duration, _ done: @escaping @LoopActor (DBusAnswer) -> Void
+    _ call: DBusCall, timeout: Duration, awaitsLateReply: Bool = false,
+    _ done: @escaping @LoopActor (DBusAnswer) -> Void
   ) {
     do throws(DBusError) {
-      let pending = PendingCall(try OutgoingMessage(call: call), timeout: timeout, done)
+      let message = try OutgoingMessage(call: call)
+      let pending = PendingCall(message, timeout: timeout, awaitsLateReply: awaitsLateReply, done)
       if inFlight.count < Self.callsInFlight { send(pending) } else { waiting.append(pending) }
     } catch {
       done(.failure(error))
@@ -99,13 +105,17 @@ import EventLoop
     }
     inFlight[serial] = call
     call.timer = loop.timer(after: call.timeout) { [weak self] in
+      if call.awaitsLateReply { self?.late[serial] = call }
       self?.end(serial, .failure(.timedOut))
     }
   }
 
-  /// Completes a call; ignored if its reply arrives after its time-out.
+  /// Completes a call.
   private func end(_ serial: UInt32, _ answer: @autoclosure () -> DBusAnswer) {
-    guard let call = inFlight.removeValue(forKey: serial) else { return }
+    guard let call = inFlight.removeValue(forKey: serial) else {
+      late.removeValue(forKey: serial)?.done(answer())
+      return
+    }
     call.timer?.cancel()
     if let next = waiting.popFirst() { send(next) }
     // The slice keeps what it has removed until its memory is released.

@@ -140,6 +140,9 @@ extension Trouble {
           + (self == .bondLost(pairsAgain: false)
             ? "; or delete the pairing, if it needs none" : "")
     case .unreadable(let obstacle): obstacle.remedy(device)
+    case .unusable(let reason) where reason.hasSuffix(CentralError.classic):
+      "unless something else needs classic Bluetooth, set ControllerMode = le in /etc/bluetooth/main.conf, then: "
+        + "sudo systemctl restart bluetooth"
     case .unusable: "set \"enabled\" to false in its entry of config.json, or do not match it"
     case .servicesLost:
       "nothing, if bluetoothd was restarted; else see what its program offers: microbit-gateway inspect \(device)"

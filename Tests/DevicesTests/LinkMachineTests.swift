@@ -112,6 +112,14 @@ import Testing
     #expect(bench.machine.lastError == nil)
   }
 
+  @Test func classicBluetoothHasItsOwnRemedy() {
+    let trouble = Trouble.unusable("Failed: br-connection-unknown: \(CentralError.classic)")
+    let remedy = trouble.remedy("a", .microbit, .ask) ?? ""
+    #expect(
+      remedy.hasSuffix(
+        "ControllerMode = le in /etc/bluetooth/main.conf, then: sudo systemctl restart bluetooth"))
+  }
+
   @Test func peripheralThatIsRefusedIsTriedLessAndLessOften() {
     for result in [Machine.Connection.failed(.refused("HID")), .notPaired(.failed(.refused("HID")))] {
       var bench = LinkBench(.always).connecting()

@@ -52,11 +52,11 @@ extension LinkMachine {
       if pairing.linkWasRefused() { return bondLost(seen) }
       return trouble(.connectFailed(error.description)) + wait(backOff.next(), seen)
     // They say nothing about the bond.
-    case .transient, .timedOut: break
+    case .transient, .timedOut, .busy: break
     case .cutShort:
       pairing.mayBeLost = true
       if pairing.isDue { return trouble(.connectFailed(error.description)) + forget(thenWait: .zero) }
-    case .busy, .unlikely, .disconnected, .refused, .notifyAcquired: pairing.bondHolds()
+    case .unlikely, .disconnected, .refused, .notifyAcquired: pairing.bondHolds()
     }
     let actions = trouble(.connectFailed(error.description))
     if seen.isPaired, !seen.isReceived {

@@ -234,11 +234,7 @@ import Log
     waiting.resume(context.isStopping ? "the gateway is stopping" : "the device was disabled or removed")
     if context.isStopping { return }
     guard let peripheral else { return }
-    loop.task { [central] in
-      // The properties may be others on the next link, and a bonded peripheral remembers what is subscribed to.
-      central.unsubscribe(peripheral)
-      await central.disconnect(peripheral)
-    }
+    loop.task { [central] in await central.disconnect(peripheral) }
   }
 
   // MARK: The machine

@@ -56,6 +56,26 @@ import Testing
     try await faults.tested.end()
   }
 
+  /// Disconnect would end another program's pairing. But bluetoothd may keep the Connect of one that was killed.
+  @Test(
+    arguments: [true, false], [("InProgress", "In Progress"), ("Failed", "Operation already in progress")])
+  func anotherProgramsAttemptIsNotEndedBeforeItsTime(_ isInTime: Bool, _ error: (String, String)) async throws
+  {
+    let refusal = FakeBlueZ.error("org.bluez.Error.\(error.0)", error.1)
+    let faults = try await Faults(answers: [
+      "Connect": refusal, "Pair": refusal, "RegisterAgent": FakeBlueZ.ok, "UnregisterAgent": FakeBlueZ.ok,
+    ]) {
+      if !isInTime { $0.pair = .zero }
+    }
+    let busy = CentralError.busy("\(error.0): \(error.1)")
+    await #expect(throws: busy) { try await faults.connect() }
+    await #expect(throws: PairingError.failed(busy)) {
+      try await faults.central.pair(Recorded.id, passkey: nil) {}
+    }
+    #expect(faults.fake.count("Disconnect") == (isInTime ? 0 : 2))
+    try await faults.tested.end()
+  }
+
   /// bluetoothd 5.82 and newer give the reason, after the end.
   @Test func reasonOfTheEndOfALinkIsReported() async throws {
     let faults = try await Faults()

@@ -49,6 +49,62 @@ import Testing
     try await faults.tested.end()
   }
 
+  /// Otherwise bluetoothd writes to the old handle on the next link, before it knows the services.
+  @Test(arguments: [true, false])
+  func theEndOfALinkEndsItsSubscriptions(isEndedHere: Bool) async throws {
+    let faults = try await Faults()
+    let characteristics = try await faults.connect()
+    try await faults.central.subscribe(to: characteristics[0]) { _ in }
+    if isEndedHere {
+      await faults.central.disconnect(Recorded.id)
+    } else {
+      await faults.fake.signal(Recorded.device(["Connected": .boolean(false)]))
+      try await faults.tested.disconnected(Recorded.id)
+    }
+    _ = try await faults.connect()
+    #expect(
+      faults.fake.calls.elements.filter { $0.hasSuffix("onnect") || $0 == "StopNotify" }
+        == ["Connect", "StopNotify"] + (isEndedHere ? ["Disconnect"] : []) + ["Connect"])
+    // There is nothing more to end.
+    await faults.central.disconnect(Recorded.id)
+    #expect(faults.fake.count("StopNotify") == 1)
+    try await faults.tested.end()
+  }
+
+  /// bluetoothd agrees to it without a link, too.
+  @Test func aSubscriptionThatIsAnsweredAfterTheEndOfItsLinkIsEnded() async throws {
+    let faults = try await Faults()
+    let late = Record<DBusCall>()
+    await faults.fake.answer("StartNotify") { _, call in late.append(call) }
+    let characteristics = try await faults.connect()
+    let subscribing = Task { try await faults.central.subscribe(to: characteristics[0]) { _ in } }
+    try await faults.fake.called("StartNotify")
+    await faults.fake.signal(Recorded.device(["Connected": .boolean(false)]))
+    await #expect(throws: CentralError.disconnected) { try await subscribing.value }
+    #expect(faults.fake.count("StopNotify") == 0)
+    await faults.fake.reply(late.elements[0])
+    try await faults.fake.called("StopNotify")
+    try await faults.tested.end()
+  }
+
+  @Test func aSubscriptionThatIsNotAnsweredOrWhoseDeviceIsGoneIsNotEnded() async throws {
+    let faults = try await Faults()
+    let characteristics = try await faults.connect()
+    try await faults.central.subscribe(to: characteristics[0]) { _ in }
+    for event in Recorded.deviceRemoved { await faults.fake.signal(event) }
+    try await faults.tested.lost(Recorded.id)
+    await faults.fake.signal(Recorded.deviceAdded)
+    _ = try await faults.tested.seen()
+    await faults.fake.answer("StartNotify", FakeBlueZ.never)
+    let again = try await faults.connect()
+    let subscribing = Task { try await faults.central.subscribe(to: again[0]) { _ in } }
+    try await faults.fake.called("StartNotify")
+    await faults.central.disconnect(Recorded.id)
+    await #expect(throws: CentralError.disconnected) { try await subscribing.value }
+    #expect(faults.fake.count("StopNotify") == 0)
+    try await faults.tested.end()
+  }
+
   // MARK: Refused for good
 
   @Test func notificationsThatAreTakenAreReadInstead() async throws {

@@ -317,6 +317,42 @@ import Testing
     try await faults.tested.end()
   }
 
+  /// bluetoothd before 5.65 removes such a peripheral when discovery stops, unless Connect or Pair was called.
+  @Test(arguments: [true, false])
+  func aPeripheralThatGoesWithTheScanIsConnectedBeforeItsEnd(isPairing: Bool) async throws {
+    let faults = try await Faults(answers: [
+      "Pair": { fake, call in
+        fake.signal(Recorded.device(["Connected": .boolean(true)]))
+        fake.reply(call)
+      }, "RegisterAgent": FakeBlueZ.ok, "UnregisterAgent": FakeBlueZ.ok,
+      "StopDiscovery": { fake, call in
+        fake.reply(call)
+        if fake.count("Connect") + fake.count("Pair") == 0 {
+          for event in Recorded.deviceRemoved { fake.signal(event) }
+        }
+        fake.signal(Recorded.adapter(["Discovering": .boolean(false)]))
+      },
+    ])
+    await faults.central.scan(true)
+    try await faults.fake.called("StartDiscovery")
+    func attempt() async throws {
+      if isPairing {
+        try await faults.central.pair(Recorded.id, passkey: nil) {}
+      } else {
+        _ = try await faults.connect()
+      }
+    }
+    await #expect(throws: (any Error).self) { try await attempt() }
+    #expect(faults.fake.count("Connect") + faults.fake.count("Pair") == 0)
+    try await faults.fake.called("StartDiscovery")
+    await faults.fake.signal(Recorded.deviceAdded)
+    _ = try await faults.tested.seen()
+    try await attempt()
+    // The scan pauses all the same.
+    #expect(faults.fake.count("StopDiscovery") == 2)
+    try await faults.tested.end()
+  }
+
   /// As of an adapter without LE, which a reset does not change.
   @Test func refusedFilterIsAProblemWithoutAReset() async throws {
     let asked = Record<Bool>()

@@ -10,7 +10,12 @@ import Testing
     ("Connect", "org.bluez.Error.Failed", "br-connection-canceled", .transient),
     ("Connect", "org.bluez.Error.Failed", "br-connection-key-missing", .keyMissing),
     ("Connect", "org.bluez.Error.Failed", ":br-connection-key-missing:Link key missing", .keyMissing),
-    ("Connect", "org.bluez.Error.Failed", "Operation already in progress", .transient),
+    ("Connect", "org.bluez.Error.Failed", "Operation already in progress", .busy),
+    ("Connect", "org.bluez.Error.InProgress", "br-connection-busy", .busy),
+    ("Connect", "org.bluez.Error.NotReady", "br-connection-adapter-not-powered", .unavailable),
+    ("Connect", "org.bluez.Error.Failed", "br-connection-unknown", .classic),
+    ("Connect", "org.bluez.Error.NotAvailable", "br-connection-profile-unavailable", .classic),
+    ("Connect", "org.bluez.Error.BREDR.ProfileUnavailable", "No more profiles to connect to", .classic),
     ("Connect", "org.bluez.Error.Failed", "Input/output error", .transient),
     ("Connect", "org.freedesktop.DBus.Error.UnknownObject", "Method \"Connect\" doesn't exist", .gone),
     ("RemoveDevice", "org.bluez.Error.DoesNotExist", "Does Not Exist", .gone),
@@ -45,6 +50,7 @@ import Testing
     case .busy: #expect(error == .busy("\(short): \(message)"))
     case .unlikely: #expect(error == .unlikely("\(short): \(message)"))
     case .refused: #expect(error == .refused("\(short): \(message)"))
+    case .classic: #expect(error == .refused("\(short): \(message): bluetoothd tries classic Bluetooth"))
     case .gone: #expect(error == .gone)
     case .disconnected: #expect(error == .disconnected)
     case .unavailable: #expect(error == .unavailable)
@@ -54,7 +60,8 @@ import Testing
   }
 
   enum Kind: Sendable {
-    case transient, busy, unlikely, refused, gone, disconnected, notifyAcquired, keyMissing, unavailable
+    case transient, busy, unlikely, refused, classic, gone, disconnected, notifyAcquired, keyMissing,
+      unavailable
   }
 
   @Test func localErrorsAreClassified() {
