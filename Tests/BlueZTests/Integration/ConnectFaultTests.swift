@@ -56,13 +56,21 @@ import Testing
     try await faults.tested.end()
   }
 
-  /// bluetoothd 5.82 and newer give the reason, after the end.
+  /// bluetoothd 5.83 and newer give the reason, before `Connected` is false.
   @Test func reasonOfTheEndOfALinkIsReported() async throws {
     let faults = try await Faults()
     _ = try await faults.connect()
-    await faults.fake.signal(Recorded.device(["Connected": .boolean(false)]))
-    await faults.fake.signal(.linkEnded(path: Recorded.device, reason: "terminated by the peer"))
-    try await faults.tested.disconnected(Recorded.id)
+    await faults.fake.signal(
+      .linkEnded(path: Recorded.device, reason: "terminated by the peer"),
+      Recorded.device(["Connected": .boolean(false)]))
+    let end = try await faults.tested.events.next("the end") { event -> String? in
+      switch event {
+      case .disconnected(Recorded.id): "ended"
+      case .linkEnded: "a reason first"
+      default: nil
+      }
+    }
+    #expect(end == "ended")
     let reason = try await faults.tested.events.next("a reason") { event -> String? in
       if case .linkEnded(Recorded.id, let reason) = event { reason } else { nil }
     }
@@ -164,8 +172,9 @@ import Testing
         fake.signal(Recorded.device(["Connected": .boolean(true), "Paired": .boolean(isPaired)]))
         fake.reply(call)
         fake.later(.milliseconds(20)) {
-          fake.signal(Recorded.device(["Connected": .boolean(false)]))
-          fake.signal(.linkEnded(path: Recorded.device, reason: reason))
+          fake.signal(
+            .linkEnded(path: Recorded.device, reason: reason),
+            Recorded.device(["Connected": .boolean(false)]))
         }
       }
     ]) {

@@ -218,6 +218,26 @@ import Testing
     #expect(tree.apply(Recorded.device(["Connected": .boolean(false)])) == [.device(device)])
   }
 
+  /// bluetoothd 5.83 and newer send the reason at once, and `Connected` when they are idle.
+  @Test func theReasonOfAnEndFollowsTheEnd() {
+    let reason = BlueZEvent.linkEnded(path: device, reason: "x")
+    let isDown = Recorded.device(["Connected": .boolean(false)])
+    for end in [isDown, Recorded.deviceRemoved.last!] {
+      var tree = linked
+      #expect(tree.apply(reason) == [])
+      #expect(tree.apply(end).prefix(2) == [.disconnected(device), .linkEnded(device, reason: "x")])
+      // Of a link that is known to have ended, or was never known.
+      #expect(tree.apply(reason) == [.linkEnded(device, reason: "x")])
+    }
+    // It is that of one link: the next one may be up before bluetoothd is idle.
+    for isSeen in [false, true] {
+      var tree = linked
+      for event in [reason] + (isSeen ? [isDown] : []) { _ = tree.apply(event) }
+      _ = tree.apply(Recorded.device(["Connected": .boolean(true)]))
+      #expect(tree.apply(isDown) == [.disconnected(device), .device(device)])
+    }
+  }
+
   @Test func everyWordAboutTheLinkIsCounted() {
     var tree = linked
     let before = tree.devices[device]!.linkChanges
