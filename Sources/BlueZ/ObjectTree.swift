@@ -258,7 +258,7 @@ struct ObjectTree: Sendable {
       if let address = Self.address(of: properties) { peripheral.address = address }
       if let name = properties["Name"]?.text { peripheral.name = name }
       if let rssi = properties["RSSI"]?.integer {
-        peripheral.rssi = rssi
+        peripheral.rssi = rssi == Self.unknownStrength ? -127 : rssi
         advertisements &+= 1
         peripheral.lastAdvertisement = advertisements
       }
@@ -287,6 +287,10 @@ struct ObjectTree: Sendable {
       return []
     }
   }
+
+  /// What a controller reports that cannot tell the signal strength of an advertisement (Core Specification Vol 4, Part E,
+  /// 7.7.65.2): for the central the weakest one, not the strongest.
+  private static let unknownStrength = 127
 
   private mutating func nextReport() -> Int {
     reportCount &+= 1

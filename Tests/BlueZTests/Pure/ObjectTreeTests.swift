@@ -44,6 +44,15 @@ import Testing
     #expect(tree.peripheral(at: device)?.lastAdvertisement == 3)
   }
 
+  /// A controller that cannot tell the strength gives 127 (Core Specification Vol 4, Part E, 7.7.65.2).
+  @Test func anUnknownSignalStrengthIsTheWeakest() {
+    var tree = tree(after: [Recorded.adapterAdded(), Recorded.deviceAdded])
+    for (received, expected) in [(127, -127), (20, 20)] {
+      _ = tree.apply(Recorded.device(["RSSI": .int16(Int16(received))]))
+      #expect(tree.peripheral(at: device)?.rssi == expected && tree.peripheral(at: device)?.isInRange == true)
+    }
+  }
+
   /// bluetoothd reports the data of each advertisement, changed or not, if it is asked to.
   @Test func dataThatIsReceivedIsCounted() {
     let data = DBusValue.dictionary(
