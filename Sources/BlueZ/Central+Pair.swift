@@ -49,6 +49,9 @@ extension Central {
   /// Ends the pairing in progress.
   public func cancelPairing(_ id: PeripheralID) async {
     guard pairing(of: id) != nil else { return }
+    // bluetoothd may have paired, and answer Pair only when it has resolved the services: CancelPairing would then delete the
+    // bond, and leave `Paired` as it is (5.66 to 5.87).
+    if isConnected(id) { return await disconnect(id) }
     await attempt("CancelPairing", on: BlueZName.device, of: id.path)
   }
 
