@@ -79,6 +79,8 @@ extension Central {
     guard !isRefused(id) else { throw .failed(.inputDevice) }
     // bluetoothd 5.66 never answers Pair for a paired device that is connected.
     if device.isPaired { return }
+    // On a link of another program bluetoothd 5.81 and newer would pair without regard to this agent's capability.
+    if isConnected(id) { await disconnect(id) }
     try await registerAgent()
     await scanBriefly(isPreferred: true)
     await pauseScan()

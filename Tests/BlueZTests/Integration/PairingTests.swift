@@ -155,6 +155,22 @@ import Testing
     try await faults.tested.end()
   }
 
+  /// As that of another program. bluetoothd 5.81 and newer pair on it without the agent's capability.
+  @Test func aLinkIsEndedBeforePairing() async throws {
+    let faults = try await Faults(answers: [
+      "RegisterAgent": FakeBlueZ.ok, "UnregisterAgent": FakeBlueZ.ok, "Pair": FakeBlueZ.ok,
+    ])
+    #expect(await pair(faults.tested, Recorded.id) == nil)
+    #expect(faults.fake.count("Disconnect") == 0)
+    await faults.fake.signal(Recorded.device(["Connected": .boolean(true)]))
+    #expect(await faults.central.wait(patience) { $0.isConnected(Recorded.id) })
+    #expect(await pair(faults.tested, Recorded.id) == nil)
+    #expect(
+      faults.fake.calls.elements.filter { ["Disconnect", "Pair"].contains($0) }
+        == ["Pair", "Disconnect", "Pair"])
+    try await faults.tested.end()
+  }
+
   @Test func itIsOutOfRange() async throws {
     let fixture = try await Self.fixture(.justWorks)
     var limits = Limits.test
