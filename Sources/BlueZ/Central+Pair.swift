@@ -52,6 +52,9 @@ extension Central {
   /// Ends the pairing in progress.
   public func cancelPairing(_ id: PeripheralID) async {
     guard pairing(of: id) != nil else { return }
+    // bluetoothd may have paired, and answer Pair only when it has resolved the services: CancelPairing would then delete the
+    // bond, and leave `Paired` as it is (5.66 to 5.87).
+    if isConnected(id) { return await disconnect(id) }
     await attempt("CancelPairing", on: BlueZName.device, of: id.path)
   }
 
@@ -79,6 +82,8 @@ extension Central {
     guard !isRefused(id) else { throw .failed(.inputDevice) }
     // bluetoothd 5.66 never answers Pair for a paired device that is connected.
     if device.isPaired { return }
+    // On a link of another program bluetoothd 5.81 and newer would pair without regard to this agent's capability.
+    if isConnected(id) { await disconnect(id) }
     try await registerAgent()
     await scanBriefly(isPreferred: true)
     await pauseScan(before: id)

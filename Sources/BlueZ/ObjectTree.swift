@@ -22,6 +22,8 @@ struct ObjectTree: Sendable {
     /// How many signals have reported `Connected`.
     var linkChanges = 0
     var servicesResolved = false
+    /// Why the link ends, or the last one has ended, if that is known.
+    fileprivate var endReason: String?
     fileprivate(set) var services = ServiceTable()
 
     var isConnected: Bool { peripheral.isConnected }
@@ -36,6 +38,12 @@ struct ObjectTree: Sendable {
     var isInputDevice: Bool { isPaired && offersInput }
 
     private static let inputService = BluetoothUUID(short: 0x1812)
+
+    /// The end of the link.
+    fileprivate var linkEnd: [Change] {
+      let path = peripheral.id.path
+      return [.disconnected(path)] + (endReason.map { [.linkEnded(path, reason: $0)] } ?? [])
+    }
   }
 
   enum Change: Sendable, Equatable {
@@ -135,7 +143,10 @@ struct ObjectTree: Sendable {
     case .changed(let path, let interface, let properties, let invalidated):
       return change(path, interface, properties, invalidated)
     case .linkEnded(let path, let reason):
-      return [.linkEnded(path, reason: reason)]
+      // bluetoothd signals it at once, and `Connected` as soon as it is idle.
+      guard devices[path]?.isConnected == true else { return [.linkEnded(path, reason: reason)] }
+      devices[path]?.endReason = reason
+      return []
     case .owner(let owner):
       expectedRemovals = []
       let gone = devices.keys.sorted().flatMap { remove($0, BlueZName.device) }
@@ -209,7 +220,7 @@ struct ObjectTree: Sendable {
     case BlueZName.device:
       guard let device = devices.removeValue(forKey: path) else { return [] }
       let isExpected = expectedRemovals.remove(path) != nil
-      return (device.isConnected ? [.disconnected(path)] : []) + (isExpected ? [] : [.deviceRemoved(path)])
+      return (device.isConnected ? device.linkEnd : []) + (isExpected ? [] : [.deviceRemoved(path)])
     case BlueZName.gattService:
       guard let place = AttributePath(path, depth: 1) else { return [] }
       devices[place.device]?.services.remove(service: place.service)
@@ -247,7 +258,7 @@ struct ObjectTree: Sendable {
       if let address = Self.address(of: properties) { peripheral.address = address }
       if let name = properties["Name"]?.text { peripheral.name = name }
       if let rssi = properties["RSSI"]?.integer {
-        peripheral.rssi = rssi
+        peripheral.rssi = rssi == Self.unknownStrength ? -127 : rssi
         advertisements &+= 1
         peripheral.lastAdvertisement = advertisements
       }
@@ -259,6 +270,7 @@ struct ObjectTree: Sendable {
       }
       if let connected = properties["Connected"]?.bool {
         peripheral.isConnected = connected
+        if connected { device.endReason = nil }
         device.linkChanges &+= 1
       }
       if let paired = properties["Paired"]?.bool { peripheral.isPaired = paired }
@@ -270,11 +282,15 @@ struct ObjectTree: Sendable {
       device.peripheral = peripheral
       devices[path] = device
       return inputDevice(path, before: wasInputDevice)
-        + (wasConnected && !device.isConnected ? [.disconnected(path)] : []) + [.device(path)]
+        + (wasConnected && !device.isConnected ? device.linkEnd : []) + [.device(path)]
     default:
       return []
     }
   }
+
+  /// What a controller reports that cannot tell the signal strength of an advertisement (Core Specification Vol 4, Part E,
+  /// 7.7.65.2): for the central the weakest one, not the strongest.
+  private static let unknownStrength = 127
 
   private mutating func nextReport() -> Int {
     reportCount &+= 1

@@ -10,8 +10,8 @@ public struct PeripheralID: Hashable, Sendable {
 public struct Peripheral: Sendable, Equatable {
   /// An id that is the same for every connection; invalid after ``CentralEvent/lost(_:)``.
   public let id: PeripheralID
-  /// The current one, for a peripheral with private addresses.
-  public internal(set) var address: BluetoothAddress
+  /// That of ``id``; of a peripheral with private addresses the identity address, once bluetoothd has a bond with it.
+  public package(set) var address: BluetoothAddress
   /// The advertised name: untrusted text of any content and length; nil if none was received.
   public internal(set) var name: String?
   /// Signal strength in dBm of the last advertisement; nil while none is received.

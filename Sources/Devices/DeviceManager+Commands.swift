@@ -61,7 +61,7 @@ extension DeviceManager {
     switch reference {
     case .id(let id): return try requireDevice(id)
     case .address(let address):
-      if let device = registry.byAddress[address] { return device }
+      if let device = registry.byAddress[knownAddress(address)] { return device }
       throw RequestError(.notFound, "no device has the address \(address): add it with device/add")
     }
   }

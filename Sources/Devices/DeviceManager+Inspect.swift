@@ -71,7 +71,7 @@ extension DeviceManager {
   package func address(of reference: DeviceReference) throws(RequestError) -> BluetoothAddress {
     switch reference {
     case .id(let id): try requireDevice(id).address
-    case .address(let address): address
+    case .address(let address): knownAddress(address)
     }
   }
 
@@ -97,9 +97,9 @@ extension DeviceManager {
       let found = context.centrals.enumerated().compactMap {
         index, central -> (peripheral: Peripheral, central: Central)? in
         guard central.state.isOn, session?.mayUse(index) != false,
-          let known = central.peripherals.first(where: { $0.address == address }), known.isInRange
+          let seen = central.peripherals.first(where: { known($0).address == address }), seen.isInRange
         else { return nil }
-        return (known, central)
+        return (known(seen), central)
       }
       if let best = found.max(by: { Self.rank($0.peripheral) < Self.rank($1.peripheral) }) { return best }
       guard .now < deadline, isOn else { throw RequestError("\(address) is not in range") }

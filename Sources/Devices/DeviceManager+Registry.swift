@@ -82,7 +82,7 @@ extension DeviceManager {
     }
     if let id { passOn(id, from: address) }
     reportOrphan(address)
-    for central in context.centrals { central.replayPeripheral(at: address) }
+    replayPeripheral(at: address)
     updateScanLater()
     engineChanged()
   }

@@ -20,6 +20,7 @@ extension DeviceManager {
   package func add(
     _ address: BluetoothAddress, _ options: DeviceOptionsPatch
   ) throws(RequestError) -> DeviceDescription {
+    let address = knownAddress(address)
     if let id = options.set.id { try checkFree(id, for: address) }
     if options.set.profile == Profile.radio.name, address.radioSender == nil {
       throw RequestError(.invalid, "only what is heard by radio has the profile radio")

@@ -202,7 +202,8 @@ import Store
     case .state(let state):
       adapterChanged(adapter, to: state)
     case .recovery: engineChanged()
-    case .seen(let peripheral):
+    case .seen(let seen):
+      let peripheral = known(seen)
       for scan in scans { scan.add(peripheral) }
       guard let device = device(of: peripheral) else { return }
       let hasChanged = device.merge(Advertisement(peripheral))
@@ -362,13 +363,6 @@ import Store
   func end(_ scan: ScanRequest) {
     scans.removeAll { $0 === scan }
     updateScan()
-  }
-
-  /// The peripherals that are in range now, the strongest first, each once.
-  package var peripheralsInRange: [Peripheral] {
-    let found = ScanRequest()
-    for peripheral in context.centrals.flatMap(\.peripherals) { found.add(peripheral) }
-    return found.peripherals
   }
 
   /// Whether any adapter can be used.

@@ -6,6 +6,8 @@ import Log
 /// What is kept of a device from one run of the gateway to the next.
 package struct DeviceRecord: Sendable, Equatable {
   package let address: BluetoothAddress
+  /// The identity address of a peripheral whose ``address`` is a private one; nil: bluetoothd has not told another one.
+  package var identity: BluetoothAddress?
   /// The id whose topics the device had last: to be given back to it, or to clear them.
   package var id: DeviceID?
   /// The Bluetooth name, as it was last received.
@@ -100,11 +102,19 @@ package struct DeviceRecord: Sendable, Equatable {
   /// Whether its advertisements are not stored, as they are when it comes online: whether an entry matches them is not known.
   package var wasNeverOnline: Bool { id == nil && advertisement == Advertisement() }
 
+<<<<<<< HEAD
   /// Forgets the device, but for what clears its topics, and the bond that bluetoothd keeps.
   mutating func forget() {
     let before = self
     self = DeviceRecord(address: address)
     (id, offered, values, bond) = (before.id, before.offered, before.values, before.bond)
+=======
+  /// Forgets the device, but for what clears its topics, and by what it is recognized.
+  mutating func forget() {
+    let before = self
+    self = DeviceRecord(address: address)
+    (identity, id, offered, values) = (before.identity, before.id, before.offered, before.values)
+>>>>>>> 99d6670aef818529d945c5cb0c98ff128b172f7b
   }
 
   var hasInformation: Bool { model != nil || firmware != nil || serial != nil }
@@ -139,6 +149,7 @@ extension Advertisement {
 extension DeviceRecord {
   /// The members of the stored object. What was advertised, or given by a sender, is not validated.
   private static let keys: [ConfigurationKey<DeviceRecord>] = [
+    ConfigurationKey("identity", \.identity, .optional(.address)),
     ConfigurationKey("id", \.id, .optional(.deviceID)),
     ConfigurationKey("name", \.name, .optional(.anyText)),
     ConfigurationKey("matched_name", \.matchedName, .optional(.anyText)),

@@ -14,6 +14,8 @@ import Store
   private static let heardDelay = Duration.seconds(600)
 
   private(set) var records: [BluetoothAddress: DeviceRecord]
+  /// The addresses of devices by ``DeviceRecord/identity``, also by earlier ones.
+  private var identities: [BluetoothAddress: BluetoothAddress]
   /// Called after each change.
   var onChange: (BluetoothAddress, DeviceRecord) -> Void = { _, _ in }
   private let section: StateSection
@@ -28,6 +30,8 @@ import Store
   init(_ section: StateSection) {
     self.section = section
     records = Self.records(section.takeRecords())
+    let known = records.values.compactMap { record in record.identity.map { ($0, record.address) } }
+    identities = Dictionary(known) { first, _ in first }
   }
 
   /// The devices' records in a section of the state database; one that cannot be read is left out, and logged.
@@ -47,6 +51,18 @@ import Store
   /// The record of the device at `address`; an empty one if there is none.
   func record(_ address: BluetoothAddress) -> DeviceRecord {
     records[address] ?? DeviceRecord(address: address)
+  }
+
+  /// The address of the device that has this identity address.
+  func address(ofIdentity identity: BluetoothAddress) -> BluetoothAddress? {
+    identities[identity].flatMap { records[$0]?.identity == identity ? $0 : nil }
+  }
+
+  /// The device at `address` has this identity address, and no other device.
+  func setIdentity(_ identity: BluetoothAddress, of address: BluetoothAddress) {
+    if let other = self.address(ofIdentity: identity) { change(other) { $0.identity = nil } }
+    identities[identity] = address
+    change(address) { $0.identity = identity }
   }
 
   /// Changes the record of the device at `address`; an empty one is deleted.

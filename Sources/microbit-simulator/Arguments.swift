@@ -109,7 +109,8 @@ struct Arguments: Sendable {
                                       do not answer that write, and drop the link after this time
       {"op":"pairing","i":I}          require pairing for its services; "on":false: no more; "passkey":N: with the
                                       passkey that it displays; "pairs":false: refuse it; "fault":"drop" or
-                                      "silence": the next pairing fails
+                                      "silence": the next pairing fails; "identity":"…": its address is a private one,
+                                      until it pairs
     Other commands:
       {"op":"list"}, {"op":"counters"}
       {"op":"power","on":false}, {"op":"plug","on":false}, each with "adapter":N (default 0)

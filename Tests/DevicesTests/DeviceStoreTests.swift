@@ -34,6 +34,24 @@ import Testing
     await database.close(within: patience)
   }
 
+  @Test("A device is found by its identity address after a restart, unless another one has that by now")
+  func identityAddresses() throws {
+    let (other, identity) = (BluetoothAddress(truncating: 2), BluetoothAddress(truncating: 3))
+    let store = DeviceStore(.inMemory())
+    func restarted() -> DeviceStore {
+      DeviceStore(.inMemory(store.records.reduce(into: [:]) { $0[$1.key.description] = $1.value.bytes }))
+    }
+    #expect(store.address(ofIdentity: identity) == nil)
+    store.setIdentity(identity, of: address)
+    // Otherwise one that was removed would come back as another one.
+    store.change(address) { $0.forget() }
+    #expect([store, restarted()].allSatisfy { $0.address(ofIdentity: identity) == address })
+    store.setIdentity(identity, of: other)
+    #expect([store, restarted()].allSatisfy { $0.address(ofIdentity: identity) == other })
+    store.remove(other)
+    #expect([store, restarted()].allSatisfy { $0.address(ofIdentity: identity) == nil })
+  }
+
   private nonisolated static func heard(_ count: Int) -> Timestamp {
     Timestamp(milliseconds: Int64(count) * 11_000)
   }

@@ -108,6 +108,44 @@ import Testing
     }
   }
 
+  /// bluetoothd tells the identity address with the bond, and its next start makes another object of it.
+  @Test("A paired device with private addresses stays the same over restarts of bluetoothd and the gateway")
+  func privateAddresses() async throws {
+    var plan = Self.plan("just_works", #","pair":true"#)
+    plan.absent = [.gateway]
+    try await withFixture(plan) { fixture in
+      let identity = "C0:FF:EE:00:00:01"
+      let device = try await fixture.simulator.control("pairing", 0, #""identity":"\#(identity)""#)
+      let id = device.id
+      try fixture.startGateway()
+      try await fixture.online(id)
+      try await fixture.moreReadings(id, 3)
+      try #require(try await fixture.simulator.device(0).address == identity)
+      for isGateway in [false, true] {
+        let mark = try fixture.observer.mark
+        try await fixture.simulator.control(#"{"op":"restart","how":"term","ms":50}"#)
+        let gone = try await fixture.offline(id, after: mark)
+        if isGateway { try await fixture.restartGateway() }
+        try await fixture.online(id, after: gone.number)
+        try await fixture.moreReadings(id, 3)
+      }
+      let listed = try #require(try await fixture.listed(id))
+      #expect(listed["identifier"]?.string == device.address)
+      try #require(try await fixture.perform("devices").array?.count == 1)
+      // Both addresses name it.
+      for address in [identity, device.address] {
+        let inspection = try await fixture.perform("device/inspect", #"{"identifier":"\#(address)"}"#)
+        #expect(inspection["device"]?.string == id)
+      }
+      let unpaired = try await fixture.perform("device/unpair", #"{"identifier":"\#(identity)"}"#)
+      try #require(unpaired["paired"]?.bool == false)
+      // A command without a gateway knows it, too.
+      _ = try await fixture.stopGateway()
+      let scan = try await fixture.command(["scan", "--timeout", "1"]).text
+      #expect(scan.contains(device.address), "\(scan)")
+    }
+  }
+
   @Test("The passkey is sent with a second request; a wrong one is refused")
   func passkey() async throws {
     try await withFixture(Self.plan("passkey")) { fixture in

@@ -6,7 +6,8 @@ struct Peripheral: Sendable {
   let index: Int
   /// The advertised name; empty: none is advertised.
   var name: String
-  let address: String
+  /// A private one, if ``Security/identity`` is another one.
+  var address: String
   /// The advertised services.
   var advertised: [String] = []
   /// Manufacturer data by company identifier.
@@ -69,6 +70,8 @@ struct Security: Sendable {
   var passkey: Int?
   /// Whether the peripheral has its part of the bond.
   var hasBond = false
+  /// The identity address, which it tells when it pairs; nil: its address is not a private one.
+  var identity: String?
   /// How pairing fails next time.
   var fault: Fault?
 }

@@ -95,6 +95,11 @@ extension Bluetoothd {
   private mutating func completePairing(_ index: DeviceKey) {
     bonds.insert(index)
     peripherals[index].security.hasBond = true
+    // The object keeps its path until bluetoothd is started again (`device_update_addr` in its `src/device.c`).
+    if let identity = peripherals[index].security.identity {
+      peripherals[index].address = identity
+      change(device: index, [("Address", .string(identity))])
+    }
     change(device: index, [("Bonded", .boolean(true)), ("Paired", .boolean(true))])
     if devices[index]?.isUsable == true { endPairing(index, .success(())) }
   }

@@ -42,7 +42,8 @@ struct ControlRequest: ConfigurationSection, Sendable {
     /// `code`, or no answer and the link is dropped after `ms`. With `count` 0 no more writes fail.
     case subscription
     /// Requires pairing for all services but the device information (`on`), or not; with the `passkey` that it
-    /// displays, or JustWorks. It refuses to pair unless it `pairs`. The next pairing fails by `fault`: the link is
+    /// displays, or JustWorks. It refuses to pair unless it `pairs`. Its address is a private one if it has an `identity`, an
+    /// address. The next pairing fails by `fault`: the link is
     /// dropped, or there is no answer. Without pairing, bluetoothd never answers a call, and removes the device object
     /// after 30 s.
     case pairing
@@ -102,6 +103,7 @@ struct ControlRequest: ConfigurationSection, Sendable {
   var instance: Int?
   var passkey: Int?
   var pairs: Bool?
+  var identity: BluetoothAddress?
 
   static let keys: [ConfigurationKey<Self>] = [
     ConfigurationKey(required: "op", \.op, .choice),
@@ -123,6 +125,7 @@ struct ControlRequest: ConfigurationSection, Sendable {
     ConfigurationKey("instance", \.instance, .optional(.integer(0...99))),
     ConfigurationKey("passkey", \.passkey, .optional(.passkey)),
     ConfigurationKey("pairs", \.pairs, .optional(.bool)),
+    ConfigurationKey("identity", \.identity, .optional(.address)),
   ]
 
   /// The fault of writes of the client configuration; nil: none.
@@ -158,6 +161,7 @@ extension Security {
     isRequired = request.on ?? true
     passkey = request.passkey
     pairs = request.pairs ?? true
+    identity = request.identity?.description
     fault =
       switch request.fault {
       case .drop: .drop

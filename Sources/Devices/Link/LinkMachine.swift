@@ -98,7 +98,7 @@ struct LinkMachine: Sendable {
     }
   }
 
-  /// Why the link has ended; bluetoothd reports it after the end.
+  /// Why the link has ended; the central reports it after the end.
   /// - Returns: whether that is news.
   mutating func linkEnded(because reason: String) -> Bool {
     guard lastError == .linkEnded(nil) else { return false }

@@ -21,7 +21,7 @@ import JSON
     var none = configuration
     none.devices = []
     engine = DeviceManager(
-      none, gateway: StateFolder.gatewayID(of: configuration), state: .inMemory(),
+      none, gateway: StateFolder.gatewayID(of: configuration), state: .inMemory(state.identities),
       adapters: .inMemory(state.adapters), isExclusive: isExclusive)
   }
 

@@ -11,6 +11,15 @@ struct StoredState: Sendable {
   var records: [DeviceRecord] = []
   /// The addresses of the adapters that were used last, by their configured names.
   var adapters: [String: [UInt8]] = [:]
+
+  /// Records with nothing but the identity addresses of peripherals with private ones.
+  var identities: [String: [UInt8]] {
+    records.filter { $0.identity != nil }.reduce(into: [:]) { identities, record in
+      var known = DeviceRecord(address: record.address)
+      known.identity = record.identity
+      identities[record.address.description] = known.bytes
+    }
+  }
 }
 
 /// Whether the gateway can store its state.

@@ -56,6 +56,7 @@ import Testing
     try await faults.tested.end()
   }
 
+<<<<<<< HEAD
   /// Disconnect would end another program's pairing. But bluetoothd may keep the Connect of one that was killed.
   @Test(
     arguments: [true, false], [("InProgress", "In Progress"), ("Failed", "Operation already in progress")])
@@ -77,12 +78,23 @@ import Testing
   }
 
   /// bluetoothd 5.82 and newer give the reason, after the end.
+=======
+  /// bluetoothd 5.83 and newer give the reason, before `Connected` is false.
+>>>>>>> 99d6670aef818529d945c5cb0c98ff128b172f7b
   @Test func reasonOfTheEndOfALinkIsReported() async throws {
     let faults = try await Faults()
     _ = try await faults.connect()
-    await faults.fake.signal(Recorded.device(["Connected": .boolean(false)]))
-    await faults.fake.signal(.linkEnded(path: Recorded.device, reason: "terminated by the peer"))
-    try await faults.tested.disconnected(Recorded.id)
+    await faults.fake.signal(
+      .linkEnded(path: Recorded.device, reason: "terminated by the peer"),
+      Recorded.device(["Connected": .boolean(false)]))
+    let end = try await faults.tested.events.next("the end") { event -> String? in
+      switch event {
+      case .disconnected(Recorded.id): "ended"
+      case .linkEnded: "a reason first"
+      default: nil
+      }
+    }
+    #expect(end == "ended")
     let reason = try await faults.tested.events.next("a reason") { event -> String? in
       if case .linkEnded(Recorded.id, let reason) = event { reason } else { nil }
     }
@@ -184,8 +196,9 @@ import Testing
         fake.signal(Recorded.device(["Connected": .boolean(true), "Paired": .boolean(isPaired)]))
         fake.reply(call)
         fake.later(.milliseconds(20)) {
-          fake.signal(Recorded.device(["Connected": .boolean(false)]))
-          fake.signal(.linkEnded(path: Recorded.device, reason: reason))
+          fake.signal(
+            .linkEnded(path: Recorded.device, reason: reason),
+            Recorded.device(["Connected": .boolean(false)]))
         }
       }
     ]) {

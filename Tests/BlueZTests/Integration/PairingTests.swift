@@ -128,6 +128,49 @@ import Testing
     #expect(await pair(central, id) == nil)
   }
 
+  /// The bond is made, and bluetoothd answers Pair only after it has resolved the services: CancelPairing would delete the bond.
+  @Test func aPairingIsNotCancelledOnALink() async throws {
+    let faults = try await Faults(answers: [
+      "RegisterAgent": FakeBlueZ.ok, "UnregisterAgent": FakeBlueZ.ok,
+      "Pair": { fake, _ in fake.signal(Recorded.device(["Connected": .boolean(true)])) },
+    ]) {
+      $0.pair = .milliseconds(20)
+      $0.treeUpdate = .milliseconds(20)
+    }
+    #expect(await pair(faults.tested, Recorded.id) == .timedOut)
+    #expect(faults.fake.count("CancelPairing") == 0)
+    // The answer crosses the end of the link.
+    let calls = Record<DBusCall>()
+    await faults.fake.answer("Pair") { fake, call in
+      calls.append(call)
+      fake.signal(Recorded.device(["Connected": .boolean(true)]))
+    }
+    await faults.fake.answer("Disconnect") { fake, call in
+      for pair in calls.elements { fake.reply(pair) }
+      fake.reply(call)
+      fake.signal(Recorded.device(["Connected": .boolean(false)]))
+    }
+    #expect(await pair(faults.tested, Recorded.id) == nil)
+    #expect(faults.fake.count("CancelPairing") == 0)
+    try await faults.tested.end()
+  }
+
+  /// As that of another program. bluetoothd 5.81 and newer pair on it without the agent's capability.
+  @Test func aLinkIsEndedBeforePairing() async throws {
+    let faults = try await Faults(answers: [
+      "RegisterAgent": FakeBlueZ.ok, "UnregisterAgent": FakeBlueZ.ok, "Pair": FakeBlueZ.ok,
+    ])
+    #expect(await pair(faults.tested, Recorded.id) == nil)
+    #expect(faults.fake.count("Disconnect") == 0)
+    await faults.fake.signal(Recorded.device(["Connected": .boolean(true)]))
+    #expect(await faults.central.wait(patience) { $0.isConnected(Recorded.id) })
+    #expect(await pair(faults.tested, Recorded.id) == nil)
+    #expect(
+      faults.fake.calls.elements.filter { ["Disconnect", "Pair"].contains($0) }
+        == ["Pair", "Disconnect", "Pair"])
+    try await faults.tested.end()
+  }
+
   @Test func itIsOutOfRange() async throws {
     let fixture = try await Self.fixture(.justWorks)
     var limits = Limits.test

@@ -44,6 +44,15 @@ import Testing
     #expect(tree.peripheral(at: device)?.lastAdvertisement == 3)
   }
 
+  /// A controller that cannot tell the strength gives 127 (Core Specification Vol 4, Part E, 7.7.65.2).
+  @Test func anUnknownSignalStrengthIsTheWeakest() {
+    var tree = tree(after: [Recorded.adapterAdded(), Recorded.deviceAdded])
+    for (received, expected) in [(127, -127), (20, 20)] {
+      _ = tree.apply(Recorded.device(["RSSI": .int16(Int16(received))]))
+      #expect(tree.peripheral(at: device)?.rssi == expected && tree.peripheral(at: device)?.isInRange == true)
+    }
+  }
+
   /// bluetoothd reports the data of each advertisement, changed or not, if it is asked to.
   @Test func dataThatIsReceivedIsCounted() {
     let data = DBusValue.dictionary(
@@ -216,6 +225,26 @@ import Testing
       tree.apply(Recorded.device(["Connected": .boolean(false)])) == [.disconnected(device), .device(device)])
     // Reported again: not another disconnect.
     #expect(tree.apply(Recorded.device(["Connected": .boolean(false)])) == [.device(device)])
+  }
+
+  /// bluetoothd 5.83 and newer send the reason at once, and `Connected` when they are idle.
+  @Test func theReasonOfAnEndFollowsTheEnd() {
+    let reason = BlueZEvent.linkEnded(path: device, reason: "x")
+    let isDown = Recorded.device(["Connected": .boolean(false)])
+    for end in [isDown, Recorded.deviceRemoved.last!] {
+      var tree = linked
+      #expect(tree.apply(reason) == [])
+      #expect(tree.apply(end).prefix(2) == [.disconnected(device), .linkEnded(device, reason: "x")])
+      // Of a link that is known to have ended, or was never known.
+      #expect(tree.apply(reason) == [.linkEnded(device, reason: "x")])
+    }
+    // It is that of one link: the next one may be up before bluetoothd is idle.
+    for isSeen in [false, true] {
+      var tree = linked
+      for event in [reason] + (isSeen ? [isDown] : []) { _ = tree.apply(event) }
+      _ = tree.apply(Recorded.device(["Connected": .boolean(true)]))
+      #expect(tree.apply(isDown) == [.disconnected(device), .device(device)])
+    }
   }
 
   @Test func everyWordAboutTheLinkIsCounted() {
