@@ -102,19 +102,13 @@ package struct DeviceRecord: Sendable, Equatable {
   /// Whether its advertisements are not stored, as they are when it comes online: whether an entry matches them is not known.
   package var wasNeverOnline: Bool { id == nil && advertisement == Advertisement() }
 
-<<<<<<< HEAD
-  /// Forgets the device, but for what clears its topics, and the bond that bluetoothd keeps.
+  /// Forgets the device, but for what clears its topics, by what it is recognized, and the bond that bluetoothd keeps.
   mutating func forget() {
     let before = self
     self = DeviceRecord(address: address)
-    (id, offered, values, bond) = (before.id, before.offered, before.values, before.bond)
-=======
-  /// Forgets the device, but for what clears its topics, and by what it is recognized.
-  mutating func forget() {
-    let before = self
-    self = DeviceRecord(address: address)
-    (identity, id, offered, values) = (before.identity, before.id, before.offered, before.values)
->>>>>>> 99d6670aef818529d945c5cb0c98ff128b172f7b
+    (identity, id, offered, values, bond) = (
+      before.identity, before.id, before.offered, before.values, before.bond
+    )
   }
 
   var hasInformation: Bool { model != nil || firmware != nil || serial != nil }

@@ -56,7 +56,6 @@ import Testing
     try await faults.tested.end()
   }
 
-<<<<<<< HEAD
   /// Disconnect would end another program's pairing. But bluetoothd may keep the Connect of one that was killed.
   @Test(
     arguments: [true, false], [("InProgress", "In Progress"), ("Failed", "Operation already in progress")])
@@ -77,10 +76,7 @@ import Testing
     try await faults.tested.end()
   }
 
-  /// bluetoothd 5.82 and newer give the reason, after the end.
-=======
   /// bluetoothd 5.83 and newer give the reason, before `Connected` is false.
->>>>>>> 99d6670aef818529d945c5cb0c98ff128b172f7b
   @Test func reasonOfTheEndOfALinkIsReported() async throws {
     let faults = try await Faults()
     _ = try await faults.connect()
