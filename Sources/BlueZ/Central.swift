@@ -31,8 +31,8 @@ import Log
   var waits: [Wait] = []
   /// The peripherals that have become keyboards or mice of this machine while they were used: their bonds are deleted.
   private(set) var unwantedBonds: Set<PeripheralID> = []
-  /// The peripherals that this central has paired with.
-  var ownBonds: Set<PeripheralID> = []
+  /// The peripherals that this gateway has paired with.
+  package internal(set) var ownBonds: Set<PeripheralID> = []
 
   /// - Parameters:
   ///   - adapter: the adapter to use.
@@ -54,6 +54,8 @@ import Log
   }
 
   var adapterPath: String { tree.adapterPath }
+  /// The address of the adapter that is used, or was last.
+  package var address: String? { selection.address }
   /// Whether the adapter can be used, and if not, why.
   public var state: CentralState { status.state }
   /// The ``state``, but that an adapter which is being reset is shown as it was before.
@@ -171,6 +173,12 @@ import Log
       }
     }
     checkConditions()
+  }
+
+  /// An earlier run of this gateway has paired with the peripheral.
+  package func keepsOwnBond(_ id: PeripheralID) {
+    guard ownBonds.insert(id).inserted, tree.devices[id.path]?.isInputDevice == true else { return }
+    inputDeviceAppeared(id)
   }
 
   /// A keyboard or mouse of this machine has appeared. Another program has paired with it, unless it is used here, or its bond

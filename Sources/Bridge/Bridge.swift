@@ -190,7 +190,10 @@ import Store
       }
     case .undelivered(let messages): spool.undelivered(messages)
     case .completed(let numbers, let rejected): spool.completed(numbers, rejected: rejected)
-    case .message(let message): caution.handling(message) { receive(message) }
+    case .message(let message):
+      caution.handles(message.topic)
+      receive(message)
+      caution.handles(nil)
     }
   }
 

@@ -12,7 +12,7 @@ import MQTT
   package let topics: TopicMap
   package let gateway: GatewayID
   package let run = RunID()
-  package let started = Timestamp.now
+  let started = ClockTime()
   /// When the gateway has started, by a clock that nobody sets.
   let begin = Moment.now
   package let log = Logger(component: "gateway")

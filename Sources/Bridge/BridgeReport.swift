@@ -43,9 +43,12 @@ import MQTT
   }
 
   private func repeatReport() {
+    let started = context.started.current()
     loop.timer(after: Self.interval) { [weak self] in
-      self?.publishAgain()
-      self?.repeatReport()
+      guard let self else { return }
+      if context.started.current() != started { context.engine.clockWasSet() }
+      publishAgain()
+      repeatReport()
     }
   }
 
@@ -124,7 +127,7 @@ import MQTT
   var info: BridgeInfo {
     let engine = context.engine
     var info = BridgeInfo(
-      version: Version.current, started: context.started, run: context.run, broker: broker,
+      version: Version.current, started: context.started.current(), run: context.run, broker: broker,
       spool: spool.status)
     info.broker.connectedSince = connectedSince?.current()
     info.permitJoin = engine.permitJoin

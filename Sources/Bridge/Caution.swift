@@ -72,7 +72,8 @@ import Store
     note.survived()
   }
 
-  func handling(_ message: MQTTReceived, _ body: () -> Void) { note.handling(message.topic.string, body) }
+  /// A message of the topic is being handled; nil: none is.
+  func handles(_ topic: TopicName?) { note.setHandling(topic?.string ?? "") }
 
   /// Whether the message is such as others retain.
   func leavesOut(_ meaning: Inbound?, _ message: MQTTReceived, of gateway: GatewayID) -> Bool {

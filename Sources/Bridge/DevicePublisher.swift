@@ -133,7 +133,7 @@ import MQTT
       bridge.ownedDeviceChanged(self)
     case .publishOffline: publishOffline()
     case .publishHeld:
-      for entry in held.take() { publisher(of: entry)?.publish(entry.reading, isHeld: true) }
+      for reading in held.take() { publisher(of: reading)?.publish(reading, isHeld: true) }
     case .republish: republish()
     case .release:
       release(topics.states + valueTopics)
@@ -190,22 +190,14 @@ import MQTT
   // MARK: Observer
 
   package func reported(_ reading: Reading) {
-    publishOrHold(HeldReadings.Entry(reading: reading, value: nil))
-  }
-
-  package func reported(_ reading: ValueReading) {
-    publishOrHold(HeldReadings.Entry(reading: reading.reading, value: reading.key))
-  }
-
-  private func publishOrHold(_ entry: HeldReadings.Entry) {
-    guard held.passes(entry, isOwnedByOther: owner.isOther, device.session) else { return }
-    publisher(of: entry)?.publish(entry.reading)
+    guard held.passes(reading, isOwnedByOther: owner.isOther, device.session) else { return }
+    publisher(of: reading)?.publish(reading)
   }
 
   private var publishers: [PropertyPublisher] { properties.compactMap { $0 } + values.values }
 
-  private func publisher(of entry: HeldReadings.Entry) -> PropertyPublisher? {
-    entry.value.map { values[$0] } ?? publisher(of: entry.reading.property)
+  private func publisher(of reading: Reading) -> PropertyPublisher? {
+    reading.key.map { values[$0] } ?? publisher(of: reading.property)
   }
 
   private func publisher(of property: Int) -> PropertyPublisher {

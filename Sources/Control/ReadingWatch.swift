@@ -82,16 +82,7 @@ import JSON
   }
 
   func reported(_ reading: Reading) {
-    report(reading, of: device.profile.properties[reading.property])
-  }
-
-  func reported(_ reading: ValueReading) {
-    guard let value = device.values.first(where: { $0.key == reading.key }) else { return }
-    report(reading.reading, of: value.property)
-  }
-
-  private func report(_ reading: Reading, of property: Property) {
-    if let name, name != property.name { return }
+    guard let property = device.property(of: reading), name == nil || name == property.name else { return }
     report([
       "device": .string(device.id.description), "property": .string(property.name),
       "value": property.codec.json(reading.value), "unit": property.unit.map(JSONValue.string),

@@ -74,7 +74,7 @@ import Log
     guard let value = last.value, let time = last.time, property.kind == .state,
       device.description.propertyNames.contains(property.name)
     else { return }
-    device.readBack(adjusted(value), of: index, at: time)
+    report(Reading(property: index, value: adjusted(value), time: time, sequence: nil))
   }
 
   /// Continues for the same property of the device, which has other properties now.
@@ -283,13 +283,44 @@ import Log
   func received(_ value: Value, isValues: Bool = false, senderTime: UInt32? = nil) {
     let time = Timestamp.now
     if isValues { last.reportedValues() } else { last.reported(value, at: time) }
-    device.received(adjusted(value), of: index, at: time, isValues: isValues, senderTime: senderTime)
+    device.session.readingReceived(of: index)
+    let value = adjusted(value)
+    device.notePress(value, of: index)
+    report(reading(of: value, at: time, isValues: isValues, senderTime))
   }
 
   /// An event that was heard, and that a gateway tells: see ``DeviceObserver/told(_:isElsewhere:)``.
   func tell(_ value: Value, at time: Timestamp, isElsewhere: Bool, senderTime: UInt32?) {
     last.reported(value, at: time)
-    device.tell(adjusted(value), of: index, at: time, isElsewhere: isElsewhere, senderTime: senderTime)
+    let reading = reading(of: adjusted(value), at: time, senderTime)
+    for (observer, _) in device.observers { observer.told(reading, isElsewhere: isElsewhere) }
+  }
+
+  private func reading(
+    of value: Value, at time: Timestamp, isValues: Bool = false, _ senderTime: UInt32?
+  ) -> Reading {
+    let sequence = device.count(at: time)
+    if Logger.isEnabled(.debug) {
+      context.log.debug(
+        "reading",
+        [
+          "device": device.id, "address": device.address, "property": property.name, "value": value,
+          "sequence": sequence,
+        ])
+    }
+    return Reading(
+      property: index, value: value, time: time, sequence: sequence, isValues: isValues,
+      senderTime: senderTime)
+  }
+
+  /// Passes on a value, which may be the period of the readings that keep the link alive. Called for every reading.
+  private func report(_ reading: Reading) {
+    if case .integer(let milliseconds) = reading.value,
+      index == device.settings.adjustedProfile.alive?.period
+    {
+      device.session.links?.feed(.period(.milliseconds(milliseconds)))
+    }
+    for (observer, _) in device.observers { observer.reported(reading) }
   }
 
   /// The value in a frame that was heard; nil: it has none, or it is malformed, and counted.
@@ -338,7 +369,8 @@ import Log
   func readBack(_ value: Value) {
     let time = Timestamp.now
     last.readBack(value, at: time)
-    if !isReadNotified { device.readBack(value, of: index, at: time) }
+    // What can be written has no offset.
+    if !isReadNotified { report(Reading(property: index, value: value, time: time, sequence: nil)) }
   }
 
   /// The characteristic holds these bytes again.

@@ -25,3 +25,20 @@ package struct ClockTime: Sendable, Equatable {
     time + shift(at: other, now)
   }
 }
+
+/// A time by the clock as it is set now, whenever that is read.
+@propertyWrapper package struct FollowsClock: Sendable, Equatable {
+  private var time: ClockTime?
+
+  package init() {}
+
+  init(_ time: ClockTime) { self.time = time }
+
+  package var wrappedValue: Timestamp? {
+    get { time?.current() }
+    set {
+      let now = Timestamp.now.milliseconds
+      time = newValue.map { ClockTime($0, at: .now + .milliseconds($0.milliseconds - now)) }
+    }
+  }
+}

@@ -71,16 +71,6 @@ extension Device {
     }
   }
 
-  /// Stores a desired value.
-  /// - Returns: whether observers must be told of it.
-  func store(_ desired: DesiredValue, of property: Property) -> Bool {
-    let before = description.desired(property)
-    context.store.change(address) { $0.setDesired(desired, of: property) }
-    let isNewest = before.newest != desired.newest
-    if isNewest { revise() }
-    return isNewest || before.shown != desired.shown
-  }
-
   /// A command of an earlier run has ended.
   func answer(_ result: CommandResult, to sender: JSONValue) {
     for (observer, _) in observers { observer.answer(result, to: sender) }

@@ -220,79 +220,13 @@ import Log
 
   // MARK: Values
 
-  /// A value was notified, or read at an interval or on request, or heard. Called for every reading.
-  func received(
-    _ value: Value, of property: Int, at time: Timestamp, isValues: Bool, senderTime: UInt32?
-  ) {
-    session.readingReceived(of: property)
-    notePress(value, of: property)
-    deliver(count(value, of: property, at: time, isValues: isValues, senderTime))
-  }
-
-  /// A value was read back: it is not a reading.
-  func readBack(_ value: Value, of property: Int, at time: Timestamp) {
-    deliver(Reading(property: property, value: value, time: time, sequence: nil))
-  }
-
-  /// See ``DeviceObserver/told(_:isElsewhere:)``.
-  func tell(
-    _ value: Value, of property: Int, at time: Timestamp, isElsewhere: Bool, senderTime: UInt32?
-  ) {
-    let reading = count(value, of: property, at: time, senderTime)
-    for (observer, _) in observers { observer.told(reading, isElsewhere: isElsewhere) }
-  }
-
-  private func nextSequence(at time: Timestamp) {
+  /// Counts a reading.
+  /// - Returns: its sequence number.
+  func count(at time: Timestamp) -> UInt64 {
     sequence += 1
     lastReading = time
     context.counters.readings += 1
-  }
-
-  private func count(
-    _ value: Value, of property: Int, at time: Timestamp, isValues: Bool = false, _ senderTime: UInt32?
-  ) -> Reading {
-    nextSequence(at: time)
-    if Logger.isEnabled(.debug) { logReading(value, channels[property]) }
-    return Reading(
-      property: property, value: value, time: time, sequence: sequence, isValues: isValues,
-      senderTime: senderTime)
-  }
-
-  private func logReading(_ value: Value, _ channel: Channel) {
-    context.log.debug(
-      "reading",
-      [
-        "device": id, "address": address, "property": channel.property.name, "value": value,
-        "sequence": sequence,
-      ])
-  }
-
-  /// Passes on a value, which may be the period of the readings that keep the link alive.
-  private func deliver(_ reading: Reading) {
-    if case .integer(let milliseconds) = reading.value,
-      reading.property == description.settings.adjustedProfile.alive?.period
-    {
-      session.links?.feed(.period(.milliseconds(milliseconds)))
-    }
-    for (observer, _) in observers { observer.reported(reading) }
-  }
-
-  /// A value that the program names itself was received.
-  func received(_ key: ValueKey, _ value: Value, at time: Timestamp, senderTime: UInt32?) {
-    nextSequence(at: time)
-    deliver(key, value, at: time, sequence: sequence, senderTime: senderTime)
-  }
-
-  /// - Parameter sequence: nil for a last value that is reported again: it is not a reading.
-  func deliver(
-    _ key: ValueKey, _ value: Value, at time: Timestamp, sequence: UInt64? = nil, senderTime: UInt32? = nil
-  ) {
-    let reading = ValueReading(
-      key: key,
-      reading: Reading(
-        property: description.profile.values?.received ?? 0, value: value, time: time, sequence: sequence,
-        senderTime: senderTime))
-    for (observer, _) in observers { observer.reported(reading) }
+    return sequence
   }
 
   /// Continues for the same device with other properties. What is still known of a device of this gateway is reported again.

@@ -24,9 +24,9 @@ package struct DeviceDescription: Sendable, Equatable {
   /// was heard in time.
   package internal(set) var isOnline = false
   /// The begin of its last link in this run; if it is only heard, since when it was heard without a pause.
-  package internal(set) var lastConnected: Timestamp?
+  @FollowsClock package internal(set) var lastConnected: Timestamp?
   /// When the device went offline in this run; nil while it is online, and before it was.
-  package internal(set) var offlineSince: Timestamp?
+  @FollowsClock package internal(set) var offlineSince: Timestamp?
   /// How many times the advertisements of a device that is only heard were reported since ``heardSince``.
   package internal(set) var reports = 0
   /// When it came online, if it is only heard: unlike ``lastConnected``, whatever the clock is set to since.
@@ -76,6 +76,12 @@ package struct DeviceDescription: Sendable, Equatable {
 
   /// The properties of the profile, and the values that the device's program names itself.
   package var allProperties: [Property] { profile.properties + values.map(\.property) }
+
+  /// The property that a reading is of; nil: its value is no longer published.
+  package func property(of reading: Reading) -> Property? {
+    guard let key = reading.key else { return profile.properties[reading.property] }
+    return values.first { $0.key == key }?.property
+  }
 
   /// The names of the properties and values that are published.
   package var propertyNames: Set<String> { Set(properties.map(\.name) + values.map(\.property.name)) }

@@ -22,6 +22,9 @@ extension DeviceManager {
     return true
   }
 
+  /// The clock was set: the times of all devices have changed.
+  package func clockWasSet() { for device in registry.all { device.report(.description) } }
+
   private func lastSeen(_ device: Device) -> Int { device.record.lastSeen ?? 0 }
 
   /// Notes which devices are in range, once a day, and removes those that nobody has configured and that were not in

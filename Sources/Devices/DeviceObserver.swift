@@ -11,8 +11,6 @@ import Log
 @LoopActor package protocol DeviceObserver: AnyObject, Sendable {
   /// A reading, or a value read back. On the path of every reading.
   func reported(_ reading: Reading)
-  /// A value that the device's program names itself.
-  func reported(_ reading: ValueReading)
   /// An event that was heard; the gateway whose claim came first publishes it, whoever owns the device.
   /// - Parameter isElsewhere: whether that is another gateway.
   func told(_ reading: Reading, isElsewhere: Bool)
@@ -37,8 +35,6 @@ import Log
 }
 
 extension DeviceObserver {
-  /// The default for a front end that shows no values of programs.
-  package func reported(_ reading: ValueReading) {}
   /// The default for a front end that shows no data logs.
   package func logged(_ row: LogRow, measured: Timestamp?) {}
   /// The default for a front end of this gateway alone.

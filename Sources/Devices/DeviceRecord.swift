@@ -38,6 +38,8 @@ package struct DeviceRecord: Sendable, Equatable {
   var waiting: [String: Desired] = [:]
   /// What the LEDs showed before the device was identified, until they show that again.
   var leds: [UInt8]?
+  /// The address of the adapter with which this gateway has paired; nil: with none.
+  package internal(set) var bond: String?
   /// The position up to which the rows of the data log were passed on to the front ends.
   package internal(set) var log: LogPosition?
   /// A user has deleted it where front ends announce it (Home Assistant): it is not announced until it is added again.
@@ -98,11 +100,11 @@ package struct DeviceRecord: Sendable, Equatable {
   /// Whether its advertisements are not stored, as they are when it comes online: whether an entry matches them is not known.
   package var wasNeverOnline: Bool { id == nil && advertisement == Advertisement() }
 
-  /// Forgets the device, but for what clears its topics.
+  /// Forgets the device, but for what clears its topics, and the bond that bluetoothd keeps.
   mutating func forget() {
     let before = self
     self = DeviceRecord(address: address)
-    (id, offered, values) = (before.id, before.offered, before.values)
+    (id, offered, values, bond) = (before.id, before.offered, before.values, before.bond)
   }
 
   /// Whether a request has disabled the device, which holds at all gateways, until one enables it or takes that back.
@@ -162,6 +164,7 @@ extension DeviceRecord {
     ConfigurationKey(
       "leds", \.leds,
       .optional(.stored({ $0.text.flatMap { Hexadecimal.bytes($0) } }, { .string(Hexadecimal.text($0)) }))),
+    ConfigurationKey("bond", \.bond, .optional(.anyText)),
     ConfigurationKey("log", \.log, .optional(.stored(LogPosition.init, \.json))),
     ConfigurationKey("deleted", \.isDeleted, .bool),
     ConfigurationKey("revision", \.revision, .integer(0...(1 << 53))),

@@ -85,13 +85,17 @@ import Log
   // MARK: The machine
 
   /// Gives the machine an input, and performs the actions that it returns. A new desired value is put into the record first, then
-  /// the command is answered, then observers publish the value, which takes longer. The database gets it last (``DeviceStore``).
+  /// the command is answered, then observers publish the new `info`, which takes longer. The database gets it last
+  /// (``DeviceStore``).
   private func feed(_ input: (inout any WriteMachine) -> [WriteAction]) {
     let before = machine.desired
     let actions = input(&machine)
-    let mustReport = machine.desired != before && device.store(machine.desired, of: property)
+    let desired = machine.desired
+    if desired != before { context.store.change(device.address) { $0.setDesired(desired, of: property) } }
+    let isRevised = desired.newest != before.newest
+    if isRevised { device.revise() }
     for action in actions { perform(action) }
-    if mustReport { device.report(.handover) }
+    if isRevised { device.report(.handover) }
     timer.set(machine.deadline) { [weak self] in self?.feed { $0.expire(at: .now) } }
   }
 

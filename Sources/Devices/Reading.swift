@@ -1,3 +1,4 @@
+import Configuration
 import GATT
 import Log
 
@@ -5,6 +6,8 @@ import Log
 package struct Reading: Sendable {
   /// The property's index in the device's profile.
   package let property: Int
+  /// The value of the program that it is of, which the property has received; nil: of the property itself.
+  package var key: ValueKey?
   package let value: Value
   package let time: Timestamp
   /// Counts the device's readings of this run, whatever their property; nil for what is no reading: the value of a

@@ -58,10 +58,23 @@ struct Discovery: Sendable {
 
   /// The gateways at the same base topic that a document depends on: the one that has published it.
   func gateways(in payload: [UInt8]) -> [GatewayID] {
-    guard let document = try? JSONParser.parse(payload) else { return [] }
-    return (document["avty"]?.elements ?? []).compactMap { element in
-      element["t"]?.text.flatMap(topics.gateway(ofState:))
+    availability(in: payload).compactMap(topics.gateway(ofState:))
+  }
+
+  /// The base topic of a gateway at another one that a document depends on.
+  func otherBase(in payload: [UInt8]) -> String? {
+    for topic in availability(in: payload) where topics.gateway(ofState: topic) == nil {
+      let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
+      if levels.count > 3, levels[levels.count - 3] == "bridge", levels.last == "state" {
+        return levels.dropLast(3).joined(separator: "/")
+      }
     }
+    return nil
+  }
+
+  private func availability(in payload: [UInt8]) -> [String] {
+    let document = try? JSONParser.parse(payload)
+    return (document?["avty"]?.elements ?? []).compactMap { $0["t"]?.text }
   }
 
   func object(of subject: Subject) -> String {

@@ -71,6 +71,15 @@ extension HomeAssistantDiscovery {
     if store.removals[topic.string] == nil { context.mqtt.unsubscribe([TopicFilter(topic)]) }
   }
 
+  /// Says once of each base topic that a gateway there announces the same device.
+  func reportOther(_ base: String?) {
+    guard let base, otherBases.count < 8, otherBases.insert(base).inserted else { return }
+    context.log.warning(
+      "a gateway at another base topic announces the same device to Home Assistant, which has the entities of the last one: "
+        + "give both one mqtt.base_topic, or each a Home Assistant with a home_assistant.prefix of its own",
+      ["base_topic": base])
+  }
+
   /// Whether the topic is subscribed to as the discovery topic of a known device or of the gateway.
   func isSubscribed(_ topic: TopicName) -> Bool {
     switch discovery?.subject(of: topic.string) {

@@ -19,6 +19,7 @@ import Store
   private var clearedTopics: Set<String> = []
   /// The topics of removed documents that were published again, to be removed by a follow-up.
   private var reannounced: Set<String> = []
+  var otherBases: Set<String> = []
   /// A user has deleted the gateway in Home Assistant: it is announced again at the next start.
   private var isGatewayDeleted = false
 
@@ -175,11 +176,11 @@ import Store
     }
     let any = Discovery(prefix: configuration.homeAssistant.prefix, qos: context.qos, topics: context.topics)
     let gateways = any.gateways(in: document.payload)
+    // What is retained may be this gateway's own, of before its base topic was changed.
+    if gateways.isEmpty { return reportOther(document.retain ? nil : any.otherBase(in: document.payload)) }
     guard let other = gateways.first(where: { $0 != context.gateway }) else {
       // Of a device that this gateway had removed: a broker that went back to an older state has it again.
-      if document.retain, !gateways.isEmpty, !isSubscribed(document.topic),
-        clearedTopics.insert(topic).inserted
-      {
+      if document.retain, !isSubscribed(document.topic), clearedTopics.insert(topic).inserted {
         context.mqtt.clearState(document.topic)
       }
       return

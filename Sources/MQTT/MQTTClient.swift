@@ -27,7 +27,7 @@ import Log
   private var socket: BrokerSocket?
   /// Whether queued messages may be sent on this connection.
   private var isAdmitted = false
-  private var timer: LoopTimer?
+  private var timer = DeadlineTimer()
   private var pacing: LoopTimer?
   private var lasting: LoopTimer?
   /// How many clients, this one among them, connect again when the broker is back. With several, each sends for the
@@ -78,7 +78,7 @@ import Log
   public func admit() {
     guard openSocket != nil else { return }
     isAdmitted = true
-    schedulePump()
+    schedule()
   }
 
   /// Disconnects, and connects again after `delay`.
@@ -107,19 +107,53 @@ import Log
 
   // MARK: Sending
 
+  /// Publishes `message`, as soon as the broker takes it; if too many wait, the oldest is dropped. Without a connection, the
+  /// message's `undelivered` says what becomes of it.
+  ///
+  /// - Parameter isUrgent: a reading or a result: sent ahead of much else that waits.
+  public func publish(_ message: MQTTMessage, isUrgent: Bool = false) {
+    let lost = outbox.lost
+    outbox.append(message, isUrgent: isUrgent)
+    if outbox.lost != lost { write(outages.lost()) }
+    schedule()
+  }
+
+  /// Publishes `payload` as retained state of `topic`, now and on every new connection, until another value is set.
+  /// Every value is sent while the broker keeps up; otherwise only the newest.
+  ///
+  /// - Parameter isUrgent: a value just received: sent ahead of much else that waits.
+  public func setState(
+    _ topic: TopicName, _ payload: [UInt8], qos: QoS = .atLeastOnce, isUrgent: Bool = false
+  ) {
+    outbox.setState(topic, payload, qos: qos, isUrgent: isUrgent)
+    schedule()
+  }
+
+  /// Deletes the retained state of `topic`: with QoS 1, and again on new connections until the broker has confirmed it.
+  public func clearState(_ topic: TopicName) {
+    outbox.clearState(topic)
+    schedule()
+  }
+
+  /// Stops publishing the state of `topic`, but leaves the retained message: another client publishes it now.
+  public func releaseState(_ topic: TopicName) { outbox.releaseState(topic) }
+
+  /// Sends `message` now, ahead of the queue and before ``admit()``; without a connection it is dropped.
+  public func send(_ message: MQTTMessage) {
+    guard let socket = openSocket else { return }
+    send(outbox.packet(once: message), over: socket)
+    socket.updateInterest()
+  }
+
   /// What is queued in an iteration of the loop is sent together at its end, in as few segments as possible.
-  func schedulePump() {
-    if isAdmitted, openSocket != nil { loop.atEndOfIteration(self) }
+  func schedule() {
+    if isAdmitted && openSocket != nil || outbox.hasOutcomes { loop.atEndOfIteration(self) }
   }
 
   /// Called by the loop.
   public func iterationEnds() {
     pump()
     reportOutcomes()
-  }
-
-  func scheduleOutcomes() {
-    if outbox.hasOutcomes { loop.atEndOfIteration(self) }
   }
 
   /// Tells the publisher what has become of messages.
@@ -140,11 +174,7 @@ import Log
     guard isAdmitted, let socket = openSocket else { return }
     let isCorked = outbox.queuedCount > 1 && !outbox.isWindowFull && !socket.handle.wantsWrite
     if isCorked { socket.setCork(true) }
-    sendQueued(over: socket)
-    if isCorked { socket.setCork(false) }
-  }
-
-  private func sendQueued(over socket: BrokerSocket) {
+    defer { if isCorked { socket.setCork(false) } }
     // Bounded: other handlers of the loop wait for at most a millisecond or two.
     var budget = 128
     while budget > 0, !socket.handle.wantsWrite, let packet = outbox.next() {
@@ -153,7 +183,6 @@ import Log
     }
     socket.hasMore = budget == 0
     socket.updateInterest()
-    scheduleOutcomes()
     if outbox.isEmpty { perform(link.drained()) }
   }
 
@@ -180,7 +209,7 @@ import Log
   private func pace(for rest: Duration) {
     pacing?.cancel()
     outbox.allowBulk(rest > .zero ? 10 : nil)
-    schedulePump()
+    schedule()
     guard rest > .zero else { return }
     let interval = Duration.milliseconds(15) * min(reconnectingClients, 40)
     pacing = loop.timer(after: interval) { [weak self] in
@@ -201,8 +230,8 @@ import Log
       switch action {
       case .dial: dial()
       case .probe: startProbe()
-      case .setTimer(let duration): setTimer(duration)
-      case .cancelTimer: timer?.cancel()
+      case .setTimer(let duration): timer.set(.now + duration) { [weak self] in self?.timeout() }
+      case .cancelTimer: timer.set(nil) {}
       case .begin: sendSubscriptions(subscriptions.all)
       case .drop: drop()
       case .disconnect: socket?.disconnect()
@@ -221,11 +250,6 @@ import Log
   }
 
   func write(_ entry: OutageLog.Entry) { log(entry.level, entry.line) }
-
-  private func setTimer(_ duration: Duration) {
-    timer?.cancel()
-    timer = loop.timer(after: duration) { [weak self] in self?.timeout() }
-  }
 
   private func timeout() {
     if link.state == .handshaking { return failed(.timedOut(socket?.phase ?? .connect)) }
@@ -327,7 +351,7 @@ import Log
     if error == nil, let topic = outbox.unacknowledged(for: options.keepAlive * 2, at: .now) {
       error = .unacknowledged(topic)
     }
-    if let error { failed(error) } else { pump() }
+    if let error { failed(error) } else { iterationEnds() }
   }
 
   private func accepted(_ connection: MQTTConnection, _ socket: BrokerSocket) {

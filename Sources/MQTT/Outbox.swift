@@ -58,6 +58,8 @@ struct Outbox {
   private var bulkAllowance: Int?
   private var inFlight: [(packet: Int32, source: Source, bytes: Int)] = []
   private var sizeLimit = SizeLimit()
+  /// The largest packet with QoS 0 that was sent on this connection: whether it has arrived is not known.
+  private var largestUnconfirmed: (topic: TopicName, bytes: Int)?
   /// The broker whose limit that is, by its place among several.
   private var broker = 0
   /// The oldest packet in flight, and since when it was seen to be that.
@@ -146,8 +148,9 @@ struct Outbox {
   /// The connection has ended by an error: ``disconnected()`` follows.
   /// - Parameter mayBeOfAMessage: whether one that was sent may be why.
   mutating func ended(mayBeOfAMessage: Bool) {
-    let suspects = mayBeOfAMessage ? inFlight.filter { $0.source.isQueued } : []
-    sizeLimit.ended(suspects.map { ($0.source.topic, $0.bytes) })
+    guard mayBeOfAMessage else { return sizeLimit.ended([]) }
+    let suspects = inFlight.filter { $0.source.isQueued }.map { (topic: $0.source.topic, bytes: $0.bytes) }
+    sizeLimit.ended(suspects + (largestUnconfirmed.map { [$0] } ?? []))
   }
 
   mutating func disconnected() {
@@ -156,7 +159,7 @@ struct Outbox {
     while let source = inFlight.popLast()?.source {
       if case .message(let entry) = source { messages.putBack(entry) }
     }
-    oldest = nil
+    (oldest, largestUnconfirmed) = (nil, nil)
     states.unqueueAll()
     messages.disconnected()
   }
@@ -173,7 +176,7 @@ struct Outbox {
   mutating func next() -> Packet? {
     guard let peer else { return nil }
     while queuedCount > 0, let first = first() {
-      guard !isWindowFull || min(first.qos, peer.maximumQoS) == .atMostOnce else { return nil }
+      guard !isWindowFull || qos(first.qos, peer) == .atMostOnce else { return nil }
       let next =
         first.isState ? states.takeFirst(first.lane, for: peer) : messages.takeFirst(first.lane, for: peer)
       if first.lane == .bulk {
@@ -182,12 +185,18 @@ struct Outbox {
       } else {
         sentUrgent += 1
       }
-      guard let next else { continue }
+      guard var next else { continue }
+      next.message.qos = qos(next.message.qos, peer)
       guard let reason = refusal(of: next, by: peer) else { return next }
       messages.outcomes.tooLarge.append((next.message.topic, reason))
       reject(next.source)
     }
     return nil
+  }
+
+  /// What ends the connection is found by what is acknowledged.
+  private func qos(_ qos: QoS, _ peer: Peer) -> QoS {
+    min(sizeLimit.isSought ? max(qos, .atLeastOnce) : qos, peer.maximumQoS)
   }
 
   private func refusal(of packet: Packet, by peer: Peer) -> MQTTRefusal? {
@@ -227,6 +236,10 @@ struct Outbox {
   /// `packet` was sent with the packet identifier `identifier`.
   mutating func sent(_ packet: Packet, as identifier: Int32) {
     if packet.message.qos == .atMostOnce {
+      let bytes = countedBytes(of: packet, by: peer)
+      if packet.source.isQueued, bytes > largestUnconfirmed?.bytes ?? 0 {
+        largestUnconfirmed = (packet.source.topic, bytes)
+      }
       complete(packet.source)
     } else {
       inFlight.append((identifier, packet.source, countedBytes(of: packet, by: peer)))

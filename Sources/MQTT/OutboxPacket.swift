@@ -2,7 +2,7 @@ extension Outbox {
   /// A PUBLISH to send now. It has been removed from the queue: pass it to ``sent(_:as:)`` or ``unsent(_:)``.
   struct Packet {
     /// The message in the form that the broker takes.
-    let message: MQTTMessage
+    var message: MQTTMessage
     let source: Source
   }
 

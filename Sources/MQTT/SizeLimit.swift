@@ -2,8 +2,9 @@
 /// `max_packet_size`; with MQTT 5, its `message_size_limit`, as libmosquitto from 2.0.21 on ends the connection at a PUBACK with the
 /// reason 0x95, which the standard does not list. Pure.
 ///
-/// After an end that a message may have caused, one message is sent at a time, until those that were in flight are acknowledged. The
-/// one with which the next connection ends in that way, too, is the cause, if the broker acknowledges others, all of them smaller.
+/// After an end that a message may have caused, one message is sent at a time, with QoS 1, until those that were in flight are
+/// acknowledged. The one that was alone in flight at two ends, one after the other, is the cause, if the broker acknowledges others, all
+/// of them smaller: a broker that is restarted twice seldom meets the same one.
 struct SizeLimit {
   /// Messages of so many bytes or more are the cause; nil: no limit is known.
   private var least: Int?
@@ -29,7 +30,7 @@ struct SizeLimit {
   /// - Parameter inFlight: what may have been the cause.
   mutating func ended(_ inFlight: [(topic: TopicName, bytes: Int)]) {
     let large = inFlight.filter { $0.bytes > largest }
-    if large.count == 1, suspects.contains(large[0].topic), largest > 0 {
+    if large.count == 1, suspects == [large[0].topic], largest > 0 {
       (least, suspects) = (large[0].bytes, [])
     } else {
       suspects = Set(large.map(\.topic))

@@ -181,19 +181,10 @@ package struct RecordingLimits: Sendable {
   }
 
   func reported(_ reading: Reading) {
-    // Values of a program have readings of their own.
-    if !reading.isValues { record(reading, of: device.profile.properties[reading.property]) }
-  }
-
-  func reported(_ reading: ValueReading) {
-    if let value = device.values.first(where: { $0.key == reading.key }) {
-      record(reading.reading, of: value.property)
+    // Values of a program have readings of their own. What is read back is no reading.
+    guard !reading.isValues, reading.sequence != nil, let property = device.property(of: reading) else {
+      return
     }
-  }
-
-  private func record(_ reading: Reading, of property: Property) {
-    // What is read back is no reading.
-    guard reading.sequence != nil else { return }
     if columns[property.name] == nil {
       columns[property.name] = session.number(
         of: RecordedColumn(

@@ -86,13 +86,11 @@ import Glibc
     page?[0] = 0
   }
 
-  /// Notes the topic while `body` handles its message.
-  package func handling(_ topic: String, _ body: () -> Void) {
-    guard let page else { return body() }
+  /// Notes the topic of the message that is being handled; empty: none is.
+  package func setHandling(_ topic: String) {
+    guard let page else { return }
     let text = topic.utf8.prefix(Self.size - Self.begin - 3)
     for (index, byte) in text.enumerated() { page[2 + index] = byte }
     page[2 + text.count] = 0
-    body()
-    page[2] = 0
   }
 }

@@ -10,17 +10,20 @@ struct Schema: Sendable {
   let table: String
   /// The columns, as for `CREATE TABLE`.
   let columns: String
+  /// Whether it is written to each second for hours, and read by this program alone.
+  var isWrittenOften = false
 }
 
 /// A database file with one table.
 ///
 /// Writes are rare, power cuts are not (a Raspberry Pi has no switch), and memory cards wear out. A rollback journal
 /// with `synchronous=FULL` makes each transaction atomic and durable; it is overwritten rather than deleted
-/// (`PERSIST`), so that the folder is not written to. Measured: 5 flushes and 17 KiB per transaction. A write-ahead log
-/// would need 1 and 4 KiB, but also a file of shared memory: the database could not be read when the disk is full or
+/// (`PERSIST`), so that the folder is not written to. Measured: 5 flushes and 28 KiB of pages per transaction. A write-ahead log
+/// needs 1 and 6 KiB, but also a file of shared memory: the database could not be read when the disk is full or
 /// read-only, or by users without write access. Instead, the changes of a second are written in one transaction.
 ///
-/// Other programs may read the file at any time, for example the shell `sqlite3`.
+/// Other programs may read the file at any time, for example the shell `sqlite3`; but not one that is written often: that has a
+/// write-ahead log, and locks out other programs, so that the memory need not be shared.
 final class Database: @unchecked Sendable {
   // @unchecked: one thread at a time. Its owner makes the next call when the one before has returned.
 
@@ -57,6 +60,8 @@ final class Database: @unchecked Sendable {
     sqlite3_extended_result_codes(handle, 1)
     // Milliseconds to wait for the locks of other programs.
     sqlite3_busy_timeout(handle, 1000)
+    // First, as other pragmas read the file.
+    if schema.isWrittenOften { try execute("PRAGMA locking_mode = EXCLUSIVE", "open") }
     // The size is in KiB: the table has a few pages, and is read once.
     try execute("PRAGMA cache_size = -64; PRAGMA mmap_size = 0", "open")
     // A consistent snapshot, also while a gateway is writing.
@@ -64,8 +69,8 @@ final class Database: @unchecked Sendable {
     isEmpty = try examine()
     guard let lock else { return }
     self.lock = lock
-    try execute(
-      "PRAGMA journal_mode = PERSIST; PRAGMA journal_size_limit = 65536; PRAGMA synchronous = FULL", "open")
+    try execute("PRAGMA journal_size_limit = 65536; PRAGMA synchronous = FULL", "open")
+    if !schema.isWrittenOften { try execute("PRAGMA journal_mode = PERSIST", "open") }
   }
 
   deinit { close() }
@@ -110,6 +115,7 @@ final class Database: @unchecked Sendable {
   /// Creates the table, if the file is empty.
   func makeTable() throws(StoreError) {
     guard isEmpty else { return }
+    if schema.isWrittenOften { try execute("PRAGMA page_size = 1024; PRAGMA journal_mode = WAL", "write to") }
     try transaction { () throws(StoreError) in
       try execute("CREATE TABLE \(schema.table) \(schema.columns)", "write to")
       try execute(

@@ -57,7 +57,7 @@ package final class SpoolFile: @unchecked Sendable {
     package var content: Content
     package var isAdded = false
     package var read: [Entry] = []
-    /// Messages that were too old, too many, or in a damaged file.
+    /// Messages that were too old, too many, or in a damaged file, without those that had been read: they are sent from memory.
     package var lost: Int64 = 0
     package var setAside: SetAside?
     /// Why a part could not be done; the rest was.
@@ -73,13 +73,15 @@ package final class SpoolFile: @unchecked Sendable {
     columns: """
       (number INTEGER PRIMARY KEY, second INTEGER NOT NULL, time INTEGER NOT NULL, topic BLOB NOT NULL,
       payload BLOB NOT NULL)
-      """)
+      """, isWrittenOften: true)
 
   private let path: String
   private let (maxAge, maxBytes): (Int64, Int64)
   private let clock: @Sendable () -> Moment
   private var database: Database?
   private var outcome = Outcome()
+  /// All messages up to this number were read.
+  private var readThrough: Int64 = 0
   /// When the file was opened, and the second of its last message at that time.
   private var start: (moment: Moment, second: Int64)
 
@@ -138,8 +140,6 @@ package final class SpoolFile: @unchecked Sendable {
       }
       return try body(try open())
     } catch {
-      // Of a file that somebody has deleted SQLite says that the disk fails.
-      if access(path, F_OK) != 0 { close() }
       outcome.failure = error.description
       return nil
     }
@@ -147,12 +147,19 @@ package final class SpoolFile: @unchecked Sendable {
 
   private func setAside(_ setAside: SetAside) {
     outcome.setAside = setAside
-    outcome.lost += outcome.content.messages
+    outcome.lost += unread(outcome.content)
     outcome.content = Content(last: outcome.content.last)
   }
 
+  /// How many messages were not read; their numbers are consecutive.
+  private func unread(_ content: Content) -> Int64 {
+    max(0, min(content.messages, content.last - readThrough))
+  }
+
   private func open() throws(StoreError) -> Database {
-    if let database { return database }
+    // To a file that somebody has deleted the log would still be written.
+    if let database, access(path, F_OK) == 0 { return database }
+    close()
     let opened = try DatabaseFile.open(path, Self.schema) {
       database throws(StoreError) in try Self.content(of: database)
     }
@@ -199,13 +206,14 @@ package final class SpoolFile: @unchecked Sendable {
         Entry(number: row.integer(0), time: row.integer(1), topic: row.bytes(2), payload: row.bytes(3)))
       return true
     }
+    readThrough = entries.last?.number ?? readThrough
     return entries
   }
 
   private func add(_ entries: [Entry], to database: Database) throws(StoreError) {
     try database.makeTable()
     let second = start.second + start.moment.duration(to: clock()).components.seconds
-    let all = outcome.content.messages + Int64(entries.count)
+    let before = unread(outcome.content) + Int64(entries.count)
     try change(database) { content throws(StoreError) in
       let insert = try database.statement(
         "INSERT INTO message (number, second, time, topic, payload) VALUES (?, ?, ?, ?, ?)")
@@ -222,7 +230,7 @@ package final class SpoolFile: @unchecked Sendable {
           || second.subtractingReportingOverflow(row.integer(1)).partialValue > self.maxAge
       }
     }
-    outcome.lost += all - outcome.content.messages
+    outcome.lost += before - unread(outcome.content)
   }
 
   private func remove(through number: Int64, from database: Database) throws(StoreError) {
@@ -235,6 +243,7 @@ package final class SpoolFile: @unchecked Sendable {
     // A long outage leaves a large file; and a file can be removed from a full disk, on which SQLite changes nothing.
     guard unlink(path) == 0 else { throw .system("remove", path) }
     close()
+    unlink(path + "-wal")
     outcome.content = Content(last: outcome.content.last)
   }
 

@@ -37,6 +37,8 @@ import Sockets
   private var state = State.receiving
   /// When the connection ends, unless something happens before.
   private(set) var deadline: Moment?
+  /// What the client had not read when the deadline was set.
+  private var unread = 0
   private let handle: (HTTPRequest, HTTPConnection) -> Void
   private let onEnd: (HTTPConnection) -> Void
 
@@ -81,8 +83,13 @@ import Sockets
   /// The deadline is over.
   func expire() {
     deadline = nil
-    if case .receiving = state, parser.isInRequest { return refuse(.requestTimeout) }
-    close()
+    switch state {
+    case .receiving where parser.isInRequest: refuse(.requestTimeout)
+    case .sending where unsent < unread: awaitReading()
+    // The client has read all that there is.
+    case .sending(_, let source?, _) where unsent == 0 && !source.isEndless: awaitReading()
+    default: close()
+    }
   }
 
   // MARK: Receiving
@@ -132,7 +139,7 @@ import Sockets
 
   private func send(_ response: HTTPResponse, to request: HTTPRequest?, closes: Bool) {
     socket.send(response.head(for: request, closes: closes))
-    deadline = .now + Self.sendLimit
+    defer { awaitReading() }
     switch response.body {
     case .bytes(let bytes):
       if request?.method != "HEAD", response.status != .notModified { socket.send(bytes) }
@@ -162,8 +169,11 @@ import Sockets
       if isChunked { socket.send((String(bytes.count, radix: 16) + "\r\n").utf8) }
       socket.send(bytes)
       if isChunked { socket.send("\r\n".utf8) }
+      if !source.isEndless { awaitReading() }
     }
   }
+
+  private func awaitReading() { (deadline, unread) = (.now + Self.sendLimit, unsent) }
 
   /// Bytes that the client has not read yet.
   var unsent: Int { socket.unsent }
@@ -177,7 +187,7 @@ import Sockets
     case .sending(_, let source?, _):
       // The client may be waiting for the rest.
       if socket.isHalfClosed, source.isEndless { return close() }
-      deadline = .now + Self.sendLimit
+      awaitReading()
       pump()
     case .sending(_, nil, closes: true):
       state = .lingering

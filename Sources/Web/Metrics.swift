@@ -134,7 +134,8 @@ import Log
       add("open_fds", .gauge, "Open file descriptors", Double(names.count - 3))
     }
     add(
-      "start_time_seconds", .gauge, "When the process was started", Double(state.started.milliseconds) / 1000)
+      "start_time_seconds", .gauge, "When the process was started",
+      Double(state.started.current().milliseconds) / 1000)
     return bytes
   }
 

@@ -94,6 +94,10 @@ struct PropertyState: Sendable {
   func reported(_ reading: Reading) {
     // The values of such a reading are reported, and shown, one by one.
     if reading.isValues { return }
+    if let key = reading.key {
+      guard let place = places[key] else { return }
+      return receive(reading, &properties[place], isRecorded: reading.sequence != nil)
+    }
     let property = device.settings.adjustedProfile.properties[reading.property]
     // What is reported again is no point of the history; what is read back of a property that can be set, is.
     let isRecorded = property.kind == .state && (reading.sequence != nil || property.isWritable)
@@ -104,11 +108,6 @@ struct PropertyState: Sendable {
       waiting = state.streamSet
     }
     if property.kind == .event { state.happened(device.id, property, reading) }
-  }
-
-  func reported(_ reading: ValueReading) {
-    guard let place = places[reading.key] else { return }
-    receive(reading.reading, &properties[place], isRecorded: reading.reading.sequence != nil)
   }
 
   private func receive(_ reading: Reading, _ known: inout PropertyState, isRecorded: Bool) {

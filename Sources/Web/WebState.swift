@@ -40,7 +40,7 @@ extension Bridge: PageHost {}
   private var sentGateway: [UInt8] = []
   private var numbering: Numbering?
   private var seconds = 0
-  let started: Timestamp
+  let started: ClockTime
 
   init(
     _ engine: DeviceManager, host: any PageHost, gateway: GatewayID, _ bluetooth: Configuration.Bluetooth
@@ -49,7 +49,8 @@ extension Bridge: PageHost {}
     self.host = host
     self.gateway = gateway
     links = bluetooth.links
-    started = Timestamp(milliseconds: Timestamp.now.milliseconds - Int64(host.health.uptime) * 1000)
+    let uptime = Duration.seconds(host.health.uptime)
+    started = ClockTime(.now + uptime * -1, at: .now + uptime * -1)
   }
 
   func begin() {

@@ -717,8 +717,7 @@ import Testing
     func receive(_ key: String, _ value: Value, _ sequence: UInt64) async throws {
       let key = try #require(ValueKey(key))
       try await tested.device {
-        $0.reported(
-          ValueReading(key: key, reading: Reading(property: 0, value: value, time: .now, sequence: sequence)))
+        $0.reported(Reading(property: 0, key: key, value: value, time: .now, sequence: sequence))
       }
     }
     try await describe(["a", "b"])

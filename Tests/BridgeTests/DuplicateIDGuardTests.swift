@@ -84,6 +84,16 @@ import Testing
     #expect(!idGuard.isAdmitted)
   }
 
+  /// A Pi begins in 1970, and publishes its start by the clock as it was set since.
+  @Test func twoGatewaysWithAnIDAgreeWhichIsTheOlderAfterTheClockWasSet() {
+    var idGuard = DuplicateIDGuard(run: "mine", started: "1970-01-01T00:00:10.000Z")
+    _ = idGuard.connected()
+    _ = idGuard.barrierArrived()
+    idGuard.started = "2026-01-01T00:00:10.000Z"
+    #expect(
+      idGuard.received(run: "older", started: "2026-01-01T00:00:09.999Z") == [.ask, .republishInfo])
+  }
+
   /// As of a bridge between brokers, which was interrupted.
   @Test func oldInfoOfARunThatHasEndedIsNoConflict() {
     var idGuard = connected()

@@ -8,38 +8,37 @@ import Testing
 @Suite struct HeldReadingsTests {
   private var held = HeldReadings()
 
-  private static func entry(_ sequence: UInt64, of value: ValueKey? = nil) -> HeldReadings.Entry {
-    HeldReadings.Entry(
-      reading: Reading(property: 0, value: .integer(21), time: .now, sequence: sequence), value: value)
+  private static func reading(_ sequence: UInt64, of key: ValueKey? = nil) -> Reading {
+    Reading(property: 0, key: key, value: .integer(21), time: .now, sequence: sequence)
   }
 
   @Test func readingsOfANewLinkWaitInTheirOrder() throws {
     var held = held
     let key = try #require(ValueKey("temp"))
     let passed = [
-      held.passes(Self.entry(1), isOwnedByOther: true, .subscribing),
-      held.passes(Self.entry(2, of: key), isOwnedByOther: true, .subscribing),
+      held.passes(Self.reading(1), isOwnedByOther: true, .subscribing),
+      held.passes(Self.reading(2, of: key), isOwnedByOther: true, .subscribing),
       // This gateway owns it now, and the ones before are not published yet.
-      held.passes(Self.entry(3), isOwnedByOther: false, .subscribing),
+      held.passes(Self.reading(3), isOwnedByOther: false, .subscribing),
     ]
     #expect(passed == [false, false, false])
     let taken = held.take()
-    #expect(taken.map(\.reading.sequence) == [1, 2, 3])
-    #expect(taken.map(\.value) == [nil, key, nil])
-    let passesLater = held.passes(Self.entry(4), isOwnedByOther: false, .live)
+    #expect(taken.map(\.sequence) == [1, 2, 3])
+    #expect(taken.map(\.key) == [nil, key, nil])
+    let passesLater = held.passes(Self.reading(4), isOwnedByOther: false, .live)
     #expect(passesLater)
   }
 
   @Test func readingsOfTheOldLinkAreDropped() {
     var held = held
-    let passes = held.passes(Self.entry(1), isOwnedByOther: true, .live)
+    let passes = held.passes(Self.reading(1), isOwnedByOther: true, .live)
     let taken = held.take()
     #expect(!passes && taken.isEmpty)
   }
 
   @Test func aLinkThatEndsTakesItsReadingsAlong() {
     var held = held
-    _ = held.passes(Self.entry(1), isOwnedByOther: true, .subscribing)
+    _ = held.passes(Self.reading(1), isOwnedByOther: true, .subscribing)
     held.sessionChanged(.connecting)
     let taken = held.take()
     #expect(taken.isEmpty)
@@ -48,9 +47,9 @@ import Testing
   @Test func theOldestAreDropped() {
     var held = held
     for sequence in 1...1001 {
-      _ = held.passes(Self.entry(UInt64(sequence)), isOwnedByOther: true, .subscribing)
+      _ = held.passes(Self.reading(UInt64(sequence)), isOwnedByOther: true, .subscribing)
     }
-    let sequences = held.take().map(\.reading.sequence)
+    let sequences = held.take().map(\.sequence)
     #expect(sequences.count == 1000 && sequences.first == 2)
   }
 }

@@ -299,6 +299,8 @@ import Testing
       SpoolFile.Entry(number: 0, time: 0, topic: Array("t".utf8), payload: Array("\($0)".utf8))
     }
     #expect(file.perform(work).isAdded)
+    // What is written is in the log until then.
+    file.close()
     var queue = opened()
     queue.connected(receiveMaximum: 1000)
     run(&queue, file)

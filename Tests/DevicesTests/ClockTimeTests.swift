@@ -20,6 +20,19 @@ import Testing
     }
   }
 
+  @Test func whatFollowsTheClockIsReadAsItIsSetNow() {
+    // The clock was at 1970, and has just been set.
+    let set = FollowsClock(ClockTime(Timestamp(milliseconds: 1000)))
+    let passed = set.wrappedValue.map { Timestamp.now.milliseconds - $0.milliseconds }
+    #expect(passed.map { (-60_000...60_000).contains($0) } == true)
+    var time = FollowsClock()
+    #expect(time.wrappedValue == nil)
+    for past in [Timestamp(milliseconds: 0), .now] {
+      time.wrappedValue = past
+      #expect(time.wrappedValue == past)
+    }
+  }
+
   @Test func aCorrectionByAFewSecondsChangesNothing() {
     let (start, moment) = (Timestamp.now, Moment.now)
     let time = ClockTime(start, at: moment)

@@ -40,6 +40,7 @@ import Testing
       "period": DeviceRecord.Desired(value: 700, sender: ["transaction": "t"])
     ]
     (record.isDeleted, record.revision, record.isPending) = (true, 7, true)
+    record.bond = "02:00:5E:00:53:01"
     return record
   }
 
@@ -68,7 +69,7 @@ import Testing
         + #""desired":{"another":{"value":{"x":-1,"y":null},"source":"request"},"#
         + #""period":{"value":5000}},"waiting":{"period":{"value":700,"sender":{"transaction":"t"}}},"#
         + #""values":{"a_b":{"name":"a b","number":true,"confirmed":false,"unit":"°C","last_seen":3}},"#
-        + #""deleted":true,"revision":7,"pending":true}"#)
+        + #""bond":"02:00:5E:00:53:01","deleted":true,"revision":7,"pending":true}"#)
     #expect(DeviceRecord(address: address, bytes: record.bytes) == record)
   }
 

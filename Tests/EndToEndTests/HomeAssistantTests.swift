@@ -16,6 +16,19 @@ import Testing
     try await fixture.observer.message(topic, after: mark, within: Fixture.patience, where: condition)
   }
 
+  @Test("A gateway at another base topic that announces the same micro:bit is told once")
+  func otherBaseTopic() async throws {
+    try await withFixture(Plan()) { fixture in
+      let topic = topic(try await fixture.id(0))
+      let own = try await document(fixture, topic)
+      let other = own.text.split(separator: "\"microbit/").joined(separator: "\"elsewhere/")
+      for _ in 1...2 { try await fixture.observer.publish(topic, other, retain: true) }
+      try await fixture.logged("base_topic=elsewhere")
+      try await fixture.synchronizeGateway()
+      #expect(try fixture.lines(with: "another base topic").count == 1)
+    }
+  }
+
   @Test(
     "The gateway is announced before its micro:bits, all of them at each birth message, and if it was deleted"
   )

@@ -818,10 +818,13 @@ import Testing
     #expect(discovery.gateways(in: document(by: "cellar")) == [GatewayID("cellar")!])
     #expect(discovery.gateways(in: document(by: "attic")) == [GatewayID("attic")!])
     #expect(discovery.gateways(in: document(by: "cellar", base: "elsewhere")) == [])
+    #expect(discovery.otherBase(in: document(by: "attic", base: "else/where")) == "else/where")
+    #expect(discovery.otherBase(in: document(by: "cellar")) == nil)
     let removal = Removal(object: "ble_c5a1b2c3d4e5", announced: self.document(device).announced)
     #expect(discovery.gateways(in: removal.reannouncement(qos: .atLeastOnce).payload) == [])
     for text in ["", "{", "[]", "{}", #"{"avty":1}"#, #"{"avty":[1,{},{"t":1},{"t":""}]}"#] {
       #expect(discovery.gateways(in: Array(text.utf8)) == [], "\(text)")
+      #expect(discovery.otherBase(in: Array(text.utf8)) == nil, "\(text)")
     }
   }
 

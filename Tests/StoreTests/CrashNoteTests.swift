@@ -17,11 +17,16 @@ import Testing
       let note = CrashNote(path: path)
       #expect(note.deaths == min(count, 255) && note.topic == nil)
       note.setTaking(true)
-      note.handling("microbit/kitchen/info") {}
+      note.setHandling("microbit/kitchen/info")
+      note.setHandling("")
     }
     let last = CrashNote(path: path)
     last.setTaking(true)
-    last.handling("microbit/kitchen/info") { #expect(CrashNote(path: path).topic == "microbit/kitchen/info") }
+    last.setHandling("microbit/kitchen/info")
+    #expect(CrashNote(path: path).topic == "microbit/kitchen/info")
+    last.setTaking(true)
+    last.setHandling("")
+    #expect(CrashNote(path: path).topic == nil)
     last.setTaking(true)
     last.survived()
     #expect(CrashNote(path: path).deaths == 0)
@@ -67,7 +72,7 @@ import Testing
     mkfifo(path, 0o600)
     let note = CrashNote(path: path)
     note.setTaking(true)
-    note.handling("microbit/kitchen/info") {}
+    note.setHandling("microbit/kitchen/info")
     var status = stat()
     #expect(CrashNote(path: path).deaths == 0)
     #expect(lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
@@ -77,7 +82,7 @@ import Testing
   func withoutAFileNothingIsNoted(path: String?) {
     let note = CrashNote(path: path)
     note.setTaking(true)
-    note.handling(String(repeating: "x", count: 70_000)) {}
+    note.setHandling(String(repeating: "x", count: 70_000))
     note.survived()
     #expect(note.deaths == 0 && note.topic == nil)
   }
@@ -85,8 +90,7 @@ import Testing
   @Test func longTopicIsCut() {
     let note = CrashNote(path: path)
     note.setTaking(true)
-    note.handling(String(repeating: "x", count: 70_000)) {
-      #expect(CrashNote(path: path).topic?.utf8.count == 4057)
-    }
+    note.setHandling(String(repeating: "x", count: 70_000))
+    #expect(CrashNote(path: path).topic?.utf8.count == 4057)
   }
 }

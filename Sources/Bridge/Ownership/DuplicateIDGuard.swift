@@ -47,7 +47,8 @@ struct DuplicateIDGuard {
   /// Whether an answer of another run counts.
   var awaitsAnswer: Bool { [.waiting, .asking, .confirming].contains(state) }
   private let run: String
-  private let started: String
+  /// In RFC 3339, UTC with milliseconds, which sorts by time.
+  var started: String
   private var isAnotherOnline = false
   private var lastRun: String?
   /// The last older run that was asked. What it and older ones publish is not replaced at once: it would not end if their requests
@@ -57,7 +58,6 @@ struct DuplicateIDGuard {
   /// Whether another gateway has had the id, and this one was not admitted since.
   private(set) var hasConflict = false
 
-  /// - Parameter started: in RFC 3339, UTC with milliseconds, which sorts by time.
   init(run: String, started: String) {
     self.run = run
     self.started = started

@@ -26,7 +26,7 @@ struct Ownership: Sendable {
   private static let mostGateways = 1024
   private var actions: [Action] = []
 
-  /// - Parameter started: in RFC 3339, UTC with milliseconds, which sorts by time.
+  /// - Parameter started: see ``DuplicateIDGuard/started``.
   init(_ this: GatewayID, run: String, started: String) {
     self.this = this
     idGuard = DuplicateIDGuard(run: run, started: started)

@@ -24,7 +24,7 @@ import MQTT
     self.report = report
     self.context = context
     ownership = Ownership(
-      context.gateway, run: context.run.description, started: context.started.description)
+      context.gateway, run: context.run.description, started: context.started.current().description)
   }
 
   /// Whether the gateway may publish under its id.
@@ -86,7 +86,13 @@ import MQTT
   /// The `info` under this gateway's id.
   func received(bridgeInfo payload: [UInt8]) {
     guard let (run, started) = BridgeInfo.origin(in: payload) else { return }
-    handle { $0.guardID { $0.received(run: run, started: started) } }
+    let own = context.started.current().description
+    handle {
+      $0.guardID {
+        $0.started = own
+        return $0.received(run: run, started: started)
+      }
+    }
   }
 
   /// The `state` of a gateway, this one included.

@@ -67,6 +67,9 @@ extension LinkSession {
         peripheral, passkey: pairingRequest.passkey ?? device.settings.passkey, while: isWanted,
         passkeyRequested: { [weak self] in self?.passkeyRequested(peripheral) })
       context.log.notice("paired", device.fields)
+      if central.ownBonds.contains(peripheral) {
+        context.store.change(device.address) { $0.bond = central.address }
+      }
       endPairing(.success(.paired))
       if isWanted() {
         pairingEnded()
@@ -82,6 +85,16 @@ extension LinkSession {
         endPairing(.failure(RequestError(error)))
       }
       return error
+    }
+  }
+
+  /// Tells the central of a bond that an earlier run has made, or notes that it is gone.
+  func noteBond(of seen: Peripheral, on central: Central) {
+    guard let bond = device.record.bond, bond == central.address else { return }
+    if seen.isPaired {
+      central.keepsOwnBond(seen.id)
+    } else {
+      context.store.change(device.address) { $0.bond = nil }
     }
   }
 

@@ -171,6 +171,7 @@ import Log
 
   override func seen(_ seen: Peripheral, by adapter: Int) {
     // Before the session reports, and afterwards, as it may have another adapter then.
+    noteBond(of: seen, on: context.centrals[adapter])
     noteSignal(of: seen, by: adapter)
     super.seen(seen, by: adapter)
     noteSignal(of: seen, by: adapter)

@@ -101,7 +101,7 @@ import Log
       let (key, time) = (value.name.key, Timestamp.now)
       let published = value.value.adding(settings[key]?.adjustment.offset)
       last[key, default: LastValue()].reported(value.value, at: time)
-      device.received(key, published, at: time, senderTime: senderTime)
+      report(key, published, at: time, sequence: device.count(at: time), senderTime)
       for echo in echoes where echo.value.matches(value) && !echo.isReceived {
         echo.isReceived = true
         echo.end?(.applied(actual: echo.value.value))
@@ -115,9 +115,19 @@ import Log
   func reportAgain(where isIncluded: (NamedValue) -> Bool = { _ in true }) {
     for value in device.description.values where isIncluded(value) {
       if let last = last[value.key], let time = last.time, let published = last.published(value.property) {
-        device.deliver(value.key, published, at: time)
+        report(value.key, published, at: time)
       }
     }
+  }
+
+  /// - Parameter sequence: nil for a last value that is reported again: it is not a reading.
+  private func report(
+    _ key: ValueKey, _ value: Value, at time: Timestamp, sequence: UInt64? = nil, _ senderTime: UInt32? = nil
+  ) {
+    let reading = Reading(
+      property: profile.values?.received ?? 0, key: key, value: value, time: time, sequence: sequence,
+      senderTime: senderTime)
+    for (observer, _) in device.observers { observer.reported(reading) }
   }
 
   /// Why what a program sends is no value.

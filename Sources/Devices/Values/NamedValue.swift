@@ -45,11 +45,3 @@ package struct NamedValue: Sendable, Equatable {
       report: described?.adjustment.report ?? Self.report, homeAssistant: [entity])
   }
 }
-
-/// A value of a program.
-package struct ValueReading: Sendable {
-  /// See ``NamedValue/key``.
-  package let key: ValueKey
-  /// The reading as if it were of the property that received the line.
-  package let reading: Reading
-}

@@ -264,6 +264,26 @@ import Testing
     await ended
   }
 
+  /// Another program connects to it.
+  @Test func aPeripheralThatAnEarlierRunHasPairedWithLosesItsBondAsAKeyboard() async throws {
+    let fixture = try await Self.keyboard()
+    await fixture.serve(Self.input, false)
+    let (first, id) = try await fixture.centralAndMicroBit()
+    #expect(await pair(first, id) == nil)
+    await first.central.disconnect(id)
+    try await first.end()
+    let (next, _) = try await fixture.centralAndMicroBit()
+    #expect(await next.central.wait(patience) { $0.tree.devices[id.path]?.isPaired == true })
+    await next.central.keepsOwnBond(id)
+    await fixture.serve(Self.input, true)
+    let other = try await DBusConnection.open(.at(fixture.bus.address)) { _ in }
+    let call = DBusCall("Connect", on: "org.bluez.Device1", of: id.path, at: "org.bluez")
+    async let connected = try? await other.call(call, timeout: .seconds(3))
+    #expect(await isFoundAgain(next, id))
+    _ = await connected
+    await other.close()
+  }
+
   /// Its battery can be read, for example.
   @Test func aKeyboardThatAnotherProgramHasPairedWithIsUsed() async throws {
     let fixture = try await Self.keyboard()

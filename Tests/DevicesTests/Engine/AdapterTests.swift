@@ -227,6 +227,8 @@ import Testing
   @Test func unpairingDeletesTheBondsOfAllAdapters() async throws {
     let tested = try await Self.pairingEngine(adapter: "hci0")
     #expect(try await Self.online(tested) == "hci0")
+    let bond = await tested.engine.device(Engine.id)?.record.bond
+    #expect(bond != nil)
     let mark = tested.frontEnd.events.count
     await tested.engine.configure(Self.pairing(adapter: "hci1"))
     #expect(try await Self.online(tested, after: mark) == "hci1")
@@ -235,6 +237,7 @@ import Testing
     let reply = try await replies.first("a reply") { _ in true }
     #expect(throws: Never.self) { try reply.get() }
     #expect(await tested.isBonded() == false)
+    #expect(await tested.engine.device(Engine.id)?.record.bond == nil)
     await tested.end()
   }
 

@@ -294,10 +294,9 @@ final class EngineUnderTest: Sendable {
       (self.frontEnd, self.address) = (frontEnd, address)
     }
     func reported(_ reading: Reading) {
-      events.append(.reading(reading.property, reading.value, sequence: reading.sequence))
-    }
-    func reported(_ reading: ValueReading) {
-      events.append(.value(reading.key.description, reading.reading.value))
+      events.append(
+        reading.key.map { .value($0.description, reading.value) }
+          ?? .reading(reading.property, reading.value, sequence: reading.sequence))
     }
     func logged(_ row: LogRow, measured: Timestamp?) { events.append(.logged(row, measured: measured)) }
     func changed(_ change: DeviceChange, _ device: DeviceDescription) {
