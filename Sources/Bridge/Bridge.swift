@@ -33,6 +33,7 @@ import Store
   package var pageFinding: Finding?
   let caution: Caution
   private(set) var refusals = Refusals()
+  let refusalTimer = RefusalTimer()
 
   /// - Parameters:
   ///   - spool: the file for undelivered readings; nil: they are kept in memory.
@@ -159,6 +160,7 @@ import Store
     case .connected(let connection):
       receiveMaximum = Int(connection.receiveMaximum)
       refusals.connected()
+      refusalTimer.connected()
       report.connected()
       caution.connected()
       ownership.handle { $0.connected() }
@@ -181,6 +183,11 @@ import Store
       // Whoever sends a request chooses the topic of the response.
       guard context.isOwn(topic.string) else { break }
       if refusals.publicationRefused(topic, reason, at: .now) { report.changed() }
+      publishers.discovery?.refused(topic, reason)
+      refusalTimer.refused { [weak self] in
+        self?.context.mqtt.publishRefusedStateAgain()
+        self?.publishers.discovery?.publishRefusedAgain()
+      }
     case .undelivered(let messages): spool.undelivered(messages)
     case .completed(let numbers, let rejected): spool.completed(numbers, rejected: rejected)
     case .message(let message):

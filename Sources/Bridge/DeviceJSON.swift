@@ -32,6 +32,7 @@ extension DeviceDescription {
         ? nil : .object(Dictionary(uniqueKeysWithValues: values.map { ($0.key.description, $0.json) })),
       "adjust": settings.adjust.isEmpty ? nil : settings.adjustJSON,
       "enabled": .bool(settings.isEnabled),
+      "disabled_by": record.isDisabled ? "request" : nil,
       "rssi": rssi.map(JSONValue.integer),
       "last_connected": lastConnected.map { .string($0.description) },
       "connected_since": hasLink ? lastConnected.map { .string($0.description) } : nil,

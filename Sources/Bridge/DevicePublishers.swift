@@ -62,6 +62,10 @@ import MQTT
   /// The gateway may publish from now on, on this connection.
   func admitted()
   func disconnected()
+  /// The broker has refused a message.
+  func refused(_ topic: TopicName, _ reason: MQTTRefusal)
+  /// Documents that were refused may be taken now.
+  func publishRefusedAgain()
   /// A message on none of the bridge's topics.
   func received(_ message: MQTTReceived)
   /// A device is known from now on, or no longer.

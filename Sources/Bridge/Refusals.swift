@@ -4,7 +4,7 @@ import MQTT
 
 /// What the broker does not take of this gateway's messages, and what it does not send. Pure.
 ///
-/// A message that was rejected counts for ``lasting``, or until the next connection.
+/// A message that was rejected counts for ``lasting``, or until the next connection; a state is sent again before that.
 struct Refusals {
   static let lasting = Duration.seconds(300)
 
@@ -23,11 +23,7 @@ struct Refusals {
 
   /// - Returns: whether there is a finding that was not there before.
   mutating func publicationRefused(_ topic: TopicName, _ reason: MQTTRefusal, at now: Moment) -> Bool {
-    let isSize =
-      switch reason {
-      case .tooLarge, .endsConnection: true
-      case .notAuthorized, .quotaExceeded, .other: false
-      }
+    let isSize = reason.isOfSize
     let last = (isSize ? tooLarge : rejected).flatMap { $0.lasts(at: now) ? $0 : nil }
     var new = last ?? Rejection(topic: topic, reason: reason, time: now)
     new.time = now

@@ -46,7 +46,7 @@ import Store
   /// A retained command for a device has arrived.
   /// - Parameters:
   ///   - property: nil: the device has no such property.
-  ///   - isNew: whether it was published just now: the copies that the broker sends on every connection came before.
+  ///   - isNew: whether it was published just now, as far as is known: copies that the broker sends on every connection come before.
   mutating func decide(
     _ message: MQTTReceived, for address: BluetoothAddress, _ property: Property?, isMQTT5: Bool, isNew: Bool
   ) -> Decision {
@@ -65,7 +65,8 @@ import Store
           ? "a retained command for an event, or a value of a program, is not carried out"
           : "retained commands require MQTT 5: publish it without the retain flag")
     }
-    guard isNew || index(of: message, for: address) == nil else { return .ignore }
+    // Also if it looks new: a bridge publishes its copies again whenever it connects, and some brokers send theirs late.
+    guard index(of: message, for: address) == nil else { return .ignore }
     begin(message, for: address)
     return .execute
   }

@@ -39,6 +39,7 @@ extension Device {
       if let published = handover.desired[channel.property.name] { channel.writer?.copy(published) }
     }
     revise(handover.revision, isDeleted: handover.isDeleted)
+    context.store.change(address) { $0.isDisabled = handover.isDisabled }
   }
 
   /// Makes a new revision also if nothing changes: what gateways still know of a device that is added again is older.

@@ -3,9 +3,9 @@ import Log
 
 /// Which devices are forgotten, and when.
 extension DeviceManager {
-  /// The days out of range after which a device that nobody has configured is removed: a profile may match peripherals that
-  /// get a new address every few minutes.
-  private static let mostDaysUnseen = 30
+  /// The days out of range after which a device that nobody has configured is removed. Peripherals that get a new address every
+  /// few minutes would soon have all places; others are away over holidays or a winter.
+  private func mostDaysUnseen(_ address: BluetoothAddress) -> Int { address.mayBePrivate ? 30 : 365 }
 
   /// If the device at `address` is configured, removes one that is not: one that is not online, and of these the one
   /// that was not seen for the longest time.
@@ -28,7 +28,7 @@ extension DeviceManager {
   private func lastSeen(_ device: Device) -> Int { device.record.lastSeen ?? 0 }
 
   /// Notes which devices are in range, once a day, and removes those that nobody has configured and that were not in
-  /// range for 30 days, unless their silence means nothing. To be called every hour.
+  /// range for too many days, unless their silence means nothing. To be called every hour.
   ///
   /// Days on which the gateway did not run are not counted, and a clock that jumps makes no difference.
   /// - Parameter today: counted from 1970-01-01.
@@ -38,18 +38,21 @@ extension DeviceManager {
     lastExpiry = today
     /// Without the days that are not counted.
     func shifted(_ day: Int) -> Int { max(0, min(day + uncounted, today)) }
-    for device in registry.all { device.values.removeUnseen(today: today, uncounted: uncounted) }
+    for device in registry.all {
+      // What a device sends is not missed on days on which it is offline.
+      device.values.removeUnseen(today: today, uncounted: device.description.isOnline ? uncounted : passed)
+    }
     for device in Array(registry.all) where !device.hasNoStoredID {
       let before = device.record.lastSeen.map(shifted)
-      let isOnline = device.description.isOnline
+      let isOnline = device.description.isOnline, most = mostDaysUnseen(device.address)
       // A device whose silence means nothing is online all the time.
       let wasHeard = device.record.lastHeard.map { $0.day >= today } ?? isOnline
       if before == nil || wasHeard || device.session.adapters.isInRange {
         store.change(device.address) { $0.lastSeen = today }
-      } else if let before, today - before <= Self.mostDaysUnseen || isOnline || isKept(device.address) {
+      } else if let before, today - before <= most || isOnline || isKept(device.address) {
         store.change(device.address) { $0.lastSeen = before }
       } else {
-        log.notice("removing it: it was not in range for \(Self.mostDaysUnseen) days", device.fields)
+        log.notice("removing it: it was not in range for \(most) days", device.fields)
         expire(device)
       }
     }
@@ -67,7 +70,7 @@ extension DeviceManager {
   /// gateway.
   private func expire(_ address: BluetoothAddress, lastSeen: Int, today: Int) {
     guard !isKept(address) else { return }
-    if today - lastSeen > Self.mostDaysUnseen {
+    if today - lastSeen > mostDaysUnseen(address) {
       store.remove(address)
     } else {
       store.change(address) { $0.lastSeen = lastSeen }

@@ -126,6 +126,7 @@ extension DeviceManager {
     let profile = device.description.profile
     // As long as the device has the properties.
     set(options.desired.filter { $0.value == .null }, of: device)
+    let wasDisabled = device.record.isDisabled
     store.change(device.address) {
       $0.changes = record.changes
       for member in options.desired
@@ -133,6 +134,7 @@ extension DeviceManager {
         $0.desired[member.name] = nil
       }
     }
+    if device.record.isDisabled != wasDisabled { device.revise() }
     reconcile(device.address)
     guard let changed = registry.byAddress[device.address] else { return nil }
     set(options.desired.filter { $0.value != .null }, of: changed)

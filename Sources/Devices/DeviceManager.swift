@@ -305,7 +305,12 @@ import Store
     _ owner: Owner, of id: DeviceID, _ handover: Handover? = nil, isTakenOver: Bool = false,
     hasNewLink: Bool = false
   ) {
-    registry.byID[id]?.setOwner(owner, handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)
+    guard let device = registry.byID[id] else { return }
+    let wasDisabled = device.record.isDisabled
+    device.setOwner(owner, handover, isTakenOver: isTakenOver, hasNewLink: hasNewLink)
+    guard device.record.isDisabled != wasDisabled else { return }
+    // Later, as the front end is in the midst of it.
+    loop.timer(after: .zero) { [weak self] in self?.reconcile(device.address) }
   }
 
   /// A user has deleted the device where front ends announce it.

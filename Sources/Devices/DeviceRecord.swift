@@ -46,8 +46,8 @@ package struct DeviceRecord: Sendable, Equatable {
   package internal(set) var log: LogPosition?
   /// A user has deleted it where front ends announce it (Home Assistant): it is not announced until it is added again.
   package var isDeleted = false
-  /// The number of the last change of what gateways hand over, the overrides and ``isDeleted``: of two copies, the one with the
-  /// larger number is newer. It is the time of the change in milliseconds, unless a change before has a later one.
+  /// The number of the last change of what gateways hand over, the overrides, ``isDeleted`` and ``isDisabled``: of two copies, the
+  /// one with the larger number is newer. It is the time of the change in milliseconds, unless a change before has a later one.
   package internal(set) var revision = 0
   /// What is handed over was changed here while another gateway owned the device, or none, as by a command that waits for it. If
   /// another gateway then uses the device, what that one hands over replaces the change.
@@ -109,6 +109,12 @@ package struct DeviceRecord: Sendable, Equatable {
     (identity, id, offered, values, bond) = (
       before.identity, before.id, before.offered, before.values, before.bond
     )
+  }
+
+  /// Whether a request has disabled the device, which holds at all gateways, until one enables it or takes that back.
+  package var isDisabled: Bool {
+    get { changes.isEnabled == false }
+    set { if newValue != isDisabled { changes.isEnabled = newValue ? false : nil } }
   }
 
   var hasInformation: Bool { model != nil || firmware != nil || serial != nil }

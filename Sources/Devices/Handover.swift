@@ -7,6 +7,8 @@ package struct Handover: Sendable, Equatable {
   package let desired: [String: PublishedDesired]
   /// See ``DeviceRecord/isDeleted``.
   package let isDeleted: Bool
+  /// Whether a request has disabled the device.
+  package let isDisabled: Bool
   /// See ``DeviceRecord/revision``.
   package let revision: Int
   /// The values that the device's program names itself, by their names in topics.
@@ -17,11 +19,13 @@ package struct Handover: Sendable, Equatable {
   let log: LogPosition?
 
   package init(
-    desired: [String: PublishedDesired] = [:], isDeleted: Bool = false, revision: Int = 0,
+    desired: [String: PublishedDesired] = [:], isDeleted: Bool = false, isDisabled: Bool = false,
+    revision: Int = 0,
     values: [ValueKey: ValueTable.Entry] = [:], told: [HeardEvents.Event] = [], log: LogPosition? = nil
   ) {
     self.desired = desired
     self.isDeleted = isDeleted
+    self.isDisabled = isDisabled
     self.revision = revision
     self.values = values
     self.told = told

@@ -40,6 +40,10 @@ public struct BluetoothAddress: Hashable, Sendable {
     self.value = value & 0xFFFF_FFFF_FFFF
   }
 
+  /// Whether the peripheral may change it every few minutes: a random address that is not static begins with a bit of 0, as a
+  /// public one may, too (Core Specification, volume 6, part B, 1.3).
+  public var mayBePrivate: Bool { radioSender == nil && value >> 47 == 0 }
+
   /// `c5a1b2c3d4e5` or `radio_9b4c2d1a`: lower case without colons, as used in topics.
   public var compact: String {
     radioSender.map { "\(Self.compactRadio)\($0)" } ?? Hexadecimal.text(value, bytes: 6)

@@ -162,7 +162,9 @@ extension Discovery {
         connectivity(topics),
         .sensor(
           "rssi", name: "Signal strength", topic: topics.info, template: InfoTemplate("rssi"),
-          deviceClass: "signal_strength", stateClass: "measurement", unit: "dBm", category: "diagnostic"),
+          deviceClass: "signal_strength",
+          // While it is connected it advertises nothing: that of before stays, and is no measurement.
+          stateClass: device.profile.hasLinks ? nil : "measurement", unit: "dBm", category: "diagnostic"),
         .sensor(
           "firmware", name: "Firmware", topic: topics.info, template: InfoTemplate("firmware"),
           category: "diagnostic"),

@@ -82,7 +82,9 @@ extension Discovery {
         name, name: words.prefix(1).uppercased() + words.dropFirst(), topic: topics.bridgeInfo,
         template: InfoTemplate("counters", name),
         // The only one that decreases.
-        stateClass: name == "queued" ? "measurement" : "total_increasing", category: "diagnostic")
+        stateClass: name == "queued" ? "measurement" : "total_increasing", category: "diagnostic",
+        // They change each minute, and would fill the database.
+        isEnabled: !["readings", "sent", "queued"].contains(name))
     }
   }
 

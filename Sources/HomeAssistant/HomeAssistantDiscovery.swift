@@ -12,9 +12,9 @@ import Store
   unowned let bridge: Bridge
   let store: DiscoveryStore
   private var configuration: Configuration
-  private let schedule: AnnouncementSchedule
+  let schedule: AnnouncementSchedule
   /// The last documents.
-  private var published: [Discovery.Subject: PublishedDocument] = [:]
+  var published: [Discovery.Subject: PublishedDocument] = [:]
   /// The topics of removed documents that were cleared on this connection: what the broker retains may be on its way.
   private var clearedTopics: Set<String> = []
   /// The topics of removed documents that were published again, to be removed by a follow-up.

@@ -31,6 +31,8 @@ struct PublishedDocument: Equatable, Sendable {
   private var time: Moment?
   /// Whether the document is published again, even the same.
   private var isDue = false
+  /// Whether the broker has refused the last document.
+  private(set) var isRefused = false
   /// The entities that the documents so far have removed so that others can have their keys.
   private(set) var removed: Set<Announced.Component> = []
   /// How often the document was published again because another gateway had announced the device, since ``repeatedAt``
@@ -82,6 +84,9 @@ struct PublishedDocument: Equatable, Sendable {
     isDue = true
     removed = []
   }
+
+  /// The broker may take the document later.
+  mutating func refused() { isRefused = true }
 
   /// The document is cleared: Home Assistant removes the entities now, and the next document comes after a pause.
   mutating func clear(at now: Moment) { self = Self(time: now) }

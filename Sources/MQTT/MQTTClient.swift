@@ -146,7 +146,7 @@ import Log
   }
 
   /// What is queued in an iteration of the loop is sent together at its end, in as few segments as possible.
-  private func schedule() {
+  func schedule() {
     if isAdmitted && openSocket != nil || outbox.hasOutcomes { loop.atEndOfIteration(self) }
   }
 

@@ -33,6 +33,14 @@ public enum MQTTRefusal: Sendable, Equatable, CustomStringConvertible {
   case quotaExceeded
   case other(String)
 
+  /// Whether the broker will never take the message.
+  public var isOfSize: Bool {
+    switch self {
+    case .tooLarge, .endsConnection: true
+    case .notAuthorized, .quotaExceeded, .other: false
+    }
+  }
+
   /// The words of the log.
   public var description: String {
     switch self {

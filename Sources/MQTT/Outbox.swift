@@ -106,6 +106,11 @@ struct Outbox {
   /// Removes the state of `topic`, but leaves the retained message.
   mutating func releaseState(_ topic: TopicName) { states.remove(topic) }
 
+  /// Queues the state that the broker has refused on this connection.
+  mutating func queueRefusedState() {
+    if peer != nil { states.queueRefused(nextSequence()) }
+  }
+
   private mutating func nextSequence() -> UInt64 {
     lastSequence += 1
     return lastSequence
@@ -209,7 +214,7 @@ struct Outbox {
   /// Where the next packet is.
   private mutating func first() -> (isState: Bool, lane: Lane, qos: QoS, sequence: UInt64)? {
     var first: (isState: Bool, lane: Lane, qos: QoS, sequence: UInt64)?
-    // Numbers start at 1, and each is used once: they are never equal, but for the 0 of all state on a new connection.
+    // Numbers start at 1, and each is used once, but for state that is queued together: they are never equal.
     func offer(_ isState: Bool, _ lane: Lane, _ qos: QoS, _ sequence: UInt64) {
       if sequence < first?.sequence ?? .max { first = (isState, lane, qos, sequence) }
     }
@@ -265,7 +270,12 @@ struct Outbox {
       return (source.topic, nil)
     }
     if refusal == .quotaExceeded, let message = source.returned { return (source.topic, message) }
-    reject(source)
+    if case .state(let version) = source, !refusal.isOfSize {
+      rejected += 1
+      states.refused(version)
+    } else {
+      reject(source)
+    }
     return (source.topic, nil)
   }
 

@@ -24,6 +24,8 @@ struct StateTable {
     var queued: (sequence: UInt64, lane: Outbox.Lane)?
     /// Whether to remove the state when the broker has acknowledged it.
     var isCleared = false
+    /// Whether the broker has refused the payload.
+    var isRefused = false
 
     init(_ topic: TopicName, order: UInt64) {
       self.topic = topic
@@ -50,6 +52,7 @@ struct StateTable {
     state.qos = qos
     state.version = sequence
     state.isCleared = isCleared
+    state.isRefused = false
     guard let lane else { return }
     // An urgent one also if it is queued in the other lane: that entry is then skipped.
     if state.queued == nil || lane == .urgent && state.queued?.lane == .bulk {
@@ -77,6 +80,12 @@ struct StateTable {
   mutating func queueAll() {
     unqueueAll()
     for state in states.values.sorted(by: { $0.order < $1.order }) { enqueue(state, 0, in: .bulk) }
+  }
+
+  /// Queues what the broker has refused, in the order of the topics; they share a sequence number.
+  mutating func queueRefused(_ sequence: UInt64) {
+    let refused = states.values.filter { $0.isRefused && $0.queued == nil }
+    for state in refused.sorted(by: { $0.order < $1.order }) { enqueue(state, sequence, in: .bulk) }
   }
 
   mutating func unqueueAll() {
@@ -114,8 +123,14 @@ struct StateTable {
 
   /// The payload need not be sent again on this connection.
   mutating func complete(_ version: Version) {
-    guard version.state.isCleared, version.state.version == version.number, isKnown(version) else { return }
-    remove(version.topic)
+    guard version.state.version == version.number, isKnown(version) else { return }
+    version.state.isRefused = false
+    if version.state.isCleared { remove(version.topic) }
+  }
+
+  /// The broker may take the payload later.
+  func refused(_ version: Version) {
+    if version.state.version == version.number { version.state.isRefused = true }
   }
 
   /// Whether the state was not removed meanwhile.

@@ -1,6 +1,9 @@
+import Configuration
 import EventLoop
 import Findings
+import HomeAssistant
 import MQTT
+import Store
 import TestSupport
 import Testing
 
@@ -121,6 +124,31 @@ import Testing
     try await codes(["messages_rejected"])
     await tested.bridge.context.mqtt.reconnect(after: .zero)
     try await codes([])
+  }
+
+  /// A state, a deletion and a document that were refused.
+  @LoopActor @Test func whatTheBrokerHasRefusedIsPublishedAgainOnTheSameConnection() async throws {
+    let folder = try TemporaryFolder()
+    let denied = ["microbit/kitchen/availability", "microbit/old", "homeassistant/#"]
+    try folder.write("topic readwrite #\n\(denied.map { "topic deny \($0)\n" }.joined())", to: "acl")
+    let broker = try await MosquittoBroker(folder: folder) { "allow_anonymous true\nacl_file \($0)/acl" }
+    let tested = try await BridgeUnderTest(broker)
+    let (bridge, mqtt) = (tested.bridge, tested.bridge.context.mqtt)
+    bridge.refusalTimer.delays = BackOff(first: .milliseconds(50), longest: .milliseconds(50))
+    let discovery = HomeAssistantDiscovery(
+      Configuration(), bridge, StateDatabase(path: nil).section("home_assistant"))
+    bridge.add(discovery)
+    discovery.admitted()
+    try await tested.comeOnline()
+    mqtt.clearState(topicName("microbit/old"))
+    try await eventually("three refusals") { await mqtt.statistics.rejected >= 3 }
+    try folder.write("topic readwrite #\n", to: "acl")
+    broker.reload()
+    try await tested.message("kitchen/availability", "online")
+    try await tested.message("old", "")
+    _ = try await tested.messages.first(within: patience, "a document") {
+      $0.topic.string == "homeassistant/device/ble_gateway_here/config" && !$0.payload.isEmpty
+    }
   }
 
   /// The broker answers pings, and delivers messages.

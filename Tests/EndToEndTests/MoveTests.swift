@@ -72,6 +72,26 @@ import Testing
     try #require(try fixture.results(id, transaction, after: mark) == ["applied"])
   }
 
+  @Test("A micro:bit that a request has disabled is not connected by another gateway, until it is enabled")
+  func disabled() async throws {
+    try await withCluster(Self.plans) { cluster in
+      let (ground, attic) = (cluster[0], cluster[1])
+      try await ground.waitForOwnership(of: Self.id)
+      func enable(_ isEnabled: Bool) async throws {
+        try await ground.perform(
+          "device/options", #"{"id":"\#(Self.id)","options":{"enabled":\#(isEnabled)}}"#)
+      }
+      try await enable(false)
+      try await cluster.move(from: ground, to: attic)
+      try await attic.message("bridge/attic/devices") { $0.text.contains(#""session":"disabled""#) }
+      try await attic.restartGateway()
+      let mark = try ground.observer.mark
+      try await enable(true)
+      try await attic.waitForOwnership(of: Self.id, after: mark)
+      #expect(try ground.owners(Self.id) == ["ground", "attic"])
+    }
+  }
+
   @Test("After moves without an offline phase, the gateway with the link is the owner")
   func immediateMoves() async throws {
     try await withCluster(Self.plans + [Plan.fixture("cellar", area: "Cellar")]) { cluster in

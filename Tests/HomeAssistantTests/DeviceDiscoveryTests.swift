@@ -232,7 +232,7 @@ import Testing
             "avty": [{ "t": "microbit/bridge/attic/state" }] },
           "rssi": {
             "p": "sensor", "uniq_id": "ble_c5a1b2c3d4e5_rssi", "qos": 1,
-            "name": "Signal strength", "dev_cla": "signal_strength", "stat_cla": "measurement",
+            "name": "Signal strength", "dev_cla": "signal_strength",
             "unit_of_meas": "dBm", "ent_cat": "diagnostic", "stat_t": "microbit/kitchen/info",
             "val_tpl": "{{ (value_json|default({}))['rssi']|default(none) }}" },
           "firmware": {

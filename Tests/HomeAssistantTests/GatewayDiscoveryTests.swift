@@ -137,6 +137,8 @@ import Testing
       }
       let growing = name != "queued"
       #expect(component["stat_cla"] == .string(growing ? "total_increasing" : "measurement"))
+      let isSteady = ["malformed", "commands", "over_limit", "lost", "rejected_by_broker"].contains(name)
+      #expect(component["en"] == (isSteady ? nil : .bool(false)))
     }
     #expect(try object(document, "dev")["sa"] == nil)
   }

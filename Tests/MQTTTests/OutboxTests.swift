@@ -465,6 +465,34 @@ import Testing
     #expect(outbox.isEmpty)
   }
 
+  @Test func refusedStateIsSentAgainUntilTheBrokerTakesIt() {
+    var outbox = outbox()
+    outbox.connected(peer())
+    for name in ["a", "b", "c", "d"] { outbox.setState(topic(name), Array("1".utf8), qos: .atLeastOnce) }
+    outbox.clearState(topic("e"))
+    #expect(sendAll(&outbox) == ["a=1", "b=1", "c=1", "d=1", "e="])
+    outbox.acknowledged(1, .notAuthorized)
+    outbox.acknowledged(2, .quotaExceeded)
+    outbox.acknowledged(3)
+    outbox.acknowledged(4, .tooLarge(most: nil))
+    outbox.acknowledged(5, .notAuthorized)
+    #expect(outbox.rejected == 4 && outbox.isEmpty)
+    outbox.setState(topic("b"), Array("2".utf8), qos: .atLeastOnce)
+    outbox.queueRefusedState()
+    #expect(sendAll(&outbox, first: 6) == ["b=2", "a=1", "e="])
+    outbox.acknowledged(6)
+    outbox.acknowledged(7, .notAuthorized)
+    outbox.acknowledged(8)
+    outbox.queueRefusedState()
+    #expect(sendAll(&outbox, first: 9) == ["a=1"])
+    outbox.acknowledged(9)
+    outbox.queueRefusedState()
+    #expect(outbox.isEmpty)
+    outbox.disconnected()
+    outbox.connected(peer())
+    #expect(sendAll(&outbox) == ["a=1", "b=2", "c=1", "d=1"])
+  }
+
   @Test(
     arguments: [
       (.quotaExceeded, true), (.notAuthorized, false), (.other("Topic name invalid"), false),

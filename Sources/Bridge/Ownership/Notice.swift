@@ -72,6 +72,7 @@ extension OwnershipMachine.Notice {
     handover = Handover(
       desired: Self.desired(object, Set(names), profile(address)),
       isDeleted: object["home_assistant"] == .string("deleted"),
+      isDisabled: object["disabled_by"] == .string("request"),
       revision: object["revision"]?.integer.flatMap { Self.revisions.contains($0) ? $0 : nil } ?? 0,
       values: Self.values(object["values"]),
       told: (object["told"]?.elements ?? []).suffix(HeardEvents.mostTold).compactMap(HeardEvents.Event.init),

@@ -1120,6 +1120,32 @@ import Testing
     await tested.end()
   }
 
+  /// The switch in Home Assistant is that of the owner.
+  @Test func deviceThatItsOwnerHasDisabledByRequestIsNotConnected() async throws {
+    let attic = try #require(GatewayID("attic"))
+    let tested = try await Engine(configuration())
+    try await tested.frontEnd.availability(true)
+    func set(_ handover: Handover) async {
+      await tested.engine.setOwner(.other(attic), of: Engine.id, handover)
+    }
+    await set(Handover(isDisabled: true, revision: 1 << 51))
+    try await tested.frontEnd.availability(false)
+    #expect(await tested.engine.device(Engine.id)?.settings.isEnabled == false)
+    await set(Handover(revision: 1))
+    #expect(await tested.engine.device(Engine.id)?.record.isDisabled == true, "an older one")
+    await set(Handover(revision: (1 << 51) + 1))
+    try await tested.frontEnd.availability(true)
+    // Set here, to be handed over to others.
+    var patch = DeviceOptionsPatch()
+    for isEnabled in [false, true] {
+      let before = try #require(await tested.engine.device(Engine.id)?.record.revision)
+      patch.options.isEnabled = isEnabled
+      let changed = try await tested.engine.change(Engine.id, patch)
+      #expect(changed?.record.isDisabled == !isEnabled && before < changed?.record.revision ?? 0)
+    }
+    await tested.end()
+  }
+
   /// A gateway that was off meanwhile has an older value.
   @Test func desiredValueOutlivesTheRemovalOfTheDeviceAtItsOwner() async throws {
     let (attic, hall) = (try #require(GatewayID("attic")), try #require(GatewayID("hall")))

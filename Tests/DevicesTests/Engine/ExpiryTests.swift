@@ -11,6 +11,8 @@ import Testing
   private typealias Engine = EngineUnderTest
 
   private static let stranger = BluetoothAddress(truncating: 0xC0FF_EE00_0001)
+  /// A resolvable private address.
+  private static let passing = BluetoothAddress(truncating: 0x7BFF_EE00_0001)
 
   /// The record of a device that matched the prefix of the default configuration.
   private static func record(
@@ -21,14 +23,14 @@ import Testing
     return record
   }
 
-  @Test func deviceThatNobodyConfiguredIsRemovedAfter30DaysUnseen() async throws {
+  @Test func deviceThatNobodyConfiguredIsRemovedAfterAYearUnseen() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
     await Engine.store(Self.record(), in: path)
     let tested = try await Engine(state: path, isInRange: false)
-    for day in 101...130 { await tested.engine.expireDevices(today: day) }
+    for day in 101...465 { await tested.engine.expireDevices(today: day) }
     #expect(await tested.engine.device(Engine.id) != nil)
-    await tested.engine.expireDevices(today: 131)
+    await tested.engine.expireDevices(today: 466)
     // The front end clears its topics.
     #expect(tested.frontEnd.events.elements.last == .detached(.removed))
     #expect(await tested.engine.device(Engine.id) == nil)
@@ -39,12 +41,40 @@ import Testing
     #expect(try Engine.stored(in: path).count == 1)
   }
 
+  @Test func whatMayHaveAnotherAddressIsRemovedAfterThirtyDays() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    await Engine.store(Self.record(Self.passing), in: path)
+    let tested = try await Engine(state: path, isInRange: false)
+    for day in 101...130 { await tested.engine.expireDevices(today: day) }
+    #expect(await tested.engine.deviceCount == 1)
+    await tested.engine.expireDevices(today: 131)
+    #expect(await tested.engine.deviceCount == 0)
+    await tested.end()
+  }
+
+  /// The gateway runs over the holidays.
+  @Test func valuesOfADeviceThatIsAwayStay() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/state.db"
+    var record = Self.record()
+    let moisture: ValueKey = "moisture"
+    record.values[moisture] = ValueTable.Entry(
+      written: "moisture", isNumber: true, isConfirmed: true, lastSeen: 95)
+    await Engine.store(record, in: path)
+    let tested = try await Engine(state: path, isInRange: false)
+    for day in 101...200 { await tested.engine.expireDevices(today: day) }
+    await tested.end()
+    // Of the days since it was received, those on which the device was away do not count.
+    #expect(try Engine.stored(in: path).first?.values[moisture]?.lastSeen == 195)
+  }
+
   @Test func nothingIsKeptOfARemovedDevice() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
     await Engine.store(Self.record(), in: path)
     let tested = try await Engine(state: path, isInRange: false)
-    for day in 101...131 { await tested.engine.expireDevices(today: day) }
+    for day in 101...466 { await tested.engine.expireDevices(today: day) }
     await tested.end()
     #expect(try Engine.stored(in: path).isEmpty)
   }
@@ -60,9 +90,9 @@ import Testing
     var configuration = Configuration()
     configuration.devices = []
     let tested = try await Engine(configuration, state: path, isInRange: false)
-    for day in 101...130 { await tested.engine.expireDevices(today: day) }
+    for day in 101...465 { await tested.engine.expireDevices(today: day) }
     #expect(await tested.engine.store.records.count == 2)
-    await tested.engine.expireDevices(today: 131)
+    await tested.engine.expireDevices(today: 466)
     await tested.end()
     #expect(try Engine.stored(in: path).map(\.address) == [Self.stranger])
   }
@@ -81,7 +111,7 @@ import Testing
     configuration.devices = [Configuration.Device(match: .namePrefix("BBC"), id: id)]
     let tested = try await Engine(configuration, state: path, isInRange: false)
     #expect(await tested.engine.device(id)?.address == Engine.address)
-    for day in 121...131 { await tested.engine.expireDevices(today: day) }
+    for day in 121...466 { await tested.engine.expireDevices(today: day) }
     #expect(await tested.engine.device(id)?.address == Self.stranger)
     #expect(await tested.engine.deviceCount == 1)
     await tested.end()
@@ -113,9 +143,9 @@ import Testing
     let path = folder.path + "/state.db"
     await Engine.store(Self.record(lastSeen: nil), in: path)
     let tested = try await Engine(state: path, isInRange: false)
-    for day in 500...530 { await tested.engine.expireDevices(today: day) }
+    for day in 500...865 { await tested.engine.expireDevices(today: day) }
     #expect(await tested.engine.device(Engine.id) != nil)
-    await tested.engine.expireDevices(today: 531)
+    await tested.engine.expireDevices(today: 866)
     #expect(await tested.engine.device(Engine.id) == nil)
     await tested.end()
   }
@@ -124,13 +154,13 @@ import Testing
   @Test func daysWithoutTheGatewayAreNotCounted() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state.db"
-    await Engine.store(Self.record(lastSeen: 100), in: path)
+    await Engine.store(Self.record(Self.passing, lastSeen: 100), in: path)
     await Engine.store(Self.record(Self.stranger, lastSeen: 120), in: path)
     let tested = try await Engine(state: path, isInRange: false)
     for day in Array(162...171) + [9000, 172, 173] { await tested.engine.expireDevices(today: day) }
-    #expect(await tested.engine.device(Engine.id) != nil)
+    #expect(await tested.engine.device(DeviceID(Self.passing)) != nil)
     await tested.engine.expireDevices(today: 174)
-    #expect(await tested.engine.device(Engine.id) == nil)
+    #expect(await tested.engine.device(DeviceID(Self.passing)) == nil)
     #expect(await tested.engine.deviceCount == 1)
     await tested.end()
   }
@@ -163,7 +193,7 @@ import Testing
     }
     await Engine.store(record, in: path)
     let tested = try await Engine(configuration, state: path, isInRange: false)
-    for day in 101...140 { await tested.engine.expireDevices(today: day) }
+    for day in 101...470 { await tested.engine.expireDevices(today: day) }
     #expect(await tested.engine.deviceCount == 1)
     await tested.end()
   }
@@ -182,7 +212,7 @@ import Testing
     configuration.devices = [Configuration.Device(match: match)]
     configuration.devices[0].options.profile = "bthome"
     let tested = try await Engine(configuration, state: path, isInRange: false)
-    for day in 101...140 { await tested.engine.expireDevices(today: day) }
+    for day in 101...470 { await tested.engine.expireDevices(today: day) }
     #expect(await tested.engine.device(DeviceID(Self.stranger))?.isOnline == true)
     // Of two such devices, the one that was not heard for longer leaves its place to a configured one.
     #expect(await tested.engine.store.records[Self.stranger]?.lastSeen == 101)
@@ -230,7 +260,7 @@ import Testing
     await Engine.store(Self.record(Self.stranger), in: path)
     let tested = try await Engine(state: path, capacity: 1) { $0.timing.scan = .milliseconds(100) }
     try await eventually("one too many") { await tested.engine.counters.overLimit > 0 }
-    for day in 101...131 { await tested.engine.expireDevices(today: day) }
+    for day in 101...466 { await tested.engine.expireDevices(today: day) }
     #expect(try await tested.frontEnd.availability(true).address == Engine.address)
     // It was counted once, and not again with each advertisement.
     #expect(await tested.engine.counters.overLimit == 1)

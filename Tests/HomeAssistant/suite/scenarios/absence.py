@@ -7,7 +7,7 @@ from journal import expect
 from scenarios.availability import BROKER_WAS_AWAY
 from scenarios.common import scenario
 from scenarios.pages import MICROBIT
-from scenarios.removal import gone
+from scenarios.removal import GATEWAY_REMOVED, gone
 
 
 def start_home_assistant(house):
@@ -51,7 +51,7 @@ def device_is_removed_and_added_while_home_assistant_is_away(house):
     expect(room.entities.keys() == MICROBIT.keys(), f"{room.name} has {room.entities.keys()}")
 
 
-@scenario()
+@scenario(accepts=GATEWAY_REMOVED)
 def discovery_is_switched_off_while_home_assistant_is_away(house):
     house.home_assistant.stop()
     house.configure(discovery=False)

@@ -9,7 +9,7 @@ from scenarios.availability import ids
 from scenarios.common import scenario
 from scenarios.pages import MICROBIT, expect_entities
 from scenarios.programs import send
-from scenarios.removal import gone
+from scenarios.removal import GATEWAY_REMOVED, gone
 
 KEY = "231d39c1d7cc1ab1aee224cd096db932"
 HEARD = {
@@ -84,7 +84,7 @@ def values_with_korean_names(house):
     house.home_assistant.until("the values are gone", lambda: room.entities.keys() == MICROBIT.keys(), MOMENT)
 
 
-@scenario()
+@scenario(accepts=GATEWAY_REMOVED)
 def remote_thermometer_and_door(house):
     """All that advertises BTHome: events of each button, encrypted values, an opening and a window."""
     beacons = Beacons(
@@ -143,7 +143,7 @@ def remote_thermometer_and_door(house):
         beacons.leave()
 
 
-@scenario()
+@scenario(accepts=GATEWAY_REMOVED)
 def entities_with_the_name_of_their_device(house):
     """Home Assistant puts the device's name before theirs: it is there once."""
     beacons = Beacons(house, ("Button", "E6:7A:00:00:00:04", None, "0164" + "3a00" * 2))
@@ -166,7 +166,7 @@ def entities_with_the_name_of_their_device(house):
         beacons.leave()
 
 
-@scenario()
+@scenario(accepts=GATEWAY_REMOVED)
 def every_object_of_bthome(house):
     """Home Assistant accepts all entities that are announced, and shows the values."""
     chunks = [OBJECTS[begin:begin + OF_ONE] for begin in range(0, len(OBJECTS), OF_ONE)]

@@ -7,9 +7,10 @@ from house import CONNECT, GATEWAY_ID, MOMENT
 from journal import expect
 from scenarios.availability import ids
 from scenarios.common import scenario
+from scenarios.removal import GATEWAY_REMOVED
 
 
-@scenario()
+@scenario(accepts=GATEWAY_REMOVED)
 def microbit_moves_to_another_gateway_and_back(house):
     """It keeps its page and its entities; only "connected via" and its availability follow its gateway."""
     room = house.rooms[0]
