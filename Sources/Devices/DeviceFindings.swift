@@ -372,11 +372,11 @@ extension Device {
     if let polled = channels.first(where: { $0.areNotificationsTaken }) {
       return .notificationsTaken(of: polled.property.name, device: name)
     }
-    let hasMisfit = channels.contains { $0.misfit != nil }
-    if state == .listening, !description.isOnline, !hasMisfit, isConfigured || !isAnonymous {
-      if let lack = session.lack { return .heardInVain(name, lack, settings.profile) }
-    }
-    if state == .listening, !description.isOnline, !hasMisfit, !isAnonymous {
+    if state == .listening, !description.isOnline, channels.allSatisfy({ $0.misfit == nil }) {
+      if isConfigured || !isAnonymous, let lack = session.lack {
+        return .heardInVain(name, lack, settings.profile)
+      }
+      if isAnonymous { return nil }
       let isRadio = address.radioSender != nil
       if isRadio, context.transmitter.receivers == nil { return .radioIsOff(name) }
       return isRadio || context.canScan ? .notHeard(name, isRadio: isRadio) : nil

@@ -80,7 +80,7 @@ import Log
 
   /// A device whose silence means nothing is online from the start of the gateway, if an earlier run has heard it.
   override func begin() {
-    if limit == nil, device.record.lastHeard != nil, device.settings.isEnabled { keepOnline() }
+    if limit == nil, device.record.lastHeard != nil { keepOnline() }
   }
 
   /// The least time between two changes of ``DeviceRecord/lastHeard``, in ms.
