@@ -87,10 +87,10 @@ import Store
         property.hasPrefix(NamedValue.prefix)
         ? publisher.device.valueSetter : publisher.device.profile.property(named: property)
       if isGroup, known?.isWritable != true || !publisher.device.mayOffer(property) { continue }
-      if !context.isMQTT5, retained.isDeletion(message, for: publisher.device.address, known) { continue }
+      if !context.isMQTT5, retained.noteDeletion(message, for: publisher.device.address, known) { continue }
       var refusal: String?
       if message.retain {
-        let isNew = ownership.ownership.retainedCommandsHaveArrived
+        let isNew = ownership.state.retainedCommandsHaveArrived
         switch retained.decide(
           message, for: publisher.device.address, known, isMQTT5: context.isMQTT5, isNew: isNew)
         {

@@ -301,7 +301,7 @@ extension DeviceManager {
         return (central.adapterName, central.shownState.finding(adapter: name, others: others))
       }
       guard let recovery = central.recovery else { return nil }
-      return (central.adapterName, .cannotScan(name, recovery.reason, hasLinks: central.hasLinks))
+      return (central.adapterName, .cannotScan(name, recovery.reason, hasLinks: central.hasAnyLink))
     }
   }
 

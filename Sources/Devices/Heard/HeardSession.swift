@@ -63,7 +63,7 @@ import Log
     }
     guard obstacle != unreadable else { return }
     (unreadable, settled) = (obstacle, now)
-    if let obstacle, logged[obstacle, default: Hourly()].isDue(at: now) { log(.unreadable(obstacle)) }
+    if let obstacle, logged[obstacle, default: Hourly()].useIfDue(at: now) { log(.unreadable(obstacle)) }
     device.report(.session)
   }
 
