@@ -116,14 +116,11 @@ import Store
   }
 
   /// Stores that a retained command need not be carried out again: it is answered, waits in the record, or is another gateway's.
-  /// That is stored after the engine's own changes, so that a command that a crash interrupts is carried out again.
+  /// The engine's changes are stored first, so that a command that a crash interrupts is carried out again.
   private func handled(_ message: MQTTReceived, _ address: BluetoothAddress) {
     guard message.retain else { return }
-    loop.timer(after: .zero) { [weak self] in
-      guard let self else { return }
-      context.engine.storeChanges()
-      retained.handled(message, for: address)
-    }
+    context.engine.storeChanges()
+    retained.handled(message, for: address)
   }
 
   private func execute(
