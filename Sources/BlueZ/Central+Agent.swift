@@ -25,7 +25,7 @@ extension Central {
   }
 
   func unregisterAgent() async {
-    await attempt(
+    await callIgnoringFailure(
       "UnregisterAgent", on: BlueZName.agentManager, of: BlueZName.root, [.objectPath(Self.agentPath)])
   }
 

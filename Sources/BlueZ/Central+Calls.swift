@@ -29,7 +29,7 @@ extension Central {
   }
 
   /// Calls a method of bluetoothd and waits for the answer. A failure is only logged.
-  func attempt(
+  func callIgnoringFailure(
     _ member: String, on interface: String, of path: String, _ arguments: [DBusValue] = [],
     timeout: Duration? = nil
   ) async {

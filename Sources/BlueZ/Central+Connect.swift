@@ -225,7 +225,7 @@ extension Central {
     let link = endUse(of: id)
     links.beginEnding(id)
     checkConditions()
-    await attempt("Disconnect", on: BlueZName.device, of: id.path, timeout: limits.disconnect)
+    await callIgnoringFailure("Disconnect", on: BlueZName.device, of: id.path, timeout: limits.disconnect)
     _ = await wait(limits.treeUpdate) { !self.isConnected(id) }
     if let link, link.hasUnanswered { await removeUnlessAnswered(id, link) }
     links.finishEnding(id)

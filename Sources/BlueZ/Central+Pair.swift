@@ -55,7 +55,7 @@ extension Central {
     // bluetoothd may have paired, and answer Pair only when it has resolved the services: CancelPairing would then delete the
     // bond, and leave `Paired` as it is (5.66 to 5.87).
     if isConnected(id) { return await disconnect(id) }
-    await attempt("CancelPairing", on: BlueZName.device, of: id.path)
+    await callIgnoringFailure("CancelPairing", on: BlueZName.device, of: id.path)
   }
 
   /// Deletes the bond and everything else that bluetoothd knows of a peripheral, its services included. The next scan

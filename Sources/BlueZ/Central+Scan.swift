@@ -110,11 +110,11 @@ extension Central {
   }
 
   private var mayReset: Bool {
-    isExclusive && !queue.isBusy && !hasLinks
+    isExclusive && !queue.isBusy && !hasAnyLink
   }
 
   /// Whether any program has a link on the adapter.
-  public var hasLinks: Bool { tree.devices.values.contains(where: \.isConnected) }
+  public var hasAnyLink: Bool { tree.devices.values.contains(where: \.isConnected) }
 
   private func resetForScan() async {
     do throws(CentralError) {
@@ -130,7 +130,7 @@ extension Central {
   public var recovery: Recovery? { scanner.recovery }
 
   private func stopDiscovery() async {
-    await attempt("StopDiscovery", on: BlueZName.adapter, of: adapterPath)
+    await callIgnoringFailure("StopDiscovery", on: BlueZName.adapter, of: adapterPath)
   }
 
   /// Discovery has yielded an advertisement, or has lasted.

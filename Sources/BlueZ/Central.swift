@@ -149,7 +149,7 @@ import Log
   private func handle(_ changes: [ObjectTree.Change]) {
     for change in changes {
       switch change {
-      case .adapter, .owner:
+      case .adapter:
         updateState()
         reconcileMonitor()
       case .addresses: selectAdapter()

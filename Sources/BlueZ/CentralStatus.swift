@@ -9,9 +9,9 @@ import EventLoop
     case absent
     /// bluetoothd's objects are being listed → listed, denied, absent, unknown.
     case listing
-    /// → listing, absent, unknown.
+    /// bluetoothd's objects are known → listing, absent, unknown.
     case listed
-    /// The bus does not let this user call it; listing is retried → listed, absent, unknown.
+    /// The bus does not let this user call bluetoothd; listing is retried → listed, absent, unknown.
     case denied
   }
 

@@ -47,7 +47,7 @@ struct ObjectTree: Sendable {
   }
 
   enum Change: Sendable, Equatable {
-    /// The adapter was added, changed or removed.
+    /// The adapter was added, changed or removed, or bluetoothd has ended, and all objects with it.
     case adapter
     /// An adapter of bluetoothd, this or another one, was added or removed.
     case addresses
@@ -63,8 +63,6 @@ struct ObjectTree: Sendable {
     case linkEnded(String, reason: String)
     /// The device was removed, other than on request.
     case deviceRemoved(String)
-    /// bluetoothd has ended, and all objects with it; another bluetoothd may have started.
-    case owner(String?)
   }
 
   var adapterPath: String
@@ -147,13 +145,13 @@ struct ObjectTree: Sendable {
       guard devices[path]?.isConnected == true else { return [.linkEnded(path, reason: reason)] }
       devices[path]?.endReason = reason
       return []
-    case .owner(let owner):
+    case .owner:
       expectedRemovals = []
       let gone = devices.keys.sorted().flatMap { remove($0, BlueZName.device) }
       let counts = (advertisements, reportCount)
       self = ObjectTree(adapter: adapterPath)
       (advertisements, reportCount) = counts
-      return gone + [.owner(owner)]
+      return gone + [.adapter]
     }
   }
 

@@ -48,13 +48,13 @@ public struct Peripheral: Sendable, Equatable {
 
 /// The data of a peripheral's advertisements, as far as bluetoothd passes it on: untrusted bytes.
 public struct AdvertisedData: Sendable, Equatable {
-  /// The number of the last report of each kind of data; 0: none.
+  /// What was reported last of each kind of data; 0: nothing.
   public struct Reports: Sendable, Equatable {
-    /// That of the manufacturer data.
+    /// The number of the last report of manufacturer data.
     public internal(set) var manufacturerData = 0
-    /// That of the service data.
+    /// The number of the last report of service data.
     public internal(set) var serviceData = 0
-    /// There were none.
+    /// No data was reported.
     public init() {}
   }
 

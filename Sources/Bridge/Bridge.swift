@@ -80,7 +80,7 @@ import Store
   }
 
   /// Returns when it is stopped.
-  package func run() async { try? await context.mqtt.run() }
+  package func run() async { await context.mqtt.run() }
 
   /// Publishes that the gateway is offline.
   package func goOffline() {

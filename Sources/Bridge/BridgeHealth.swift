@@ -81,7 +81,7 @@ extension Bridge: RequestHost {
   private var absentGateways: [Finding] {
     // Who is online is known when what is retained has arrived.
     guard report.isConnected, ownership.isAdmitted else { return [] }
-    let absent = context.engine.pinnedElsewhere.filter { !ownership.ownership.online.contains($0.key) }
+    let absent = context.engine.pinnedElsewhere.filter { !ownership.state.online.contains($0.key) }
     return absent.sorted { $0.key.description < $1.key.description }.prefix(20).map { gateway, devices in
       let names = devices.sorted().prefix(5).joined(separator: ", ")
       let more = devices.count > 5 ? " and \(devices.count - 5) more" : ""
@@ -110,7 +110,7 @@ extension Bridge: RequestHost {
 
   private var brokerFindings: [Finding] {
     // While the broker cannot be reached, nobody knows whether the other gateway still has the id.
-    if ownership.ownership.idGuard.hasConflict, report.failure == nil {
+    if ownership.state.idGuard.hasConflict, report.failure == nil {
       return [
         .fault(
           .gateway,
@@ -128,7 +128,7 @@ extension Bridge: RequestHost {
         ]
       }
       return refusals.findings(
-        isDeaf: ownership.ownership.barriers.isLate, isMQTT5: context.isMQTT5,
+        isDeaf: ownership.state.barriers.isLate, isMQTT5: context.isMQTT5,
         remedy: Finding.aclRemedy(
           base: context.topics.base, prefix: context.configuration.homeAssistant.prefix,
           user: context.configuration.mqtt.username), at: .now)

@@ -109,7 +109,7 @@ import MQTT
     devicesTimer?.cancel()
     devicesTimer = nil
     let list = JSONValue.array(context.engine.devices.map { publishers.listing(of: $0) }).bytes
-    if pacing.mayPublish(list, at: .now) { context.publishState(context.topics.bridgeDevices, list) }
+    if pacing.noteIfNew(list, at: .now) { context.publishState(context.topics.bridgeDevices, list) }
   }
 
   private func publishInfo() {
@@ -156,8 +156,8 @@ struct DeviceReportPacing {
   /// How long to wait with the next list.
   func delay(at now: Moment) -> Duration { next.map { max(.zero, now.duration(to: $0)) } ?? .zero }
 
-  /// Whether `list` differs from the last one; it is then published.
-  mutating func mayPublish(_ list: [UInt8], at now: Moment) -> Bool {
+  /// - Returns: whether `list` differs from the last one, and is to be published now.
+  mutating func noteIfNew(_ list: [UInt8], at now: Moment) -> Bool {
     guard list != last else { return false }
     last = list
     next = now + .seconds(Double(list.count) / Double(Self.bytesPerSecond))

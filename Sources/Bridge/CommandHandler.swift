@@ -87,10 +87,10 @@ import Store
         property.hasPrefix(NamedValue.prefix)
         ? publisher.device.valueSetter : publisher.device.profile.property(named: property)
       if isGroup, known?.isWritable != true || !publisher.device.mayOffer(property) { continue }
-      if !context.isMQTT5, retained.isDeletion(message, for: publisher.device.address, known) { continue }
+      if !context.isMQTT5, retained.noteDeletion(message, for: publisher.device.address, known) { continue }
       var refusal: String?
       if message.retain {
-        let isNew = ownership.ownership.retainedCommandsHaveArrived
+        let isNew = ownership.state.retainedCommandsHaveArrived
         switch retained.decide(
           message, for: publisher.device.address, known, isMQTT5: context.isMQTT5, isNew: isNew)
         {
@@ -116,14 +116,11 @@ import Store
   }
 
   /// Stores that a retained command need not be carried out again: it is answered, waits in the record, or is another gateway's.
-  /// That is stored after the engine's own changes, so that a command that a crash interrupts is carried out again.
+  /// The engine's changes are stored first, so that a command that a crash interrupts is carried out again.
   private func handled(_ message: MQTTReceived, _ address: BluetoothAddress) {
     guard message.retain else { return }
-    loop.timer(after: .zero) { [weak self] in
-      guard let self else { return }
-      context.engine.storeChanges()
-      retained.handled(message, for: address)
-    }
+    context.engine.storeChanges()
+    retained.handled(message, for: address)
   }
 
   private func execute(

@@ -7,7 +7,7 @@ import Log
 
 extension DeviceDescription {
   /// Whether it is connected now, and not only for a visit.
-  var hasLink: Bool { session == .live && !settings.isOnDemand }
+  var hasLastingLink: Bool { session == .live && !settings.isOnDemand }
 
   /// The payload of `{base}/{device}/info`, without what is unknown.
   func infoJSON(owner: GatewayID?, moved: Move?) -> JSONValue {
@@ -35,7 +35,7 @@ extension DeviceDescription {
       "disabled_by": record.isDisabled ? "request" : nil,
       "rssi": rssi.map(JSONValue.integer),
       "last_connected": lastConnected.map { .string($0.description) },
-      "connected_since": hasLink ? lastConnected.map { .string($0.description) } : nil,
+      "connected_since": hasLastingLink ? lastConnected.map { .string($0.description) } : nil,
       "turn": turn?.json,
       "last_heard": record.lastHeard.map { .string($0.description) },
       "told": record.told.isEmpty ? nil : .array(record.told.map(\.json)),

@@ -54,12 +54,12 @@ import MQTT
 
   /// What another gateway publishes of the device under another id, if it owns it.
   var elsewhere: OwnershipMachine.Notice? {
-    bridge.ownership.ownership.devices[address]?.machine.elsewhere
+    bridge.ownership.state.devices[address]?.machine.elsewhere
   }
 
   /// What other gateways have said of the device.
   package var others: OtherGateways {
-    bridge.ownership.ownership.devices[address]?.others ?? OtherGateways()
+    bridge.ownership.state.devices[address]?.others ?? OtherGateways()
   }
 
   /// What another gateway has in another way for the device than this one, if that has lasted.
@@ -70,7 +70,7 @@ import MQTT
   /// What another gateway has in another way just now.
   private var difference: Finding? {
     others.finding(
-      of: device, owner, elsewhere: elsewhere, online: bridge.ownership.ownership.online, context.topics)
+      of: device, owner, elsewhere: elsewhere, online: bridge.ownership.state.online, context.topics)
   }
 
   /// Another gateway announces the device to Home Assistant again and again, though this one owns it; nil: none does any more.
@@ -90,7 +90,7 @@ import MQTT
   private var here: OwnershipMachine.Here {
     OwnershipMachine.Here(
       onlineSince: device.isOnline ? device.lastConnected?.description : nil,
-      isOnDemand: device.settings.isOnDemand, isExclusive: device.isExclusive, hasLink: device.hasLink,
+      isOnDemand: device.settings.isOnDemand, isExclusive: device.isExclusive, hasLink: device.hasLastingLink,
       rssi: device.rssi, lastHeard: device.record.lastHeard, hasNewLetters: device.hasNewLetters)
   }
 
@@ -190,7 +190,7 @@ import MQTT
   // MARK: Observer
 
   package func reported(_ reading: Reading) {
-    guard held.passes(reading, isOwnedByOther: owner.isOther, device.session) else { return }
+    guard held.passOrHold(reading, isOwnedByOther: owner.isOther, device.session) else { return }
     publisher(of: reading)?.publish(reading)
   }
 
@@ -215,7 +215,7 @@ import MQTT
     if !isElsewhere, elsewhere == nil { publisher(of: reading.property).publish(reading) }
   }
 
-  package var hasPeers: Bool { bridge.ownership.ownership.hasPeers }
+  package var hasPeers: Bool { bridge.ownership.state.hasPeers }
 
   package func claim(_ event: HeardEvents.Event) {
     if elsewhere == nil { context.claim(event, of: address) }

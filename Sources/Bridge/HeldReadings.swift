@@ -8,7 +8,7 @@ struct HeldReadings {
 
   /// - Returns: whether to publish the reading now. Otherwise one of a new link is held. One of the old link, which ends a little
   ///   after another gateway has taken the device over, is dropped.
-  mutating func passes(_ reading: Reading, isOwnedByOther: Bool, _ session: SessionState) -> Bool {
+  mutating func passOrHold(_ reading: Reading, isOwnedByOther: Bool, _ session: SessionState) -> Bool {
     guard isOwnedByOther || !readings.isEmpty else { return true }
     guard session == .subscribing else { return false }
     if readings.count == Self.most { readings.removeFirst() }

@@ -80,9 +80,9 @@ import Store
     return true
   }
 
-  /// Whether a message may be the deletion of a retained command: MQTT 3.1.1 does not tell the two apart.
+  /// - Returns: whether a message may be the deletion of a retained command: MQTT 3.1.1 does not tell the two apart.
   /// - Parameter property: nil: the device has no such property.
-  mutating func isDeletion(
+  mutating func noteDeletion(
     _ message: MQTTReceived, for address: BluetoothAddress, _ property: Property?
   ) -> Bool {
     guard !message.retain, message.payload.isEmpty else { return false }

@@ -270,9 +270,9 @@ import Log
   /// the anonymous devices of a profile one stands for all.
   private func countMalformed(_ line: String) {
     context.counters.malformed += 1
-    guard malformedLog.isDue() else { return }
+    guard malformedLog.useIfDue() else { return }
     let kind = "\(device.settings.profile.name).\(property.name)"
-    let isNews = !device.isAnonymous || context.malformedLog[kind, default: Hourly()].isDue()
+    let isNews = !device.isAnonymous || context.malformedLog[kind, default: Hourly()].useIfDue()
     context.log.write(isNews ? .warning : .debug, line, device.fields)
   }
 

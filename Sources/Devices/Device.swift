@@ -157,7 +157,7 @@ import Log
     if new.pairing != before.pairing { session.links?.setPairing(new.pairing) }
     if new.offlineAfter != before.offlineAfter { session.limitChanged() }
     var changed = DeviceOptionTable.all.filter { new[$0] != before[$0] }
-    if let adapter = new.adapter, adapter != before.adapter, !context.uses(adapter: adapter) {
+    if let adapter = new.adapter, adapter != before.adapter, context.index(ofAdapter: adapter) == nil {
       context.log.notice("the pin to the adapter \(adapter) takes effect after a restart", fields)
       changed.removeAll { $0.name == "adapter" }
     }

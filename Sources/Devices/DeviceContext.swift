@@ -39,7 +39,6 @@ import Log
   func index(ofAdapter name: String) -> Int? { centrals.firstIndex { $0.adapterName == name } }
   /// Whether any adapter can find devices.
   var canScan: Bool { centrals.contains { $0.state.isOn && $0.recovery == nil } }
-  func uses(adapter name: String) -> Bool { index(ofAdapter: name) != nil }
 }
 
 /// What happened how often in this run.

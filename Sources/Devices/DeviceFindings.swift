@@ -301,7 +301,7 @@ extension DeviceManager {
         return (central.adapterName, central.shownState.finding(adapter: name, others: others))
       }
       guard let recovery = central.recovery else { return nil }
-      return (central.adapterName, .cannotScan(name, recovery.reason, hasLinks: central.hasLinks))
+      return (central.adapterName, .cannotScan(name, recovery.reason, hasLinks: central.hasAnyLink))
     }
   }
 
@@ -372,11 +372,11 @@ extension Device {
     if let polled = channels.first(where: { $0.areNotificationsTaken }) {
       return .notificationsTaken(of: polled.property.name, device: name)
     }
-    let hasMisfit = channels.contains { $0.misfit != nil }
-    if state == .listening, !description.isOnline, !hasMisfit, isConfigured || !isAnonymous {
-      if let lack = session.lack { return .heardInVain(name, lack, settings.profile) }
-    }
-    if state == .listening, !description.isOnline, !hasMisfit, !isAnonymous {
+    if state == .listening, !description.isOnline, channels.allSatisfy({ $0.misfit == nil }) {
+      if isConfigured || !isAnonymous, let lack = session.lack {
+        return .heardInVain(name, lack, settings.profile)
+      }
+      if isAnonymous { return nil }
       let isRadio = address.radioSender != nil
       if isRadio, context.transmitter.receivers == nil { return .radioIsOff(name) }
       return isRadio || context.canScan ? .notHeard(name, isRadio: isRadio) : nil

@@ -182,7 +182,6 @@ extension DeviceDescription {
 
   /// The name that its LEDs show, whose font has the printable characters of ASCII.
   func shownName(longest: Int) -> String {
-    let letters = bluetoothName.flatMap(Profile.microbitLetters)
     let names = [
       settings.name ?? letters, settings.name.flatMap(TopicWord.similar), id.description, letters,
     ]

@@ -39,7 +39,7 @@ extension DeviceManager {
   ///   - seconds: from now on, and from each number; 0: no longer.
   ///   - prefix: nil: as it is; none at first.
   ///   - next: the next number; nil: as it is; 1 at first.
-  package func number(seconds: Int, prefix: String? = nil, next: Int? = nil) {
+  package func permitNumbering(seconds: Int, prefix: String? = nil, next: Int? = nil) {
     let isNew = numbering == nil
     var new = numbering ?? Numbering(prefix: "", next: 1, patience: seconds)
     (new.prefix, new.next, new.patience) = (prefix ?? new.prefix, next ?? new.next, seconds)
@@ -56,7 +56,7 @@ extension DeviceManager {
   private func awaitNext() {
     numberTimer?.cancel()
     numberTimer = numbering.map { numbering in
-      loop.timer(after: .seconds(numbering.patience)) { [weak self] in self?.number(seconds: 0) }
+      loop.timer(after: .seconds(numbering.patience)) { [weak self] in self?.permitNumbering(seconds: 0) }
     }
   }
 

@@ -258,8 +258,7 @@ extension DeviceManager {
     if isNeverConnected(device) { neverConnected += 1 }
     for frontEnd in frontEnds { device.attach(frontEnd) }
     failLostCommands(of: device)
-    if !settings.isEnabled { device.session.stop() }
-    device.session.begin()
+    if settings.isEnabled { device.session.begin() } else { device.session.stop() }
     engineChanged()
     return device
   }

@@ -4,8 +4,8 @@ import EventLoop
 struct Hourly {
   private var last: Moment?
 
-  /// Whether no line was logged in the last hour; then one is logged now.
-  mutating func isDue(at now: Moment = .now) -> Bool {
+  /// - Returns: whether a line is to be logged now, as none was in the last hour.
+  mutating func useIfDue(at now: Moment = .now) -> Bool {
     if let last, now < last + .seconds(3600) { return false }
     last = now
     return true

@@ -8,7 +8,7 @@ import Log
 @LoopActor final class PropertyWriter {
   private var machine: any WriteMachine
   private var timer = DeadlineTimer()
-  /// The lock that admits one write to the characteristic at a time.
+  /// Admits one write at a time, with all its exchanges on the link: the pieces of a value, a late read-back, `identify`.
   let turn = AsyncMutex()
   /// What was written before reading on this link.
   private var written: EncodedValue?

@@ -5,8 +5,8 @@
   /// Creates a timer that is not set.
   public nonisolated init() {}
 
-  /// Runs `body` at `deadline`, instead of what was set before; nil: never. To be called after each input of the machine, also
-  /// after that of `body`.
+  /// Runs `body`, which is the same in each call, at `deadline`, instead of the one set before; nil: never. To be called after
+  /// each input of the machine, also after that of `body`.
   public mutating func set(_ deadline: Moment?, _ body: @escaping @LoopActor () -> Void) {
     if let current, current.deadline == deadline, !current.timer.isCancelled { return }
     current?.timer.cancel()

@@ -272,6 +272,20 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
   @LoopActor func insert(_ timer: LoopTimer) { timers.insert(timer) }
 
+  /// Suspends for `duration`; ends early, with `CancellationError`, when the task is cancelled.
+  @LoopActor public func sleep(for duration: Duration) async throws {
+    _ = try await Waiter<Void>().value(within: duration)
+  }
+
+  /// The result of `body`; nil if it takes longer than `limit`, or the task is cancelled: `body` then goes on by itself.
+  @LoopActor public func result<T: Sendable>(
+    within limit: Duration, of body: @escaping @LoopActor () async -> T
+  ) async -> T? {
+    let waiter = Waiter<T>()
+    task { waiter.resume(.success(await body())) }
+    return try? await waiter.value(within: limit)
+  }
+
   /// Calls `handler` at the end of the current iteration, before the loop waits again: work requested by many events of
   /// an iteration is done once.
   @LoopActor public func atEndOfIteration(_ handler: any IterationEndHandler) {

@@ -33,6 +33,7 @@ extension EventLoop {
     Signals.block(signals)
     var set = Signals.mask(signals)
     let fd = signalfd(-1, &set, Int32(SFD_CLOEXEC | SFD_NONBLOCK))
+    precondition(fd >= 0, "no signalfd: errno \(errno)")
     _ = watch(fd, for: .readable) { _ in
       var info = signalfd_siginfo()
       while read(fd, &info, MemoryLayout<signalfd_siginfo>.size) == MemoryLayout<signalfd_siginfo>.size {

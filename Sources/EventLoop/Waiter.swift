@@ -11,6 +11,7 @@ public final class Waiter<Value: Sendable>: Sendable {
     case arrived(Result<Value, any Error>)
     case done
   }
+  private struct TimeIsOver: Error {}
 
   private let state = Mutex<State>(.empty)
 
@@ -56,6 +57,19 @@ public final class Waiter<Value: Sendable>: Sendable {
       }
     } onCancel: {
       resume(.failure(CancellationError()))
+    }
+  }
+
+  /// Waits as ``value(_:)`` does, for at most `limit`; nil: the time is over, and a value that is delivered later is
+  /// dropped.
+  @LoopActor public func value(within limit: Duration) async throws -> Value? {
+    let timer = loop.timer(after: limit) { self.resume(.failure(TimeIsOver())) }
+    // Also after a cancelled wait, as the deadline may be hours away.
+    defer { timer.cancel() }
+    do {
+      return try await value()
+    } catch is TimeIsOver {
+      return nil
     }
   }
 }

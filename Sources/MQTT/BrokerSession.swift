@@ -26,7 +26,7 @@ import EventLoop
       add(&state, event)
     }
     client.subscribe(filters)
-    running = loop.task { [client] in _ = try? await client.run() }
+    running = loop.task { [client] in await client.run() }
   }
 
   /// Returns when what was published is acknowledged.

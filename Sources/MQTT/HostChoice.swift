@@ -7,7 +7,7 @@ struct HostChoice {
   private let returnAfter: Duration
   /// The index of the broker of the current or next attempt.
   private(set) var index = 0
-  /// Every probe since then was successful.
+  /// Since when every probe of the first broker was successful; nil: the last one was not, or there was none.
   private var wellSince: Moment?
 
   init(count: Int, returnAfter: Duration) {
@@ -15,7 +15,7 @@ struct HostChoice {
     self.returnAfter = returnAfter
   }
 
-  /// Whether the first one is to be probed while the connection lasts.
+  /// Whether the first broker is to be probed while the connection lasts.
   var probesFirst: Bool { index > 0 }
 
   /// An attempt has failed, or the connection did not last: the next one follows.
@@ -32,7 +32,7 @@ struct HostChoice {
     wellSince = nil
   }
 
-  /// - Returns: whether the first one is to be used again.
+  /// - Returns: whether the first broker is to be used again.
   mutating func probed(isWell: Bool, at now: Moment) -> Bool {
     guard probesFirst else { return false }
     guard isWell else {

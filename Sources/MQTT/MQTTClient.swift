@@ -56,14 +56,13 @@ import Log
 
   /// Connects, and reconnects whenever the connection is lost, until ``stop(deadline:)``. Cancellation closes the
   /// connection without DISCONNECT, so that the broker publishes the will.
-  public func run() async throws {
+  public func run() async {
     perform(link.start())
     await withTaskCancellationHandler {
       await end()
     } onCancel: {
       loop.onLoop { self.perform(self.link.abandon()) }
     }
-    try Task.checkCancellation()
   }
 
   /// Sends queued messages and awaits their PUBACKs, for at most `deadline`, then disconnects; the broker does not

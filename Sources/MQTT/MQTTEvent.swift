@@ -25,9 +25,9 @@ public enum MQTTEvent: Sendable {
 /// Why a broker does not take a message, or a subscription.
 public enum MQTTRefusal: Sendable, Equatable, CustomStringConvertible {
   case notAuthorized
-  /// It takes packets of at most `most` bytes; nil: it has not said how many.
+  /// The broker takes packets of at most `most` bytes; nil: it has not said how many.
   case tooLarge(most: Int?)
-  /// It ends the connection at packets of this one's size.
+  /// The broker ends the connection at a packet of this size.
   case endsConnection(bytes: Int)
   /// The client has sent too much for now: the broker takes the message later.
   case quotaExceeded

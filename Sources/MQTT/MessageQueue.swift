@@ -23,7 +23,7 @@ struct MessageQueue {
   private let limits: OutboxLimits
   private var lanes = Lanes<Entry>()
   private var bytes = 0
-  /// Messages dropped because there were too many.
+  /// Messages dropped because there were too many, or they were too large.
   private(set) var lost = 0
   /// What is to be told to the publisher.
   var outcomes = Outbox.Outcomes()
@@ -37,6 +37,8 @@ struct MessageQueue {
 
   mutating func append(_ message: MQTTMessage, sequence: UInt64, lane: Outbox.Lane) {
     let entry = Entry(message, sequence: sequence, lane: lane)
+    // It must not displace all others, to be dropped after them.
+    guard entry.bytes <= limits.bytes else { return drop(message) }
     bytes += entry.bytes
     lanes[lane].append(entry)
     dropOldest()
@@ -74,9 +76,13 @@ struct MessageQueue {
     while count > limits.messages || bytes > limits.bytes {
       let isUrgentOlder = (first(.urgent)?.sequence ?? .max) < (first(.bulk)?.sequence ?? .max)
       guard let entry = removeFirst(isUrgentOlder ? .urgent : .bulk) else { return }
-      if entry.message.undelivered != .returned { lost += 1 }
-      notDelivered(entry.message)
+      drop(entry.message)
     }
+  }
+
+  private mutating func drop(_ message: MQTTMessage) {
+    if message.undelivered != .returned { lost += 1 }
+    notDelivered(message)
   }
 
   /// Gives the message back, or drops it: it is not queued any more, or not at all.

@@ -4,7 +4,7 @@ import JSON
 
 /// Conversion of MQTT 5 properties to and from libmosquitto's lists.
 enum Properties {
-  /// Those of a PUBLISH: a new list, to be freed with `mosquitto_property_free_all`.
+  /// The properties of a PUBLISH, in a new list, which is to be freed with `mosquitto_property_free_all`.
   static func of(_ message: MQTTMessage) -> OpaquePointer? {
     var list: OpaquePointer?
     if let topic = message.responseTopic {

@@ -71,7 +71,7 @@ struct StateTable {
     queue[lane].append((state, sequence))
   }
 
-  /// An entry of the topic in the queue is skipped.
+  /// Forgets the topic's state. If it is in the queue, it is skipped there.
   mutating func remove(_ topic: TopicName) { states.removeValue(forKey: topic)?.queued = nil }
 
   // MARK: The queue

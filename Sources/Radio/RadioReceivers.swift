@@ -192,7 +192,7 @@ import Log
   /// Whether there is a receiver whose program forwards lines.
   package var canSend: Bool { receivers.contains { $0.status.sends == true } }
 
-  /// Why no receiver can forward a value now; nil: one can. Those that have said nothing are asked again.
+  /// Why no receiver can forward a value now; nil: one can. If all have been asked in vain, they are asked again.
   package func sendProblem() -> String? {
     if canSend { return nil }
     guard sends else {

@@ -49,7 +49,7 @@ final class BridgeUnderTest: Sendable {
     (self.engine, self.bridge) = (engine, bridge)
     let start = Waiter<Void>()
     tasks = [
-      Task { [observer] in try await observer.run() },
+      Task { [observer] in await observer.run() },
       Task { @LoopActor in
         try await start.value()
         engine.add(bridge)
@@ -123,7 +123,7 @@ final class BridgeUnderTest: Sendable {
       log: { _, _ in })
     let messages = Record<MQTTReceived>()
     await late.setHandler { if case .message(let message) = $0 { messages.append(message) } }
-    let task = Task { try await late.run() }
+    let task = Task { await late.run() }
     defer { task.cancel() }
     loop.onLoop {
       late.subscribe([topicFilter("microbit/#"), topicFilter("end")])
@@ -156,10 +156,10 @@ final class BridgeUnderTest: Sendable {
     }
     let connected = Record<Void>()
     await client.setHandler { if case .connected = $0 { connected.append(()) } }
-    let task = Task { try await client.run() }
+    let task = Task { await client.run() }
     _ = try await connected.first(within: patience, "connected") { true }
     await client.stop(deadline: patience)
-    try await task.value
+    await task.value
     try await other.stop()
     guard rename(other.folder.path + "/mosquitto.db", broker.folder.path + "/mosquitto.db") == 0 else {
       throw Failure("mosquitto.db: errno \(errno)")

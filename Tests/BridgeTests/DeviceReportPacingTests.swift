@@ -11,7 +11,7 @@ import Testing
   @Test func shortListCausesNoDelay() {
     var pacing = DeviceReportPacing()
     #expect(pacing.delay(at: start) == .zero)
-    let isPublished = pacing.mayPublish(list(300), at: start)
+    let isPublished = pacing.noteIfNew(list(300), at: start)
     #expect(isPublished)
     #expect(pacing.delay(at: start) < .milliseconds(10))
   }
@@ -20,8 +20,8 @@ import Testing
     var pacing = DeviceReportPacing()
     let later = start + .seconds(60)
     let published = [
-      pacing.mayPublish(list(300), at: start), pacing.mayPublish(list(300), at: later),
-      pacing.mayPublish(list(300, 1), at: later),
+      pacing.noteIfNew(list(300), at: start), pacing.noteIfNew(list(300), at: later),
+      pacing.noteIfNew(list(300, 1), at: later),
     ]
     #expect(published == [true, false, true])
   }
@@ -34,7 +34,7 @@ import Testing
     for millisecond in 0..<seconds * 1000 {
       let now = start + .milliseconds(millisecond)
       guard pacing.delay(at: now) == .zero else { continue }
-      if pacing.mayPublish(list(270_000, UInt8(truncatingIfNeeded: published)), at: now) { published += 1 }
+      if pacing.noteIfNew(list(270_000, UInt8(truncatingIfNeeded: published)), at: now) { published += 1 }
     }
     #expect((1...most).contains(published), "\(published)")
     // The last change is published soon.

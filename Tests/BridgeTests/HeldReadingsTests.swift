@@ -16,29 +16,29 @@ import Testing
     var held = held
     let key = try #require(ValueKey("temp"))
     let passed = [
-      held.passes(Self.reading(1), isOwnedByOther: true, .subscribing),
-      held.passes(Self.reading(2, of: key), isOwnedByOther: true, .subscribing),
+      held.passOrHold(Self.reading(1), isOwnedByOther: true, .subscribing),
+      held.passOrHold(Self.reading(2, of: key), isOwnedByOther: true, .subscribing),
       // This gateway owns it now, and the ones before are not published yet.
-      held.passes(Self.reading(3), isOwnedByOther: false, .subscribing),
+      held.passOrHold(Self.reading(3), isOwnedByOther: false, .subscribing),
     ]
     #expect(passed == [false, false, false])
     let taken = held.take()
     #expect(taken.map(\.sequence) == [1, 2, 3])
     #expect(taken.map(\.key) == [nil, key, nil])
-    let passesLater = held.passes(Self.reading(4), isOwnedByOther: false, .live)
+    let passesLater = held.passOrHold(Self.reading(4), isOwnedByOther: false, .live)
     #expect(passesLater)
   }
 
   @Test func readingsOfTheOldLinkAreDropped() {
     var held = held
-    let passes = held.passes(Self.reading(1), isOwnedByOther: true, .live)
+    let passes = held.passOrHold(Self.reading(1), isOwnedByOther: true, .live)
     let taken = held.take()
     #expect(!passes && taken.isEmpty)
   }
 
   @Test func aLinkThatEndsTakesItsReadingsAlong() {
     var held = held
-    _ = held.passes(Self.reading(1), isOwnedByOther: true, .subscribing)
+    _ = held.passOrHold(Self.reading(1), isOwnedByOther: true, .subscribing)
     held.sessionChanged(.connecting)
     let taken = held.take()
     #expect(taken.isEmpty)
@@ -47,7 +47,7 @@ import Testing
   @Test func theOldestAreDropped() {
     var held = held
     for sequence in 1...1001 {
-      _ = held.passes(Self.reading(UInt64(sequence)), isOwnedByOther: true, .subscribing)
+      _ = held.passOrHold(Self.reading(UInt64(sequence)), isOwnedByOther: true, .subscribing)
     }
     let sequences = held.take().map(\.sequence)
     #expect(sequences.count == 1000 && sequences.first == 2)

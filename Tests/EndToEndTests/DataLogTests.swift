@@ -50,7 +50,7 @@ import Testing
       #expect(!messages.contains { $0.retain })
 
       let (status, table) = try await fixture.command(["log", "pot"])
-      let lines = ["run,Time (seconds),temperature,'=light", "1,0.5,21,", "1,10.5,22,", "2,1,,7", "2,2,23,"]
+      let lines = ["run,Time (seconds),temperature,'=light", "1,0.5,21", "1,10.5,22", "2,1,,7", "2,2,23,"]
       #expect(status == 0 && table.split(whereSeparator: \.isNewline).map(String.init) == lines, "\(table)")
       let (_, raw) = try await fixture.command(["log", "pot", "--raw"])
       #expect(raw.hasPrefix("Time (seconds),temperature\n0.5,21\n"), "\(raw)")

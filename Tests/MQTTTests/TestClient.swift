@@ -10,7 +10,7 @@ final class TestClient: Sendable {
   let client: MQTTClient
   let events = Record<MQTTEvent>()
   let lines = Record<(level: LogLevel, line: String)>()
-  private let task: Task<Void, any Error>
+  private let task: Task<Void, Never>
 
   init(_ options: MQTTOptions, prepare: @LoopActor (MQTTClient) -> Void = { _ in }) async {
     let (events, lines) = (events, lines)
@@ -18,7 +18,7 @@ final class TestClient: Sendable {
     self.client = client
     await client.setHandler { events.append($0) }
     await prepare(client)
-    task = Task { try await client.run() }
+    task = Task { await client.run() }
   }
 
   deinit { task.cancel() }
@@ -26,7 +26,7 @@ final class TestClient: Sendable {
   /// Closes the connection without DISCONNECT, as when the process is killed.
   func die() async {
     task.cancel()
-    _ = await task.result
+    await task.value
   }
 
   func publish(_ message: MQTTMessage) async { await client.isolated { $0.publish(message) } }

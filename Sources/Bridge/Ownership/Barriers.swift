@@ -8,11 +8,11 @@ struct Barriers {
   private var last: UInt64 = 0
   private var isDue = false
   private(set) var lastArrived: UInt64 = 0
-  /// The last one of earlier connections.
+  /// The number of the last barrier of earlier connections.
   private var lastBefore: UInt64 = 0
-  /// How many of the last ones were late.
+  /// How many barriers in a row were late.
   private var lateCount = 0
-  /// Whether the broker does not return the gateway's own messages. One that is late may be due to the network.
+  /// Whether the broker does not return the gateway's own messages. One late barrier may be due to the network.
   var isLate: Bool { lateCount > 1 }
 
   mutating func connected() { (isConnected, lastBefore) = (true, last) }

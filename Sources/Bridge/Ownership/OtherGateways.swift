@@ -35,7 +35,7 @@ package struct OtherGateways: Sendable {
   mutating func cleared() { (entry, sameID) = (nil, nil) }
 
   /// The gateway is offline: it may have another configuration when it is back.
-  mutating func isOffline(_ gateway: GatewayID) {
+  mutating func wentOffline(_ gateway: GatewayID) {
     if entry?.gateway == gateway { entry = nil }
     if announcer == gateway { announcer = nil }
     if sameID == gateway { sameID = nil }

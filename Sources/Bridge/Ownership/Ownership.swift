@@ -147,7 +147,7 @@ struct Ownership: Sendable {
       performGuard(idGuard.received(isOnline: isOnline))
     } else if !isOnline {
       guard online.remove(gateway) != nil else { return }
-      for index in devices.values.indices { devices.values[index].others.isOffline(gateway) }
+      for index in devices.values.indices { devices.values[index].others.wentOffline(gateway) }
       for address in known(where: { $0.machine.owner == .other(gateway) }) { hearAgain(address) }
     } else if online.count < Self.mostGateways, online.insert(gateway).inserted {
       // Its `info` may have arrived before.

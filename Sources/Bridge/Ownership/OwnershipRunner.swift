@@ -15,7 +15,7 @@ import MQTT
   private let context: BridgeContext
   private let publishers: DevicePublishers
   private let report: BridgeReport
-  private(set) var ownership: Ownership
+  private(set) var state: Ownership
   /// The id is free, and the owners of the devices are known.
   var onAdmitted: () -> Void = {}
 
@@ -23,25 +23,25 @@ import MQTT
     self.publishers = publishers
     self.report = report
     self.context = context
-    ownership = Ownership(
+    state = Ownership(
       context.gateway, run: context.run.description, started: context.started.current().description)
   }
 
   /// Whether the gateway may publish under its id.
-  package var isAdmitted: Bool { ownership.isAdmitted }
+  package var isAdmitted: Bool { state.isAdmitted }
 
-  /// Which gateway owns the device, as far as is known. Called for every reading: a method of ``ownership`` would copy all of it.
-  func owner(of address: BluetoothAddress) -> Owner { ownership.devices[address]?.machine.owner ?? .unknown }
+  /// Which gateway owns the device, as far as is known. Called for every reading: a method of ``state`` would copy all of it.
+  func owner(of address: BluetoothAddress) -> Owner { state.devices[address]?.machine.owner ?? .unknown }
 
   /// Whether this gateway answers commands for the device: unless another one owns it and is online.
   package func isResponsible(for publisher: DevicePublisher) -> Bool {
-    ownership.isResponsible(for: publisher.device.address)
+    state.isResponsible(for: publisher.device.address)
   }
 
-  /// Does what follows from an input, which must not look at ``ownership`` itself.
+  /// Does what follows from an input, which must not look at ``state`` itself.
   func handle(_ input: (inout Ownership) -> Void) {
-    input(&ownership)
-    for action in ownership.takeActions() { perform(action) }
+    input(&state)
+    for action in state.takeActions() { perform(action) }
   }
 
   // MARK: The broker
@@ -51,12 +51,12 @@ import MQTT
   func start() { context.mqtt.subscribe([context.topics.deviceInfos], options: .atMostOnce) }
 
   func disconnected() {
-    if isAdmitted { context.mqtt.reconnectingClients = ownership.online.count + 1 }
+    if isAdmitted { context.mqtt.reconnectingClients = state.online.count + 1 }
     handle { $0.disconnected() }
   }
 
   package func iterationEnds() {
-    guard let number = ownership.barriers.due else { return }
+    guard let number = state.barriers.due else { return }
     handle { $0.barrierSent() }
     context.mqtt.send(
       MQTTMessage(
@@ -75,7 +75,7 @@ import MQTT
 
   /// A response under this gateway's id, perhaps of another run that has the id.
   func received(response payload: [UInt8]) {
-    guard ownership.idGuard.awaitsAnswer, payload.count <= TopicMap.longestPayload,
+    guard state.idGuard.awaitsAnswer, payload.count <= TopicMap.longestPayload,
       let json = try? JSONParser.parse(payload),
       json["transaction"]?.text?.hasPrefix("\(context.run)-") == true,
       let other = json["data"]?["run"]?.text, other != context.run.description

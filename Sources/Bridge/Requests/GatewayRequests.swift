@@ -72,7 +72,7 @@ struct NumberDevices: GatewayRequest {
       }
       try call.engine.number(id)
     } else {
-      call.engine.number(seconds: time, prefix: prefix, next: next)
+      call.engine.permitNumbering(seconds: time, prefix: prefix, next: next)
     }
     call.answer(call.engine.numberingJSON ?? [:])
   }

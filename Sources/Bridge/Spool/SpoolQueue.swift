@@ -219,7 +219,7 @@ struct SpoolQueue {
     guard let work else { return nil }
     self.work = nil
     content = outcome.content
-    lost += UInt64(outcome.lost)
+    lost += UInt64(clamping: outcome.lost)
     if !outcome.isAdded { putBack(work.added) }
     batch += outcome.read
     lastRead = outcome.read.last?.number ?? lastRead

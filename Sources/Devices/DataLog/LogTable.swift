@@ -74,8 +74,8 @@ package struct LogTable: Sendable {
   package private(set) var position: LogPosition
   /// The beginning of a line.
   private var rest: [UInt8] = []
-  /// The maximum number of cells in a row; further ones are left out. A log that is nothing but commas would make a table with
-  /// that many columns in each row.
+  /// The maximum number of cells in a row; further ones are left out. A log may be nothing but commas, and the time for
+  /// ``LogRow/values`` grows with the square of this number.
   private static let mostCells = 256
 
   package init(_ position: LogPosition = LogPosition()) { self.position = position }
@@ -140,19 +140,15 @@ package struct LogTable: Sendable {
 
   // MARK: As a whole
 
-  /// A log as a table for spreadsheets: one line of headings with the run in the first column, and rows of equal length.
+  /// A log as a table for spreadsheets: one line of headings, with the run in the first column. A row may have fewer cells than
+  /// there are headings: filled up to 256 columns, a log of short rows would have 15 MB.
   package static func csv(_ log: [UInt8]) -> String {
     var table = LogTable()
     var rows = table.take(log)
     // The last line may lack its end.
     if !table.rest.isEmpty { rows += table.take([UInt8(ascii: "\n")]) }
-    let headings = table.position.headings
-    var lines: [[String]] = [["run"] + headings]
-    for row in rows { lines.append(["\(row.run)"] + row.cells) }
-    return lines.map { line in
-      let missing = repeatElement("", count: max(0, headings.count + 1 - line.count))
-      return (line.map(CSV.cell) + missing).joined(separator: ",") + "\r\n"
-    }.joined()
+    let lines = [["run"] + table.position.headings] + rows.map { ["\($0.run)"] + $0.cells }
+    return lines.map { $0.map(CSV.cell).joined(separator: ",") + "\r\n" }.joined()
   }
 }
 

@@ -33,9 +33,6 @@ extension [Profile] {
 extension Property {
   /// Whether what is advertised has a value of the property.
   fileprivate func isRead(in advertised: AdvertisedData) -> Bool {
-    guard let source, let data = advertised.data(source.data),
-      let bytes = source.value(in: data, width: codec.width)
-    else { return false }
-    return (try? codec.decode(bytes)) != nil
+    bytes(in: advertised).flatMap { try? codec.decode($0) } != nil
   }
 }

@@ -63,7 +63,7 @@ import Log
     }
     guard obstacle != unreadable else { return }
     (unreadable, settled) = (obstacle, now)
-    if let obstacle, logged[obstacle, default: Hourly()].isDue(at: now) { log(.unreadable(obstacle)) }
+    if let obstacle, logged[obstacle, default: Hourly()].useIfDue(at: now) { log(.unreadable(obstacle)) }
     device.report(.session)
   }
 
@@ -80,7 +80,7 @@ import Log
 
   /// A device whose silence means nothing is online from the start of the gateway, if an earlier run has heard it.
   override func begin() {
-    if limit == nil, device.record.lastHeard != nil, device.settings.isEnabled { keepOnline() }
+    if limit == nil, device.record.lastHeard != nil { keepOnline() }
   }
 
   /// The least time between two changes of ``DeviceRecord/lastHeard``, in ms.

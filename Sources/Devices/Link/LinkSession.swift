@@ -228,10 +228,12 @@ import Log
     resetLink()
     setUrgent(false, until: nil)
     feed(.stop)
-    endPairing(.failure(RequestError("the device is disabled or removed, or the gateway is stopping")))
+    let reason =
+      context.isStopping ? "the gateway is stopping" : "the device was removed, or its settings were changed"
+    endPairing(.failure(RequestError(reason)))
     context.links.forget(device)
     follow { $0.stop() }
-    waiting.resume(context.isStopping ? "the gateway is stopping" : "the device was disabled or removed")
+    waiting.resume(reason)
     if context.isStopping { return }
     guard let peripheral else { return }
     loop.task { [central] in await central.disconnect(peripheral) }
@@ -298,7 +300,7 @@ import Log
     if machine.state.isLive { return body(nil) }
     guard isConnectable else { return body(device.obstacle ?? device.offlineReason) }
     if waiting.add(for: seconds, body, trouble: { [weak device] in device?.description.lastError }) {
-      needsLinkNow(until: .now + .seconds(LinkRequests.waitLimit))
+      needsLinkNow(until: .now + .seconds(min(seconds, LinkRequests.waitLimit)))
     }
   }
 }

@@ -67,7 +67,7 @@ extension DeviceManager {
 
   func received(_ packets: [RadioPacket], from port: String) {
     let now = Moment.now
-    for packet in packets where radio.history.isNew(packet, from: port, at: now) {
+    for packet in packets where radio.history.addIfNew(packet, from: port, at: now) {
       device(sending: packet)?.session.radio?.received(packet)
     }
   }

@@ -11,7 +11,7 @@ struct RadioHistory: Sendable {
   /// The new packets of the last seconds, and who has reported them.
   private var seen: [(packet: RadioPacket, port: String, moment: Moment)] = []
 
-  mutating func isNew(_ packet: RadioPacket, from port: String, at now: Moment) -> Bool {
+  mutating func addIfNew(_ packet: RadioPacket, from port: String, at now: Moment) -> Bool {
     seen.removeFirst(seen.prefix { $0.moment + Self.window < now }.count)
     let before = seen.last { $0.packet == packet }
     if let before, packet.time != nil || before.port != port { return false }

@@ -144,7 +144,7 @@ import Log
   /// Counts a misfit, and logs one line an hour for each kind.
   private func count(_ misfit: Misfit, _ text: String) {
     device.context.counters.malformed += 1
-    guard logged[misfit, default: Hourly()].isDue() else { return }
+    guard logged[misfit, default: Hourly()].useIfDue() else { return }
     device.context.log.warning("\(misfit.rawValue): \(Excerpt(text))", device.fields)
   }
 

@@ -134,14 +134,14 @@ import Testing
     let log = "Time (seconds),a\n1,=2+3\nTime (seconds),a,b\n2,\"x\",4\n0,1"
     #expect(
       LogTable.csv(Array(log.utf8))
-        == "run,Time (seconds),a,b\r\n1,1,'=2+3,\r\n1,2,\"\"\"x\"\"\",4\r\n2,0,1,\r\n")
+        == "run,Time (seconds),a,b\r\n1,1,'=2+3\r\n1,2,\"\"\"x\"\"\",4\r\n2,0,1\r\n")
     #expect(LogTable.csv([]) == "run\r\n")
   }
 
   @Test func aRowHasNoMoreThan256Cells() {
     let headings = Array(String(repeating: ",", count: 2000).utf8)
     let log = headings + Array(String(repeating: "\n1", count: 1000).utf8)
-    #expect(LogTable.csv(log).utf8.count < 300_000)
+    #expect(LogTable.csv(log).utf8.count < 10_000)
     var table = LogTable()
     let rows = table.take(Array("a\n".utf8) + headings + Array("\n1,2\n".utf8))
     #expect(rows.map(\.cells.count) == [256, 2])

@@ -1223,7 +1223,7 @@ extension DeviceManager {
   /// In one loop iteration: in the next one, the device may already be connecting again.
   private func links(_ id: DeviceID) -> LinkSession? { (try? requireDevice(id))?.session.links }
   fileprivate func isUrgent(_ id: DeviceID) -> Bool { links(id)?.isUrgent == true }
-  fileprivate func urgencyEnd(_ id: DeviceID) -> Moment? { links(id)?.urgencyEnd }
+  func urgencyEnd(_ id: DeviceID) -> Moment? { links(id)?.urgencyEnd }
 
   fileprivate func setOwnerAndRename(
     _ owner: Owner, _ desired: [String: PublishedDesired], to id: DeviceID

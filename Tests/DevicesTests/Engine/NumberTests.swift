@@ -47,20 +47,20 @@ import Testing
   @Test func signIsShownUntilItHasANumber() async throws {
     let tested = try await Self.start([.temperature, .buttons, .led])
     await tested.notify(Self.leds, Hexadecimal.text(Self.picture))
-    await tested.engine.number(seconds: 60, prefix: "Table")
+    await tested.engine.permitNumbering(seconds: 60, prefix: "Table")
     try await tested.shows([Device.pressSign])
     await Self.press(tested)
     try await tested.shows([Device.pressSign, Self.picture])
     try await tested.hasName("Table 1", id: "table-1")
     // Renewed, it begins not anew; another press gives no other number.
-    await tested.engine.number(seconds: 60)
+    await tested.engine.permitNumbering(seconds: 60)
     await Self.press(tested)
     try await eventually("it shows its number again") {
       try await tested.writes(Self.text).map { String(decoding: $0, as: UTF8.self) } == ["1", "1"]
     }
     #expect(await tested.engine.numbering?.next == 2)
-    await tested.engine.number(seconds: 60)
-    await tested.engine.number(seconds: 0)
+    await tested.engine.permitNumbering(seconds: 60)
+    await tested.engine.permitNumbering(seconds: 0)
     try await eventually("nothing is left to show") {
       await tested.engine.devices.first?.record.leds == nil
     }
@@ -76,7 +76,7 @@ import Testing
     }
     try await tested.frontEnd.availability(true)
     await tested.notify(Self.leds, Hexadecimal.text(Self.picture))
-    await tested.engine.number(seconds: 60)
+    await tested.engine.permitNumbering(seconds: 60)
     try await tested.shows([Device.pressSign])
     await Self.press(tested)
     try await eventually("it shows its number") { try await !tested.writes(Self.text).isEmpty }
@@ -88,7 +88,7 @@ import Testing
   @Test func numberIsShownAfterALostLink() async throws {
     let tested = try await Self.start([.temperature, .buttons, .led])
     await tested.notify(Self.leds, Hexadecimal.text(Self.picture))
-    await tested.engine.number(seconds: 60)
+    await tested.engine.permitNumbering(seconds: 60)
     try await tested.shows([Device.pressSign])
     await tested.vanish()
     try await tested.frontEnd.availability(false)
@@ -105,10 +105,10 @@ import Testing
   @Test func oneThatComesShowsTheSignUntilTheTimeIsOver() async throws {
     let tested = try await Self.start([.temperature, .buttons, .led], isInRange: false)
     try await tested.frontEnd.adapterIsOn()
-    await tested.engine.number(seconds: 60)
+    await tested.engine.permitNumbering(seconds: 60)
     await tested.comeBack()
     try await tested.shows([Device.pressSign])
-    await tested.engine.number(seconds: 1)
+    await tested.engine.permitNumbering(seconds: 1)
     try await tested.shows([Device.pressSign, [0, 0, 0, 0, 0]])
     await tested.end()
   }
@@ -117,7 +117,7 @@ import Testing
   @Test func signGoesBeforeTheLinkIsGivenUp() async throws {
     let tested = try await Self.start([.temperature, .buttons, .led])
     await tested.notify(Self.leds, Hexadecimal.text(Self.picture))
-    await tested.engine.number(seconds: 60)
+    await tested.engine.permitNumbering(seconds: 60)
     try await tested.shows([Device.pressSign])
     let before = tested.frontEnd.events.count
     await Self.endTurn(tested)
@@ -134,11 +134,11 @@ import Testing
 
   @Test func withoutButtonsNothingIsAwaited() async throws {
     let tested = try await Self.start([.temperature, .led])
-    await tested.engine.number(seconds: 60)
+    await tested.engine.permitNumbering(seconds: 60)
     #expect(await tested.engine.numberingJSON?["waiting"] == .integer(0))
     try await tested.engine.number(Engine.id)
     try await tested.hasName("1", id: "1")
-    await tested.engine.number(seconds: 0)
+    await tested.engine.permitNumbering(seconds: 0)
     #expect(try await tested.writes(Self.leds) == [])
     let id = try DeviceID("1")
     await #expect(throws: RequestError.self) { try await tested.engine.number(id) }
@@ -147,12 +147,12 @@ import Testing
 
   @Test func withoutLEDsItIsPressedToo() async throws {
     let tested = try await Self.start([.temperature, .buttons])
-    await tested.engine.number(seconds: 60, prefix: "Table", next: 7)
+    await tested.engine.permitNumbering(seconds: 60, prefix: "Table", next: 7)
     let shown = await tested.engine.numberingJSON
     #expect(shown?["waiting"] == .integer(1) && shown?["without_leds"] == .integer(1))
     await Self.press(tested)
     try await tested.hasName("Table 7", id: "table-7")
-    await tested.engine.number(seconds: 4)
+    await tested.engine.permitNumbering(seconds: 4)
     try await eventually("it ends without a new number, though it is pressed") {
       await Self.press(tested)
       return await tested.engine.numbering == nil
@@ -164,7 +164,7 @@ import Testing
   @Test func aNameGoesToTheOneThatIsPressed() async throws {
     let (tested, other) = try await Self.startTwo()
     try await tested.engine.rename(other.id, name: "Table 1")
-    await tested.engine.number(seconds: 60, prefix: "Table")
+    await tested.engine.permitNumbering(seconds: 60, prefix: "Table")
     await Self.press(tested)
     try await tested.hasName("Table 1", id: "table-1")
     let names = await tested.engine.devices.map { $0.settings.name }
@@ -176,7 +176,7 @@ import Testing
   @Test func anIDGoesToTheOneThatIsPressed() async throws {
     let (tested, other) = try await Self.startTwo()
     try await tested.engine.rename(other.id, name: "Hall", to: DeviceID("table-1"))
-    await tested.engine.number(seconds: 60, prefix: "Table")
+    await tested.engine.permitNumbering(seconds: 60, prefix: "Table")
     await Self.press(tested)
     try await tested.hasName("Table 1", id: "table-1")
     let id = await tested.engine.devices.first { $0.address == other.address }?.id.description
@@ -186,9 +186,9 @@ import Testing
 
   @Test func aNumberOfThisLessonIsLeftOut() async throws {
     let (tested, other) = try await Self.startTwo()
-    await tested.engine.number(seconds: 60, prefix: "Table")
+    await tested.engine.permitNumbering(seconds: 60, prefix: "Table")
     try await tested.engine.number(other.id)
-    await tested.engine.number(seconds: 60, next: 1)
+    await tested.engine.permitNumbering(seconds: 60, next: 1)
     await Self.press(tested)
     try await tested.hasName("Table 2", id: "table-2")
     #expect(await tested.engine.numbering?.next == 3)

@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import GATT
 import JSON
 import Peripherals
@@ -311,6 +312,8 @@ import Testing
     await #expect(throws: RequestError("another sequence of c5a1b2c3d4e5 is being carried out")) {
       try await tested.engine.sequence([SequenceStep("period")], on: Engine.id, within: 5)
     }
+    let urgencyEnd = try #require(await tested.engine.urgencyEnd(Engine.id))
+    #expect(urgencyEnd <= .now + .seconds(5), "no longer than the sequence waits")
     await #expect(throws: RequestError.self) { try await first.value }
     // The timeout does not affect the next sequence.
     await tested.comeBack()

@@ -27,7 +27,7 @@ import Testing
     let timed = try #require(RadioPacket(Array(#"{"t":5,"s":7,"n":"a","v":1}"#.utf8)))
     let plain = try #require(RadioPacket(Array("vopez,a,1".utf8)))
     func isNew(_ packet: RadioPacket, _ port: String, _ time: Int) -> Bool {
-      history.isNew(packet, from: port, at: Self.at(time))
+      history.addIfNew(packet, from: port, at: Self.at(time))
     }
     #expect(isNew(timed, "one", 0))
     #expect(!isNew(timed, "two", 4))

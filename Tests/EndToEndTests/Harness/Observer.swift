@@ -24,7 +24,7 @@ final class Observer: Sendable {
   private static let created = Mutex(0)
 
   private let client: MQTTClient
-  private let task: Task<Void, any Error>
+  private let task: Task<Void, Never>
   private let name: String
   private let record = Record<Message>()
 
@@ -58,7 +58,7 @@ final class Observer: Sendable {
     }
     let all = try filter("#")
     loop.onLoop { client.subscribe([all]) }
-    task = Task { try await client.run() }
+    task = Task { await client.run() }
     try await synchronize()
   }
 
