@@ -105,9 +105,15 @@ import EventLoop
     }
     inFlight[serial] = call
     call.timer = loop.timer(after: call.timeout) { [weak self] in
-      if call.awaitsLateReply { self?.late[serial] = call }
+      if call.awaitsLateReply { self?.awaitLateReply(to: serial, call) }
       self?.end(serial, .failure(.timedOut))
     }
+  }
+
+  /// Of replies that never arrive, those to the oldest calls are no longer awaited.
+  private func awaitLateReply(to serial: UInt32, _ call: PendingCall) {
+    late[serial] = call
+    if late.count > Self.callsInFlight, let oldest = late.keys.min() { late[oldest] = nil }
   }
 
   /// Completes a call.
