@@ -93,9 +93,9 @@ import Testing
     }
     await #expect(throws: CentralError.self) { try await faults.central.resetAdapter() }
     #expect(asked.elements.first == false && asked.elements.dropFirst().allSatisfy { $0 })
-    isLate.append(true)
     await faults.fake.signal(Recorded.adapter(["Powered": .boolean(false)]))
     #expect(await faults.central.wait(patience) { !$0.state.isOn })
+    isLate.append(true)
     #expect(await faults.central.wait(patience) { $0.state.isOn })
     try await faults.tested.end()
   }
