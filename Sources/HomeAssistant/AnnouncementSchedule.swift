@@ -45,6 +45,15 @@ struct AnnouncementQueue {
     if known.remove(announcement) != nil { append(announcement) }
   }
 
+  /// Documents only say what holds now, and remove nothing.
+  mutating func removeNothing() {
+    for case .document(let subject, .remove) in known {
+      known.remove(.document(subject, .remove))
+      waiting.removeAll { $0 == .document(subject, .remove) }
+      append(.document(subject, .plain))
+    }
+  }
+
   /// Takes out the first `count`.
   mutating func next(_ count: Int) -> ArraySlice<Announcement> {
     let next = waiting.prefix(count)
@@ -115,13 +124,14 @@ struct AnnouncementQueue {
 
   private func announceFollowUps() {
     let due = followUps
-    cancelFollowUps { _ in true }
+    (followUps, followUp) = ([], nil)
     for announcement in due { append(announcement) }
   }
 
   /// Home Assistant restarts or the connection has ended: follow-ups come with the next announcement of everything.
   func cancelFollowUps(where isCancelled: (Announcement) -> Bool) {
     followUps.removeAll(where: isCancelled)
+    change { $0.removeNothing() }
     guard followUps.isEmpty else { return }
     followUp?.cancel()
     followUp = nil

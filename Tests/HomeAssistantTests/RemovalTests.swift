@@ -125,6 +125,19 @@ import Testing
     queue.append(.document(.device(address), .plain))
     #expect(Array(queue.next(10)) == [.document(.device(address), .plain)])
   }
+
+  /// Home Assistant has gone, and would not see what a document removes.
+  @Test func documentsThatWaitRemoveNothing() throws {
+    let address = try #require(address)
+    var queue = AnnouncementQueue()
+    queue.append(.document(.gateway, .remove))
+    let isHeld = queue.hold(.document(.device(address), .remove))
+    #expect(isHeld)
+    queue.removeNothing()
+    queue.release(.document(.device(address), .remove))
+    let waiting = Set(queue.next(10))
+    #expect(waiting == [.document(.gateway, .plain), .document(.device(address), .plain)])
+  }
 }
 
 @LoopActor @Suite struct AnnouncementScheduleTests {
