@@ -62,8 +62,6 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   @LoopActor private var spareEndHandlers: [any IterationEndHandler] = []
   @LoopActor private var watches = WatchTable()
   @LoopActor private(set) var timers = TimerQueue()
-  /// The number of the current iteration.
-  @LoopActor public private(set) var iteration: UInt64 = 0
 
   /// Traps if no descriptors are available.
   fileprivate init() {
@@ -159,7 +157,6 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
   }
 
   @LoopActor private func beginIteration(_ events: UnsafeBufferPointer<epoll_event>) {
-    iteration &+= 1
     for event in events {
       if event.data.u64 == Self.wakeUpToken {
         takeForeignJobs()

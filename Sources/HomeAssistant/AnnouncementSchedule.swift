@@ -47,11 +47,10 @@ struct AnnouncementQueue {
 
   /// Documents only say what holds now, and remove nothing.
   mutating func removeNothing() {
-    for case .document(let subject, .remove) in known {
-      known.remove(.document(subject, .remove))
-      waiting.removeAll { $0 == .document(subject, .remove) }
-      append(.document(subject, .plain))
-    }
+    let removals = known.filter { if case .document(_, .remove) = $0 { true } else { false } }
+    known.subtract(removals)
+    waiting.removeAll(where: removals.contains)
+    for case .document(let subject, _) in removals { append(.document(subject, .plain)) }
   }
 
   /// Takes out the first `count`.
