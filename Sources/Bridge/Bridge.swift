@@ -86,7 +86,6 @@ import Store
   package func goOffline() {
     context.isStopping = true
     for publisher in publishers.all { publisher.publishWaiting() }
-    caution.stopped()
     report.publish()
     context.publishState(context.topics.bridgeState, Payload.availability(false))
   }
@@ -162,11 +161,9 @@ import Store
       refusals.connected()
       refusalTimer.connected()
       report.connected()
-      caution.connected()
       ownership.handle { $0.connected() }
     case .disconnected(let error):
       report.disconnected(error)
-      caution.disconnected()
       ownership.disconnected()
       context.engine.claimsAreLost()
       spool.disconnected()
@@ -190,10 +187,7 @@ import Store
       }
     case .undelivered(let messages): spool.undelivered(messages)
     case .completed(let numbers, let rejected): spool.completed(numbers, rejected: rejected)
-    case .message(let message):
-      caution.handles(message.topic)
-      receive(message)
-      caution.handles(nil)
+    case .message(let message): caution.handle(message) { receive(message) }
     }
   }
 
@@ -202,7 +196,6 @@ import Store
     context.mqtt.unsubscribe([context.topics.barriers])
     context.mqtt.subscribe([context.topics.requests])
     commands.admitted()
-    caution.admitted()
     context.mqtt.admit()
     publishers.discovery?.admitted()
     if !context.isStopping { spool.connected(receiveMaximum: receiveMaximum) }

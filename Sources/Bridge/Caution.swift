@@ -2,28 +2,17 @@ import Configuration
 import EventLoop
 import Findings
 import JSON
-import Log
 import MQTT
 import Store
 
-/// After runs that died of what others have retained at the broker, the gateway does without it, for an hour.
+/// After three runs in a row that died of what others have retained at the broker, the gateway does without it, for an hour.
 @LoopActor final class Caution {
-  /// So many runs in a row, each within ``trial``.
-  private static let mostDeaths = 3
-
   private let note: CrashNote
-  private let trial: Duration
   private var isNeeded: Bool
-  /// Whether this run has taken it, and lived: another connection is no trial.
-  private var hasSurvived = false
-  private var timer: LoopTimer?
 
-  init(_ note: CrashNote, trial: Duration = .seconds(60)) {
+  init(_ note: CrashNote) {
     self.note = note
-    self.trial = trial
-    isNeeded = note.deaths >= Self.mostDeaths
-    // The next run takes everything again, however this one ends.
-    if isNeeded { note.survived() }
+    isNeeded = note.deaths == CrashNote.mostDeaths
   }
 
   /// - Parameter limit: how long a run does without it.
@@ -38,42 +27,23 @@ import Store
 
   /// Why messages are left out; nil: they are not.
   var finding: Finding? {
-    guard isNeeded else { return nil }
-    let last = note.topic.map { ", the last one while it handled \(Excerpt($0))" } ?? ""
+    guard isNeeded, let topic = note.topic else { return nil }
     return .fault(
       .retained,
-      "the last \(note.deaths) runs died within a minute of taking what others have retained at the broker\(last), because of it "
-        + "or because they were killed: this run ignores it, and does not know which gateway owns a device",
-      remedy: "if they were not killed, clear the message that does not belong there "
-        + "(mosquitto_pub -r -n -t TOPIC), and report it; within an hour, or at the next start, it is taken again: "
-        + "sudo systemctl restart microbit-gateway")
+      "the last \(note.deaths) runs died while they handled what others have retained at the broker, "
+        + "the last one \(Excerpt(topic)): this run ignores it, and does not know which gateway owns a device",
+      remedy: "clear the message (mosquitto_pub -r -n -t TOPIC), and report it; within an hour, or at the "
+        + "next start, it is taken again: sudo systemctl restart microbit-gateway")
   }
 
-  /// The broker sends what it retains.
-  func connected() { note.setTaking(!isNeeded && !hasSurvived) }
-
-  func admitted() {
-    timer?.cancel()
-    guard !isNeeded else { return }
-    timer = loop.timer(after: trial) { [weak self] in
-      self?.hasSurvived = true
-      self?.note.survived()
-    }
+  /// Has a message handled, and remembers for the next run if this one dies of it.
+  func handle(_ message: MQTTReceived, _ body: () -> Void) {
+    // What is not retained does not arrive again.
+    guard message.retain else { return body() }
+    note.setHandling(message.topic.string)
+    body()
+    note.setHandling(nil)
   }
-
-  func disconnected() {
-    timer?.cancel()
-    note.setTaking(false)
-  }
-
-  /// The gateway ends by itself: the next run takes everything again.
-  func stopped() {
-    timer?.cancel()
-    note.survived()
-  }
-
-  /// A message of the topic is being handled; nil: none is.
-  func handles(_ topic: TopicName?) { note.setHandling(topic?.string ?? "") }
 
   /// Whether the message is such as others retain.
   func leavesOut(_ meaning: Inbound?, _ message: MQTTReceived, of gateway: GatewayID) -> Bool {

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import Bridge
+@testable import MQTT
 
 @LoopActor @Suite struct CautionTests {
   private let folder: TemporaryFolder
@@ -11,42 +12,40 @@ import Testing
 
   init() throws { folder = try TemporaryFolder() }
 
-  @Test("Three deaths make one run cautious: the next one tries again, even if that one was killed")
+  /// What a run notes that dies of a retained message.
+  private func die() { note.setHandling("microbit/shed/info") }
+
+  @Test("Three deaths make one run cautious: the next one takes everything again, however that one ends")
   func oneRunIsCautious() {
     for _ in 1...2 {
       for _ in 1...3 {
-        let caution = Caution(note)
-        #expect(caution.finding == nil)
-        caution.connected()
+        #expect(Caution(note).finding == nil)
+        die()
       }
-      let cautious = Caution(note)
-      cautious.connected()
-      cautious.admitted()
-      #expect(cautious.finding?.line.contains("at the next start, it is taken again") == true, "it stays so")
+      #expect(Caution(note).finding?.line.contains(#"the last one "microbit/shed/info""#) == true)
     }
   }
 
-  @Test("A run that has survived what was retained is on trial no more: not when it connects again")
-  func oneTrialForARun() async throws {
-    let caution = Caution(note, trial: .milliseconds(1))
-    caution.connected()
-    caution.admitted()
-    try await eventually("it has survived") { await note.deaths == 0 }
-    caution.disconnected()
-    caution.connected()
-    #expect(note.deaths == 0)
+  @Test("The topic is noted while a retained message is handled, and only then")
+  func handling() {
+    let caution = Caution(note)
+    for isRetained in [true, false] {
+      let message = MQTTReceived(
+        topic: topicName("microbit/shed/info"), payload: [], qos: .atLeastOnce, retain: isRetained)
+      var noted: String?
+      caution.handle(message) { noted = note.topic }
+      #expect(noted == (isRetained ? "microbit/shed/info" : nil))
+      #expect(note.topic == nil)
+    }
   }
 
-  @Test("A cautious run takes everything after a while, on trial")
+  @Test("A cautious run takes everything after a while")
   func cautionEnds() async throws {
-    for _ in 1...3 { Caution(note).connected() }
+    for _ in 1...3 { die() }
     let caution = Caution(note)
-    caution.connected()
     let ends = Record<Bool>()
     caution.start(for: .milliseconds(1)) { ends.append(true) }
     _ = try await ends.next("the end of the caution") { $0 ? true : nil }
     #expect(caution.finding == nil)
-    caution.connected()
-    #expect(note.deaths == 1)
   }
 }

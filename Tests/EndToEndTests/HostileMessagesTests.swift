@@ -1,4 +1,6 @@
+import EventLoop
 import Glibc
+import Store
 import TestSupport
 import Testing
 
@@ -70,6 +72,11 @@ import Testing
     }
   }
 
+  /// Notes what a run notes that dies of a retained message of the topic.
+  @LoopActor private static func die(handling topic: String, _ note: String) {
+    CrashNote(path: note).setHandling(topic)
+  }
+
   @Test("After three runs that died of what others retain, the gateway does without it, and says so")
   func crashLoop() async throws {
     var plan = Plan()
@@ -78,23 +85,27 @@ import Testing
       let device = try await fixture.simulator.device(0)
       let observer = try fixture.observer
       try await observer.publish("microbit/bridge/attic/state", "online", retain: true)
-      let info = Self.info("attic", device.address, #""rssi":-60"#)
-      for _ in 1...3 {
-        try await observer.publish("microbit/\(device.id)/info", info, retain: true)
+      let topic = "microbit/\(device.id)/info"
+      try await observer.publish(topic, Self.info("attic", device.address, #""rssi":-60"#), retain: true)
+      func start() async throws {
         let mark = observer.mark
         try fixture.startGateway()
         try await fixture.bridgeOnline(after: mark)
+      }
+      // Kills are no deaths of a message.
+      for _ in 1...4 {
+        try await start()
         try await fixture.logged("owned by another gateway")
         try await fixture.killGateway()
       }
-      try await observer.publish("microbit/\(device.id)/info", info, retain: true)
+      let note = "\(fixture.folder.path)/state/\(Fixture.gatewayID).crash"
+      for _ in 1...3 { await Self.die(handling: topic, note) }
       let mark = observer.mark
-      try fixture.startGateway()
-      try await fixture.bridgeOnline(after: mark)
+      try await start()
       try await fixture.message("\(device.id)/info", after: mark) {
         $0.text.contains(#""owner":"\#(Fixture.gatewayID)""#)
       }
-      let text = "the last 3 runs died within a minute of taking what others have retained"
+      let text = "the last 3 runs died while they handled what others have retained"
       try await fixture.logged(text)
       #expect(try fixture.lines(with: "owned by another gateway").isEmpty)
       let problems = try await fixture.perform("health")["problems"]?.array?.compactMap(\.string) ?? []
@@ -102,9 +113,7 @@ import Testing
       #expect(try await fixture.command(["doctor"]).text.contains(text))
       // However it ends, the next one tries again.
       try await fixture.killGateway()
-      let last = observer.mark
-      try fixture.startGateway()
-      try await fixture.bridgeOnline(after: last)
+      try await start()
       #expect(try fixture.lines(with: text).isEmpty)
     }
   }

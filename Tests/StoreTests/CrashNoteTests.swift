@@ -10,87 +10,78 @@ import Testing
 
   init() throws { folder = try TemporaryFolder() }
 
-  @Test func deathsWhileTakingAreCountedWithTheTopic() {
-    #expect(CrashNote(path: path).deaths == 0, "the first run")
-    for count in 0..<300 {
-      // Released as at a crash.
-      let note = CrashNote(path: path)
-      #expect(note.deaths == min(count, 255) && note.topic == nil)
-      note.setTaking(true)
-      note.setHandling("microbit/kitchen/info")
-      note.setHandling("")
+  /// A run that dies while it handles a message of the topic; nil: at another time.
+  private func die(handling topic: String?) -> CrashNote {
+    let note = CrashNote(path: path)
+    note.setHandling("microbit/a/info")
+    note.setHandling(topic)
+    return note
+  }
+
+  @Test("Deaths in a row are counted; after three the count begins again")
+  func deathsOfAMessageAreCounted() {
+    for count in [0, 1, 2, 3, 1, 2, 3, 1] {
+      #expect(die(handling: "microbit/kitchen/info \(count)").deaths == count)
     }
+    #expect(CrashNote(path: path).topic == "microbit/kitchen/info 1")
+  }
+
+  @Test("A run that is killed at another time, or ends by itself, begins the count again")
+  func otherEndsDoNotCount() {
+    for topic in ["x", nil, "x", "x", nil, nil] { #expect(die(handling: topic).deaths < 3) }
     let last = CrashNote(path: path)
-    last.setTaking(true)
-    last.setHandling("microbit/kitchen/info")
-    #expect(CrashNote(path: path).topic == "microbit/kitchen/info")
-    last.setTaking(true)
-    last.setHandling("")
-    #expect(CrashNote(path: path).topic == nil)
-    last.setTaking(true)
-    last.survived()
-    #expect(CrashNote(path: path).deaths == 0)
+    #expect(last.deaths == 0 && last.topic == nil)
   }
 
   @Test func deathsOfAnotherBootDoNotCount() {
-    let boots = ["1", "2"].map { String(repeating: $0, count: 36) }
-    for boot in [boots[0], boots[1], boots[0]] {
+    for boot in ["1", "2", "1"] {
       for count in 0..<3 {
         let note = CrashNote(path: path, boot: boot)
         #expect(note.deaths == count)
-        note.setTaking(true)
+        note.setHandling("x")
       }
     }
   }
 
-  @Test func aDamagedFileIsNotBelieved() throws {
-    for byte: UInt8 in [0xFF, 1] {
-      try folder.write([UInt8](repeating: byte, count: 4096), to: "here.crash")
-      let note = CrashNote(path: path)
-      #expect(note.deaths == 0 && note.topic == nil)
-      note.setTaking(true)
-      #expect(CrashNote(path: path).deaths == 1, "it is used again")
-    }
-  }
-
-  @Test(arguments: [nil, "", "1"])
-  func withoutABootNothingIsNoted(boot: String?) {
-    CrashNote(path: path, boot: boot).setTaking(true)
-    #expect(CrashNote(path: path, boot: boot).deaths == 0)
-  }
-
-  @Test func aRunThatTakesNothingDoesNotCount() {
-    for _ in 1...5 {
-      let note = CrashNote(path: path)
-      note.setTaking(true)
-      note.setTaking(false)
-      #expect(note.deaths == 0)
-    }
+  @Test(arguments: ["\u{1}", "ÿÿÿÿ", "boot", "boot 1", "boot -1 x", "boot 3 x", "boot 9223372036854775807 x"])
+  func aDamagedFileIsNotBelieved(content: String) throws {
+    try folder.write([UInt8](content.utf8), to: "here.crash")
+    let note = CrashNote(path: path, boot: "boot")
+    #expect(note.deaths == 0 && note.topic == nil)
+    note.setHandling("x")
+    #expect(CrashNote(path: path, boot: "boot").deaths == 1, "it is used again")
   }
 
   @Test func whatIsNoFileIsLeft() {
     mkfifo(path, 0o600)
-    let note = CrashNote(path: path)
-    note.setTaking(true)
-    note.setHandling("microbit/kitchen/info")
+    CrashNote(path: path).setHandling("microbit/kitchen/info")
     var status = stat()
     #expect(CrashNote(path: path).deaths == 0)
     #expect(lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
   }
 
+  @Test func noLinkIsFollowed() throws {
+    try folder.write([UInt8]("other".utf8), to: "other")
+    symlink(folder.path + "/other", path)
+    CrashNote(path: path).setHandling("microbit/kitchen/info")
+    #expect(Folder.content(ofFile: folder.path + "/other") == [UInt8]("other".utf8))
+  }
+
   @Test(arguments: [nil, "/proc/none/here.crash"])
   func withoutAFileNothingIsNoted(path: String?) {
     let note = CrashNote(path: path)
-    note.setTaking(true)
     note.setHandling(String(repeating: "x", count: 70_000))
-    note.survived()
     #expect(note.deaths == 0 && note.topic == nil)
   }
 
+  @Test func withoutABootNothingIsNoted() {
+    CrashNote(path: path, boot: nil).setHandling("x")
+    #expect(CrashNote(path: path, boot: nil).deaths == 0)
+  }
+
   @Test func longTopicIsCut() {
-    let note = CrashNote(path: path)
-    note.setTaking(true)
+    let note = CrashNote(path: path, boot: "boot")
     note.setHandling(String(repeating: "x", count: 70_000))
-    #expect(CrashNote(path: path).topic?.utf8.count == 4057)
+    #expect(CrashNote(path: path, boot: "boot").topic?.utf8.count == 4095 - "boot 0 ".utf8.count)
   }
 }
