@@ -23,8 +23,10 @@ extension Device {
     }
     if let handover {
       if owner == .unknown {
-        // The owner has removed the device: it is no longer deleted in Home Assistant. What is older elsewhere stays older.
+        // The owner has removed the device: it is no longer deleted in Home Assistant, nor disabled. What is older elsewhere
+        // stays older.
         revise(revision, isDeleted: false)
+        context.store.change(address) { $0.isDisabledElsewhere = false }
         report(.description)
       } else if isTakenOver && isPending || handover.isNewer(than: revision, isTakenOver: isTakenOver) {
         copy(handover)
@@ -39,7 +41,7 @@ extension Device {
       if let published = handover.desired[channel.property.name] { channel.writer?.copy(published) }
     }
     revise(handover.revision, isDeleted: handover.isDeleted)
-    context.store.change(address) { $0.isDisabled = handover.isDisabled }
+    context.store.change(address) { $0.isDisabledElsewhere = handover.isDisabled }
   }
 
   /// Makes a new revision also if nothing changes: what gateways still know of a device that is added again is older.

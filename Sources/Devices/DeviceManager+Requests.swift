@@ -129,6 +129,7 @@ extension DeviceManager {
     let wasDisabled = device.record.isDisabled
     store.change(device.address) {
       $0.changes = record.changes
+      if options.options[DeviceOptionTable.table.isEnabled] != nil { $0.isDisabledElsewhere = false }
       for member in options.desired
       where member.value == .null && profile.property(named: member.name) == nil {
         $0.desired[member.name] = nil

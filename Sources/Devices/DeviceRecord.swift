@@ -46,6 +46,8 @@ package struct DeviceRecord: Sendable, Equatable {
   package internal(set) var log: LogPosition?
   /// A user has deleted it where front ends announce it (Home Assistant): it is not announced until it is added again.
   package var isDeleted = false
+  /// A request to the gateway that owned the device has disabled it, which holds at all gateways, until a request enables it.
+  var isDisabledElsewhere = false
   /// The number of the last change of what gateways hand over, the overrides, ``isDeleted`` and ``isDisabled``: of two copies, the
   /// one with the larger number is newer. It is the time of the change in milliseconds, unless a change before has a later one.
   package internal(set) var revision = 0
@@ -111,11 +113,8 @@ package struct DeviceRecord: Sendable, Equatable {
     )
   }
 
-  /// Whether a request has disabled the device, which holds at all gateways, until one enables it or takes that back.
-  package var isDisabled: Bool {
-    get { changes.isEnabled == false }
-    set { if newValue != isDisabled { changes.isEnabled = newValue ? false : nil } }
-  }
+  /// Whether a request has disabled the device, to this gateway or to the one that owns it.
+  package var isDisabled: Bool { changes.isEnabled == false || isDisabledElsewhere }
 
   var hasInformation: Bool { model != nil || firmware != nil || serial != nil }
 
@@ -172,6 +171,7 @@ extension DeviceRecord {
     ConfigurationKey("bond", \.bond, .optional(.anyText)),
     ConfigurationKey("log", \.log, .optional(.stored(LogPosition.init, \.json))),
     ConfigurationKey("deleted", \.isDeleted, .bool),
+    ConfigurationKey("disabled_elsewhere", \.isDisabledElsewhere, .bool),
     ConfigurationKey("revision", \.revision, .integer(0...(1 << 53))),
     ConfigurationKey("pending", \.isPending, .bool),
     ConfigurationKey("told", \.told, .list(of: .stored(HeardEvents.Event.init, \.json))),

@@ -145,6 +145,7 @@ extension DeviceSettings {
     inheritsArea = configured.area == nil
     configured.area = configured.area ?? configuration.gateway.area
     var requested = record?.changes ?? DeviceOptions()
+    if record?.isDisabledElsewhere == true { requested.isEnabled = false }
     // A sender by radio has no other profile.
     if let letters = entry?.match.radio {
       configured.id = configured.id ?? (try? DeviceID(letters.description))

@@ -1146,6 +1146,47 @@ import Testing
     await tested.end()
   }
 
+  @Test("What a request has disabled at this gateway stays so, whatever the owner hands over")
+  func ownDisablingIsNotTakenBackByTheOwner() async throws {
+    let attic = try #require(GatewayID("attic"))
+    let tested = try await Engine(configuration())
+    try await tested.frontEnd.availability(true)
+    func set(_ handover: Handover) async {
+      await tested.engine.setOwner(.other(attic), of: Engine.id, handover, isTakenOver: true)
+    }
+    func isDisabled() async -> Bool? { await tested.engine.device(Engine.id)?.record.isDisabled }
+    var patch = DeviceOptionsPatch()
+    patch.options.isEnabled = false
+    _ = try await tested.engine.change(Engine.id, patch)
+    for revision in [0, 1, 1 << 51, (1 << 51) + 1] {
+      await set(Handover(revision: revision))
+      #expect(await isDisabled() == true, "\(revision)")
+    }
+    // Enabled here, and disabled at the owner before and after.
+    await set(Handover(isDisabled: true, revision: (1 << 51) + 2))
+    patch.options.isEnabled = true
+    #expect(try await tested.engine.change(Engine.id, patch)?.record.isDisabled == false)
+    await set(Handover(isDisabled: true, revision: (1 << 51) + 4))
+    #expect(await isDisabled() == true)
+    await set(Handover(revision: (1 << 51) + 5))
+    #expect(await isDisabled() == false)
+    let disabled = Handover(isDisabled: true, revision: 1 << 51)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, disabled)
+    await tested.end()
+  }
+
+  @Test("A device that its owner has disabled, and then removed, is enabled again")
+  func removalAtTheOwnerEnds() async throws {
+    let attic = try #require(GatewayID("attic"))
+    let tested = try await Engine(configuration())
+    try await tested.frontEnd.availability(true)
+    await tested.engine.setOwner(.other(attic), of: Engine.id, Handover(isDisabled: true, revision: 1 << 51))
+    try await tested.frontEnd.availability(false)
+    await tested.engine.setOwner(.unknown, of: Engine.id, Handover())
+    try await tested.frontEnd.availability(true)
+    await tested.end()
+  }
+
   /// A gateway that was off meanwhile has an older value.
   @Test func desiredValueOutlivesTheRemovalOfTheDeviceAtItsOwner() async throws {
     let (attic, hall) = (try #require(GatewayID("attic")), try #require(GatewayID("hall")))
